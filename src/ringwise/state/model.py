@@ -1,0 +1,227 @@
+"""The objects the scheduler reasons about, free of any wire format.
+
+`manifests` builds them from bytes, `state` keeps them, everything above reads
+them. Whatever many pods or nodes share (selectors, tolerations, requests) is a
+frozen value, so that it can be interned and compared by identity of meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+#: Pod phases in which a pod holds nothing any more.
+ENDED = frozenset({"Succeeded", "Failed"})
+
+EMPTY: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    key: str
+    value: str = ""
+    effect: str = "NoSchedule"
+
+
+@dataclass(frozen=True, slots=True)
+class Toleration:
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One expression of a selector: In, NotIn, Exists, DoesNotExist, Gt, Lt."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTerm:
+    """A node selector term: all its label and field requirements must hold."""
+
+    labels: tuple[Requirement, ...] = ()
+    fields: tuple[Requirement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PodTerm:
+    """A pod (anti-)affinity term. `namespaces` empty means the pod's own."""
+
+    topology_key: str
+    selector: tuple[Requirement, ...]
+    namespaces: tuple[str, ...] = ()
+    weight: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PodClass:
+    """All of a pod that decides on which nodes it may run. Pods of one template share one."""
+
+    resource: str | None = None
+    chips: int = 0
+    cpu_milli: int = 0
+    memory: int = 0
+    extended: tuple[tuple[str, int], ...] = ()
+    node_selector: tuple[tuple[str, str], ...] = ()
+    node_terms: tuple[NodeTerm, ...] = ()
+    preferred_nodes: tuple[tuple[int, NodeTerm], ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
+    pod_affinity: tuple[PodTerm, ...] = ()
+    pod_anti_affinity: tuple[PodTerm, ...] = ()
+    preferred_pod_affinity: tuple[PodTerm, ...] = ()
+    preferred_pod_anti_affinity: tuple[PodTerm, ...] = ()
+    host_ports: tuple[tuple[str, str, int], ...] = ()
+
+    @property
+    def best_effort(self) -> bool:
+        return not (self.chips or self.cpu_milli or self.memory or self.extended)
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    kind: str
+    name: str
+    uid: str = ""
+
+
+@dataclass(slots=True)
+class Pod:
+    uid: str
+    namespace: str
+    name: str
+    cls: PodClass
+    phase: str = "Pending"
+    node: str | None = None
+    deleting: bool = False
+    created: int = 0
+    labels: Mapping[str, str] = EMPTY
+    annotations: Mapping[str, str] = EMPTY
+    #: PodGroup name in the same namespace, or None for a pod on its own.
+    group: str | None = None
+    task: str = ""
+    #: A rank the pod brings along (annotation, StatefulSet ordinal, VC_TASK_INDEX).
+    rank: int | None = None
+    owner: Owner | None = None
+    scheduler: str = "volcano"
+    priority: int = 0
+    priority_class: str = ""
+    preemptable: bool = False
+    gated: bool = False
+    #: Containers that ask for chips; more than one is refused.
+    chip_containers: int = 0
+    #: Chip ids this pod names in its annotations, and the resource they belong to.
+    holds: tuple[int, ...] = ()
+    #: Where the object came from ("pods.yaml: document 3"), for messages.
+    origin: str = ""
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def live(self) -> bool:
+        """Holds its resources: not ended. A terminating pod is live until it is gone."""
+        return self.phase not in ENDED
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """What a node says about one of its chips."""
+
+    chip: int
+    ip: str = ""
+    super_device_id: str = ""
+
+
+@dataclass(slots=True)
+class Node:
+    name: str
+    labels: Mapping[str, str] = EMPTY
+    annotations: Mapping[str, str] = EMPTY
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False
+    ready: bool = True
+    internal_ip: str = ""
+    cpu_milli: int = 0
+    memory: int = 0
+    max_pods: int = 0
+    extended: tuple[tuple[str, int], ...] = ()
+    #: Allocatable and capacity of every chip resource, by resource name.
+    chips_allocatable: Mapping[str, int] = field(default_factory=dict)
+    chips_capacity: Mapping[str, int] = field(default_factory=dict)
+    #: From the annotation `baseDeviceInfos`; None when the node has no such annotation.
+    devices: tuple[Device, ...] | None = None
+    #: From annotation `superPodID` or label `huawei.com/topotree.superpodid`.
+    superpod: int | None = None
+    server_index: str = ""
+    origin: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceReport:
+    """One node's chips of one resource as a device-info ConfigMap tells them. Chip sets are bit masks."""
+
+    node: str
+    resource: str
+    free: int = 0
+    unhealthy: int = 0
+    #: None: the key is absent, which is not the same as empty.
+    network_unhealthy: int | None = None
+    recovering: int = 0
+    superpod: int | None = None
+    server_index: int | None = None
+    update_time: int = 0
+    #: True when it stood in an aggregated `cluster-info-device-*` ConfigMap.
+    aggregated: bool = False
+    origin: str = ""
+
+
+@dataclass(slots=True)
+class PodGroup:
+    namespace: str
+    name: str
+    uid: str = ""
+    min_member: int = 1
+    min_task_member: Mapping[str, int] = field(default_factory=dict)
+    queue: str = "default"
+    priority_class: str = ""
+    min_resources: Mapping[str, int] = field(default_factory=dict)
+    phase: str = ""
+    created: int = 0
+    labels: Mapping[str, str] = EMPTY
+    annotations: Mapping[str, str] = EMPTY
+    owner: Owner | None = None
+    origin: str = ""
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(slots=True)
+class Queue:
+    name: str
+    weight: int = 1
+    capability: Mapping[str, int] = field(default_factory=dict)
+    guarantee: Mapping[str, int] = field(default_factory=dict)
+    reclaimable: bool = True
+    state: str = "Open"
+    priority: int = 0
+    parent: str = ""
+    created: int = 0
+    uid: str = ""
+    annotations: Mapping[str, str] = EMPTY
+    origin: str = ""
+
+
+@dataclass(slots=True)
+class PriorityClass:
+    name: str
+    value: int = 0
+    default: bool = False
+    origin: str = ""

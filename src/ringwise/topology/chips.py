@@ -1,0 +1,34 @@
+"""Chips as bit masks, and their names as annotations write them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def mask_of(chips: Iterable[int]) -> int:
+    """The set of chips as bits: chip 3 is bit 3."""
+    mask = 0
+    for chip in chips:
+        mask |= 1 << chip
+    return mask
+
+
+def chips_of(mask: int) -> tuple[int, ...]:
+    """The chips of a mask, ascending."""
+    chips = []
+    while mask:
+        low = mask & -mask
+        chips.append(low.bit_length() - 1)
+        mask ^= low
+    return tuple(chips)
+
+
+def chip_prefix(resource: str) -> str:
+    """`huawei.com/Ascend910` names its chips `Ascend910-0`, `huawei.com/npu` `npu-0`."""
+    return resource.rpartition("/")[2] + "-"
+
+
+def chip_names(resource: str, chips: Iterable[int]) -> str:
+    """The annotation value: names joined by commas, in the order given."""
+    prefix = chip_prefix(resource)
+    return ",".join(f"{prefix}{chip}" for chip in chips)
