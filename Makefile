@@ -1,0 +1,71 @@
+# Everything here works on a fresh machine with Python 3.11 or newer and make:
+# the first target that needs it sets up .venv from the pinned, hashed requirements.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+WORKERS ?= 2
+BENCHES ?= decide switches superpods cycle
+BENCH_OUTPUT ?= table
+UV_VERSION := 0.13.7
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint format bench docs requirements clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)$$/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
+
+setup: $(STAMP) ## make .venv and install Ringwise into it
+
+$(STAMP): requirements-dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Ringwise needs Python 3.11 or newer; name one with: make PYTHON=/path/to/python3"; exit 1; }
+	@echo "== setting up $(VENV)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: $(STAMP) ## show Ringwise at work on a sample cluster
+	@$(BIN)/ringwise demo
+
+test: lint ## all checks and all tests
+	@echo "== tests"
+	@$(BIN)/python -m pytest -q -n $(WORKERS)
+
+lint: $(STAMP) ## style, types and the direction of imports
+	@echo "== style"
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@echo "== types"
+	@$(BIN)/mypy
+	@echo "== direction of imports"
+	@$(BIN)/lint-imports
+
+format: $(STAMP) ## put all files into the common form
+	@$(BIN)/ruff check --fix-only --quiet .
+	@$(BIN)/ruff format .
+
+bench: $(STAMP) ## all benchmarks; BENCHES="decide cycle" picks some, BENCH_OUTPUT=json prints JSON
+	@failed=""; for name in $(BENCHES); do \
+	  echo "== bench $$name" >&2; \
+	  $(BIN)/ringwise bench $$name -o $(BENCH_OUTPUT) || failed="$$failed $$name"; \
+	done; \
+	test -z "$$failed" || { echo "goals not met:$$failed" >&2; exit 1; }
+
+docs: $(STAMP) ## write the reference pages anew from their sources
+	@$(BIN)/python -m ringwise.apps.settings_reference docs/settings.md
+
+requirements: $(STAMP) ## pin the newest versions that fit, with hashes for all platforms
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	@$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
+	  --no-emit-index-url --no-emit-find-links \
+	  pyproject.toml -o requirements.txt
+	@$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
+	  --no-emit-index-url --no-emit-find-links --constraint requirements.txt \
+	  pyproject.toml requirements-dev.in -o requirements-dev.txt
+
+clean: ## remove .venv and every cache
+	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

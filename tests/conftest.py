@@ -1,0 +1,18 @@
+"""Settings that hold for every test.
+
+The default profile draws the same examples on every run, so that a change passes
+or fails for its own sake. `HYPOTHESIS_PROFILE=search` looks for new examples.
+"""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+# A shared machine may be slow at any moment: time never decides a test.
+_NO_TIME_LIMITS = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+
+settings.register_profile("repeatable", derandomize=True, print_blob=True, **_NO_TIME_LIMITS)
+settings.register_profile("search", max_examples=1000, print_blob=True, **_NO_TIME_LIMITS)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
