@@ -11,8 +11,8 @@ import os
 from hypothesis import HealthCheck, settings
 
 # A shared machine may be slow at any moment: time never decides a test.
-_NO_TIME_LIMITS = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+_PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
 
-settings.register_profile("repeatable", derandomize=True, print_blob=True, **_NO_TIME_LIMITS)
-settings.register_profile("search", max_examples=1000, print_blob=True, **_NO_TIME_LIMITS)
+settings.register_profile("repeatable", _PATIENT, derandomize=True)
+settings.register_profile("search", _PATIENT, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
