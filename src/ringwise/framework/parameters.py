@@ -6,12 +6,13 @@ messages quote it, and the reference page is printed from it.
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+from ringwise.topology.nearest import nearest
 
 Value: TypeAlias = "bool | int | float | str | tuple[Value, ...] | Mapping[str, Value] | None"
 
@@ -177,19 +178,10 @@ def _check_level(place: str, content: Any) -> None:
         raise ValueError(f"{place} has no label")
 
 
-def nearest(word: str, choices: Iterable[str]) -> str | None:
-    """The choice a person most likely meant, or None. Letters count in any case."""
-    if not word or len(word) > _LONGEST_GUESS:
-        return None
-    by_lower: dict[str, str] = {}
-    for choice in choices:
-        by_lower.setdefault(choice.lower(), choice)
-    found = difflib.get_close_matches(word.lower(), list(by_lower), n=1, cutoff=0.6)
-    return by_lower[found[0]] if found else None
-
-
 def did_you_mean(word: str, choices: Iterable[str]) -> str:
     """The end of an error message: `; did you mean 'gang'?`, or nothing."""
+    if not word or len(word) > _LONGEST_GUESS:
+        return ""
     choice = nearest(word, choices)
     return f"; did you mean {choice!r}?" if choice is not None else ""
 

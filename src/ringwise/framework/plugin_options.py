@@ -51,48 +51,45 @@ ELSEWHERE_PLUGINS = frozenset(
 class Switch:
     """Turns one function of a plugin on or off."""
 
-    #: The function, as the code calls it: `job_order`.
-    name: str
-    #: The usual key in the file, then the other one: some begin with `enable`, some with `enabled`.
-    spellings: tuple[str, str]
-    default: bool
+    #: The usual key in the file. Some begin with `enable`, some with `enabled`.
+    key: str
+    default: bool = True
 
-
-def _switch(key: str, default: bool = True) -> Switch:
-    word = re.sub(r"^enabled?(?=[A-Z])", "", key)
-    name = re.sub(r"(?<!^)([A-Z])", r"_\1", word).lower()
-    other = f"enable{word}" if key.startswith("enabled") else f"enabled{word}"
-    return Switch(name, (key, other), default)
+    @property
+    def spellings(self) -> tuple[str, str]:
+        """Both keys under which it may stand."""
+        word = re.sub(r"^enabled?(?=[A-Z])", "", self.key)
+        return f"enable{word}", f"enabled{word}"
 
 
 SWITCHES: Mapping[str, Switch] = {
-    switch.name: switch
+    switch.key: switch
     for switch in (
-        _switch("enableJobOrder"),
-        _switch("enableJobReady"),
-        _switch("enableJobPipelined"),
-        _switch("enableJobEnqueued"),
-        _switch("enableJobStarving"),
-        _switch("enableTaskOrder"),
-        _switch("enableQueueOrder"),
-        _switch("enablePreemptable"),
-        _switch("enableReclaimable"),
-        _switch("enablePreemptive"),
-        _switch("enablePredicate"),
-        _switch("enableBestNode"),
-        _switch("enableNodeOrder"),
-        _switch("enableTargetJob"),
-        _switch("enableReservedNodes"),
-        _switch("enabledVictim"),
-        _switch("enabledOverused"),
-        _switch("enabledAllocatable"),
-        _switch("enabledHyperNodeOrder"),
-        _switch("enabledHyperNodeGradient"),
-        _switch("enabledSubJobReady"),
-        _switch("enabledSubJobPipelined"),
-        _switch("enabledSubJobOrder"),
-        _switch("enableHierarchy", default=False),
-        _switch("enabledClusterOrder", default=False),
+        Switch("enableJobOrder"),
+        Switch("enableJobReady"),
+        Switch("enableJobPipelined"),
+        Switch("enableJobEnqueued"),
+        Switch("enableJobStarving"),
+        Switch("enableTaskOrder"),
+        Switch("enableQueueOrder"),
+        Switch("enablePreemptable"),
+        Switch("enableReclaimable"),
+        Switch("enablePreemptive"),
+        Switch("enablePredicate"),
+        Switch("enableBestNode"),
+        Switch("enableNodeOrder"),
+        Switch("enableTargetJob"),
+        Switch("enableReservedNodes"),
+        Switch("enabledVictim"),
+        Switch("enabledOverused"),
+        Switch("enabledAllocatable"),
+        Switch("enabledHyperNodeOrder"),
+        Switch("enabledHyperNodeGradient"),
+        Switch("enabledSubJobReady"),
+        Switch("enabledSubJobPipelined"),
+        Switch("enabledSubJobOrder"),
+        Switch("enableHierarchy", default=False),
+        Switch("enabledClusterOrder", default=False),
     )
 }
 SWITCH_BY_KEY: Mapping[str, Switch] = {
@@ -215,6 +212,7 @@ class PluginOption:
     """A plugin in its tier, with every switch and every argument decided."""
 
     name: str
+    #: By the usual key of each switch, such as `enableNodeOrder`.
     enabled: Mapping[str, bool] = field(hash=False)
     arguments: Mapping[str, Value] = field(hash=False)
 
@@ -226,11 +224,11 @@ class PluginOption:
         arguments: Mapping[str, Value] | None = None,
     ) -> PluginOption:
         """An option in which everything that is not named has its default."""
-        enabled = {switch.name: switch.default for switch in SWITCHES.values()}
-        for switch_name, on in (switched or {}).items():
-            if switch_name not in enabled:
-                raise KeyError(f"no switch is called {switch_name}")
-            enabled[switch_name] = on
+        enabled = {switch.key: switch.default for switch in SWITCHES.values()}
+        for key, on in (switched or {}).items():
+            if key not in enabled:
+                raise KeyError(f"no switch is called {key}")
+            enabled[key] = on
         filled = defaults(PLUGIN_ARGUMENTS.get(name, {}).values())
         filled.update(arguments or {})
         return cls(name, enabled, filled)
