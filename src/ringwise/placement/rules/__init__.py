@@ -1,0 +1,37 @@
+"""Chip rules: one small file for each family, and the registry that profiles refer to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+
+from ringwise.placement.rules.broken_cards_first import BrokenCardsFirst
+from ringwise.placement.rules.free_count import FreeCount
+from ringwise.placement.rules.meshes import Meshes
+from ringwise.placement.rules.one_card import OneCard
+from ringwise.placement.rules.paired_rings import PairedRings
+from ringwise.placement.rules.protocol import OVERFULL, ChipRule, ScoreTable
+from ringwise.placement.rules.ring_groups import RingGroups
+from ringwise.placement.rules.two_chip_cards import TwoChipCards
+from ringwise.placement.rules.whole_cards import WholeCards
+from ringwise.topology.board import Board
+
+__all__ = ["OVERFULL", "RULES", "ChipRule", "ScoreTable", "chip_rule"]
+
+#: Rule names of profiles (`topology.rule_specs`) and what makes them work.
+RULES: Mapping[str, Callable[[Board], ChipRule]] = {
+    "ring-groups": RingGroups,
+    "free-count": FreeCount,
+    "paired-rings": PairedRings,
+    "two-chip-cards": TwoChipCards,
+    "meshes": Meshes,
+    "one-card": OneCard,
+    "broken-cards-first": BrokenCardsFirst,
+    "whole-cards": WholeCards,
+}
+
+
+@cache
+def chip_rule(board: Board) -> ChipRule:
+    """The rule of a board; one instance for each board, so that its memory is shared."""
+    return RULES[board.rule](board)

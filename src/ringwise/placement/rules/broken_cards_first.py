@@ -1,0 +1,38 @@
+"""310 and 310P Duo by chip: any chips, those of broken cards first."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ringwise.placement.rules.free_count import FAULT_WEIGHT
+from ringwise.placement.rules.protocol import RememberingRule
+from ringwise.topology.board import Board
+from ringwise.topology.chips import chips_of
+
+
+class Free(NamedTuple):
+    free: int
+
+
+class BrokenCardsFirst(RememberingRule[Free]):
+    def __init__(self, board: Board) -> None:
+        super().__init__(board)
+        self._scored = board.parameter["scored"] is True
+
+    def _signature(self, usable: int, allocatable: int, faulty: int) -> Free:
+        return Free(self._in_cards(usable).bit_count())
+
+    def _in_cards(self, usable: int) -> int:
+        return usable & sum(self.board.ring_masks)
+
+    def _score(self, signature: Free, request: int, multi_pod: bool) -> int | None:
+        if signature.free < request:
+            return None
+        return FAULT_WEIGHT * self.capacity - signature.free if self._scored else 0
+
+    def _choose(self, usable: int, request: int, multi_pod: bool) -> tuple[int, ...]:
+        if self._in_cards(usable).bit_count() < request:
+            return ()
+        cards = sorted((free, card) for card, free in enumerate(self.free_per_ring(usable)) if free)
+        chips = [chip for _, card in cards for chip in chips_of(usable & self.board.ring_masks[card])]
+        return tuple(chips[:request])

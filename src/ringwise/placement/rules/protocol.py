@@ -1,0 +1,147 @@
+"""What a chip rule answers, and the memory all of them share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Final, Generic, Protocol, TypeVar, cast
+
+from ringwise.placement.reasons import MORE_CHIPS_THAN_BOARD, NOT_ENOUGH_FREE_CHIPS
+from ringwise.reasons import Reason
+from ringwise.topology.board import Board
+
+#: What a rule keeps of a node: a named tuple of its own.
+S = TypeVar("S", bound=Hashable)
+
+#: The signature of every node that lists more free chips than its board has. Nothing fits there.
+OVERFULL: Final = "more chips than the board"
+
+#: Entries kept per memory. Boards of up to 16 chips never reach it; on larger ones starting
+#: afresh now and then costs less than bookkeeping.
+_MEMORY = 1 << 17
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreTable:
+    """A table of misfits: rows by request, columns by free chips; lower is better, `unfit` does not fit."""
+
+    title: str
+    columns: str
+    unfit: int
+    #: request -> free chips -> misfit; what is missing is unfit.
+    rows: dict[int, dict[int, int]]
+
+
+class ChipRule(Protocol):
+    """How one board fits, scores and chooses chips. Pure: equal arguments, equal answers.
+
+    `usable` is the mask of free chips the job may have (network-unhealthy ones already
+    gone where that applies), `allocatable` Kubernetes' count of the node's healthy
+    chips, `faulty` how many chips are listed as unhealthy.
+    """
+
+    board: Board
+
+    def signature(self, usable: int, allocatable: int, faulty: int) -> Hashable:
+        """All that a score may depend on. Nodes with equal signatures score equally for every request."""
+
+    def score(self, signature: Hashable, request: int, multi_pod: bool) -> int | None:
+        """The raw board score, 0 where the board does not score, None if the request does not fit."""
+
+    def chips(self, usable: int, request: int, multi_pod: bool) -> tuple[int, ...]:
+        """The chips of a node that fits, in the order they are written. Empty if it does not fit."""
+
+    def lack(self, usable: int, request: int, multi_pod: bool) -> Reason:
+        """Why the request does not fit, with the numbers. Only for nodes that do not fit."""
+
+    def group(self, signature: Hashable, request: int) -> str | None:
+        """The documents' group A to D, on boards that have groups."""
+
+    def tables(self) -> tuple[ScoreTable, ...]:
+        """The misfit tables, for people."""
+
+
+class RememberingRule(ABC, Generic[S]):
+    """Remembers signatures and chips by mask, so that each is worked out once."""
+
+    def __init__(self, board: Board) -> None:
+        self.board = board
+        self.capacity = board.chips_per_node
+        self._signatures: dict[tuple[int, int, int], Hashable] = {}
+        self._chips: dict[tuple[int, int, bool], tuple[int, ...]] = {}
+
+    def signature(self, usable: int, allocatable: int, faulty: int) -> Hashable:
+        key = (usable, allocatable, faulty)
+        found = self._signatures.get(key)
+        if found is None:
+            if usable.bit_count() > self.capacity:
+                found = OVERFULL
+            else:
+                found = self._signature(usable, allocatable, faulty)
+            if len(self._signatures) >= _MEMORY:
+                self._signatures.clear()
+            self._signatures[key] = found
+        return found
+
+    def score(self, signature: Hashable, request: int, multi_pod: bool) -> int | None:
+        if signature == OVERFULL or request < 1:
+            return None
+        return self._score(cast(S, signature), request, multi_pod)
+
+    def chips(self, usable: int, request: int, multi_pod: bool) -> tuple[int, ...]:
+        key = (usable, request, multi_pod)
+        found = self._chips.get(key)
+        if found is None:
+            if usable.bit_count() > self.capacity or request < 1:
+                found = ()
+            else:
+                found = self._choose(usable, request, multi_pod)
+            if len(self._chips) >= _MEMORY:
+                self._chips.clear()
+            self._chips[key] = found
+        return found
+
+    def lack(self, usable: int, request: int, multi_pod: bool) -> Reason:
+        free = usable.bit_count()
+        if free > self.capacity:
+            return MORE_CHIPS_THAN_BOARD(free=free, chips=self.capacity, board=self.board.name)
+        return self._lack(usable, request, multi_pod)
+
+    def group(self, signature: Hashable, request: int) -> str | None:
+        return None if signature == OVERFULL else self._group(cast(S, signature), request)
+
+    def _group(self, signature: S, request: int) -> str | None:
+        return None
+
+    def tables(self) -> tuple[ScoreTable, ...]:
+        return ()
+
+    def _lack(self, usable: int, request: int, multi_pod: bool) -> Reason:
+        free = usable.bit_count()
+        return NOT_ENOUGH_FREE_CHIPS(request=request, free=free, missing=max(0, request - free))
+
+    def free_per_ring(self, usable: int) -> tuple[int, ...]:
+        return tuple((usable & ring).bit_count() for ring in self.board.ring_masks)
+
+    @abstractmethod
+    def _signature(self, usable: int, allocatable: int, faulty: int) -> S: ...
+
+    @abstractmethod
+    def _score(self, signature: S, request: int, multi_pod: bool) -> int | None: ...
+
+    @abstractmethod
+    def _choose(self, usable: int, request: int, multi_pod: bool) -> tuple[int, ...]: ...
+
+
+def surplus_table(title: str, columns: str, size: int) -> ScoreTable:
+    """The plain table of document 004: misfit = free - request."""
+    return ScoreTable(
+        title,
+        columns,
+        unfit=size,
+        rows={
+            request: {free: free - request for free in range(request, size + 1)}
+            for request in range(1, size + 1)
+        },
+    )

@@ -1,0 +1,78 @@
+"""910 x8: nodes in groups A to D by the free chips of their rings."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ringwise.placement.reasons import NO_RING_HOLDS_REQUEST, NODE_NOT_WHOLLY_FREE, REQUEST_HAS_NO_PLACE
+from ringwise.placement.rules.preference import Preference
+from ringwise.placement.rules.protocol import RememberingRule, ScoreTable
+from ringwise.reasons import Reason
+from ringwise.topology.board import Board
+from ringwise.topology.chips import chips_of
+from ringwise.topology.counts import counts_text
+
+_LETTERS = "ABCDEFGH"
+
+
+class RingsAndHealth(NamedTuple):
+    free_per_ring: tuple[int, ...]
+    free: int
+    allocatable: int
+
+
+class RingGroups(RememberingRule[RingsAndHealth]):
+    """The documents' order: healthy capacity first, then the group, then the fewest free chips.
+
+    Both lower parts together stay below one step of the part above, so the score
+    compares exactly like the three of them in turn.
+    """
+
+    def __init__(self, board: Board) -> None:
+        super().__init__(board)
+        self._preference = Preference(board)
+        self._groups = self._preference.unfit
+
+    def _signature(self, usable: int, allocatable: int, faulty: int) -> RingsAndHealth:
+        return RingsAndHealth(self.free_per_ring(usable), usable.bit_count(), allocatable)
+
+    def _place(self, rings: RingsAndHealth, request: int) -> int | None:
+        if request == self.capacity:
+            return 0 if rings.free == self.capacity else None
+        return self._preference.place(request, rings.free_per_ring)
+
+    def _score(self, signature: RingsAndHealth, request: int, multi_pod: bool) -> int | None:
+        place = self._place(signature, request)
+        if place is None:
+            return None
+        health = self._groups * signature.allocatable - place
+        return self.capacity * health + self.capacity - signature.free
+
+    def _group(self, signature: RingsAndHealth, request: int) -> str | None:
+        place = self._place(signature, request)
+        return None if place is None else _LETTERS[place]
+
+    def _choose(self, usable: int, request: int, multi_pod: bool) -> tuple[int, ...]:
+        if request == self.capacity:
+            return chips_of(usable) if usable.bit_count() == self.capacity else ()
+        ring = self._preference.best_ring(request, self.free_per_ring(usable))
+        return chips_of(usable & self.board.ring_masks[ring])[:request] if ring is not None else ()
+
+    def _lack(self, usable: int, request: int, multi_pod: bool) -> Reason:
+        if request == self.capacity:
+            free = usable.bit_count()
+            return NODE_NOT_WHOLLY_FREE(request=request, free=free, missing=request - free)
+        if not self._preference.fits_some_ring(request):
+            return REQUEST_HAS_NO_PLACE(
+                request=request, board=self.board.name, allowed=counts_text(self.board.one_pod)
+            )
+        free_per_ring = self.free_per_ring(usable)
+        return NO_RING_HOLDS_REQUEST(
+            request=request,
+            ring=self.board.ring_word,
+            rings=free_per_ring,
+            missing=request - max(free_per_ring),
+        )
+
+    def tables(self) -> tuple[ScoreTable, ...]:
+        return (self._preference.table("group, A = 0", f"free in the {self.board.ring_word}"),)

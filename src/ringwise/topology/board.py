@@ -1,0 +1,83 @@
+"""What a board is: the chips of one kind of node, how they are linked, what jobs may ask of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+Labels = tuple[tuple[str, str], ...]
+Table = tuple[tuple[int, ...], ...]
+RuleParameter = bool | int | Table
+
+
+class BoardError(ValueError):
+    """A board profile that cannot be used: the file, the field, and why."""
+
+    def __init__(self, file: str, field: str, why: str) -> None:
+        super().__init__(f"{file}: {field}: {why}" if field else f"{file}: {why}")
+        self.file = file
+        self.field = field
+        self.why = why
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """A board profile. Read from a file, never changed.
+
+    `rings` are the groups of chips with a fast link between them: HCCS rings,
+    meshes or cards (`ring_word` says which). The three request sets hold the
+    counts one pod may ask for.
+    """
+
+    name: str
+    title: str
+    resources: tuple[str, ...]
+    chips_per_node: int
+    rule: str
+    one_pod: frozenset[int]
+    #: Each pod of a job with several chip pods, as the documents order it.
+    multi_pod: frozenset[int]
+    #: The same under `multi-pod-requests: field`.
+    multi_pod_field: frozenset[int]
+    rings: tuple[tuple[int, ...], ...] = ()
+    ring_word: str = "ring"
+    parameters: tuple[tuple[str, RuleParameter], ...] = ()
+    #: Values of `huawei.com/schedule_policy` that choose this board.
+    policies: tuple[str, ...] = ()
+    #: Values of nodeSelector `accelerator-type`; `*card*` is a pattern, `` means no selector at all.
+    accelerator_types: tuple[str, ...] = ()
+    #: Job labels that choose this board (310 family).
+    job_labels: Labels = ()
+    #: The board of its resource where no label chooses another: `never`, `unlabelled`, `always`.
+    fallback: str = "never"
+    #: Chosen by the annotation `sp-block` where nothing else says which SuperPoD board.
+    sp_block_fallback: bool = False
+    #: Labels a node must have to take pods under this board.
+    node_labels: Labels = ()
+    #: Chips with network faults are withheld from multi-pod jobs. On SuperPoD boards only from jobs
+    #: that span several logical SuperPoDs, which their planner knows.
+    watches_network: bool = False
+    superpod: bool = False
+    #: Pods without chips in a job with chips must carry the annotation that excuses them.
+    zero_chip_pods_need_annotation: bool = False
+    #: A job's total must be 1 or a multiple of this.
+    total_multiple_of: int = 1
+    notes: tuple[str, ...] = ()
+
+    def __hash__(self) -> int:
+        # Boards are keys of caches on the hot path; a name tells them apart well enough.
+        return hash(self.name)
+
+    @property
+    def parameter(self) -> Mapping[str, RuleParameter]:
+        return dict(self.parameters)
+
+    @property
+    def ring_masks(self) -> tuple[int, ...]:
+        return tuple(sum(1 << chip for chip in ring) for ring in self.rings)
+
+    def requests(self, pods: int, multi_pod_requests: str = "document") -> frozenset[int]:
+        """The counts each chip pod of a job with so many chip pods may ask for."""
+        if pods <= 1:
+            return self.one_pod
+        return self.multi_pod_field if multi_pod_requests == "field" else self.multi_pod

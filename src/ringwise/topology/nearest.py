@@ -1,0 +1,25 @@
+"""The word somebody probably meant."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word closest to a mistyped one, or None if nothing is close.
+
+    Case is ignored; of equally close words the first in sorted order is taken, so
+    that the answer does not depend on the order the words came in.
+    """
+    by_lower: dict[str, str] = {}
+    for candidate in sorted(known):
+        by_lower.setdefault(candidate.lower(), candidate)
+    found = difflib.get_close_matches(word.lower(), list(by_lower), n=1, cutoff=0.5)
+    return by_lower[found[0]] if found else None
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """` (did you mean 'x'?)`, or nothing when no known word is close."""
+    found = nearest(word, known)
+    return f" (did you mean '{found}'?)" if found else ""

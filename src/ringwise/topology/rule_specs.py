@@ -1,0 +1,120 @@
+"""The chip rules a board profile may name, and what each needs to know.
+
+The rules themselves live in `placement.rules`. Their names and parameters stand
+here, below them, so that a wrong profile is found when it is read, with its file
+and field, and not when the first job arrives.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+class RingShape(enum.Enum):
+    """What a rule expects of a board's rings."""
+
+    ANY = "rings are not looked at"
+    SOME = "at least one ring"
+    EQUAL = "rings of one size that hold every chip"
+    PAIRS = "rings of two chips that hold every chip"
+    TWO_EQUAL = "exactly two rings of one size that hold every chip"
+
+
+class ParameterKind(enum.Enum):
+    TABLE = "a table: one row for each request, one column for each free count of a ring"
+    COUNT = "a whole number, 0 or more"
+    SWITCH = "true or false"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    kind: ParameterKind
+    #: None: the profile must give it.
+    default: int | bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSpec:
+    """One rule, as profiles and the reference page see it."""
+
+    name: str
+    fits: str
+    score: str
+    chooses: str
+    rings: RingShape = RingShape.ANY
+    parameters: Mapping[str, Parameter] = field(default_factory=dict)
+
+
+_SPECS = (
+    RuleSpec(
+        "ring-groups",
+        fits="one ring has the chips, or, for a whole-node request, all chips are free",
+        score="chips x (groups x allocatable - group) + (chips - free), group from the table, A = 0",
+        chooses="the ring whose free count is first in the table's order, the left one on a tie; lowest ids",
+        rings=RingShape.SOME,
+        parameters={"table": Parameter(ParameterKind.TABLE)},
+    ),
+    RuleSpec(
+        "free-count",
+        fits="enough chips are free anywhere on the node",
+        score="100 x (chips - faulty) - free",
+        chooses="lowest ids",
+        parameters={"faults_lower_score": Parameter(ParameterKind.SWITCH, True)},
+    ),
+    RuleSpec(
+        "paired-rings",
+        fits="up to a ring: one ring has the chips; more: half of them in each ring "
+        "(one-pod jobs at the same positions, multi-pod jobs at any); all: the whole node",
+        score="chips x (allocatable - misfit) + (chips - free)",
+        chooses="the ring with the fewest chips to spare, left on a tie, lowest ids; "
+        "above a ring left and right in turn",
+        rings=RingShape.TWO_EQUAL,
+    ),
+    RuleSpec(
+        "two-chip-cards",
+        fits="one chip: any; more: completely free cards",
+        score="16 x (32 - misfit), misfit = free - request, "
+        "and whole_card_penalty more when one chip breaks a whole card",
+        chooses="one chip: the card with the fewest free chips; more: whole cards; lowest ids",
+        rings=RingShape.PAIRS,
+        parameters={"whole_card_penalty": Parameter(ParameterKind.COUNT, 16)},
+    ),
+    RuleSpec(
+        "meshes",
+        fits="less than a mesh: one mesh has the chips; whole meshes: as many completely free ones; "
+        "other requests: enough chips anywhere",
+        score="up to a mesh and whole meshes: k x (k - chips x spare meshes - misfit), k = chips x meshes; "
+        "other requests: chips x (chips - misfit)",
+        chooses="less than a mesh: the mesh with the fewest chips to spare; whole meshes in id order; "
+        "else lowest ids",
+        rings=RingShape.EQUAL,
+    ),
+    RuleSpec(
+        "one-card",
+        fits="one card has the chips",
+        score="8 x (chips per card - misfit of the best card), misfit from the table",
+        chooses="the card whose free count is first in the table's order; lowest ids",
+        rings=RingShape.SOME,
+        parameters={"table": Parameter(ParameterKind.TABLE)},
+    ),
+    RuleSpec(
+        "broken-cards-first",
+        fits="enough chips are free anywhere on the node",
+        score="100 x chips - free, or 0 where the profile says scored = false",
+        chooses="chips of the cards with the fewest free chips first, crossing cards; lowest ids",
+        rings=RingShape.SOME,
+        parameters={"scored": Parameter(ParameterKind.SWITCH, True)},
+    ),
+    RuleSpec(
+        "whole-cards",
+        fits="even requests: completely free cards; odd ones: one chip more, from a broken card if any",
+        score="8 x (16 - misfit), misfit from the tables; 0 above table_chips free chips",
+        chooses="odd requests: one chip of the first broken card, then whole cards; lowest ids",
+        rings=RingShape.PAIRS,
+        parameters={"table_chips": Parameter(ParameterKind.COUNT, 8)},
+    ),
+)
+
+RULE_SPECS: Mapping[str, RuleSpec] = {spec.name: spec for spec in _SPECS}
