@@ -1,0 +1,31 @@
+"""The three classes of switch-aware jobs."""
+
+from __future__ import annotations
+
+import enum
+
+from ringwise.placement.switches.switch_reasons import LABEL_UNKNOWN
+from ringwise.reasons import Reason
+
+LABEL = "tor-affinity"
+#: A large-model job with fewer NPU pods than this is a padding job.
+FOUNDATION_MODEL_PODS = 4
+
+
+class SwitchClass(enum.Enum):
+    FOUNDATION_MODEL = "foundation-model"
+    COMMON = "common"
+    PADDING = "padding"
+
+
+def classify(label: str | None, npu_pods: int) -> SwitchClass | Reason | None:
+    """The class of a job; None when switches do not matter to it; a reason when the label is wrong."""
+    if label is None or label in ("", "null"):
+        return None
+    if label not in ("normal-schema", "large-model-schema"):
+        return LABEL_UNKNOWN(value=label)
+    if npu_pods < 1:
+        return None
+    if label == "normal-schema":
+        return SwitchClass.COMMON
+    return SwitchClass.FOUNDATION_MODEL if npu_pods >= FOUNDATION_MODEL_PODS else SwitchClass.PADDING

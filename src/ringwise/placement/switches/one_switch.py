@@ -1,0 +1,98 @@
+"""Jobs that stay under one switch: padding jobs, single layer, and `single-switch-first`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ringwise.placement.switches.classes import SwitchClass
+from ringwise.placement.switches.drafts import Draft, finish
+from ringwise.placement.switches.search import closest, largest
+from ringwise.placement.switches.states import State, SwitchState
+from ringwise.placement.switches.switch_reasons import ONE_SWITCH_TOO_SMALL
+from ringwise.placement.switches.view import ClusterView, Request, SwitchPlan
+from ringwise.reasons import Reason
+
+#: How many switches a reason names.
+_NAMED = 8
+
+
+def order_of_padding(facts: SwitchState) -> int:
+    """Exclusive first, then unhealthy shared, then healthy shared, then idle."""
+    if facts.state is State.EXCLUSIVE:
+        return 0
+    if facts.state is State.SHARED:
+        return 2 if facts.healthy else 1
+    return 3
+
+
+def padding_switch(view: ClusterView, candidates: Iterable[int], pods: int) -> int | None:
+    """The first group that has a switch that fits, and in it the closest-fitting one."""
+    groups: tuple[list[int], ...] = ([], [], [], [])
+    for switch in candidates:
+        groups[order_of_padding(view.switches[switch].facts)].append(switch)
+    for group in groups:
+        chosen = closest(view.free, group, pods)
+        if chosen is not None:
+            return chosen
+    return None
+
+
+def under_one(view: ClusterView, switch: int, pods: int, taken_by: str) -> SwitchPlan:
+    """A whole job under one switch; it changes no state."""
+    return finish(view, [Draft(switch, pods, 0, taken_by)])
+
+
+def plan_padding(view: ClusterView, request: Request) -> SwitchPlan | Reason:
+    chosen = padding_switch(view, view.with_free(), request.pods)
+    if chosen is None:
+        return too_small(view, view.with_free(), request, "padding")
+    return under_one(view, chosen, request.pods, "padding: the closest-fitting switch")
+
+
+def plan_single_layer(view: ClusterView, request: Request) -> SwitchPlan | Reason:
+    chosen = closest(view.free, view.with_free(), request.pods)
+    if chosen is None:
+        return too_small(view, view.with_free(), request, "single-layer")
+    return under_one(view, chosen, request.pods, "single layer: the closest-fitting switch")
+
+
+def plan_single_switch_first(view: ClusterView, request: Request) -> SwitchPlan | None:
+    """The setting `single-switch-first`; None sends the job on to the usual rules."""
+    if not view.settings.single_switch_first or request.pods >= view.nodes_per_switch:
+        return None
+    candidates = view.with_free()
+    if request.job_class is SwitchClass.FOUNDATION_MODEL:
+        candidates = [s for s in candidates if view.switches[s].facts.healthy]
+    chosen = padding_switch(view, candidates, request.pods)
+    return None if chosen is None else under_one(view, chosen, request.pods, "single-switch-first")
+
+
+def too_small(view: ClusterView, candidates: Sequence[int], request: Request, job_class: str) -> Reason:
+    best = largest(view.free, candidates)
+    return ONE_SWITCH_TOO_SMALL(
+        job_class=job_class,
+        pods=request.pods,
+        best="none" if best is None else view.switches[best].name,
+        best_free=0 if best is None else view.free[best],
+        switches=lacking(view, candidates, request.pods),
+    )
+
+
+def lacking(view: ClusterView, candidates: Sequence[int], needed: int) -> tuple[str, ...]:
+    """What each switch lacks, the fullest offer first, for `why`."""
+    ordered = sorted(candidates, key=lambda s: (-view.free[s], s))
+    lines = [
+        f"{view.switches[s].name} ({describe(view.switches[s].facts)}): {view.free[s]} free"
+        + (f", {needed - view.free[s]} short of {needed}" if view.free[s] < needed else "")
+        for s in ordered[:_NAMED]
+    ]
+    rest = len(view.switches) - len(lines)
+    return (*lines, f"and {rest} more") if rest else tuple(lines)
+
+
+def describe(facts: SwitchState) -> str:
+    if facts.state is State.SHARED:
+        return "healthy shared" if facts.healthy else "unhealthy shared"
+    if facts.state is State.IDLE and facts.labelled:
+        return "in use"
+    return facts.state.word

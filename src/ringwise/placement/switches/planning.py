@@ -1,0 +1,72 @@
+"""One entrance for all switch rules: which version applies, and what is refused beforehand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ringwise.placement.switches.one_switch import plan_single_layer
+from ringwise.placement.switches.version1 import plan_version1
+from ringwise.placement.switches.version2 import plan_version2
+from ringwise.placement.switches.view import ClusterView, Request, SwitchPlan
+from ringwise.reasons import Reason
+from ringwise.topology.switch_reasons import NO_NODES_PER_SWITCH, TOPOLOGY_EMPTY
+
+
+def plan(view: ClusterView, request: Request) -> SwitchPlan | Reason:
+    """Nodes for a job none of whose pods is placed, or why there are none."""
+    unusable = refusal_of_topology(view)
+    if unusable is not None:
+        return unusable
+    if request.pods < 1:
+        return SwitchPlan(())
+    # Single layer wins over the version.
+    if view.single_layer:
+        answer = plan_single_layer(view, request)
+    elif view.settings.version == "2.0":
+        answer = plan_version2(view, request)
+    else:
+        answer = plan_version1(view, request)
+    return with_problems(view, answer)
+
+
+def plan_at_least(view: ClusterView, request: Request, minimum: int) -> SwitchPlan | Reason:
+    """The whole job, else as many of its pods as fit, but at least `minimum` of them.
+
+    Every rule that places P pods places P - 1 too, so the largest number is found by halving.
+    """
+    whole = plan(view, request)
+    if isinstance(whole, SwitchPlan) or minimum >= request.pods or minimum < 1:
+        return whole
+    best = plan(view, replace(request, pods=minimum))
+    low, high = minimum, request.pods
+    while isinstance(best, SwitchPlan) and high - low > 1:
+        middle = (low + high) // 2
+        answer = plan(view, replace(request, pods=middle))
+        if isinstance(answer, SwitchPlan):
+            low, best = middle, answer
+        else:
+            high = middle
+    return best
+
+
+def refusal_of_topology(view: ClusterView) -> Reason | None:
+    fatal = (TOPOLOGY_EMPTY.code, NO_NODES_PER_SWITCH.code)
+    known = next((problem for problem in view.problems if problem.code in fatal), None)
+    if known is not None:
+        return known
+    if not view.switches:
+        return TOPOLOGY_EMPTY(origin="the leaf-switch topology")
+    if view.nodes_per_switch < 1:
+        biggest = max(len(switch.free) for switch in view.switches)
+        return NO_NODES_PER_SWITCH(
+            origin="the leaf-switch topology", tor_count=view.nodes_per_switch, largest=biggest
+        )
+    return None
+
+
+def with_problems(view: ClusterView, answer: SwitchPlan | Reason) -> SwitchPlan | Reason:
+    """A waiting job also hears what is wrong with the topology it depends on."""
+    if isinstance(answer, SwitchPlan) or not view.problems:
+        return answer
+    hints = [f"mend the topology: {problem.message}" for problem in view.problems[:4]]
+    return answer.with_cures([*answer.found_cures, *hints])

@@ -1,0 +1,174 @@
+"""Switch affinity 2.0: the exclusive pass, the shared rules, the common job's fallback."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ringwise.placement.switches.classes import SwitchClass
+from ringwise.placement.switches.drafts import Draft, fill, finish
+from ringwise.placement.switches.one_switch import (
+    lacking,
+    plan_padding,
+    plan_single_switch_first,
+)
+from ringwise.placement.switches.search import closest, closest_one_or_two, largest
+from ringwise.placement.switches.states import State
+from ringwise.placement.switches.switch_reasons import COMMON_FULL, SHARED_LIMIT
+from ringwise.placement.switches.view import ClusterView, Request, SwitchPlan
+from ringwise.reasons import Reason
+
+EXCLUSIVE_PASS = "exclusive pass: all free nodes of an idle switch"
+SHARED_RULE = "shared rule: healthy shared, closest to the remainder"
+BECOMES_SHARED = "shared rule: closest to the remainder, becomes shared"
+COMMON_FALLBACK = "common job's fallback"
+
+
+@dataclass(slots=True)
+class Groups:
+    """The switches with free nodes by state, each in ConfigMap order."""
+
+    idle: list[int]
+    exclusive: list[int]
+    healthy: list[int]
+    unhealthy: list[int]
+
+    @classmethod
+    def of(cls, view: ClusterView, candidates: Sequence[int]) -> Groups:
+        groups = cls([], [], [], [])
+        for switch in candidates:
+            facts = view.switches[switch].facts
+            if facts.state is State.IDLE:
+                groups.idle.append(switch)
+            elif facts.state is State.EXCLUSIVE:
+                groups.exclusive.append(switch)
+            elif facts.healthy:
+                groups.healthy.append(switch)
+            else:
+                groups.unhealthy.append(switch)
+        return groups
+
+
+def plan_version2(view: ClusterView, request: Request) -> SwitchPlan | Reason:
+    if request.job_class is SwitchClass.PADDING:
+        return plan_padding(view, request)
+    one_switch = plan_single_switch_first(view, request)
+    if one_switch is not None:
+        return one_switch
+    groups = Groups.of(view, view.with_free())
+    drafts = foundation_way(view, groups, request.pods)
+    if drafts is None and request.job_class is SwitchClass.COMMON:
+        drafts = common_fallback(view, groups, request.pods)
+    if drafts is None:
+        return _too_full(view, groups, request)
+    return finish(view, drafts)
+
+
+def foundation_way(view: ClusterView, groups: Groups, pods: int) -> list[Draft] | None:
+    """Idle switches used up one after the other, the remainder by the shared rules."""
+    drafts: list[Draft] = []
+    used: set[int] = set()
+    left = pods
+    for switch in sorted(groups.idle, key=lambda s: -view.free[s]):
+        if view.free[switch] > left:
+            break
+        drafts.append(Draft(switch, view.free[switch], State.EXCLUSIVE, EXCLUSIVE_PASS))
+        used.add(switch)
+        left -= view.free[switch]
+    if not left:
+        return drafts
+    idle = [switch for switch in groups.idle if switch not in used]
+    shared = shared_rules(view, groups.healthy, idle, groups.exclusive, left, view.settings.shared_limit)
+    return None if shared is None else drafts + shared
+
+
+def shared_rules(
+    view: ClusterView,
+    healthy: Sequence[int],
+    idle: Sequence[int],
+    exclusive: Sequence[int],
+    needed: int,
+    limit: int,
+) -> list[Draft] | None:
+    """Healthy shared switches closest to `needed`, else an idle or exclusive one that becomes shared."""
+    if limit < 1:
+        return None
+    chosen = closest_one_or_two(view.free, healthy, needed, limit)
+    if chosen is not None:
+        return fill(view.free, chosen, needed, State.SHARED, SHARED_RULE)
+    converted = closest(view.free, [*idle, *convertible(view, exclusive)], needed)
+    if converted is None:
+        return None
+    return [Draft(converted, needed, State.SHARED, BECOMES_SHARED)]
+
+
+def convertible(view: ClusterView, exclusive: Sequence[int]) -> list[int]:
+    """Exclusive switches whose owner stays within the limit when they become shared."""
+    limit = view.settings.shared_limit
+    if limit < 2:
+        return []
+    return [s for s in exclusive if view.switches[s].facts.owner_shared + 1 <= limit]
+
+
+def common_fallback(view: ClusterView, groups: Groups, pods: int) -> list[Draft] | None:
+    """All idle switches, then unhealthy shared ones, then healthy ones without a foundation model."""
+    idle = sorted(groups.idle, key=lambda s: -view.free[s])
+    drafts = fill(view.free, idle, pods, State.EXCLUSIVE, EXCLUSIVE_PASS)
+    left = pods - sum(draft.count for draft in drafts)
+    for group in (groups.unhealthy, _without_model(view, groups.healthy)):
+        # While none holds what is left the largest goes, so one sorted list answers every question.
+        waiting = sorted(group, key=lambda s: -view.free[s])
+        for place, roomiest in enumerate(waiting):
+            if not left:
+                break
+            chosen = roomiest if view.free[roomiest] < left else closest(view.free, waiting[place:], left)
+            assert chosen is not None  # the roomiest holds what is left
+            count = min(left, view.free[chosen])
+            drafts.append(Draft(chosen, count, State.SHARED, COMMON_FALLBACK))
+            left -= count
+    return None if left else drafts
+
+
+def _without_model(view: ClusterView, switches: Sequence[int]) -> list[int]:
+    return [s for s in switches if view.switches[s].facts.only_common]
+
+
+def _too_full(view: ClusterView, groups: Groups, request: Request) -> Reason:
+    """Which numbers stand in the way. When this is asked, all idle switches were used up."""
+    free, limit = view.free, view.settings.shared_limit
+    idle = sum(free[s] for s in groups.idle)
+    roomy = sorted(groups.healthy, key=lambda s: -free[s])[:limit]
+    best = roomy
+    converted = largest(free, convertible(view, groups.exclusive))
+    if converted is not None and free[converted] > sum(free[s] for s in roomy):
+        best = [converted]
+    best_free = sum(free[s] for s in best)
+    foundation = idle + best_free
+    unhealthy = sum(free[s] for s in groups.unhealthy)
+    healthy = sum(free[s] for s in _without_model(view, groups.healthy))
+    common = max(foundation, idle + unhealthy + healthy)
+    lines = lacking(view, view.with_free(), request.pods - idle)
+    if request.job_class is SwitchClass.COMMON:
+        return COMMON_FULL(
+            pods=request.pods,
+            idle=idle,
+            unhealthy=unhealthy,
+            healthy=healthy,
+            missing=request.pods - common,
+            largest=common,
+            switches=lines,
+        )
+    reason = SHARED_LIMIT(
+        pods=request.pods,
+        idle=idle,
+        left=request.pods - idle,
+        limit=limit,
+        best=tuple(view.switches[s].name for s in best),
+        best_free=best_free,
+        missing=request.pods - foundation,
+        largest=foundation,
+        switches=lines,
+    )
+    if request.pods <= common:
+        return reason.with_cures(["as a common job (tor-affinity: normal-schema) it would be placed now"])
+    return reason

@@ -1,0 +1,131 @@
+"""What planning sees of the cluster, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ringwise.placement.switches.classes import SwitchClass
+from ringwise.placement.switches.states import IDLE, State, SwitchState
+from ringwise.reasons import Reason
+from ringwise.topology.switches import ResolvedTopology
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchSettings:
+    """The settings of init-params that concern switches."""
+
+    version: str = "1.0"
+    shared_limit: int = 2
+    single_switch_first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchView:
+    """One switch: its free nodes in array order, as opaque ids, and their places in the array."""
+
+    name: str
+    free: tuple[int, ...]
+    positions: tuple[int, ...]
+    facts: SwitchState = IDLE
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    """All switches in ConfigMap order, and the rules that apply."""
+
+    switches: tuple[SwitchView, ...]
+    nodes_per_switch: int
+    settings: SwitchSettings = SwitchSettings()
+    single_layer: bool = False
+    problems: tuple[Reason, ...] = ()
+    #: Free nodes per switch; what most rules look at.
+    free: tuple[int, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "free", tuple(len(switch.free) for switch in self.switches))
+
+    def with_free(self) -> list[int]:
+        """Switches that have free nodes: the others take no part."""
+        return [index for index, count in enumerate(self.free) if count]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    job_class: SwitchClass
+    pods: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlanEntry:
+    """Nodes under one switch, in rank order, and what the switch is afterwards."""
+
+    switch: int
+    name: str
+    nodes: tuple[int, ...]
+    #: The pods' `isSharedTor`: 2 exclusive pass, 1 shared rules, 0 changes no state.
+    mark: int
+    state: State
+    healthy: bool
+    #: Which rule took the switch, in words for `why`.
+    taken_by: str
+    #: Ranks of the nodes where they are not simply counted on: after a fault.
+    ranks: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchPlan:
+    """Entries in rank order: rank r sits on the r-th node."""
+
+    entries: tuple[PlanEntry, ...]
+
+    @property
+    def nodes(self) -> list[int]:
+        return [node for entry in self.entries for node in entry.nodes]
+
+    @property
+    def node_of_rank(self) -> dict[int, int]:
+        placed: dict[int, int] = {}
+        for entry in self.entries:
+            ranks = entry.ranks or range(len(placed), len(placed) + len(entry.nodes))
+            placed.update(zip(ranks, entry.nodes, strict=True))
+        return placed
+
+    @property
+    def seats(self) -> tuple[tuple[int, int], ...]:
+        """(switch, mark) of every pod: what `PlacedJob` wants once the plan is carried out."""
+        return tuple((entry.switch, entry.mark) for entry in self.entries for _ in entry.nodes)
+
+    @property
+    def per_switch(self) -> dict[str, int]:
+        counts: dict[str, int] = {}
+        for entry in self.entries:
+            counts[entry.name] = counts.get(entry.name, 0) + len(entry.nodes)
+        return counts
+
+
+def make_view(
+    resolved: ResolvedTopology,
+    free: Mapping[str, int],
+    states: Sequence[SwitchState],
+    settings: SwitchSettings,
+) -> ClusterView:
+    """A view over a resolved topology; `free` maps the names of the free nodes to their ids."""
+    switches: list[SwitchView] = []
+    for switch, seats, facts in zip(resolved.topology.switches, resolved.nodes, states, strict=True):
+        open_seats = [seat for seat in seats if seat.node in free]
+        switches.append(
+            SwitchView(
+                switch.ip,
+                tuple([free[seat.node] for seat in open_seats]),
+                tuple([seat.index for seat in open_seats]),
+                facts,
+            )
+        )
+    return ClusterView(
+        tuple(switches),
+        resolved.topology.nodes_per_switch,
+        settings,
+        resolved.topology.single_layer,
+        resolved.problems,
+    )
