@@ -1,0 +1,52 @@
+"""Amounts of resources: cpu in milli-cores, memory in bytes, everything else in whole units."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ringwise.state.model import PodClass
+
+Amounts = dict[str, int]
+
+
+def amounts_of(pod_class: PodClass) -> Amounts:
+    """What one pod of this class asks for; absent means nothing."""
+    asked: Amounts = {}
+    if pod_class.cpu_milli:
+        asked["cpu"] = pod_class.cpu_milli
+    if pod_class.memory:
+        asked["memory"] = pod_class.memory
+    if pod_class.resource is not None and pod_class.chips:
+        asked[pod_class.resource] = pod_class.chips
+    for name, amount in pod_class.extended:
+        asked[name] = asked.get(name, 0) + amount
+    return asked
+
+
+def add(total: Amounts, more: Mapping[str, int], times: int = 1) -> None:
+    """Add in place; entries that come to zero vanish, so that equal totals are equal dictionaries."""
+    for name, amount in more.items():
+        value = total.get(name, 0) + amount * times
+        if value:
+            total[name] = value
+        else:
+            total.pop(name, None)
+
+
+def lacking(asked: Mapping[str, int], used: Mapping[str, int], limit: Mapping[str, int]) -> tuple[str, ...]:
+    """The resources for which used + asked would exceed a limit that is set. Unset means no limit."""
+    return tuple(
+        name
+        for name, amount in asked.items()
+        if amount and name in limit and used.get(name, 0) + amount > limit[name]
+    )
+
+
+def share(part: Mapping[str, int], whole: Mapping[str, int]) -> float:
+    """The largest fraction over all resources; 1 for a part of nothing, 0 for nothing of nothing."""
+    largest = 0.0
+    for name, amount in part.items():
+        if amount:
+            total = whole.get(name, 0)
+            largest = max(largest, amount / total if total else 1.0)
+    return largest

@@ -1,0 +1,165 @@
+"""How a job gets its nodes: as a whole by a plan, or pod by pod, inside one statement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ringwise.framework.asking import Asking, NodeFilter
+from ringwise.framework.job import Job, pod_order
+from ringwise.framework.points import Point
+from ringwise.framework.reasons import GANG_INCOMPLETE, NO_NODE_FITS, NO_PODS_YET
+from ringwise.framework.session import Plan, Session
+from ringwise.framework.statement import Allocation, Statement
+from ringwise.reasons import Reason
+from ringwise.state.index import NOBODY
+from ringwise.state.model import Pod
+
+
+def pending_pods(session: Session, job: Job) -> list[Pod]:
+    """The job's pods that wait for a node, in the order in which they are served."""
+    pods = [pod for pod in job.pods.values() if session.is_pending(pod)]
+    pods.sort(key=pod_order)
+    if session.registered(Point.TASK_ORDER):
+        pods.sort(key=session.pod_key)
+    return pods
+
+
+def started_pods(session: Session, job: Job) -> int:
+    """Pods that count for the gang: they have a node and are not going, or have done their work."""
+    placements = session.state.pods
+    return sum(
+        1
+        for uid, pod in job.pods.items()
+        if pod.phase == "Succeeded" or (placements[uid].node >= 0 and not pod.deleting)
+    )
+
+
+def fill(session: Session, job: Job, statement: Statement, *, beyond_gang: bool = False) -> Reason | None:
+    """Place the job's pods until its gang is complete; None when it is.
+
+    `beyond_gang` goes on with the pods a job may have beyond its gang, one at a time.
+    """
+    pods = pending_pods(session, job)
+    missing = max(0, job.min_available - started_pods(session, job))
+    if beyond_gang:
+        pods, missing = pods[:1], 1
+    if len(pods) < missing:
+        return NO_PODS_YET(pods=job.min_available - missing + len(pods), needed=job.min_available)
+    plan = _plan(session, job, pods)
+    if isinstance(plan, Reason):
+        return plan
+    if plan is not None:
+        return _follow(session, job, statement, plan, pods)
+    return _one_by_one(session, job, statement, pods, missing)
+
+
+def _plan(session: Session, job: Job, pods: Sequence[Pod]) -> Plan | Reason | None:
+    for ask in session.registered(Point.JOB_PLAN):
+        answer: Plan | Reason | None = ask(job, pods)
+        if answer is not None:
+            return answer
+    return None
+
+
+def _follow(
+    session: Session, job: Job, statement: Statement, plan: Plan, pods: Sequence[Pod]
+) -> Reason | None:
+    """Carry out a plan. Pods it does not name (no chips asked) find a node by themselves."""
+    rest: list[Pod] = []
+    queue = session.queues.get(job.queue)
+    for pod in pods:
+        node = plan.nodes.get(pod.uid)
+        if node is None:
+            if not pod.cls.chips:
+                rest.append(pod)
+            continue
+        if queue is not None:
+            denied = session.allocatable(queue, pod)
+            if denied is not None:
+                return denied
+        asking = session.asking(job, pod)
+        chips = asking.chips_on(node)
+        if len(chips) != asking.chips or not asking.fits(node):
+            return asking.verdict(node)[1] or _nothing(session, job, pod, asking, {})
+        statement.allocate(Allocation(job, pod, node, chips, 0, plan.annotations.get(pod.uid, {})))
+    session.plans[job.key] = plan
+    missing = max(0, job.min_available - started_pods(session, job))
+    return _one_by_one(session, job, statement, rest, missing) if rest else None
+
+
+def _one_by_one(
+    session: Session, job: Job, statement: Statement, pods: Sequence[Pod], missing: int
+) -> Reason | None:
+    queue = session.queues.get(job.queue)
+    failed: Reason | None = None
+    failed_classes: set[Asking] = set()
+    placed = 0
+    # Nodes that a filter refused are hidden from a view that all pods of a board share,
+    # so they come back as soon as a pod of another class asks.
+    current: Asking | None = None
+    hidden: dict[int, Reason] = {}
+    try:
+        for pod in pods:
+            asking = session.asking(job, pod)
+            if asking in failed_classes:
+                continue
+            if queue is not None:
+                denied = session.allocatable(queue, pod)
+                if denied is not None:
+                    failed = failed or denied
+                    continue
+            if current is not None and asking is not current:
+                current.show(hidden)
+            current = asking
+            choice = asking.choose(hidden, _filters(session, job, pod), _favours(session, job, pod))
+            if choice is None:
+                failed_classes.add(asking)
+                failed = failed or _nothing(session, job, pod, asking, hidden)
+                continue
+            statement.allocate(Allocation(job, pod, choice.node, asking.chips_on(choice.node), choice.score))
+            placed += 1
+            if placed >= missing and session.job_ready(job):
+                return None
+    finally:
+        if current is not None:
+            current.show(hidden)
+    if placed >= missing and session.job_ready(job):
+        return None
+    return failed or NO_PODS_YET(pods=started_pods(session, job), needed=job.min_available)
+
+
+def _filters(session: Session, job: Job, pod: Pod) -> list[NodeFilter]:
+    found = (make(job, pod) for make in session.registered(Point.NODE_FILTER))
+    return [block for block in found if block is not None]
+
+
+def _favours(session: Session, job: Job, pod: Pod) -> dict[int, float]:
+    total: dict[int, float] = {}
+    for ask in session.registered(Point.NODE_FAVOUR):
+        for node, extra in (ask(job, pod) or NOBODY).items():
+            total[node] = total.get(node, 0.0) + extra
+    return total
+
+
+def _nothing(session: Session, job: Job, pod: Pod, asking: Asking, hidden: dict[int, Reason]) -> Reason:
+    """Why this pod found nothing, in numbers."""
+    details = {
+        "job": job.name,
+        "pod": pod.name,
+        "asks": _asks(pod),
+        "nodes": session.state.node_count,
+        "refusals": asking.refusals(hidden),
+    }
+    if job.min_available <= 1:
+        return NO_NODE_FITS(**details)
+    started = started_pods(session, job)
+    return GANG_INCOMPLETE(
+        **details, fit=started, needed=job.min_available, missing=job.min_available - started
+    )
+
+
+def _asks(pod: Pod) -> str:
+    cls = pod.cls
+    if cls.chips:
+        return f"{cls.chips} x {cls.resource}"
+    return "no chips"

@@ -1,0 +1,83 @@
+"""A job as the scheduler sees it: the pods that start together, and what was found out about them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ringwise.framework.amounts import Amounts, add, amounts_of
+from ringwise.reasons import Reason
+from ringwise.state.model import EMPTY, Pod, PodGroup
+from ringwise.topology.natural import natural_key
+
+if TYPE_CHECKING:
+    from ringwise.framework.policy import ChipPolicy
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """One gang. Its key is `namespace/name` of its PodGroup, or of its only pod."""
+
+    key: str
+    namespace: str
+    #: The name its user knows: the vcjob's, PodGroup's or bare pod's.
+    name: str
+    pods: dict[str, Pod] = field(default_factory=dict)
+    group: PodGroup | None = None
+    queue: str = "default"
+    priority: int = 0
+    created: int = 0
+    min_available: int = 1
+    min_per_task: Mapping[str, int] = field(default_factory=dict)
+    #: PodGroup values win over pod values.
+    labels: Mapping[str, str] = EMPTY
+    annotations: Mapping[str, str] = EMPTY
+    #: What the job can never be, found when it was read (a malformed vcjob).
+    defects: tuple[Reason, ...] = ()
+    #: Set by the chip plugin when it validates the job; None for jobs without chips.
+    policy: ChipPolicy | None = None
+    #: Why it does not run; None when nothing is known against it.
+    reason: Reason | None = None
+    #: Nanoseconds: since when it waits for room.
+    waiting_since: int | None = None
+    #: Expected run time in nanoseconds, where somebody said it.
+    expected: int | None = None
+    #: Time the first pods of the present run were placed.
+    started: int | None = None
+    inqueue: bool = False
+    validated: bool = False
+    asked_total: Amounts | None = None
+
+    @property
+    def chip_pods(self) -> list[Pod]:
+        return [pod for pod in self.pods.values() if pod.cls.chips]
+
+    def asked(self) -> Amounts:
+        """What all its pods ask for together."""
+        if self.asked_total is None:
+            total: Amounts = {}
+            for pod in self.pods.values():
+                add(total, amounts_of(pod.cls))
+            self.asked_total = total
+        return self.asked_total
+
+    def min_asked(self) -> Amounts:
+        """What must be there at once: `minResources` where it is given, else the smallest gang's worth."""
+        if self.group is not None and self.group.min_resources:
+            return dict(self.group.min_resources)
+        total: Amounts = {}
+        for pod in sorted(self.pods.values(), key=pod_order)[: self.min_available]:
+            add(total, amounts_of(pod.cls))
+        return total
+
+    def changed(self) -> None:
+        """Its pods or settings changed: what was found out about it is void."""
+        self.validated = False
+        self.policy = None
+        self.asked_total = None
+
+
+def pod_order(pod: Pod) -> tuple[object, ...]:
+    """Pods of one job in the order of their names: worker-2 before worker-10."""
+    return (natural_key(pod.name), pod.uid)

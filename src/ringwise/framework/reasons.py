@@ -1,0 +1,87 @@
+"""Why a job waits although nothing is wrong with it."""
+
+from __future__ import annotations
+
+from ringwise.reasons import MENDED, ROOM, Event, ReasonKind, Stage
+
+NO_NODE_FITS = ReasonKind(
+    "no-node-fits",
+    Stage.PREDICATE,
+    "no node of {nodes} can take {pod} ({asks}): {refusals}",
+    ("wait until room is free", "ringwise why {job} shows the nearest misses"),
+    ROOM,
+)
+GANG_INCOMPLETE = ReasonKind(
+    "gang-incomplete",
+    Stage.GANG,
+    "{fit} of the {needed} pods that must start together fit; {pod} does not ({asks}): {refusals}",
+    (
+        "wait until room for {missing} more pod(s) is free",
+        "lower minAvailable if the job can start with {fit} pods",
+        "ringwise why {job} shows the nearest misses",
+    ),
+    ROOM,
+)
+NO_PODS_YET = ReasonKind(
+    "no-pods-yet",
+    Stage.GANG,
+    "{pods} of the {needed} pods that must start together exist",
+    ("create the missing pods", "lower minMember to {pods}"),
+    frozenset({Event.JOB_CHANGED}),
+)
+RESOURCE_NOT_OFFERED = ReasonKind(
+    "resource-not-offered",
+    Stage.PREDICATE,
+    "{node} offers no {resource}",
+    ("start the device plugin on {node}",),
+    frozenset({Event.NODE_ADDED, Event.NODE_CHANGED}),
+)
+NOWHERE_OFFERED = ReasonKind(
+    "resource-nowhere-offered",
+    Stage.VALIDATE,
+    "no node of the cluster offers {resource}",
+    ("add nodes with {resource}", "check that the device plugin runs on them"),
+    frozenset({Event.NODE_ADDED, Event.NODE_CHANGED}),
+)
+UNKNOWN_QUEUE = ReasonKind(
+    "unknown-queue",
+    Stage.VALIDATE,
+    "there is no queue {queue}; known are {known}",
+    ("create the queue {queue}", "use the queue {nearest}"),
+    frozenset({Event.QUEUE_CHANGED, Event.JOB_CHANGED}),
+)
+QUEUE_NOT_OPEN = ReasonKind(
+    "queue-not-open",
+    Stage.ENQUEUE,
+    "queue {queue} is {state} and takes no jobs",
+    ("open the queue {queue}", "use another queue"),
+    frozenset({Event.QUEUE_CHANGED, Event.JOB_CHANGED}),
+)
+QUEUE_OVERUSED = ReasonKind(
+    "queue-overused",
+    Stage.ENQUEUE,
+    "queue {queue} uses all it deserves while others wait",
+    ("wait until jobs of {queue} end", "raise the weight of {queue}"),
+    ROOM | {Event.QUEUE_CHANGED},
+)
+MALFORMED_JOB = ReasonKind(
+    "malformed-job",
+    Stage.VALIDATE,
+    "{problem}",
+    ("mend the job's manifest and submit it again",),
+    MENDED,
+)
+TOO_MANY_CHIP_CONTAINERS = ReasonKind(
+    "too-many-chip-containers",
+    Stage.VALIDATE,
+    "{containers} containers of pod {pod} ask for chips; one may",
+    ("give all {chips} chips to one container", "make a pod of each container"),
+    MENDED,
+)
+INTERNAL_ERROR = ReasonKind(
+    "internal-error",
+    Stage.PLAN,
+    "{where} failed on this job: {error}",
+    ("report this with the journal", "remove {where} from the configuration if it is your own"),
+    ROOM | MENDED,
+)

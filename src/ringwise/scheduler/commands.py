@@ -1,0 +1,122 @@
+"""What the scheduler and the job controller want done. Values: carrying them out is the edge's business."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ringwise.reasons import Reason
+from ringwise.state.model import EMPTY, Pod, PodGroup
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """Put a pod on a node; the chips travel in the annotations of the same request."""
+
+    uid: str
+    namespace: str
+    pod: str
+    node: str
+    chips: tuple[int, ...] = ()
+    annotations: Mapping[str, str] = field(default=EMPTY, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Evict:
+    """Ask a running pod to go."""
+
+    uid: str
+    namespace: str
+    pod: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetGroupStatus:
+    """The PodGroup's phase and, when it waits, why. Sent only when something changed."""
+
+    key: str
+    phase: str
+    reason: Reason | None = None
+    running: int = 0
+    succeeded: int = 0
+    failed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TellPod:
+    """A pod's condition: why it has no node yet. Sent only when it changed."""
+
+    uid: str
+    namespace: str
+    pod: str
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Publish:
+    """Write a ConfigMap for others to read."""
+
+    namespace: str
+    name: str
+    data: Mapping[str, str] = field(hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateGroup:
+    group: PodGroup
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteGroup:
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class CreatePod:
+    pod: Pod
+    #: Environment and volumes that job plugins add, by plugin: for the edge to render.
+    job: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DeletePod:
+    uid: str
+    namespace: str
+    pod: str
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SetJobStatus:
+    """A vcjob's state. Counts are those of its pods."""
+
+    key: str
+    phase: str
+    reason: str = ""
+    message: str = ""
+    counts: Mapping[str, int] = field(default_factory=dict, hash=False)
+    retries: int = 0
+    version: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteJob:
+    """Its time to live after the end has passed."""
+
+    key: str
+
+
+Command = (
+    Bind
+    | Evict
+    | SetGroupStatus
+    | TellPod
+    | Publish
+    | CreateGroup
+    | DeleteGroup
+    | CreatePod
+    | DeletePod
+    | SetJobStatus
+    | DeleteJob
+)

@@ -1,0 +1,127 @@
+"""What the scheduler is told. Facts about objects, never orders; each is complete in itself.
+
+An event may arrive twice or late: handling it again changes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ringwise.framework.configuration import Configuration
+from ringwise.reasons import Reason
+from ringwise.state.model import DeviceReport, Node, Pod, PodGroup, PriorityClass, Queue
+from ringwise.state.vcjob import VcJob
+from ringwise.topology.switches import SwitchTopology
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSeen:
+    node: Node
+
+
+@dataclass(frozen=True, slots=True)
+class NodeGone:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class PodSeen:
+    pod: Pod
+
+
+@dataclass(frozen=True, slots=True)
+class PodGone:
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class PodGroupSeen:
+    group: PodGroup
+
+
+@dataclass(frozen=True, slots=True)
+class PodGroupGone:
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSeen:
+    queue: Queue
+
+
+@dataclass(frozen=True, slots=True)
+class QueueGone:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class PriorityClassSeen:
+    priority_class: PriorityClass
+
+
+@dataclass(frozen=True, slots=True)
+class PriorityClassGone:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class VcJobSeen:
+    job: VcJob
+
+
+@dataclass(frozen=True, slots=True)
+class VcJobGone:
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReportSeen:
+    report: DeviceReport
+
+
+@dataclass(frozen=True, slots=True)
+class ReportGone:
+    node: str
+    aggregated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TopologySeen:
+    """The leaf switches; None when the ConfigMap is absent or unusable, and then why."""
+
+    topology: SwitchTopology | None
+    problem: Reason | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigurationSeen:
+    configuration: Configuration
+
+
+@dataclass(frozen=True, slots=True)
+class BindFailed:
+    """A binding did not come about; what it took is given back."""
+
+    uid: str
+    why: str
+
+
+Event = (
+    NodeSeen
+    | NodeGone
+    | PodSeen
+    | PodGone
+    | PodGroupSeen
+    | PodGroupGone
+    | QueueSeen
+    | QueueGone
+    | PriorityClassSeen
+    | PriorityClassGone
+    | VcJobSeen
+    | VcJobGone
+    | ReportSeen
+    | ReportGone
+    | TopologySeen
+    | ConfigurationSeen
+    | BindFailed
+)

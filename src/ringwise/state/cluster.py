@@ -1,0 +1,443 @@
+"""The state of the cluster: the one place that knows who holds what.
+
+Two kinds of change reach it. *Facts* (a node, a pod, a report was seen) come from
+outside, between cycles. *Decisions* (a pod is placed, a pod is let go) come from a
+cycle and are written into a log, so that a gang that does not fit is undone to
+the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from ringwise.reasons import Reason
+from ringwise.state.fleet import NODE_NOT_READY, Fleet
+from ringwise.state.index import Scorer, View
+from ringwise.state.model import DeviceReport, Node, Pod
+from ringwise.state.shapes import NodeClass, Shape, ShapeTable, add_extended
+from ringwise.topology.chips import chips_of, mask_of
+from ringwise.topology.natural import natural_key
+
+#: The fleet of pods that ask for no chips: it sees nodes, not chips.
+HOSTS = ""
+
+
+@dataclass(slots=True)
+class Placement:
+    """Where a pod sits in the state's books."""
+
+    pod: Pod
+    node: int = -1
+    chips: int = 0
+    #: True between a decision and the fact that confirms it.
+    assumed: bool = False
+
+
+class HostRule:
+    """For pods without chips every node is alike."""
+
+    def signature(self, usable: int, allocatable: int, faulty: int) -> int:
+        return 0
+
+    def score(self, signature: object, request: int, multi_pod: bool) -> int:
+        return 0
+
+
+class ChipTaken(Exception):
+    """A decision tried to give a chip away twice: a defect, never an outcome."""
+
+
+class ClusterState:
+    def __init__(self, *, self_maintain: bool = True) -> None:
+        self.self_maintain = self_maintain
+        self.nodes: list[Node | None] = []
+        self.names: list[str] = []
+        self.node_id: dict[str, int] = {}
+        self.fleets: dict[str, Fleet] = {HOSTS: Fleet(HOSTS, self_maintain)}
+        self.pods: dict[str, Placement] = {}
+        self.pods_on: list[dict[str, None]] = []
+        self.shapes = ShapeTable()
+        self.reports: dict[tuple[str, str], dict[bool, DeviceReport]] = {}
+        self.use_aggregated = True
+        self._shape_of: list[Shape | None] = []
+        self._class_of: list[NodeClass | None] = []
+        self._rank_of: list[int] = []
+        self._node_at: list[int] = []
+        self._order_stale = False
+        self._log: list[tuple[str, int, int, bool]] = []
+        self._open_marks = 0
+
+    # -- facts: nodes ---------------------------------------------------------------
+
+    def put_node(self, node: Node) -> int:
+        number = self.node_id.get(node.name)
+        if number is None:
+            number = len(self.names)
+            self.node_id[node.name] = number
+            self.names.append(node.name)
+            self.nodes.append(None)
+            self.pods_on.append({})
+            self._shape_of.append(None)
+            self._class_of.append(None)
+            self._order_stale = True
+        self.nodes[number] = node
+        for resource in node.chips_allocatable:
+            self._fleet(resource)
+        for fleet in self.fleets.values():
+            fleet.grow(len(self.names))
+        self._describe(number)
+        self._reshape(number)
+        return number
+
+    def drop_node(self, name: str) -> None:
+        """The node is gone; its id stays reserved so that pods still bound to it keep their books."""
+        number = self.node_id.get(name)
+        if number is None:
+            return
+        self.nodes[number] = None
+        self._class_of[number] = None
+        self._shape_of[number] = None
+        for fleet in self.fleets.values():
+            fleet.forget(number)
+            fleet.refresh(number, name, None)
+
+    def put_report(self, report: DeviceReport) -> None:
+        """A device report arrived; the aggregated one wins where it is to be used."""
+        self.reports.setdefault((report.node, report.resource), {})[report.aggregated] = report
+        self._fleet(report.resource)
+        self._redescribe(report.node)
+
+    def drop_report(self, node: str, aggregated: bool) -> None:
+        for (name, _), found in self.reports.items():
+            if name == node:
+                found.pop(aggregated, None)
+        self._redescribe(node)
+
+    def report_of(self, node: str, resource: str) -> DeviceReport | None:
+        found = self.reports.get((node, resource))
+        if not found:
+            return None
+        if self.use_aggregated and True in found:
+            return found[True]
+        return found.get(False)
+
+    def watch_labels(self, keys: Iterable[str]) -> None:
+        """Let these labels decide about classes; a new one costs one walk over the nodes."""
+        if self.shapes.watch(keys):
+            self._reclass()
+
+    def _reclass(self) -> None:
+        for number, node in enumerate(self.nodes):
+            if node is not None:
+                self._reshape(number)
+
+    def _fleet(self, resource: str) -> Fleet:
+        fleet = self.fleets.get(resource)
+        if fleet is None:
+            fleet = self.fleets[resource] = Fleet(resource, self.self_maintain)
+        fleet.grow(len(self.names))
+        return fleet
+
+    def _redescribe(self, name: str) -> None:
+        number = self.node_id.get(name)
+        if number is not None and self.nodes[number] is not None:
+            self._describe(number)
+            self._refresh(number)
+
+    def _describe(self, number: int) -> None:
+        node = self.nodes[number]
+        if node is None:
+            return
+        devices = None if node.devices is None else mask_of(device.chip for device in node.devices)
+        for resource, fleet in self.fleets.items():
+            if resource == HOSTS:
+                fleet.allocatable[number] = 0
+                continue
+            report = self.report_of(node.name, resource)
+            allocatable = node.chips_allocatable.get(resource, -1)
+            if allocatable < 0 and report is None:
+                fleet.forget(number)
+                continue
+            if allocatable < 0:
+                # Kubernetes does not offer the resource here (yet): nothing may be placed.
+                allocatable = 0
+            fleet.describe(number, devices, allocatable, report)
+
+    def _reshape(self, number: int) -> None:
+        node = self.nodes[number]
+        if node is None:
+            return
+        node_class = self.shapes.class_of(node)
+        self._class_of[number] = node_class
+        cpu = memory = 0
+        extended: tuple[tuple[str, int], ...] = ()
+        for uid in self.pods_on[number]:
+            cls = self.pods[uid].pod.cls
+            cpu += cls.cpu_milli
+            memory += cls.memory
+            extended = add_extended(extended, cls.extended, 1)
+        self._shape_of[number] = self.shapes.shape(
+            node_class, cpu, memory, len(self.pods_on[number]), extended
+        )
+        self._refresh(number)
+
+    def _refresh(self, number: int, resource: str | None = None) -> None:
+        if self._order_stale:
+            return
+        node = self.nodes[number]
+        shape = self._shape_of[number] if node is not None and node.ready else None
+        name = self.names[number]
+        if resource is not None:
+            self.fleets[resource].refresh(number, name, shape)
+            return
+        for fleet in self.fleets.values():
+            fleet.refresh(number, name, shape)
+
+    def refresh_node(self, number: int) -> None:
+        """Something beside the books changed what is free on this node."""
+        self._refresh(number)
+
+    def settle(self) -> None:
+        """Number the nodes in natural order after new ones came. Called before deciding."""
+        if len(self.shapes) > 8 * len(self.names) + 4096:
+            # Loads that no node carries any more: start the table over.
+            watched = self.shapes.watched
+            self.shapes = ShapeTable()
+            self.shapes.watch(watched)
+            self._reclass()
+        if not self._order_stale:
+            return
+        self._order_stale = False
+        self._node_at = sorted(range(len(self.names)), key=lambda n: natural_key(self.names[n]))
+        self._rank_of = [0] * len(self.names)
+        for rank, number in enumerate(self._node_at):
+            self._rank_of[number] = rank
+        for fleet in self.fleets.values():
+            for view in fleet.views.values():
+                view.renumber(self._rank_of, self._node_at)
+        for number in range(len(self.names)):
+            self._refresh(number)
+
+    # -- facts: pods --------------------------------------------------------------------
+
+    def put_pod(self, pod: Pod) -> None:
+        """A pod was seen. What it holds follows from its node, phase and annotations."""
+        known = self.pods.get(pod.uid)
+        if known is not None:
+            if known.assumed and pod.node is None and pod.live and not pod.deleting:
+                # Our own decision is on its way; older news does not undo it.
+                known.pod = pod
+                return
+            if known.node >= 0:
+                self._unhold(known)
+        placement = Placement(pod)
+        self.pods[pod.uid] = placement
+        if pod.node is None or not pod.live:
+            return
+        number = self.node_id.get(pod.node)
+        if number is None:
+            number = self._unknown_node(pod.node)
+        self._hold(placement, number, mask_of(pod.holds), assumed=False)
+
+    def drop_pod(self, uid: str) -> None:
+        known = self.pods.pop(uid, None)
+        if known is not None and known.node >= 0:
+            self._unhold(known)
+
+    def _unknown_node(self, name: str) -> int:
+        """A pod may be seen before its node: keep its books under a node that offers nothing."""
+        number = self.put_node(Node(name=name, ready=False))
+        self.nodes[number] = None
+        self._class_of[number] = None
+        self._shape_of[number] = None
+        return number
+
+    # -- books ---------------------------------------------------------------------------
+
+    def _hold(self, placement: Placement, number: int, mask: int, assumed: bool) -> None:
+        pod = placement.pod
+        cls = pod.cls
+        placement.node = number
+        placement.chips = mask
+        placement.assumed = assumed
+        self.pods_on[number][pod.uid] = None
+        if cls.resource is not None and cls.chips:
+            fleet = self._fleet(cls.resource)
+            fleet.requested[number] += cls.chips
+            if mask:
+                fleet.claim(number, mask)
+                node = self.nodes[number]
+                if node is not None and node.devices is None and fleet.reported[number] is not None:
+                    # A report lists free chips; that this one is held shows that it exists.
+                    fleet.listed[number] |= mask
+            else:
+                fleet.unknown_holders.setdefault(number, {})[pod.key] = cls.chips
+        self._load(number, cls.cpu_milli, cls.memory, cls.extended, 1)
+
+    def _unhold(self, placement: Placement) -> None:
+        pod, number = placement.pod, placement.node
+        cls = pod.cls
+        del self.pods_on[number][pod.uid]
+        if cls.resource is not None and cls.chips:
+            fleet = self._fleet(cls.resource)
+            fleet.requested[number] -= cls.chips
+            if placement.chips:
+                fleet.unclaim(number, placement.chips)
+            else:
+                holders = fleet.unknown_holders.get(number, {})
+                holders.pop(pod.key, None)
+                if not holders:
+                    fleet.unknown_holders.pop(number, None)
+        placement.node = -1
+        placement.chips = 0
+        placement.assumed = False
+        self._load(number, cls.cpu_milli, cls.memory, cls.extended, -1)
+
+    def _load(
+        self, number: int, cpu: int, memory: int, extended: tuple[tuple[str, int], ...], sign: int
+    ) -> None:
+        shape = self._shape_of[number]
+        if shape is not None:
+            self._shape_of[number] = self.shapes.shape(
+                shape.node_class,
+                shape.cpu_used + sign * cpu,
+                shape.memory_used + sign * memory,
+                len(self.pods_on[number]),
+                add_extended(shape.extended_used, extended, sign),
+            )
+        self._refresh(number)
+
+    # -- decisions --------------------------------------------------------------------------
+
+    def place(self, uid: str, number: int, chips: int) -> None:
+        """Decide: this pod takes these chips (a mask) of this node. Undone by `rollback`."""
+        placement = self.pods[uid]
+        if placement.node >= 0:
+            raise ChipTaken(f"{placement.pod.key} has a node already")
+        resource = placement.pod.cls.resource
+        if resource is not None and chips and self.fleets[resource].held[number] & chips:
+            raise ChipTaken(f"{placement.pod.key}: chips {chips_of(chips)} of {self.names[number]} are held")
+        self._hold(placement, number, chips, assumed=True)
+        if self._open_marks:
+            self._log.append((uid, -1, 0, False))
+
+    def release(self, uid: str) -> None:
+        """Decide: this pod lets go of what it has. Undone by `rollback`."""
+        placement = self.pods[uid]
+        number, chips, assumed = placement.node, placement.chips, placement.assumed
+        if number < 0:
+            return
+        self._unhold(placement)
+        if self._open_marks:
+            self._log.append((uid, number, chips, assumed))
+
+    def checkpoint(self) -> int:
+        """Open a transaction; marks nest like brackets."""
+        self._open_marks += 1
+        return len(self._log)
+
+    def rollback(self, mark: int) -> None:
+        """Undo every decision since the mark, last first, and close it."""
+        while len(self._log) > mark:
+            uid, number, chips, assumed = self._log.pop()
+            placement = self.pods[uid]
+            if number < 0:
+                self._unhold(placement)
+            else:
+                self._hold(placement, number, chips, assumed)
+        self._close()
+
+    def commit(self, mark: int) -> None:
+        """Keep the decisions since the mark. An outer transaction may still undo them."""
+        self._close()
+
+    def _close(self) -> None:
+        self._open_marks -= 1
+        if self._open_marks == 0:
+            self._log.clear()
+
+    # -- reading ----------------------------------------------------------------------------------
+
+    def view(self, resource: str, name: str, rule: Scorer, multi_pod: bool, withholds_network: bool) -> View:
+        """The fleet as a board's rule sees it; made at the first request, kept from then on."""
+        fleet = self._fleet(resource)
+        view, fresh = fleet.view(name, rule, multi_pod, withholds_network)
+        if fresh:
+            self.settle()
+            view.renumber(self._rank_of, self._node_at)
+            for number in range(len(self.names)):
+                self._refresh(number, resource)
+        return view
+
+    def host_view(self) -> View:
+        return self.view(HOSTS, "hosts", HostRule(), False, False)
+
+    def shape_of(self, number: int) -> Shape | None:
+        return self._shape_of[number]
+
+    def closed(self, number: int, resource: str) -> Reason | None:
+        """Why the node takes no pod with this resource at all, if so."""
+        node = self.nodes[number]
+        if node is None or not node.ready:
+            return NODE_NOT_READY(node=self.names[number])
+        fleet = self.fleets.get(resource)
+        return None if fleet is None else fleet.closed[number]
+
+    def rank_of(self, number: int) -> int:
+        return self._rank_of[number]
+
+    @property
+    def node_count(self) -> int:
+        return sum(1 for node in self.nodes if node is not None)
+
+    def known_nodes(self) -> Iterator[int]:
+        """Ids of the nodes that exist, in natural order."""
+        self.settle()
+        for number in self._node_at:
+            if self.nodes[number] is not None:
+                yield number
+
+    def double_claims(self) -> list[tuple[str, str, int, tuple[str, ...]]]:
+        """Chips that two live pods name: (node, resource, chip, pods). Empty in a sane cluster."""
+        found = []
+        for resource, fleet in self.fleets.items():
+            for number, chip in sorted(fleet.extra_claims):
+                bit = 1 << chip
+                pods = tuple(
+                    self.pods[uid].pod.key
+                    for uid in self.pods_on[number]
+                    if self.pods[uid].chips & bit and self.pods[uid].pod.cls.resource == resource
+                )
+                found.append((self.names[number], resource, chip, pods))
+        return found
+
+    def fingerprint(self) -> tuple[object, ...]:
+        """Everything a decision can depend on, comparable: equal fingerprints, equal state."""
+        fleets = tuple(
+            (
+                resource,
+                tuple(fleet.held),
+                tuple(fleet.requested),
+                tuple(fleet.free_mask),
+                tuple(sorted(fleet.extra_claims.items())),
+                tuple(sorted((n, tuple(sorted(h.items()))) for n, h in fleet.unknown_holders.items())),
+                tuple(
+                    (key, tuple(sorted(self._members(view)))) for key, view in sorted(fleet.views.items())
+                ),
+            )
+            for resource, fleet in sorted(self.fleets.items())
+        )
+        pods = tuple(sorted((uid, p.node, p.chips, p.assumed) for uid, p in self.pods.items()))
+        loads = tuple(
+            None if s is None else (s.node_class.number, s.cpu_used, s.memory_used, s.pods, s.extended_used)
+            for s in self._shape_of
+        )
+        return fleets, pods, loads
+
+    @staticmethod
+    def _members(view: View) -> list[tuple[str, int, tuple[int, ...]]]:
+        return [
+            (repr(group.bucket.signature), group.shape.number, tuple(view.members(group)))
+            for group in view.groups()
+        ]

@@ -1,0 +1,259 @@
+"""All chips of one resource in the cluster: flat arrays, indexed by node id.
+
+A chip is free when the node lists it, nobody holds it, and it is healthy. That
+sentence is computed in one place, `free`, and everything else follows from it.
+"""
+
+from __future__ import annotations
+
+from ringwise.reasons import ROOM, Event, Reason, ReasonKind, Stage
+from ringwise.state.index import Scorer, View
+from ringwise.state.model import DeviceReport
+from ringwise.state.shapes import Shape
+from ringwise.topology.chips import chip_names, chips_of
+
+#: The node publishes no network health at all.
+NO_NETWORK_KEY = -1
+
+UNKNOWN_HOLDER = ReasonKind(
+    "unknown-holder",
+    Stage.PREDICATE,
+    "pod {pod} on {node} uses {chips} chip(s) of {resource} and does not say which, "
+    "so {node} takes no new NPU pod until they are known",
+    (
+        "wait until the device plugin has written huawei.com/AscendReal on {pod}",
+        "delete or move {pod}",
+    ),
+    ROOM,
+)
+UNSTABLE_NODE = ReasonKind(
+    "unstable-node",
+    Stage.PREDICATE,
+    "{node} lists {listed} free chip(s) of {resource} but Kubernetes counts {idle} idle of {allocatable}",
+    (
+        "check the device plugin of {node}: its list and the node's allocatable must agree",
+        "ringwise doctor shows which chips differ",
+    ),
+    ROOM,
+)
+NODE_NOT_READY = ReasonKind(
+    "node-not-ready",
+    Stage.PREDICATE,
+    "{node} is not Ready",
+    ("bring {node} back to Ready",),
+    frozenset({Event.NODE_ADDED, Event.NODE_CHANGED}),
+)
+
+
+class Fleet:
+    """The chips of one resource, and the views through which rules see them."""
+
+    __slots__ = (
+        "allocatable",
+        "assumed",
+        "closed",
+        "closed_counts",
+        "extra_claims",
+        "faulty",
+        "free_mask",
+        "held",
+        "listed",
+        "network",
+        "recovering",
+        "reported",
+        "requested",
+        "reserved",
+        "resource",
+        "self_maintain",
+        "unhealthy",
+        "unknown_holders",
+        "views",
+    )
+
+    def __init__(self, resource: str, self_maintain: bool) -> None:
+        self.resource = resource
+        self.self_maintain = self_maintain
+        self.listed: list[int] = []
+        self.held: list[int] = []
+        self.unhealthy: list[int] = []
+        self.recovering: list[int] = []
+        self.network: list[int] = []
+        #: The free list of the node's report, or None without a report.
+        self.reported: list[int | None] = []
+        #: What Kubernetes counts: allocatable chips (-1: none here), and those asked for by live pods.
+        self.allocatable: list[int] = []
+        self.requested: list[int] = []
+        self.faulty: list[int] = []
+        #: Chips kept for one job: free, but for nobody else.
+        self.reserved: list[int] = []
+        self.free_mask: list[int] = []
+        #: Why a node takes no pod with this resource at all.
+        self.closed: list[Reason | None] = []
+        #: How many nodes are closed, by the code of the reason.
+        self.closed_counts: dict[str, int] = {}
+        #: True where chips 0..n-1 are only assumed.
+        self.assumed: list[bool] = []
+        #: Claims beyond the first on one chip: (node, chip) -> how many. Always empty in a sane cluster.
+        self.extra_claims: dict[tuple[int, int], int] = {}
+        #: node -> pods that use chips without naming them.
+        self.unknown_holders: dict[int, dict[str, int]] = {}
+        #: By board, one-pod or multi-pod, and whether network-unhealthy chips are withheld.
+        self.views: dict[tuple[str, bool, bool], View] = {}
+
+    def grow(self, size: int) -> None:
+        missing = size - len(self.listed)
+        if missing <= 0:
+            return
+        self.listed += [0] * missing
+        self.held += [0] * missing
+        self.unhealthy += [0] * missing
+        self.recovering += [0] * missing
+        self.network += [0] * missing
+        self.reported += [None] * missing
+        self.allocatable += [-1] * missing
+        self.requested += [0] * missing
+        self.faulty += [0] * missing
+        self.reserved += [0] * missing
+        self.free_mask += [0] * missing
+        self.closed += [None] * missing
+        self.assumed += [False] * missing
+
+    @property
+    def size(self) -> int:
+        """Nodes that offer this resource."""
+        return sum(1 for allocatable in self.allocatable if allocatable >= 0)
+
+    # -- inventory -----------------------------------------------------------------
+
+    def describe(self, node: int, devices: int | None, allocatable: int, report: DeviceReport | None) -> None:
+        """Take over what the node and its report say about chips.
+
+        `devices` is the mask of the node's own list, None where it has none.
+        """
+        self.allocatable[node] = allocatable
+        self.assumed[node] = False
+        if report is None:
+            self.unhealthy[node] = self.recovering[node] = self.network[node] = 0
+            self.reported[node] = None
+            if devices is None:
+                self.assumed[node] = True
+                devices = (1 << max(allocatable, 0)) - 1
+        else:
+            self.unhealthy[node] = report.unhealthy
+            self.recovering[node] = report.recovering
+            network = report.network_unhealthy
+            self.network[node] = NO_NETWORK_KEY if network is None else network
+            self.reported[node] = report.free
+            if devices is None:
+                # The report lists free chips only; a chip that a pod holds exists all the same.
+                devices = report.free | report.unhealthy | report.recovering | (network or 0) | self.held[node]
+        self.listed[node] = devices
+        self.faulty[node] = self.unhealthy[node].bit_count()
+
+    def forget(self, node: int) -> None:
+        self.listed[node] = self.unhealthy[node] = self.recovering[node] = self.network[node] = 0
+        self.reported[node] = None
+        self.allocatable[node] = -1
+        self.faulty[node] = 0
+        self.assumed[node] = False
+
+    # -- claims ----------------------------------------------------------------------
+
+    def claim(self, node: int, mask: int) -> int:
+        """Hold chips; returns those that somebody held already (never, inside a cycle)."""
+        twice = self.held[node] & mask
+        for chip in chips_of(twice):
+            key = (node, chip)
+            self.extra_claims[key] = self.extra_claims.get(key, 0) + 1
+        self.held[node] |= mask
+        return twice
+
+    def unclaim(self, node: int, mask: int) -> None:
+        if self.extra_claims:
+            for chip in chips_of(mask):
+                extra = self.extra_claims.get((node, chip), 0)
+                if extra:
+                    mask &= ~(1 << chip)
+                    if extra == 1:
+                        del self.extra_claims[node, chip]
+                    else:
+                        self.extra_claims[node, chip] = extra - 1
+        self.held[node] &= ~mask
+
+    # -- what is free ------------------------------------------------------------------
+
+    def free(self, node: int) -> int:
+        blocked = self.held[node] | self.unhealthy[node] | self.recovering[node] | self.reserved[node]
+        if self.self_maintain:
+            return self.listed[node] & ~blocked
+        reported = self.reported[node]
+        return (self.listed[node] if reported is None else reported) & ~blocked
+
+    def usable(self, node: int, withhold_network: bool) -> int:
+        """Free chips for a job; -1 when the node's network health is unknown but needed."""
+        free = self.free_mask[node]
+        if not withhold_network:
+            return free
+        network = self.network[node]
+        return -1 if network == NO_NETWORK_KEY else free & ~network
+
+    def idle(self, node: int) -> int:
+        """Free chips as Kubernetes counts them."""
+        return self.allocatable[node] - self.requested[node]
+
+    def refresh(self, node: int, name: str, shape: Shape | None) -> None:
+        """Recompute what follows from the node's masks and tell every view. No shape: not ready."""
+        if not self.resource and not self.views:
+            return
+        free = self.free(node)
+        self.free_mask[node] = free
+        closed = self._closed(node, name, free, shape is not None)
+        before = self.closed[node]
+        if closed is not before:
+            if before is not None:
+                self.closed_counts[before.code] -= 1
+            if closed is not None:
+                self.closed_counts[closed.code] = self.closed_counts.get(closed.code, 0) + 1
+            self.closed[node] = closed
+        for (_, _, withholds_network), view in self.views.items():
+            if shape is None or closed is not None or self.allocatable[node] < 0:
+                view.drop(node)
+                continue
+            usable = self.usable(node, withholds_network)
+            if usable < 0:
+                view.drop(node)
+            else:
+                view.put(node, usable, self.allocatable[node], self.faulty[node], shape)
+
+    def _closed(self, node: int, name: str, free: int, ready: bool) -> Reason | None:
+        allocatable = self.allocatable[node]
+        if allocatable < 0:
+            return None
+        if not ready:
+            return NODE_NOT_READY(node=name)
+        holders = self.unknown_holders.get(node)
+        if holders:
+            pod, chips = next(iter(holders.items()))
+            return UNKNOWN_HOLDER(node=name, pod=pod, chips=chips, resource=self.resource)
+        idle = allocatable - self.requested[node]
+        if free.bit_count() > idle:
+            return UNSTABLE_NODE(
+                node=name,
+                resource=self.resource,
+                listed=free.bit_count(),
+                idle=idle,
+                allocatable=allocatable,
+                free=chip_names(self.resource, chips_of(free)),
+            )
+        return None
+
+    # -- views --------------------------------------------------------------------------
+
+    def view(self, name: str, rule: Scorer, multi_pod: bool, withholds_network: bool) -> tuple[View, bool]:
+        """The view of a rule, and whether it is new and must be filled by the caller."""
+        key = (name, multi_pod, withholds_network)
+        found = self.views.get(key)
+        if found is not None:
+            return found, False
+        made = self.views[key] = View(rule, multi_pod)
+        return made, True

@@ -1,0 +1,341 @@
+"""The bucket index: the best node for a request without looking at the nodes.
+
+Nodes with the same signature (what the board's score depends on) and the same
+shape (what everything else depends on) are interchangeable, so they stand in one
+group. For each request size the signatures have a fixed order of preference,
+by their score; one integer tells which levels of that order hold a node, and its
+lowest set bit is the best one. Inside a group the node first in natural order
+stands on top of a heap.
+
+    request 2:   level 0   level 1   level 2            occupied = 0b101
+                 score 262 score 261 score 260
+                 bucket(0,2)         bucket(2,2)
+                   shape 7: node-3, node-9
+                   shape 8: node-4
+
+A node that moves leaves its heap entry behind; entries are checked when they
+come to the top, and a heap with too many dead ones is swept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from heapq import heapify, heappop, heappush
+from typing import Protocol
+
+from ringwise.state.shapes import Shape
+
+
+NOBODY: Mapping[int, float] = {}
+
+
+class Scorer(Protocol):
+    """The part of a board's chip rule that the index needs."""
+
+    def signature(self, usable: int, allocatable: int, faulty: int) -> Hashable: ...
+
+    def score(self, signature: Hashable, request: int, multi_pod: bool) -> int | None: ...
+
+
+class Group:
+    """Interchangeable nodes: one signature, one shape."""
+
+    __slots__ = ("bucket", "count", "heap", "shape")
+
+    def __init__(self, bucket: Bucket, shape: Shape) -> None:
+        self.bucket = bucket
+        self.shape = shape
+        self.heap: list[int] = []
+        self.count = 0
+
+
+class Bucket:
+    """All groups of one signature."""
+
+    __slots__ = ("groups", "number", "signature")
+
+    def __init__(self, number: int, signature: Hashable) -> None:
+        self.number = number
+        self.signature = signature
+        self.groups: dict[int, Group] = {}
+
+
+class RequestOrder:
+    """For one request size: the score levels in order, and which of them hold nodes."""
+
+    __slots__ = ("level_of", "levels", "occupied", "scores")
+
+    def __init__(self) -> None:
+        self.scores: list[int] = []
+        self.levels: list[list[Bucket]] = []
+        self.level_of: list[int] = []
+        self.occupied = 0
+
+
+class View:
+    """The nodes of one fleet as one chip rule sees them."""
+
+    __slots__ = (
+        "_buckets",
+        "_by_signature",
+        "_group_of",
+        "_multi_pod",
+        "_node_at",
+        "_orders",
+        "_rank_of",
+        "_rule",
+        "_suspended",
+    )
+
+    def __init__(self, rule: Scorer, multi_pod: bool) -> None:
+        self._rule = rule
+        self._multi_pod = multi_pod
+        self._buckets: list[Bucket] = []
+        self._by_signature: dict[Hashable, Bucket] = {}
+        self._orders: dict[int, RequestOrder] = {}
+        self._group_of: list[Group | None] = []
+        self._rank_of: list[int] = []
+        self._node_at: list[int] = []
+        self._suspended: set[int] = set()
+
+    # -- keeping the index true ------------------------------------------------
+
+    def renumber(self, rank_of: list[int], node_at: list[int]) -> None:
+        """Start over with a new natural order of nodes; every node must be set again."""
+        self._rank_of = rank_of
+        self._node_at = node_at
+        self._group_of = [None] * len(rank_of)
+        self._buckets.clear()
+        self._by_signature.clear()
+        self._orders.clear()
+        self._suspended.clear()
+
+    def put(self, node: int, usable: int, allocatable: int, faulty: int, shape: Shape) -> None:
+        """The node's chips or shape changed: move it to the group it belongs to now."""
+        if node in self._suspended:
+            return
+        signature = self._rule.signature(usable, allocatable, faulty)
+        bucket = self._by_signature.get(signature)
+        if bucket is None:
+            bucket = self._new_bucket(signature)
+        old = self._group_of[node]
+        if old is not None:
+            if old.bucket is bucket and old.shape is shape:
+                return
+            self._leave(old)
+        group = bucket.groups.get(shape.number)
+        if group is None:
+            group = Group(bucket, shape)
+            if not bucket.groups:
+                self._occupy(bucket)
+            bucket.groups[shape.number] = group
+        group.count += 1
+        heappush(group.heap, self._rank_of[node])
+        self._group_of[node] = group
+        if len(group.heap) > 2 * group.count + 64:
+            self._sweep(group)
+
+    def drop(self, node: int) -> None:
+        """The node takes no part (any more)."""
+        group = self._group_of[node]
+        if group is not None:
+            self._group_of[node] = None
+            self._leave(group)
+
+    def suspend(self, node: int) -> None:
+        """Hide a node until `resume`: it stays hidden whatever happens to its chips."""
+        self._suspended.add(node)
+        self.drop(node)
+
+    def resume(self, node: int) -> None:
+        """End a suspension; the caller puts the node again."""
+        self._suspended.discard(node)
+
+    def _leave(self, group: Group) -> None:
+        group.count -= 1
+        if group.count == 0:
+            # An empty group is forgotten at once: shapes come and go with the load.
+            bucket = group.bucket
+            del bucket.groups[group.shape.number]
+            if not bucket.groups:
+                self._vacate(bucket)
+
+    def _sweep(self, group: Group) -> None:
+        group_of, node_at = self._group_of, self._node_at
+        group.heap = [rank for rank in set(group.heap) if group_of[node_at[rank]] is group]
+        heapify(group.heap)
+
+    # -- buckets and their order -------------------------------------------------
+
+    def _new_bucket(self, signature: Hashable) -> Bucket:
+        bucket = Bucket(len(self._buckets), signature)
+        self._buckets.append(bucket)
+        self._by_signature[signature] = bucket
+        for request in list(self._orders):
+            self._orders[request] = self._make_order(request)
+        return bucket
+
+    def _make_order(self, request: int) -> RequestOrder:
+        by_score: dict[int, list[Bucket]] = {}
+        for bucket in self._buckets:
+            score = self._rule.score(bucket.signature, request, self._multi_pod)
+            if score is not None:
+                by_score.setdefault(score, []).append(bucket)
+        order = RequestOrder()
+        order.scores = sorted(by_score, reverse=True)
+        order.level_of = [-1] * len(self._buckets)
+        for level, score in enumerate(order.scores):
+            order.levels.append(by_score[score])
+            for bucket in by_score[score]:
+                order.level_of[bucket.number] = level
+                if bucket.groups:
+                    order.occupied |= 1 << level
+        return order
+
+    def _occupy(self, bucket: Bucket) -> None:
+        for order in self._orders.values():
+            level = order.level_of[bucket.number]
+            if level >= 0:
+                order.occupied |= 1 << level
+
+    def _vacate(self, bucket: Bucket) -> None:
+        for order in self._orders.values():
+            level = order.level_of[bucket.number]
+            if level >= 0 and not any(other.groups for other in order.levels[level]):
+                order.occupied &= ~(1 << level)
+
+    # -- asking --------------------------------------------------------------------
+
+    def order(self, request: int) -> RequestOrder:
+        order = self._orders.get(request)
+        if order is None:
+            order = self._orders[request] = self._make_order(request)
+        return order
+
+    def first(self, group: Group) -> int:
+        """The group's node that comes first in natural order."""
+        heap, group_of, node_at = group.heap, self._group_of, self._node_at
+        while True:
+            node = node_at[heap[0]]
+            if group_of[node] is group:
+                return node
+            heappop(heap)
+
+    def rank(self, node: int) -> int:
+        return self._rank_of[node]
+
+    def best(
+        self,
+        request: int,
+        admits: Callable[[Shape], bool],
+        rate: Callable[[Shape], float] | None = None,
+        favoured: Mapping[int, float] = NOBODY,
+    ) -> tuple[int, int] | None:
+        """The best node and its score, or None.
+
+        The board's score decides; among equals the highest rating, then natural order.
+        `favoured` nodes have a rating of their own on top of their shape's.
+        """
+        order = self._orders.get(request)
+        if order is None:
+            order = self.order(request)
+        occupied = order.occupied
+        while occupied:
+            low = occupied & -occupied
+            level = low.bit_length() - 1
+            if favoured:
+                groups = [group for bucket in order.levels[level] for group in bucket.groups.values()]
+                found = self._best_favoured([(0, group) for group in groups], admits, rate, favoured)[0]
+            else:
+                found = self._best_in(order.levels[level], admits, rate)
+            if found >= 0:
+                return found, order.scores[level]
+            occupied ^= low
+        return None
+
+    def _best_in(
+        self,
+        buckets: list[Bucket],
+        admits: Callable[[Shape], bool],
+        rate: Callable[[Shape], float] | None,
+    ) -> int:
+        best_node, best_rating, best_rank = -1, 0.0, -1
+        for bucket in buckets:
+            for group in bucket.groups.values():
+                shape = group.shape
+                if not admits(shape):
+                    continue
+                rating = rate(shape) if rate is not None else 0.0
+                if best_node >= 0 and rating < best_rating:
+                    continue
+                node = self.first(group)
+                rank = self._rank_of[node]
+                if best_node < 0 or rating > best_rating or rank < best_rank:
+                    best_node, best_rating, best_rank = node, rating, rank
+        return best_node
+
+    def _best_favoured(
+        self,
+        groups: Iterable[tuple[int, Group]],
+        admits: Callable[[Shape], bool],
+        rate: Callable[[Shape], float] | None,
+        favoured: Mapping[int, float],
+        weight: int = 0,
+    ) -> tuple[int, int]:
+        """The same, node by node: only for pods that have a word on single nodes."""
+        best_node, best_score, best_key = -1, 0, (0.0, 0)
+        for score, group in groups:
+            if not admits(group.shape):
+                continue
+            rating = weight * score + (rate(group.shape) if rate is not None else 0.0)
+            for node in self.members(group):
+                key = (-rating - favoured.get(node, 0.0), self._rank_of[node])
+                if best_node < 0 or key < best_key:
+                    best_node, best_score, best_key = node, score, key
+        return best_node, best_score
+
+    def best_sum(
+        self,
+        request: int,
+        admits: Callable[[Shape], bool],
+        rate: Callable[[Shape], float],
+        weight: int,
+        favoured: Mapping[int, float] = NOBODY,
+    ) -> tuple[int, int] | None:
+        """Like `best`, but all scores are added up: `weight` times the board's, and the rating."""
+        if favoured:
+            node, score = self._best_favoured(self.fitting(request), admits, rate, favoured, weight)
+            return None if node < 0 else (node, score)
+        best_node, best_total, best_rank, best_score = -1, 0.0, -1, 0
+        for score, group in self.fitting(request):
+            if not admits(group.shape):
+                continue
+            value = weight * score + rate(group.shape)
+            if best_node >= 0 and value < best_total:
+                continue
+            node = self.first(group)
+            rank = self._rank_of[node]
+            if best_node < 0 or value > best_total or rank < best_rank:
+                best_node, best_total, best_rank, best_score = node, value, rank, score
+        return None if best_node < 0 else (best_node, best_score)
+
+    def fitting(self, request: int) -> Iterator[tuple[int, Group]]:
+        """All groups on which the request fits, best score first."""
+        order = self.order(request)
+        for score, buckets in zip(order.scores, order.levels, strict=True):
+            for bucket in buckets:
+                for group in bucket.groups.values():
+                    yield score, group
+
+    def members(self, group: Group) -> list[int]:
+        """The nodes of a group in natural order."""
+        group_of, node_at = self._group_of, self._node_at
+        ranks = {rank for rank in group.heap if group_of[node_at[rank]] is group}
+        return [node_at[rank] for rank in sorted(ranks)]
+
+    def groups(self) -> Iterator[Group]:
+        for bucket in self._buckets:
+            yield from bucket.groups.values()
+
+    def group_of(self, node: int) -> Group | None:
+        return self._group_of[node]

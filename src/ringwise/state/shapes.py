@@ -1,0 +1,134 @@
+"""Classes and shapes: what many nodes have in common, kept once.
+
+A *class* is what an administrator gives a node: the labels that somebody asks
+about, taints, cordon, capacities. A *shape* is a class plus what is used on it.
+Predicates and scores are computed for a shape, never for a node, so a cluster of
+ten thousand equal nodes costs as much as one of ten.
+
+Only labels that some selector names take part in a class: every node has its own
+host name, and a class per node would be no class at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ringwise.state.model import Node, PodClass, Taint
+
+ClassKey = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeClass:
+    number: int
+    labels: dict[str, str] = field(hash=False, compare=False)
+    taints: tuple[Taint, ...]
+    unschedulable: bool
+    cpu_milli: int
+    memory: int
+    max_pods: int
+    extended: dict[str, int] = field(hash=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A class with its load. Compared by its number alone: equal shapes are one object."""
+
+    number: int
+    node_class: NodeClass = field(compare=False)
+    cpu_used: int = field(compare=False)
+    memory_used: int = field(compare=False)
+    pods: int = field(compare=False)
+    extended_used: tuple[tuple[str, int], ...] = field(compare=False)
+
+    def __hash__(self) -> int:
+        return self.number
+
+
+class ShapeTable:
+    """Interns classes and shapes, and follows each node from shape to shape."""
+
+    __slots__ = ("_classes", "_shapes", "watched")
+
+    def __init__(self) -> None:
+        self._classes: dict[ClassKey, NodeClass] = {}
+        self._shapes: dict[tuple[object, ...], Shape] = {}
+        #: Label keys that take part in classes.
+        self.watched: frozenset[str] = frozenset()
+
+    def watch(self, keys: Iterable[str]) -> bool:
+        """Let more label keys take part; True when classes must be made anew."""
+        wanted = self.watched.union(keys)
+        if len(wanted) == len(self.watched):
+            return False
+        self.watched = wanted
+        self._classes.clear()
+        self._shapes.clear()
+        return True
+
+    def class_of(self, node: Node) -> NodeClass:
+        labels = tuple(sorted((k, node.labels[k]) for k in self.watched if k in node.labels))
+        key: ClassKey = (
+            labels,
+            node.taints,
+            node.unschedulable,
+            node.cpu_milli,
+            node.memory,
+            node.max_pods,
+            node.extended,
+        )
+        found = self._classes.get(key)
+        if found is None:
+            found = NodeClass(
+                len(self._classes),
+                dict(labels),
+                node.taints,
+                node.unschedulable,
+                node.cpu_milli,
+                node.memory,
+                node.max_pods,
+                dict(node.extended),
+            )
+            self._classes[key] = found
+        return found
+
+    def shape(
+        self,
+        node_class: NodeClass,
+        cpu_used: int,
+        memory_used: int,
+        pods: int,
+        extended_used: tuple[tuple[str, int], ...],
+    ) -> Shape:
+        key = (node_class.number, cpu_used, memory_used, pods, extended_used)
+        found = self._shapes.get(key)
+        if found is None:
+            found = Shape(len(self._shapes), node_class, cpu_used, memory_used, pods, extended_used)
+            self._shapes[key] = found
+        return found
+
+    def __len__(self) -> int:
+        return len(self._shapes)
+
+
+def label_keys(pod_class: PodClass) -> set[str]:
+    """The node labels on which this pod's fate can depend."""
+    keys = {key for key, _ in pod_class.node_selector}
+    for term in pod_class.node_terms:
+        keys.update(requirement.key for requirement in term.labels)
+    for _, term in pod_class.preferred_nodes:
+        keys.update(requirement.key for requirement in term.labels)
+    return keys
+
+
+def add_extended(
+    used: tuple[tuple[str, int], ...], request: tuple[tuple[str, int], ...], sign: int
+) -> tuple[tuple[str, int], ...]:
+    """Usage after a pod came (sign 1) or left (sign -1); zero entries vanish."""
+    if not request:
+        return used
+    total = dict(used)
+    for name, amount in request:
+        total[name] = total.get(name, 0) + sign * amount
+    return tuple(sorted((name, amount) for name, amount in total.items() if amount))
