@@ -1,0 +1,269 @@
+"""The worked cases of one node's chips, through the library's own functions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ringwise.placement.adjust import prefer_previous_node
+from ringwise.placement.free_chips import free_chips, stable
+from ringwise.placement.node_fit import NodeChips, NodeFit, fit_node
+from ringwise.placement.ranks import rank_annotation
+from ringwise.placement.rules import ScoreTable, chip_rule
+from ringwise.placement.validity import check_requests
+from ringwise.reasons import Reason
+from ringwise.topology.board import Board
+from ringwise.topology.boards import shipped_boards, shipped_catalog
+from ringwise.topology.chips import chips_of, mask_of
+from ringwise.topology.policy import PolicyFacts, select_board
+
+Case = dict[str, Any]
+
+#: The cases' names of the boards, and ours.
+BOARDS = {
+    "ascend910x8_2021": "910-x8",
+    "module910x8": "910-x8",
+    "half910x4": "910-half",
+    "card910": "910-card",
+    "module910bx8": "910b-x8",
+    "module910bx16": "910b-x16",
+    "module910a3x16": "a3-x16",
+    "a3_superpod16": "a3-x16-superpod",
+    "a3_superpod8": "a3-x8-superpod",
+    "chip8node8sp": "850-x8-superpod",
+    "a5x8": "850-x8",
+    "chip4node8": "mesh4-x8",
+    "chip4node16": "mesh4-x16",
+    "chip1node8": "single-x8",
+    "chip1node16": "single-x16",
+    "card310x4": "310-card",
+    "chip310x4": "310-chip",
+    "base310p": "310p",
+    "card310px2": "310p-duo-card",
+    "chip310px2": "310p-duo-chip",
+}
+NOT_SUPPORTED = {"chip8node8ra64sp", "softshare", "multilevel"}
+#: `sp-block` is checked by the SuperPoD rules, `host-arch` by the node selector.
+SUPERPODS = {"a3_superpod16", "a3_superpod8", "chip8node8sp"}
+OTHER_ROOMS = {"config_param"}
+
+CASES: list[Case] = json.loads((Path(__file__).parents[1] / "vectors" / "node.json").read_text())
+
+
+def needs_sp_block(case: Case) -> bool:
+    return case["board"] in SUPERPODS and case.get("sp_block") is not None
+
+
+def needs_node_selector(case: Case) -> bool:
+    return case["kind"] == "single_node" and case.get("node_arch") != case.get("pod_arch")
+
+
+def of_kind(kind: str) -> Any:
+    cases = [
+        case
+        for case in CASES
+        if case["kind"] == kind and not needs_sp_block(case) and not needs_node_selector(case)
+    ]
+    return pytest.mark.parametrize("case", cases, ids=[case["id"] for case in cases])
+
+
+def test_every_case_is_run_here_or_left_out_for_a_reason() -> None:
+    run = {
+        "single_node",
+        "node_list",
+        "job_validity",
+        "policy_selection",
+        "score_adjust",
+        "score_table",
+        "free_chip_calc",
+        "rank_annotation",
+        "node_stability",
+    }
+    assert {case["kind"] for case in CASES} == run | OTHER_ROOMS
+    assert {case["board"] for case in CASES} - {"n/a", "any"} <= set(BOARDS)
+    assert {case["id"] for case in CASES if needs_node_selector(case)} == {"g21-pred-arch-missing"}
+
+
+def board_of(case: Case) -> Board:
+    name = BOARDS[case["board"]]
+    if (case.get("job_labels") or {}).get("distributed") == "true":
+        name += "-distributed"
+    return shipped_boards()[name]
+
+
+def job_refusal(case: Case) -> Reason | None:
+    pods: int = case["tasks"]
+    old = case["board"].endswith("_2021")
+    return check_requests(
+        board_of(case), [case["request"]] * pods, multi_pod_requests="document" if old else "field"
+    )
+
+
+def node_of(case: Case, node: Case) -> NodeChips:
+    unhealthy = node.get("unhealthy") or {"chip": [], "network": []}
+    free = node["free_chips"]
+    network = unhealthy["network"]
+    allocatable = node.get("allocatable", node.get("capacity"))
+    if allocatable is None:
+        # Unknown to Kubernetes: what is listed and not faulty.
+        allocatable = board_of(case).chips_per_node - len(unhealthy["chip"])
+    return NodeChips(
+        free=None if free is None else mask_of(free),
+        allocatable=allocatable,
+        faulty=len(unhealthy["chip"]),
+        network_unhealthy=None if network is None else mask_of(network),
+        labels=node.get("node_labels"),
+    )
+
+
+@of_kind("single_node")
+def test_one_node(case: Case) -> None:
+    expect = case["expect"]
+    refusal = job_refusal(case)
+    if expect["rejected_at"] == "job-validity":
+        assert refusal is not None
+        assert refusal.cures
+        return
+    assert refusal is None
+    answer = fit_node(board_of(case), node_of(case, case), case["request"], case["tasks"] > 1)
+    idle = case.get("node_idle", len(case["free_chips"] or ()))
+    unstable = stable(len(case["free_chips"] or ()), idle, max(idle, case["allocatable"] or 0))
+    if not expect["accept"]:
+        assert isinstance(answer, Reason) or unstable is not None
+        if isinstance(answer, Reason):
+            assert answer.message
+            assert answer.cures
+        return
+    assert unstable is None
+    assert isinstance(answer, NodeFit), answer
+    if expect["score"] is not None:
+        assert answer.score == expect["score"]
+    if "group" in expect:
+        assert answer.group == expect["group"]
+    if expect["chips"] is not None:
+        assert list(answer.chips) == expect["chips"]
+    elif "chips_set" in expect:
+        assert sorted(answer.chips) == sorted(expect["chips_set"])
+    else:
+        assert len(set(answer.chips)) == case["request"]
+        assert set(answer.chips) <= set(case["free_chips"])
+
+
+@of_kind("node_list")
+def test_several_nodes(case: Case) -> None:
+    board, expect = board_of(case), case["expect"]
+    answers = {
+        node["name"]: fit_node(board, node_of(case, node), case["request"], case["tasks"] > 1)
+        for node in case["nodes"]
+    }
+    scores = {name: fit.score for name, fit in answers.items() if isinstance(fit, NodeFit)}
+    assert bool(scores) == expect["accept"]
+    if "score" in expect:
+        assert scores == expect["score"]
+        return
+    assert {name: scores.get(name) for name in answers} == expect["score_2026"]
+    assert {
+        name: fit.group if isinstance(fit, NodeFit) else None for name, fit in answers.items()
+    } == expect["groups"]
+    assert sorted(set(answers) - set(scores)) == sorted(expect["rejected"])
+    order = [
+        sorted(name for name in scores if scores[name] == score)
+        for score in sorted(set(scores.values()), reverse=True)
+    ]
+    assert order == [sorted(equals) for equals in expect["order"]]
+    assert expect["best"] == (order[0][0] if order else None)
+
+
+@of_kind("job_validity")
+def test_job(case: Case) -> None:
+    requests = case["request"] if case["request"] is not None else [case["total_request"]]
+    exempt = [spec == "scheduler" for spec in case.get("task_spec") or []] or [
+        "scheduler" in case.get("note", "")
+    ] * len(requests)
+    if case["board"] in SUPERPODS and case["tasks"] is None:
+        # These cases are about each pod of a job of several.
+        requests, exempt = requests * 2, exempt * 2
+    refusal = check_requests(board_of(case), requests, exempt=exempt, total=case.get("total_request"))
+    assert (refusal is None) == case["expect"]["accept"], refusal
+
+
+@of_kind("policy_selection")
+def test_policy(case: Case) -> None:
+    wanted = case["expect"]["policy"]
+    for resource in case["resource"].split(" or "):
+        chosen = select_board(
+            shipped_catalog(),
+            PolicyFacts(
+                resource,
+                case.get("annotations") or {},
+                case.get("job_labels") or {},
+                case.get("node_selector") or {},
+            ),
+        )
+        if wanted is None or wanted in NOT_SUPPORTED:
+            assert isinstance(chosen, Reason)
+            assert (chosen.code == "policy-not-supported") == (wanted in NOT_SUPPORTED)
+        else:
+            assert isinstance(chosen, Board)
+            assert chosen.name == BOARDS[wanted]
+
+
+@of_kind("score_adjust")
+def test_score_adjusted(case: Case) -> None:
+    previous = {int(rank): node for rank, node in case["previous_nodes"].items()}
+    changed = prefer_previous_node(case["scores"], previous, case["my_rank"], case["fault_pod"])
+    assert changed == case["expect"]["changed"]
+
+
+def filled(table: ScoreTable) -> list[list[int]]:
+    size = max(free for row in table.rows.values() for free in row)
+    return [
+        [table.rows.get(request, {}).get(free, table.unfit) for free in range(1, size + 1)]
+        for request in range(1, size + 1)
+    ]
+
+
+@of_kind("score_table")
+def test_score_table(case: Case) -> None:
+    expect = case["expect"]
+    if "table" in expect:
+        (table,) = chip_rule(board_of(case)).tables()
+        assert filled(table) == expect["table"]
+        assert table.unfit == expect["unfit"]
+        return
+    tables = chip_rule(shipped_boards()["310p-duo-chip-distributed"]).tables()
+    for table, name in zip(tables, ("odd_with_half_card", "odd_without_half_card", "even"), strict=True):
+        assert table.rows == {
+            int(request): {int(free): misfit for free, misfit in row.items()}
+            for request, row in expect[name].items()
+        }
+
+
+@of_kind("free_chip_calc")
+def test_free_chips(case: Case) -> None:
+    free = free_chips(
+        listed=mask_of(case["node_chips"]),
+        held=mask_of(chip for pod in case["pods_hold"] for chip in pod),
+        unhealthy=mask_of(case["unhealthy"]["chip"]),
+        recovering=mask_of(case["recovering"]),
+        reported=mask_of(case["reported_free"]),
+        self_maintain=case["self_maintain"],
+    )
+    assert list(chips_of(free)) == case["expect"]["free_chips"]
+
+
+@of_kind("rank_annotation")
+def test_rank(case: Case) -> None:
+    rank = rank_annotation(
+        case["existing"], case["owner_kind"], case["has_minAvailable_annotation"], case["task_index"]
+    )
+    assert rank == case["expect"]["hccl/rankIndex"]
+
+
+@of_kind("node_stability")
+def test_stability(case: Case) -> None:
+    reason = stable(case["listed_free"], case["idle"], case["capacity"])
+    assert (reason is None) == case["expect"]["accept"]
