@@ -60,11 +60,22 @@ def plan_single_switch_first(view: ClusterView, request: Request) -> SwitchPlan 
     """The setting `single-switch-first`; None sends the job on to the usual rules."""
     if not view.settings.single_switch_first or request.pods >= view.nodes_per_switch:
         return None
-    candidates = view.with_free()
-    if request.job_class is SwitchClass.FOUNDATION_MODEL:
-        candidates = [s for s in candidates if view.switches[s].facts.healthy]
-    chosen = padding_switch(view, candidates, request.pods)
+    chosen = padding_switch(view, _open_to(view, request.job_class), request.pods)
     return None if chosen is None else under_one(view, chosen, request.pods, "single-switch-first")
+
+
+def largest_under_one(view: ClusterView, job_class: SwitchClass) -> int:
+    """The largest job that `single-switch-first` would place now; 0 without that setting."""
+    best = largest(view.free, _open_to(view, job_class))
+    if not view.settings.single_switch_first or best is None:
+        return 0
+    return min(view.free[best], view.nodes_per_switch - 1)
+
+
+def _open_to(view: ClusterView, job_class: SwitchClass) -> list[int]:
+    """Foundation models stay away from unhealthy switches."""
+    model = job_class is SwitchClass.FOUNDATION_MODEL
+    return [s for s in view.with_free() if view.switches[s].facts.healthy or not model]
 
 
 def too_small(view: ClusterView, candidates: Sequence[int], request: Request, job_class: str) -> Reason:

@@ -9,6 +9,7 @@ from ringwise.placement.switches.classes import SwitchClass
 from ringwise.placement.switches.drafts import Draft, fill, finish
 from ringwise.placement.switches.one_switch import (
     lacking,
+    largest_under_one,
     plan_padding,
     plan_single_switch_first,
 )
@@ -143,10 +144,10 @@ def _too_full(view: ClusterView, groups: Groups, request: Request) -> Reason:
     if converted is not None and free[converted] > sum(free[s] for s in roomy):
         best = [converted]
     best_free = sum(free[s] for s in best)
-    foundation = idle + best_free
+    foundation = max(idle + best_free, largest_under_one(view, request.job_class))
     unhealthy = sum(free[s] for s in groups.unhealthy)
     healthy = sum(free[s] for s in _without_model(view, groups.healthy))
-    common = max(foundation, idle + unhealthy + healthy)
+    common = max(foundation, idle + unhealthy + healthy, largest_under_one(view, SwitchClass.COMMON))
     lines = lacking(view, view.with_free(), request.pods - idle)
     if request.job_class is SwitchClass.COMMON:
         return COMMON_FULL(
