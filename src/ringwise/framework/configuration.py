@@ -106,7 +106,9 @@ class Settings:
         truth("prefer-previous-node", False, "a pod that comes back prefers the node it was on")
     )
     resource_level_config: str = _setting(
-        resource_levels("resource-level-config", "levels for multi-level scheduling (checked, not used yet)")
+        resource_levels(
+            "resource-level-config", "levels of multi-level scheduling, which is not supported yet"
+        )
     )
     multi_pod_requests: Literal["document", "field"] = _setting(
         one_of(

@@ -56,14 +56,22 @@ class Switch:
     default: bool = True
 
     @property
+    def name(self) -> str:
+        """The function as the code calls it: `job_order` for `enableJobOrder`."""
+        return re.sub(r"(?<!^)(?=[A-Z])", "_", self._word).lower()
+
+    @property
     def spellings(self) -> tuple[str, str]:
         """Both keys under which it may stand."""
-        word = re.sub(r"^enabled?(?=[A-Z])", "", self.key)
-        return f"enable{word}", f"enabled{word}"
+        return f"enable{self._word}", f"enabled{self._word}"
+
+    @property
+    def _word(self) -> str:
+        return re.sub(r"^enabled?(?=[A-Z])", "", self.key)
 
 
 SWITCHES: Mapping[str, Switch] = {
-    switch.key: switch
+    switch.name: switch
     for switch in (
         Switch("enableJobOrder"),
         Switch("enableJobReady"),
@@ -105,8 +113,8 @@ def _weight(name: str, default: int, meaning: str) -> Parameter:
     return whole_number(name, default, meaning, maximum=1_000_000)
 
 
-def _unused_number(name: str, default: int, meaning: str) -> Parameter:
-    return whole_number(name, default, meaning, maximum=1_000_000, has_effect=False)
+def _unused_number(name: str, default: int, meaning: str, maximum: int = 1_000_000) -> Parameter:
+    return whole_number(name, default, meaning, maximum=maximum, has_effect=False)
 
 
 _OLD_GPU = "read by older GPU builds"
@@ -180,7 +188,7 @@ ACTION_ARGUMENTS: Mapping[str, Mapping[str, Parameter]] = {
         _ERROR_CACHE,
         truth("enableTopologyAwarePreemption", False, "the topology is always looked at", has_effect=False),
         _unused_number("topologyAwarePreemptWorkerNum", 16, "threads of the search"),
-        _unused_number("minCandidateNodesPercentage", 10, "share of the nodes searched"),
+        _unused_number("minCandidateNodesPercentage", 10, "share of the nodes searched", maximum=100),
         _unused_number("minCandidateNodesAbsolute", 1, "fewest nodes searched"),
         _unused_number("maxCandidateNodesAbsolute", 100, "most nodes searched"),
     ),
@@ -212,7 +220,7 @@ class PluginOption:
     """A plugin in its tier, with every switch and every argument decided."""
 
     name: str
-    #: By the usual key of each switch, such as `enableNodeOrder`.
+    #: By the name of each switch, such as `node_order`.
     enabled: Mapping[str, bool] = field(hash=False)
     arguments: Mapping[str, Value] = field(hash=False)
 
@@ -224,11 +232,11 @@ class PluginOption:
         arguments: Mapping[str, Value] | None = None,
     ) -> PluginOption:
         """An option in which everything that is not named has its default."""
-        enabled = {switch.key: switch.default for switch in SWITCHES.values()}
-        for key, on in (switched or {}).items():
-            if key not in enabled:
-                raise KeyError(f"no switch is called {key}")
-            enabled[key] = on
+        enabled = {switch.name: switch.default for switch in SWITCHES.values()}
+        for switch, on in (switched or {}).items():
+            if switch not in enabled:
+                raise KeyError(f"no switch is called {switch}")
+            enabled[switch] = on
         filled = defaults(PLUGIN_ARGUMENTS.get(name, {}).values())
         filled.update(arguments or {})
         return cls(name, enabled, filled)

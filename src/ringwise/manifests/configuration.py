@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+
 import yaml
 
 from ringwise.framework.configuration import (
@@ -139,7 +140,7 @@ class _Reader:
     def _check_hierarchy(self, node: yaml.Node, place: str, plugins: Collection[PluginOption]) -> None:
         names = {plugin.name for plugin in plugins}
         if "proportion" in names and any(
-            plugin.name == "drf" and plugin.on("enableHierarchy") for plugin in plugins
+            plugin.name == "drf" and plugin.on("hierarchy") for plugin in plugins
         ):
             self._problem(
                 node,
@@ -159,13 +160,13 @@ class _Reader:
             on = self._read(value, f"{place}.{key}", _SWITCH)
             if not isinstance(on, bool):
                 continue
-            if switched.get(switch.key, on) is not on:
+            if switched.get(switch.name, on) is not on:
                 self._problem(
                     value,
                     f"{place}.{key}",
                     f"contradicts {' or '.join(switch.spellings)}; allowed: one of the two",
                 )
-            switched[switch.key] = on
+            switched[switch.name] = on
         arguments: dict[str, Value] = {}
         if "arguments" in entries and name is not None:
             arguments = self._plugin_arguments(entries["arguments"], f"{place}.arguments", name)

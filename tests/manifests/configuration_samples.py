@@ -1,0 +1,31 @@
+"""Configuration files as people have them, and what a refused one says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ringwise.manifests.configuration import ConfigurationError, read_configuration
+
+_FOLDER = Path(__file__).parents[1] / "samples" / "configurations"
+
+
+def sample(name: str) -> str:
+    return (_FOLDER / name).read_text(encoding="utf-8")
+
+
+DOCUMENT_CONFIG_MAP = sample("document-configmap.yaml")
+DOCUMENT_TIERS = sample("document-tiers.conf")
+#: Printed with its second tier one column to the left of the first.
+DOCUMENT_BROKEN = sample("document-out-of-line.conf")
+FIELD_1_9 = sample("field-1.9.conf")
+FIELD_1_12 = sample("field-1.12.conf")
+
+
+def problems(text: str | bytes, *extra_plugins: str) -> list[str]:
+    with pytest.raises(ConfigurationError) as refusal:
+        read_configuration(text, "my.conf", extra_plugins)
+    lines = str(refusal.value).splitlines()
+    assert lines == [str(error) for error in refusal.value.errors]
+    return lines

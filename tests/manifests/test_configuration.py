@@ -1,0 +1,280 @@
+"""Configuration files as people write them: what they mean, and what each mistake is answered with."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ringwise.apps.settings_reference import settings_page
+from ringwise.framework.configuration import (
+    Configuration,
+    Settings,
+    default_configuration,
+    setting_field,
+)
+from ringwise.manifests.configuration import read_configuration
+from tests.manifests.configuration_samples import (
+    DOCUMENT_BROKEN,
+    DOCUMENT_CONFIG_MAP,
+    DOCUMENT_TIERS,
+    FIELD_1_9,
+    FIELD_1_12,
+    problems,
+)
+
+VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "config.json").read_text(encoding="utf-8"))
+
+
+def with_settings(arguments: dict[str, Any]) -> str:
+    return json.dumps({"configurations": [{"name": "init-params", "arguments": arguments}]})
+
+
+def names(configuration: Configuration) -> list[list[str]]:
+    return [[plugin.name for plugin in tier.plugins] for tier in configuration.tiers]
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector["id"])
+def test_worked_cases(vector: dict[str, Any]) -> None:
+    text = with_settings(vector["config"])
+    if vector["expect"].get("error"):
+        assert len(problems(text)) == 1
+        return
+    settings = read_configuration(text, "my.conf").settings
+    assert {name: getattr(settings, setting_field(name)) for name in vector["expect"]} == vector["expect"]
+
+
+def test_the_config_map_of_the_documents() -> None:
+    configuration = read_configuration(DOCUMENT_CONFIG_MAP, "my.yaml")
+    assert configuration.actions == ("enqueue", "allocate", "backfill")
+    assert names(configuration) == [["priority", "gang", "conformance", "topology910"]]
+
+
+def test_the_file_of_the_documents_is_the_default() -> None:
+    assert read_configuration(DOCUMENT_TIERS, "my.conf") == default_configuration()
+
+
+def test_the_default_on_the_reference_page_is_the_default() -> None:
+    page = settings_page()
+    example = page.split("```yaml\n")[1].split("```")[0]
+    assert read_configuration(example, "settings.md") == default_configuration()
+
+
+def test_the_block_that_is_printed_out_of_line_is_refused() -> None:
+    (line,) = problems(DOCUMENT_BROKEN)
+    assert line.startswith("my.conf: line 7: is not valid YAML")
+    assert "in one column" in line
+
+
+def test_the_field_s_file_of_1_9() -> None:
+    configuration = read_configuration(FIELD_1_9, "my.conf")
+    assert names(configuration) == names(default_configuration())
+    scoring = [
+        plugin.name for tier in configuration.tiers for plugin in tier.plugins if plugin.on("node_order")
+    ]
+    assert scoring == ["topology910", "nodeorder"]
+    assert configuration.settings == Settings(preset_virtual_device=True, use_cluster_info_manager=False)
+
+
+def test_the_field_s_file_of_1_12() -> None:
+    configuration = read_configuration(FIELD_1_12.encode(), "my.conf")
+    assert names(configuration)[0] == ["gang", "topology910", "priority", "conformance"]
+    settings = configuration.settings
+    assert (settings.nslb_version, settings.shared_tor_num) == ("2.0", 1)
+    assert settings.prefer_previous_node
+    assert json.loads(settings.resource_level_config)["tree"]["level2"] == {"label": "hall"}
+
+
+def test_values_may_stand_with_and_without_quotes() -> None:
+    quoted = with_settings({"grace-over-time": "60", "nslb-version": "2.0", "forceEnqueue": "False"})
+    plain = "configurations:\n- name: init-params\n  arguments:\n    grace-over-time: 60\n"
+    plain += "    nslb-version: 2.0\n    forceEnqueue: False\n"
+    assert read_configuration(quoted, "a") == read_configuration(plain, "b")
+    assert read_configuration(plain, "b").settings.force_enqueue is False
+
+
+@pytest.mark.parametrize("spelling", ["enableJobOrder", "enabledJobOrder"])
+def test_switches_in_both_spellings(spelling: str) -> None:
+    text = f"tiers:\n- plugins:\n  - name: priority\n    {spelling}: false\n"
+    (option,) = read_configuration(text, "my.conf").tiers[0].plugins
+    assert not option.on("job_order")
+    assert option.on("job_ready")
+
+
+def test_arguments_are_typed() -> None:
+    text = """\
+tiers:
+- plugins:
+  - name: nodeorder
+    arguments: {leastrequested.weight: 0, mostrequested.weight: "4"}
+  - name: binpack
+    arguments:
+      binpack.weight: 10
+      binpack.resources: huawei.com/Ascend910, nvidia.com/gpu
+      binpack.resources.huawei.com/Ascend910: 7
+  - name: predicates
+    arguments: {predicate.NodePortsEnable: "False"}
+configurations:
+- name: preempt
+  arguments: {maxCandidateNodesAbsolute: 5}
+metrics:
+  type: prometheus
+  address: http://monitor:9090
+"""
+    configuration = read_configuration(text, "my.conf")
+    nodeorder, binpack, predicates = configuration.tiers[0].plugins
+    assert (nodeorder.number("leastrequested.weight"), nodeorder.number("mostrequested.weight")) == (0, 4)
+    assert binpack.number("binpack.weight") == 10
+    assert binpack.resource_weights() == {"huawei.com/Ascend910": 7, "nvidia.com/gpu": 1}
+    assert not predicates.truth("predicate.NodePortsEnable")
+    assert configuration.action_arguments["preempt"]["maxCandidateNodesAbsolute"] == 5
+    assert configuration.action_arguments["preempt"]["minCandidateNodesAbsolute"] == 1
+
+
+def test_a_plugin_of_an_installed_package_keeps_its_arguments() -> None:
+    text = """\
+tiers:
+- plugins:
+  - name: night-shift
+    enableNodeOrder: false
+    arguments: {hours: [22, 6], strict: true, share: 0.5, note: none of it, empty: , deep: {a: '1'}}
+"""
+    (option,) = read_configuration(text, "my.conf", ["night-shift"]).tiers[0].plugins
+    assert option.arguments == {
+        "hours": (22, 6),
+        "strict": True,
+        "share": 0.5,
+        "note": "none of it",
+        "empty": None,
+        "deep": {"a": "1"},
+    }
+    assert "night-shift" not in problems("tiers: [{plugins: [{name: nightshift}]}]")[0].split("allowed:")[1]
+    assert (
+        "did you mean 'night-shift'?"
+        in problems("tiers: [{plugins: [{name: nightshift}]}]", "night-shift")[0]
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "actions: enqueue, alocate",
+            "line 1: actions: unknown action 'alocate'; allowed: enqueue, allocate",
+        ),
+        ("actions: enqueue, alocate", "; did you mean 'allocate'?"),
+        ("actions: enqueue,,allocate", "actions: unknown action ''"),
+        ("actions: shuffle", "actions: Ringwise has no action 'shuffle'"),
+        ("actions: ''", "actions: has no value"),
+        ("actions: [allocate]", "actions: is a list; allowed: action names with commas"),
+        ("action: allocate", "line 1: unknown key 'action'; allowed: actions, tiers"),
+        ("action: allocate", "did you mean 'actions'?"),
+        ("tiers: []", "tiers: is empty"),
+        ("tiers: {}", "tiers: is a map; allowed: a list"),
+        ("tiers: [gang]", "tiers[0]: is the text 'gang'; allowed: a map of plugins"),
+        ("tiers: [{plugins: [gang]}]", "tiers[0].plugins[0]: is the text 'gang'"),
+        ("tiers: [{plugins: [{}]}]", "tiers[0].plugins[0]: has no name"),
+        ("tiers: [{plugins: [{name: gnag}]}]", "unknown plugin 'gnag'; allowed: priority, gang"),
+        ("tiers: [{plugins: [{name: gnag}]}]", "did you mean 'gang'?"),
+        ("tiers: [{plugins: [{name: sla}]}]", "Ringwise has no plugin 'sla'"),
+        ("tiers: [{plugins: [{name: volcano-nu_v1}]}]", "unknown plugin 'volcano-nu_v1'"),
+        ("tiers: [{plugins: [{name: gang, enableJobOder: true}]}]", "did you mean 'enableJobOrder'?"),
+        (
+            "tiers: [{plugins: [{name: gang, enableJobOrder: yes}]}]",
+            "'yes' is not allowed; allowed: true or false",
+        ),
+        ("tiers: [{plugins: [{name: gang, enableJobOrder: }]}]", "enableJobOrder: has no value"),
+        (
+            "tiers: [{plugins: [{name: gang, enableJobOrder: true, enabledJobOrder: false}]}]",
+            "contradicts enableJobOrder or enabledJobOrder",
+        ),
+        (
+            "tiers: [{plugins: [{name: gang, arguments: {a: 1}}]}]",
+            "unknown argument 'a'; allowed: no arguments",
+        ),
+        ("tiers: [{plugins: [{name: gang}]}, {plugins: [{name: gang}]}]", "gang stands in line 1 already"),
+        (
+            "tiers: [{plugins: [{name: topology910}, {name: volcano-npu_v1}]}]",
+            "topology910 stands in line 1 already",
+        ),
+        (
+            "tiers: [{plugins: [{name: drf, enableHierarchy: true}, {name: proportion}]}]",
+            "tiers[0]: drf with enableHierarchy and proportion",
+        ),
+        (
+            "tiers: [{plugins: [{name: nodeorder, arguments: {leastrequested.wieght: 1}}]}]",
+            "did you mean 'leastrequested.weight'?",
+        ),
+        (
+            "tiers: [{plugins: [{name: nodeorder, arguments: {leastrequested.weight: 1.5}}]}]",
+            "leastrequested.weight: '1.5' is not allowed; allowed: a whole number",
+        ),
+        (
+            "tiers: [{plugins: [{name: binpack, arguments: {binpack.resources.x/y: -1}}]}]",
+            "binpack.resources.x/y: '-1' is not allowed",
+        ),
+        (
+            "tiers: [{plugins: [{name: predicates, arguments: {predicate.NodePortsEnable: 1}}]}]",
+            "predicate.NodePortsEnable: '1' is not allowed; allowed: true or false",
+        ),
+        ("configurations: [{arguments: {}}]", "configurations[0]: has no name; allowed: init-params"),
+        ("configurations: [{name: init-param}]", "did you mean 'init-params'?"),
+        (
+            "configurations: [{name: init-params}, {name: init-params}]",
+            "init-params stands in line 1 already",
+        ),
+        ("configurations: [{name: allocate, arguments: {x: 1}}]", "unknown argument 'x'"),
+        ("configurations: [{name: init-params, arguments: [a]}]", "arguments: is a list; allowed: a map"),
+        (
+            "configurations: [{name: init-params, arguments: {grace-overtime: 9}}]",
+            "did you mean 'grace-over-time'?",
+        ),
+        (
+            "configurations: [{name: init-params, arguments: {forceEnqueue: {a: b}}}]",
+            "forceEnqueue: is a map; allowed: true or false",
+        ),
+        (
+            "configurations: [{name: init-params, arguments: {super-pod-size: 8, reserve-nodes: 8}}]",
+            "reserve-nodes: 8 is not allowed with super-pod-size 8; allowed: a whole number, 0 to 7",
+        ),
+        ("metrics: prometheus", "metrics: is the text 'prometheus'; allowed: a map"),
+        ("metrics: {type: [a]}", "metrics.type: is a list"),
+        ("actions: allocate\nactions: backfill", "line 2: 'actions' stands in line 1 already"),
+        ("? [a]\n: b", "a key is a list; allowed: a name"),
+        ("just words", "is not a map"),
+        ("- actions", "is not a map"),
+        ("", "the file is empty"),
+        ("# only a comment", "the file is empty"),
+        ("actions: allocate\n---\nactions: backfill", "holds 2 documents; allowed: one"),
+        ("actions: 'allocate", "line 1: is not valid YAML"),
+        ("actions:\n\tallocate", "line 2: is not valid YAML"),
+        ("actions: \x00", "line 1: is not valid YAML"),
+        ("actions: *gone", "is not valid YAML (found undefined alias)"),
+    ],
+)
+def test_one_mistake_one_line(text: str, expected: str) -> None:
+    (line,) = problems(text)
+    assert line.startswith("my.conf: ")
+    assert expected in line
+    assert "allowed: " in line
+
+
+def test_all_mistakes_are_told_in_the_order_of_the_file() -> None:
+    text = """\
+actions: "enqueue, alocate"
+tiers:
+- plugins:
+  - name: drf
+    enableHierarchy: true
+  - name: gnag
+  - name: proportion
+configurations:
+- name: init-params
+  arguments:
+    grace-over-time: "1"
+    shared-tor-num: 3
+"""
+    lines = problems(text)
+    assert [line.split(":")[1] for line in lines] == [" line 1", " line 3", " line 6", " line 11", " line 12"]
