@@ -13,7 +13,15 @@ from dataclasses import dataclass, field
 #: Pod phases in which a pod holds nothing any more.
 ENDED = frozenset({"Succeeded", "Failed"})
 
-EMPTY: Mapping[str, str] = {}
+
+class _NoTexts(dict[str, str]):
+    """An empty map that may be a shared default: dataclasses refuse defaults without a hash."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return 0
+
+
+EMPTY: Mapping[str, str] = _NoTexts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +126,10 @@ class Pod:
     holds: tuple[int, ...] = ()
     #: Where the object came from ("pods.yaml: document 3"), for messages.
     origin: str = ""
+    #: Exit code of the first container that ended, and how often containers were restarted:
+    #: a vcjob's policies ask for them.
+    exit_code: int | None = None
+    restarts: int = 0
 
     @property
     def key(self) -> str:
