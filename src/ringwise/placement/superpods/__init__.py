@@ -1,0 +1,1 @@
+"""Logical SuperPoD affinity: jobs cut into blocks, every block inside one physical SuperPoD."""

@@ -1,0 +1,151 @@
+"""Where a job's blocks were: remembered in the pods themselves.
+
+Every placed pod names its logical and its physical SuperPoD, so the map can be
+read back after a restart from what is still there. What nobody remembers is
+unknown here, never guessed.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ringwise.placement.superpods.blocks import Block
+from ringwise.placement.superpods.reasons import BLOCKS_DISAGREE
+from ringwise.reasons import Reason
+from ringwise.topology.superpods import NodeId, SuperPodId, order_key, whole_number
+
+
+@dataclass(frozen=True, slots=True)
+class OldBlock:
+    """A block as it was. `nodes` by place in the block; None where nobody remembers."""
+
+    logical: int
+    superpod: SuperPodId | None
+    nodes: tuple[NodeId | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PodPlace:
+    """What one pod of the job says: its node, and its two annotations as they are written."""
+
+    rank: int | None
+    node: NodeId | None
+    super_pod_rank: str | None = None
+    super_pod_id: str | None = None
+
+
+def map_from_blocks(blocks: Iterable[Block]) -> tuple[OldBlock, ...]:
+    """The map of a job that was just placed, as it will be remembered."""
+    return tuple(
+        OldBlock(block.logical, block.superpod, block.nodes)
+        for block in sorted(blocks, key=lambda block: block.logical)
+    )
+
+
+def map_from_pods(
+    pods: Iterable[PodPlace], *, nodes_per_block: int, pod_count: int
+) -> tuple[OldBlock, ...] | Reason:
+    """The map as the pods remember it; `pod_count` counts all NPU pods of the job, also the lost ones.
+
+    Blocks without any remembered pod are there, with unknown nodes. Pods that
+    contradict each other about a block give a reason.
+    """
+    placed = sorted(_remembering(pods), key=lambda entry: entry[:2])
+    known = {rank: logical for rank, _, logical, _ in placed if 0 <= rank < pod_count}
+    logical_of_rank = _logical_ids(known, nodes_per_block, pod_count)
+    if isinstance(logical_of_rank, Reason):
+        return logical_of_rank
+    ranks_of: dict[int, list[int]] = {}
+    for rank, logical in enumerate(logical_of_rank):
+        ranks_of.setdefault(logical, []).append(rank)
+    blocks = []
+    for logical in sorted(ranks_of):
+        block = _old_block(logical, ranks_of[logical], [entry for entry in placed if entry[2] == logical])
+        if isinstance(block, Reason):
+            return block
+        blocks.append(block)
+    return tuple(blocks)
+
+
+#: Behind all ranks stand the pods that have none.
+_UNRANKED = 2**62
+
+#: Rank, position of the node in natural order, logical id, the pod.
+_Memory: TypeAlias = tuple[int, int, int, PodPlace]
+
+
+def _remembering(pods: Iterable[PodPlace]) -> list[_Memory]:
+    """Pods that say where they belong, with their rank and their position in natural node order."""
+    saying = [
+        (pod, logical)
+        for pod in pods
+        if pod.node is not None
+        and pod.super_pod_id
+        and pod.super_pod_rank
+        and (logical := whole_number(pod.super_pod_rank)) is not None
+        and logical >= 0
+    ]
+    saying.sort(key=lambda entry: order_key(entry[0].node if entry[0].node is not None else ""))
+    return [
+        (_UNRANKED if pod.rank is None else pod.rank, position, logical, pod)
+        for position, (pod, logical) in enumerate(saying)
+    ]
+
+
+def _logical_ids(known: dict[int, int], nodes_per_block: int, pod_count: int) -> list[int] | Reason:
+    """The logical id of every rank."""
+    if all(rank // nodes_per_block == logical for rank, logical in known.items()):
+        return [rank // nodes_per_block for rank in range(pod_count)]
+    ranks = sorted(known)
+    for before, after in itertools.pairwise(ranks):
+        if known[before] > known[after]:
+            return BLOCKS_DISAGREE(
+                block=known[after],
+                says=f"rank {before} is in block {known[before]}, rank {after} in {known[after]}",
+            )
+    return _uneven_ids(known, ranks, nodes_per_block, pod_count)
+
+
+def _uneven_ids(
+    known: dict[int, int], ranks: Sequence[int], nodes_per_block: int, pod_count: int
+) -> list[int]:
+    """Fragments have any size: a lost rank fills the block before it, then lost blocks, then the next."""
+    logical_of_rank: list[int] = []
+    current, size = 0, 0
+    for rank in range(pod_count):
+        if rank in known:
+            logical = known[rank]
+        else:
+            following = next((known[later] for later in ranks if later > rank), None)
+            full = size >= nodes_per_block and current != following
+            logical = current + 1 if full else current
+        size = size + 1 if logical == current else 1
+        current = logical
+        logical_of_rank.append(logical)
+    return logical_of_rank
+
+
+def _old_block(logical: int, ranks: Sequence[int], placed: Sequence[_Memory]) -> OldBlock | Reason:
+    superpods = sorted({pod.super_pod_id for _, _, _, pod in placed if pod.super_pod_id}, key=order_key)
+    if len(superpods) > 1:
+        return BLOCKS_DISAGREE(block=logical, says="SuperPoD " + " and ".join(superpods))
+    nodes: list[NodeId | None] = [None] * len(ranks)
+    homeless = []
+    for rank, _, _, pod in placed:
+        place = rank - ranks[0]
+        if 0 <= place < len(nodes) and nodes[place] is None:
+            nodes[place] = pod.node
+        else:
+            homeless.append(pod)
+    for pod in homeless:
+        if None in nodes:
+            nodes[nodes.index(None)] = pod.node
+    return OldBlock(logical, _superpod_id(superpods[0]) if superpods else None, tuple(nodes))
+
+
+def _superpod_id(text: str) -> SuperPodId:
+    number = whole_number(text)
+    return text if number is None else number

@@ -1,0 +1,82 @@
+"""Blocks of a job, and the ledger in which a packing rule writes them down."""
+
+from __future__ import annotations
+
+import enum
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ringwise.topology.superpods import NodeId, SuperPodId, order_key
+
+#: Free nodes of one SuperPoD: how many, or which, in the order in which they are to be taken.
+Free: TypeAlias = int | Sequence[NodeId]
+FreeBySuperPod: TypeAlias = Mapping[int, Free] | Mapping[str, Free] | Mapping[SuperPodId, Free]
+
+
+class Origin(enum.Enum):
+    """Which rule gave a block its place."""
+
+    QUEUE_1 = "above the reserve"
+    QUEUE_2 = "with the reserve"
+    QUEUE_3 = "fragment"
+    KEPT = "kept"
+    REFILLED = "refilled"
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One logical SuperPoD. `nodes` is empty where only counts were asked for."""
+
+    logical: int
+    superpod: SuperPodId
+    size: int
+    nodes: tuple[NodeId, ...]
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The blocks of a job in the order in which they were picked."""
+
+    blocks: tuple[Block, ...]
+
+    def per_superpod(self) -> dict[SuperPodId, int]:
+        """Nodes taken from every SuperPoD, first picked first."""
+        taken: dict[SuperPodId, int] = {}
+        for block in self.blocks:
+            taken[block.superpod] = taken.get(block.superpod, 0) + block.size
+        return taken
+
+
+class Ledger:
+    """Free nodes per SuperPoD while a job is packed.
+
+    SuperPoDs are known by their position in natural order, so that comparing
+    positions is the tie-break and no rule depends on the order of the input.
+    """
+
+    __slots__ = ("_cursor", "_ids", "_logical", "_nodes", "blocks", "free")
+
+    def __init__(self, free: FreeBySuperPod, logical_ids: Iterable[int] | None = None) -> None:
+        entries: dict[SuperPodId, Free] = dict(free.items())
+        self._ids: list[SuperPodId] = sorted(entries, key=order_key)
+        self._nodes: list[Free] = [entries[superpod] for superpod in self._ids]
+        self._cursor = [0] * len(self._ids)
+        self._logical: Iterator[int] = iter(itertools.count() if logical_ids is None else logical_ids)
+        self.free: list[int] = [nodes if isinstance(nodes, int) else len(nodes) for nodes in self._nodes]
+        self.blocks: list[Block] = []
+
+    def take(self, position: int, size: int, origin: Origin) -> None:
+        """Write down the next block: the first `size` free nodes of that SuperPoD."""
+        start = self._cursor[position]
+        self._cursor[position] = start + size
+        self.free[position] -= size
+        nodes = self._nodes[position]
+        chosen = () if isinstance(nodes, int) else tuple(nodes[start : start + size])
+        self.blocks.append(Block(next(self._logical), self._ids[position], size, chosen, origin))
+
+    def counts(self) -> list[tuple[SuperPodId, int]]:
+        """(id, free nodes) of every SuperPoD, in natural order."""
+        return list(zip(self._ids, self.free, strict=True))

@@ -1,0 +1,170 @@
+"""Find SuperPoDs for all blocks of a job, or say with numbers why there is no room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+
+from ringwise.placement.superpods.blocks import Free, FreeBySuperPod, Ledger, Plan
+from ringwise.placement.superpods.per_block import pack_per_block
+from ringwise.placement.superpods.reasons import NOT_ENOUGH_BLOCKS, NOT_ENOUGH_NODES
+from ringwise.placement.superpods.settings import Packing, check_reserve
+from ringwise.placement.superpods.whole_job import pack_whole_job
+from ringwise.reasons import Reason
+from ringwise.topology.superpod_reasons import SUPERPOD_OVERSIZE
+from ringwise.topology.superpods import NodeId, SuperPodId, order_key
+
+#: A message names this many SuperPoDs, the freest ones; the rest are counted.
+_LISTED = 8
+
+
+def plan(
+    free: FreeBySuperPod,
+    *,
+    nodes_per_block: int,
+    blocks: int,
+    reserve: int,
+    super_pod_size: int,
+    soft: bool = False,
+    packing: Packing = Packing.WHOLE_JOB,
+    chips_per_node: int | None = None,
+    logical_ids: Iterable[int] | None = None,
+) -> Plan | Reason:
+    """Places for `blocks` blocks of `nodes_per_block` nodes, one pod on each node; all or nothing.
+
+    `free` gives each SuperPoD's free nodes, as a count or in the order in which they are to
+    be taken. `soft` lets a job that lacks whole blocks use fragments: each becomes a block of
+    its own, with its own logical id. `chips_per_node` only makes cures more exact.
+    """
+    if nodes_per_block < 1 or blocks < 0:
+        raise ValueError(f"a job is cut into whole blocks, not into {blocks} of {nodes_per_block} nodes")
+    problem = check_reserve(reserve, super_pod_size)
+    if problem is not None:
+        return problem
+    ledger = Ledger(free, logical_ids)
+    problem = _check_counts(ledger, super_pod_size) or _check_room(
+        ledger, nodes_per_block, blocks, soft, chips_per_node
+    )
+    if problem is not None:
+        return problem
+    pack = pack_whole_job if packing is Packing.WHOLE_JOB else pack_per_block
+    pack(ledger, nodes_per_block, blocks, reserve, soft)
+    return Plan(tuple(ledger.blocks))
+
+
+def plan_one_pod(
+    idle: Mapping[SuperPodId, Sequence[tuple[NodeId, int]]],
+    *,
+    reserve: int,
+    super_pod_size: int,
+    packing: Packing = Packing.WHOLE_JOB,
+    sub_healthy: Set[NodeId] = frozenset(),
+) -> Plan | Reason:
+    """A place for a job of one pod. `idle` gives (node, idle chips) of the nodes that can take it.
+
+    Only the nodes with fewest idle chips are looked at, so that emptier nodes stay whole,
+    and of these the sub-healthy ones only where there is no other.
+    """
+    for superpod in sorted(idle, key=order_key):
+        if len(idle[superpod]) > super_pod_size:
+            return _oversize(superpod, len(idle[superpod]), super_pod_size)
+    fewest = min((chips for nodes in idle.values() for _, chips in nodes), default=0)
+    fullest = {
+        superpod: [node for node, chips in nodes if chips == fewest] for superpod, nodes in idle.items()
+    }
+    healthy = {
+        superpod: [node for node in nodes if node not in sub_healthy] for superpod, nodes in fullest.items()
+    }
+    chosen: dict[SuperPodId, Free] = dict(healthy if any(healthy.values()) else fullest)
+    return plan(
+        chosen,
+        nodes_per_block=1,
+        blocks=1,
+        reserve=reserve,
+        super_pod_size=super_pod_size,
+        packing=packing,
+    )
+
+
+def _check_counts(ledger: Ledger, super_pod_size: int) -> Reason | None:
+    for superpod, count in ledger.counts():
+        if count < 0:
+            raise ValueError(f"SuperPoD {superpod} cannot have {count} free nodes")
+        if count > super_pod_size:
+            return _oversize(superpod, count, super_pod_size)
+    return None
+
+
+def _oversize(superpod: SuperPodId, nodes: int, super_pod_size: int) -> Reason:
+    return SUPERPOD_OVERSIZE(superpod=superpod, nodes=nodes, what="free nodes", super_pod_size=super_pod_size)
+
+
+def _check_room(
+    ledger: Ledger, nodes_per_block: int, blocks: int, soft: bool, chips_per_node: int | None
+) -> Reason | None:
+    """Every whole block can be reached, the reserve included, so counting decides before packing."""
+    pods = blocks * nodes_per_block
+    free = sum(ledger.free)
+    if free < pods:
+        return NOT_ENOUGH_NODES(
+            pods=pods, free=free, missing=pods - free, listing=_listing(ledger), superpods=_freest(ledger)
+        )
+    held = _blocks_held(ledger.free, nodes_per_block)
+    if soft or held >= blocks:
+        return None
+    nearest, short_by = _nearest_to_one_more(ledger, nodes_per_block)
+    reason = NOT_ENOUGH_BLOCKS(
+        blocks=blocks,
+        block_nodes=nodes_per_block,
+        held=held,
+        listing=_listing(ledger),
+        superpods=_freest(ledger),
+        nearest=nearest,
+        short_by=short_by,
+    )
+    return reason.with_cures(_cures(ledger, nodes_per_block, pods, chips_per_node))
+
+
+def _cures(ledger: Ledger, nodes_per_block: int, pods: int, chips_per_node: int | None) -> list[str]:
+    """What would place the job now. Fewer reserve-nodes never would: queue 2 uses the reserve anyway."""
+    cures = [
+        "label the job super-pod-affinity: soft: "
+        f"then blocks may be split, and the {sum(ledger.free)} free nodes hold its {pods} pods"
+    ]
+    for smaller in range(nodes_per_block - 1, 0, -1):
+        if pods % smaller == 0 and _blocks_held(ledger.free, smaller) * smaller >= pods:
+            written = (
+                "a smaller sp-block" if chips_per_node is None else f'sp-block: "{smaller * chips_per_node}"'
+            )
+            cures.append(f"{written}: blocks of {smaller} nodes fit now")
+            break
+    return cures
+
+
+def _blocks_held(free: Iterable[int], nodes_per_block: int) -> int:
+    return sum(count // nodes_per_block for count in free)
+
+
+def _nearest_to_one_more(ledger: Ledger, nodes_per_block: int) -> tuple[SuperPodId, int]:
+    """The SuperPoD that lacks fewest nodes for one more block, and how many it lacks."""
+    short = [nodes_per_block - count % nodes_per_block for count in ledger.free]
+    position = short.index(min(short))
+    return ledger.counts()[position][0], short[position]
+
+
+def _freest(ledger: Ledger) -> dict[SuperPodId, int]:
+    with_room = [(superpod, count) for superpod, count in ledger.counts() if count]
+    return dict(sorted(with_room, key=lambda entry: -entry[1])[:_LISTED])
+
+
+def _listing(ledger: Ledger) -> str:
+    """`0 has 10 free, 3 has 6`"""
+    freest = _freest(ledger)
+    parts = [
+        f"{superpod} has {count}" + (" free" if position == 0 else "")
+        for position, (superpod, count) in enumerate(freest.items())
+    ]
+    others = len(ledger.free) - len(freest)
+    if others:
+        most = f"at most {min(freest.values())}" if len(freest) == _LISTED else "none"
+        parts.append(f"{others} more {'has' if others == 1 else 'have'} {most}")
+    return ", ".join(parts) if ledger.free else "there is no SuperPoD"

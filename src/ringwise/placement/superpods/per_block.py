@@ -1,0 +1,105 @@
+"""Per-block packing: the order of the system in the field, made deterministic.
+
+Every SuperPoD stands in a cell of a table: how many blocks it holds above the
+reserve (`quotient`) and what would be left over (`remainder`). The cell is found
+once, from the free nodes at the start; the rules then walk the table.
+Where the field loses blocks, or takes more nodes than there are pods, this does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeAlias
+
+from ringwise.placement.superpods.blocks import Ledger, Origin
+
+#: remainder -> quotient -> positions of SuperPoDs, ascending.
+Table: TypeAlias = dict[int, dict[int, list[int]]]
+
+
+def pack_per_block(ledger: Ledger, nodes_per_block: int, blocks: int, reserve: int, soft: bool) -> None:
+    """Place `blocks` blocks; where whole blocks run out, a soft job takes the missing nodes as fragments."""
+    table = _table(ledger.free, nodes_per_block, reserve)
+    left = _use_up_small_ones(ledger, table, nodes_per_block, blocks, reserve)
+    left = _open_bigger_ones(ledger, table, nodes_per_block, left, reserve)
+    left = _use_reserves(ledger, table, nodes_per_block, left)
+    if soft:
+        _use_fragments(ledger, table, nodes_per_block, left * nodes_per_block, reserve)
+
+
+def _table(free: list[int], nodes_per_block: int, reserve: int) -> Table:
+    table: Table = {}
+    for position, count in enumerate(free):
+        if count >= reserve:
+            quotient, remainder = divmod(count - reserve, nodes_per_block)
+        else:
+            quotient, remainder = 0, count % nodes_per_block
+        table.setdefault(remainder, {}).setdefault(quotient, []).append(position)
+    return table
+
+
+def _drain(ledger: Ledger, cell: Iterable[int], nodes_per_block: int, left: int, reserve: int) -> int:
+    """Blocks from every SuperPoD of the cell while the reserve stays untouched."""
+    for position in cell:
+        while left and ledger.free[position] >= nodes_per_block + reserve:
+            ledger.take(position, nodes_per_block, Origin.QUEUE_1)
+            left -= 1
+    return left
+
+
+def _use_up_small_ones(ledger: Ledger, table: Table, nodes_per_block: int, left: int, reserve: int) -> int:
+    """SuperPoDs the job can use up, least left over first. The bound shrinks as blocks are placed."""
+    for remainder in sorted(table):
+        for quotient in sorted(table[remainder]):
+            if quotient > left:
+                break
+            if quotient:
+                left = _drain(ledger, table[remainder][quotient], nodes_per_block, left, reserve)
+    return left
+
+
+def _open_bigger_ones(ledger: Ledger, table: Table, nodes_per_block: int, left: int, reserve: int) -> int:
+    """SuperPoDs that hold more blocks than the job needs, smallest number of blocks first."""
+    if not left:
+        return 0
+    cells = sorted(
+        (quotient, remainder) for remainder, row in table.items() for quotient in row if quotient > left
+    )
+    for quotient, remainder in cells:
+        left = _drain(ledger, table[remainder][quotient], nodes_per_block, left, reserve)
+    return left
+
+
+def _use_reserves(ledger: Ledger, table: Table, nodes_per_block: int, left: int) -> int:
+    """One block from every SuperPoD that still holds one, again and again until none does."""
+    took = True
+    while left and took:
+        took = False
+        for remainder in sorted(table, reverse=True):
+            for quotient in sorted(table[remainder]):
+                for position in _fullest_first(ledger, table[remainder][quotient]):
+                    if left and ledger.free[position] >= nodes_per_block:
+                        ledger.take(position, nodes_per_block, Origin.QUEUE_2)
+                        left -= 1
+                        took = True
+    return left
+
+
+def _use_fragments(ledger: Ledger, table: Table, nodes_per_block: int, missing: int, reserve: int) -> None:
+    """What is left of every SuperPoD, in the field's own two-part order of remainders."""
+    remainders = [
+        *range(nodes_per_block - 1, reserve - 1, -1),
+        *range(min(nodes_per_block, reserve)),
+    ]
+    for remainder in remainders:
+        row = table.get(remainder, {})
+        for quotient in sorted(row):
+            for position in _fullest_first(ledger, row[quotient]):
+                size = min(ledger.free[position], missing)
+                if size:
+                    ledger.take(position, size, Origin.QUEUE_3)
+                    missing -= size
+
+
+def _fullest_first(ledger: Ledger, cell: list[int]) -> list[int]:
+    return sorted(cell, key=lambda position: (-ledger.free[position], position))

@@ -1,0 +1,276 @@
+"""After a fault: intact blocks stay, broken ones refill where they are, else the whole block moves.
+
+A place in a block is good when its pod still runs there, or when its old node is
+free again and was not the faulty one. Good places are held for their block before
+anybody else chooses, so that a broken block never robs an intact one.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from typing import TypeGuard
+
+from ringwise.placement.superpods.block_map import OldBlock
+from ringwise.placement.superpods.blocks import Block, Free, Origin
+from ringwise.placement.superpods.packing import plan
+from ringwise.placement.superpods.ranks import slot_of_rank
+from ringwise.placement.superpods.reasons import (
+    BACKUP_OUTSIDE_SUPERPOD,
+    BACKUP_WITHOUT_BLOCK,
+    BLOCK_CANNOT_REFILL,
+    WAIT_FOR_OLD_NODES,
+)
+from ringwise.placement.superpods.settings import SuperPodSettings
+from ringwise.reasons import Reason
+from ringwise.topology.superpods import NodeId, SuperPodId, order_key
+
+#: So long a job waits for its own healthy nodes; terminating pods need a moment to let go.
+WAIT_SECONDS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Rescheduled:
+    """All blocks of the job by logical id, and which of them moved."""
+
+    blocks: tuple[Block, ...]
+    moved: tuple[int, ...]
+
+
+def must_wait(seconds: float, healthy_old_nodes: Set[NodeId], candidates: Set[NodeId]) -> Reason | None:
+    """The reason to wait while healthy old nodes are not free yet, for a limited time."""
+    missing = healthy_old_nodes - candidates
+    if not missing or seconds > WAIT_SECONDS:
+        return None
+    return WAIT_FOR_OLD_NODES(
+        limit=WAIT_SECONDS, seconds=round(seconds, 1), nodes=sorted(missing, key=order_key)
+    )
+
+
+def check_backup(old: Sequence[OldBlock], rank: int, candidate: SuperPodId) -> Reason | None:
+    """A hot-switch backup pod may only go where the rank it stands in for is recorded."""
+    sizes = {block.logical: len(block.nodes) for block in old}
+    slot = slot_of_rank(sizes, rank)
+    superpod = None if slot is None else next(block.superpod for block in old if block.logical == slot[0])
+    if superpod is None:
+        return BACKUP_WITHOUT_BLOCK(rank=rank, ranks=sum(sizes.values()))
+    if superpod != candidate:
+        return BACKUP_OUTSIDE_SUPERPOD(rank=rank, superpod=superpod, candidate=candidate)
+    return None
+
+
+def reschedule(
+    old: Sequence[OldBlock],
+    free: Mapping[SuperPodId, Sequence[NodeId]],
+    *,
+    running: Set[NodeId],
+    faulty: Set[NodeId],
+    nodes_per_block: int,
+    soft: bool,
+    settings: SuperPodSettings,
+    seconds_since_fault: float,
+    chips_per_node: int | None = None,
+) -> Rescheduled | Reason:
+    """New places for a job that had some, or why it waits.
+
+    `free` are the nodes that can take a pod of this job now, in the order in which they
+    are to be taken; `running` the nodes where its pods stay; `faulty` the nodes that broke it.
+    """
+    for block in old:
+        if not block.nodes:
+            raise ValueError(f"block {block.logical} has no places")
+    yard = _Yard(old, free, running, faulty)
+    reason = must_wait(seconds_since_fault, yard.healthy_old_nodes(), yard.candidates.keys())
+    if reason is not None:
+        return reason
+    settled: list[Block] = []
+    broken: list[OldBlock] = []
+    for block in old:
+        if yard.is_intact(block):
+            settled.append(_placed(block, block.nodes, Origin.KEPT))
+        else:
+            broken.append(block)
+    homeless: list[OldBlock] = []
+    # Fewest lost places first: so most blocks can stay where they are.
+    for block in sorted(broken, key=lambda block: (yard.lost_places(block), block.logical)):
+        nodes = yard.refill(block)
+        if nodes is not None:
+            settled.append(_placed(block, nodes, Origin.REFILLED))
+        elif yard.running_pods(block):
+            return yard.stuck(block)
+        else:
+            yard.release(block)
+            homeless.append(block)
+    groups = _groups(homeless, nodes_per_block, may_split=soft and not running)
+    next_id = max((block.logical for block in old), default=-1) + 1
+    moved = _move(
+        yard.unheld(with_faulty=False), groups, next_id, soft and not running, settings, chips_per_node
+    )
+    if isinstance(moved, Reason):
+        # A node that broke the job before is better than none.
+        moved = _move(
+            yard.unheld(with_faulty=True), groups, next_id, soft and not running, settings, chips_per_node
+        )
+    if isinstance(moved, Reason):
+        return _without_soft_cure(moved) if soft and running else moved
+    blocks = sorted([*settled, *moved], key=lambda block: block.logical)
+    return Rescheduled(tuple(blocks), tuple(sorted(block.logical for block in moved)))
+
+
+@dataclass(slots=True)
+class _Yard:
+    """Free nodes and who holds them while blocks are put back."""
+
+    old: Sequence[OldBlock]
+    free: Mapping[SuperPodId, Sequence[NodeId]]
+    running: Set[NodeId]
+    faulty: Set[NodeId]
+    candidates: dict[NodeId, SuperPodId] = field(init=False)
+    used_before: set[NodeId] = field(init=False)
+    held: set[NodeId] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.candidates = {
+            node: superpod
+            for superpod, nodes in self.free.items()
+            for node in nodes
+            if node not in self.running
+        }
+        self.used_before = {node for block in self.old for node in block.nodes if node is not None}
+        self.held = {node for block in self.old for node in block.nodes if self._is_good(node, block)}
+
+    def _is_good(self, node: NodeId | None, block: OldBlock) -> TypeGuard[NodeId]:
+        if node is None:
+            return False
+        free_again = node not in self.faulty and self.candidates.get(node) == block.superpod
+        return node in self.running or free_again
+
+    def healthy_old_nodes(self) -> set[NodeId]:
+        return self.used_before - self.running - self.faulty
+
+    def is_intact(self, block: OldBlock) -> bool:
+        return all(self._is_good(node, block) for node in block.nodes)
+
+    def lost_places(self, block: OldBlock) -> int:
+        return sum(not self._is_good(node, block) for node in block.nodes)
+
+    def running_pods(self, block: OldBlock) -> int:
+        return sum(node in self.running for node in block.nodes)
+
+    def _spare(self, superpod: SuperPodId | None) -> list[NodeId]:
+        """Free nodes nobody holds: new ones first, then the job's own old ones, then the faulty ones."""
+        nodes = () if superpod is None else self.free.get(superpod, ())
+        spare = [node for node in nodes if node in self.candidates and node not in self.held]
+        return sorted(spare, key=lambda node: (node in self.faulty, node in self.used_before))
+
+    def refill(self, block: OldBlock) -> tuple[NodeId, ...] | None:
+        """The block with its lost places filled inside its own SuperPoD, or None if that lacks room."""
+        spare = self._spare(block.superpod)
+        nodes: list[NodeId] = []
+        for node in block.nodes:
+            if self._is_good(node, block):
+                nodes.append(node)
+                continue
+            if not spare:
+                return None
+            nodes.append(spare.pop(0))
+        self.held.update(nodes)
+        return tuple(nodes)
+
+    def release(self, block: OldBlock) -> None:
+        self.held.difference_update(node for node in block.nodes if node is not None)
+
+    def unheld(self, with_faulty: bool) -> dict[SuperPodId, list[NodeId]]:
+        """Nodes that moving blocks may take; faulty ones behind all others, or not at all."""
+        return {
+            superpod: sorted(
+                (
+                    node
+                    for node in nodes
+                    if node in self.candidates
+                    and node not in self.held
+                    and (with_faulty or node not in self.faulty)
+                ),
+                key=lambda node: node in self.faulty,
+            )
+            for superpod, nodes in self.free.items()
+        }
+
+    def stuck(self, block: OldBlock) -> Reason:
+        missing, free = self.lost_places(block), len(self._spare(block.superpod))
+        return BLOCK_CANNOT_REFILL(
+            block=block.logical,
+            missing=missing,
+            block_nodes=len(block.nodes),
+            superpod=block.superpod,
+            free=free,
+            running=self.running_pods(block),
+            short_by=missing - free,
+        )
+
+
+def _placed(block: OldBlock, nodes: Sequence[NodeId | None], origin: Origin) -> Block:
+    known = tuple(node for node in nodes if node is not None)
+    if block.superpod is None or len(known) != len(nodes):
+        raise ValueError(f"block {block.logical} has places nobody knows and cannot be {origin.value}")
+    return Block(block.logical, block.superpod, len(known), known, origin)
+
+
+def _groups(
+    homeless: Sequence[OldBlock], nodes_per_block: int, may_split: bool
+) -> list[tuple[int, int, list[int]]]:
+    """(nodes per block, blocks, logical ids) of the blocks that move together, largest blocks first.
+
+    While other pods of the job run, every block keeps its size and its id: another size
+    would shift the ranks of pods that are at work. Where nothing runs, a soft job's
+    fragments may grow together again.
+    """
+    pods = sum(len(block.nodes) for block in homeless)
+    if may_split and pods % nodes_per_block == 0:
+        return [(nodes_per_block, pods // nodes_per_block, sorted(block.logical for block in homeless))]
+    by_size: dict[int, list[int]] = {}
+    for block in sorted(homeless, key=lambda block: (-len(block.nodes), block.logical)):
+        by_size.setdefault(len(block.nodes), []).append(block.logical)
+    return [(size, len(ids), ids) for size, ids in by_size.items()]
+
+
+def _move(
+    pool: Mapping[SuperPodId, Sequence[NodeId]],
+    groups: Sequence[tuple[int, int, list[int]]],
+    next_id: int,
+    soft: bool,
+    settings: SuperPodSettings,
+    chips_per_node: int | None,
+) -> list[Block] | Reason:
+    """Whole blocks through the packing rules, one group after the other; all or nothing."""
+    moved: list[Block] = []
+    taken: set[NodeId] = set()
+    new_ids = itertools.count(next_id)
+    for size, blocks, ids in groups:
+        left: dict[SuperPodId, Free] = {
+            superpod: [node for node in nodes if node not in taken] for superpod, nodes in pool.items()
+        }
+        answer = plan(
+            left,
+            nodes_per_block=size,
+            blocks=blocks,
+            reserve=settings.reserve_nodes,
+            super_pod_size=settings.super_pod_size,
+            soft=soft,
+            packing=settings.packing,
+            chips_per_node=chips_per_node,
+            logical_ids=itertools.chain(ids, new_ids),
+        )
+        if isinstance(answer, Reason):
+            return answer
+        moved.extend(answer.blocks)
+        taken.update(node for block in answer.blocks for node in block.nodes)
+    return moved
+
+
+def _without_soft_cure(reason: Reason) -> Reason:
+    """The job is soft already, but its running pods hold their ranks, so its blocks cannot be split now."""
+    return reason.with_cures(
+        ["stop the job's running pods: a soft job is split only when all its pods are placed anew"]
+    )

@@ -1,0 +1,167 @@
+"""Which jobs may be cut into blocks, and into which."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ringwise.placement.superpods.reasons import (
+    BLOCKS_DO_NOT_DIVIDE,
+    ONE_POD_BLOCK,
+    ONE_POD_REQUEST,
+    POD_NOT_WHOLE_NODE,
+    SP_BLOCK_ABOVE_SUPERPOD,
+    SP_BLOCK_BELOW_NODE,
+    SP_BLOCK_NOT_A_NUMBER,
+    SP_BLOCK_NOT_POSITIVE,
+    SP_BLOCK_NOT_WHOLE_NODES,
+    SWITCH_AND_SUPERPOD,
+)
+from ringwise.reasons import Reason
+from ringwise.topology.superpods import whole_number
+
+
+class Family(enum.Enum):
+    """The two families of SuperPoD boards; they differ in what one pod alone may ask for."""
+
+    A3 = "a3"
+    A850 = "850"
+
+
+@dataclass(frozen=True, slots=True)
+class BlockShape:
+    """How a job is cut: `blocks` blocks of `nodes_per_block` nodes, one pod on each node."""
+
+    nodes_per_block: int
+    blocks: int
+
+    @property
+    def pods(self) -> int:
+        return self.nodes_per_block * self.blocks
+
+
+def check_block(
+    chips_per_node: int,
+    sp_block: str | int | None,
+    requests: Sequence[int],
+    super_pod_size: int,
+    family: Family,
+    exempt: Sequence[bool] = (),
+) -> BlockShape | Reason:
+    """How the job is cut into blocks, or why it cannot be.
+
+    `requests` are the chips of every pod. `exempt` marks pods that may ask for none
+    (`volcano.sh/task-spec: scheduler` or `huawei.com/skip-ascend-plugin: enabled`).
+    Without `sp_block` the whole job is one block.
+    """
+    total = sum(requests)
+    asking = [request for request in requests if request]
+    if not asking and sp_block is None:
+        # Nobody asks for chips: nothing to cut, but a pod that should have asked is still wrong.
+        return check_pods(chips_per_node, requests, family, exempt) or BlockShape(1, 0)
+    chips = total if sp_block is None else _block_chips(sp_block, chips_per_node, total)
+    if isinstance(chips, Reason):
+        return chips
+    # The pods first: a wrong pod explains a wrong total better than the total explains itself.
+    problem = (
+        _check_one_pod(chips_per_node, chips, asking[0], family)
+        if len(asking) == 1
+        else check_pods(chips_per_node, requests, family, exempt)
+    )
+    if problem is not None:
+        return problem
+    nodes = _block_nodes(chips_per_node, chips, total, family)
+    if isinstance(nodes, Reason):
+        return nodes
+    if nodes > super_pod_size:
+        return SP_BLOCK_ABOVE_SUPERPOD(
+            sp_block=chips,
+            block_nodes=nodes,
+            super_pod_size=super_pod_size,
+            largest=super_pod_size * chips_per_node,
+        )
+    if len(asking) == 1:
+        return BlockShape(1, 1)
+    if total % chips:
+        return BLOCKS_DO_NOT_DIVIDE(
+            total=total, pods=len(asking), sp_block=chips, left=total % chips, chips_per_node=chips_per_node
+        )
+    return BlockShape(nodes, len(asking) // nodes)
+
+
+def check_pods(
+    chips_per_node: int, requests: Sequence[int], family: Family, exempt: Sequence[bool] = ()
+) -> Reason | None:
+    """In a job of several pods each takes a whole node; only A3 knows pods that may ask for nothing."""
+    wrong = [
+        request
+        for position, request in enumerate(requests)
+        if request != chips_per_node
+        and not (request == 0 and family is Family.A3 and position < len(exempt) and exempt[position])
+    ]
+    if not wrong:
+        return None
+    zero_cure = (
+        "a pod that needs no chips carries the annotation huawei.com/skip-ascend-plugin: enabled"
+        if family is Family.A3
+        else "put pods without chips into a job of their own"
+    )
+    return POD_NOT_WHOLE_NODE(
+        chips_per_node=chips_per_node,
+        wrong_pods=len(wrong),
+        pods=len(requests),
+        wrong_requests=sorted(set(wrong)),
+        zero_cure=zero_cure,
+    )
+
+
+def check_not_combined(tor_affinity: str | None, sp_block: str | None) -> Reason | None:
+    """Switches and SuperPoDs both choose the nodes; a job that asks for both cannot be meant."""
+    if sp_block is None or tor_affinity is None or tor_affinity in ("", "null"):
+        return None
+    return SWITCH_AND_SUPERPOD(tor_affinity=tor_affinity, sp_block=sp_block)
+
+
+def _block_chips(sp_block: str | int, chips_per_node: int, total: int) -> int | Reason:
+    chips = whole_number(sp_block) if isinstance(sp_block, str) else sp_block
+    example = max(total, chips_per_node)
+    if chips is None:
+        return SP_BLOCK_NOT_A_NUMBER(sp_block=sp_block, chips_per_node=chips_per_node, example=example)
+    if chips < 1:
+        return SP_BLOCK_NOT_POSITIVE(
+            sp_block=chips, chips_per_node=chips_per_node, example=example, total=total
+        )
+    return chips
+
+
+def _check_one_pod(chips_per_node: int, block_chips: int, request: int, family: Family) -> Reason | None:
+    in_range = 1 <= request <= chips_per_node
+    if family is Family.A3:
+        # Cards have two chips; one chip alone is allowed, half cards beside whole ones are not.
+        allowed = "1 or an even number up to " + str(chips_per_node)
+        valid = in_range and (request == 1 or request % 2 == 0)
+    else:
+        allowed = f"1 to {chips_per_node}"
+        valid = in_range
+    if not valid:
+        return ONE_POD_REQUEST(request=request, allowed=allowed)
+    if block_chips != request:
+        return ONE_POD_BLOCK(request=request, sp_block=block_chips)
+    return None
+
+
+def _block_nodes(chips_per_node: int, block_chips: int, total: int, family: Family) -> int | Reason:
+    if block_chips < chips_per_node:
+        if family is Family.A3 and block_chips != total:
+            return SP_BLOCK_BELOW_NODE(sp_block=block_chips, chips_per_node=chips_per_node, total=total)
+        return 1
+    nodes, rest = divmod(block_chips, chips_per_node)
+    if rest:
+        return SP_BLOCK_NOT_WHOLE_NODES(
+            sp_block=block_chips,
+            chips_per_node=chips_per_node,
+            below=nodes * chips_per_node,
+            above=(nodes + 1) * chips_per_node,
+        )
+    return nodes

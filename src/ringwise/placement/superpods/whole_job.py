@@ -1,0 +1,110 @@
+"""Whole-job packing: few SuperPoDs, and those that the job leaves tidy.
+
+SuperPoDs with the same number of free nodes are equal but for their id, so they
+sit in one bucket. A step looks at the buckets, never at all SuperPoDs.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import TypeAlias
+
+from ringwise.placement.superpods.blocks import Ledger, Origin
+
+WholeJobKey: TypeAlias = tuple[bool, int, int]
+
+
+def whole_job_key(free: int, nodes_per_block: int, blocks: int, reserve: int) -> WholeJobKey | None:
+    """The order among SuperPoDs that hold all blocks above the reserve; None for one that does not.
+
+    Those that fewer than `blocks` further blocks would use up come first, least
+    waste first; the roomy ones follow, smallest first.
+    """
+    beyond = free - (blocks * nodes_per_block + reserve)
+    if beyond < 0:
+        return None
+    further_blocks, waste = divmod(beyond, nodes_per_block)
+    return (False, waste, further_blocks) if further_blocks < blocks else (True, beyond, 0)
+
+
+def selection_sequence(
+    nodes_per_block: int, blocks: int, reserve: int, super_pod_size: int
+) -> tuple[int, ...]:
+    """The free counts that hold the whole job, in the order in which they are preferred."""
+    keyed = [
+        (key, free)
+        for free in range(super_pod_size + 1)
+        if (key := whole_job_key(free, nodes_per_block, blocks, reserve)) is not None
+    ]
+    return tuple(free for _, free in sorted(keyed))
+
+
+def pack_whole_job(ledger: Ledger, nodes_per_block: int, blocks: int, reserve: int, soft: bool) -> None:
+    """Place `blocks` blocks; where whole blocks run out, a soft job takes the missing nodes as fragments."""
+    buckets = _Buckets(ledger.free)
+    left = blocks
+    while left:
+        if (count := _best_for_all(buckets, nodes_per_block, left, reserve)) is not None:
+            taken, origin = left, Origin.QUEUE_1
+        elif (count := _most_blocks(buckets, nodes_per_block, reserve)) is not None:
+            taken, origin = (count - reserve) // nodes_per_block, Origin.QUEUE_1
+        elif (count := buckets.largest()) >= nodes_per_block:
+            taken, origin = 1, Origin.QUEUE_2
+        else:
+            break
+        position = buckets.pop(count)
+        for _ in range(taken):
+            ledger.take(position, nodes_per_block, origin)
+        buckets.put(position, count - taken * nodes_per_block)
+        left -= taken
+    missing = left * nodes_per_block if soft else 0
+    while missing and (count := buckets.largest()):
+        size = min(count, missing)
+        ledger.take(buckets.pop(count), size, Origin.QUEUE_3)
+        missing -= size
+
+
+class _Buckets:
+    """SuperPoDs by free count; inside a bucket the first by id is on top."""
+
+    __slots__ = ("by_count",)
+
+    def __init__(self, free: list[int]) -> None:
+        self.by_count: dict[int, list[int]] = {}
+        for position, count in enumerate(free):
+            if count:
+                # Positions arrive ascending, and an ascending list is a heap.
+                self.by_count.setdefault(count, []).append(position)
+
+    def largest(self) -> int:
+        return max(self.by_count, default=0)
+
+    def pop(self, count: int) -> int:
+        bucket = self.by_count[count]
+        position = heapq.heappop(bucket)
+        if not bucket:
+            del self.by_count[count]
+        return position
+
+    def put(self, position: int, count: int) -> None:
+        if count:
+            heapq.heappush(self.by_count.setdefault(count, []), position)
+
+
+def _best_for_all(buckets: _Buckets, nodes_per_block: int, blocks: int, reserve: int) -> int | None:
+    best: tuple[WholeJobKey, int] | None = None
+    for count in buckets.by_count:
+        key = whole_job_key(count, nodes_per_block, blocks, reserve)
+        if key is not None and (best is None or (key, count) < best):
+            best = (key, count)
+    return None if best is None else best[1]
+
+
+def _most_blocks(buckets: _Buckets, nodes_per_block: int, reserve: int) -> int | None:
+    """The count that gives most blocks above the reserve; of equals the one that wastes least."""
+    best: tuple[int, int, int] | None = None
+    for count in buckets.by_count:
+        if count >= nodes_per_block + reserve:
+            quotient, waste = divmod(count - reserve, nodes_per_block)
+            best = max(best or (0, 0, 0), (quotient, -waste, count))
+    return None if best is None else best[2]
