@@ -1,0 +1,289 @@
+"""What must hold for the project itself: its files, its pins, its rooms, its pages."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+
+import ringwise
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "src" / "ringwise"
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+CORE = ("reasons", "topology", "state", "placement", "framework", "actions", "plugins", "scheduler")
+LONGEST_SOURCE = 400
+
+# Written in pieces, so that this file does not find itself.
+MACHINE_PATH = re.compile(r"(?<![\w.:/-])/(?:work|root|home|Users)" + r"/[\w.-]")
+REGISTRY_HOST = re.compile(
+    r"\bpypi" + r"\.org|python" + r"hosted|registry" + r"\.npmjs|/simple" + r"/\s*$", re.M
+)
+UNFINISHED = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
+
+
+@cache
+def project() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def project_files() -> tuple[Path, ...]:
+    """Everything that is or could be committed; all of the folder where there is no git."""
+    listing = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+        cwd=ROOT,
+        capture_output=True,
+        check=False,
+    )
+    if listing.returncode == 0:
+        names = [name for name in listing.stdout.decode().split("\0") if name]
+        return tuple(path for name in names if (path := ROOT / name).is_file())
+    hidden = {".git", ".venv", "__pycache__", "build", "dist"}
+    found = [path for path in ROOT.rglob("*") if path.is_file() and not hidden & set(path.parts)]
+    return tuple(path for path in found if ".egg-info" not in str(path) and "_cache" not in str(path))
+
+
+def findings(pattern: re.Pattern[str], text: str) -> list[str]:
+    return [line.strip()[:120] for line in text.splitlines() if pattern.search(line)]
+
+
+def findings_in_project(pattern: re.Pattern[str]) -> dict[str, list[str]]:
+    found = {}
+    for path in project_files():
+        lines = findings(pattern, path.read_bytes().decode("utf-8", errors="replace"))
+        if lines:
+            found[str(path.relative_to(ROOT))] = lines
+    return found
+
+
+@pytest.mark.parametrize(
+    ("pattern", "caught", "passed"),
+    [
+        (MACHINE_PATH, "open('/ro" + "ot/x.txt')", "the queue root/a/b"),
+        (MACHINE_PATH, "cd /ho" + "me/me/ringwise", "https://example.com/home/page"),
+        (REGISTRY_HOST, "--index-url https://py" + "pi.org/simple", "pip install --require-hashes"),
+        (UNFINISHED, "# TO" + "DO: later", "todos are a different word"),
+    ],
+)
+def test_the_patterns_can_find_something(pattern: re.Pattern[str], caught: str, passed: str) -> None:
+    assert findings(pattern, caught)
+    assert not findings(pattern, passed)
+
+
+def test_the_search_sees_the_project() -> None:
+    names = {str(path.relative_to(ROOT)) for path in project_files()}
+    assert {"README.md", "Makefile", "src/ringwise/reasons.py", "tests/test_project.py"} <= names
+    assert not any(name.startswith((".venv/", ".git/")) for name in names)
+
+
+def test_no_file_names_a_folder_of_somebody_s_machine() -> None:
+    assert findings_in_project(MACHINE_PATH) == {}
+
+
+def test_no_file_names_a_package_registry() -> None:
+    assert findings_in_project(REGISTRY_HOST) == {}
+
+
+def test_nothing_is_left_unfinished() -> None:
+    assert findings_in_project(UNFINISHED) == {}
+
+
+# -- requirements
+
+
+def pins(name: str) -> dict[str, tuple[str, list[str]]]:
+    """Package -> (version, hashes). A package may be pinned twice under different markers."""
+    text = (ROOT / name).read_text(encoding="utf-8").replace("\\\n", " ")
+    found: dict[str, tuple[str, list[str]]] = {}
+    for line in text.splitlines():
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        match = re.match(r"([A-Za-z0-9._-]+)==([^\s;]+)(?:\s*;[^\\]*?)?((?:\s+--hash=\S+)*)\s*$", line)
+        assert match is not None, f"{name}: not a pin: {line[:80]}"
+        found[match[1].lower().replace("_", "-")] = (match[2], match[3].split())
+    return found
+
+
+@pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt"])
+def test_requirements_are_pinned_and_hashed_and_name_no_address(name: str) -> None:
+    for package, (_, hashes) in pins(name).items():
+        assert hashes, f"{package} has no hash"
+        assert all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", item) for item in hashes), package
+    text = (ROOT / name).read_text(encoding="utf-8")
+    assert not re.search(r"://|--(?:extra-)?index-url|--find-links|--trusted-host|^-[ei] ", text, re.M)
+
+
+@pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt"])
+def test_what_is_pinned_is_what_the_project_asks_for(name: str) -> None:
+    pinned = pins(name)
+    wanted = [Requirement(text) for text in project()["project"]["dependencies"]]
+    if name == "requirements-dev.txt":
+        lines = (ROOT / "requirements-dev.in").read_text(encoding="utf-8").splitlines()
+        wanted += [Requirement(line) for line in lines if line and not line.startswith("#")]
+        wanted += [Requirement(text) for text in project()["build-system"]["requires"]]
+    for requirement in wanted:
+        version, _ = pinned[requirement.name.lower().replace("_", "-")]
+        assert requirement.specifier.contains(version, prereleases=True), requirement
+
+
+def test_developers_run_what_users_run() -> None:
+    developer = pins("requirements-dev.txt")
+    differing = {
+        name for name, (version, _) in pins("requirements.txt").items() if developer[name][0] != version
+    }
+    assert differing == set()
+
+
+@pytest.mark.parametrize("package", ["aiohttp", "msgspec", "pyyaml"])
+def test_compiled_packages_have_hashes_for_many_platforms(package: str) -> None:
+    # Three Python versions on two processors, at least.
+    assert len(pins("requirements.txt")[package][1]) >= 6
+
+
+# -- rooms
+
+
+def layers() -> list[set[str]]:
+    contract = project()["tool"]["importlinter"]["contracts"][0]
+    return [{room.strip().strip("()") for room in re.split(r"[|:]", layer)} for layer in contract["layers"]]
+
+
+def test_every_room_is_in_the_import_contract() -> None:
+    known = set().union(*layers())
+    rooms = {
+        path.stem if path.is_file() else path.name
+        for path in PACKAGE.iterdir()
+        if (path.suffix == ".py" and not path.stem.startswith("__")) or (path / "__init__.py").is_file()
+    }
+    assert rooms
+    assert rooms - known == set()
+
+
+def test_rooms_stand_in_the_agreed_order() -> None:
+    order = [room for layer in layers() for room in sorted(layer)]
+    agreed = [
+        "cli",
+        "apps",
+        "manifests",
+        "scheduler",
+        "framework",
+        "placement",
+        "state",
+        "topology",
+        "reasons",
+    ]
+    assert [room for room in order if room in agreed] == agreed
+    assert {"actions", "plugins"} in layers()
+
+
+def test_the_core_contract_covers_the_core() -> None:
+    contract = project()["tool"]["importlinter"]["contracts"][1]
+    assert set(contract["source_modules"]) == {f"ringwise.{room}" for room in CORE}
+
+
+def imported_by(source: str) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            names.add(node.module.partition(".")[0])
+    return names
+
+
+def test_the_core_needs_the_standard_library_only() -> None:
+    assert imported_by("import yaml.nodes\nfrom msgspec import Struct") == {"yaml", "msgspec"}
+    allowed = sys.stdlib_module_names | {"ringwise"}
+    foreign = {
+        str(path.relative_to(PACKAGE)): others
+        for path in SOURCES
+        if path.relative_to(PACKAGE).parts[0].removesuffix(".py") in CORE
+        and (others := imported_by(path.read_text(encoding="utf-8")) - allowed)
+    }
+    assert foreign == {}
+
+
+def test_sources_stay_short_and_say_what_they_are_for() -> None:
+    assert SOURCES
+    complaints = []
+    for path in SOURCES:
+        text = path.read_text(encoding="utf-8")
+        if len(text.splitlines()) >= LONGEST_SOURCE:
+            complaints.append(f"{path.relative_to(ROOT)} has {len(text.splitlines())} lines")
+        if text.strip() and ast.get_docstring(ast.parse(text)) is None:
+            complaints.append(f"{path.relative_to(ROOT)} does not say what it is for")
+    assert complaints == []
+
+
+# -- pages and commands
+
+
+def test_the_changelog_begins_with_this_version() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^## (\S+)", text, re.M)
+    assert headings[0] == ringwise.__version__
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    pages = [path for path in project_files() if path.suffix == ".md"]
+    broken = []
+    seen = 0
+    for page in pages:
+        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8")):
+            if re.match(r"[a-z]+:", target):
+                continue
+            seen += 1
+            if not (page.parent / target).exists():
+                broken.append(f"{page.relative_to(ROOT)}: {target}")
+    assert seen
+    assert broken == []
+
+
+def test_decision_records_are_numbered_without_gaps_and_listed() -> None:
+    folder = ROOT / "docs" / "decisions"
+    records = sorted(path.name for path in folder.glob("[0-9]*.md"))
+    assert [int(name[:4]) for name in records] == list(range(1, len(records) + 1))
+    listing = (folder / "README.md").read_text(encoding="utf-8")
+    assert [name for name in records if f"]({name})" not in listing] == []
+    for name in records:
+        text = (folder / name).read_text(encoding="utf-8")
+        assert text.startswith(f"# {name[:4]}. "), name
+
+
+def test_the_readme_shows_the_two_commands_first() -> None:
+    top = (ROOT / "README.md").read_text(encoding="utf-8")[:1500]
+    assert "make demo" in top
+    assert "make test" in top
+
+
+def test_the_check_before_a_change_goes_in_is_make_test() -> None:
+    script = ROOT / ".ci" / "run"
+    assert os.access(script, os.X_OK)
+    lines = script.read_text(encoding="utf-8").splitlines()
+    assert lines[0] == "#!/usr/bin/env bash"
+    assert "set -euo pipefail" in lines
+    assert lines[-1].endswith("make test")
+
+
+def test_the_makefile_has_the_promised_targets() -> None:
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z]+):", text, re.M))
+    assert {"demo", "test", "bench", "lint", "requirements"} <= targets
+    assert "--require-hashes -r requirements-dev.txt" in text
+
+
+def test_the_licence_is_complete_and_the_one_we_name() -> None:
+    text = (ROOT / "LICENSE").read_text(encoding="utf-8")
+    assert project()["project"]["license"] == "Apache-2.0"
+    assert "Version 2.0, January 2004" in text
+    assert "END OF TERMS AND CONDITIONS" in text
