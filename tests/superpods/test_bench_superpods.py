@@ -1,0 +1,14 @@
+"""The benchmark measures what it says: the same decision, two ways."""
+
+from __future__ import annotations
+
+from ringwise.apps import bench_superpods
+
+
+def test_both_ways_decide_alike_and_every_result_is_complete() -> None:
+    results = {result["name"]: result for result in bench_superpods.run()}
+    assert results["same placement as a plain scan"]["holds"] is True
+    for result in results.values():
+        assert set(result) == {"name", "value", "unit", "goal", "holds"}
+        assert result["value"] > 0
+        assert (result["goal"] is None) == (result["holds"] is None)
