@@ -61,7 +61,7 @@ def needs_node_selector(case: Case) -> bool:
     return case["kind"] == "single_node" and case.get("node_arch") != case.get("pod_arch")
 
 
-def of_kind(kind: str) -> Any:
+def of_kind(kind: str) -> pytest.MarkDecorator:
     cases = [
         case
         for case in CASES
@@ -165,9 +165,9 @@ def test_several_nodes(case: Case) -> None:
         assert scores == expect["score"]
         return
     assert {name: scores.get(name) for name in answers} == expect["score_2026"]
-    assert {
-        name: fit.group if isinstance(fit, NodeFit) else None for name, fit in answers.items()
-    } == expect["groups"]
+    assert {name: fit.group if isinstance(fit, NodeFit) else None for name, fit in answers.items()} == expect[
+        "groups"
+    ]
     assert sorted(set(answers) - set(scores)) == sorted(expect["rejected"])
     order = [
         sorted(name for name in scores if scores[name] == score)

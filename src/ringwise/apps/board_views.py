@@ -1,0 +1,148 @@
+"""Boards as people and programs read them: pictures, tables, JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ringwise.placement.rules import ScoreTable, chip_rule
+from ringwise.topology.board import Board
+from ringwise.topology.counts import counts_text
+from ringwise.topology.rule_specs import RULE_SPECS
+
+#: A picture is at most this wide.
+_WIDTH = 76
+
+
+def ring_picture(board: Board) -> list[str]:
+    """The board's chips drawn in boxes, one for each ring; without rings, side by side."""
+    if not board.rings:
+        return _wrapped([str(chip) for chip in range(board.chips_per_node)])
+    width = len(str(board.chips_per_node - 1))
+    boxes = [" ".join(f"{chip:>{width}}" for chip in ring) for ring in board.rings]
+    fitting = max(1, (_WIDTH + 1) // (max(map(len, boxes)) + 5))
+    # A power of two, so that the lines of boards with many rings are equally long.
+    per_line = 1 << fitting.bit_length() - 1
+    lines: list[str] = []
+    for start in range(0, len(boxes), per_line):
+        row = boxes[start : start + per_line]
+        lines.append(" ".join("╭" + "─" * (len(box) + 2) + "╮" for box in row))
+        lines.append(" ".join(f"│ {box} │" for box in row))
+        lines.append(" ".join("╰" + "─" * (len(box) + 2) + "╯" for box in row))
+    return lines
+
+
+def _wrapped(words: list[str]) -> list[str]:
+    lines = [""]
+    for word in words:
+        if len(lines[-1]) + len(word) + 1 > _WIDTH:
+            lines.append("")
+        lines[-1] = f"{lines[-1]} {word}".strip()
+    return lines
+
+
+def rings_text(board: Board) -> str:
+    if not board.rings:
+        return "none"
+    sizes = sorted({len(ring) for ring in board.rings})
+    word = board.ring_word if len(board.rings) == 1 else _plural(board.ring_word)
+    return f"{len(board.rings)} {word} of {' and '.join(map(str, sizes))}"
+
+
+def _plural(word: str) -> str:
+    return word + ("es" if word.endswith("sh") else "s")
+
+
+def chosen_by(board: Board) -> list[str]:
+    """What in a job leads to this board, one sentence part each."""
+    ways = [f"huawei.com/schedule_policy: {policy}" for policy in board.policies]
+    ways += [
+        f"accelerator-type: {kind}" if kind else "no policy and no accelerator-type"
+        for kind in board.accelerator_types
+    ]
+    if board.sp_block_fallback:
+        ways.append("annotation sp-block without a policy")
+    if board.job_labels:
+        ways.append("labels " + " and ".join(f"{key}={value}" for key, value in board.job_labels))
+    if board.fallback == "unlabelled":
+        ways.append("no label")
+    elif board.fallback == "always":
+        ways.append("no other board's labels")
+    return ways
+
+
+def chosen_by_words(board: Board) -> list[str]:
+    """The values alone that lead to this board: for tables with little room."""
+    words = [*board.policies, *(kind or "(default)" for kind in board.accelerator_types)]
+    words += [f"{key}={value}" for key, value in board.job_labels]
+    if board.fallback != "never":
+        words.append("(default)")
+    return list(dict.fromkeys(words))
+
+
+def multi_pod_text(board: Board) -> str:
+    return counts_text(board.multi_pod) if board.multi_pod else "not allowed"
+
+
+def table_grid(table: ScoreTable) -> tuple[list[int], list[tuple[int, list[int]]]]:
+    """Columns (free chips) and rows (request, misfits), unfit places filled in."""
+    columns = list(range(1, max(free for row in table.rows.values() for free in row) + 1))
+    return columns, [
+        (request, [row.get(free, table.unfit) for free in columns])
+        for request, row in sorted(table.rows.items())
+    ]
+
+
+def raw_scores(board: Board, request: int) -> Iterator[tuple[int, list[int | None]]]:
+    """Scores of a healthy node by the free chips of its two rings: a left count, and the right ones."""
+    rule = chip_rule(board)
+    left, right = board.rings
+    for on_left in range(len(left) + 1):
+        row = []
+        for on_right in range(len(right) + 1):
+            usable = sum(1 << chip for chip in (*left[:on_left], *right[:on_right]))
+            row.append(rule.score(rule.signature(usable, board.chips_per_node, 0), request, False))
+        yield on_left, row
+
+
+def board_json(board: Board) -> dict[str, Any]:
+    """All of a board, for `-o json` and `-o yaml`."""
+    spec = RULE_SPECS[board.rule]
+    return {
+        "name": board.name,
+        "title": board.title,
+        "resources": list(board.resources),
+        "policies": list(board.policies),
+        "accelerator_types": list(board.accelerator_types),
+        "job_labels": dict(board.job_labels),
+        "node_labels": dict(board.node_labels),
+        "chips_per_node": board.chips_per_node,
+        "ring_word": board.ring_word,
+        "rings": [list(ring) for ring in board.rings],
+        "requests": {
+            "one_pod": sorted(board.one_pod),
+            "multi_pod": sorted(board.multi_pod),
+            "multi_pod_field": sorted(board.multi_pod_field),
+        },
+        "watches_network": board.watches_network,
+        "superpod": board.superpod,
+        "rule": {
+            "name": spec.name,
+            "fits": spec.fits,
+            "score": spec.score,
+            "chips": spec.chooses,
+            "parameters": {
+                key: [list(row) for row in value] if isinstance(value, tuple) else value
+                for key, value in board.parameters
+            },
+        },
+        "tables": [
+            {
+                "title": table.title,
+                "columns": table.columns,
+                "unfit": table.unfit,
+                "rows": {str(request): values for request, values in table_grid(table)[1]},
+            }
+            for table in chip_rule(board).tables()
+        ],
+    }

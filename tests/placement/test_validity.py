@@ -1,0 +1,74 @@
+"""What jobs may ask of a board."""
+
+from __future__ import annotations
+
+import pytest
+
+from ringwise.placement.validity import check_requests
+from ringwise.topology.boards import shipped_boards
+
+
+@pytest.mark.parametrize(
+    ("board", "requests", "mode", "code"),
+    [
+        ("910-x8", [8, 8, 8], "document", None),
+        ("910-x8", [8, 0, 8], "document", None),
+        ("910-x8", [4, 0], "document", None),
+        ("910-x8", [0], "document", None),
+        ("910-x8", [0], "field", "no-chips-asked"),
+        ("910-x8", [4, 4], "document", "multi-pod-request-not-allowed"),
+        ("910-x8", [8, 4], "document", "multi-pod-request-not-allowed"),
+        ("910-x8", [4, 4], "field", None),
+        ("910-x8", [3, 4], "field", "request-not-allowed"),
+        ("910-x8", [16], "document", "request-not-allowed"),
+        ("910-half", [3], "document", "request-not-allowed"),
+        ("910-half", [4, 2], "document", None),
+        ("910-card", [8], "document", None),
+        ("910b-x8", [3, 5], "document", None),
+        ("910b-x8", [0, 5], "document", None),
+        ("910b-x16", [9], "document", "request-not-allowed"),
+        ("910b-x16", [10, 16], "document", None),
+        ("a3-x16", [1], "document", None),
+        ("a3-x16", [1, 2], "document", "request-not-allowed"),
+        ("a3-x16", [2, 16], "document", None),
+        ("a3-x16", [18], "document", "request-not-allowed"),
+        ("a3-x16", [2, 0], "document", "pod-without-chips"),
+        ("a3-x16-superpod", [16, 8], "document", "request-not-allowed"),
+        ("mesh4-x8", [8, 8], "document", None),
+        ("mesh4-x8", [9], "document", "request-not-allowed"),
+        ("310p-duo-chip-distributed", [3], "document", None),
+        ("310p-duo-chip-distributed", [3, 1], "document", "one-pod-only"),
+        ("310p-duo-card-distributed", [1, 1], "document", "one-pod-only"),
+        ("310p-duo-chip", [3, 1], "document", None),
+    ],
+)
+def test_requests(board: str, requests: list[int], mode: str, code: str | None) -> None:
+    reason = check_requests(shipped_boards()[board], requests, multi_pod_requests=mode)
+    assert (reason.code if reason else None) == code
+    if reason:
+        assert board in reason.message
+        assert reason.cures
+        assert "unknown)" not in reason.message + "".join(reason.cures)
+
+
+def test_excused_pods_need_no_chips() -> None:
+    board = shipped_boards()["a3-x16"]
+    assert check_requests(board, [2, 0], exempt=[False, True]) is None
+    assert check_requests(board, [2, 0], exempt=[True, False]) is not None
+    assert check_requests(board, [0], exempt=[True]) is None
+
+
+def test_the_jobs_own_total_is_checked_too() -> None:
+    odd = check_requests(shipped_boards()["a3-x16"], [2, 2], total=3)
+    assert odd is not None
+    assert odd.message == "the job asks for 3 chips in all; on a3-x16 that must be 1 or a multiple of 2"
+    assert odd.cures == ("ask for 2 or 4 chips in all",)
+    large = check_requests(shipped_boards()["mesh4-x8"], [8, 8], total=18)
+    assert large is not None
+    assert large.code == "average-too-large"
+
+
+def test_a_pod_too_large_may_be_split() -> None:
+    reason = check_requests(shipped_boards()["910-x8"], [24])
+    assert reason is not None
+    assert "split the pod into 3 pods of 8 chips" in reason.cures
