@@ -41,7 +41,7 @@ lint: $(STAMP) ## style, types and the direction of imports
 	@echo "== types"
 	@$(BIN)/mypy
 	@echo "== direction of imports"
-	@$(BIN)/lint-imports
+	@$(BIN)/lint-imports --no-logo
 
 format: $(STAMP) ## put all files into the common form
 	@$(BIN)/ruff check --fix-only --quiet .

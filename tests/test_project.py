@@ -191,6 +191,10 @@ def test_the_core_contract_covers_the_core() -> None:
     assert set(contract["source_modules"]) == {f"ringwise.{room}" for room in CORE}
 
 
+def in_core(path: Path) -> bool:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py") in CORE
+
+
 def imported_by(source: str) -> set[str]:
     names: set[str] = set()
     for node in ast.walk(ast.parse(source)):
@@ -207,10 +211,38 @@ def test_the_core_needs_the_standard_library_only() -> None:
     foreign = {
         str(path.relative_to(PACKAGE)): others
         for path in SOURCES
-        if path.relative_to(PACKAGE).parts[0].removesuffix(".py") in CORE
-        and (others := imported_by(path.read_text(encoding="utf-8")) - allowed)
+        if in_core(path) and (others := imported_by(path.read_text(encoding="utf-8")) - allowed)
     }
     assert foreign == {}
+
+
+#: Ways to a clock or to chance through modules that are otherwise harmless.
+SIDE_DOORS = frozenset(
+    {"now", "utcnow", "today", "uuid1", "uuid4", "urandom", "getnode", "environ", "getenv"}
+)
+
+
+def side_doors_in(source: str) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, (ast.Name, ast.Attribute)):
+            owner = node.value.id if isinstance(node.value, ast.Name) else node.value.attr
+            if node.attr in SIDE_DOORS and owner in {"datetime", "date", "uuid", "os"}:
+                found.add(f"{owner}.{node.attr}")
+        elif isinstance(node, ast.ImportFrom) and node.module in {"uuid", "os"}:
+            found |= {f"{node.module}.{alias.name}" for alias in node.names if alias.name in SIDE_DOORS}
+    return found
+
+
+def test_the_core_has_no_side_door_to_a_clock_or_to_chance() -> None:
+    sample = "import datetime, uuid\nfrom os import environ\ndatetime.datetime.now()\nuuid.uuid4()\nuuid.uuid5(a, b)"
+    assert side_doors_in(sample) == {"datetime.now", "uuid.uuid4", "os.environ"}
+    found = {
+        str(path.relative_to(PACKAGE)): doors
+        for path in SOURCES
+        if in_core(path) and (doors := side_doors_in(path.read_text(encoding="utf-8")))
+    }
+    assert found == {}
 
 
 def test_sources_stay_short_and_say_what_they_are_for() -> None:
