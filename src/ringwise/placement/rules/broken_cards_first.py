@@ -18,12 +18,13 @@ class BrokenCardsFirst(RememberingRule[Free]):
     def __init__(self, board: Board) -> None:
         super().__init__(board)
         self._scored = board.parameter["scored"] is True
+        self._all_cards = sum(self.ring_masks)
 
     def _signature(self, usable: int, allocatable: int, faulty: int) -> Free:
         return Free(self._in_cards(usable).bit_count())
 
     def _in_cards(self, usable: int) -> int:
-        return usable & sum(self.board.ring_masks)
+        return usable & self._all_cards
 
     def _score(self, signature: Free, request: int, multi_pod: bool) -> int | None:
         if signature.free < request:
@@ -34,5 +35,5 @@ class BrokenCardsFirst(RememberingRule[Free]):
         if self._in_cards(usable).bit_count() < request:
             return ()
         cards = sorted((free, card) for card, free in enumerate(self.free_per_ring(usable)) if free)
-        chips = [chip for _, card in cards for chip in chips_of(usable & self.board.ring_masks[card])]
+        chips = [chip for _, card in cards for chip in chips_of(usable & self.ring_masks[card])]
         return tuple(chips[:request])

@@ -56,7 +56,7 @@ class Meshes(RememberingRule[MeshCounts]):
         if len(fitting) < needed:
             return ()
         # Whole meshes all have the same count, so this is their id order too.
-        taken = [self.board.ring_masks[mesh] for _, mesh in sorted(fitting)[:needed]]
+        taken = [self.ring_masks[mesh] for _, mesh in sorted(fitting)[:needed]]
         return tuple(chip for mask in taken for chip in chips_of(usable & mask)[:per_mesh])
 
     def _lack(self, usable: int, request: int, multi_pod: bool) -> Reason:

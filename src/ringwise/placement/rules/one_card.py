@@ -35,7 +35,7 @@ class OneCard(RememberingRule[CountsPresent]):
 
     def _choose(self, usable: int, request: int, multi_pod: bool) -> tuple[int, ...]:
         card = self._preference.best_ring(request, self.free_per_ring(usable))
-        return chips_of(usable & self.board.ring_masks[card])[:request] if card is not None else ()
+        return chips_of(usable & self.ring_masks[card])[:request] if card is not None else ()
 
     def _lack(self, usable: int, request: int, multi_pod: bool) -> Reason:
         largest = self._preference.largest_request()

@@ -64,7 +64,7 @@ class PairedRings(RememberingRule[TwoRings]):
         rings = self._signature(usable, 0, 0)
         if self._misfit(rings, request, multi_pod) is None:
             return ()
-        left, right = (chips_of(usable & mask) for mask in self.board.ring_masks)
+        left, right = (chips_of(usable & mask) for mask in self.ring_masks)
         if request <= self._size:
             fits_left = rings.left >= request and (rings.right < request or rings.left <= rings.right)
             return (left if fits_left else right)[:request]

@@ -68,8 +68,10 @@ class RememberingRule(ABC, Generic[S]):
     def __init__(self, board: Board) -> None:
         self.board = board
         self.capacity = board.chips_per_node
+        self.ring_masks = board.ring_masks
         self._signatures: dict[tuple[int, int, int], Hashable] = {}
         self._chips: dict[tuple[int, int, bool], tuple[int, ...]] = {}
+        self._scores: dict[tuple[Hashable, int, bool], int | None] = {}
 
     def signature(self, usable: int, allocatable: int, faulty: int) -> Hashable:
         key = (usable, allocatable, faulty)
@@ -85,9 +87,16 @@ class RememberingRule(ABC, Generic[S]):
         return found
 
     def score(self, signature: Hashable, request: int, multi_pod: bool) -> int | None:
-        if signature == OVERFULL or request < 1:
-            return None
-        return self._score(cast(S, signature), request, multi_pod)
+        key = (signature, request, multi_pod)
+        try:
+            return self._scores[key]
+        except KeyError:
+            unfit = signature == OVERFULL or request < 1
+            found = None if unfit else self._score(cast(S, signature), request, multi_pod)
+            if len(self._scores) >= _MEMORY:
+                self._scores.clear()
+            self._scores[key] = found
+            return found
 
     def chips(self, usable: int, request: int, multi_pod: bool) -> tuple[int, ...]:
         key = (usable, request, multi_pod)
@@ -122,7 +131,7 @@ class RememberingRule(ABC, Generic[S]):
         return NOT_ENOUGH_FREE_CHIPS(request=request, free=free, missing=max(0, request - free))
 
     def free_per_ring(self, usable: int) -> tuple[int, ...]:
-        return tuple((usable & ring).bit_count() for ring in self.board.ring_masks)
+        return tuple((usable & ring).bit_count() for ring in self.ring_masks)
 
     @abstractmethod
     def _signature(self, usable: int, allocatable: int, faulty: int) -> S: ...

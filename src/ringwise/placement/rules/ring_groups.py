@@ -56,7 +56,7 @@ class RingGroups(RememberingRule[RingsAndHealth]):
         if request == self.capacity:
             return chips_of(usable) if usable.bit_count() == self.capacity else ()
         ring = self._preference.best_ring(request, self.free_per_ring(usable))
-        return chips_of(usable & self.board.ring_masks[ring])[:request] if ring is not None else ()
+        return chips_of(usable & self.ring_masks[ring])[:request] if ring is not None else ()
 
     def _lack(self, usable: int, request: int, multi_pod: bool) -> Reason:
         if request == self.capacity:

@@ -42,7 +42,7 @@ class TwoChipCards(RememberingRule[Cards]):
 
     def _choose(self, usable: int, request: int, multi_pod: bool) -> tuple[int, ...]:
         free_per_card = self.free_per_ring(usable)
-        masks = self.board.ring_masks
+        masks = self.ring_masks
         if request == 1:
             cards = [(free, card) for card, free in enumerate(free_per_card) if free]
             return chips_of(usable & masks[min(cards)[1]])[:1] if cards else ()

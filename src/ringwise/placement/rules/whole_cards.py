@@ -58,7 +58,7 @@ class WholeCards(RememberingRule[DuoCards]):
             return ()
         broken: list[int] = []
         whole: list[int] = []
-        for mask in self.board.ring_masks:
+        for mask in self.ring_masks:
             chips = chips_of(usable & mask)
             (whole if len(chips) == 2 else broken).extend(chips)
         return tuple((broken[: request % 2] + whole)[:request])
