@@ -239,6 +239,10 @@ tiers:
             "configurations: [{name: init-params, arguments: {super-pod-size: 8, reserve-nodes: 8}}]",
             "reserve-nodes: 8 is not allowed with super-pod-size 8; allowed: a whole number, 0 to 7",
         ),
+        (
+            "configurations: [{name: init-params, arguments: {super-pod-size: 1OO, reserve-nodes: 60}}]",
+            "super-pod-size: '1OO' is not allowed",
+        ),
         ("metrics: prometheus", "metrics: is the text 'prometheus'; allowed: a map"),
         ("metrics: {type: [a]}", "metrics.type: is a list"),
         ("actions: allocate\nactions: backfill", "line 2: 'actions' stands in line 1 already"),
