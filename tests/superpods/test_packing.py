@@ -120,7 +120,7 @@ def test_too_few_blocks_says_what_is_there_and_what_would_help(packing: Packing)
         "label the job super-pod-affinity: soft: "
         "then blocks may be split, and the 16 free nodes hold its 16 pods",
         'sp-block: "32": blocks of 2 nodes fit now',
-        "free 2 more nodes in SuperPoD 3 for one more block",
+        "free nodes in SuperPoD 3: it lacks 2 for one more block",
     )
 
 

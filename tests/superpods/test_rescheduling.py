@@ -161,7 +161,7 @@ def test_running_pods_hold_their_block_where_it_is() -> None:
     answer = again(TWO, {0: [], 2: ["x", "y"]}, running=["a", "c", "d"], faulty=["b"])
     assert isinstance(answer, Reason)
     assert answer.message == (
-        "block 0 lacks 1 of 2 nodes, SuperPoD 0 has 0 free, and its 1 running pods keep the block there"
+        "block 0 lacks 1 of 2 nodes, SuperPoD 0 has 0 free, and the block's running pods (1) keep it there"
     )
     assert answer.cures[1] == "stop the running pods of block 0: then the whole block moves"
     assert where(again(TWO, {0: ["a"], 2: ["x", "y"]}, running=["c", "d"], faulty=["b"]))[0][:2] == (0, 2)

@@ -1,6 +1,6 @@
 """Small pictures of SuperPoDs: one line each, one sign per node.
 
-    SuperPoD 0  |AAAAAAAA|AAAAAAAA|..........~~      10 free, 2 reserved; train: blocks 0, 1
+    SuperPoD 0  |AAAAAAAA|AAAAAAAA|........~~|  10 free, 2 of them reserved; train: blocks 0-1
 
 `place`, `why` and `topology show` share them. The signs carry the meaning and
 colour only repeats it, so a picture survives a pipe.
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
+from ringwise.topology.natural import natural_key
 from ringwise.topology.superpods import SuperPodId, order_key
 
 FREE, RESERVED, BUSY, UNUSABLE = ".", "~", "#", "x"
@@ -60,7 +61,7 @@ def draw_superpods(superpods: Iterable[DrawnSuperPod], most: int = 40) -> Text:
         sorted(ordered, key=lambda drawn: not drawn.blocks)[:most],
         key=lambda drawn: order_key(drawn.superpod),
     )
-    jobs = list(dict.fromkeys(block.job for drawn in shown for block in drawn.blocks))
+    jobs = sorted({block.job for drawn in shown for block in drawn.blocks}, key=natural_key)
     signs = dict(itertools.zip_longest(jobs, _LETTERS[: len(jobs)], fillvalue=_MORE_JOBS))
     colours = dict(zip(jobs, itertools.cycle(_COLOURS), strict=False))
     name_width = max((len(str(drawn.superpod)) for drawn in shown), default=0)
@@ -80,10 +81,11 @@ def draw_superpods(superpods: Iterable[DrawnSuperPod], most: int = 40) -> Text:
 
 def _cells(drawn: DrawnSuperPod, signs: dict[str, str], colours: dict[str, str]) -> Text:
     cells = Text("|")
-    for block in sorted(drawn.blocks, key=lambda block: (block.job, block.logical)):
+    for block in sorted(drawn.blocks, key=lambda block: (natural_key(block.job), block.logical)):
         cells.append(signs[block.job] * block.nodes, style=colours[block.job]).append("|")
     cells.append(BUSY * drawn.busy, style="dim").append(UNUSABLE * drawn.unusable, style="red")
-    return cells.append(FREE * (drawn.free - drawn.reserved)).append(RESERVED * drawn.reserved).append("|")
+    cells.append(FREE * (drawn.free - drawn.reserved)).append(RESERVED * drawn.reserved)
+    return cells if cells.plain.endswith("|") else cells.append("|")
 
 
 def _words(drawn: DrawnSuperPod) -> str:
@@ -95,7 +97,7 @@ def _words(drawn: DrawnSuperPod) -> str:
         by_job.setdefault(block.job, []).append(block.logical)
     blocks = [
         f"{job}: {'block' if len(ids) == 1 else 'blocks'} {_ranges(sorted(ids))}"
-        for job, ids in sorted(by_job.items())
+        for job, ids in sorted(by_job.items(), key=lambda entry: natural_key(entry[0]))
     ]
     return "; ".join([", ".join(counts), *blocks])
 

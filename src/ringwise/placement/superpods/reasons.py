@@ -118,7 +118,7 @@ NOT_ENOUGH_BLOCKS = ReasonKind(
     "superpod-not-enough-blocks",
     Stage.PLAN,
     "needs {blocks} blocks of {block_nodes} nodes, the SuperPoDs hold {held}: {listing}",
-    ("free {short_by} more nodes in SuperPoD {nearest} for one more block",),
+    ("free nodes in SuperPoD {nearest}: it lacks {short_by} for one more block",),
     ROOM | MENDED,
 )
 
@@ -135,9 +135,9 @@ BLOCK_CANNOT_REFILL = ReasonKind(
     "superpod-block-cannot-refill",
     Stage.PLAN,
     "block {block} lacks {missing} of {block_nodes} nodes, SuperPoD {superpod} has {free} free, "
-    "and its {running} running pods keep the block there",
+    "and the block's running pods ({running}) keep it there",
     (
-        "free {short_by} more nodes in SuperPoD {superpod}",
+        "free nodes in SuperPoD {superpod}: it lacks {short_by}",
         "stop the running pods of block {block}: then the whole block moves",
     ),
     ROOM | {Event.JOB_CHANGED, Event.TIME_PASSED},
