@@ -243,3 +243,61 @@ def test_lack_says_what_is_missing(
 def test_registry_and_profiles_know_the_same_rules() -> None:
     assert set(RULES) == set(RULE_SPECS)
     assert {board.rule for board in BOARDS} == set(RULES)
+
+
+@pytest.mark.parametrize(
+    ("board", "free", "request_", "chips"),
+    [
+        ("310-chip", [0, 1, 2, 3, 4, 5, 6, 8, 9, 12], 4, (12, 8, 9, 4)),
+        ("310-chip", [0, 1, 4, 5, 9], 2, (9, 0)),
+        ("310p-duo-chip", [0, 1, 2, 5], 3, (2, 5, 0)),
+        ("310p-duo-chip-distributed", [0, 1, 2, 3, 5], 3, (5, 0, 1)),
+        ("310p-duo-chip-distributed", [0, 1, 2, 3], 3, (0, 1, 2)),
+        ("310p-duo-chip-distributed", [0, 2, 4, 5], 2, (4, 5)),
+        ("310-card", [0, 1, 2, 3, 4, 5, 8, 9, 10], 1, (8,)),
+        ("310p-duo-card", [0, 1, 3], 1, (3,)),
+        ("a3-x16", [0, 1, 4, 7], 1, (4,)),
+        ("a3-x16", [1, 2, 3, 6, 7, 8, 9], 4, (2, 3, 6, 7)),
+        ("mesh4-x16", [0, 1, 2, 3, 5, 6, 9, 10], 2, (5, 6)),
+        ("910b-x16", [0, 1, 2, 8, 9], 2, (8, 9)),
+        ("910b-x8", [7, 2, 5], 2, (2, 5)),
+    ],
+)
+def test_which_chips_are_taken(board: str, free: list[int], request_: int, chips: tuple[int, ...]) -> None:
+    assert chip_rule(shipped_boards()[board]).chips(mask_of(free), request_, False) == chips
+
+
+@pytest.mark.parametrize(
+    ("free", "request_", "score"),
+    [
+        ([0, 2, 4, 5, 6, 7, 8], 1, 72),
+        ([0, 2, 4, 5, 6, 7, 8, 9], 1, 0),
+        ([0, 2, 4, 5, 6, 7, 8, 9], 2, 72),
+        (range(8), 1, 32),
+        (range(9), 2, 0),
+        (range(10), 3, 0),
+    ],
+)
+def test_distributed_duo_nodes_beyond_the_tables_score_nothing(
+    free: list[int], request_: int, score: int
+) -> None:
+    rule = chip_rule(shipped_boards()["310p-duo-chip-distributed"])
+    assert rule.score(rule.signature(mask_of(free), 16, 0), request_, False) == score
+
+
+def test_faults_lower_the_score_only_where_the_board_says_so() -> None:
+    for name, difference in (("910b-x8", 100), ("310p", 0), ("850-x8-superpod", 0), ("a3-x16", 0)):
+        rule = chip_rule(shipped_boards()[name])
+        healthy, ill = (rule.score(rule.signature(0b11, 8, faulty), 2, False) for faulty in (0, 1))
+        assert healthy is not None
+        assert ill is not None
+        assert healthy - ill == difference, name
+
+
+def test_a_single_chip_breaks_no_whole_card_on_a3_but_follows_the_free_count_in_superpods() -> None:
+    broken, whole = mask_of([0, 2, 4]), mask_of([0, 1])
+    scores = {}
+    for name in ("a3-x16", "a3-x16-superpod"):
+        rule = chip_rule(shipped_boards()[name])
+        scores[name] = [rule.score(rule.signature(usable, 16, 0), 1, False) for usable in (broken, whole)]
+    assert scores == {"a3-x16": [480, 240], "a3-x16-superpod": [480, 496]}
