@@ -73,10 +73,22 @@ class DeleteGroup:
 
 
 @dataclass(frozen=True, slots=True)
+class PodAdditions:
+    """What job plugins add to a pod beyond labels and annotations: for the edge to render."""
+
+    env: tuple[tuple[str, str], ...] = ()
+    hostname: str = ""
+    subdomain: str = ""
+    #: (path in every container, kind, name): ConfigMaps and Secrets of the job.
+    mounts: tuple[tuple[str, str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class CreatePod:
     pod: Pod
-    #: Environment and volumes that job plugins add, by plugin: for the edge to render.
+    #: Key of the job it belongs to.
     job: str = ""
+    additions: PodAdditions = PodAdditions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +110,10 @@ class SetJobStatus:
     counts: Mapping[str, int] = field(default_factory=dict, hash=False)
     retries: int = 0
     version: int = 0
+    #: When the phase began; a time to live counts from here.
+    since: int = 0
+    #: Per task the pods in each phase.
+    tasks: Mapping[str, Mapping[str, int]] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)

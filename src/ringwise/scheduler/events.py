@@ -106,6 +106,14 @@ class BindFailed:
     why: str
 
 
+@dataclass(frozen=True, slots=True)
+class JobCommand:
+    """A person's wish for a vcjob: AbortJob, ResumeJob, RestartJob, TerminateJob, CompleteJob."""
+
+    key: str
+    action: str
+
+
 Event = (
     NodeSeen
     | NodeGone
@@ -124,4 +132,5 @@ Event = (
     | TopologySeen
     | ConfigurationSeen
     | BindFailed
+    | JobCommand
 )
