@@ -126,9 +126,10 @@ class Pod:
     holds: tuple[int, ...] = ()
     #: Where the object came from ("pods.yaml: document 3"), for messages.
     origin: str = ""
-    #: Exit code of the first container that ended, and how often containers were restarted:
-    #: a vcjob's policies ask for them.
+    #: Exit code of the first container that ended, when it ended (ns), and how often containers were
+    #: restarted: a vcjob's policies ask for them.
     exit_code: int | None = None
+    ended: int = 0
     restarts: int = 0
 
     @property

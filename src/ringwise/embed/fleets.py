@@ -1,0 +1,135 @@
+"""Clusters to play with: nodes, their device reports and their leaf switches, from a few numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ringwise.state.model import Device, DeviceReport, Node
+from ringwise.topology.board import Board
+from ringwise.topology.boards import shipped_catalog
+from ringwise.topology.nearest import nearest
+from ringwise.topology.switches import Server, SwitchTopology, make_topology
+
+_GIB = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class MadeFleet:
+    nodes: tuple[Node, ...]
+    reports: tuple[DeviceReport, ...]
+    topology: SwitchTopology | None = None
+
+
+def board_named(name: str) -> Board:
+    """A shipped board, or an error that names the nearest ones."""
+    catalog = shipped_catalog()
+    board = catalog.get(name)
+    if board is None:
+        near = nearest(name, [known.name for known in catalog])
+        hint = f", did you mean {near}?" if near else ""
+        raise ValueError(f"there is no board {name!r}{hint} Boards: {', '.join(b.name for b in catalog)}")
+    return board
+
+
+def make_fleet(
+    nodes: int,
+    board: str = "910b-x8",
+    *,
+    resource: str | None = None,
+    chips: int | None = None,
+    leaf_size: int | None = None,
+    superpod_size: int | None = None,
+    single_layer: bool = False,
+    prefix: str = "node-",
+    first: int = 0,
+    cpu_milli: int = 192_000,
+    memory: int = 1536 * _GIB,
+    max_pods: int = 110,
+) -> MadeFleet:
+    """`nodes` equal nodes of one board, `leaf_size` of them under each leaf switch.
+
+    Boards for SuperPoDs get SuperPoDs of 48 nodes where no size is given.
+    """
+    profile = board_named(board)
+    resource = resource or profile.resources[0]
+    count = profile.chips_per_node if chips is None else chips
+    if superpod_size is None and profile.superpod:
+        superpod_size = 48
+    for name, value in (
+        ("nodes", nodes),
+        ("chips", count),
+        ("leaf size", leaf_size),
+        ("SuperPoD size", superpod_size),
+    ):
+        if value is not None and value < 1:
+            raise ValueError(f"{name} must be 1 or more, got {value}")
+    labels = {
+        "accelerator": "huawei-npu" if resource.endswith("/npu") else f"huawei-{resource.rpartition('/')[2]}",
+        "host-arch": "huawei-arm",
+        "workerselector": "dls-worker-node",
+        **dict(profile.node_labels),
+    }
+    kind = next((text for text in profile.accelerator_types if text and "*" not in text), None)
+    if kind is not None:
+        labels["accelerator-type"] = kind
+    made = []
+    reports = []
+    for number in range(first, first + nodes):
+        name = f"{prefix}{number}"
+        place = number - first
+        superpod = None if superpod_size is None else place // superpod_size
+        index = None if superpod_size is None else place % superpod_size
+        own = {**labels, "kubernetes.io/hostname": name}
+        if superpod is not None:
+            own["huawei.com/topotree.superpodid"] = str(superpod)
+        made.append(
+            Node(
+                name=name,
+                labels=own,
+                internal_ip=_address(10, number),
+                cpu_milli=cpu_milli,
+                memory=memory,
+                max_pods=max_pods,
+                chips_allocatable={resource: count},
+                chips_capacity={resource: count},
+                devices=tuple(
+                    Device(chip, _address(100, number * count + chip), "" if superpod is None else str(chip))
+                    for chip in range(count)
+                ),
+                superpod=superpod,
+                server_index="" if index is None else str(index),
+                origin="lab",
+            )
+        )
+        reports.append(
+            DeviceReport(
+                node=name,
+                resource=resource,
+                free=(1 << count) - 1,
+                network_unhealthy=0,
+                superpod=superpod,
+                server_index=index,
+                origin="lab",
+            )
+        )
+    return MadeFleet(tuple(made), tuple(reports), _leaves(made, leaf_size, count, single_layer))
+
+
+def _leaves(
+    nodes: list[Node], leaf_size: int | None, chips: int, single_layer: bool
+) -> SwitchTopology | None:
+    if leaf_size is None:
+        return None
+    switches = []
+    for start in range(0, len(nodes), leaf_size):
+        servers = [
+            Server(node.internal_ip, slice_id=place, index=place, npu_count=chips)
+            for place, node in enumerate(nodes[start : start + leaf_size])
+        ]
+        switches.append((_address(172, start // leaf_size), servers))
+    return make_topology(switches, leaf_size, single_layer=single_layer, origin="lab")
+
+
+def _address(net: int, number: int) -> str:
+    """The `number`th address of a network; unique up to sixteen million."""
+    return f"{net}.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"

@@ -1,0 +1,154 @@
+"""The nodes of the embedded cluster and the chips on them: readiness, faults, mounting."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ringwise.embed.clock import SECOND
+from ringwise.embed.kubelet import (
+    GIVEN_OUT,
+    KUBELET_CHIPS,
+    MOUNTED,
+    PREDICATE_TIME,
+    ChipBook,
+    plan_or_failure,
+)
+from ringwise.embed.objects import ObjectTable
+from ringwise.embed.records import RefusedError, report_key
+from ringwise.embed.simulated import Habits
+from ringwise.state.model import DeviceReport, Node, Pod
+from ringwise.topology.chips import chip_names, mask_of
+
+#: Exit code of a pod whose chips could not be given: it never ran.
+NOT_ADMITTED = 126
+
+
+class Nodes:
+    """Nodes and device reports in the table, with the book of who has which chip."""
+
+    def __init__(self, table: ObjectTable) -> None:
+        self._table = table
+        self._books: dict[tuple[str, str], ChipBook] = {}
+
+    def get(self, name: str) -> Node | None:
+        found = self._table.get("Node", name)
+        return found if isinstance(found, Node) else None
+
+    def report(self, node: str, resource: str) -> DeviceReport | None:
+        found = self._table.get("DeviceReport", report_key(node, resource))
+        return found if isinstance(found, DeviceReport) else None
+
+    def cordon(self, name: str, on: bool = True) -> None:
+        node = self._known(name)
+        if node.unschedulable != on:
+            self._put(replace(node, unschedulable=on))
+
+    def set_ready(self, name: str, ready: bool) -> None:
+        node = self._known(name)
+        if node.ready != ready:
+            self._put(replace(node, ready=ready))
+
+    def remove(self, name: str) -> None:
+        node = self._known(name)
+        for resource in node.chips_capacity:
+            self._table.remove("DeviceReport", report_key(name, resource))
+            self._books.pop((name, resource), None)
+        self._table.remove("Node", name)
+
+    # -- faults ------------------------------------------------------------------------
+
+    def set_health(
+        self, name: str, chips: tuple[int, ...], *, healthy: bool, network: bool = False, now: int = 0
+    ) -> None:
+        """Break chips of a node, or their network, or heal them."""
+        node = self._known(name)
+        for resource, capacity in node.chips_capacity.items():
+            wrong = [chip for chip in chips if not 0 <= chip < capacity]
+            if wrong:
+                raise RefusedError(f"{name} has the chips 0 to {capacity - 1}, not {wrong[0]}")
+            report = self.report(name, resource) or DeviceReport(name, resource)
+            mask = mask_of(chips)
+            if network:
+                bad = report.network_unhealthy or 0
+                report = replace(report, network_unhealthy=bad & ~mask if healthy else bad | mask)
+            else:
+                bad = report.unhealthy
+                report = replace(report, unhealthy=bad & ~mask if healthy else bad | mask)
+            self._tell(report, now)
+            good = capacity - report.unhealthy.bit_count()
+            node = self._known(name)
+            if node.chips_allocatable.get(resource) != good:
+                self._put(replace(node, chips_allocatable={**node.chips_allocatable, resource: good}))
+
+    # -- chips -------------------------------------------------------------------------
+
+    def claim(self, pod: Pod) -> tuple[int, ...]:
+        """Note a bound pod's chips; returns those another live pod has already."""
+        book = self._book(pod)
+        if book is None:
+            return ()
+        twice = book.give(pod.uid, pod.holds)
+        if pod.phase == "Running":
+            book.mounted[pod.uid] = mask_of(pod.holds)
+        return twice
+
+    def release(self, pod: Pod, now: int = 0) -> None:
+        book = self._book(pod)
+        if book is None:
+            return
+        book.take_back(pod.uid, pod.holds)
+        self._report_free(pod, book, now)
+
+    def start(self, pod: Pod, now: int) -> Pod:
+        """The pod running with its chips mounted, or failed because they cannot be given."""
+        book = self._book(pod)
+        resource = pod.cls.resource
+        if book is None or resource is None:
+            return replace(pod, phase="Running")
+        report = self.report(pod.node or "", resource)
+        broken = mask_of(pod.holds) & (0 if report is None else report.unhealthy)
+        if len(pod.holds) != pod.cls.chips or broken or book.others(pod.uid, pod.holds):
+            return replace(pod, phase="Failed", exit_code=NOT_ADMITTED, ended=now)
+        book.mounted[pod.uid] = mask_of(pod.holds)
+        self._report_free(pod, book, now)
+        names = chip_names(resource, pod.holds)
+        given = {MOUNTED: names, KUBELET_CHIPS: names, PREDICATE_TIME: GIVEN_OUT}
+        return replace(pod, phase="Running", annotations={**pod.annotations, **given})
+
+    def end(self, pod: Pod, now: int, habits: Habits) -> Pod:
+        code = plan_or_failure(pod, habits).exit_code
+        return replace(pod, phase="Failed" if code else "Succeeded", exit_code=code, ended=now)
+
+    def _book(self, pod: Pod) -> ChipBook | None:
+        if pod.node is None or pod.cls.resource is None or not pod.cls.chips:
+            return None
+        return self._books.setdefault((pod.node, pod.cls.resource), ChipBook())
+
+    def _report_free(self, pod: Pod, book: ChipBook, now: int) -> None:
+        report = self.report(pod.node or "", pod.cls.resource or "")
+        if report is not None:
+            self._tell(report, now, book)
+
+    def _tell(self, report: DeviceReport, now: int, book: ChipBook | None = None) -> None:
+        """Write the report with its free list as a device plugin would."""
+        node = self._known(report.node)
+        book = book or self._books.get((report.node, report.resource)) or ChipBook()
+        listed = (1 << node.chips_capacity.get(report.resource, 0)) - 1
+        if node.devices is not None:
+            listed = mask_of(device.chip for device in node.devices)
+        free = listed & ~book.in_use & ~report.unhealthy & ~report.recovering
+        told = replace(report, free=free)
+        if told != self.report(report.node, report.resource):
+            key = report_key(report.node, report.resource)
+            self._table.put(
+                "DeviceReport", key, replace(told, update_time=max(report.update_time, now // SECOND))
+            )
+
+    def _known(self, name: str) -> Node:
+        node = self.get(name)
+        if node is None:
+            raise RefusedError(f"there is no node {name}")
+        return node
+
+    def _put(self, node: Node) -> None:
+        self._table.put("Node", node.name, node)

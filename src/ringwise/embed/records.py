@@ -1,0 +1,116 @@
+"""What the embedded cluster stores, under which name, and what may be changed of an object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from ringwise.state.model import DeviceReport, Node, Pod, PodGroup, PriorityClass, Queue
+from ringwise.state.vcjob import VcJob
+from ringwise.topology.switches import SwitchTopology
+
+LIFE = "Life"
+PUBLISHED = "ConfigMap"
+#: There is one topology; its name in the table.
+TOPOLOGY = "leaf-switches"
+
+
+class RefusedError(Exception):
+    """The object cannot be taken as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigMap:
+    """Published for others to read."""
+
+    namespace: str
+    name: str
+    data: Mapping[str, str]
+
+    def __hash__(self) -> int:
+        return hash((self.namespace, self.name))
+
+
+Storable = Node | Pod | PodGroup | Queue | PriorityClass | VcJob | DeviceReport | SwitchTopology
+
+
+class TableKey(NamedTuple):
+    kind: str
+    key: str
+
+
+def key_of(value: Storable) -> TableKey:
+    match value:
+        case DeviceReport():
+            return TableKey("DeviceReport", report_key(value.node, value.resource, value.aggregated))
+        case SwitchTopology():
+            return TableKey("SwitchTopology", TOPOLOGY)
+        case Node() | Queue() | PriorityClass():
+            return TableKey(type(value).__name__, value.name)
+        case Pod() | PodGroup() | VcJob():
+            return TableKey(type(value).__name__, value.key)
+
+
+def report_key(node: str, resource: str, aggregated: bool = False) -> str:
+    return f"{node}/{resource}" + ("/aggregated" if aggregated else "")
+
+
+def merged(before: object | None, value: Storable, now: int, uid: str) -> Storable:
+    """What is stored when a person submits an object: a new one, or the old one with its changes."""
+    if before is None:
+        return _new(value, now, uid)
+    match value, before:
+        case VcJob(), VcJob():
+            return _changed_job(before, value)
+        case Pod(), Pod():
+            raise RefusedError(f"pod {value.key} exists already; delete it first")
+        case PodGroup(), PodGroup():
+            return replace(value, uid=before.uid, created=before.created, phase=before.phase)
+        case Queue(), Queue():
+            return replace(value, uid=before.uid, created=before.created, state=before.state)
+    return value
+
+
+def _new(value: Storable, now: int, uid: str) -> Storable:
+    """Every new object is one of its own, also when one of the same name was deleted before."""
+    match value:
+        case Pod():
+            return replace(value, uid=uid, created=value.created or now)
+        case VcJob():
+            return replace(
+                value,
+                uid=uid,
+                created=now,
+                phase="",
+                version=0,
+                retry_count=0,
+                since=0,
+                reason="",
+                message="",
+                counts={},
+            )
+        case PodGroup() | Queue():
+            return replace(value, uid=value.uid or uid, created=value.created or now)
+        case _:
+            return value
+
+
+def _changed_job(before: VcJob, value: VcJob) -> VcJob:
+    """Only replicas, minimums and the priority class of a job may change."""
+    shape = [(task.name, task.template, task.policies, task.depends_on) for task in before.tasks]
+    if shape != [(task.name, task.template, task.policies, task.depends_on) for task in value.tasks]:
+        raise RefusedError(
+            f"job {value.key} exists: of its tasks only replicas and minAvailable may change; "
+            "delete it first to change more"
+        )
+    for field in ("queue", "policies", "plugins", "max_retry", "ttl_seconds", "scheduler", "min_success"):
+        if getattr(before, field) != getattr(value, field):
+            raise RefusedError(f"job {value.key} exists: its {field} may not change; delete it first")
+    return replace(
+        before,
+        tasks=value.tasks,
+        min_available=value.min_available,
+        priority_class=value.priority_class,
+        problems=value.problems,
+    )
