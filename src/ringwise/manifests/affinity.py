@@ -1,0 +1,163 @@
+"""Selectors, affinities and tolerations of a pod, checked as the API server would."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from ringwise.manifests.errors import Findings, shown
+from ringwise.manifests.wire import (
+    Expression,
+    LabelSelector,
+    NodeAffinity,
+    NodeSelectorTerm,
+    PodAffinity,
+    PodAffinityTerm,
+)
+from ringwise.manifests.wire import Toleration as TolerationWire
+from ringwise.state.model import NodeTerm, PodTerm, Requirement, Toleration
+
+#: Stands for every namespace in `PodTerm.namespaces`.
+ALL_NAMESPACES = "*"
+
+#: A selector that Kubernetes defines to match nothing: no value can be among none.
+_NOTHING = Requirement("metadata.name", "In", ())
+
+_NODE_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
+_POD_OPERATORS = _NODE_OPERATORS[:4]
+_EFFECTS = ("", "NoSchedule", "PreferNoSchedule", "NoExecute")
+_NAMESPACE_NAME = "kubernetes.io/metadata.name"
+
+
+def requirement(
+    wire: Expression, path: str, found: Findings, operators: Sequence[str] = _NODE_OPERATORS
+) -> Requirement:
+    values = tuple(sys.intern(value) for value in wire.values or ())
+    if not wire.key:
+        found.wrong(f"{path}.key", "is missing")
+    if wire.operator not in operators:
+        found.wrong(f"{path}.operator", f"must be one of {', '.join(operators)}, got {shown(wire.operator)}")
+    elif wire.operator in ("In", "NotIn") and not values:
+        found.wrong(f"{path}.values", f"must not be empty for {wire.operator}")
+    elif wire.operator in ("Exists", "DoesNotExist") and values:
+        found.wrong(f"{path}.values", f"must be empty for {wire.operator}")
+    elif wire.operator in ("Gt", "Lt") and not (len(values) == 1 and _is_integer(values[0])):
+        found.wrong(f"{path}.values", f"must be one whole number for {wire.operator}")
+    return Requirement(sys.intern(wire.key), sys.intern(wire.operator), values)
+
+
+def _is_integer(text: str) -> bool:
+    digits = text.removeprefix("-")
+    return digits.isascii() and digits.isdigit() and len(digits) < 20
+
+
+def node_rules(
+    affinity: NodeAffinity, path: str, found: Findings
+) -> tuple[tuple[NodeTerm, ...], tuple[tuple[int, NodeTerm], ...]]:
+    """The required terms (any of them must hold) and the preferred ones with their weights."""
+    required: tuple[NodeTerm, ...] = ()
+    if affinity.required is not None:
+        where = f"{path}.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
+        terms = affinity.required.node_selector_terms or ()
+        if not terms:
+            found.wrong(where, "must have at least one term")
+        required = tuple(
+            _node_term(term, f"{where}[{position}]", found) for position, term in enumerate(terms)
+        )
+    preferred = []
+    for position, wish in enumerate(affinity.preferred or ()):
+        where = f"{path}.preferredDuringSchedulingIgnoredDuringExecution[{position}]"
+        weight = found.count(f"{where}.weight", wish.weight, 1, least=1, most=100)
+        if wish.preference is None:
+            found.wrong(f"{where}.preference", "is missing")
+        elif wish.preference.match_expressions or wish.preference.match_fields:
+            preferred.append((weight, _node_term(wish.preference, f"{where}.preference", found)))
+    return required, tuple(preferred)
+
+
+def _node_term(wire: NodeSelectorTerm, path: str, found: Findings) -> NodeTerm:
+    labels = tuple(
+        requirement(one, f"{path}.matchExpressions[{position}]", found)
+        for position, one in enumerate(wire.match_expressions or ())
+    )
+    fields = tuple(
+        requirement(one, f"{path}.matchFields[{position}]", found, ("In", "NotIn"))
+        for position, one in enumerate(wire.match_fields or ())
+    )
+    for position, one in enumerate(fields):
+        if one.key != "metadata.name":
+            found.wrong(f"{path}.matchFields[{position}].key", f"must be metadata.name, got {shown(one.key)}")
+    return NodeTerm(labels, fields) if labels or fields else NodeTerm(fields=(_NOTHING,))
+
+
+def pod_rules(
+    affinity: PodAffinity, path: str, found: Findings
+) -> tuple[tuple[PodTerm, ...], tuple[PodTerm, ...]]:
+    """The required terms (all must hold) and the preferred ones, which carry their weights."""
+    required = tuple(
+        _pod_term(term, 0, f"{path}.requiredDuringSchedulingIgnoredDuringExecution[{position}]", found)
+        for position, term in enumerate(affinity.required or ())
+    )
+    preferred = []
+    for position, wish in enumerate(affinity.preferred or ()):
+        where = f"{path}.preferredDuringSchedulingIgnoredDuringExecution[{position}]"
+        weight = found.count(f"{where}.weight", wish.weight, 1, least=1, most=100)
+        if wish.pod_affinity_term is None:
+            found.wrong(f"{where}.podAffinityTerm", "is missing")
+        else:
+            preferred.append(_pod_term(wish.pod_affinity_term, weight, f"{where}.podAffinityTerm", found))
+    return required, tuple(preferred)
+
+
+def _pod_term(wire: PodAffinityTerm, weight: int, path: str, found: Findings) -> PodTerm:
+    if not wire.topology_key:
+        found.wrong(f"{path}.topologyKey", "is missing")
+    selector: tuple[Requirement, ...] = (_NOTHING,)
+    if wire.label_selector is not None:
+        selector = label_selector(wire.label_selector, f"{path}.labelSelector", found)
+    namespaces = set(wire.namespaces or ())
+    if wire.namespace_selector is not None:
+        namespaces |= _namespaces(wire.namespace_selector)
+    return PodTerm(sys.intern(wire.topology_key), selector, tuple(sorted(namespaces)), weight)
+
+
+def _namespaces(selector: LabelSelector) -> set[str]:
+    """Labels of namespaces are not known here, except the one that every namespace has: its name."""
+    labels = selector.match_labels or {}
+    if set(labels) == {_NAMESPACE_NAME} and not selector.match_expressions:
+        return {labels[_NAMESPACE_NAME] or ""}
+    return {ALL_NAMESPACES}
+
+
+def label_selector(wire: LabelSelector, path: str, found: Findings) -> tuple[Requirement, ...]:
+    """All of them must hold; none at all holds for every pod."""
+    matches = [
+        Requirement(sys.intern(key), "In", (sys.intern(value or ""),))
+        for key, value in sorted((wire.match_labels or {}).items())
+    ]
+    matches += [
+        requirement(one, f"{path}.matchExpressions[{position}]", found, _POD_OPERATORS)
+        for position, one in enumerate(wire.match_expressions or ())
+    ]
+    return tuple(matches)
+
+
+def tolerations(wires: Sequence[TolerationWire] | None, path: str, found: Findings) -> tuple[Toleration, ...]:
+    return tuple(_toleration(wire, f"{path}[{position}]", found) for position, wire in enumerate(wires or ()))
+
+
+def _toleration(wire: TolerationWire, path: str, found: Findings) -> Toleration:
+    operator = wire.operator or "Equal"
+    if operator not in ("Equal", "Exists"):
+        found.wrong(f"{path}.operator", f"must be Equal or Exists, got {shown(wire.operator)}")
+    if not wire.key and operator != "Exists":
+        found.wrong(f"{path}.operator", "must be Exists when there is no key")
+    if (wire.effect or "") not in _EFFECTS:
+        allowed = ", ".join(_EFFECTS[1:])
+        found.wrong(f"{path}.effect", f"must be one of {allowed}, or empty, got {shown(wire.effect)}")
+    return Toleration(
+        sys.intern(wire.key or ""),
+        sys.intern(operator),
+        sys.intern(wire.value or ""),
+        sys.intern(wire.effect or ""),
+    )

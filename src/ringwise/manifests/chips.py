@@ -1,0 +1,59 @@
+"""Chip names as annotations and ConfigMaps write them: `Ascend910-0,Ascend910-4`."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from ringwise.manifests.errors import Findings, shown
+from ringwise.manifests.quantities import NotReadableError
+from ringwise.topology.chips import chip_prefix
+
+#: No board has more chips than this on one node.
+MOST_CHIPS = 128
+#: Longer lists were never written by a scheduler or a device plugin.
+MAX_LIST_CHARACTERS = 1 << 20
+
+CHIP_RESOURCES = "huawei.com/"
+
+_NAME = re.compile(r"([A-Za-z][A-Za-z0-9]*-)(0|[1-9][0-9]{0,3})", re.ASCII)
+
+
+def chip_of(name: str, resource: str | None = None) -> int | None:
+    """The number in the name of a physical chip (of that resource), None when it is no such name."""
+    match = _NAME.fullmatch(name)
+    if match is None or (resource is not None and match[1] != chip_prefix(resource)):
+        return None
+    chip = int(match[2])
+    return chip if chip < MOST_CHIPS else None
+
+
+def chips_in(text: str, resource: str, field: str, found: Findings) -> tuple[int, ...]:
+    """The chips of a list in its order; a finding and no chip when one is wrong or stands twice."""
+    if len(text) > MAX_LIST_CHARACTERS:
+        found.wrong(field, f"must have at most {MAX_LIST_CHARACTERS} characters, got {len(text)}")
+        return ()
+    try:
+        return _listed(text, resource)
+    except NotReadableError as problem:
+        found.wrong(field, str(problem))
+        return ()
+
+
+@lru_cache(maxsize=4096)
+def _listed(text: str, resource: str) -> tuple[int, ...]:
+    names = [name.strip() for name in text.split(",")] if text.strip() else []
+    if len(names) > MOST_CHIPS:
+        raise NotReadableError(f"must name at most {MOST_CHIPS} chips, got {len(names)}")
+    chips: list[int] = []
+    for name in names:
+        chip = chip_of(name, resource)
+        if chip is None:
+            prefix = chip_prefix(resource)
+            raise NotReadableError(
+                f"must name chips {prefix}0 to {prefix}{MOST_CHIPS - 1}, with commas, got {shown(name)}"
+            )
+        if chip in chips:
+            raise NotReadableError(f"names the chip {name} twice")
+        chips.append(chip)
+    return tuple(chips)

@@ -1,0 +1,80 @@
+"""What is wrong with an input, one line each: where it stands, which field, what is allowed."""
+
+from __future__ import annotations
+
+import math
+
+#: A value is quoted in a message only up to this length; hostile ones are megabytes long.
+SHOWN_CHARACTERS = 60
+
+#: Kubernetes counts are int32.
+LARGEST_COUNT = 2**31 - 1
+
+
+class ManifestError(Exception):
+    """One problem of one document. `field` is empty when the document as a whole is at fault."""
+
+    def __init__(self, origin: str, field: str, message: str) -> None:
+        super().__init__(origin, field, message)
+        self.origin = origin
+        self.field = field
+        self.message = message
+
+    def __str__(self) -> str:
+        return one_line(": ".join(part for part in (self.origin, self.field, self.message) if part))
+
+
+class Findings:
+    """The problems found in one object. Conversion goes on after each, so that all are told at once."""
+
+    __slots__ = ("errors", "origin")
+
+    def __init__(self, origin: str) -> None:
+        self.origin = origin
+        self.errors: list[ManifestError] = []
+
+    def wrong(self, field: str, message: str) -> None:
+        self.errors.append(ManifestError(self.origin, field, message))
+
+    def count(
+        self, field: str, value: int | None, default: int, least: int = 0, most: int = LARGEST_COUNT
+    ) -> int:
+        """A whole number within its bounds, else a finding and the default."""
+        if value is None:
+            return default
+        if least <= value <= most:
+            return value
+        allowed = f"{least} or more" if most == LARGEST_COUNT and value < least else f"{least} to {most}"
+        self.wrong(field, f"must be a whole number of {allowed}, got {shown(value)}")
+        return default
+
+
+def one_line(text: str) -> str:
+    """Text fit for a terminal: no line breaks, no control characters, no lone surrogates."""
+    if text.isprintable():
+        return text
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
+        for character in text
+    )
+
+
+def shown(value: object) -> str:
+    """A value as a person wrote it, cut when it is long."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value) if abs(value) < 10**SHOWN_CHARACTERS else "a number of more than 60 digits"
+    if isinstance(value, float):
+        return str(value) if math.isfinite(value) else "a number that is not finite"
+    if isinstance(value, str):
+        if len(value) <= SHOWN_CHARACTERS:
+            return f'"{one_line(value)}"'
+        return f'"{one_line(value[:SHOWN_CHARACTERS])}..." ({len(value)} characters)'
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, list):
+        return "a list"
+    return f"a {type(value).__name__}"

@@ -1,0 +1,181 @@
+"""What every object carries: its name, its labels and annotations, its age and its owner."""
+
+from __future__ import annotations
+
+import sys
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ringwise.manifests.checking import keyed
+from ringwise.manifests.errors import Findings, shown
+from ringwise.manifests.quantities import NotReadableError, nanoseconds
+from ringwise.manifests.wire import Meta, OwnerReference, Texts
+from ringwise.state.model import EMPTY, Owner
+
+#: Annotations that scheduling reads or others read from us. All else (a dump holds each pod's last applied
+#: manifest) is dropped, or it would be most of the memory.
+_KEPT_PREFIXES = (
+    "huawei.com/",
+    "volcano.sh/",
+    "scheduling.volcano.sh/",
+    "scheduling.k8s.io/",
+    "ringwise.io/",
+    "ascend.kubectl.kubernetes.io/",
+    "hccl/",
+    "sp-",
+    "ra-",
+    "super-pod-",
+    "tor-affinity",
+    "backup",
+)
+_KEPT = frozenset(
+    {
+        "predicate-time",
+        "super_pod_id",
+        "superPodID",
+        "serverIndex",
+        "serverType",
+        "rackID",
+        "isSharedTor",
+        "isHealthy",
+        "sharedTorIp",
+        "distributed-job",
+        "reschedule-in-place",
+        "recover-strategy",
+        "wait-reschedule-timeout",
+        "ProcessRecoverStrategy",
+        "needVolcanoOpe",
+        "inHotSwitchFlow",
+        "podType",
+        "ResetInfo",
+    }
+)
+#: The API server refuses more than this for all annotations of one object together.
+MAX_ANNOTATION_CHARACTERS = 256 * 1024
+_LONGEST_NAME = 253
+#: Uids of objects that have none (they were written by hand) are made from their names.
+_UIDS = uuid.UUID("6f1e7a52-2f0c-5a39-9a0e-6d2f8a1c4b77")
+
+
+@dataclass(slots=True)
+class Identity:
+    """The checked metadata of one object."""
+
+    namespace: str
+    name: str
+    uid: str
+    created: int
+    deleting: bool
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    owner: Owner | None
+
+
+_NO_META = Meta()
+
+
+def identity(meta: Meta | None, kind: str, found: Findings, *, namespaced: bool = True) -> Identity:
+    """Checked metadata. A missing namespace is `default`, a missing uid is made from kind and name."""
+    meta = meta or _NO_META
+    name = name_of(meta.name, "metadata.name", found)
+    namespace = ""
+    if namespaced:
+        namespace = name_of(meta.namespace or "default", "metadata.namespace", found)
+    return Identity(
+        namespace=namespace,
+        name=name,
+        uid=meta.uid or made_uid(kind, namespace, name),
+        created=time_of(meta.creation_timestamp, "metadata.creationTimestamp", found),
+        deleting=meta.deletion_timestamp is not None,
+        labels=texts(meta.labels),
+        annotations=kept_annotations(meta.annotations, "metadata.annotations", found),
+        owner=owner_of(meta.owner_references),
+    )
+
+
+def made_uid(kind: str, namespace: str, name: str) -> str:
+    """The same name has the same uid in every run."""
+    return str(uuid.uuid5(_UIDS, f"{kind}/{namespace}/{name}"))
+
+
+def name_of(name: str | None, field: str, found: Findings) -> str:
+    if not name:
+        found.wrong(field, "is missing")
+        return ""
+    if len(name) > _LONGEST_NAME or "/" in name or " " in name or not name.isprintable():
+        found.wrong(
+            field,
+            f"must be a name of at most {_LONGEST_NAME} letters, digits, '-' and '.', got {shown(name)}",
+        )
+    return sys.intern(name)
+
+
+def time_of(text: str | None, field: str, found: Findings) -> int:
+    if text is None:
+        return 0
+    try:
+        return nanoseconds(text)
+    except NotReadableError as problem:
+        found.wrong(field, f"{problem}, got {shown(text)}")
+        return 0
+
+
+def texts(given: Texts | None) -> Mapping[str, str]:
+    """A map of texts with shared strings. Null is empty, as the API server reads it."""
+    if not given:
+        return EMPTY
+    intern = sys.intern
+    return {intern(key): intern(value or "") for key, value in given.items()}
+
+
+def kept_annotations(given: Texts | None, field: str, found: Findings) -> Mapping[str, str]:
+    if not given:
+        return EMPTY
+    size = 0
+    kept: dict[str, str] = {}
+    for key, value in given.items():
+        value = value or ""
+        size += len(key) + len(value)
+        if key.startswith(_KEPT_PREFIXES) or key in _KEPT:
+            kept[sys.intern(key)] = value
+    if size > MAX_ANNOTATION_CHARACTERS:
+        longest = max(given, key=lambda key: len(given[key] or ""))
+        found.wrong(
+            keyed(field, longest),
+            f"annotations of one object may have {MAX_ANNOTATION_CHARACTERS} characters, got {size}",
+        )
+        return EMPTY
+    return kept or EMPTY
+
+
+def owner_of(references: list[OwnerReference] | None) -> Owner | None:
+    """The controller, else the first owner."""
+    if not references:
+        return None
+    reference = next((one for one in references if one.controller), references[0])
+    return Owner(sys.intern(reference.kind), sys.intern(reference.name), reference.uid)
+
+
+def truth(text: str, field: str, found: Findings) -> bool:
+    """A flag written as text, in the spellings Volcano reads."""
+    if text in ("1", "t", "T", "true", "True", "TRUE"):
+        return True
+    if text not in ("", "0", "f", "F", "false", "False", "FALSE"):
+        found.wrong(field, f'must be "true" or "false", got {shown(text)}')
+    return False
+
+
+def number_in(text: str, field: str, found: Findings, *, least: int | None = None) -> int | None:
+    """A whole number written as text in a label or annotation."""
+    stripped = text.strip()
+    digits = stripped.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 10):
+        allowed = "a whole number" if least is None else f"a whole number of {least} or more"
+        found.wrong(field, f"must be {allowed}, got {shown(text)}")
+        return None
+    number = int(stripped)
+    if least is not None and number < least:
+        found.wrong(field, f"must be a whole number of {least} or more, got {shown(text)}")
+        return None
+    return number

@@ -1,0 +1,133 @@
+"""A Node into the object of the state."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+
+import msgspec
+
+from ringwise.manifests.checking import keyed, misfits
+from ringwise.manifests.chips import CHIP_RESOURCES, MOST_CHIPS, chip_of
+from ringwise.manifests.errors import Findings, shown
+from ringwise.manifests.metadata import MAX_ANNOTATION_CHARACTERS, identity, number_in
+from ringwise.manifests.resources import CPU, MEMORY, PODS, amounts
+from ringwise.manifests.wire import NodeSpec, NodeStatus, NodeWire, TaintWire, Trimmed
+from ringwise.state.model import Device, Node, Taint
+
+DEVICES = "baseDeviceInfos"
+SUPERPOD = "superPodID"
+SUPERPOD_LABEL = "huawei.com/topotree.superpodid"
+SERVER_INDEX = "serverIndex"
+#: What a kubelet allows when nobody sets it; a node written by hand often says nothing.
+DEFAULT_MAX_PODS = 110
+
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+
+
+class _DeviceWire(Trimmed, rename=None):
+    IP: str | None = None
+    SuperDeviceID: int | str | None = None
+
+
+_DEVICES = msgspec.json.Decoder(dict[str, _DeviceWire])
+_NO_SPEC = NodeSpec()
+_NO_STATUS = NodeStatus()
+
+
+def node_from_wire(wire: NodeWire, found: Findings) -> Node:
+    """The node; what is wrong with it is in `found`, and then the node must not be used."""
+    who = identity(wire.metadata, "Node", found, namespaced=False)
+    spec, status = wire.spec or _NO_SPEC, wire.status or _NO_STATUS
+    capacity = amounts(status.capacity, "status.capacity", found)
+    # The API server copies the capacity when a kubelet reports nothing else.
+    allocatable = (
+        capacity if status.allocatable is None else amounts(status.allocatable, "status.allocatable", found)
+    )
+    devices = None
+    raw = wire.metadata.annotations if wire.metadata else None
+    if raw and DEVICES in raw:
+        devices = _devices(raw[DEVICES] or "", keyed("metadata.annotations", DEVICES), found)
+    ready = next((one.status for one in status.conditions or () if one.type == "Ready"), "True")
+    return Node(
+        name=who.name,
+        labels=who.labels,
+        annotations=who.annotations,
+        taints=tuple(_taint(one, f"spec.taints[{at}]", found) for at, one in enumerate(spec.taints or ())),
+        unschedulable=bool(spec.unschedulable),
+        ready=ready == "True",
+        internal_ip=next((one.address for one in status.addresses or () if one.type == "InternalIP"), ""),
+        cpu_milli=allocatable.get(CPU, 0),
+        memory=allocatable.get(MEMORY, 0),
+        max_pods=allocatable.get(PODS, capacity.get(PODS, DEFAULT_MAX_PODS)),
+        extended=_extended(allocatable),
+        chips_allocatable=_chips(allocatable),
+        chips_capacity={**_chips(allocatable), **_chips(capacity)},
+        devices=devices,
+        superpod=_superpod(who.annotations, who.labels, found),
+        server_index=who.annotations.get(SERVER_INDEX, ""),
+        origin=found.origin,
+    )
+
+
+def _chips(counts: Mapping[str, int]) -> dict[str, int]:
+    return {name: count for name, count in counts.items() if name.startswith(CHIP_RESOURCES)}
+
+
+def _extended(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    return tuple(
+        sorted(
+            (name, count)
+            for name, count in counts.items()
+            if count and name not in (CPU, MEMORY, PODS) and not name.startswith(CHIP_RESOURCES)
+        )
+    )
+
+
+def _taint(wire: TaintWire, path: str, found: Findings) -> Taint:
+    if not wire.key:
+        found.wrong(f"{path}.key", "is missing")
+    if wire.effect not in _EFFECTS:
+        found.wrong(f"{path}.effect", f"must be one of {', '.join(_EFFECTS)}, got {shown(wire.effect)}")
+    return Taint(sys.intern(wire.key), sys.intern(wire.value or ""), sys.intern(wire.effect))
+
+
+def _superpod(annotations: Mapping[str, str], labels: Mapping[str, str], found: Findings) -> int | None:
+    """The id as the node tells it. A negative one (the driver knows none) stays; the job's rule judges."""
+    if annotations.get(SUPERPOD):
+        return number_in(annotations[SUPERPOD], keyed("metadata.annotations", SUPERPOD), found)
+    if labels.get(SUPERPOD_LABEL):
+        return number_in(labels[SUPERPOD_LABEL], keyed("metadata.labels", SUPERPOD_LABEL), found)
+    return None
+
+
+def _devices(text: str, path: str, found: Findings) -> tuple[Device, ...]:
+    """The chips the device plugin wrote down, ascending. Names with two dashes are parts of chips (vNPU)."""
+    if len(text) > MAX_ANNOTATION_CHARACTERS:
+        return ()
+    try:
+        named = _DEVICES.decode(text)
+    except msgspec.ValidationError:
+        for field, message in misfits(msgspec.json.decode(text), dict[str, _DeviceWire]):
+            found.wrong(f"{path}{field}" if field else path, message)
+        return ()
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        found.wrong(path, f'must be JSON like {{"Ascend910-0":{{"IP":"10.0.0.1"}}}}, got {shown(text)}')
+        return ()
+    devices: dict[int, Device] = {}
+    for name, wire in named.items():
+        if name.count("-") > 1:
+            continue
+        chip = chip_of(name)
+        if chip is None:
+            found.wrong(
+                path,
+                f"must name chips like Ascend910-0, with numbers 0 to {MOST_CHIPS - 1}, got {shown(name)}",
+            )
+            return ()
+        if chip in devices:
+            found.wrong(path, f"names the chip {chip} twice")
+            return ()
+        number = wire.SuperDeviceID
+        devices[chip] = Device(chip, wire.IP or "", "" if number is None else str(number))
+    return tuple(devices[chip] for chip in sorted(devices))

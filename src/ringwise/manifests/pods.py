@@ -1,0 +1,246 @@
+"""A Pod, or the template of one, into the objects of the state."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+from ringwise.manifests.affinity import node_rules, pod_rules, tolerations
+from ringwise.manifests.checking import keyed
+from ringwise.manifests.chips import CHIP_RESOURCES, chips_in
+from ringwise.manifests.errors import Findings, shown
+from ringwise.manifests.metadata import identity, name_of, number_in, texts, truth
+from ringwise.manifests.resources import CPU, MEMORY, PODS, pod_requests
+from ringwise.manifests.wire import Container, PodSpec, PodStatus, PodWire
+from ringwise.state.model import ENDED, NodeTerm, Owner, Pod, PodClass, PodTerm
+
+GROUP_ANNOTATIONS = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
+TASK = "volcano.sh/task-spec"
+PREEMPTABLE = "volcano.sh/preemptable"
+TASK_PRIORITY = "volcano.sh/task-priority"
+RANK = "hccl/rankIndex"
+RANK_VARIABLE = "VC_TASK_INDEX"
+MOUNTED_CHIPS = "huawei.com/AscendReal"
+#: The API server fills in `default-scheduler`; a pod without a scheduler was written by hand, for us.
+DEFAULT_SCHEDULER = "volcano"
+
+_ENCODER = msgspec.msgpack.Encoder()
+_PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
+_PRIORITIES = 2**31
+
+
+@dataclass(slots=True)
+class PodClasses:
+    """Every distinct pod class once: thousands of pods share a template.
+
+    Specs are told apart by the bytes of what matters in them, so a template is checked once, not per pod.
+    """
+
+    _known: dict[tuple[object, ...], PodClass] = field(default_factory=dict)
+    _checked: dict[bytes, tuple[PodClass, int]] = field(default_factory=dict)
+
+    def of(self, spec: PodSpec, path: str, found: Findings) -> tuple[PodClass, int]:
+        """The class of a pod spec, and how many containers ask for chips."""
+        seen = _ENCODER.encode(
+            (
+                [(container.resources, container.ports) for container in spec.containers or ()],
+                [(container.resources, container.restart_policy) for container in spec.init_containers or ()],
+                spec.overhead,
+                spec.node_selector,
+                spec.affinity,
+                spec.tolerations,
+                spec.host_network,
+            )
+        )
+        checked = self._checked.get(seen)
+        if checked is None:
+            before = len(found.errors)
+            checked = self._check(spec, path, found)
+            if len(found.errors) == before:
+                self._checked[seen] = checked
+        return checked
+
+    def _check(self, spec: PodSpec, path: str, found: Findings) -> tuple[PodClass, int]:
+        requests = pod_requests(spec.containers or (), spec.init_containers or (), spec.overhead, path, found)
+        chips = requests.chips
+        node_terms: tuple[NodeTerm, ...] = ()
+        preferred_nodes: tuple[tuple[int, NodeTerm], ...] = ()
+        nothing: tuple[tuple[PodTerm, ...], tuple[PodTerm, ...]] = ((), ())
+        together = apart = nothing
+        if spec.affinity is not None:
+            where = f"{path}.affinity"
+            if spec.affinity.node_affinity is not None:
+                node_terms, preferred_nodes = node_rules(
+                    spec.affinity.node_affinity, f"{where}.nodeAffinity", found
+                )
+            if spec.affinity.pod_affinity is not None:
+                together = pod_rules(spec.affinity.pod_affinity, f"{where}.podAffinity", found)
+            if spec.affinity.pod_anti_affinity is not None:
+                apart = pod_rules(spec.affinity.pod_anti_affinity, f"{where}.podAntiAffinity", found)
+        meaning = (
+            # Two chip resources in one pod are readable but impossible; no board knows the joined name.
+            "+".join(sorted(chips)) or None,
+            sum(chips.values()),
+            requests.amounts.get(CPU, 0),
+            requests.amounts.get(MEMORY, 0),
+            tuple(
+                sorted(
+                    (name, count)
+                    for name, count in requests.amounts.items()
+                    if count and name not in (CPU, MEMORY, PODS) and not name.startswith(CHIP_RESOURCES)
+                )
+            ),
+            tuple(sorted(texts(spec.node_selector).items())),
+            node_terms,
+            preferred_nodes,
+            tolerations(spec.tolerations, f"{path}.tolerations", found),
+            together[0],
+            apart[0],
+            together[1],
+            apart[1],
+            _host_ports(spec, path, found),
+        )
+        known = self._known.get(meaning)
+        if known is None:
+            known = self._known[meaning] = PodClass(*meaning)
+        return known, requests.chip_containers
+
+
+def _host_ports(spec: PodSpec, path: str, found: Findings) -> tuple[tuple[str, str, int], ...]:
+    """(address, protocol, port). On the host's network every port of a container is a port of the host."""
+    ports = set()
+    for position, container in enumerate(spec.containers or ()):
+        for index, port in enumerate(container.ports or ()):
+            number = port.host_port or (port.container_port if spec.host_network else 0)
+            if number:
+                where = f"{path}.containers[{position}].ports[{index}].hostPort"
+                number = found.count(where, number, 0, least=1, most=65535)
+                ports.add((port.host_ip or "0.0.0.0", port.protocol or "TCP", number))
+    return tuple(sorted(ports))
+
+
+_NO_SPEC = PodSpec()
+_NO_STATUS = PodStatus()
+
+
+def pod_from_wire(wire: PodWire, classes: PodClasses, found: Findings) -> Pod:
+    """The pod; what is wrong with it is in `found`, and then the pod must not be used."""
+    who = identity(wire.metadata, "Pod", found)
+    spec = wire.spec or _NO_SPEC
+    if not spec.containers:
+        found.wrong("spec.containers", "must have at least one container")
+    cls, chip_containers = classes.of(spec, "spec", found)
+    phase = (wire.status or _NO_STATUS).phase or "Pending"
+    if phase not in _PHASES:
+        found.wrong("status.phase", f"must be one of {', '.join(_PHASES)}, got {shown(phase)}")
+    node = name_of(spec.node_name, "spec.nodeName", found) if spec.node_name else None
+    annotations = who.annotations
+    return Pod(
+        uid=who.uid,
+        namespace=who.namespace,
+        name=who.name,
+        cls=cls,
+        phase=sys.intern(phase),
+        node=node,
+        deleting=who.deleting,
+        created=who.created,
+        labels=who.labels,
+        annotations=annotations,
+        group=group_of(annotations),
+        task=annotations.get(TASK) or who.labels.get(TASK, ""),
+        rank=_rank(who.name, who.owner, annotations, spec, phase, found),
+        owner=who.owner,
+        scheduler=sys.intern(spec.scheduler_name or DEFAULT_SCHEDULER),
+        priority=priority_of(spec, annotations, "spec.priority", found),
+        priority_class=sys.intern(spec.priority_class_name or ""),
+        preemptable=preemptable(annotations, who.labels, "metadata", found),
+        gated=bool(spec.scheduling_gates),
+        chip_containers=chip_containers,
+        holds=_holds(cls, annotations, phase, found) if node else (),
+        origin=found.origin,
+    )
+
+
+def group_of(annotations: Mapping[str, str]) -> str | None:
+    for key in GROUP_ANNOTATIONS:
+        if annotations.get(key):
+            return sys.intern(annotations[key])
+    return None
+
+
+def priority_of(spec: PodSpec, annotations: Mapping[str, str], path: str, found: Findings) -> int:
+    """The pod's own priority; Volcano's annotation for a task wins."""
+    if TASK_PRIORITY in annotations:
+        number = number_in(annotations[TASK_PRIORITY], keyed("metadata.annotations", TASK_PRIORITY), found)
+        return number or 0
+    return found.count(path, spec.priority, 0, least=-_PRIORITIES, most=_PRIORITIES - 1)
+
+
+def preemptable(
+    annotations: Mapping[str, str], labels: Mapping[str, str], path: str, found: Findings
+) -> bool:
+    if PREEMPTABLE in annotations:
+        return truth(annotations[PREEMPTABLE], keyed(f"{path}.annotations", PREEMPTABLE), found)
+    if PREEMPTABLE in labels:
+        return truth(labels[PREEMPTABLE], keyed(f"{path}.labels", PREEMPTABLE), found)
+    return False
+
+
+def _rank(
+    name: str,
+    owner: Owner | None,
+    annotations: Mapping[str, str],
+    spec: PodSpec,
+    phase: str,
+    found: Findings,
+) -> int | None:
+    """The annotation (a failed pod's is void), else the StatefulSet's ordinal, else the task index."""
+    written = annotations.get(RANK)
+    if written and phase != "Failed":
+        return number_in(written, keyed("metadata.annotations", RANK), found, least=0)
+    if owner is not None and owner.kind == "StatefulSet":
+        ordinal = name.rpartition("-")[2]
+        if ordinal.isascii() and ordinal.isdigit() and len(ordinal) <= 9:
+            return int(ordinal)
+    return rank_variable(spec, "spec", found)
+
+
+def rank_variable(spec: PodSpec, path: str, found: Findings) -> int | None:
+    for position, container in enumerate(spec.containers or ()):
+        value, index = _variable(container)
+        if value:
+            return number_in(value, f"{path}.containers[{position}].env[{index}].value", found, least=0)
+    return None
+
+
+def _variable(container: Container) -> tuple[str, int]:
+    for index, variable in enumerate(container.env or ()):
+        if variable.name == RANK_VARIABLE:
+            return variable.value or "", index
+    return "", 0
+
+
+def _holds(cls: PodClass, annotations: Mapping[str, str], phase: str, found: Findings) -> tuple[int, ...]:
+    """The chips a bound pod names: those mounted, else those the scheduler chose."""
+    if phase in ENDED:
+        # It holds nothing any more, so a wrong list can do no harm.
+        found = Findings(found.origin)
+    if cls.resource is None or "+" in cls.resource:
+        return ()
+    key = MOUNTED_CHIPS if annotations.get(MOUNTED_CHIPS) else cls.resource
+    written = annotations.get(key)
+    if not written or "-" in cls.resource:
+        # A resource with a dash is a part of a chip (vNPU); its names are no physical chips.
+        return ()
+    path = keyed("metadata.annotations", key)
+    before = len(found.errors)
+    chips = chips_in(written, cls.resource, path, found)
+    if len(chips) != cls.chips and len(found.errors) == before:
+        found.wrong(
+            path, f"must name as many chips as the limit {cls.chips} of {cls.resource}, got {len(chips)}"
+        )
+        return ()
+    return chips

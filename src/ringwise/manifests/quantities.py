@@ -1,0 +1,121 @@
+"""Kubernetes quantities ("100m", "1Gi", "1e3") and timestamps, read exactly into whole numbers."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from functools import lru_cache
+from itertools import pairwise
+
+_QUANTITY = re.compile(
+    r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?:\.(?P<part>[0-9]*))?"
+    r"(?:[eE](?P<exponent>[+-]?[0-9]{1,3})|(?P<suffix>[numkMGTPE]|[KMGTPE]i)?)",
+    re.ASCII,
+)
+_SUFFIXES: dict[str, tuple[int, int]] = {
+    "n": (1, 10**9),
+    "u": (1, 10**6),
+    "m": (1, 1000),
+    "": (1, 1),
+    **{suffix: (1000**power, 1) for power, suffix in enumerate("kMGTPE", start=1)},
+    **{f"{letter}i": (1024**power, 1) for power, letter in enumerate("KMGTPE", start=1)},
+}
+#: Longer texts are no quantity anybody wrote, and big-number arithmetic on them costs time.
+_LONGEST = 64
+#: Kubernetes keeps a quantity in an int64.
+_LARGEST = 2**63 - 1
+
+_TIMESTAMP = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2})"
+    r"(?:\.([0-9]{1,9}))?([Zz]|[+-][0-9]{2}:[0-9]{2})",
+    re.ASCII,
+)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+NANOSECONDS = 10**9
+
+
+class NotReadableError(ValueError):
+    """The text is not what it should be; the message says what is allowed."""
+
+
+@lru_cache(maxsize=4096)
+def quantity(value: str | int | float, scale: int = 1) -> int:
+    """The quantity times `scale` (1000 for milli), rounded up as Kubernetes does."""
+    numerator, denominator = _fraction(value)
+    return -((-numerator * scale) // denominator)
+
+
+@lru_cache(maxsize=4096)
+def whole_quantity(value: str | int | float) -> int:
+    """A quantity that cannot be split, like a chip."""
+    numerator, denominator = _fraction(value)
+    if numerator % denominator:
+        raise NotReadableError("must be a whole number of 0 or more")
+    return numerator // denominator
+
+
+def _fraction(value: str | int | float) -> tuple[int, int]:
+    text = value if isinstance(value, str) else repr(value)
+    match = _QUANTITY.fullmatch(text) if len(text) <= _LONGEST else None
+    if match is None or not (match["whole"] or match["part"]):
+        raise NotReadableError('must be a quantity of 0 or more, like 2, "500m" or "1Gi"')
+    part = match["part"] or ""
+    numerator, denominator = int((match["whole"] or "0") + part), 10 ** len(part)
+    if match["exponent"]:
+        power = int(match["exponent"])
+        if abs(power) > _LONGEST:
+            raise NotReadableError("must be a quantity below 2^63")
+        numerator, denominator = numerator * 10 ** max(power, 0), denominator * 10 ** max(-power, 0)
+    else:
+        times, over = _SUFFIXES[match["suffix"] or ""]
+        numerator, denominator = numerator * times, denominator * over
+    if match["sign"] == "-" and numerator:
+        raise NotReadableError("must not be negative")
+    if numerator > _LARGEST * denominator:
+        raise NotReadableError("must be a quantity below 2^63")
+    return numerator, denominator
+
+
+@lru_cache(maxsize=4096)
+def nanoseconds(text: str) -> int:
+    """An RFC 3339 time as Unix nanoseconds. The zero time of Go's wire format is 0."""
+    match = _TIMESTAMP.fullmatch(text)
+    if match is None:
+        raise NotReadableError("must be a time like 2025-01-31T08:00:00Z")
+    seconds, fraction, zone = match.groups()
+    try:
+        moment = datetime.fromisoformat(seconds.upper() + ("+00:00" if zone in "Zz" else zone))
+        since = moment - _EPOCH
+    except (ValueError, OverflowError):
+        raise NotReadableError("must be a time like 2025-01-31T08:00:00Z") from None
+    whole = since.days * 86400 + since.seconds
+    return max(0, whole * NANOSECONDS + int((fraction or "0").ljust(9, "0")))
+
+
+_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ns|us|µs|ms|s|m|h)", re.ASCII)
+_UNITS = {
+    "ns": 1,
+    "us": 1000,
+    "µs": 1000,
+    "ms": 10**6,
+    "s": NANOSECONDS,
+    "m": 60 * NANOSECONDS,
+    "h": 3600 * NANOSECONDS,
+}
+
+
+def duration(text: str) -> int:
+    """A Go duration ("1h30m", "90s") in nanoseconds."""
+    parts = list(_DURATION.finditer(text)) if len(text) <= _LONGEST else []
+    joined = all(left.end() == right.start() for left, right in pairwise(parts))
+    if text == "0":
+        return 0
+    if not parts or parts[0].start() or parts[-1].end() != len(text) or not joined:
+        raise NotReadableError('must be a duration like "90s" or "1h30m"')
+    return sum(_part_of_duration(match[1], match[2]) for match in parts)
+
+
+def _part_of_duration(amount: str, unit: str) -> int:
+    whole, _, part = amount.partition(".")
+    scale: int = 10 ** len(part)
+    return int(whole + part) * _UNITS[unit] // scale

@@ -1,0 +1,188 @@
+"""Bytes into documents: JSON and YAML, any number of them, Lists taken apart.
+
+JSON is known by its first characters, whatever the file is called. A document is
+not decoded here: who knows its kind asks for the struct it wants.
+"""
+
+from __future__ import annotations
+
+import mmap
+import re
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, TypeVar, cast
+
+import msgspec
+
+from ringwise.manifests.checking import misfits
+from ringwise.manifests.errors import ManifestError, shown
+from ringwise.manifests.json_stream import TOO_DEEP, JsonStream, JsonValue
+from ringwise.manifests.sources import Source, opened
+from ringwise.manifests.yaml_stream import YamlStream
+
+#: Objects of one source. The largest clusters have some hundred thousand; a file of a billion `{}` must end.
+MAX_OBJECTS = 2_000_000
+
+#: Kinds this room reads, with the version Kubernetes and Volcano give them today.
+API_VERSIONS = {
+    "Node": "v1",
+    "Pod": "v1",
+    "ConfigMap": "v1",
+    "PriorityClass": "scheduling.k8s.io/v1",
+    "PodGroup": "scheduling.volcano.sh/v1beta1",
+    "Queue": "scheduling.volcano.sh/v1beta1",
+    "Job": "batch.volcano.sh/v1alpha1",
+}
+
+Wire = TypeVar("Wire")
+Progress = Callable[[int, int], None]
+
+_JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{\s*[\"}]|\[\s*[\"{\[\]])")
+_KIND_FIRST = re.compile(
+    rb'\s*\{\s*"apiVersion"\s*:\s*"([^"\\]{1,200})"\s*,\s*"kind"\s*:\s*"([^"\\]{1,200})"'
+)
+
+
+class _Header(msgspec.Struct, rename="camel"):
+    api_version: str | None = None
+    kind: str | None = None
+
+
+_HEADER = msgspec.json.Decoder(_Header)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One Kubernetes object, not decoded yet. `body` is its JSON bytes or the plain value of its YAML."""
+
+    origin: str
+    api_version: str
+    kind: str
+    body: object
+
+    def decode(self, kind: type[Wire]) -> Wire | list[ManifestError]:
+        """The struct, or every reason why the document does not fit it."""
+        try:
+            if isinstance(self.body, memoryview):
+                return cast(Wire, _decoder(cast(Any, kind)).decode(self.body))
+            return msgspec.convert(self.body, kind)
+        except (msgspec.MsgspecError, ValueError) as problem:
+            return self._problems(kind, problem)
+        except RecursionError:
+            return [ManifestError(self.origin, "", TOO_DEEP)]
+
+    def _problems(self, kind: type[Wire], first: Exception) -> list[ManifestError]:
+        try:
+            plain = msgspec.json.decode(self.body) if isinstance(self.body, memoryview) else self.body
+            found = [ManifestError(self.origin, field, message) for field, message in misfits(plain, kind)]
+        except (msgspec.MsgspecError, ValueError):
+            found = []
+        return found or [_in_our_words(self.origin, first)]
+
+
+@lru_cache(maxsize=64)
+def _decoder(kind: Any) -> Any:
+    return msgspec.json.Decoder(kind)
+
+
+def read_documents(
+    source: Source, advanced: Callable[[int], None] = lambda at: None
+) -> Iterator[Document | ManifestError]:
+    """The objects of a source. One that cannot be read is an error in its place; broken syntax ends it."""
+    count = 0
+    try:
+        with opened(source) as data:
+            for document in _documents(source, data, advanced):
+                count += 1
+                if count > MAX_OBJECTS:
+                    raise ManifestError(source.name, "", f"holds more than {MAX_OBJECTS} objects")
+                yield document
+    except ManifestError as error:
+        yield error
+    except RecursionError:
+        yield ManifestError(source.name, "", TOO_DEEP)
+
+
+def looks_like_json(source: Source, data: mmap.mmap | bytes) -> bool:
+    """By the first characters; the name decides only for what begins like neither."""
+    return _JSON.match(data) is not None or (source.is_json_by_name and len(data) > 0)
+
+
+def _documents(
+    source: Source, data: mmap.mmap | bytes, advanced: Callable[[int], None]
+) -> Iterator[Document | ManifestError]:
+    start, number = 0, 1
+    if looks_like_json(source, data):
+        stream = JsonStream(source.name, data, advanced)
+        for value in stream.values():
+            yield _from_json(source.name, value)
+        if stream.rest is None:
+            return
+        start, number = stream.rest
+    for found in YamlStream(source.name, data, advanced, start=start, document=number).values():
+        origin = _origin(source.name, found.document, found.item)
+        yield _from_plain(origin, found.value, found.list_kind)
+
+
+def _origin(name: str, document: int, item: int | None) -> str:
+    place = f"{name}: document {document}"
+    return place if item is None else f"{place}: items[{item}]"
+
+
+def _from_json(name: str, value: JsonValue) -> Document | ManifestError:
+    origin = _origin(name, value.document, value.item)
+    raw = value.raw
+    try:
+        str(raw, "utf-8")
+    except UnicodeDecodeError as problem:
+        return ManifestError(origin, "", f"is not UTF-8 text: {problem.reason} at byte {problem.start}")
+    match = _KIND_FIRST.match(raw)
+    if match:
+        return _document(origin, match[1].decode(), match[2].decode(), raw, value.list_kind)
+    if raw[0] != ord("{"):
+        return _document(origin, None, None, None, "")
+    try:
+        header = _HEADER.decode(raw)
+    except (msgspec.MsgspecError, ValueError) as problem:
+        return _in_our_words(origin, problem)
+    return _document(origin, header.api_version, header.kind, raw, value.list_kind)
+
+
+def _from_plain(origin: str, value: object, list_kind: str) -> Document | ManifestError:
+    if not isinstance(value, dict):
+        return _document(origin, None, None, None, "")
+    for key in ("apiVersion", "kind"):
+        if not isinstance(value.get(key), str | None):
+            return ManifestError(origin, key, f"must be text, got {shown(value[key])}")
+    return _document(origin, value.get("apiVersion"), value.get("kind"), value, list_kind)
+
+
+def _document(
+    origin: str, api_version: str | None, kind: str | None, body: object, list_kind: str
+) -> Document | ManifestError:
+    if body is None:
+        return ManifestError(origin, "", "must be an object with apiVersion and kind")
+    if not kind and list_kind.endswith("List") and list_kind != "List":
+        # The API server does not repeat the kind in the items of a typed list.
+        kind = list_kind.removesuffix("List")
+        api_version = api_version or API_VERSIONS.get(kind, "v1")
+    if not kind:
+        return ManifestError(origin, "kind", "is missing; write kind: Pod, Node, Job, ...")
+    if list_kind and kind.endswith("List"):
+        return ManifestError(origin, "kind", "a List inside a List is not read")
+    if not api_version:
+        hint = f"; a {kind} has {API_VERSIONS[kind]}" if kind in API_VERSIONS else ""
+        return ManifestError(origin, "apiVersion", f"is missing{hint}")
+    return Document(origin, sys.intern(api_version), sys.intern(kind), body)
+
+
+def _in_our_words(origin: str, problem: Exception) -> ManifestError:
+    """The decoder's message in the form of ours: `... - at `$.spec.minMember`` names the field."""
+    message, _, path = str(problem).partition(" - at `$")
+    if isinstance(problem, UnicodeDecodeError):
+        return ManifestError(origin, "", f"is not UTF-8 text: {problem.reason}")
+    message = message.replace("`", "")
+    field = path.rstrip("`").lstrip(".")
+    return ManifestError(origin, field, f"cannot be read: {message[:1].lower()}{message[1:]}")

@@ -1,0 +1,125 @@
+"""Requests and capacities, split into what the scheduler counts: cpu, memory, pods, chips, others."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ringwise.manifests.checking import keyed
+from ringwise.manifests.chips import CHIP_RESOURCES
+from ringwise.manifests.errors import Findings, shown
+from ringwise.manifests.quantities import NotReadableError, quantity, whole_quantity
+from ringwise.manifests.wire import Container, Quantities, Resources
+
+CPU = "cpu"
+MEMORY = "memory"
+PODS = "pods"
+#: These are sizes in bytes, not things that are counted, so they may be fractions.
+_SIZES = ("ephemeral-storage", "hugepages-", "memory", "storage")
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """What a pod asks for as a whole, and how many of its containers ask for chips."""
+
+    amounts: Mapping[str, int] = field(default_factory=dict)
+    chip_containers: int = 0
+
+    @property
+    def chips(self) -> dict[str, int]:
+        return {
+            name: count for name, count in self.amounts.items() if name.startswith(CHIP_RESOURCES) and count
+        }
+
+
+def amount(name: str, value: str | int | float, path: str, found: Findings) -> int:
+    """A resource in the unit it is counted in: milli for cpu, bytes for sizes, whole pieces for all else."""
+    try:
+        if name == CPU:
+            return quantity(value, 1000)
+        if name.startswith(_SIZES):
+            return quantity(value)
+        return whole_quantity(value)
+    except NotReadableError as problem:
+        if name.startswith(CHIP_RESOURCES):
+            found.wrong(keyed(path, name), f"must be a whole number of 0 or more, got {shown(value)}")
+        else:
+            found.wrong(keyed(path, name), f"{problem}, got {shown(value)}")
+        return 0
+
+
+def amounts(given: Quantities | None, path: str, found: Findings) -> dict[str, int]:
+    if not given:
+        return {}
+    return {sys.intern(name): amount(name, value, path, found) for name, value in given.items()}
+
+
+def pod_requests(
+    containers: Sequence[Container],
+    init_containers: Sequence[Container],
+    overhead: Quantities | None,
+    path: str,
+    found: Findings,
+) -> Requests:
+    """The rule of Kubernetes: the containers together with the sidecars, or the hungriest init container
+    with the sidecars started before it, whichever is more; plus the overhead."""
+    chip_containers = 0
+    total: dict[str, int] = {}
+    for position, container in enumerate(containers):
+        if container.resources is None:
+            continue
+        asked = _container_requests(container.resources, f"{path}.containers[{position}].resources", found)
+        chip_containers += _asks_for_chips(asked)
+        _add(total, asked)
+    if init_containers:
+        peak: dict[str, int] = {}
+        sidecars: dict[str, int] = {}
+        for position, container in enumerate(init_containers):
+            if container.resources is None:
+                continue
+            where = f"{path}.initContainers[{position}].resources"
+            asked = _container_requests(container.resources, where, found)
+            chip_containers += _asks_for_chips(asked)
+            if container.restart_policy == "Always":
+                _add(sidecars, asked)
+            else:
+                _raise_to(peak, {name: count + sidecars.get(name, 0) for name, count in asked.items()})
+        _add(total, sidecars)
+        _raise_to(total, peak)
+    if overhead:
+        _add(total, amounts(overhead, f"{path}.overhead", found))
+    return Requests(total, chip_containers)
+
+
+def _asks_for_chips(asked: Mapping[str, int]) -> bool:
+    return any(count and name.startswith(CHIP_RESOURCES) for name, count in asked.items())
+
+
+def _container_requests(resources: Resources, path: str, found: Findings) -> dict[str, int]:
+    """Requests, and where there are none the limits. Chips come from limits; requests must equal them."""
+    asked = amounts(resources.requests, f"{path}.requests", found)
+    limits = amounts(resources.limits, f"{path}.limits", found)
+    for name, count in asked.items():
+        if not name.startswith(CHIP_RESOURCES):
+            continue
+        where = keyed(f"{path}.requests", name)
+        if name not in limits:
+            if count:
+                found.wrong(where, f"needs a limit of the same count, got a request of {count} and no limit")
+        elif limits[name] != count:
+            found.wrong(where, f"must equal the limit {limits[name]}, got {count}")
+    for name, count in limits.items():
+        asked.setdefault(name, count)
+    return asked
+
+
+def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
+    for name, count in more.items():
+        total[name] = total.get(name, 0) + count
+
+
+def _raise_to(total: dict[str, int], floor: Mapping[str, int]) -> None:
+    for name, count in floor.items():
+        if count > total.get(name, 0):
+            total[name] = count

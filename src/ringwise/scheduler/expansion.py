@@ -1,0 +1,183 @@
+"""A vcjob's PodGroup and pods as Volcano's controller would make them, when nobody has made them yet."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Iterator, Mapping
+
+from ringwise.state.model import Owner, Pod, PodClass, PodGroup
+from ringwise.state.vcjob import Task, VcJob
+
+GROUP = "scheduling.k8s.io/group-name"
+RANK = "hccl/rankIndex"
+TASK_SPEC = "volcano.sh/task-spec"
+TASK_INDEX = "volcano.sh/task-index"
+JOB_NAME = "volcano.sh/job-name"
+JOB_NAMESPACE = "volcano.sh/job-namespace"
+QUEUE_NAME = "volcano.sh/queue-name"
+JOB_VERSION = "volcano.sh/job-version"
+TEMPLATE_UID = "volcano.sh/template-uid"
+RETRY_COUNT = "volcano.sh/job-retry-count"
+PREEMPTABLE = "volcano.sh/preemptable"
+
+_TRUE = frozenset({"1", "t", "T", "true", "True", "TRUE"})
+#: Uids of pods that do not exist are made from their job's uid and their name, the same in every run.
+_UIDS = uuid.UUID("0a7e0d7c-4f0e-5f0b-8b67-2f2d1f5f9c11")
+
+
+def pod_group_of(job: VcJob, priorities: Mapping[str, int] | None = None) -> PodGroup:
+    """The gang of the job. `priorities` are the values of the priority classes, by name."""
+    return PodGroup(
+        namespace=job.namespace,
+        name=group_name(job),
+        uid=str(uuid.uuid5(_UIDS, f"{job.uid}/podgroup")),
+        min_member=job.min_available,
+        min_task_member={task.name: task.min_available for task in job.tasks},
+        queue=job.queue,
+        priority_class=job.priority_class,
+        min_resources=_min_resources(job, priorities or {}),
+        created=job.created,
+        labels=job.labels,
+        annotations=job.annotations,
+        owner=_owner(job),
+        origin=job.origin,
+    )
+
+
+def pods_of(job: VcJob, existing: Collection[str] = ()) -> list[Pod]:
+    """The pods of the job that do not exist yet, in task order. `existing` holds keys (`namespace/name`).
+
+    A job that is over, or that can never run, gets none.
+    """
+    if job.over or job.problems:
+        return []
+    return [pod for pod in _all_pods(job) if pod.key not in existing]
+
+
+def group_name(job: VcJob) -> str:
+    return f"{job.name}-{job.uid}"
+
+
+def _owner(job: VcJob) -> Owner:
+    return Owner("Job", job.name, job.uid)
+
+
+def _all_pods(job: VcJob) -> Iterator[Pod]:
+    owner, group = _owner(job), group_name(job)
+    first = 0
+    for task in job.tasks:
+        for index in range(task.replicas):
+            yield _pod(job, task, index, _rank(job, task, index, first), owner, group)
+        first += task.replicas
+
+
+def _pod(job: VcJob, task: Task, index: int, rank: int | None, owner: Owner, group: str) -> Pod:
+    template = task.template
+    name = f"{job.name}-{task.name}-{index}"
+    annotations = {
+        **template.annotations,
+        GROUP: group,
+        TASK_SPEC: task.name,
+        TASK_INDEX: str(index),
+        JOB_NAME: job.name,
+        QUEUE_NAME: job.queue,
+        JOB_VERSION: str(job.version),
+        TEMPLATE_UID: f"{job.name}-{task.name}",
+        RETRY_COUNT: str(job.retry_count),
+    }
+    annotations.pop(RANK, None)
+    if rank is not None and ("hcclrank" in job.plugins or RANK in template.annotations):
+        annotations[RANK] = str(rank)
+    return Pod(
+        uid=str(uuid.uuid5(_UIDS, f"{job.uid}/{job.retry_count}/{name}")),
+        namespace=job.namespace,
+        name=name,
+        cls=template.cls,
+        created=job.created,
+        labels={
+            **template.labels,
+            TASK_INDEX: str(index),
+            TASK_SPEC: task.name,
+            JOB_NAME: job.name,
+            JOB_NAMESPACE: job.namespace,
+            QUEUE_NAME: job.queue,
+        },
+        annotations=annotations,
+        group=group,
+        task=task.name,
+        rank=rank,
+        owner=owner,
+        scheduler=template.scheduler or job.scheduler,
+        priority=template.priority,
+        priority_class=template.priority_class or job.priority_class,
+        preemptable=template.preemptable or _preemptable(job),
+        gated=template.gated,
+        chip_containers=template.chip_containers,
+        origin=job.origin,
+    )
+
+
+def _preemptable(job: VcJob) -> bool:
+    return job.annotations.get(PREEMPTABLE, job.labels.get(PREEMPTABLE, "")) in _TRUE
+
+
+def _rank(job: VcJob, task: Task, index: int, first: int) -> int | None:
+    """The rank the controller's plugins would give, made unique over the job.
+
+    A task index counts within one task, so two tasks would share ranks; the position over all tasks
+    in their order is used instead. Without such a plugin the pod brings no rank along.
+    """
+    if task.template.rank is not None and task.replicas == 1:
+        return task.template.rank
+    if "hcclrank" in job.plugins:
+        return _hccl_rank(job, task, index)
+    return first + index if "env" in job.plugins else None
+
+
+def _hccl_rank(job: VcJob, task: Task, index: int) -> int | None:
+    """Masters first, then workers; other tasks have no rank."""
+    names = {"master": "master", "worker": "worker"}
+    for argument in job.plugins["hcclrank"]:
+        key, _, value = argument.lstrip("-").partition("=")
+        if key in names and value:
+            names[key] = value
+    if task.name == names["master"]:
+        return index
+    if task.name == names["worker"]:
+        return index + sum(other.replicas for other in job.tasks if other.name == names["master"])
+    return None
+
+
+def _min_resources(job: VcJob, priorities: Mapping[str, int]) -> dict[str, int]:
+    """What the smallest gang asks for: every task's minimum first, then more by priority up to the job's."""
+    by_priority = sorted(
+        job.tasks,
+        key=lambda task: -priorities.get(task.template.priority_class, task.template.priority),
+    )
+    left = job.min_available
+    taken = dict.fromkeys(range(len(by_priority)), 0)
+    whole = left >= sum(task.min_available for task in job.tasks)
+    if whole:
+        for position, task in enumerate(by_priority):
+            taken[position] = task.min_available
+            left -= task.min_available
+    for position, task in enumerate(by_priority):
+        more = min(task.replicas - taken[position], left)
+        taken[position] += max(more, 0)
+        left -= max(more, 0)
+    total: dict[str, int] = {}
+    for position, task in enumerate(by_priority):
+        for name, count in resources_of(task.template.cls):
+            total[name] = total.get(name, 0) + count * taken[position]
+    return total
+
+
+def resources_of(cls: PodClass) -> Iterator[tuple[str, int]]:
+    """A pod's requests by name: cpu in milli, memory in bytes, all else in pieces."""
+    if cls.resource is not None and cls.chips:
+        yield cls.resource, cls.chips
+    if cls.cpu_milli:
+        yield "cpu", cls.cpu_milli
+    if cls.memory:
+        yield "memory", cls.memory
+    yield from cls.extended

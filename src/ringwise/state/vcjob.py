@@ -1,0 +1,203 @@
+"""A vcjob: a job of tasks, each a number of equal pods, before any pod exists."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ringwise.state.model import EMPTY, PodClass
+
+#: The largest job the field system documents. A count of billions must not become billions of pods.
+MOST_PODS = 20_000
+
+#: Phases in which a job has ended or is being ended: no pod of it is made any more.
+OVER = frozenset({"Aborting", "Aborted", "Completing", "Completed", "Terminating", "Terminated", "Failed"})
+
+EVENTS = frozenset(
+    {
+        "*",
+        "Any",
+        "PodPending",
+        "PodRunning",
+        "PodFailed",
+        "PodEvicted",
+        "Unknown",
+        "TaskCompleted",
+        "TaskFailed",
+        "OutOfSync",
+        "CommandIssued",
+        "JobUpdated",
+    }
+)
+ACTIONS = frozenset(
+    {
+        "AbortJob",
+        "RestartJob",
+        "RestartTask",
+        "RestartPod",
+        "RestartPartition",
+        "TerminateJob",
+        "CompleteJob",
+        "ResumeJob",
+        "SyncJob",
+        "EnqueueJob",
+        # Written in the field's own examples: the event is seen and nothing is done.
+        "Ignore",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What to do when something happens to a pod, a task or the job."""
+
+    action: str
+    events: tuple[str, ...] = ()
+    exit_code: int | None = None
+    #: Nanoseconds to wait before the action.
+    timeout: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PodTemplate:
+    """What all pods of a task have in common."""
+
+    cls: PodClass
+    labels: Mapping[str, str] = EMPTY
+    annotations: Mapping[str, str] = EMPTY
+    scheduler: str = ""
+    priority: int = 0
+    priority_class: str = ""
+    preemptable: bool = False
+    gated: bool = False
+    chip_containers: int = 0
+    #: A rank written into the template itself; it can only be meant for a task of one pod.
+    rank: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    name: str
+    replicas: int
+    #: At least this many pods of the task must run.
+    min_available: int
+    template: PodTemplate
+    policies: tuple[Policy, ...] = ()
+    max_retry: int = 3
+    #: Tasks that must run before this one, and whether any or all of them.
+    depends_on: tuple[str, ...] = ()
+    depends_on_any: bool = False
+
+
+@dataclass(slots=True)
+class VcJob:
+    namespace: str
+    name: str
+    uid: str
+    tasks: tuple[Task, ...] = ()
+    min_available: int = 0
+    min_success: int | None = None
+    queue: str = "default"
+    priority_class: str = ""
+    scheduler: str = "volcano"
+    max_retry: int = 3
+    ttl_seconds: int | None = None
+    #: Nanoseconds the job is expected to run.
+    running_estimate: int | None = None
+    policies: tuple[Policy, ...] = ()
+    plugins: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    labels: Mapping[str, str] = EMPTY
+    annotations: Mapping[str, str] = EMPTY
+    created: int = 0
+    deleting: bool = False
+    phase: str = ""
+    retry_count: int = 0
+    version: int = 0
+    #: Why the job can never run although it can be read; such a job is refused.
+    problems: tuple[str, ...] = ()
+    origin: str = ""
+    #: The rest of the status, as the controller wrote it last: when the phase began, why, and how many
+    #: pods were in which phase.
+    since: int = 0
+    reason: str = ""
+    message: str = ""
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def replicas(self) -> int:
+        return sum(task.replicas for task in self.tasks)
+
+    @property
+    def over(self) -> bool:
+        return self.phase in OVER or self.deleting
+
+
+def problems_of(job: VcJob) -> tuple[str, ...]:
+    """What Volcano's admission would refuse, each with its numbers."""
+    problems: list[str] = []
+    if not job.tasks:
+        problems.append("the job has no tasks")
+    names = Counter(task.name for task in job.tasks)
+    problems += [f"{count} tasks are called {name}" for name, count in names.items() if count > 1]
+    for task in job.tasks:
+        if task.min_available > task.replicas:
+            problems.append(
+                f"task {task.name} wants at least {task.min_available} pods and has {task.replicas}"
+            )
+        problems += _policy_problems(f"task {task.name}", task.policies)
+        problems += [
+            f"task {task.name} depends on {other}, which is no task of the job"
+            for other in task.depends_on
+            if other not in names
+        ]
+    if job.min_available > job.replicas:
+        problems.append(f"the job wants at least {job.min_available} pods and its tasks have {job.replicas}")
+    if job.tasks and not job.replicas:
+        problems.append("the job's tasks have 0 replicas together")
+    if job.replicas > MOST_PODS:
+        problems.append(f"the job has {job.replicas} pods and at most {MOST_PODS} are allowed")
+    problems += _policy_problems("the job", job.policies)
+    ring = _ring_of_dependencies(job.tasks)
+    if ring:
+        problems.append(f"tasks wait for each other: {', '.join(ring)}")
+    return tuple(problems)
+
+
+def _policy_problems(whose: str, policies: Sequence[Policy]) -> list[str]:
+    problems = []
+    for policy in policies:
+        if policy.action not in ACTIONS:
+            problems.append(f"{whose} has a policy with the unknown action {policy.action or '(none)'}")
+        problems += [
+            f"{whose} has a policy for the unknown event {event}"
+            for event in policy.events
+            if event not in EVENTS
+        ]
+        if policy.events and policy.exit_code is not None:
+            problems.append(f"{whose} has a policy with both an event and an exit code")
+        if not policy.events and policy.exit_code is None:
+            problems.append(f"{whose} has a policy without an event")
+        if policy.exit_code == 0:
+            problems.append(f"{whose} has a policy for exit code 0, which is no failure")
+        if len(policy.events) > 1 and "*" in policy.events:
+            problems.append(f"{whose} has a policy for * and other events")
+    return problems
+
+
+def _ring_of_dependencies(tasks: Sequence[Task]) -> list[str]:
+    """Tasks left when those that wait for nobody are taken away again and again."""
+    waits = {task.name: set(task.depends_on) for task in tasks}
+    waits = {name: {other for other in others if other in waits} for name, others in waits.items()}
+    while True:
+        free = [name for name, others in waits.items() if not others]
+        if not free:
+            return list(waits)
+        for name in free:
+            del waits[name]
+        for others in waits.values():
+            others.difference_update(free)
