@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ringwise.placement.superpods.annotations import block_annotations
@@ -34,7 +34,7 @@ def again(
     soft: bool = False,
     seconds: float = 60,
     s: int | None = None,
-    settings: SuperPodSettings | None = None,
+    rules: SuperPodSettings | None = None,
 ) -> Rescheduled | Reason:
     return reschedule(
         old,
@@ -43,7 +43,7 @@ def again(
         faulty=set(faulty),
         nodes_per_block=s or max(len(block.nodes) for block in old),
         soft=soft,
-        settings=settings or SuperPodSettings(48, 0),
+        settings=rules or SuperPodSettings(48, 0),
         seconds_since_fault=seconds,
     )
 
@@ -152,6 +152,19 @@ def test_a_moving_block_leaves_its_nodes_to_its_neighbours() -> None:
     ]
 
 
+def test_a_moving_block_gives_up_only_what_is_still_its_own() -> None:
+    old = (OldBlock(0, 0, ("a", "b")), OldBlock(1, 0, ("c", "d")))
+    # Block 0 refills with block 1's healed node; block 1 must not count it as its own again.
+    answer = again(old, {0: ["c", "d", "x"], 1: ["y", "z"]}, faulty=["a", "b", "c", "d"])
+    assert where(answer) == [(0, 0, ("x", "c"), Origin.REFILLED), (1, 1, ("y", "z"), Origin.QUEUE_1)]
+
+
+def test_blocks_that_lost_least_are_served_first() -> None:
+    old = (OldBlock(0, 0, ("a", "b")), OldBlock(1, 0, ("c", "d")))
+    answer = again(old, {0: ["c", "x", "y"], 1: ["p", "q"]}, faulty=["a", "b", "d"])
+    assert where(answer) == [(0, 1, ("p", "q"), Origin.QUEUE_1), (1, 0, ("c", "x"), Origin.REFILLED)]
+
+
 def test_running_pods_keep_their_places() -> None:
     answer = again(TWO, {0: ["x"], 1: []}, running=["a", "c", "d"], faulty=["b"])
     assert where(answer) == [(0, 0, ("a", "x"), Origin.REFILLED), (1, 1, ("c", "d"), Origin.KEPT)]
@@ -169,9 +182,9 @@ def test_running_pods_hold_their_block_where_it_is() -> None:
 
 def test_a_moving_block_takes_a_faulty_node_only_where_nothing_else_fits() -> None:
     old = (OldBlock(0, 0, ("a", "b")),)
-    settings = SuperPodSettings(48, 0)
+    rules = SuperPodSettings(48, 0)
     free: dict[SuperPodId, Sequence[NodeId]] = {1: ["bad", "x"], 2: ["p", "q", "r"]}
-    assert where(again(old, free, faulty=["a", "bad"], settings=settings))[0][1] == 2
+    assert where(again(old, free, faulty=["a", "bad"], rules=rules))[0][1] == 2
     assert where(again(old, {1: ["bad", "x"]}, faulty=["a", "bad"]))[0][2] == ("x", "bad")
 
 
@@ -209,9 +222,15 @@ def test_a_running_job_moves_a_fragment_as_it_is() -> None:
     assert where(answer)[2] == (2, 5, ("x", "y"), Origin.QUEUE_1)
 
 
+def test_fragments_stay_apart_while_the_job_runs() -> None:
+    old = (OldBlock(0, 0, ("a", "b", "c")), OldBlock(1, 1, ("d",)), OldBlock(2, 2, ("e", "f")))
+    answer = again(old, {5: ["x", "y", "z"]}, running=["a", "b", "c"], faulty=["d", "e", "f"], soft=True, s=3)
+    assert where(answer)[1:] == [(1, 5, ("z",), Origin.QUEUE_1), (2, 5, ("x", "y"), Origin.QUEUE_1)]
+
+
 def test_the_reserve_serves_refills() -> None:
-    settings = SuperPodSettings(48, 2)
-    answer = again(TWO, {0: ["a", "x"], 1: ["c", "d"]}, faulty=["b"], settings=settings)
+    rules = SuperPodSettings(48, 2)
+    answer = again(TWO, {0: ["a", "x"], 1: ["c", "d"]}, faulty=["b"], rules=rules)
     assert done(answer).moved == ()
 
 
@@ -245,13 +264,14 @@ def faults(draw: st.DrawFn) -> tuple[Plan, dict[SuperPodId, list[NodeId]], list[
     return before, free, running, faulty, s
 
 
+@settings(max_examples=400)
 @given(faults())
-def test_blocks_stay_whole_and_nobody_runs_is_moved(
+def test_blocks_stay_whole_and_no_running_pod_moves(
     fault: tuple[Plan, dict[SuperPodId, list[NodeId]], list[NodeId], list[NodeId], int],
 ) -> None:
     before, free, running, faulty, s = fault
     old = map_from_blocks(before.blocks)
-    answer = again(old, dict(free), running=running, faulty=faulty, s=s, settings=SuperPodSettings(9, 1))
+    answer = again(old, dict(free), running=running, faulty=faulty, s=s, rules=SuperPodSettings(9, 1))
     if isinstance(answer, Reason):
         assert answer.cures
         return
@@ -316,6 +336,12 @@ def test_the_map_of_a_soft_job_is_read_back() -> None:
         OldBlock(1, 5, ("d", None)),
         OldBlock(2, 6, ("f",)),
     )
+
+
+def test_blocks_may_be_larger_than_the_job_says_now() -> None:
+    pods = [PodPlace(0, "a", "0", "7"), PodPlace(3, "d", "0", "7")]
+    known = map_from_pods(pods, nodes_per_block=2, pod_count=4)
+    assert known == (OldBlock(0, 7, ("a", None, None, "d")),)
 
 
 def test_pods_without_ranks_fill_the_block_in_natural_order() -> None:

@@ -179,7 +179,8 @@ class _Yard:
         return tuple(nodes)
 
     def release(self, block: OldBlock) -> None:
-        self.held.difference_update(node for node in block.nodes if node is not None)
+        """Give up the block's good places. Its other old nodes may be somebody else's by now."""
+        self.held.difference_update(node for node in block.nodes if self._is_good(node, block))
 
     def unheld(self, with_faulty: bool) -> dict[SuperPodId, list[NodeId]]:
         """Nodes that moving blocks may take; faulty ones behind all others, or not at all."""
