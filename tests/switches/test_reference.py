@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.switches import reference
-from tests.switches.reference import Case, Leaf
 
 from ringwise.placement.switches import (
     ClusterView,
@@ -20,6 +18,8 @@ from ringwise.placement.switches import (
     plan,
     plan_at_least,
 )
+from tests.switches import reference
+from tests.switches.reference import Case, Leaf
 
 CLASSES = {
     "foundation": SwitchClass.FOUNDATION_MODEL,

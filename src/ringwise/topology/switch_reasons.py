@@ -21,6 +21,13 @@ TOPOLOGY_MISSING = ReasonKind(
     ),
     _TOPOLOGY | {Event.JOB_CHANGED},
 )
+TOPOLOGY_UNREADABLE = ReasonKind(
+    "switch-topology-unreadable",
+    Stage.VALIDATE,
+    "the leaf-switch topology cannot be read: {problem}",
+    ("mend ConfigMap kube-system/basic-tor-node-cm: `ringwise topology import FILE` writes it anew",),
+    _TOPOLOGY,
+)
 TOPOLOGY_EMPTY = ReasonKind(
     "switch-topology-empty",
     Stage.VALIDATE,
@@ -74,4 +81,9 @@ SERVER_IS_NO_NODE = ReasonKind(
         "add the node to the cluster, or remove the server from basic-tor-node-cm",
     ),
     _TOPOLOGY_OR_NODES,
+)
+
+#: Problems that leave no usable topology: every switch-aware job is refused with them.
+FATAL = frozenset(
+    {TOPOLOGY_MISSING.code, TOPOLOGY_UNREADABLE.code, TOPOLOGY_EMPTY.code, NO_NODES_PER_SWITCH.code}
 )

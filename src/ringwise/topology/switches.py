@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from ringwise.reasons import Reason
 from ringwise.topology.switch_reasons import (
+    FATAL,
     NO_NODES_PER_SWITCH,
     SERVER_IS_NO_NODE,
     SERVER_UNDER_TWO_SWITCHES,
@@ -58,8 +59,7 @@ class SwitchTopology:
     @property
     def unusable(self) -> Reason | None:
         """The problem that makes the whole topology useless, if there is one."""
-        fatal = (TOPOLOGY_EMPTY.code, NO_NODES_PER_SWITCH.code)
-        return next((problem for problem in self.problems if problem.code in fatal), None)
+        return next((problem for problem in self.problems if problem.code in FATAL), None)
 
 
 @dataclass(frozen=True, slots=True)

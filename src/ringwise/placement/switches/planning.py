@@ -9,7 +9,7 @@ from ringwise.placement.switches.version1 import plan_version1
 from ringwise.placement.switches.version2 import plan_version2
 from ringwise.placement.switches.view import ClusterView, Request, SwitchPlan
 from ringwise.reasons import Reason
-from ringwise.topology.switch_reasons import NO_NODES_PER_SWITCH, TOPOLOGY_EMPTY
+from ringwise.topology.switch_reasons import FATAL, NO_NODES_PER_SWITCH, TOPOLOGY_EMPTY
 
 
 def plan(view: ClusterView, request: Request) -> SwitchPlan | Reason:
@@ -50,8 +50,7 @@ def plan_at_least(view: ClusterView, request: Request, minimum: int) -> SwitchPl
 
 
 def refusal_of_topology(view: ClusterView) -> Reason | None:
-    fatal = (TOPOLOGY_EMPTY.code, NO_NODES_PER_SWITCH.code)
-    known = next((problem for problem in view.problems if problem.code in fatal), None)
+    known = next((problem for problem in view.problems if problem.code in FATAL), None)
     if known is not None:
         return known
     if not view.switches:

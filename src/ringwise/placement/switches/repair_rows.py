@@ -43,9 +43,10 @@ def repair_rows(
         leaf = leaves.pop() if len(leaves) == 1 else None
         same_leaf = [place for place in free if place.switch == leaf]
         used = {seat.position for seat in row}
-        positions = (
-            [lost.position] if lost.position is not None else [p for p in range(width) if p not in used]
-        )
+        if lost.position is not None:
+            positions = [lost.position]
+        else:
+            positions = sorted({p.position for p in free if p.position < width and p.position not in used})
         fits = set(positions)
         at_position = [
             place
@@ -61,7 +62,9 @@ def repair_rows(
             chosen, words = _leftover(view, free, own), LEFTOVER
         if chosen is None:
             return REPLACEMENT_POSITION(
-                rank=lost.rank, positions=tuple(positions), switches=_names(view, own)
+                rank=lost.rank,
+                positions=tuple(positions) or "missing in its row",
+                switches=_names(view, own),
             )
         free.remove(chosen)
         own.add(chosen.switch)

@@ -147,9 +147,9 @@ def _version2(
         (own.shared | own.left_shared, int(State.SHARED), OWN_SHARED),
     ):
         for switch in _nearest_first(group, near, failed):
-            if mark == State.SHARED and model:
-                returns = switch in own.left_shared and switch not in used
-                if not view.switches[switch].facts.healthy or (returns and len(used) >= limit):
+            if mark == State.SHARED:
+                over = switch in own.left_shared and len(used) >= limit
+                if over or (model and not view.switches[switch].facts.healthy):
                     continue
             count = min(left, view.free[switch])
             if count:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import NamedTuple
 
 from ringwise.placement.switches.classes import SwitchClass
 from ringwise.placement.switches.one_switch import lacking, too_small, under_one
@@ -25,8 +26,7 @@ LOGICAL_SWITCHES = "logical switches: one node of each position"
 LEFTOVER = "common job's leftover, most free first"
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """A free node and where it is."""
 
     switch: int
@@ -91,17 +91,18 @@ class TwoArrays:
 
 
 def plan_version1(view: ClusterView, request: Request) -> SwitchPlan | Reason:
-    arrays = TwoArrays.of(view)
     pods = request.pods
-    idle = sorted(arrays.by_leaf)
+    idle = [s for s in view.with_free() if is_idle(view, s)]
     one = closest(view.free, idle, pods)
     if one is not None:
         return under_one(view, one, pods, ONE_SWITCH)
     if request.job_class is SwitchClass.PADDING:
         return too_small(view, idle, request, "padding")
-    complete = [s for s in arrays.by_leaf if view.free[s] >= view.nodes_per_switch]
+    by_leaf = sorted(idle, key=lambda s: -view.free[s])
+    complete = [s for s in by_leaf if view.free[s] >= view.nodes_per_switch]
     if sum(view.free[s] for s in complete) >= pods:
         return _plan(view, [(COMPLETE_SWITCHES, _take(view, complete, pods, set()))])
+    arrays = TwoArrays.of(view)
     rows = arrays.rows_for(pods)
     if rows is not None:
         return _plan(view, [(LOGICAL_SWITCHES, row) for row in rows])

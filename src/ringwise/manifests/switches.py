@@ -1,0 +1,147 @@
+"""The leaf-switch topology as ConfigMap `basic-tor-node-cm` tells it, read and written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import yaml
+
+from ringwise.manifests.checking import misfits
+from ringwise.manifests.errors import ManifestError, one_line
+from ringwise.topology.switch_reasons import TOPOLOGY_UNREADABLE
+from ringwise.topology.switches import Server, SwitchTopology, make_topology
+
+CONFIG_MAP = "basic-tor-node-cm"
+NAMESPACE = "kube-system"
+INFO_KEY = "tor_info"
+LEVEL_KEY = "tor_level"
+SINGLE_LAYER = "single_layer"
+DOUBLE_LAYER = "double_layer"
+
+
+class _ServerWire(msgspec.Struct):
+    server_ip: str
+    slice_id: int | None = None
+    npu_count: int = 8
+
+
+class _SwitchWire(msgspec.Struct):
+    tor_ip: str
+    server: list[_ServerWire] | None = None
+
+
+class _TopologyWire(msgspec.Struct):
+    tor_count: int = 0
+    server_list: list[_SwitchWire] | None = None
+
+
+_DECODER = msgspec.json.Decoder(_TopologyWire)
+
+
+def read_topology(tor_info: str | bytes, tor_level: str | None, origin: str) -> SwitchTopology:
+    """The topology of `tor_info`. What cannot be read is a ManifestError; what is odd is a problem of it."""
+    try:
+        wire = _DECODER.decode(tor_info)
+    except (msgspec.MsgspecError, RecursionError, UnicodeError) as problem:
+        raise _unreadable(tor_info, origin, problem) from None
+    switches = [
+        (
+            switch.tor_ip,
+            [
+                Server(
+                    server.server_ip,
+                    index if server.slice_id is None else server.slice_id,
+                    index,
+                    server.npu_count,
+                )
+                for index, server in enumerate(switch.server or ())
+            ],
+        )
+        for switch in wire.server_list or ()
+    ]
+    single = (tor_level or "").strip() == SINGLE_LAYER
+    return make_topology(switches, wire.tor_count, single_layer=single, origin=origin)
+
+
+def topology_of_config_map(data: Mapping[str, str], origin: str) -> SwitchTopology:
+    """As `read_topology`, but an unreadable ConfigMap is a topology without switches that says why."""
+    try:
+        if INFO_KEY not in data:
+            raise ManifestError(origin, f"data.{INFO_KEY}", "is missing")
+        return read_topology(data[INFO_KEY], data.get(LEVEL_KEY), origin)
+    except ManifestError as error:
+        return SwitchTopology((), 0, problems=(TOPOLOGY_UNREADABLE(problem=str(error)),), origin=origin)
+
+
+def _unreadable(tor_info: str | bytes, origin: str, problem: Exception) -> ManifestError:
+    field = f"data.{INFO_KEY}"
+    try:
+        if isinstance(problem, RecursionError):
+            raise problem
+        value: Any = msgspec.json.decode(tor_info)
+    except RecursionError:
+        return ManifestError(origin, field, "is nested too deep")
+    except (msgspec.MsgspecError, UnicodeError) as broken:
+        return ManifestError(origin, field, f"broken JSON: {one_line(str(broken))}")
+    for path, message in misfits(value, _TopologyWire):
+        return ManifestError(origin, f"{field}.{path}" if path else field, message)
+    # Every value fits its place, so one is missing: the decoder says which and where.
+    message, _, path = one_line(str(problem)).partition(" - at `$")
+    return ManifestError(origin, field + path.rstrip("`"), message[:1].lower() + message[1:])
+
+
+def tor_info_of(topology: SwitchTopology) -> str:
+    """The JSON text of `tor_info`, one switch per line so that a person can read it."""
+    switches = [
+        json.dumps(
+            {
+                "tor_id": switch.position,
+                "tor_ip": switch.ip,
+                "server": [
+                    {
+                        "server_ip": server.server_ip,
+                        "npu_count": server.npu_count,
+                        "slice_id": server.slice_id,
+                    }
+                    for server in switch.servers
+                ],
+            },
+            ensure_ascii=False,
+        )
+        for switch in topology.switches
+    ]
+    listed = ",\n".join(switches)
+    return f'{{"version": "1.0", "tor_count": {topology.nodes_per_switch}, "server_list": [\n{listed}\n]}}\n'
+
+
+def tor_config_map(topology: SwitchTopology) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": CONFIG_MAP, "namespace": NAMESPACE},
+        "data": {
+            LEVEL_KEY: SINGLE_LAYER if topology.single_layer else DOUBLE_LAYER,
+            INFO_KEY: tor_info_of(topology),
+        },
+    }
+
+
+class _Dumper(yaml.SafeDumper):
+    """Long texts as blocks, as a person writes them."""
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _text)
+
+
+def render_tor_configmap(topology: SwitchTopology) -> str:
+    """The manifest of `basic-tor-node-cm`, ready for `kubectl apply`."""
+    return yaml.dump(
+        tor_config_map(topology), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1 << 30
+    )

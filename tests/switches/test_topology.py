@@ -1,0 +1,247 @@
+"""Reading, resolving and writing leaf-switch topologies, good and bad."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import yaml
+
+from ringwise.manifests.errors import ManifestError
+from ringwise.manifests.switch_lists import topology_from_list
+from ringwise.manifests.switches import read_topology, render_tor_configmap, topology_of_config_map
+from ringwise.placement.switches import (
+    PlacedJob,
+    PlanEntry,
+    Request,
+    State,
+    SwitchClass,
+    SwitchPlan,
+    SwitchSettings,
+    make_view,
+    plan,
+    pod_annotations,
+    read_mark,
+    switch_states,
+    tor_share_config,
+)
+from ringwise.topology.switches import Server, make_topology, resolve
+
+
+def info(*switches: tuple[str, list[str]], tor_count: int = 2) -> str:
+    return json.dumps(
+        {
+            "version": "1.0",
+            "tor_count": tor_count,
+            "server_list": [
+                {
+                    "tor_id": number,
+                    "tor_ip": name,
+                    "server": [
+                        {"server_ip": server, "npu_count": 8, "slice_id": place}
+                        for place, server in enumerate(servers)
+                    ],
+                }
+                for number, (name, servers) in enumerate(switches)
+            ],
+        }
+    )
+
+
+def codes(text: str) -> list[str]:
+    return [problem.code for problem in read_topology(text, None, "cm").problems]
+
+
+def test_reads_the_config_map() -> None:
+    topology = read_topology(info(("s1", ["a", "b"]), ("s0", ["c"])), "single_layer", "cm")
+    assert [switch.ip for switch in topology.switches] == ["s1", "s0"]
+    assert topology.switches[0].servers[1] == Server("b", 1, 1)
+    assert (topology.nodes_per_switch, topology.single_layer, topology.problems) == (2, True, ())
+    assert not read_topology(info(("s", ["a"])), "double_layer", "cm").single_layer
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (info(("s", ["a", "b", "c"])), ["switch-too-many-servers"]),
+        (info(("s", ["a"]), ("t", ["a", "b"])), ["server-under-two-switches"]),
+        (info(("s", ["a"]), ("s", ["b"])), ["switch-listed-twice"]),
+        (info(("s", [])), ["switch-without-servers"]),
+        (info(), ["switch-topology-empty"]),
+        (info(("s", ["a"]), tor_count=0), ["switch-tor-count-invalid"]),
+        (info(("s", ["a"]), tor_count=-3), ["switch-tor-count-invalid"]),
+        ("{}", ["switch-topology-empty"]),
+    ],
+)
+def test_odd_topologies_are_problems(text: str, expected: list[str]) -> None:
+    assert codes(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("{", "cm: data.tor_info: broken JSON: Input data was truncated"),
+        ("[]", "cm: data.tor_info: must be an object, got a list"),
+        ('{"tor_count": "4"}', 'cm: data.tor_info.tor_count: must be a whole number, got "4"'),
+        (
+            '{"server_list": [{"tor_ip": 7}]}',
+            "cm: data.tor_info.server_list[0].tor_ip: must be text, got 7; put it in quotes",
+        ),
+        (
+            '{"server_list": [{"tor_ip": "s", "server": [{"slice_id": 0}]}]}',
+            "cm: data.tor_info.server_list[0].server[0]: object missing required field `server_ip`",
+        ),
+    ],
+)
+def test_unreadable_topologies_are_one_line(text: str, line: str) -> None:
+    with pytest.raises(ManifestError) as caught:
+        read_topology(text, None, "cm")
+    assert str(caught.value) == line
+    broken = topology_of_config_map({"tor_info": text}, "cm")
+    assert broken.unusable is not None
+    assert line in broken.unusable.message
+
+
+def test_deep_json_and_a_missing_key_are_no_crash() -> None:
+    deep = topology_of_config_map({"tor_info": '{"server_list":' + "[" * 100_000}, "cm")
+    assert deep.unusable is not None
+    missing = topology_of_config_map({}, "cm")
+    assert missing.unusable is not None
+    assert "data.tor_info: is missing" in missing.unusable.message
+
+
+def test_servers_that_are_no_nodes_are_skipped_and_noted() -> None:
+    topology = read_topology(info(("s", ["a", "b"]), ("t", ["c"])), None, "cm")
+    resolved = resolve(topology, {"b": "node-b", "c": "node-c"})
+    assert [[seat.node for seat in row] for row in resolved.nodes] == [["node-b"], ["node-c"]]
+    assert resolved.seat_of["node-b"].index == 1
+    assert (resolved.switch_name("node-c"), resolved.switch_name("node-x")) == ("t", None)
+    assert [problem.message for problem in resolved.problems] == [
+        "cm: 1 of 3 servers are no nodes of the cluster: a"
+    ]
+
+
+def test_a_repeated_switch_counts_on() -> None:
+    topology = read_topology(info(("s", ["a", "b"]), ("t", ["c"]), ("s", ["d"]), tor_count=4), None, "cm")
+    assert [(s.ip, [(v.server_ip, v.index) for v in s.servers]) for s in topology.switches] == [
+        ("s", [("a", 0), ("b", 1), ("d", 2)]),
+        ("t", [("c", 0)]),
+    ]
+
+
+def test_jobs_hear_of_the_topology_they_depend_on() -> None:
+    def answer(text: str, nodes: dict[str, str]) -> object:
+        resolved = resolve(topology_of_config_map({"tor_info": text}, "cm"), nodes)
+        states = switch_states(len(resolved.nodes), [], 2)
+        view = make_view(
+            resolved, {name: n for n, name in enumerate(nodes.values())}, states, SwitchSettings("2.0")
+        )
+        return plan(view, Request(SwitchClass.PADDING, 2))
+
+    for broken, code in (
+        ("{", "switch-topology-unreadable"),
+        (info(), "switch-topology-empty"),
+        (info(("s", ["a"]), tor_count=0), "switch-tor-count-invalid"),
+    ):
+        refused = answer(broken, {"a": "node-a"})
+        assert not isinstance(refused, SwitchPlan)
+        assert getattr(refused, "code", None) == code
+    waiting = answer(info(("s", ["a", "b"])), {"a": "node-a"})
+    assert any("1 of 2 servers are no nodes" in cure for cure in getattr(waiting, "cures", ()))
+    assert isinstance(answer(info(("s", ["a", "b", "c"]), tor_count=1), {"a": "A", "c": "C"}), SwitchPlan)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("list.csv", "switch,server\n10.0.0.1,a\n10.0.0.1,b\n# note\n\n10.0.0.2,c\n"),
+        ("list.csv", "10.0.0.1, a\n10.0.0.1, b\n10.0.0.2, c"),
+        ("list.csv", "rack,server_ip,tor_ip\n1,a,10.0.0.1\n1,b,10.0.0.1\n2,c,10.0.0.2\n"),
+        ("stdin", "10.0.0.1,a\n10.0.0.1,b\n10.0.0.2,c\n"),
+        ("list.yaml", "10.0.0.1: [a, b]\n10.0.0.2: [c]\n"),
+        ("list.yaml", "switches:\n- {switch: 10.0.0.1, servers: [a, b]}\n- {switch: 10.0.0.2, server: c}\n"),
+        (
+            "stdin",
+            "- {switch: 10.0.0.1, server: a}\n- {leaf: 10.0.0.1, server: b}\n- {leaf: 10.0.0.2, server: c}\n",
+        ),
+    ],
+)
+def test_lists_become_config_maps(name: str, text: str) -> None:
+    topology = topology_from_list(text, name, 4, single_layer=True)
+    manifest = yaml.safe_load(render_tor_configmap(topology))
+    assert manifest["metadata"] == {"name": "basic-tor-node-cm", "namespace": "kube-system"}
+    again = read_topology(manifest["data"]["tor_info"], manifest["data"]["tor_level"], name)
+    assert again == topology
+    assert [(s.ip, [v.server_ip for v in s.servers]) for s in again.switches] == [
+        ("10.0.0.1", ["a", "b"]),
+        ("10.0.0.2", ["c"]),
+    ]
+    assert topology_from_list(text, name).nodes_per_switch == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line"),
+    [
+        ("l.csv", "a,b\nc\n", 'l.csv: line 2: must hold a switch and a server, got "c"'),
+        ("l.csv", "a,b\n,d\n", 'l.csv: line 2: must hold a switch and a server, got ",d"'),
+        ("l.csv", "switch,rack\na,b\n", "l.csv: line 1: the heading names no server column"),
+        ("l.csv", 'a,"b\n', "l.csv: line 1: broken CSV"),
+        ("l.csv", "\n", "l.csv: lists no server"),
+        ("l.yaml", "a: b\n", 'l.yaml: a: must be a list of server addresses, got "b"'),
+        ("l.yaml", "- 5\n", "l.yaml: [0]: must be an object with switch and server, got 5"),
+        ("l.yaml", "- {switch: a, servers: [1]}\n", "l.yaml: [0].server[0]: must be text, got 1"),
+        ("l.yaml", "a: [b\n", "l.yaml: document 1: broken YAML"),
+        ("l.yaml", "just text\n", "l.yaml: must be a list of rows or a map of switches"),
+    ],
+)
+def test_bad_lists_are_one_clear_line(name: str, text: str, line: str) -> None:
+    with pytest.raises(ManifestError) as caught:
+        topology_from_list(text, name)
+    assert str(caught.value).startswith(line)
+    assert "\n" not in str(caught.value)
+
+
+def entry(mark: int, state: State, healthy: bool = True) -> PlanEntry:
+    return PlanEntry(0, "10.0.0.1", (1,), mark, state, healthy, "a rule")
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        (entry(2, State.EXCLUSIVE), {"isSharedTor": "2", "isHealthy": "0"}),
+        (entry(1, State.SHARED), {"isSharedTor": "1", "isHealthy": "0", "sharedTorIp": "10.0.0.1"}),
+        (entry(1, State.SHARED, False), {"isSharedTor": "1", "isHealthy": "1", "sharedTorIp": "10.0.0.1"}),
+        (entry(0, State.SHARED, False), {"isSharedTor": "0", "isHealthy": "0"}),
+    ],
+)
+def test_annotations_of_a_pod(made: PlanEntry, expected: dict[str, str]) -> None:
+    assert pod_annotations(made, "2.0") == expected
+    assert read_mark(expected) == made.mark
+    assert pod_annotations(made, "1.0") == {}
+    assert pod_annotations(made, "2.0", single_layer=True) == {}
+
+
+@pytest.mark.parametrize("value", ["", "3", "shared", "-1"])
+def test_unreadable_marks_count_as_none(value: str) -> None:
+    assert read_mark({"isSharedTor": value}) == 0
+
+
+def test_tor_share_config() -> None:
+    topology = make_topology([("t0", [Server("a", 0, 0), Server("b", 1, 1)]), ("t1", [Server("c", 0, 0)])], 2)
+    resolved = resolve(topology, {"a": "node-a", "b": "node-b", "c": "node-c"})
+    states = switch_states(2, [PlacedJob("j", SwitchClass.COMMON, ((0, 1), (1, 1)))], 1)
+    assert json.loads(tor_share_config(resolved, states, {"node-a": ["train"]})) == {
+        "t0": {
+            "IsHealthy": 1,
+            "IsSharedTor": 1,
+            "nodes": [
+                {"NodeIp": "a", "NodeName": "node-a", "JobName": ["train"]},
+                {"NodeIp": "b", "NodeName": "node-b", "JobName": []},
+            ],
+        },
+        "t1": {
+            "IsHealthy": 1,
+            "IsSharedTor": 1,
+            "nodes": [{"NodeIp": "c", "NodeName": "node-c", "JobName": []}],
+        },
+    }
