@@ -18,6 +18,7 @@ from ringwise.placement.switches import (
     SwitchClass,
     SwitchPlan,
     SwitchSettings,
+    index_nodes,
     make_view,
     plan,
     pod_annotations,
@@ -133,9 +134,8 @@ def test_jobs_hear_of_the_topology_they_depend_on() -> None:
     def answer(text: str, nodes: dict[str, str]) -> object:
         resolved = resolve(topology_of_config_map({"tor_info": text}, "cm"), nodes)
         states = switch_states(len(resolved.nodes), [], 2)
-        view = make_view(
-            resolved, {name: n for n, name in enumerate(nodes.values())}, states, SwitchSettings("2.0")
-        )
+        indexed = index_nodes(resolved, {name: number for number, name in enumerate(nodes.values())})
+        view = make_view(indexed, bytearray([1] * len(nodes)), states, SwitchSettings("2.0"))
         return plan(view, Request(SwitchClass.PADDING, 2))
 
     for broken, code in (
@@ -245,3 +245,16 @@ def test_tor_share_config() -> None:
             "nodes": [{"NodeIp": "c", "NodeName": "node-c", "JobName": []}],
         },
     }
+
+
+def test_a_view_holds_the_free_nodes_with_their_places() -> None:
+    topology = read_topology(info(("s", ["a", "b", "c"]), ("t", ["d"]), tor_count=3), None, "cm")
+    resolved = resolve(topology, {"b": "B", "c": "C", "d": "D"})
+    indexed = index_nodes(resolved, {"C": 0, "D": 1, "B": 2})
+    view = make_view(indexed, bytearray([1, 0, 1]), switch_states(2, [], 2), SwitchSettings("1.0"))
+    assert [(switch.name, switch.free, switch.positions) for switch in view.switches] == [
+        ("s", (2, 0), (1, 2)),
+        ("t", (), ()),
+    ]
+    fewer = make_view(indexed, bytearray([1, 1, 0]), switch_states(2, [], 2), SwitchSettings("1.0"))
+    assert [(switch.free, switch.positions) for switch in fewer.switches] == [((0,), (2,)), ((1,), (0,))]

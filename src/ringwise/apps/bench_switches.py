@@ -19,6 +19,7 @@ from ringwise.placement.switches import (
     SwitchPlan,
     SwitchSettings,
     SwitchState,
+    index_nodes,
     make_view,
     plan,
     switch_states,
@@ -107,15 +108,15 @@ def _planning(
     busy: Callable[[int, int], bool],
 ) -> Callable[[], None]:
     """What is timed: states, the view with its arrays, and the plan."""
-    free: dict[str, int] = {}
-    for switch, seats in enumerate(resolved.nodes):
-        for seat in seats:
-            if not busy(switch, seat.index):
-                free[seat.node] = switch * WIDTH + seat.index
+    names = [seat.node for row in resolved.nodes for seat in row]
+    indexed = index_nodes(resolved, {name: node for node, name in enumerate(names)})
+    free = bytearray(
+        not busy(switch, seat.index) for switch, seats in enumerate(resolved.nodes) for seat in seats
+    )
 
     def work() -> None:
         known = switch_states(len(resolved.nodes), [], rules.shared_limit) if states is None else states
-        answer = plan(make_view(resolved, free, known, rules), Request(SwitchClass.FOUNDATION_MODEL, pods))
+        answer = plan(make_view(indexed, free, known, rules), Request(SwitchClass.FOUNDATION_MODEL, pods))
         if not isinstance(answer, SwitchPlan) or len(answer.nodes) != pods:
             raise RuntimeError(f"a plan for {pods} pods must succeed")
 

@@ -16,11 +16,13 @@ from ringwise.placement.switches.seats import Seat
 from ringwise.placement.switches.states import PlacedJob, State, SwitchState, switch_states
 from ringwise.placement.switches.view import (
     ClusterView,
+    IndexedTopology,
     PlanEntry,
     Request,
     SwitchPlan,
     SwitchSettings,
     SwitchView,
+    index_nodes,
     make_view,
 )
 
@@ -29,6 +31,7 @@ __all__ = [
     "TOR_SHARE_CONFIG_MAP",
     "TOR_SHARE_KEY",
     "ClusterView",
+    "IndexedTopology",
     "PlacedJob",
     "PlanEntry",
     "Request",
@@ -40,6 +43,7 @@ __all__ = [
     "SwitchState",
     "SwitchView",
     "classify",
+    "index_nodes",
     "make_view",
     "plan",
     "plan_at_least",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 
 from ringwise.placement.switches.classes import SwitchClass
 from ringwise.placement.switches.states import IDLE, State, SwitchState
@@ -104,28 +105,42 @@ class SwitchPlan:
         return counts
 
 
+@dataclass(frozen=True, slots=True)
+class IndexedTopology:
+    """A topology with node ids instead of names, made once per change of nodes or topology."""
+
+    resolved: ResolvedTopology
+    ids: tuple[tuple[int, ...], ...]
+    places: tuple[tuple[int, ...], ...]
+
+
+def index_nodes(resolved: ResolvedTopology, id_of: Mapping[str, int]) -> IndexedTopology:
+    """Nodes without an id are left out."""
+    known = [[seat for seat in row if seat.node in id_of] for row in resolved.nodes]
+    return IndexedTopology(
+        resolved,
+        tuple(tuple([id_of[seat.node] for seat in row]) for row in known),
+        tuple(tuple([seat.index for seat in row]) for row in known),
+    )
+
+
 def make_view(
-    resolved: ResolvedTopology,
-    free: Mapping[str, int],
-    states: Sequence[SwitchState],
-    settings: SwitchSettings,
+    indexed: IndexedTopology, free: Sequence[int], states: Sequence[SwitchState], settings: SwitchSettings
 ) -> ClusterView:
-    """A view over a resolved topology; `free` maps the names of the free nodes to their ids."""
+    """A view of the moment; `free[id]` is not 0 for nodes that can take a pod of the job."""
+    topology = indexed.resolved.topology
     switches: list[SwitchView] = []
-    for switch, seats, facts in zip(resolved.topology.switches, resolved.nodes, states, strict=True):
-        open_seats = [seat for seat in seats if seat.node in free]
-        switches.append(
-            SwitchView(
-                switch.ip,
-                tuple([free[seat.node] for seat in open_seats]),
-                tuple([seat.index for seat in open_seats]),
-                facts,
-            )
-        )
+    for switch, ids, places, facts in zip(
+        topology.switches, indexed.ids, indexed.places, states, strict=True
+    ):
+        flags = [free[node] for node in ids]
+        nodes = tuple(compress(ids, flags))
+        positions = places if len(nodes) == len(ids) else tuple(compress(places, flags))
+        switches.append(SwitchView(switch.ip, nodes, positions, facts))
     return ClusterView(
         tuple(switches),
-        resolved.topology.nodes_per_switch,
+        topology.nodes_per_switch,
         settings,
-        resolved.topology.single_layer,
-        resolved.problems,
+        topology.single_layer,
+        indexed.resolved.problems,
     )
