@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeVar
 
-import msgspec
-
-from ringwise.manifests.checking import keyed, misfits
+from ringwise.manifests.checking import keyed
 from ringwise.manifests.chips import CHIP_RESOURCES, chips_in
+from ringwise.manifests.embedded import decoded
 from ringwise.manifests.errors import Findings
-from ringwise.manifests.json_stream import TOO_DEEP
 from ringwise.manifests.metadata import identity
 from ringwise.manifests.quantities import NANOSECONDS
 from ringwise.manifests.wire import ConfigMapWire, Texts, Trimmed
@@ -25,8 +22,6 @@ CLUSTER_PREFIX = "cluster-info-device-"
 CLUSTER_NAMESPACE = "mindx-dl"
 #: ConfigMaps that other readers want as they are.
 PASSED_ON = frozenset({"basic-tor-node-cm", "volcano-scheduler-configmap"})
-
-Kind = TypeVar("Kind")
 
 _SUFFIXES = ("-Unhealthy", "-NetworkUnhealthy", "-Recovering", "-Fault")
 
@@ -77,7 +72,7 @@ def _of_node(name: str, data: dict[str, str], found: Findings) -> list[DeviceRep
     if NODE_KEY not in data:
         found.wrong(path, "is missing")
         return []
-    info = _decoded(data[NODE_KEY], _Info, path, found)
+    info = decoded(data[NODE_KEY], _Info, path, found)
     if info is None:
         return []
     return list(_reports(name.removeprefix(NODE_PREFIX), info, False, path, found))
@@ -88,7 +83,7 @@ def _of_cluster(name: str, data: dict[str, str], found: Findings) -> list[Device
     # Chunks that are not needed any more are written empty.
     if not data.get(name, "").strip():
         return []
-    infos = _decoded(data[name], dict[str, _Info], path, found)
+    infos = decoded(data[name], dict[str, _Info], path, found)
     reports: list[DeviceReport] = []
     for key, info in (infos or {}).items():
         if not key.startswith(NODE_PREFIX) or key == NODE_PREFIX:
@@ -96,22 +91,6 @@ def _of_cluster(name: str, data: dict[str, str], found: Findings) -> list[Device
             continue
         reports.extend(_reports(key.removeprefix(NODE_PREFIX), info, True, keyed(path, key), found))
     return reports
-
-
-def _decoded(text: str, kind: type[Kind], path: str, found: Findings) -> Kind | None:
-    try:
-        return msgspec.json.decode(text, type=kind)
-    except msgspec.ValidationError as problem:
-        before = len(found.errors)
-        for field, message in misfits(msgspec.json.decode(text), kind):
-            found.wrong(f"{path}.{field.removeprefix('.')}" if field else path, message)
-        if len(found.errors) == before:
-            found.wrong(path, f"cannot be read: {problem}")
-    except (msgspec.DecodeError, ValueError) as problem:
-        found.wrong(path, f"must be valid JSON; {problem}")
-    except RecursionError:
-        found.wrong(path, TOO_DEEP)
-    return None
 
 
 def _reports(node: str, info: _Info, aggregated: bool, path: str, found: Findings) -> Iterator[DeviceReport]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 
-import msgspec
-
-from ringwise.manifests.checking import keyed, misfits
+from ringwise.manifests.checking import keyed
 from ringwise.manifests.chips import CHIP_RESOURCES, MOST_CHIPS, chip_of
+from ringwise.manifests.embedded import decoded
 from ringwise.manifests.errors import Findings, shown
 from ringwise.manifests.metadata import MAX_ANNOTATION_CHARACTERS, identity, number_in
 from ringwise.manifests.resources import CPU, MEMORY, PODS, amounts
@@ -30,7 +29,6 @@ class _DeviceWire(Trimmed, rename=None):
     SuperDeviceID: int | str | None = None
 
 
-_DEVICES = msgspec.json.Decoder(dict[str, _DeviceWire])
 _NO_SPEC = NodeSpec()
 _NO_STATUS = NodeStatus()
 
@@ -105,17 +103,9 @@ def _devices(text: str, path: str, found: Findings) -> tuple[Device, ...]:
     """The chips the device plugin wrote down, ascending. Names with two dashes are parts of chips (vNPU)."""
     if len(text) > MAX_ANNOTATION_CHARACTERS:
         return ()
-    try:
-        named = _DEVICES.decode(text)
-    except msgspec.ValidationError:
-        for field, message in misfits(msgspec.json.decode(text), dict[str, _DeviceWire]):
-            found.wrong(f"{path}{field}" if field else path, message)
-        return ()
-    except (msgspec.DecodeError, ValueError, RecursionError):
-        found.wrong(path, f'must be JSON like {{"Ascend910-0":{{"IP":"10.0.0.1"}}}}, got {shown(text)}')
-        return ()
+    named = decoded(text, dict[str, _DeviceWire], path, found)
     devices: dict[int, Device] = {}
-    for name, wire in named.items():
+    for name, wire in (named or {}).items():
         if name.count("-") > 1:
             continue
         chip = chip_of(name)

@@ -45,6 +45,10 @@ _KIND_FIRST = re.compile(
 )
 
 
+_KIND = re.compile(r"[A-Za-z][A-Za-z0-9]{0,62}", re.ASCII)
+_LONGEST_VERSION = 253
+
+
 class _Header(msgspec.Struct, rename="camel"):
     api_version: str | None = None
     kind: str | None = None
@@ -175,6 +179,13 @@ def _document(
     if not api_version:
         hint = f"; a {kind} has {API_VERSIONS[kind]}" if kind in API_VERSIONS else ""
         return ManifestError(origin, "apiVersion", f"is missing{hint}")
+    if not _KIND.fullmatch(kind):
+        return ManifestError(origin, "kind", f"must be a name like Pod, got {shown(kind)}")
+    if len(api_version) > _LONGEST_VERSION:
+        return ManifestError(origin, "apiVersion", f"must be a version like v1, got {shown(api_version)}")
+    expected = API_VERSIONS.get(kind, api_version)
+    if expected != api_version and ("/" not in api_version or "/" not in expected):
+        return ManifestError(origin, "apiVersion", f"a {kind} has {expected}, got {shown(api_version)}")
     return Document(origin, sys.intern(api_version), sys.intern(kind), body)
 
 
