@@ -20,7 +20,7 @@ from ringwise.placement.switches import (
     SwitchSettings,
     SwitchState,
     index_nodes,
-    make_view,
+    make_indexed_view,
     plan,
     switch_states,
 )
@@ -116,7 +116,9 @@ def _planning(
 
     def work() -> None:
         known = switch_states(len(resolved.nodes), [], rules.shared_limit) if states is None else states
-        answer = plan(make_view(indexed, free, known, rules), Request(SwitchClass.FOUNDATION_MODEL, pods))
+        answer = plan(
+            make_indexed_view(indexed, free, known, rules), Request(SwitchClass.FOUNDATION_MODEL, pods)
+        )
         if not isinstance(answer, SwitchPlan) or len(answer.nodes) != pods:
             raise RuntimeError(f"a plan for {pods} pods must succeed")
 

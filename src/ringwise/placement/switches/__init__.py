@@ -23,6 +23,7 @@ from ringwise.placement.switches.view import (
     SwitchSettings,
     SwitchView,
     index_nodes,
+    make_indexed_view,
     make_view,
 )
 
@@ -44,6 +45,7 @@ __all__ = [
     "SwitchView",
     "classify",
     "index_nodes",
+    "make_indexed_view",
     "make_view",
     "plan",
     "plan_at_least",

@@ -110,7 +110,8 @@ class OwnSwitches:
         for seat in survivors:
             if seat.switch is None:
                 continue
-            if view.switches[seat.switch].facts.state is State.SHARED:
+            # A pod that is being rescheduled with its whole job counts in no state, but in its mark.
+            if State.SHARED in (view.switches[seat.switch].facts.state, seat.mark):
                 own.shared.add(seat.switch)
             elif seat.mark == State.EXCLUSIVE:
                 own.exclusive.add(seat.switch)
