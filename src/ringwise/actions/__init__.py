@@ -1,0 +1,16 @@
+"""The steps of a cycle, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ringwise.actions.allocate import allocate
+from ringwise.actions.backfill import backfill
+from ringwise.actions.enqueue import enqueue
+from ringwise.framework.registry import Action
+
+ACTIONS: Mapping[str, Action] = {
+    "enqueue": enqueue,
+    "allocate": allocate,
+    "backfill": backfill,
+}

@@ -35,7 +35,7 @@ class Choice:
 class Asking:
     """The view of the fleet, the predicates and the scores for one class of pods."""
 
-    __slots__ = ("_admitted", "_rated", "_reasons", "_session", "chips", "policy", "pod_class", "view")
+    __slots__ = ("_admitted", "_rated", "_reasons", "_refusals", "_session", "chips", "policy", "pod_class", "view")
 
     def __init__(self, session: Session, pod_class: PodClass, policy: ChipPolicy | None) -> None:
         self._session = session
@@ -56,6 +56,8 @@ class Asking:
         self._admitted: dict[int, bool] = {}
         self._reasons: dict[int, Reason] = {}
         self._rated: dict[int, float] = {}
+        #: The last answer to "who refuses and why", and the version of the state it is about.
+        self._refusals: tuple[int, dict[str, int]] | None = None
 
     # -- by class ------------------------------------------------------------------------
 
@@ -180,6 +182,8 @@ class Asking:
             objection = self.objection(shape)
             if objection is not None:
                 return None, objection
+        if policy is not None and state.fleets[resource].allocatable[node] < 0:
+            return None, RESOURCE_NOT_OFFERED(node=state.names[node], resource=resource)
         closed = state.closed(node, resource)
         if closed is not None or shape is None or policy is None:
             return (None, closed) if closed is not None else (0, None)
@@ -195,6 +199,9 @@ class Asking:
 
     def refusals(self, hidden: Mapping[int, Reason]) -> dict[str, int]:
         """Why nodes refuse, by reason code; costs as much as there are groups, not nodes."""
+        version = self._session.state.version
+        if not hidden and self._refusals is not None and self._refusals[0] == version:
+            return self._refusals[1]
         counts: Counter[str] = Counter(reason.code for reason in hidden.values())
         in_view = len(hidden)
         for group in self.view.groups():
@@ -214,7 +221,10 @@ class Asking:
             elsewhere = state.node_count - fleet.size
             if elsewhere > 0:
                 counts[RESOURCE_NOT_OFFERED.code] += elsewhere
-        return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+        found = dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+        if not hidden:
+            self._refusals = (version, found)
+        return found
 
     def _lack(self, group: Group) -> Reason:
         if self.policy is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ringwise.framework.asking import Asking, NodeFilter
-from ringwise.framework.job import Job, pod_order
+from ringwise.framework.job import Job
 from ringwise.framework.points import Point
 from ringwise.framework.reasons import GANG_INCOMPLETE, NO_NODE_FITS, NO_PODS_YET
 from ringwise.framework.session import Plan, Session
@@ -15,10 +15,14 @@ from ringwise.state.index import NOBODY
 from ringwise.state.model import Pod
 
 
-def pending_pods(session: Session, job: Job) -> list[Pod]:
-    """The job's pods that wait for a node, in the order in which they are served."""
-    pods = [pod for pod in job.pods.values() if session.is_pending(pod)]
-    pods.sort(key=pod_order)
+def pending_pods(session: Session, job: Job, *, best_effort: bool = False) -> list[Pod]:
+    """The job's pods that wait for a node, in the order in which they are served.
+
+    Pods that ask for nothing are served apart, by backfill.
+    """
+    pods = [
+        pod for pod in job.in_order if pod.cls.best_effort is best_effort and session.is_pending(pod)
+    ]
     if session.registered(Point.TASK_ORDER):
         pods.sort(key=session.pod_key)
     return pods
@@ -34,13 +38,19 @@ def started_pods(session: Session, job: Job) -> int:
     )
 
 
+def missing_pods(session: Session, job: Job) -> int:
+    """How many pods must still get a node before the gang may start; pods that ask for nothing need no wait."""
+    free_riders = len(pending_pods(session, job, best_effort=True))
+    return max(0, job.min_available - started_pods(session, job) - free_riders)
+
+
 def fill(session: Session, job: Job, statement: Statement, *, beyond_gang: bool = False) -> Reason | None:
     """Place the job's pods until its gang is complete; None when it is.
 
     `beyond_gang` goes on with the pods a job may have beyond its gang, one at a time.
     """
     pods = pending_pods(session, job)
-    missing = max(0, job.min_available - started_pods(session, job))
+    missing = missing_pods(session, job)
     if beyond_gang:
         pods, missing = pods[:1], 1
     if len(pods) < missing:
@@ -51,6 +61,11 @@ def fill(session: Session, job: Job, statement: Statement, *, beyond_gang: bool 
     if plan is not None:
         return _follow(session, job, statement, plan, pods)
     return _one_by_one(session, job, statement, pods, missing)
+
+
+def fill_best_effort(session: Session, job: Job, statement: Statement) -> Reason | None:
+    """Place the pods that ask for nothing, as many as find a node."""
+    return _one_by_one(session, job, statement, pending_pods(session, job, best_effort=True), None)
 
 
 def _plan(session: Session, job: Job, pods: Sequence[Pod]) -> Plan | Reason | None:
@@ -83,13 +98,13 @@ def _follow(
             return asking.verdict(node)[1] or _nothing(session, job, pod, asking, {})
         statement.allocate(Allocation(job, pod, node, chips, 0, plan.annotations.get(pod.uid, {})))
     session.plans[job.key] = plan
-    missing = max(0, job.min_available - started_pods(session, job))
-    return _one_by_one(session, job, statement, rest, missing) if rest else None
+    return _one_by_one(session, job, statement, rest, missing_pods(session, job))
 
 
 def _one_by_one(
-    session: Session, job: Job, statement: Statement, pods: Sequence[Pod], missing: int
+    session: Session, job: Job, statement: Statement, pods: Sequence[Pod], missing: int | None
 ) -> Reason | None:
+    """Give each pod the best node there is; stop when `missing` have one (None: go on to the last)."""
     queue = session.queues.get(job.queue)
     failed: Reason | None = None
     failed_classes: set[Asking] = set()
@@ -111,24 +126,25 @@ def _one_by_one(
             if current is not None and asking is not current:
                 current.show(hidden)
             current = asking
-            choice = asking.choose(hidden, _filters(session, job, pod), _favours(session, job, pod))
+            choice = asking.choose(hidden, filters_of(session, job, pod), _favours(session, job, pod))
             if choice is None:
                 failed_classes.add(asking)
                 failed = failed or _nothing(session, job, pod, asking, hidden)
                 continue
             statement.allocate(Allocation(job, pod, choice.node, asking.chips_on(choice.node), choice.score))
             placed += 1
-            if placed >= missing and session.job_ready(job):
+            if missing is not None and placed >= missing and session.job_ready(job):
                 return None
     finally:
         if current is not None:
             current.show(hidden)
-    if placed >= missing and session.job_ready(job):
+    if placed >= (missing or 0) and session.job_ready(job):
         return None
     return failed or NO_PODS_YET(pods=started_pods(session, job), needed=job.min_available)
 
 
-def _filters(session: Session, job: Job, pod: Pod) -> list[NodeFilter]:
+def filters_of(session: Session, job: Job, pod: Pod) -> list[NodeFilter]:
+    """What plugins have to say about single nodes for this pod; usually nothing."""
     found = (make(job, pod) for make in session.registered(Point.NODE_FILTER))
     return [block for block in found if block is not None]
 

@@ -15,6 +15,18 @@ if TYPE_CHECKING:
     from ringwise.framework.policy import ChipPolicy
 
 
+@dataclass(frozen=True, slots=True)
+class FormerSeat:
+    """Where a rank of the job sat before its pod was lost."""
+
+    node: str
+    annotations: Mapping[str, str] = field(default=EMPTY, hash=False)
+    #: The pod was lost because of this node: do not count on it.
+    faulty: bool = False
+    #: When the pod was lost, in nanoseconds.
+    lost: int = 0
+
+
 @dataclass(slots=True, eq=False)
 class Job:
     """One gang. Its key is `namespace/name` of its PodGroup, or of its only pod."""
@@ -24,6 +36,8 @@ class Job:
     #: The name its user knows: the vcjob's, PodGroup's or bare pod's.
     name: str
     pods: dict[str, Pod] = field(default_factory=dict)
+    #: The pods its controller will make once the job is let in.
+    prospective: tuple[Pod, ...] = ()
     group: PodGroup | None = None
     queue: str = "default"
     priority: int = 0
@@ -45,19 +59,29 @@ class Job:
     expected: int | None = None
     #: Time the first pods of the present run were placed.
     started: int | None = None
+    #: rank -> where it sat, while the job is being rescheduled.
+    former: dict[int, FormerSeat] = field(default_factory=dict)
     inqueue: bool = False
     validated: bool = False
     asked_total: Amounts | None = None
+    ordered: list[Pod] | None = None
+
+    @property
+    def in_order(self) -> list[Pod]:
+        """Its pods in natural order of their names; before any exist, those it is going to have."""
+        if self.ordered is None:
+            self.ordered = sorted(self.pods.values() or self.prospective, key=pod_order)
+        return self.ordered
 
     @property
     def chip_pods(self) -> list[Pod]:
-        return [pod for pod in self.pods.values() if pod.cls.chips]
+        return [pod for pod in self.in_order if pod.cls.chips]
 
     def asked(self) -> Amounts:
         """What all its pods ask for together."""
         if self.asked_total is None:
             total: Amounts = {}
-            for pod in self.pods.values():
+            for pod in self.in_order:
                 add(total, amounts_of(pod.cls))
             self.asked_total = total
         return self.asked_total
@@ -67,7 +91,7 @@ class Job:
         if self.group is not None and self.group.min_resources:
             return dict(self.group.min_resources)
         total: Amounts = {}
-        for pod in sorted(self.pods.values(), key=pod_order)[: self.min_available]:
+        for pod in self.in_order[: self.min_available]:
             add(total, amounts_of(pod.cls))
         return total
 
@@ -76,6 +100,7 @@ class Job:
         self.validated = False
         self.policy = None
         self.asked_total = None
+        self.ordered = None
 
 
 def pod_order(pod: Pod) -> tuple[object, ...]:

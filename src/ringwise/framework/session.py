@@ -18,6 +18,7 @@ from ringwise.framework.plugin_options import PluginOption
 from ringwise.framework.points import GATED_WITH, UNGATED, Point, first_reason, starving, victims, votes
 from ringwise.framework.registry import Registry
 from ringwise.framework.statement import Allocation, Eviction, Statement
+from ringwise.framework.world import World
 from ringwise.reasons import Reason
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod, PodClass, Queue
@@ -52,21 +53,26 @@ class Session:
         jobs: Mapping[str, Job],
         queues: Mapping[str, Queue],
         ledger: Ledger,
+        world: World,
         configuration: Configuration,
         registry: Registry,
         now: int,
         pending: Iterable[Job] = (),
+        observer: Callable[[Session, Job], None] | None = None,
     ) -> None:
         self.state = state
         self.reservations = reservations
         self.jobs = jobs
         self.queues = queues
         self.ledger = ledger
+        self.world = world
         self.configuration = configuration
         self.settings = configuration.settings
         self.now = now
         #: The jobs this cycle may decide about.
         self.pending = list(pending)
+        #: Told about every job just before it is decided; sees the state as the decision will.
+        self.observe = observer or (lambda session, job: None)
         self.bound: list[Allocation] = []
         self.evicted: list[Eviction] = []
         self.plans: dict[str, Plan] = {}

@@ -65,6 +65,8 @@ class ClusterState:
         self._rank_of: list[int] = []
         self._node_at: list[int] = []
         self._order_stale = False
+        #: Grows with every change of who holds what: answers that carry it are still true while it stands.
+        self.version = 0
         self._log: list[tuple[str, int, int, bool]] = []
         self._open_marks = 0
 
@@ -183,6 +185,7 @@ class ClusterState:
         self._refresh(number)
 
     def _refresh(self, number: int, resource: str | None = None) -> None:
+        self.version += 1
         if self._order_stale:
             return
         node = self.nodes[number]
@@ -193,6 +196,16 @@ class ClusterState:
             return
         for fleet in self.fleets.values():
             fleet.refresh(number, name, shape)
+
+    def maintain_free_chips(self, ourselves: bool) -> None:
+        """Count free chips from pods (True), or take them from the nodes' reports."""
+        if ourselves != self.self_maintain:
+            self.self_maintain = ourselves
+            for fleet in self.fleets.values():
+                fleet.self_maintain = ourselves
+        for number in range(len(self.names)):
+            self._describe(number)
+            self._refresh(number)
 
     def refresh_node(self, number: int) -> None:
         """Something beside the books changed what is free on this node."""
@@ -227,7 +240,6 @@ class ClusterState:
         if known is not None:
             if known.assumed and pod.node is None and pod.live and not pod.deleting:
                 # Our own decision is on its way; older news does not undo it.
-                known.pod = pod
                 return
             if known.node >= 0:
                 self._unhold(known)

@@ -49,6 +49,7 @@ class Fleet:
     """The chips of one resource, and the views through which rules see them."""
 
     __slots__ = (
+        "_counted",
         "allocatable",
         "assumed",
         "closed",
@@ -56,6 +57,7 @@ class Fleet:
         "extra_claims",
         "faulty",
         "free_mask",
+        "free_total",
         "held",
         "listed",
         "network",
@@ -87,6 +89,9 @@ class Fleet:
         #: Chips kept for one job: free, but for nobody else.
         self.reserved: list[int] = []
         self.free_mask: list[int] = []
+        #: Free chips of all nodes that are open, and each node's part of that sum.
+        self.free_total = 0
+        self._counted: list[int] = []
         #: Why a node takes no pod with this resource at all.
         self.closed: list[Reason | None] = []
         #: How many nodes are closed, by the code of the reason.
@@ -115,6 +120,7 @@ class Fleet:
         self.faulty += [0] * missing
         self.reserved += [0] * missing
         self.free_mask += [0] * missing
+        self._counted += [0] * missing
         self.closed += [None] * missing
         self.assumed += [False] * missing
 
@@ -122,6 +128,17 @@ class Fleet:
     def size(self) -> int:
         """Nodes that offer this resource."""
         return sum(1 for allocatable in self.allocatable if allocatable >= 0)
+
+    @property
+    def healthy_total(self) -> int:
+        """Chips of all nodes, free or not, without the unhealthy ones."""
+        return sum(
+            (listed & ~unhealthy).bit_count()
+            for listed, unhealthy, allocatable in zip(
+                self.listed, self.unhealthy, self.allocatable, strict=True
+            )
+            if allocatable >= 0
+        )
 
     # -- inventory -----------------------------------------------------------------
 
@@ -215,6 +232,9 @@ class Fleet:
             if closed is not None:
                 self.closed_counts[closed.code] = self.closed_counts.get(closed.code, 0) + 1
             self.closed[node] = closed
+        counted = free.bit_count() if closed is None and self.allocatable[node] >= 0 else 0
+        self.free_total += counted - self._counted[node]
+        self._counted[node] = counted
         for (_, _, withholds_network), view in self.views.items():
             if shape is None or closed is not None or self.allocatable[node] < 0:
                 view.drop(node)

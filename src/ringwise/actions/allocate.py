@@ -1,0 +1,92 @@
+"""Place the pods of admitted jobs: the best queue's best job, then ask again."""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+from typing import Any
+
+from ringwise.framework.filling import fill, pending_pods
+from ringwise.framework.job import Job
+from ringwise.framework.reasons import INTERNAL_ERROR, QUEUE_OVERUSED
+from ringwise.framework.session import Session
+from ringwise.reasons import Reason
+from ringwise.state.model import Queue
+
+#: (order, number of the entry, job, is its gang complete)
+Entry = tuple[tuple[Any, ...], int, Job, bool]
+
+
+def allocate(session: Session) -> None:
+    lines = _lines(session)
+    serial = len(session.pending)
+    while lines:
+        queue = min((session.queues[name] for name in lines), key=session.queue_key)
+        line = lines[queue.name]
+        if session.overused(queue):
+            _tell_overused(queue, line)
+            del lines[queue.name]
+            continue
+        _, _, job, complete = heappop(line)
+        if not line:
+            del lines[queue.name]
+        if _serve(session, job, complete):
+            # The pods beyond its gang compete again, one at a time.
+            serial += 1
+            heappush(lines.setdefault(queue.name, []), (session.job_key(job), serial, job, True))
+
+
+def _lines(session: Session) -> dict[str, list[Entry]]:
+    """The jobs of each queue that may be placed, best first."""
+    enqueues = "enqueue" in session.configuration.actions
+    lines: dict[str, list[Entry]] = {}
+    for serial, job in enumerate(session.pending):
+        if job.queue not in session.queues or (enqueues and not job.inqueue):
+            continue
+        try:
+            reason = session.job_valid(job)
+            if reason is not None:
+                job.reason = reason
+                continue
+            key = session.job_key(job)
+        except Exception as error:
+            broken(session, job, error, "allocate")
+            continue
+        lines.setdefault(job.queue, []).append((key, serial, job, False))
+    for line in lines.values():
+        heapify(line)
+    return lines
+
+
+def _serve(session: Session, job: Job, complete: bool) -> bool:
+    """Try one job; True when it runs and has more pods to place."""
+    with session.reservations.open_to(job.key):
+        if not complete:
+            session.observe(session, job)
+        statement = session.statement()
+        try:
+            reason: Reason | None = fill(session, job, statement, beyond_gang=complete)
+        except Exception as error:
+            statement.discard()
+            broken(session, job, error, "allocate")
+            return False
+        if reason is not None:
+            statement.discard()
+            if not complete:
+                job.reason = reason
+            return False
+        statement.commit()
+        job.reason = None
+        session.reservations.lift(job.key)
+    return bool(statement.allocations) and bool(pending_pods(session, job))
+
+
+def _tell_overused(queue: Queue, line: list[Entry]) -> None:
+    for _, _, job, complete in line:
+        if not complete:
+            job.reason = QUEUE_OVERUSED(queue=queue.name)
+
+
+def broken(session: Session, job: Job, error: Exception, action: str) -> None:
+    """Whatever went wrong concerns this job alone."""
+    incident = session.contain(error, job, action)
+    job.reason = INTERNAL_ERROR(where=incident.where, error=incident.error)

@@ -1,0 +1,27 @@
+"""Place pods that ask for nothing: they fit beside whatever is there."""
+
+from __future__ import annotations
+
+from ringwise.framework.filling import fill_best_effort
+from ringwise.framework.reasons import INTERNAL_ERROR
+from ringwise.framework.session import Session
+
+
+def backfill(session: Session) -> None:
+    for job in sorted(session.pending, key=session.job_key):
+        if not job.inqueue and "enqueue" in session.configuration.actions:
+            continue
+        if not any(pod.cls.best_effort and session.is_pending(pod) for pod in job.pods.values()):
+            continue
+        statement = session.statement()
+        try:
+            fill_best_effort(session, job, statement)
+        except Exception as error:
+            statement.discard()
+            incident = session.contain(error, job, "backfill")
+            job.reason = INTERNAL_ERROR(where=incident.where, error=incident.error)
+            continue
+        if session.job_ready(job):
+            statement.commit()
+        else:
+            statement.discard()

@@ -1,0 +1,75 @@
+"""Benchmarks: ratios within one run, with the machine they were measured on."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ringwise import __version__
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One figure. A goal is a ratio or a size, never a bare time of this machine."""
+
+    name: str
+    value: float
+    unit: str
+    goal: str | None = None
+    holds: bool | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "value": round(self.value, 3),
+            "unit": self.unit,
+            "goal": self.goal,
+            "holds": self.holds,
+        }
+
+
+def at_least(name: str, value: float, unit: str, goal: float) -> Measured:
+    return Measured(name, value, unit, f">= {goal:g}", value >= goal)
+
+
+def at_most(name: str, value: float, unit: str, goal: float) -> Measured:
+    return Measured(name, value, unit, f"<= {goal:g}", value <= goal)
+
+
+def shown(name: str, value: float, unit: str) -> Measured:
+    return Measured(name, value, unit)
+
+
+Bench = Callable[[bool], list[Measured]]
+
+
+def run_bench(name: str, bench: Bench, full: bool) -> dict[str, Any]:
+    started = time.perf_counter()
+    results = bench(full)
+    return {
+        "bench": name,
+        "version": __version__,
+        "machine": machine(),
+        "seconds": round(time.perf_counter() - started, 1),
+        "results": [result.as_json() for result in results],
+    }
+
+
+def machine() -> Mapping[str, Any]:
+    return {"cpu": _cpu_name(), "cores": os.cpu_count(), "python": sys.version.split()[0]}
+
+
+def _cpu_name() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:
+            for line in lines:
+                if line.startswith(("model name", "Model", "CPU part")):
+                    return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()

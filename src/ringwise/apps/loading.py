@@ -1,0 +1,115 @@
+"""From objects that were read to a scheduler that knows them all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ringwise.manifests.bundle import Bundle
+from ringwise.manifests.errors import ManifestError
+from ringwise.manifests.switches import CONFIG_MAP as TOPOLOGY_CONFIG_MAP
+from ringwise.manifests.switches import topology_of_config_map
+from ringwise.scheduler import events as ev
+from ringwise.scheduler.expansion import pod_group_of, pods_of
+from ringwise.state.cluster import ClusterState
+from ringwise.state.model import Node, Pod
+from ringwise.topology.chips import chip_names, chips_of, mask_of
+
+
+def cluster_events(bundle: Bundle) -> Iterator[ev.Event]:
+    """The cluster itself: nodes, reports, topology, queues, priorities, groups. No pods."""
+    yield from (ev.NodeSeen(node) for node in bundle.nodes)
+    yield from (ev.ReportSeen(report) for report in bundle.reports)
+    for config_map in bundle.config_maps:
+        if config_map.name == TOPOLOGY_CONFIG_MAP:
+            topology = topology_of_config_map(config_map.data, config_map.origin)
+            yield ev.TopologySeen(topology, topology.unusable)
+    yield from (ev.QueueSeen(queue) for queue in bundle.queues)
+    yield from (ev.PriorityClassSeen(priority) for priority in bundle.priority_classes)
+    yield from (ev.PodGroupSeen(group) for group in bundle.pod_groups)
+
+
+def job_events(bundle: Bundle) -> Iterator[ev.Event]:
+    """vcjobs with the PodGroup and pods they would get, unless these are in the input already."""
+    priorities = {priority.name: priority.value for priority in bundle.priority_classes}
+    owned_groups = {
+        (group.namespace, group.owner.name): group
+        for group in bundle.pod_groups
+        if group.owner is not None and group.owner.kind == "Job"
+    }
+    existing = {pod.key for pod in bundle.pods}
+    for vcjob in bundle.vcjobs:
+        yield ev.VcJobSeen(vcjob)
+        group = owned_groups.get((vcjob.namespace, vcjob.name))
+        made = pod_group_of(vcjob, priorities)
+        if group is None and not vcjob.over:
+            yield ev.PodGroupSeen(made)
+        for pod in pods_of(vcjob, existing):
+            if group is not None:
+                pod.group = group.name
+            yield ev.PodSeen(pod)
+
+
+def check_holds(bundle: Bundle) -> list[ManifestError]:
+    """Chips that bound pods name but that cannot be theirs: not on the node, or named twice."""
+    nodes = {node.name: node for node in bundle.nodes}
+    reported: dict[tuple[str, str], int] = {}
+    for report in bundle.reports:
+        network = report.network_unhealthy or 0
+        seen = report.free | report.unhealthy | report.recovering | network
+        key = (report.node, report.resource)
+        reported[key] = reported.get(key, 0) | seen
+    holder: dict[tuple[str, str, int], Pod] = {}
+    errors: list[ManifestError] = []
+    for pod in bundle.pods:
+        resource = pod.cls.resource
+        if pod.node is None or not pod.live or resource is None or not pod.holds:
+            continue
+        node = nodes.get(pod.node)
+        if node is not None:
+            known = _listed(node, resource, reported.get((node.name, resource)))
+            strange = mask_of(pod.holds) & ~known if known is not None else 0
+            if strange:
+                errors.append(
+                    ManifestError(
+                        pod.origin,
+                        f"metadata.annotations.{resource}",
+                        f"{chip_names(resource, chips_of(strange))} not on node {node.name}, "
+                        f"which has {chip_names(resource, chips_of(known or 0)) or 'none'}",
+                    )
+                )
+                continue
+        for chip in pod.holds:
+            first = holder.setdefault((pod.node, resource, chip), pod)
+            if first is not pod:
+                errors.append(
+                    ManifestError(
+                        pod.origin,
+                        f"metadata.annotations.{resource}",
+                        f"{chip_names(resource, (chip,))} of node {pod.node} is held by pod {first.key} already",
+                    )
+                )
+                break
+    return errors
+
+
+def _listed(node: Node, resource: str, reported: int | None) -> int | None:
+    """The chips that can be on the node; None when nobody says. A report alone lists free chips only."""
+    if node.devices is not None:
+        return mask_of(device.chip for device in node.devices)
+    if reported is not None:
+        count = max(node.chips_capacity.get(resource, 0), node.chips_allocatable.get(resource, 0))
+        return reported | ((1 << count) - 1)
+    if resource in node.chips_allocatable:
+        count = max(node.chips_capacity.get(resource, 0), node.chips_allocatable[resource])
+        return (1 << count) - 1
+    return None
+
+
+def assumed_chips(state: ClusterState) -> list[str]:
+    """Nodes whose chips nobody listed, so that 0..n-1 were assumed."""
+    return sorted(
+        state.names[number]
+        for fleet in state.fleets.values()
+        for number, assumed in enumerate(fleet.assumed)
+        if assumed and fleet.allocatable[number] > 0
+    )

@@ -1,0 +1,279 @@
+"""What-if: one cycle over the objects of an input, changing nothing anywhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ringwise.apps.loading import check_holds, cluster_events, job_events
+from ringwise.framework.configuration import Configuration
+from ringwise.framework.filling import filters_of
+from ringwise.framework.job import Job
+from ringwise.framework.points import first_reason
+from ringwise.framework.ranks import ranks_of
+from ringwise.framework.session import Session
+from ringwise.framework.switch_use import states_now
+from ringwise.manifests.bundle import Bundle
+from ringwise.manifests.errors import ManifestError
+from ringwise.placement.superpods.annotations import SUPER_POD_ID, SUPER_POD_RANK
+from ringwise.plugins.reasons import NODE_CORDONED, SELECTOR_MISMATCH, UNTOLERATED_TAINT
+from ringwise.reasons import Reason, Stage
+from ringwise.scheduler import events as ev
+from ringwise.scheduler.commands import Bind
+from ringwise.scheduler.machine import Scheduler
+from ringwise.state.cluster import HOSTS
+from ringwise.state.model import Pod
+from ringwise.topology.boards import BoardCatalog
+
+#: Nodes that refuse for these reasons were never meant: they are no candidates.
+UNASKED = frozenset({NODE_CORDONED.code, SELECTOR_MISMATCH.code, UNTOLERATED_TAINT.code})
+
+PLACED, PENDING, REFUSED, RUNNING = "placed", "pending", "refused", "running"
+
+
+@dataclass(slots=True)
+class PlacedPod:
+    name: str
+    rank: int
+    node: str | None
+    chips: tuple[int, ...] | None
+    switch: str | None = None
+    superpod: int | None = None
+    logical_superpod: int | None = None
+    annotations: dict[str, str] | None = None
+    candidates: list[dict[str, Any]] | None = None
+    #: Bound in the input already.
+    bound: bool = False
+
+
+@dataclass(slots=True)
+class PlacedJob:
+    namespace: str
+    name: str
+    job_class: str | None
+    outcome: str
+    reason: Reason | None
+    pods: list[PlacedPod]
+    #: How a job that is placed as a whole got its nodes.
+    plan: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Answer:
+    jobs: list[PlacedJob]
+    switches: list[dict[str, Any]] | None
+    scheduler: Scheduler
+    #: (node, resource) -> free chips before anything was placed.
+    free_before: dict[tuple[str, str], int] = field(default_factory=dict)
+    errors: list[ManifestError] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, Any]:
+        document: dict[str, Any] = {"jobs": [_job_json(job) for job in self.jobs]}
+        if self.switches is not None:
+            document["switches"] = self.switches
+        return document
+
+
+def place(
+    bundle: Bundle,
+    configuration: Configuration,
+    catalog: BoardCatalog,
+    *,
+    now: int | None = None,
+    scores: bool = False,
+    everything: bool = False,
+) -> Answer:
+    """Decide for every waiting job of the input. The same input gives the same answer."""
+    errors = check_holds(bundle)
+    wrong = {error.origin for error in errors}
+    now = bundle.newest_timestamp if now is None else now
+    scheduler = Scheduler(configuration, catalog=catalog)
+    observer = _Candidates() if scores else None
+    scheduler.observer = observer
+    events: list[ev.Event] = [*cluster_events(bundle), *job_events(bundle)]
+    events += [ev.PodSeen(pod) for pod in bundle.pods if pod.origin not in wrong]
+    scheduler.take(events, now)
+    scheduler.state.settle()
+    for number in range(len(scheduler.state.names)):
+        scheduler.state.refresh_node(number)
+    before = _free_chips(scheduler)
+    bound = {pod.uid for pod in bundle.pods if pod.node is not None}
+    commands = scheduler.cycle(now)
+    answers = {command.uid: command for command in commands if isinstance(command, Bind)}
+    jobs = [
+        _answer(scheduler, job, answers, bound, observer)
+        for job in sorted(scheduler.book.jobs.values(), key=lambda job: (job.namespace, job.name, job.key))
+        if _is_listed(scheduler, job, answers, everything)
+    ]
+    return Answer(jobs, _switches(scheduler), scheduler, before, errors)
+
+
+class _Candidates:
+    """Looks at every node for the first pod of each job, just before the job is decided."""
+
+    def __init__(self) -> None:
+        self.of: dict[str, list[dict[str, Any]]] = {}
+
+    def __call__(self, session: Session, job: Job) -> None:
+        pod = next((pod for pod in first_by_rank(job) if session.is_pending(pod)), None)
+        if pod is None or (pod.cls.chips and job.policy is None):
+            return
+        asking = session.asking(job, pod)
+        filters = filters_of(session, job, pod)
+        found: list[dict[str, Any]] = []
+        for node in session.state.known_nodes():
+            score, reason = asking.verdict(node)
+            if reason is not None and reason.code in UNASKED:
+                continue
+            if reason is None:
+                reason = first_reason(blocks(node) for blocks in filters)
+                score = score if reason is None else None
+            found.append(
+                {
+                    "node": session.state.names[node],
+                    "accepted": reason is None,
+                    "score": score,
+                    "reason": None if reason is None else reason.as_json(),
+                }
+            )
+        self.of[job.key] = found
+
+
+def first_by_rank(job: Job) -> list[Pod]:
+    """Pods with chips first, by rank."""
+    ranks = ranks_of(job)
+    return sorted(job.pods.values(), key=lambda pod: (not pod.cls.chips, ranks[pod.uid]))
+
+
+def _is_listed(scheduler: Scheduler, job: Job, answers: dict[str, Bind], everything: bool) -> bool:
+    if any(uid in answers or scheduler.is_waiting(pod) for uid, pod in job.pods.items()):
+        return True
+    if not job.pods and (job.prospective or job.defects):
+        return True
+    return everything and any(scheduler.state.pods[uid].node >= 0 for uid in job.pods)
+
+
+def _answer(
+    scheduler: Scheduler,
+    job: Job,
+    answers: dict[str, Bind],
+    bound: set[str],
+    observer: _Candidates | None,
+) -> PlacedJob:
+    waits = any(scheduler.is_waiting(pod) for pod in job.pods.values())
+    placed = any(uid in answers for uid in job.pods)
+    outcome = _outcome(job, waits, placed)
+    ranks = ranks_of(job)
+    pods = [
+        _pod(scheduler, job, pod, ranks[pod.uid], answers.get(pod.uid), pod.uid in bound)
+        for pod in sorted(job.pods.values(), key=lambda pod: (ranks[pod.uid], pod.name))
+    ]
+    if observer is not None and job.key in observer.of:
+        first = first_by_rank(job)[0].name
+        next(pod for pod in pods if pod.name == first).candidates = observer.of[job.key]
+    policy = job.policy
+    plan = scheduler.plans.get(job.key)
+    return PlacedJob(
+        job.namespace,
+        job.name,
+        policy.switch_class if policy is not None else None,
+        outcome,
+        None if outcome in (PLACED, RUNNING) else job.reason,
+        pods,
+        plan.lines if plan is not None else (),
+    )
+
+
+def _outcome(job: Job, waits: bool, placed: bool) -> str:
+    if placed:
+        return PLACED
+    if not waits and job.pods:
+        return RUNNING
+    if job.reason is not None and job.reason.kind.stage is Stage.VALIDATE:
+        return REFUSED
+    return PENDING
+
+
+def _pod(
+    scheduler: Scheduler, job: Job, pod: Pod, rank: int, answer: Bind | None, bound: bool
+) -> PlacedPod:
+    state = scheduler.state
+    number = state.pods[pod.uid].node
+    if number < 0:
+        return PlacedPod(pod.name, rank, None, None)
+    node = state.names[number]
+    resolved = scheduler.world.switches(state)
+    notes = {**pod.annotations, **(answer.annotations if answer is not None else {})}
+    blocks = job.policy is not None and job.policy.block_nodes is not None
+    return PlacedPod(
+        pod.name,
+        rank,
+        node,
+        answer.chips if answer is not None else pod.holds,
+        resolved.switch_name(node) if resolved is not None else None,
+        _number(notes.get(SUPER_POD_ID)) if blocks else None,
+        _number(notes.get(SUPER_POD_RANK)) if blocks else None,
+        dict(answer.annotations) if answer is not None else {},
+        bound=bound,
+    )
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.lstrip("-").isdigit() else None
+
+
+def _free_chips(scheduler: Scheduler) -> dict[tuple[str, str], int]:
+    state = scheduler.state
+    return {
+        (state.names[number], resource): fleet.free_mask[number]
+        for resource, fleet in state.fleets.items()
+        if resource != HOSTS
+        for number in range(len(state.names))
+        if fleet.allocatable[number] >= 0
+    }
+
+
+def _switches(scheduler: Scheduler) -> list[dict[str, Any]] | None:
+    """The switches after this run. A node is free when no pod holds a chip of it."""
+    state = scheduler.state
+    resolved = scheduler.world.switches(state)
+    if resolved is None:
+        return None
+    limit = scheduler.configuration.settings.shared_tor_num
+    states = states_now(scheduler.book.jobs.values(), state, resolved, limit)
+    return [
+        {
+            "ip": switch.ip,
+            "state": facts.state.word,
+            "healthy": facts.healthy,
+            "free_nodes": sum(1 for seat in seats if scheduler.is_idle(seat.node)),
+        }
+        for switch, seats, facts in zip(resolved.topology.switches, resolved.nodes, states, strict=True)
+    ]
+
+
+def _job_json(job: PlacedJob) -> dict[str, Any]:
+    return {
+        "namespace": job.namespace,
+        "name": job.name,
+        "class": job.job_class,
+        "outcome": job.outcome,
+        "reason": None if job.reason is None else job.reason.as_json(),
+        "pods": [_pod_json(pod) for pod in job.pods],
+    }
+
+
+def _pod_json(pod: PlacedPod) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "name": pod.name,
+        "rank": pod.rank,
+        "node": pod.node,
+        "chips": None if pod.chips is None else list(pod.chips),
+        "switch": pod.switch,
+        "superpod": pod.superpod,
+        "logical_superpod": pod.logical_superpod,
+        "annotations": pod.annotations,
+    }
+    if pod.candidates is not None:
+        document["candidates"] = pod.candidates
+    return document

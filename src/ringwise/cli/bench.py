@@ -1,0 +1,40 @@
+"""`ringwise bench NAME`: measure, and say whether the goals hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import click
+from rich import box
+from rich.table import Table
+
+from ringwise.apps import bench_decide, bench_superpods, bench_switches
+from ringwise.apps.bench import Bench, run_bench
+from ringwise.cli.output import output_option, print_document, stdout_console
+
+BENCHES: Mapping[str, Bench] = {
+    "decide": bench_decide.run,
+    "switches": bench_switches.run,
+    "superpods": bench_superpods.run,
+}
+
+
+@click.command()
+@click.argument("name", type=click.Choice(sorted(BENCHES)))
+@output_option
+@click.option("--full", is_flag=True, help="Measure longer.")
+def bench(name: str, output: str, full: bool) -> None:
+    """Run a benchmark; exit code 1 when a goal does not hold."""
+    document = run_bench(name, BENCHES[name], full)
+    if output == "table":
+        table = Table(box=box.SIMPLE, title=f"bench {name}, {document['seconds']} s, {document['machine']['cpu']}")
+        for column in ("figure", "value", "unit", "goal", "holds"):
+            table.add_column(column, justify="right" if column == "value" else "left")
+        for row in document["results"]:
+            holds = {True: "yes", False: "NO", None: ""}[row["holds"]]
+            table.add_row(row["name"], f"{row['value']:,g}", row["unit"], row["goal"] or "", holds)
+        stdout_console().print(table)
+    else:
+        print_document(document, output)
+    if any(row["holds"] is False for row in document["results"]):
+        raise click.exceptions.Exit(1)

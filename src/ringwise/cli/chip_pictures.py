@@ -1,0 +1,35 @@
+"""Small pictures of a node's chips, ring by ring.
+
+    [##..|....]   # held   . free   + given now   x faulty   ~ kept for a waiting job
+"""
+
+from __future__ import annotations
+
+from ringwise.state.fleet import Fleet
+from ringwise.topology.board import Board
+
+LEGEND = "# held  . free  + given now  x faulty  ~ reserved"
+
+
+def chip_picture(fleet: Fleet, node: int, board: Board | None, *, free: int, given: int = 0) -> str:
+    """One sign per chip; `free` and `given` are masks, so that before and after can be drawn."""
+    listed = fleet.listed[node]
+    bad = fleet.unhealthy[node] | fleet.recovering[node]
+    count = max(listed.bit_length(), 1)
+
+    def sign(chip: int) -> str:
+        bit = 1 << chip
+        if given & bit:
+            return "+"
+        if bad & bit:
+            return "x"
+        if not listed & bit:
+            return " "
+        if free & bit:
+            return "."
+        return "~" if fleet.reserved[node] & bit and not fleet.held[node] & bit else "#"
+
+    rings = [ring for ring in (board.rings if board is not None else ()) if ring[0] < count]
+    if not rings:
+        return "[" + "".join(sign(chip) for chip in range(count)) + "]"
+    return "[" + "|".join("".join(sign(chip) for chip in ring) for ring in rings) + "]"

@@ -1,0 +1,44 @@
+"""The `ringwise` command. Every command is a file of its own beside this one."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from ringwise import __version__
+from ringwise.cli.bench import bench
+from ringwise.cli.boards import boards
+from ringwise.cli.demo import demo
+from ringwise.cli.place import place_command
+from ringwise.cli.topology import topology
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="ringwise")
+def cli() -> None:
+    """Chip-aware gang scheduling for clusters of Ascend NPUs."""
+
+
+for command in (bench, boards, demo, place_command, topology):
+    cli.add_command(command)
+
+
+def main() -> None:
+    """Whatever happens, a person reads one line and not a traceback."""
+    try:
+        cli.main(standalone_mode=True)
+    except BrokenPipeError:
+        # The reader has seen enough; there is nobody left to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except Exception as error:
+        if os.environ.get("RINGWISE_DEBUG"):
+            raise
+        click.echo(
+            f"ringwise: internal error: {type(error).__name__}: {error} "
+            "(please report it; RINGWISE_DEBUG=1 shows where)",
+            err=True,
+        )
+        sys.exit(70)

@@ -1,0 +1,208 @@
+"""`ringwise place`: what would be placed where, and why not."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from ringwise.apps.loading import assumed_chips
+from ringwise.apps.place import PLACED, Answer, PlacedJob, place
+from ringwise.cli.chip_pictures import LEGEND, chip_picture
+from ringwise.cli.output import (
+    BAD_INPUT,
+    complain,
+    output_option,
+    print_document,
+    reading_progress,
+    stdout_console,
+    stop,
+)
+from ringwise.framework.configuration import Configuration, default_configuration
+from ringwise.manifests.bundle import Bundle, read_bundle
+from ringwise.manifests.configuration import ConfigurationError, read_configuration
+from ringwise.topology.board import BoardError
+from ringwise.topology.boards import BoardCatalog, shipped_catalog
+from ringwise.topology.chips import mask_of
+
+#: Jobs with more pods than this are shown with their first and last ones.
+_SHOWN_PODS = 8
+_COLOURS = {"placed": "green", "pending": "yellow", "refused": "red", "running": "cyan"}
+
+
+@click.command("place")
+@click.option("-f", "--file", "files", multiple=True, required=True, help="File, folder, or - for stdin.")
+@output_option
+@click.option("--scores", is_flag=True, help="Show every candidate node of each job's first pod.")
+@click.option("--config", "config", type=click.Path(path_type=Path), help="A volcano-scheduler.conf.")
+@click.option("--board-file", "boards", multiple=True, type=click.Path(path_type=Path), help="A board of your own.")
+@click.option("--all", "everything", is_flag=True, help="List running jobs too.")
+@click.option("--keep-going", is_flag=True, help="Skip bad documents and place the rest; exit code 2.")
+@click.option("--now", type=int, help="Nanoseconds since 1970; default: the newest timestamp in the input.")
+def place_command(
+    files: tuple[str, ...],
+    output: str,
+    scores: bool,
+    config: Path | None,
+    boards: tuple[Path, ...],
+    everything: bool,
+    keep_going: bool,
+    now: int | None,
+) -> None:
+    """Say what would be placed where, from manifests alone; nothing is changed anywhere."""
+    configuration = load_configuration(config)
+    catalog = load_catalog(boards)
+    bundle = load_bundle(files, keep_going)
+    answer = place(bundle, configuration, catalog, now=now, scores=scores, everything=everything)
+    if answer.errors and not keep_going:
+        raise stop(*answer.errors)
+    complain(*answer.errors)
+    for note in bundle.notes:
+        complain(f"note: {note}")
+    assumed = assumed_chips(answer.scheduler.state)
+    if assumed:
+        shown = ", ".join(assumed[:3]) + (", ..." if len(assumed) > 3 else "")
+        complain(f"note: {len(assumed)} node(s) list no chips, 0..n-1 are assumed: {shown}")
+    if output == "table":
+        print_answer(stdout_console(), answer, scores)
+    else:
+        print_document(answer.as_json(), output)
+    if bundle.errors or answer.errors:
+        raise click.exceptions.Exit(BAD_INPUT)
+
+
+def load_configuration(path: Path | None) -> Configuration:
+    if path is None:
+        return default_configuration()
+    try:
+        return read_configuration(path.read_bytes(), str(path))
+    except OSError as error:
+        raise stop(f"{path}: {error.strerror or error}") from None
+    except ConfigurationError as error:
+        raise stop(error) from None
+
+
+def load_catalog(files: tuple[Path, ...]) -> BoardCatalog:
+    try:
+        return shipped_catalog(files)
+    except BoardError as error:
+        raise stop(error) from None
+
+
+def load_bundle(files: tuple[str, ...], keep_going: bool) -> Bundle:
+    stdin = sys.stdin.buffer.read() if "-" in files else None
+    with reading_progress("reading") as progress:
+        bundle = read_bundle(files, stdin=stdin, keep_going=keep_going, progress=progress)
+    if bundle.errors and not keep_going:
+        raise stop(*bundle.errors)
+    complain(*bundle.errors)
+    return bundle
+
+
+def print_answer(console: Console, answer: Answer, scores: bool) -> None:
+    for job in answer.jobs:
+        _print_job(console, answer, job)
+        if scores:
+            _print_candidates(console, job)
+    counts: dict[str, int] = {}
+    for job in answer.jobs:
+        counts[job.outcome] = counts.get(job.outcome, 0) + 1
+    summary = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items())) or "no jobs wait"
+    console.print(f"{summary}    {LEGEND}", style="dim")
+
+
+def _print_job(console: Console, answer: Answer, job: PlacedJob) -> None:
+    colour = _COLOURS[job.outcome]
+    words = f" ({job.job_class})" if job.job_class else ""
+    console.print(f"[bold]{escape(job.namespace)}/{escape(job.name)}[/]{words}: [{colour}]{job.outcome}[/]")
+    if job.reason is not None:
+        console.print(f"  {escape(job.reason.message)}", soft_wrap=True)
+        for cure in job.reason.cures:
+            console.print(f"  -> {escape(cure)}", style="dim", soft_wrap=True)
+    for line in job.plan:
+        console.print(f"  {escape(line)}", style="dim")
+    if any(pod.node for pod in job.pods):
+        console.print(_pod_table(answer, job))
+
+
+def _pod_table(answer: Answer, job: PlacedJob) -> Table:
+    table = Table(box=box.SIMPLE, pad_edge=False, show_edge=False, padding=(0, 2))
+    for column in ("  pod", "rank", "node", "chips", "before", "after"):
+        table.add_column(column, no_wrap=column not in ("chips",))
+    extra = [
+        column
+        for column, used in (
+            ("switch", any(pod.switch for pod in job.pods)),
+            ("SuperPoD", any(pod.superpod is not None for pod in job.pods)),
+        )
+        if used
+    ]
+    for column in extra:
+        table.add_column(column)
+    shown = job.pods
+    if len(shown) > _SHOWN_PODS:
+        shown = [*job.pods[: _SHOWN_PODS - 2], *job.pods[-1:]]
+    for pod in shown:
+        if pod is shown[-1] and len(shown) < len(job.pods):
+            table.add_row(f"  ... {len(job.pods) - len(shown)} more")
+        before, after = _pictures(answer, job, pod.name)
+        row = [
+            f"  {pod.name}",
+            str(pod.rank),
+            pod.node or "-",
+            ",".join(map(str, pod.chips or ())),
+            before,
+            after,
+        ]
+        if "switch" in extra:
+            row.append(pod.switch or "-")
+        if "SuperPoD" in extra:
+            row.append("-" if pod.superpod is None else f"{pod.superpod} (block {pod.logical_superpod})")
+        table.add_row(*map(escape, row))
+    return table
+
+
+def _pictures(answer: Answer, job: PlacedJob, name: str) -> tuple[str, str]:
+    """The pod's node before this run, and after it, with this pod's chips marked."""
+    scheduler = answer.scheduler
+    pod = next(pod for pod in job.pods if pod.name == name)
+    found = next(
+        (
+            known
+            for known in scheduler.book.jobs.values()
+            if known.namespace == job.namespace and known.name == job.name
+        ),
+        None,
+    )
+    policy = found.policy if found is not None else None
+    if pod.node is None or policy is None or not pod.chips:
+        return "", ""
+    fleet, node = scheduler.state.fleets[policy.resource], scheduler.state.node_id[pod.node]
+    before = answer.free_before.get((pod.node, policy.resource), 0)
+    given = mask_of(pod.chips) if job.outcome == PLACED and not pod.bound else 0
+    return (
+        chip_picture(fleet, node, policy.board, free=before),
+        chip_picture(fleet, node, policy.board, free=fleet.free_mask[node], given=given),
+    )
+
+
+def _print_candidates(console: Console, job: PlacedJob) -> None:
+    for pod in job.pods:
+        if pod.candidates is None:
+            continue
+        table = Table(box=box.SIMPLE, pad_edge=False, show_edge=False, padding=(0, 2))
+        for column in (f"  candidates of {pod.name}", "score", "why not"):
+            table.add_column(column)
+        for candidate in pod.candidates:
+            reason = candidate["reason"]
+            table.add_row(
+                f"  {candidate['node']}",
+                "-" if candidate["score"] is None else str(candidate["score"]),
+                "" if reason is None else escape(reason["message"]),
+            )
+        console.print(table)

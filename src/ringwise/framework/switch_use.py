@@ -1,0 +1,49 @@
+"""Which jobs are under which leaf switches: read from the live pods, and from nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from ringwise.framework.job import Job
+from ringwise.placement.switches.classes import LABEL, SwitchClass, classify
+from ringwise.placement.switches.publish import read_mark
+from ringwise.placement.switches.states import PlacedJob, SwitchState, switch_states
+from ringwise.state.cluster import ClusterState
+from ringwise.state.model import Pod
+from ringwise.topology.switches import ResolvedTopology
+
+
+def written_mark(pod: Pod) -> int:
+    return read_mark(pod.annotations)
+
+
+def placed_job(
+    job: Job, state: ClusterState, resolved: ResolvedTopology, mark: Callable[[Pod], int] = written_mark
+) -> PlacedJob | None:
+    """The job's pods under switches; None when it is not switch-aware or has none there."""
+    found = classify(job.labels.get(LABEL), len(job.chip_pods))
+    if not isinstance(found, SwitchClass):
+        return None
+    seats: list[tuple[int, int]] = []
+    for uid, pod in job.pods.items():
+        node = state.pods[uid].node
+        if node < 0 or not pod.cls.chips:
+            continue
+        switch = resolved.switch_of.get(state.names[node])
+        if switch is not None:
+            seats.append((switch, mark(pod)))
+    return PlacedJob(job.key, found, tuple(seats)) if seats else None
+
+
+def states_now(
+    jobs: Iterable[Job], state: ClusterState, resolved: ResolvedTopology, shared_limit: int
+) -> list[SwitchState]:
+    """The state of every switch, from what runs."""
+    return switch_states(len(resolved.topology.switches), _placed(jobs, state, resolved), shared_limit)
+
+
+def _placed(jobs: Iterable[Job], state: ClusterState, resolved: ResolvedTopology) -> Iterator[PlacedJob]:
+    for job in jobs:
+        found = placed_job(job, state, resolved)
+        if found is not None:
+            yield found

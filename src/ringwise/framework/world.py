@@ -1,0 +1,68 @@
+"""What surrounds the nodes: the catalogue of boards, the leaf switches, the SuperPoDs.
+
+None of it changes inside a cycle. The two maps are bound to the nodes that are
+there, so they are made again when nodes or their reports change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ringwise.reasons import Reason
+from ringwise.state.cluster import HOSTS, ClusterState
+from ringwise.topology.boards import BoardCatalog
+from ringwise.topology.superpods import SuperPods, build_superpods
+from ringwise.topology.switches import ResolvedTopology, SwitchTopology, resolve
+
+
+class World:
+    def __init__(self, catalog: BoardCatalog) -> None:
+        self.catalog = catalog
+        self.topology: SwitchTopology | None = None
+        self.topology_problem: Reason | None = None
+        self._switches: ResolvedTopology | None = None
+        self._superpods: dict[int, SuperPods] = {}
+
+    def set_topology(self, topology: SwitchTopology | None, problem: Reason | None) -> None:
+        self.topology = topology
+        self.topology_problem = problem
+        self._switches = None
+
+    def nodes_changed(self) -> None:
+        """Nodes, addresses or SuperPoD ids are not what they were."""
+        self._switches = None
+        self._superpods.clear()
+
+    def switches(self, state: ClusterState) -> ResolvedTopology | None:
+        """The leaf switches with the cluster's nodes under them, or None without a topology."""
+        if self._switches is None and self.topology is not None:
+            addresses = {node.internal_ip: node.name for node in state.nodes if node and node.internal_ip}
+            self._switches = resolve(self.topology, addresses)
+        return self._switches
+
+    def superpods(self, state: ClusterState, size: int) -> SuperPods:
+        """The SuperPoDs by what reports, annotations and labels say."""
+        found = self._superpods.get(size)
+        if found is None:
+            found = self._superpods[size] = build_superpods(
+                _members(state), size, lambda node: state.names[int(node)]
+            )
+        return found
+
+
+def _members(state: ClusterState) -> Iterator[tuple[int, int | None, int | None]]:
+    for number in state.known_nodes():
+        node = state.nodes[number]
+        if node is None:
+            continue
+        superpod, index = node.superpod, None
+        offers = False
+        for resource, fleet in state.fleets.items():
+            if resource == HOSTS or fleet.allocatable[number] < 0:
+                continue
+            offers = True
+            report = state.report_of(node.name, resource)
+            if report is not None and report.superpod is not None:
+                superpod, index = report.superpod, report.server_index
+        if offers:
+            yield number, superpod, index

@@ -1,0 +1,103 @@
+"""topology910: chips, rings, leaf switches and SuperPoDs.
+
+The four functions of the documents are here, by their names:
+
+- `valid_job` (validJobFn): may the job ask for this at all? Finds its board on the way.
+- `predicate` (AddPredicateFn): which nodes cannot serve the board. Whether a node's free
+  chips fit is not asked node by node: nodes that do not fit have no place in the view's order.
+- the order of nodes (AddBatchNodeOrderFn): the view of the board's rule, best score first,
+  see `ringwise.state.index`. For jobs placed as a whole, `plan` names the nodes.
+- `allocated` and `deallocated` (AddEventHandler): the chips themselves are taken by the
+  statement at once; what remains here is which switches are in use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ringwise.framework.job import Job
+from ringwise.framework.plugin_options import PluginOption
+from ringwise.framework.points import Point, Vote
+from ringwise.framework.policy import ChipPolicy
+from ringwise.framework.session import Plan, Session
+from ringwise.placement.reasons import NODE_LABEL_MISSING
+from ringwise.plugins.topology910.reasons import CLUSTER_TOO_SMALL, TOO_FEW_FREE_CHIPS
+from ringwise.plugins.topology910.superpods import SuperPodPlanner
+from ringwise.plugins.topology910.switches import SwitchPlanner
+from ringwise.plugins.topology910.validity import policy_of
+from ringwise.reasons import Reason
+from ringwise.state.model import Pod, PodClass
+from ringwise.state.shapes import Shape
+
+
+class Topology910:
+    def __init__(self, option: PluginOption) -> None:
+        self._option = option
+
+    def open(self, session: Session) -> None:
+        self._session = session
+        self._switches = SwitchPlanner(session)
+        self._superpods = SuperPodPlanner(session)
+        session.on(Point.JOB_VALID, self.valid_job)
+        session.on(Point.PREDICATE, self.predicate)
+        session.on(Point.JOB_PLAN, self.plan)
+        session.on(Point.JOB_ENQUEUEABLE, self.enqueueable)
+        session.on(Point.ALLOCATED, self.allocated)
+        session.on(Point.DEALLOCATED, self.deallocated)
+
+    def valid_job(self, job: Job) -> Reason | None:
+        """Refuse what no board allows, and note how the chips of the others are chosen."""
+        if job.validated:
+            return None
+        found = policy_of(job, self._session)
+        if isinstance(found, Reason):
+            return found
+        job.policy = found
+        job.validated = True
+        return None
+
+    def predicate(self, pod_class: PodClass, policy: ChipPolicy | None, shape: Shape) -> Reason | None:
+        """A board may need a label on its nodes."""
+        if policy is None:
+            return None
+        labels = shape.node_class.labels
+        for key, value in policy.board.node_labels:
+            if labels.get(key) != value:
+                return NODE_LABEL_MISSING(
+                    board=policy.board.name, label=key, value=value, found=labels.get(key, "none")
+                )
+        return None
+
+    def plan(self, job: Job, pods: Sequence[Pod]) -> Plan | Reason | None:
+        """Switch-aware and SuperPoD jobs are placed as a whole; all others pod by pod."""
+        policy = job.policy
+        if policy is None:
+            return None
+        if policy.block_nodes is not None:
+            return self._superpods.plan(job, policy, pods)
+        if policy.switch_class is not None:
+            return self._switches.plan(job, policy, pods)
+        return None
+
+    def enqueueable(self, job: Job) -> tuple[Vote, Reason | None]:
+        """Admit a job once the cluster has as many free chips as it needs at once."""
+        policy = job.policy
+        if policy is None:
+            return Vote.ABSTAIN, None
+        needed = job.min_asked().get(policy.resource, 0)
+        fleet = self._session.state.fleets.get(policy.resource)
+        free = 0 if fleet is None else fleet.free_total
+        if free < needed:
+            there = 0 if fleet is None else fleet.healthy_total
+            if there < needed:
+                return Vote.REJECT, CLUSTER_TOO_SMALL(
+                    needed=needed, all=there, missing=needed - there, resource=policy.resource
+                )
+            return Vote.REJECT, TOO_FEW_FREE_CHIPS(needed=needed, free=free, resource=policy.resource)
+        return (Vote.PERMIT if self._session.settings.force_enqueue else Vote.ABSTAIN), None
+
+    def allocated(self, job: Job, pod: Pod, node: int) -> None:
+        self._switches.changed(job)
+
+    def deallocated(self, job: Job, pod: Pod, node: int) -> None:
+        self._switches.changed(job)

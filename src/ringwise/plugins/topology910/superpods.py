@@ -1,0 +1,187 @@
+"""SuperPoD jobs: from the session to the packing rules and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ringwise.framework.job import Job
+from ringwise.framework.policy import ChipPolicy
+from ringwise.framework.ranks import ranks_of
+from ringwise.framework.session import Plan, Session
+from ringwise.placement.superpods.annotations import SUPER_POD_ID, SUPER_POD_RANK, block_annotations
+from ringwise.placement.superpods.block_map import PodPlace, map_from_pods
+from ringwise.placement.superpods.blocks import Block
+from ringwise.placement.superpods.packing import plan as pack
+from ringwise.placement.superpods.packing import plan_one_pod
+from ringwise.placement.superpods.ranks import blocks_by_rank
+from ringwise.placement.superpods.rescheduling import reschedule
+from ringwise.placement.superpods.settings import Packing, SuperPodSettings
+from ringwise.plugins.topology910.candidates import candidates
+from ringwise.plugins.topology910.reasons import PODS_MISSING
+from ringwise.reasons import Reason
+from ringwise.state.model import Pod
+from ringwise.topology.superpods import NodeId, SuperPodId, SuperPods
+
+
+class SuperPodPlanner:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def plan(self, job: Job, policy: ChipPolicy, pods: Sequence[Pod]) -> Plan | Reason:
+        waiting = [pod for pod in pods if pod.cls.chips]
+        if not waiting:
+            return Plan({})
+        ranks = _dense_ranks(job)
+        waiting.sort(key=lambda pod: ranks[pod.uid])
+        session = self._session
+        superpods = session.world.superpods(session.state, session.settings.super_pod_size)
+        free = self._free(job, waiting, superpods)
+        placed = self._known_places(job, ranks)
+        blocks: Sequence[Block] | Reason
+        if placed:
+            blocks = self._again(job, policy, free, placed)
+        elif len(waiting) < (policy.blocks or 0) * (policy.block_nodes or 0):
+            return PODS_MISSING(pods=len(waiting), all=len(job.chip_pods))
+        else:
+            blocks = self._fresh(policy, free)
+        if isinstance(blocks, Reason):
+            return _hinting(blocks, superpods)
+        return _as_plan(blocks, waiting, ranks, session)
+
+    # -- first time --------------------------------------------------------------------
+
+    def _fresh(
+        self, policy: ChipPolicy, free: Mapping[SuperPodId, list[NodeId]]
+    ) -> tuple[Block, ...] | Reason:
+        settings = self._session.settings
+        packing = Packing(settings.superpod_packing)
+        if not policy.multi_pod:
+            fleet = self._session.state.fleets[policy.resource]
+            answer = plan_one_pod(
+                {
+                    superpod: [(node, fleet.free_mask[int(node)].bit_count()) for node in nodes]
+                    for superpod, nodes in free.items()
+                },
+                reserve=settings.reserve_nodes,
+                super_pod_size=settings.super_pod_size,
+                packing=packing,
+            )
+        else:
+            answer = pack(
+                dict(free),
+                nodes_per_block=policy.block_nodes or 1,
+                blocks=policy.blocks or 1,
+                reserve=settings.reserve_nodes,
+                super_pod_size=settings.super_pod_size,
+                soft=policy.soft,
+                packing=packing,
+                chips_per_node=policy.board.chips_per_node,
+            )
+        return answer if isinstance(answer, Reason) else answer.blocks
+
+    def _free(
+        self, job: Job, waiting: list[Pod], superpods: SuperPods
+    ) -> dict[SuperPodId, list[NodeId]]:
+        """Candidates by SuperPoD, in the order in which they are to be taken."""
+        open_nodes = set(candidates(self._session, job, waiting))
+        grouped: dict[SuperPodId, list[NodeId]] = {}
+        for superpod, nodes in superpods.nodes_of.items():
+            grouped[superpod] = [node for node in nodes if node in open_nodes]
+        return grouped
+
+    # -- after a fault -------------------------------------------------------------------
+
+    def _known_places(self, job: Job, ranks: dict[str, int]) -> list[PodPlace]:
+        """What running pods, and lost ones as far as remembered, say about the blocks."""
+        state = self._session.state
+        places: list[PodPlace] = []
+        known: set[int] = set()
+        for uid, pod in job.pods.items():
+            node = state.pods[uid].node
+            if pod.cls.chips and node >= 0:
+                known.add(ranks[uid])
+                places.append(_place(ranks[uid], node, pod.annotations))
+        written = {rank: ranks[uid] for uid, rank in ranks_of(job).items() if uid in ranks}
+        for said, former in sorted(job.former.items()):
+            rank = written.get(said, said)
+            node_id = state.node_id.get(former.node)
+            if rank not in known and node_id is not None:
+                places.append(_place(rank, node_id, former.annotations))
+        return places
+
+    def _again(
+        self,
+        job: Job,
+        policy: ChipPolicy,
+        free: Mapping[SuperPodId, list[NodeId]],
+        placed: list[PodPlace],
+    ) -> tuple[Block, ...] | Reason:
+        session = self._session
+        state, settings = session.state, session.settings
+        block_nodes = policy.block_nodes or 1
+        old = map_from_pods(placed, nodes_per_block=block_nodes, pod_count=len(job.chip_pods))
+        if isinstance(old, Reason):
+            return old
+        running = {
+            state.pods[uid].node
+            for uid, pod in job.pods.items()
+            if pod.cls.chips and state.pods[uid].node >= 0 and not pod.deleting
+        }
+        faulty = {
+            state.node_id[former.node]
+            for former in job.former.values()
+            if former.faulty and former.node in state.node_id
+        }
+        lost = max((former.lost for former in job.former.values()), default=0)
+        answer = reschedule(
+            old,
+            free,
+            running=running,
+            faulty=faulty,
+            nodes_per_block=block_nodes,
+            soft=policy.soft,
+            settings=SuperPodSettings(
+                settings.super_pod_size, settings.reserve_nodes, Packing(settings.superpod_packing)
+            ),
+            seconds_since_fault=(session.now - lost) / 1e9,
+            chips_per_node=policy.board.chips_per_node,
+        )
+        return answer if isinstance(answer, Reason) else answer.blocks
+
+
+def _dense_ranks(job: Job) -> dict[str, int]:
+    """Places 0, 1, 2 ... of the pods with chips, in the order of their ranks: blocks leave no gaps."""
+    ranks = ranks_of(job)
+    asking = sorted((pod.uid for pod in job.chip_pods), key=lambda uid: ranks[uid])
+    return {uid: place for place, uid in enumerate(asking)}
+
+
+def _place(rank: int, node: int, annotations: Mapping[str, str]) -> PodPlace:
+    return PodPlace(rank, node, annotations.get(SUPER_POD_RANK), annotations.get(SUPER_POD_ID))
+
+
+def _as_plan(blocks: Sequence[Block], waiting: list[Pod], ranks: dict[str, int], session: Session) -> Plan:
+    slots = blocks_by_rank(blocks)
+    plan = Plan({}, lines=tuple(_line(block) for block in sorted(blocks, key=lambda b: b.logical)))
+    placements = session.state.pods
+    for pod in waiting:
+        rank = ranks[pod.uid]
+        if rank >= len(slots) or placements[pod.uid].node >= 0:
+            continue
+        block, place = slots[rank]
+        plan.nodes[pod.uid] = int(block.nodes[place])
+        plan.annotations[pod.uid] = block_annotations(block)
+    return plan
+
+
+def _line(block: Block) -> str:
+    return f"block {block.logical}: SuperPoD {block.superpod}, {block.size} node(s), {block.origin.value}"
+
+
+def _hinting(reason: Reason, superpods: SuperPods) -> Reason:
+    """Nodes without a usable SuperPoD id take no part; a waiting job should hear of them."""
+    problems = superpods.problems
+    if not problems:
+        return reason
+    hints = [f"mend the SuperPoDs: {problem.message}" for problem in problems[:4]]
+    return reason.with_cures([*reason.found_cures, *hints])

@@ -1,0 +1,202 @@
+"""Switch-aware jobs: from the session to the switch rules and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ringwise.framework.job import Job
+from ringwise.framework.policy import ChipPolicy
+from ringwise.framework.ranks import ranks_of
+from ringwise.framework.session import Plan, Session
+from ringwise.framework.switch_use import placed_job
+from ringwise.placement.switches.classes import LABEL, SwitchClass
+from ringwise.placement.switches.planning import plan_at_least
+from ringwise.placement.switches.publish import pod_annotations, read_mark
+from ringwise.placement.switches.replanning import replan
+from ringwise.placement.switches.seats import Seat
+from ringwise.placement.switches.states import PlacedJob, SwitchState, switch_states
+from ringwise.placement.switches.view import (
+    ClusterView,
+    PlanEntry,
+    Request,
+    SwitchPlan,
+    SwitchSettings,
+    make_view,
+)
+from ringwise.plugins.topology910.candidates import candidates
+from ringwise.reasons import Reason
+from ringwise.state.model import Pod
+from ringwise.topology.switch_reasons import TOPOLOGY_MISSING
+from ringwise.topology.switches import ResolvedTopology
+
+
+class SwitchPlanner:
+    """Knows which switches are in use, by whom, and asks the rules for nodes."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        #: Marks of pods placed in this cycle: their annotations are on the way, not on the pod.
+        self._marks: dict[str, int] = {}
+        self._placed: dict[str, PlacedJob | None] | None = None
+        self._states: list[SwitchState] | None = None
+
+    def changed(self, job: Job) -> None:
+        """Pods of this job came or went."""
+        if self._placed is not None and job.labels.get(LABEL):
+            self._placed.pop(job.key, None)
+            self._states = None
+
+    def plan(self, job: Job, policy: ChipPolicy, pods: Sequence[Pod]) -> Plan | Reason:
+        session = self._session
+        resolved = session.world.switches(session.state)
+        if resolved is None:
+            return TOPOLOGY_MISSING(origin="no ConfigMap kube-system/basic-tor-node-cm")
+        waiting = [pod for pod in pods if pod.cls.chips]
+        if not waiting:
+            return Plan({})
+        ranks = ranks_of(job)
+        waiting.sort(key=lambda pod: ranks[pod.uid])
+        free = candidates(session, job, waiting)
+        seats = self._survivors(job, resolved, ranks)
+        kept = self._former_nodes(job, ranks, waiting, free, resolved)
+        answer = self._answer(job, policy, resolved, waiting, ranks, free, seats, kept)
+        if isinstance(answer, Reason) and kept and not seats:
+            # Nothing of the job is left to stay close to: start over.
+            kept = {}
+            answer = self._answer(job, policy, resolved, waiting, ranks, free, seats, kept)
+        if isinstance(answer, Reason):
+            return answer
+        return self._as_plan(resolved, answer, waiting, ranks, kept, job)
+
+    def _answer(
+        self,
+        job: Job,
+        policy: ChipPolicy,
+        resolved: ResolvedTopology,
+        waiting: list[Pod],
+        ranks: dict[str, int],
+        free: list[int],
+        seats: list[Seat],
+        kept: dict[str, tuple[int, Seat]],
+    ) -> SwitchPlan | Reason:
+        names = self._session.state.names
+        held = {node for node, _ in kept.values()}
+        view = self._view(resolved, {names[node]: node for node in free if node not in held})
+        request = Request(SwitchClass(policy.switch_class), len(job.chip_pods))
+        staying = [*seats, *(seat for _, seat in kept.values())]
+        if staying:
+            missing = [pod for pod in waiting if pod.uid not in kept]
+            failed = [self._lost_seat(job, resolved, ranks[pod.uid]) for pod in missing]
+            return replan(view, request, staying, failed)
+        without_chips = len(job.pods) - len(job.chip_pods)
+        least = max(1, job.min_available - without_chips)
+        return plan_at_least(view, Request(request.job_class, len(waiting)), least)
+
+    def _view(self, resolved: ResolvedTopology, free: dict[str, int]) -> ClusterView:
+        settings = self._session.settings
+        return make_view(
+            resolved,
+            free,
+            self.states(resolved),
+            SwitchSettings(settings.nslb_version, settings.shared_tor_num, settings.single_switch_first),
+        )
+
+    # -- which switches are in use -----------------------------------------------------
+
+    def states(self, resolved: ResolvedTopology) -> list[SwitchState]:
+        """From the live pods alone, so they heal by themselves and survive a restart."""
+        if self._placed is None:
+            self._placed = {}
+        if self._states is None:
+            for job in self._session.jobs.values():
+                if job.labels.get(LABEL) and job.key not in self._placed:
+                    self._placed[job.key] = placed_job(job, self._session.state, resolved, self._mark)
+            self._states = switch_states(
+                len(resolved.topology.switches),
+                (placed for placed in self._placed.values() if placed is not None),
+                self._session.settings.shared_tor_num,
+            )
+        return self._states
+
+    def _mark(self, pod: Pod) -> int:
+        mark = self._marks.get(pod.uid)
+        return read_mark(pod.annotations) if mark is None else mark
+
+    # -- after a fault -------------------------------------------------------------------
+
+    def _survivors(self, job: Job, resolved: ResolvedTopology, ranks: dict[str, int]) -> list[Seat]:
+        state = self._session.state
+        return [
+            self._seat(resolved, state.names[state.pods[uid].node], ranks[uid], self._mark(pod))
+            for uid, pod in job.pods.items()
+            if pod.cls.chips and state.pods[uid].node >= 0 and not pod.deleting
+        ]
+
+    def _former_nodes(
+        self,
+        job: Job,
+        ranks: dict[str, int],
+        waiting: list[Pod],
+        free: list[int],
+        resolved: ResolvedTopology,
+    ) -> dict[str, tuple[int, Seat]]:
+        """Waiting pods whose healthy former node is free again: they go back to it."""
+        ids, available = self._session.state.node_id, set(free)
+        kept: dict[str, tuple[int, Seat]] = {}
+        for pod in waiting:
+            former = job.former.get(ranks[pod.uid])
+            node = None if former is None or former.faulty else ids.get(former.node)
+            if former is not None and node is not None and node in available:
+                mark = read_mark(former.annotations)
+                kept[pod.uid] = (node, self._seat(resolved, former.node, ranks[pod.uid], mark))
+                available.discard(node)
+        return kept
+
+    def _lost_seat(self, job: Job, resolved: ResolvedTopology, rank: int) -> Seat:
+        former = job.former.get(rank)
+        if former is None:
+            return Seat(rank)
+        return self._seat(resolved, former.node, rank, read_mark(former.annotations))
+
+    @staticmethod
+    def _seat(resolved: ResolvedTopology, node: str, rank: int, mark: int) -> Seat:
+        place = resolved.seat_of.get(node)
+        return Seat(rank, resolved.switch_of.get(node), None if place is None else place.index, mark)
+
+    # -- the answer ---------------------------------------------------------------------------
+
+    def _as_plan(
+        self,
+        resolved: ResolvedTopology,
+        answer: SwitchPlan,
+        waiting: list[Pod],
+        ranks: dict[str, int],
+        kept: dict[str, tuple[int, Seat]],
+        job: Job,
+    ) -> Plan:
+        by_rank = {ranks[pod.uid]: pod for pod in waiting if pod.uid not in kept}
+        in_order = [by_rank[rank] for rank in sorted(by_rank)]
+        plan = Plan({}, lines=tuple(_line(entry) for entry in answer.entries))
+        following = 0
+        for entry in answer.entries:
+            notes = pod_annotations(
+                entry, self._session.settings.nslb_version, resolved.topology.single_layer
+            )
+            for position, node in enumerate(entry.nodes):
+                pod = by_rank[entry.ranks[position]] if entry.ranks else in_order[following]
+                following += 1
+                self._note(plan, pod, node, entry.mark, notes)
+        for uid, (node, seat) in kept.items():
+            notes = dict(job.former[ranks[uid]].annotations)
+            self._note(plan, job.pods[uid], node, seat.mark, notes)
+        return plan
+
+    def _note(self, plan: Plan, pod: Pod, node: int, mark: int, annotations: dict[str, str]) -> None:
+        plan.nodes[pod.uid] = node
+        plan.annotations[pod.uid] = annotations
+        self._marks[pod.uid] = mark
+
+
+def _line(entry: PlanEntry) -> str:
+    health = "" if entry.healthy else ", unhealthy"
+    return f"{entry.name}: {len(entry.nodes)} node(s), {entry.taken_by}; then {entry.state.word}{health}"

@@ -1,0 +1,103 @@
+"""What a job asks of the chips, and whether that can be meant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ringwise.framework.job import Job
+from ringwise.framework.policy import ChipPolicy
+from ringwise.framework.reasons import TOO_MANY_CHIP_CONTAINERS
+from ringwise.framework.session import Session
+from ringwise.placement.rules import chip_rule
+from ringwise.placement.superpods.validity import BlockShape, Family, check_block, check_not_combined
+from ringwise.placement.switches.classes import LABEL, SwitchClass, classify
+from ringwise.placement.validity import check_requests
+from ringwise.plugins.topology910.reasons import MIXED_RESOURCES
+from ringwise.reasons import Reason
+from ringwise.state.model import Pod
+from ringwise.topology.board import Board
+from ringwise.topology.policy import PolicyFacts, select_board
+from ringwise.topology.switch_reasons import TOPOLOGY_MISSING
+
+SP_BLOCK = "sp-block"
+
+
+def policy_of(job: Job, session: Session) -> ChipPolicy | Reason | None:
+    """How the job's chips are chosen; None for a job without chips; a reason for one that cannot be."""
+    pods = job.in_order
+    asking = [pod for pod in pods if pod.cls.chips]
+    label = job.labels.get(LABEL)
+    if not asking:
+        return None
+    resources = sorted({pod.cls.resource for pod in asking if pod.cls.resource is not None})
+    if len(resources) > 1:
+        return MIXED_RESOURCES(resources=resources)
+    for pod in asking:
+        if pod.chip_containers > 1:
+            return TOO_MANY_CHIP_CONTAINERS(
+                containers=pod.chip_containers, pod=pod.name, chips=pod.cls.chips
+            )
+    sp_block = job.annotations.get(SP_BLOCK)
+    combined = check_not_combined(label, sp_block)
+    if combined is not None:
+        return combined
+    facts = PolicyFacts(
+        resources[0], job.annotations, job.labels, dict(asking[0].cls.node_selector)
+    )
+    board = select_board(session.world.catalog, facts)
+    if isinstance(board, Reason):
+        return board
+    blocks = _blocks(board, job, pods, sp_block, session)
+    if isinstance(blocks, Reason):
+        return blocks
+    switch_class = _switch_class(label, len(asking), session)
+    if isinstance(switch_class, Reason):
+        return switch_class
+    multi_pod = len(asking) > 1
+    # On SuperPoD boards the slow network is used between blocks only.
+    withholds = board.watches_network and (multi_pod if blocks is None else blocks.blocks > 1)
+    return ChipPolicy(
+        resource=resources[0],
+        board=board,
+        rule=chip_rule(board),
+        multi_pod=multi_pod,
+        withholds_network=withholds,
+        switch_class=None if switch_class is None else switch_class.value,
+        block_nodes=None if blocks is None else blocks.nodes_per_block,
+        blocks=None if blocks is None else blocks.blocks,
+        soft=job.labels.get("super-pod-affinity") == "soft",
+    )
+
+
+def _blocks(
+    board: Board, job: Job, pods: list[Pod], sp_block: str | None, session: Session
+) -> BlockShape | Reason | None:
+    requests = [pod.cls.chips for pod in pods]
+    exempt = [excused(pod.annotations) for pod in pods]
+    if not board.superpod:
+        return check_requests(
+            board, requests, multi_pod_requests=session.settings.multi_pod_requests, exempt=exempt
+        )
+    family = Family.A3 if board.rule == "two-chip-cards" else Family.A850
+    return check_block(
+        board.chips_per_node, sp_block, requests, session.settings.super_pod_size, family, exempt
+    )
+
+
+def _switch_class(label: str | None, npu_pods: int, session: Session) -> SwitchClass | Reason | None:
+    found = classify(label, npu_pods)
+    if not isinstance(found, SwitchClass):
+        return found
+    world = session.world
+    if world.topology is None or world.topology.unusable is not None:
+        unusable = None if world.topology is None else world.topology.unusable
+        return world.topology_problem or unusable or TOPOLOGY_MISSING(origin="no ConfigMap kube-system/basic-tor-node-cm")
+    return found
+
+
+def excused(annotations: Mapping[str, str]) -> bool:
+    """Pods that help a job and may ask for no chips on boards where all others must."""
+    return (
+        annotations.get("volcano.sh/task-spec") == "scheduler"
+        or annotations.get("huawei.com/skip-ascend-plugin") == "enabled"
+    )

@@ -1,0 +1,27 @@
+"""Why a job waits for something beside room."""
+
+from __future__ import annotations
+
+from ringwise.reasons import ROOM, Event, ReasonKind, Stage
+
+POD_GROUP_MISSING = ReasonKind(
+    "pod-group-missing",
+    Stage.VALIDATE,
+    "the pods belong to PodGroup {group}, which does not exist",
+    ("create PodGroup {group}", "remove the annotation scheduling.k8s.io/group-name from the pods"),
+    frozenset({Event.JOB_CHANGED}),
+)
+BIND_FAILED = ReasonKind(
+    "bind-failed",
+    Stage.GANG,
+    "the API server refused to bind {pod} to {node}: {why}",
+    ("it is tried again at once",),
+    ROOM | {Event.JOB_CHANGED, Event.TIME_PASSED},
+)
+BEHIND_RESERVATION = ReasonKind(
+    "behind-reservation",
+    Stage.GANG,
+    "the free chips it could use are kept for {owner}, which has waited longer",
+    ("wait until {owner} has started", "give an expected duration (ringwise.io/expected-duration)"),
+    ROOM,
+)

@@ -1,0 +1,88 @@
+"""What the scheduler tells about jobs: only what changed, once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ringwise.framework.job import Job
+from ringwise.reasons import Reason
+from ringwise.scheduler.commands import Command, SetGroupStatus, TellPod
+
+if TYPE_CHECKING:
+    from ringwise.scheduler.machine import Scheduler
+
+
+class Reporter:
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._touched: dict[str, None] = {}
+        self._groups: dict[str, SetGroupStatus] = {}
+        self._pods: dict[str, Reason] = {}
+
+    def touch(self, job: Job) -> None:
+        """Something about this job may have to be told."""
+        self._touched[job.key] = None
+
+    def forget(self, key: str) -> None:
+        self._touched.pop(key, None)
+        self._groups.pop(key, None)
+
+    def report(self, jobs: Iterable[Job]) -> list[Command]:
+        for job in jobs:
+            self._touched[job.key] = None
+        commands: list[Command] = []
+        for key in self._touched:
+            known = self._scheduler.book.jobs.get(key)
+            if known is not None:
+                commands.extend(self._of_group(known))
+                commands.extend(self._of_pods(known))
+        self._touched.clear()
+        return commands
+
+    def _of_group(self, job: Job) -> list[Command]:
+        if job.group is None:
+            return []
+        status = group_status(self._scheduler, job)
+        if self._groups.get(job.key) == status:
+            return []
+        self._groups[job.key] = status
+        return [status]
+
+    def _of_pods(self, job: Job) -> list[Command]:
+        told: list[Command] = []
+        reason = job.reason
+        for uid, pod in job.pods.items():
+            waits = self._scheduler.state.pods[uid].node < 0 and pod.phase == "Pending" and not pod.deleting
+            if not waits or reason is None:
+                self._pods.pop(uid, None)
+            elif self._pods.get(uid) != reason:
+                self._pods[uid] = reason
+                told.append(TellPod(uid, pod.namespace, pod.name, reason))
+        return told
+
+
+def group_status(scheduler: Scheduler, job: Job) -> SetGroupStatus:
+    """The PodGroup's phase as its pods make it."""
+    placements = scheduler.state.pods
+    running = succeeded = failed = scheduled = waiting = 0
+    for uid, pod in job.pods.items():
+        if pod.phase == "Succeeded":
+            succeeded += 1
+        elif pod.phase == "Failed":
+            failed += 1
+        elif placements[uid].node >= 0:
+            scheduled += 1
+            running += pod.phase == "Running"
+        else:
+            waiting += 1
+    ended = succeeded + failed
+    if job.pods and scheduled + ended >= job.min_available:
+        phase = "Running" if scheduled or waiting else "Completed"
+    elif scheduled:
+        # Part of the gang is gone: it runs, and it does not.
+        phase = "Unknown"
+    else:
+        phase = "Inqueue" if job.inqueue else "Pending"
+    waits = phase in ("Pending", "Inqueue", "Unknown")
+    return SetGroupStatus(job.key, phase, job.reason if waits else None, running, succeeded, failed)
