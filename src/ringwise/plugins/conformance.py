@@ -1,0 +1,30 @@
+"""conformance: what the cluster itself needs is never evicted."""
+
+from __future__ import annotations
+
+from ringwise.framework.job import Job
+from ringwise.framework.plugin_options import PluginOption
+from ringwise.framework.points import Point
+from ringwise.framework.session import Session
+from ringwise.state.model import Pod
+
+_CRITICAL_CLASSES = frozenset({"system-cluster-critical", "system-node-critical"})
+_SYSTEM_NAMESPACE = "kube-system"
+
+
+class Conformance:
+    def __init__(self, option: PluginOption) -> None:
+        self._option = option
+
+    def open(self, session: Session) -> None:
+        self._session = session
+        session.on(Point.PREEMPTABLE, self.dispensable)
+        session.on(Point.RECLAIMABLE, self.dispensable)
+
+    def dispensable(self, job: Job, pod: Pod, candidates: list[str]) -> list[str]:
+        pods = self._session.state.pods
+        return [uid for uid in candidates if not _critical(pods[uid].pod)]
+
+
+def _critical(pod: Pod) -> bool:
+    return pod.namespace == _SYSTEM_NAMESPACE or pod.priority_class in _CRITICAL_CLASSES

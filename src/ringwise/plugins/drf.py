@@ -1,0 +1,98 @@
+"""drf: the job with the smallest dominant share goes first.
+
+A job's dominant share is the largest part it uses of any resource of the cluster. With
+the switch `enableHierarchy` queues are ordered too, by their shares down a tree.
+"""
+
+from __future__ import annotations
+
+from ringwise.framework.amounts import Amounts, add, share
+from ringwise.framework.job import Job
+from ringwise.framework.plugin_options import PluginOption
+from ringwise.framework.points import Point
+from ringwise.framework.session import Session
+from ringwise.plugins.hierarchy import Hierarchy, Key
+from ringwise.plugins.owners import job_of
+from ringwise.state.model import Pod, Queue
+
+#: Shares this close count as equal.
+_EQUAL = 1e-6
+
+
+class Drf:
+    def __init__(self, option: PluginOption) -> None:
+        self._by_tree = option.on("hierarchy")
+
+    def open(self, session: Session) -> None:
+        self._session = session
+        session.on(Point.JOB_ORDER, self.job_order)
+        session.on(Point.PREEMPTABLE, self.preemptable)
+        if self._by_tree:
+            self._tree = Hierarchy(session)
+            session.on(Point.QUEUE_ORDER, self.queue_order)
+            session.on(Point.RECLAIMABLE, self.reclaimable)
+            session.on(Point.ALLOCATED, self.allocated)
+            session.on(Point.DEALLOCATED, self.deallocated)
+
+    def job_order(self, job: Job) -> float:
+        ledger = self._session.ledger
+        return share(ledger.used_by_job(job.key), ledger.total)
+
+    def preemptable(self, job: Job, pod: Pod, candidates: list[str]) -> list[str]:
+        """Victims whose job keeps at least the share that the preempting job gets."""
+        ledger = self._session.ledger
+        gets = dict(ledger.used_by_job(job.key))
+        add(gets, ledger.amounts(pod.cls))
+        target = share(gets, ledger.total)
+        left: dict[str, Amounts] = {}
+        victims = []
+        for uid in candidates:
+            candidate = self._session.state.pods[uid].pod
+            owner = job_of(self._session, candidate)
+            if owner is None:
+                continue
+            used = left.setdefault(owner.key, dict(ledger.used_by_job(owner.key)))
+            without = dict(used)
+            add(without, ledger.amounts(candidate.cls), -1)
+            kept = share(without, ledger.total)
+            if target < kept or abs(target - kept) <= _EQUAL:
+                left[owner.key] = without
+                victims.append(uid)
+        return victims
+
+    # -- with hierarchy ----------------------------------------------------------------------
+
+    def queue_order(self, queue: Queue) -> Key:
+        return self._tree.key(queue.name)
+
+    def reclaimable(self, job: Job, pod: Pod, candidates: list[str]) -> list[str]:
+        """Victims whose queue still goes after the reclaiming one when the pod has taken its place."""
+        ledger, tree = self._session.ledger, self._tree
+        gets = ledger.amounts(pod.cls)
+        moved: list[tuple[str, Amounts]] = []
+        victims = []
+        tree.move(job.queue, gets, 1)
+        try:
+            for uid in candidates:
+                candidate = self._session.state.pods[uid].pod
+                owner = job_of(self._session, candidate)
+                if owner is None or owner.queue == job.queue:
+                    continue
+                gives = ledger.amounts(candidate.cls)
+                tree.move(owner.queue, gives, -1)
+                if tree.shares(job.queue) < tree.shares(owner.queue):
+                    moved.append((owner.queue, gives))
+                    victims.append(uid)
+                else:
+                    tree.move(owner.queue, gives, 1)
+        finally:
+            tree.move(job.queue, gets, -1)
+            for queue, gives in moved:
+                tree.move(queue, gives, 1)
+        return victims
+
+    def allocated(self, job: Job, pod: Pod, node: int) -> None:
+        self._tree.placed(job.queue, self._session.ledger.amounts(pod.cls), 1)
+
+    def deallocated(self, job: Job, pod: Pod, node: int) -> None:
+        self._tree.placed(job.queue, self._session.ledger.amounts(pod.cls), -1)

@@ -1,0 +1,97 @@
+"""gang: a job starts with all the pods it needs, or not at all, and keeps them."""
+
+from __future__ import annotations
+
+from ringwise.framework.job import Job
+from ringwise.framework.plugin_options import PluginOption
+from ringwise.framework.points import Point, Vote
+from ringwise.framework.session import Session
+from ringwise.plugins.headcount import Headcount, task_minimums_count
+from ringwise.plugins.owners import job_of
+from ringwise.plugins.reasons import (
+    GANG_NOT_COMPLETE,
+    NOT_ENOUGH_PODS,
+    NOT_ENOUGH_PODS_OF_TASK,
+    TASKS_NOT_COMPLETE,
+)
+from ringwise.reasons import Reason
+from ringwise.state.model import Pod
+
+
+class Gang:
+    def __init__(self, option: PluginOption) -> None:
+        self._option = option
+
+    def open(self, session: Session) -> None:
+        self._session = session
+        self._headcount = Headcount(session)
+        session.on(Point.JOB_VALID, self.valid)
+        session.on(Point.JOB_ORDER, self.job_order)
+        session.on(Point.JOB_READY, self.ready)
+        session.on(Point.JOB_PIPELINED, self.pipelined)
+        session.on(Point.JOB_STARVING, self.starving)
+        session.on(Point.PREEMPTABLE, self.spare_pods)
+        session.on(Point.RECLAIMABLE, self.spare_pods)
+
+    def valid(self, job: Job) -> Reason | None:
+        """Enough pods exist that run, ran well, or can still be placed: in every task, then in all."""
+        able = [pod for pod in job.pods.values() if _can_take_part(pod)]
+        if task_minimums_count(job):
+            per_task: dict[str, int] = {}
+            for pod in able:
+                per_task[pod.task] = per_task.get(pod.task, 0) + 1
+            for task, needed in job.min_per_task.items():
+                valid = per_task.get(task, 0)
+                if valid < needed:
+                    return NOT_ENOUGH_PODS_OF_TASK(
+                        job=job.name, task=task, valid=valid, needed=needed, missing=needed - valid
+                    )
+        missing = job.min_available - len(able)
+        if missing > 0:
+            return NOT_ENOUGH_PODS(job=job.name, valid=len(able), needed=job.min_available, missing=missing)
+        return None
+
+    def ready(self, job: Job) -> bool:
+        """Every task and the job as a whole have their minimum; pods that ask for nothing count at once."""
+        return self._headcount.startable(job) >= job.min_available and not self._headcount.tasks_short(job)
+
+    def job_order(self, job: Job) -> bool:
+        """Jobs that are not complete go before jobs that only want more."""
+        return self.ready(job)
+
+    def pipelined(self, job: Job) -> tuple[Vote, Reason | None]:
+        """Places that will be free count like free ones: the statement holds both in the same books."""
+        if self.ready(job):
+            return Vote.PERMIT, None
+        started = self._headcount.startable(job)
+        missing = job.min_available - started
+        if missing <= 0:
+            return Vote.REJECT, TASKS_NOT_COMPLETE(
+                job=job.name, short=self._headcount.tasks_short(job), tasks=len(job.min_per_task)
+            )
+        return Vote.REJECT, GANG_NOT_COMPLETE(
+            job=job.name, started=started, needed=job.min_available, missing=missing
+        )
+
+    def starving(self, job: Job) -> bool:
+        return self._headcount.started(job) < job.min_available
+
+    def spare_pods(self, job: Job, pod: Pod, candidates: list[str]) -> list[str]:
+        """A pod may go only while its job keeps its minimum; each one taken counts against the next."""
+        remaining: dict[str, int] = {}
+        spare = []
+        for uid in candidates:
+            owner = job_of(self._session, self._session.state.pods[uid].pod)
+            if owner is not None:
+                left = remaining.get(owner.key)
+                if left is None:
+                    left = self._headcount.started(owner)
+                if left <= owner.min_available:
+                    continue
+                remaining[owner.key] = left - 1
+            spare.append(uid)
+        return spare
+
+
+def _can_take_part(pod: Pod) -> bool:
+    return pod.phase == "Succeeded" or (pod.phase in ("Pending", "Running") and not pod.deleting)

@@ -1,0 +1,105 @@
+"""Queues in a tree: shares are compared from the root downwards.
+
+A queue says where it stands by two annotations, for example
+`volcano.sh/hierarchy: root/research/vision` and `volcano.sh/hierarchy-weights: 1/3/2`.
+A node of the tree uses what the queues below it use; its share is the largest part of
+any resource of the cluster. A node is saturated when nothing below it can take more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ringwise.framework.amounts import Amounts, add, share
+from ringwise.framework.session import Session
+from ringwise.state.model import Queue
+
+HIERARCHY = "volcano.sh/hierarchy"
+WEIGHTS = "volcano.sh/hierarchy-weights"
+_ROOT = "root"
+
+Key = tuple[tuple[bool, float], ...]
+
+
+@dataclass(slots=True)
+class Place:
+    """One node of the tree."""
+
+    weight: float = 1.0
+    used: Amounts = field(default_factory=dict)
+    #: What queues below it still wait for.
+    wanted: Amounts = field(default_factory=dict)
+
+
+class Hierarchy:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._places: dict[tuple[str, ...], Place] = {}
+        self._paths: dict[str, tuple[str, ...]] = {}
+        for queue in session.queues.values():
+            self._add(queue)
+        for name, used in session.ledger.queue.items():
+            self.move(name, used, 1)
+        for job in session.pending:
+            self._want(job.queue, _difference(job.asked(), session.ledger.used_by_job(job.key)))
+
+    def _add(self, queue: Queue) -> None:
+        steps = [step for step in queue.annotations.get(HIERARCHY, "").split("/") if step] or [queue.name]
+        if steps[0] != _ROOT:
+            steps.insert(0, _ROOT)
+        weights = [_weight(text) for text in queue.annotations.get(WEIGHTS, "").split("/") if text]
+        path = self._paths[queue.name] = tuple(steps)
+        for depth in range(1, len(path) + 1):
+            place = self._places.setdefault(path[:depth], Place())
+            if depth <= len(weights):
+                place.weight = weights[depth - 1]
+
+    def _want(self, queue: str, amounts: Mapping[str, int]) -> None:
+        for place in self._above(queue):
+            add(place.wanted, amounts)
+
+    def placed(self, queue: str, amounts: Mapping[str, int], sign: int) -> None:
+        """A pod got a place, which it no longer waits for; or, with sign -1, lost it."""
+        for place in self._above(queue):
+            add(place.used, amounts, sign)
+            add(place.wanted, amounts, -sign)
+
+    def move(self, queue: str, amounts: Mapping[str, int], sign: int) -> None:
+        """The queue uses more or less from now on."""
+        for place in self._above(queue):
+            add(place.used, amounts, sign)
+
+    def _above(self, queue: str) -> list[Place]:
+        path = self._paths.get(queue, ())
+        return [self._places[path[:depth]] for depth in range(1, len(path) + 1)]
+
+    def shares(self, queue: str) -> tuple[float, ...]:
+        """Share by weight, level by level."""
+        total = self._session.ledger.total
+        return tuple(share(place.used, total) / place.weight for place in self._above(queue))
+
+    def key(self, queue: str) -> Key:
+        """Smaller goes first: what can take more before what is saturated, then the smaller share."""
+        free = self._free()
+        return tuple(
+            (not any(amount > 0 and name in free for name, amount in place.wanted.items()), part)
+            for place, part in zip(self._above(queue), self.shares(queue), strict=True)
+        )
+
+    def _free(self) -> Amounts:
+        """What no queue uses."""
+        used = self._places[_ROOT,].used if self._places else {}
+        return _difference(self._session.ledger.total, used)
+
+
+def _difference(whole: Mapping[str, int], part: Mapping[str, int]) -> Amounts:
+    return {name: amount - part.get(name, 0) for name, amount in whole.items() if amount > part.get(name, 0)}
+
+
+def _weight(text: str) -> float:
+    try:
+        weight = float(text)
+    except ValueError:
+        return 1.0
+    return weight if weight > 0 else 1.0

@@ -1,0 +1,111 @@
+"""predicates: which nodes a pod may run on.
+
+What a class of nodes can tell is answered for the class: selector, affinity by labels,
+taints, cordon, and room for cpu, memory, other resources and pods. What only a node can
+tell (its name, ports, neighbours) is asked of the nodes that come out best. A node that
+is not Ready is in no view at all.
+
+A node that lists no cpu or no memory (0) has no limit on it, and 0 pods means no limit
+on pods, so that small hand-written manifests work; other resources a node does not list
+it does not have. Volumes, topology spread and resource claims are not in the model:
+their switches are known and have no effect.
+"""
+
+from __future__ import annotations
+
+from ringwise.framework.job import Job
+from ringwise.framework.plugin_options import PluginOption
+from ringwise.framework.points import Point
+from ringwise.framework.policy import ChipPolicy
+from ringwise.framework.session import Session
+from ringwise.plugins.node_filters import Filter, NodeFilters
+from ringwise.plugins.reasons import (
+    AFFINITY_MISMATCH,
+    INSUFFICIENT_RESOURCE,
+    NODE_CORDONED,
+    SELECTOR_MISMATCH,
+    TOO_MANY_PODS,
+    UNTOLERATED_TAINT,
+)
+from ringwise.plugins.selectors import CORDON, FORBIDDING, may_match, tolerates, written_taint, written_term
+from ringwise.reasons import Reason
+from ringwise.state.model import Pod, PodClass
+from ringwise.state.shapes import NodeClass, Shape
+
+
+class Predicates:
+    def __init__(self, option: PluginOption) -> None:
+        self._affinity = option.truth("predicate.NodeAffinityEnable")
+        self._taints = option.truth("predicate.TaintTolerationEnable")
+        self._ports = option.truth("predicate.NodePortsEnable")
+        self._neighbours = option.truth("predicate.PodAffinityEnable")
+        #: What holds whatever the load is: answers by class of pods and class of nodes.
+        self._settled: dict[tuple[PodClass, int], Reason | None] = {}
+
+    def open(self, session: Session) -> None:
+        self._filters = NodeFilters(
+            session, names=self._affinity, ports=self._ports, neighbours=self._neighbours
+        )
+        session.on(Point.PREDICATE, self.predicate)
+        session.on(Point.NODE_FILTER, self.node_filter)
+
+    def node_filter(self, job: Job, pod: Pod) -> Filter | None:
+        return self._filters.filter(job, pod)
+
+    def predicate(self, pod_class: PodClass, policy: ChipPolicy | None, shape: Shape) -> Reason | None:
+        key = (pod_class, shape.node_class.number)
+        if key not in self._settled:
+            self._settled[key] = self._by_class(pod_class, shape.node_class)
+        return self._settled[key] or room(pod_class, shape)
+
+    def _by_class(self, pod_class: PodClass, node: NodeClass) -> Reason | None:
+        if node.unschedulable and not tolerates(pod_class.tolerations, CORDON):
+            return NODE_CORDONED(taint=written_taint(CORDON))
+        if self._affinity:
+            mismatch = _labels_differ(pod_class, node)
+            if mismatch is not None:
+                return mismatch
+        if self._taints:
+            for taint in node.taints:
+                if taint.effect in FORBIDDING and not tolerates(pod_class.tolerations, taint):
+                    return UNTOLERATED_TAINT(taint=written_taint(taint))
+        return None
+
+
+def _labels_differ(pod_class: PodClass, node: NodeClass) -> Reason | None:
+    """All of the node selector, and one of the affinity terms, must hold."""
+    for key, wanted in pod_class.node_selector:
+        found = node.labels.get(key)
+        if found != wanted:
+            return SELECTOR_MISMATCH(key=key, wanted=wanted, found="absent" if found is None else found)
+    terms = pod_class.node_terms
+    if terms and not any(may_match(term, node.labels) for term in terms):
+        return AFFINITY_MISMATCH(terms=len(terms), wanted=[written_term(term) for term in terms])
+    return None
+
+
+def room(pod_class: PodClass, shape: Shape) -> Reason | None:
+    """Whether what the pod asks for is free on a node of this shape. Chips are the board's business."""
+    node = shape.node_class
+    if node.max_pods and shape.pods >= node.max_pods:
+        return TOO_MANY_PODS(pods=shape.pods, limit=node.max_pods)
+    asked = pod_class.cpu_milli
+    if asked and node.cpu_milli and shape.cpu_used + asked > node.cpu_milli:
+        return _lack("cpu (milli-cores)", asked, shape.cpu_used, node.cpu_milli)
+    asked = pod_class.memory
+    if asked and node.memory and shape.memory_used + asked > node.memory:
+        return _lack("memory (bytes)", asked, shape.memory_used, node.memory)
+    if pod_class.extended:
+        used = dict(shape.extended_used)
+        for name, asked in pod_class.extended:
+            in_use, allocatable = used.get(name, 0), node.extended.get(name, 0)
+            if asked and in_use + asked > allocatable:
+                return _lack(name, asked, in_use, allocatable)
+    return None
+
+
+def _lack(resource: str, asked: int, used: int, allocatable: int) -> Reason:
+    free = max(0, allocatable - used)
+    return INSUFFICIENT_RESOURCE(
+        resource=resource, asked=asked, free=free, allocatable=allocatable, missing=asked - free
+    )

@@ -1,0 +1,146 @@
+"""What queues use, ask for, deserve and were promised. Worked out when first needed in a cycle."""
+
+from __future__ import annotations
+
+from ringwise.framework.amounts import Amounts, add, lacking
+from ringwise.framework.job import Job
+from ringwise.framework.session import Session
+from ringwise.plugins.water_filling import Claim, share_out
+from ringwise.reasons import Stage
+from ringwise.state.model import Queue
+
+#: A capability of 0 means no limit for these two, as a queue that names only chips has it.
+_UNLIMITED_WHEN_ZERO = ("cpu", "memory")
+
+
+class Accounts:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._deserved: dict[str, Amounts] | None = None
+        self._limits: dict[str, Amounts] = {}
+        self._capabilities: dict[str, Amounts] = {}
+        self._gangs: dict[str, Amounts] = {}
+        self._promised: dict[str, Amounts] | None = None
+        #: Jobs that were told they may enter, until it is seen whether they did.
+        self._permitted: list[Job] = []
+
+    # -- limits --------------------------------------------------------------------------
+
+    def capability(self, queue: Queue) -> Amounts:
+        """What the queue may use at most; what it does not name has no limit."""
+        found = self._capabilities.get(queue.name)
+        if found is None:
+            found = self._capabilities[queue.name] = {
+                name: amount
+                for name, amount in queue.capability.items()
+                if amount > 0 or name not in _UNLIMITED_WHEN_ZERO
+            }
+        return found
+
+    def limit(self, queue: Queue) -> Amounts:
+        """The capability, and the cluster without what other queues are guaranteed."""
+        found = self._limits.get(queue.name)
+        if found is None:
+            found = dict(self.capability(queue))
+            for name, total in self._session.ledger.total.items():
+                others = sum(
+                    other.guarantee.get(name, 0)
+                    for other in self._session.queues.values()
+                    if other.guarantee and other is not queue
+                )
+                found[name] = min(found.get(name, total), max(0, total - others))
+            self._limits[queue.name] = found
+        return found
+
+    def gang(self, job: Job) -> Amounts:
+        """What the job needs at once. Kept, because finding it orders the job's pods."""
+        found = self._gangs.get(job.key)
+        if found is None:
+            whole = len(job.pods) <= job.min_available and not (job.group and job.group.min_resources)
+            found = self._gangs[job.key] = job.asked() if whole else job.min_asked()
+        return found
+
+    # -- shares --------------------------------------------------------------------------
+
+    def deserved(self, queue: str) -> Amounts:
+        """Its share of every resource the cluster has."""
+        if self._deserved is None:
+            self._deserved = self._share_out()
+        return self._deserved.get(queue, {})
+
+    def _share_out(self) -> dict[str, Amounts]:
+        session = self._session
+        queues = sorted(session.queues.values(), key=lambda queue: (queue.created, queue.name))
+        waiting = self._waiting()
+        deserved: dict[str, Amounts] = {queue.name: {} for queue in queues}
+        for name, total in session.ledger.total.items():
+            claims = []
+            for queue in queues:
+                used = session.ledger.used_by_queue(queue.name).get(name, 0)
+                asked = used + waiting.get(queue.name, {}).get(name, 0)
+                least = queue.guarantee.get(name, 0)
+                most = max(least, min(asked, self.limit(queue)[name]))
+                claims.append(Claim(max(1, queue.weight), most, least))
+            for queue, amount in zip(queues, share_out(total, claims), strict=True):
+                deserved[queue.name][name] = amount
+        return deserved
+
+    def _waiting(self) -> dict[str, Amounts]:
+        """What pods that wait ask for, by queue; jobs that can never run ask for nothing."""
+        session = self._session
+        used_by_job, amounts = session.ledger.used_by_job, session.ledger.amounts
+        found: dict[str, Amounts] = {}
+        for job in session.jobs.values():
+            asked = job.asked()
+            if used_by_job(job.key) == asked:
+                continue
+            queue = session.queues.get(job.queue)
+            if queue is None or queue.state != "Open" or self._hopeless(job, queue, asked):
+                continue
+            total = found.setdefault(queue.name, {})
+            for pod in job.pods.values():
+                if session.is_pending(pod):
+                    add(total, amounts(pod.cls))
+        return found
+
+    def _hopeless(self, job: Job, queue: Queue, asked: Amounts) -> bool:
+        if job.defects or (job.reason is not None and job.reason.kind.stage is Stage.VALIDATE):
+            return True
+        limit = self.limit(queue)
+        return bool(lacking(asked, {}, limit) and lacking(self.gang(job), {}, limit))
+
+    # -- promises ------------------------------------------------------------------------
+
+    def promised(self, queue: str) -> Amounts:
+        """What the queue uses and what its admitted jobs still need, without what can be taken back."""
+        if self._promised is None:
+            self._promised = {}
+            for job in self._session.jobs.values():
+                self._promise(job, self._promised)
+        still_outside = []
+        for job in self._permitted:
+            if job.inqueue:
+                self._promise(job, self._promised)
+            else:
+                still_outside.append(job)
+        self._permitted = still_outside
+        total = dict(self._session.ledger.used_by_queue(queue))
+        add(total, self._promised.get(queue, {}))
+        return total
+
+    def permitted(self, job: Job) -> None:
+        self._permitted.append(job)
+
+    def _promise(self, job: Job, promised: dict[str, Amounts]) -> None:
+        used = self._session.ledger.used_by_job(job.key)
+        if not used and not job.inqueue:
+            return
+        gang = self.gang(job)
+        if used == gang:
+            return
+        total = promised.setdefault(job.queue, {})
+        done = bool(job.pods) and not any(self._session.is_pending(pod) for pod in job.pods.values())
+        if job.inqueue and not done:
+            add(total, {name: max(0, amount - used.get(name, 0)) for name, amount in gang.items()})
+        # Pods beyond the gang can be taken back, so they do not keep others out.
+        add(total, {name: max(0, amount - gang.get(name, 0)) for name, amount in used.items()}, -1)

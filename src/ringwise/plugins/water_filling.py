@@ -1,0 +1,55 @@
+"""Sharing an amount by weight: nobody gets more than it wants, what is left goes to the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    weight: int
+    #: No more than this is of use.
+    most: int
+    #: Guaranteed, also when the rest is short.
+    least: int = 0
+
+
+def share_out(total: int, claims: Sequence[Claim]) -> list[int]:
+    """Whole amounts by weight between each claim's least and most; all of `total` while anybody wants it.
+
+    There is one level at which everybody's `level x weight`, kept inside the claim's limits,
+    adds up to the total. Amounts are whole (a chip is not cut), so the last few units go to
+    those who came closest to one more, the first claim first.
+    """
+    if sum(claim.most for claim in claims) <= total:
+        return [claim.most for claim in claims]
+    if sum(claim.least for claim in claims) >= total:
+        return [claim.least for claim in claims]
+    level = _level(total, claims)
+    exact = [min(Fraction(claim.most), max(Fraction(claim.least), level * claim.weight)) for claim in claims]
+    shares = [amount.numerator // amount.denominator for amount in exact]
+    closest = sorted(range(len(claims)), key=lambda i: (shares[i] - exact[i], i))
+    for i in closest[: total - sum(shares)]:
+        shares[i] += 1
+    return shares
+
+
+def _level(total: int, claims: Sequence[Claim]) -> Fraction:
+    """Raise the level from 0; the sum bends where a claim leaves its least or meets its most."""
+    bends: list[tuple[Fraction, int]] = []
+    for claim in claims:
+        bends.append((Fraction(claim.least, claim.weight), claim.weight))
+        bends.append((Fraction(claim.most, claim.weight), -claim.weight))
+    bends.sort()
+    reached = Fraction(sum(claim.least for claim in claims))
+    level = Fraction(0)
+    slope = 0
+    for bend, change in bends:
+        ahead = reached + slope * (bend - level)
+        if ahead >= total:
+            break
+        reached, level = ahead, bend
+        slope += change
+    return level + (total - reached) / slope

@@ -1,0 +1,232 @@
+"""Small clusters for tests, in one breath:
+
+lab = cluster().node("n1", cpu=4000).job("train", pods=2, cpu=1000).running("old", on="n1")
+session = lab.session("gang", "predicates")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ringwise.framework.amounts import add
+from ringwise.framework.configuration import Configuration, Tier
+from ringwise.framework.job import Job
+from ringwise.framework.ledger import Ledger
+from ringwise.framework.plugin_options import PluginOption
+from ringwise.framework.registry import PluginBuilder, Registry
+from ringwise.framework.session import Session
+from ringwise.framework.world import World
+from ringwise.plugins import PLUGINS
+from ringwise.state.cluster import ClusterState
+from ringwise.state.model import Node, Pod, PodClass, PodGroup, Queue, Taint
+from ringwise.state.reservations import Reservations
+from ringwise.state.shapes import label_keys
+from ringwise.topology.boards import shipped_catalog
+
+CHIP = "huawei.com/Ascend910"
+
+
+def option(name: str, switched: Mapping[str, bool] | None = None, **arguments: Any) -> PluginOption:
+    """A plugin's entry. Arguments are written with `_` for `.`: `binpack_cpu=2`."""
+    return PluginOption.of(name, switched, {key.replace("_", "."): value for key, value in arguments.items()})
+
+
+class Lab:
+    """A cluster, its jobs and queues; `session` opens a cycle over it."""
+
+    def __init__(self) -> None:
+        self.state = ClusterState()
+        self.ledger = Ledger()
+        self.jobs: dict[str, Job] = {}
+        self.queues: dict[str, Queue] = {"default": Queue("default")}
+        self._clock = 0
+
+    # -- things that are there -------------------------------------------------------------
+
+    def node(
+        self,
+        name: str,
+        *,
+        cpu: int = 0,
+        memory: int = 0,
+        chips: int = 0,
+        pods: int = 0,
+        labels: Mapping[str, str] | None = None,
+        taints: Iterable[Taint] = (),
+        cordoned: bool = False,
+        extended: Mapping[str, int] | None = None,
+    ) -> Lab:
+        offered = {CHIP: chips} if chips else {}
+        self.state.put_node(
+            Node(
+                name,
+                labels=dict(labels or {}),
+                taints=tuple(taints),
+                unschedulable=cordoned,
+                cpu_milli=cpu,
+                memory=memory,
+                max_pods=pods,
+                extended=tuple(sorted((extended or {}).items())),
+                chips_allocatable=offered,
+                chips_capacity=offered,
+            )
+        )
+        add(self.ledger.total, {"cpu": cpu, "memory": memory, CHIP: chips, **(extended or {})})
+        return self
+
+    def nodes(self, count: int, **described: Any) -> Lab:
+        for number in range(1, count + 1):
+            self.node(f"n{number}", **described)
+        return self
+
+    def queue(self, name: str, **described: Any) -> Lab:
+        self._clock += 1
+        self.queues[name] = Queue(name, created=self._clock, **described)
+        return self
+
+    def job(
+        self,
+        name: str,
+        *,
+        pods: int = 1,
+        min_available: int | None = None,
+        queue: str = "default",
+        priority: int = 0,
+        namespace: str = "default",
+        tasks: Mapping[str, int] | None = None,
+        min_per_task: Mapping[str, int] | None = None,
+        min_resources: Mapping[str, int] | None = None,
+        on: str | Iterable[str] | None = None,
+        labels: Mapping[str, str] | None = None,
+        inqueue: bool = False,
+        cls: PodClass | None = None,
+        **asked: Any,
+    ) -> Lab:
+        """A job of equal pods, waiting, or with `on` running on that node (or one node per pod)."""
+        self._clock += 1
+        counts = dict(tasks or {"": pods})
+        total = sum(counts.values())
+        places = [on] * total if isinstance(on, str) else list(on or ())
+        needed = total if min_available is None else min_available
+        group = PodGroup(
+            namespace, name, min_member=needed, min_resources=dict(min_resources or {}), queue=queue
+        )
+        job = Job(
+            group.key,
+            namespace,
+            name,
+            group=group,
+            queue=queue,
+            priority=priority,
+            created=self._clock,
+            min_available=needed,
+            min_per_task=dict(min_per_task or {}),
+            inqueue=inqueue,
+        )
+        pod_class = cls or pod_class_of(**asked)
+        for task, count in counts.items():
+            for index in range(count):
+                pod_name = f"{name}-{task}-{index}" if task else f"{name}-{index}"
+                self._add(
+                    job, Pod(pod_name, namespace, pod_name, pod_class, task=task, labels=labels or {}), places
+                )
+        self.jobs[job.key] = job
+        return self
+
+    def _add(self, job: Job, pod: Pod, places: list[str]) -> None:
+        pod.group = job.name
+        pod.priority = job.priority
+        if places:
+            pod.node, pod.phase = places.pop(0), "Running"
+            chips = pod.cls.chips
+            if chips:
+                number = self.state.node_id[pod.node]
+                free = self.state.fleets[CHIP].listed[number] & ~self.state.fleets[CHIP].held[number]
+                pod.holds = tuple(chip for chip in range(64) if free >> chip & 1)[:chips]
+                assert len(pod.holds) == chips, f"{pod.node} has no {chips} free chips"
+        self.put(pod, job)
+
+    def put(self, pod: Pod, job: Job | None = None) -> Lab:
+        """Let the cluster know a pod, and its job if it has one."""
+        self.state.watch_labels(label_keys(pod.cls))
+        self.state.put_pod(pod)
+        if job is not None:
+            job.pods[pod.uid] = pod
+            job.asked_total = None
+            if pod.node is not None and pod.live:
+                self.ledger.took(job.key, job.queue, pod.cls)
+        return self
+
+    # -- looking ------------------------------------------------------------------------------
+
+    def __getitem__(self, name: str) -> Job:
+        return self.jobs[name if "/" in name else f"default/{name}"]
+
+    def pod(self, name: str) -> Pod:
+        return self.state.pods[name].pod
+
+    def change(self, name: str, **fields: Any) -> Lab:
+        """Replace fields of a pod, as if the cluster had told us."""
+        job = next(job for job in self.jobs.values() if name in job.pods)
+        pod = replace(job.pods[name], **fields)
+        job.pods[name] = pod
+        job.asked_total = None
+        self.state.put_pod(pod)
+        return self
+
+    # -- deciding -----------------------------------------------------------------------------
+
+    def session(
+        self,
+        *tier: str | PluginOption | Iterable[str | PluginOption],
+        plugins: Mapping[str, PluginBuilder] | None = None,
+        **configured: Any,
+    ) -> Session:
+        """Open a cycle with these plugins, each argument a plugin of one tier, or a list that is a tier."""
+        rows: list[list[PluginOption]] = []
+        loose: list[PluginOption] = []
+        for entry in tier:
+            if isinstance(entry, (str, PluginOption)):
+                loose.append(_as_option(entry))
+            else:
+                rows.append([_as_option(one) for one in entry])
+        if loose:
+            rows.insert(0, loose)
+        configuration = Configuration(("allocate",), tuple(Tier(tuple(row)) for row in rows), **configured)
+        session = Session(
+            state=self.state,
+            reservations=Reservations(self.state),
+            jobs=self.jobs,
+            queues=self.queues,
+            ledger=self.ledger,
+            world=World(shipped_catalog()),
+            configuration=configuration,
+            registry=Registry({**PLUGINS, **(plugins or {})}),
+            now=0,
+            pending=self.jobs.values(),
+        )
+        assert not session.incidents, session.incidents
+        return session
+
+
+def _as_option(entry: str | PluginOption) -> PluginOption:
+    return PluginOption.of(entry) if isinstance(entry, str) else entry
+
+
+def cluster() -> Lab:
+    return Lab()
+
+
+def pod_class_of(
+    *, cpu: int = 0, memory: int = 0, chips: int = 0, extended: Mapping[str, int] | None = None, **more: Any
+) -> PodClass:
+    return PodClass(
+        resource=CHIP if chips else None,
+        chips=chips,
+        cpu_milli=cpu,
+        memory=memory,
+        extended=tuple(sorted((extended or {}).items())),
+        **more,
+    )
