@@ -17,6 +17,7 @@ from ringwise.embed.kubelet import Life, Step, next_step
 from ringwise.embed.nodes import Nodes
 from ringwise.embed.objects import ConflictError, ObjectTable, Watch
 from ringwise.embed.records import (
+    ADDITIONS,
     LIFE,
     PUBLISHED,
     ConfigMap,
@@ -51,7 +52,6 @@ class EmbeddedCluster:
         #: What the scheduler last said about groups and pods; told anew after a restart, so not stored.
         self.group_status: dict[str, want.SetGroupStatus] = {}
         self.pod_reasons: dict[str, Reason] = {}
-        self.additions: dict[str, want.PodAdditions] = {}
         #: Chips that two live pods were given, as sentences. Always empty with a sound scheduler.
         self.alarms: list[str] = []
         self._pod_keys: dict[str, str] = {}
@@ -77,6 +77,11 @@ class EmbeddedCluster:
     def pod(self, uid: str) -> Pod | None:
         key = self._pod_keys.get(uid)
         return None if key is None else self.get(Pod, key)
+
+    def additions(self, uid: str) -> want.PodAdditions:
+        """What job plugins gave the pod: environment, host name, mounts."""
+        found = self.table.get(ADDITIONS, uid)
+        return found if isinstance(found, want.PodAdditions) else want.PodAdditions()
 
     def watch(self, version: int = 0) -> Watch:
         return Watch(self.table, version)
@@ -166,8 +171,7 @@ class EmbeddedCluster:
             case want.Publish():
                 self._publish(ConfigMap(command.namespace, command.name, dict(command.data)))
             case want.CreateGroup():
-                if self.get(PodGroup, command.group.key) is None:
-                    self.submit(command.group)
+                self._create_group(command.group)
             case want.DeleteGroup():
                 self.delete("PodGroup", command.key)
             case want.CreatePod():
@@ -217,6 +221,12 @@ class EmbeddedCluster:
         if group.phase != command.phase:
             self._store(replace(group, phase=command.phase))
 
+    def _create_group(self, group: PodGroup) -> None:
+        """Create the group, or bring it up to date with its job."""
+        before = self.get(PodGroup, group.key)
+        if before is None or merged(before, group, self.now, "") != before:
+            self.submit(group)
+
     def _publish(self, published: ConfigMap) -> None:
         key = f"{published.namespace}/{published.name}"
         if self.table.get(PUBLISHED, key) != published:
@@ -228,7 +238,7 @@ class EmbeddedCluster:
         name = TableKey("Pod", command.pod.key)
         pod = replace(command.pod, uid=self._new_uid(name), created=self.now)
         if command.additions != want.PodAdditions():
-            self.additions[pod.uid] = command.additions
+            self.table.put(ADDITIONS, pod.uid, command.additions)
         self._pod_keys[pod.uid] = pod.key
         self._store(pod, 0)
 
@@ -322,7 +332,8 @@ class EmbeddedCluster:
     def _vanish(self, pod: Pod) -> None:
         self.table.remove("Pod", pod.key)
         self.table.remove(LIFE, pod.uid)
-        for known in (self._pod_keys, self._timer_of, self.pod_reasons, self.additions):
+        self.table.remove(ADDITIONS, pod.uid)
+        for known in (self._pod_keys, self._timer_of, self.pod_reasons):
             known.pop(pod.uid, None)
         self.nodes.release(pod, self.now)
 

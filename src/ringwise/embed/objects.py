@@ -133,7 +133,7 @@ class Watch:
 
     def __init__(self, table: ObjectTable, version: int = 0) -> None:
         self._table = table
-        self._version = version
+        self.version = version
         self._seen: dict[tuple[str, str], Change] = {}
         #: How often it fell too far behind.
         self.relists = 0
@@ -141,10 +141,10 @@ class Watch:
     def poll(self) -> list[Change]:
         """What happened since the last call."""
         try:
-            changes = self._table.since(self._version)
+            changes = self._table.since(self.version)
         except TooOldError:
             changes = self._list_again()
-        self._version = self._table.version
+        self.version = self._table.version
         for change in changes:
             if change.gone:
                 self._seen.pop((change.kind, change.key), None)

@@ -12,6 +12,7 @@ from ringwise.topology.switches import SwitchTopology
 
 LIFE = "Life"
 PUBLISHED = "ConfigMap"
+ADDITIONS = "PodAdditions"
 #: There is one topology; its name in the table.
 TOPOLOGY = "leaf-switches"
 

@@ -64,6 +64,8 @@ class Publish:
 
 @dataclass(frozen=True, slots=True)
 class CreateGroup:
+    """Create the group, or bring the one of that name up to date; its status stays."""
+
     group: PodGroup
 
 

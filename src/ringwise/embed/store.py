@@ -1,0 +1,206 @@
+"""The lab's memory on disk: every object in one SQLite file.
+
+What changed since the last save is written in one transaction, so a process that is killed at
+any moment leaves the file as it was before or after a save, never between. See
+docs/decisions/0010-lab-persistence.md.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ringwise.embed.kubelet import Life
+from ringwise.embed.objects import Change, ObjectTable, TooOldError
+from ringwise.embed.records import ADDITIONS, LIFE, PUBLISHED, ConfigMap
+from ringwise.scheduler.commands import PodAdditions
+from ringwise.state.model import DeviceReport, Node, Pod, PodClass, PodGroup, PriorityClass, Queue
+from ringwise.state.vcjob import VcJob
+from ringwise.topology.switches import SwitchTopology
+
+#: Marks the file as ours ("RWlb"), and says how its rows are written.
+APPLICATION = 0x52576C62
+FORMAT = 1
+
+_TYPES: dict[str, Any] = {
+    "Node": Node,
+    "Pod": Pod,
+    "PodGroup": PodGroup,
+    "Queue": Queue,
+    "PriorityClass": PriorityClass,
+    "VcJob": VcJob,
+    "DeviceReport": DeviceReport,
+    "SwitchTopology": SwitchTopology,
+    LIFE: Life,
+    PUBLISHED: ConfigMap,
+    ADDITIONS: PodAdditions,
+}
+_DECODERS = {kind: msgspec.json.Decoder(type) for kind, type in _TYPES.items()}
+_SCHEMA = """
+CREATE TABLE object (
+  kind TEXT NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL, body BLOB NOT NULL,
+  place INTEGER NOT NULL, PRIMARY KEY (kind, key)
+) WITHOUT ROWID;
+CREATE TABLE lab (version INTEGER NOT NULL, now INTEGER NOT NULL, place INTEGER NOT NULL);
+INSERT INTO lab VALUES (0, 0, 0);
+"""
+
+
+class StoreError(Exception):
+    """The file cannot be used: which, why, and what to do."""
+
+    def __init__(self, path: Path, why: str, cure: str) -> None:
+        super().__init__(f"{path}: {why}; {cure}")
+        self.path = path
+
+
+class Store:
+    """One lab's file. Only one process may have it open."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        self._saved = 0
+        self._place = 0
+        self._places: dict[tuple[str, str], int] = {}
+        try:
+            self._base = sqlite3.connect(self.path, isolation_level=None, timeout=0.2)
+        except sqlite3.Error as problem:
+            raise StoreError(
+                self.path, f"cannot be opened ({problem})", "check the folder and its rights"
+            ) from None
+        try:
+            self._open()
+        except sqlite3.DatabaseError as problem:
+            self._base.close()
+            raise self._wrong(problem) from None
+        except StoreError:
+            self._base.close()
+            raise
+
+    def _open(self) -> None:
+        base = self._base
+        # Held for as long as we live: a second lab on this file is told so at once.
+        base.execute("PRAGMA locking_mode = EXCLUSIVE")
+        base.execute("PRAGMA journal_mode = WAL")
+        base.execute("PRAGMA synchronous = NORMAL")
+        base.execute("BEGIN EXCLUSIVE")
+        application = self._number("PRAGMA application_id")
+        tables = self._number("SELECT count(*) FROM sqlite_master")
+        if application == 0 and tables == 0:
+            for statement in filter(str.strip, _SCHEMA.split(";\n")):
+                base.execute(statement)
+            base.execute(f"PRAGMA application_id = {APPLICATION}")
+            base.execute(f"PRAGMA user_version = {FORMAT}")
+        elif application != APPLICATION:
+            raise StoreError(self.path, "is a database of another program", "name another file")
+        else:
+            found = self._number("PRAGMA user_version")
+            if found != FORMAT:
+                older = "an older" if found < FORMAT else "a newer"
+                raise StoreError(
+                    self.path,
+                    f"was written by {older} Ringwise (format {found}, this one reads {FORMAT})",
+                    "use that Ringwise, or name another file",
+                )
+        base.execute("COMMIT")
+
+    def load(self) -> tuple[ObjectTable, int]:
+        """The table as it was saved last, and the time of the lab then."""
+        try:
+            version, now, self._place = self._base.execute("SELECT version, now, place FROM lab").fetchone()
+            rows = self._base.execute(
+                "SELECT kind, key, version, body, place FROM object ORDER BY place"
+            ).fetchall()
+        except (sqlite3.DatabaseError, TypeError) as problem:
+            raise self._wrong(problem) from None
+        classes: dict[PodClass, PodClass] = {}
+        changes = []
+        for kind, key, changed, body, place in rows:
+            changes.append(Change(changed, kind, key, self._object(kind, key, body, classes)))
+            self._places[kind, key] = place
+        table = ObjectTable()
+        table.restore(version, changes)
+        self._saved = version
+        return table, now
+
+    def save(self, table: ObjectTable, now: int) -> int:
+        """Write what changed since the last save; returns how many objects that were."""
+        try:
+            changes: list[Change] = table.since(self._saved)
+            afresh = False
+        except TooOldError:
+            changes = list(table.all())
+            afresh = True
+        newest: dict[tuple[str, str], Change] = {}
+        for change in changes:
+            name = (change.kind, change.key)
+            newest[name] = change
+            if change.gone:
+                self._places.pop(name, None)  # one of the same name that comes later is a new one
+        try:
+            self._write(newest, table.version, now, afresh)
+        except sqlite3.DatabaseError as problem:
+            if self._base.in_transaction:
+                self._base.execute("ROLLBACK")
+            raise StoreError(
+                self.path, f"cannot be written ({problem})", "check the space on the disk"
+            ) from None
+        self._saved = table.version
+        return len(newest)
+
+    def _write(self, newest: dict[tuple[str, str], Change], version: int, now: int, afresh: bool) -> None:
+        base = self._base
+        base.execute("BEGIN IMMEDIATE")
+        if afresh:
+            base.execute("DELETE FROM object")
+            self._places.clear()
+        gone = [name for name, change in newest.items() if change.gone]
+        base.executemany("DELETE FROM object WHERE kind = ? AND key = ?", gone)
+        base.executemany(
+            "INSERT OR REPLACE INTO object VALUES (?, ?, ?, ?, ?)",
+            [
+                (*name, change.version, msgspec.json.encode(change.object), self._place_of(name))
+                for name, change in newest.items()
+                if not change.gone
+            ],
+        )
+        base.execute("UPDATE lab SET version = ?, now = ?, place = ?", (version, now, self._place))
+        base.execute("COMMIT")
+
+    def _place_of(self, name: tuple[str, str]) -> int:
+        """Objects come back in the order in which they were created."""
+        place = self._places.get(name)
+        if place is None:
+            self._place += 1
+            place = self._places[name] = self._place
+        return place
+
+    def close(self) -> None:
+        self._base.close()
+
+    def _object(self, kind: str, key: str, body: bytes, classes: dict[PodClass, PodClass]) -> object:
+        decoder = _DECODERS.get(kind)
+        if decoder is None:
+            raise self._wrong(f"unknown kind {kind}")
+        try:
+            value: object = decoder.decode(body)
+        except msgspec.MsgspecError as problem:
+            raise self._wrong(f"{kind} {key}: {problem}") from None
+        if isinstance(value, Pod):
+            # Pods of one template share one class, as before.
+            value.cls = classes.setdefault(value.cls, value.cls)
+        return value
+
+    def _number(self, question: str) -> int:
+        row = self._base.execute(question).fetchone()
+        return int(row[0])
+
+    def _wrong(self, problem: object) -> StoreError:
+        if "locked" in str(problem):
+            return StoreError(self.path, "is in use by another lab", "stop that one, or name another file")
+        return StoreError(
+            self.path, f"is damaged or no lab file ({problem})", "move it away to start with an empty lab"
+        )
