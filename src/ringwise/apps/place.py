@@ -21,7 +21,7 @@ from ringwise.reasons import Reason, Stage
 from ringwise.scheduler import events as ev
 from ringwise.scheduler.commands import Bind
 from ringwise.scheduler.machine import Scheduler
-from ringwise.state.cluster import HOSTS
+from ringwise.state.fleet import HOSTS
 from ringwise.state.model import Pod
 from ringwise.topology.boards import BoardCatalog
 

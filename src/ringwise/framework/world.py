@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ringwise.reasons import Reason
-from ringwise.state.cluster import HOSTS, ClusterState
+from ringwise.state.cluster import ClusterState
+from ringwise.state.fleet import HOSTS
 from ringwise.topology.boards import BoardCatalog
 from ringwise.topology.superpods import SuperPods, build_superpods
 from ringwise.topology.switches import ResolvedTopology, SwitchTopology, resolve

@@ -31,7 +31,8 @@ from ringwise.scheduler.jobs import JobBook
 from ringwise.scheduler.reasons import BIND_FAILED
 from ringwise.scheduler.reporting import Reporter
 from ringwise.scheduler.waiting import Waiting
-from ringwise.state.cluster import HOSTS, ClusterState
+from ringwise.state.cluster import ClusterState
+from ringwise.state.fleet import HOSTS
 from ringwise.state.model import Pod
 from ringwise.state.reservations import Reservations
 from ringwise.topology.boards import BoardCatalog, shipped_catalog

@@ -12,16 +12,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ringwise.reasons import Reason
-from ringwise.state.fleet import NODE_NOT_READY, Fleet
+from ringwise.state.fleet import HOSTS, NODE_NOT_READY, Fleet, HostRule
 from ringwise.state.index import Scorer, View
 from ringwise.state.model import DeviceReport, Node, Pod
 from ringwise.state.shapes import NodeClass, Shape, ShapeTable, add_extended
 from ringwise.topology.chips import chips_of, mask_of
 from ringwise.topology.natural import natural_key
-
-#: The fleet of pods that ask for no chips: it sees nodes, not chips.
-HOSTS = ""
-
 
 @dataclass(slots=True)
 class Placement:
@@ -32,16 +28,6 @@ class Placement:
     chips: int = 0
     #: True between a decision and the fact that confirms it.
     assumed: bool = False
-
-
-class HostRule:
-    """For pods without chips every node is alike."""
-
-    def signature(self, usable: int, allocatable: int, faulty: int) -> int:
-        return 0
-
-    def score(self, signature: object, request: int, multi_pod: bool) -> int:
-        return 0
 
 
 class ChipTaken(Exception):

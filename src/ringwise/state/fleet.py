@@ -12,6 +12,9 @@ from ringwise.state.model import DeviceReport
 from ringwise.state.shapes import Shape
 from ringwise.topology.chips import chip_names, chips_of
 
+#: The fleet of pods that ask for no chips: it sees nodes, not chips.
+HOSTS = ""
+
 #: The node publishes no network health at all.
 NO_NETWORK_KEY = -1
 
@@ -43,6 +46,16 @@ NODE_NOT_READY = ReasonKind(
     ("bring {node} back to Ready",),
     frozenset({Event.NODE_ADDED, Event.NODE_CHANGED}),
 )
+
+
+class HostRule:
+    """For pods without chips every node is alike."""
+
+    def signature(self, usable: int, allocatable: int, faulty: int) -> int:
+        return 0
+
+    def score(self, signature: object, request: int, multi_pod: bool) -> int:
+        return 0
 
 
 class Fleet:
