@@ -199,6 +199,10 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         pod(creationTimestamp="yesterday"),
         'metadata.creationTimestamp: must be a time like 2025-01-31T08:00:00Z, got "yesterday"',
     ),
+    "no such time of deletion": (
+        pod(deletionTimestamp="now"),
+        'metadata.deletionTimestamp: must be a time like 2025-01-31T08:00:00Z, got "now"',
+    ),
     "no containers": (with_spec(containers=[]), "spec.containers: must have at least one container"),
     "a negative chip count": (
         with_resources(limits={ASCEND: -8}),

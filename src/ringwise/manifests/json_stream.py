@@ -161,18 +161,23 @@ class JsonStream:
                 if trailing:
                     # The decoder tells the place behind the first byte too many.
                     return at + int(trailing[1]) - 1
-                if "truncated" not in text:
-                    byte = _BYTE.search(text)
-                    message = text.removeprefix("JSON is malformed: ").partition(" (byte")[0]
-                    raise self._broken(at + int(byte[1]) if byte else at, message) from None
+                # A value cut by the window can look broken (a number that ends in its sign).
                 if stop == self._end:
-                    raise self._broken(at, "the value that begins here has no end") from None
+                    raise self._malformed(at, text) from None
             except RecursionError:
                 raise ManifestError(self._where, "", TOO_DEEP) from None
             else:
                 if stop == self._end:
                     return stop
             window *= 4
+
+    def _malformed(self, at: int, text: str) -> ManifestError:
+        """The decoder's complaint about the value that begins here, in our words."""
+        byte = _BYTE.search(text)
+        if byte is None:
+            return self._broken(at, "the value that begins here has no end")
+        message = text.removeprefix("JSON is malformed: ").partition(" (byte")[0]
+        return self._broken(at + int(byte[1]), message)
 
     def _space(self, at: int) -> int:
         match = _SPACE.match(self._data, at)

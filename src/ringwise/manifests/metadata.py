@@ -82,6 +82,7 @@ def identity(meta: Meta | None, kind: str, found: Findings, *, namespaced: bool 
     namespace = ""
     if namespaced:
         namespace = name_of(meta.namespace or "default", "metadata.namespace", found)
+    time_of(meta.deletion_timestamp, "metadata.deletionTimestamp", found)
     return Identity(
         namespace=namespace,
         name=name,

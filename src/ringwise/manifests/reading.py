@@ -50,8 +50,8 @@ _LONGEST_VERSION = 253
 
 
 class _Header(msgspec.Struct, rename="camel"):
-    api_version: str | None = None
-    kind: str | None = None
+    api_version: Any = None
+    kind: Any = None
 
 
 _HEADER = msgspec.json.Decoder(_Header)
@@ -157,17 +157,18 @@ def _from_json(name: str, value: JsonValue) -> Document | ManifestError:
 def _from_plain(origin: str, value: object, list_kind: str) -> Document | ManifestError:
     if not isinstance(value, dict):
         return _document(origin, None, None, None, "")
-    for key in ("apiVersion", "kind"):
-        if not isinstance(value.get(key), str | None):
-            return ManifestError(origin, key, f"must be text, got {shown(value[key])}")
     return _document(origin, value.get("apiVersion"), value.get("kind"), value, list_kind)
 
 
 def _document(
-    origin: str, api_version: str | None, kind: str | None, body: object, list_kind: str
+    origin: str, api_version: object, kind: object, body: object, list_kind: str
 ) -> Document | ManifestError:
     if body is None:
         return ManifestError(origin, "", "must be an object with apiVersion and kind")
+    if not isinstance(kind, str | None):
+        return ManifestError(origin, "kind", f"must be text, got {shown(kind)}")
+    if not isinstance(api_version, str | None):
+        return ManifestError(origin, "apiVersion", f"must be text, got {shown(api_version)}")
     if not kind and list_kind.endswith("List") and list_kind != "List":
         # The API server does not repeat the kind in the items of a typed list.
         kind = list_kind.removesuffix("List")

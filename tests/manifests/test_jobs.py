@@ -1,0 +1,193 @@
+"""vcjobs: defaults, shapes that can never run, and the pods a controller would make."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ringwise.manifests.bundle import read_bundle
+from ringwise.scheduler.expansion import pod_group_of, pods_of
+from ringwise.state.model import Owner
+from ringwise.state.vcjob import Policy, VcJob
+from tests.manifests.builders import ASCEND, task, text_of, vcjob
+
+
+def read(document: dict[str, Any]) -> VcJob:
+    bundle = read_bundle(["-"], stdin=text_of(document))
+    assert bundle.errors == []
+    return bundle.vcjobs[0]
+
+
+def test_defaults() -> None:
+    job = read(vcjob(tasks=[{**task(replicas=3), "name": None}, task("ps", 2, minAvailable=1)]))
+    assert [(one.name, one.replicas, one.min_available) for one in job.tasks] == [
+        ("default0", 3, 3),
+        ("ps", 2, 1),
+    ]
+    assert (job.min_available, job.max_retry, job.queue, job.scheduler) == (4, 3, "default", "volcano")
+    assert job.problems == ()
+
+
+def test_what_is_written_is_kept() -> None:
+    job = read(
+        vcjob(
+            tasks=[task(policies=[{"events": ["PodFailed", "PodEvicted"], "action": "RestartTask"}])],
+            policies=[{"exitCode": 3, "action": "AbortJob", "timeout": "90s"}],
+            plugins={"env": [], "svc": None, "ssh": ["--port=22"]},
+            minAvailable=1,
+            minSuccess=1,
+            maxRetry=5,
+            ttlSecondsAfterFinished=60,
+            runningEstimate="1h",
+            priorityClassName="high",
+            queue="research",
+        )
+        | {"status": {"state": {"phase": "Completed"}, "retryCount": 2, "version": 4}}
+    )
+    assert job.tasks[0].policies == (Policy("RestartTask", ("PodFailed", "PodEvicted")),)
+    assert job.policies == (Policy("AbortJob", (), 3, 90 * 10**9),)
+    assert job.plugins == {"env": (), "svc": (), "ssh": ("--port=22",)}
+    assert (job.min_available, job.min_success, job.max_retry, job.ttl_seconds) == (1, 1, 5, 60)
+    assert (job.running_estimate, job.priority_class, job.queue) == (3600 * 10**9, "high", "research")
+    assert (job.phase, job.retry_count, job.version, job.over) == ("Completed", 2, 4, True)
+    assert pods_of(job) == []
+
+
+@pytest.mark.parametrize(
+    ("document", "problem"),
+    [
+        (vcjob(tasks=[]), "the job has no tasks"),
+        (vcjob(tasks=[task(), task()]), "2 tasks are called work"),
+        (vcjob(tasks=[task(minAvailable=3)]), "task work wants at least 3 pods and has 2"),
+        (vcjob(minAvailable=9), "the job wants at least 9 pods and its tasks have 2"),
+        (vcjob(tasks=[task(replicas=0)]), "the job's tasks have 0 replicas together"),
+        (
+            vcjob(tasks=[task(replicas=2_000_000_000)]),
+            "the job has 2000000000 pods and at most 20000 are allowed",
+        ),
+        (
+            vcjob(policies=[{"event": "PodFailed", "action": "Explode"}]),
+            "the job has a policy with the unknown action Explode",
+        ),
+        (
+            vcjob(policies=[{"event": "Lunch", "action": "AbortJob"}]),
+            "the job has a policy for the unknown event Lunch",
+        ),
+        (
+            vcjob(policies=[{"exitCode": 0, "action": "AbortJob"}]),
+            "the job has a policy for exit code 0, which is no failure",
+        ),
+        (vcjob(policies=[{"action": "AbortJob"}]), "the job has a policy without an event"),
+        (
+            vcjob(policies=[{"event": "PodFailed", "exitCode": 3, "action": "AbortJob"}]),
+            "the job has a policy with both an event and an exit code",
+        ),
+        (
+            vcjob(policies=[{"events": ["*", "PodFailed"], "action": "AbortJob"}]),
+            "the job has a policy for * and other events",
+        ),
+        (
+            vcjob(tasks=[task("a", dependsOn={"name": ["z"]})]),
+            "task a depends on z, which is no task of the job",
+        ),
+        (
+            vcjob(
+                tasks=[task("a", dependsOn={"name": ["b"]}), task("b", dependsOn={"name": ["a"]}), task("c")]
+            ),
+            "tasks wait for each other: a, b",
+        ),
+    ],
+)
+def test_what_can_be_read_but_never_run_is_a_problem_of_the_job(
+    document: dict[str, Any], problem: str
+) -> None:
+    job = read(document)
+    assert problem in job.problems
+    assert pods_of(job) == []
+
+
+def test_the_pods_of_a_job() -> None:
+    document = vcjob(tasks=[task("master", 1, 0), task("worker", 2)], queue="research")
+    document["metadata"]["annotations"] = {"sp-block": "16"}
+    document["metadata"]["labels"] = {"tor-affinity": "normal-schema"}
+    job = read(document)
+    pods, group = pods_of(job), pod_group_of(job)
+    assert [one.name for one in pods] == ["train-master-0", "train-worker-0", "train-worker-1"]
+    last = pods[-1]
+    assert last.group == group.name == "train-1234"
+    assert last.owner == group.owner == Owner("Job", "train", "1234")
+    assert (last.task, last.rank, last.cls.chips, last.phase) == ("worker", None, 8, "Pending")
+    assert last.annotations == {
+        "scheduling.k8s.io/group-name": "train-1234",
+        "volcano.sh/task-spec": "worker",
+        "volcano.sh/task-index": "1",
+        "volcano.sh/job-name": "train",
+        "volcano.sh/queue-name": "research",
+        "volcano.sh/job-version": "0",
+        "volcano.sh/template-uid": "train-worker",
+        "volcano.sh/job-retry-count": "0",
+    }
+    assert last.labels == {
+        "ring-controller.atlas": "ascend-910",
+        "volcano.sh/task-spec": "worker",
+        "volcano.sh/task-index": "1",
+        "volcano.sh/job-name": "train",
+        "volcano.sh/job-namespace": "team",
+        "volcano.sh/queue-name": "research",
+    }
+    assert (group.min_member, group.min_task_member) == (3, {"master": 1, "worker": 2})
+    assert (group.annotations, group.labels) == ({"sp-block": "16"}, {"tor-affinity": "normal-schema"})
+    assert group.min_resources == {ASCEND: 16}
+    assert len({one.uid for one in pods}) == 3
+    assert [one.uid for one in pods_of(read(document))] == [one.uid for one in pods]
+
+
+def test_pods_that_exist_are_not_made_again() -> None:
+    job = read(vcjob())
+    assert [one.name for one in pods_of(job, {"team/train-work-0", "other/train-work-1"})] == ["train-work-1"]
+
+
+@pytest.mark.parametrize(
+    ("plugins", "ranks"),
+    [
+        ({}, [None, None, None, None]),
+        ({"env": []}, [0, 1, 2, 3]),
+        ({"hcclrank": []}, [2, 3, 0, 1]),
+        ({"hcclrank": ["--master=worker", "--worker=master"]}, [0, 1, 2, 3]),
+    ],
+)
+def test_ranks_are_unique_over_the_tasks(plugins: dict[str, list[str]], ranks: list[int | None]) -> None:
+    job = read(vcjob(tasks=[task("worker", 2), task("master", 2)], plugins=plugins))
+    assert [one.rank for one in pods_of(job)] == ranks
+
+
+def test_a_rank_in_a_template_counts_for_a_task_of_one_pod_only() -> None:
+    def ranked(name: str, replicas: int) -> dict[str, Any]:
+        built = task(name, replicas)
+        built["template"]["metadata"]["annotations"] = {"hccl/rankIndex": "4"}
+        return built
+
+    job = read(vcjob(tasks=[ranked("one", 1), ranked("two", 2)]))
+    assert [one.rank for one in pods_of(job)] == [4, None, None]
+    assert [one.annotations.get("hccl/rankIndex") for one in pods_of(job)] == ["4", None, None]
+
+
+@pytest.mark.parametrize(
+    ("min_available", "chips"),
+    [(1, 1), (2, 2), (3, 2 + 8), (4, 3 + 8), (5, 3 + 16)],
+)
+def test_the_smallest_gang_is_counted_by_priority(min_available: int, chips: int) -> None:
+    """Below the minimums of all tasks the first pods by priority; above them every minimum, then more."""
+    low = task("low", 2, 8, minAvailable=1)
+    high = task("high", 3, 1, minAvailable=2)
+    high["template"]["spec"]["priorityClassName"] = "high"
+    job = read(vcjob(tasks=[low, high], minAvailable=min_available))
+    assert pod_group_of(job, {"high": 100}).min_resources == {ASCEND: chips}
+
+
+def test_what_a_task_does_not_say_comes_from_its_job() -> None:
+    document = vcjob(priorityClassName="high", schedulerName="mine")
+    document["metadata"]["annotations"] = {"volcano.sh/preemptable": "true"}
+    first = pods_of(read(document))[0]
+    assert (first.priority_class, first.scheduler, first.preemptable) == ("high", "mine", True)

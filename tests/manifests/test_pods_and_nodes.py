@@ -1,0 +1,348 @@
+"""What pods, nodes and device lists mean once they are read."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from ringwise.manifests.affinity import ALL_NAMESPACES
+from ringwise.manifests.bundle import Bundle, read_bundle
+from ringwise.state.model import (
+    Device,
+    DeviceReport,
+    Node,
+    NodeTerm,
+    Owner,
+    Pod,
+    PodClass,
+    PodTerm,
+    Requirement,
+    Taint,
+    Toleration,
+)
+from tests.manifests.builders import (
+    ASCEND,
+    config_map,
+    device_info,
+    node,
+    pod,
+    pod_group,
+    priority_class,
+    queue,
+    text_of,
+)
+
+
+def bundle(*documents: dict[str, Any]) -> Bundle:
+    read = read_bundle(["-"], stdin=text_of(*documents))
+    assert read.errors == []
+    return read
+
+
+def the_pod(document: dict[str, Any]) -> Pod:
+    return bundle(document).pods[0]
+
+
+def the_node(document: dict[str, Any]) -> Node:
+    return bundle(document).nodes[0]
+
+
+def spec_of(**spec: Any) -> PodClass:
+    return the_pod({**pod(), "spec": {"containers": [{}], **spec}}).cls
+
+
+def asking(requests: dict[str, Any] | None = None, limits: dict[str, Any] | None = None, **more: Any) -> Any:
+    return {"resources": {"requests": requests, "limits": limits}, **more}
+
+
+def test_requests_are_those_of_all_containers_or_of_the_hungriest_start() -> None:
+    cls = spec_of(
+        containers=[asking({"cpu": "1", "memory": "1Gi"}), asking(limits={"cpu": "500m"})],
+        initContainers=[
+            asking({"cpu": "200m"}, restartPolicy="Always"),
+            asking({"cpu": "3", "example.com/card": 2}),
+            asking({"cpu": "100m"}, restartPolicy="Always"),
+        ],
+        overhead={"cpu": "50m"},
+    )
+    assert cls.cpu_milli == 3000 + 200 + 50
+    assert cls.memory == 2**30
+    assert cls.extended == (("example.com/card", 2),)
+    assert cls.resource is None
+
+
+@pytest.mark.parametrize(
+    ("limits", "resource", "chips"),
+    [
+        ({ASCEND: 8}, ASCEND, 8),
+        ({ASCEND: "4"}, ASCEND, 4),
+        ({"huawei.com/npu": 2}, "huawei.com/npu", 2),
+        ({"huawei.com/Ascend910-2c": 1}, "huawei.com/Ascend910-2c", 1),
+        ({ASCEND: 1, "huawei.com/npu": 2}, f"{ASCEND}+huawei.com/npu", 3),
+        ({ASCEND: 0}, None, 0),
+    ],
+)
+def test_chips_come_from_limits(limits: dict[str, Any], resource: str | None, chips: int) -> None:
+    cls = spec_of(containers=[asking(limits=limits)])
+    assert (cls.resource, cls.chips) == (resource, chips)
+
+
+def test_containers_that_ask_for_chips_are_counted() -> None:
+    built = pod(chips=2)
+    built["spec"]["containers"] += [asking(limits={ASCEND: 1}), asking({"cpu": "1"})]
+    assert (the_pod(built).chip_containers, the_pod(built).cls.chips) == (2, 3)
+
+
+def test_pods_of_one_template_share_one_class() -> None:
+    first, second, other = pod("a"), pod("b", node_name="node-0"), pod("c", 2)
+    first["spec"]["containers"][0]["env"] = [{"name": "INDEX", "value": "0"}]
+    one, two, three = bundle(first, second, other).pods
+    assert one.cls is two.cls
+    assert three.cls is not one.cls
+
+
+def test_rules_for_nodes_and_pods() -> None:
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "a"}}}
+    cls = spec_of(
+        nodeSelector={"b": "2", "a": "1"},
+        tolerations=[{"operator": "Exists"}, {"key": "k", "value": "v", "effect": "NoSchedule"}],
+        affinity={
+            "nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {
+                    "nodeSelectorTerms": [
+                        {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["z"]}]},
+                        {"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["n"]}]},
+                    ]
+                },
+                "preferredDuringSchedulingIgnoredDuringExecution": [
+                    {"weight": 7, "preference": {"matchExpressions": [{"key": "ssd", "operator": "Exists"}]}}
+                ],
+            },
+            "podAntiAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": [term],
+                "preferredDuringSchedulingIgnoredDuringExecution": [
+                    {"weight": 5, "podAffinityTerm": {**term, "namespaceSelector": {}}}
+                ],
+            },
+            "podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]},
+        },
+    )
+    app = Requirement("app", "In", ("a",))
+    assert cls.node_selector == (("a", "1"), ("b", "2"))
+    assert cls.tolerations == (Toleration("", "Exists"), Toleration("k", "Equal", "v", "NoSchedule"))
+    assert cls.node_terms == (
+        NodeTerm(labels=(Requirement("zone", "In", ("z",)),)),
+        NodeTerm(fields=(Requirement("metadata.name", "NotIn", ("n",)),)),
+    )
+    assert cls.preferred_nodes == ((7, NodeTerm(labels=(Requirement("ssd", "Exists"),))),)
+    assert cls.pod_anti_affinity == (PodTerm("kubernetes.io/hostname", (app,)),)
+    assert cls.preferred_pod_anti_affinity == (
+        PodTerm("kubernetes.io/hostname", (app,), (ALL_NAMESPACES,), 5),
+    )
+    # No selector at all matches no pod, unlike an empty one.
+    assert cls.pod_affinity[0].selector[0].values == ()
+
+
+def test_an_empty_node_term_matches_nothing() -> None:
+    required: dict[str, Any] = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{}]}}
+    (term,) = spec_of(affinity={"nodeAffinity": required}).node_terms
+    assert term.fields[0].operator == "In"
+    assert term.fields[0].values == ()
+
+
+def test_host_ports() -> None:
+    ports = [
+        {"containerPort": 1, "hostPort": 80},
+        {"containerPort": 53, "protocol": "UDP", "hostIP": "10.0.0.1"},
+    ]
+    assert spec_of(containers=[{"ports": ports}]).host_ports == (("0.0.0.0", "TCP", 80),)
+    on_host = spec_of(containers=[{"ports": ports}], hostNetwork=True)
+    assert on_host.host_ports == (("0.0.0.0", "TCP", 80), ("10.0.0.1", "UDP", 53))
+
+
+def test_a_bound_pod_holds_what_is_mounted_else_what_was_chosen() -> None:
+    chosen = {ASCEND: "Ascend910-4,Ascend910-0"}
+    mounted = {**chosen, "huawei.com/AscendReal": "Ascend910-2,Ascend910-3"}
+    assert the_pod(pod(chips=2, node_name="n", annotations=chosen)).holds == (4, 0)
+    assert the_pod(pod(chips=2, node_name="n", annotations=mounted)).holds == (2, 3)
+    assert the_pod(pod(chips=2, node_name="n")).holds == ()
+    assert the_pod(pod(chips=2, annotations=chosen)).holds == ()
+
+
+def test_the_list_of_an_ended_pod_can_do_no_harm() -> None:
+    built = {**pod(chips=2, node_name="n", annotations={ASCEND: "gone"}), "status": {"phase": "Failed"}}
+    assert the_pod(built).holds == ()
+
+
+STATEFUL = [{"kind": "StatefulSet", "name": "set", "controller": True}]
+VARIABLE = [{"name": "VC_TASK_INDEX", "value": "5"}]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "phase", "owners", "variables", "rank"),
+    [
+        ("7", "Running", STATEFUL, VARIABLE, 7),
+        ("7", "Failed", STATEFUL, VARIABLE, 3),
+        (None, "Running", STATEFUL, VARIABLE, 3),
+        (None, "Running", [], VARIABLE, 5),
+        ("7", "Failed", [], [], None),
+        (None, "Pending", [], [], None),
+    ],
+)
+def test_where_a_rank_comes_from(
+    annotation: str | None, phase: str, owners: Any, variables: Any, rank: int | None
+) -> None:
+    built = pod("set-3", ownerReferences=owners)
+    if annotation:
+        built["metadata"]["annotations"] = {"hccl/rankIndex": annotation}
+    built["spec"]["containers"][0]["env"] = variables
+    built["status"] = {"phase": phase}
+    assert the_pod(built).rank == rank
+
+
+def test_the_rest_of_a_pod() -> None:
+    built = pod(
+        labels={"app": "a", "empty": None},
+        annotations={
+            "scheduling.k8s.io/group-name": "gang",
+            "volcano.sh/task-spec": "work",
+            "volcano.sh/preemptable": "true",
+            "kubectl.kubernetes.io/last-applied-configuration": "{}",
+        },
+        ownerReferences=[
+            {"kind": "A", "name": "a"},
+            {"kind": "Job", "name": "j", "uid": "u", "controller": True},
+        ],
+        deletionTimestamp="2025-01-31T08:00:00Z",
+    )
+    built["spec"].update(priority=10, priorityClassName="high", schedulingGates=[{"name": "wait"}])
+    read = the_pod(built)
+    assert read.labels == {"app": "a", "empty": ""}
+    assert "kubectl.kubernetes.io/last-applied-configuration" not in read.annotations
+    assert (read.group, read.task, read.preemptable, read.gated) == ("gang", "work", True, True)
+    assert (read.priority, read.priority_class, read.scheduler) == (10, "high", "volcano")
+    assert read.owner == Owner("Job", "j", "u")
+    assert read.deleting
+    assert read.key == "team/pod-0"
+    assert read.uid == the_pod(built).uid
+
+
+def test_a_node() -> None:
+    infos = {
+        "Ascend910-1": {"IP": "10.1.0.1", "SuperDeviceID": 5},
+        "Ascend910-0": {},
+        "Ascend910-2c-100-0": {},
+    }
+    built = node(
+        labels={"huawei.com/topotree.superpodid": "4"},
+        annotations={"baseDeviceInfos": json.dumps(infos), "serverIndex": "2"},
+    )
+    built["spec"] = {"unschedulable": True, "taints": [{"key": "k", "effect": "NoExecute"}]}
+    built["status"]["allocatable"] = {
+        ASCEND: "7",
+        "cpu": "100m",
+        "memory": "1Ki",
+        "ephemeral-storage": "1500m",
+    }
+    read = the_node(built)
+    assert read.devices == (Device(0), Device(1, "10.1.0.1", "5"))
+    assert (read.superpod, read.server_index, read.internal_ip) == (4, "2", "10.0.0.1")
+    assert (read.unschedulable, read.ready, read.taints) == (True, True, (Taint("k", "", "NoExecute"),))
+    assert (read.cpu_milli, read.memory, read.max_pods) == (100, 1024, 110)
+    assert read.chips_allocatable == {ASCEND: 7}
+    assert read.chips_capacity == {ASCEND: 8}
+    assert read.extended == (("ephemeral-storage", 2),)
+    assert "baseDeviceInfos" not in read.annotations
+
+
+def test_what_a_node_does_not_say() -> None:
+    bare = the_node({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "bare"}})
+    assert (bare.ready, bare.devices, bare.superpod, bare.max_pods) == (True, None, None, 110)
+    only_capacity = the_node({**node(), "status": {"capacity": {ASCEND: 8}}})
+    assert only_capacity.chips_allocatable == {ASCEND: 8}
+    only_allocatable = the_node({**node(), "status": {"allocatable": {ASCEND: 8}}})
+    assert only_allocatable.chips_capacity == {ASCEND: 8}
+    for status in ("False", "Unknown"):
+        lost = {**node(), "status": {"conditions": [{"type": "Ready", "status": status}]}}
+        assert not the_node(lost).ready
+
+
+def test_the_annotation_of_a_superpod_wins_over_the_label() -> None:
+    built = node(annotations={"superPodID": "-2"}, labels={"huawei.com/topotree.superpodid": "4"})
+    assert the_node(built).superpod == -2
+
+
+def test_device_lists_of_one_node() -> None:
+    info = device_info(
+        free="Ascend910-2,Ascend910-10", Unhealthy="Ascend910-4", NetworkUnhealthy="", Fault="[]"
+    )
+    info["DeviceInfo"]["DeviceList"]["huawei.com/Ascend910-2c"] = "Ascend910-2c-100-0"
+    read = bundle(config_map("mindx-dl-deviceinfo-node-1", {"DeviceInfoCfg": json.dumps(info)}))
+    assert read.reports == [
+        DeviceReport(
+            node="node-1",
+            resource=ASCEND,
+            free=1 << 2 | 1 << 10,
+            unhealthy=1 << 4,
+            network_unhealthy=0,
+            superpod=3,
+            server_index=1,
+            update_time=1700000005 * 10**9,
+            origin="stdin: document 1",
+        )
+    ]
+    assert read.newest_timestamp == 1700000005 * 10**9
+
+
+def test_device_lists_of_many_nodes_in_both_forms() -> None:
+    name = "cluster-info-device-0"
+    flat = {**device_info()["DeviceInfo"], "SuperPodID": 9, "CmName": "x"}
+    flat["DeviceList"] = {ASCEND: "Ascend910-1", f"{ASCEND}-Recovering": "Ascend910-7"}
+    infos = {"mindx-dl-deviceinfo-a": device_info(free="Ascend910-0"), "mindx-dl-deviceinfo-b": flat}
+    read = bundle(config_map(name, {name: json.dumps(infos)}, "mindx-dl"))
+    assert [(one.node, one.free, one.superpod, one.recovering) for one in read.reports] == [
+        ("a", 1, 3, 0),
+        ("b", 2, 9, 1 << 7),
+    ]
+    assert all(one.aggregated and one.network_unhealthy is None for one in read.reports)
+
+
+def test_config_maps_for_others_and_for_nobody() -> None:
+    read = bundle(
+        config_map("basic-tor-node-cm", {"tor_info": "{}"}),
+        config_map("cluster-info-device-7", {"cluster-info-device-7": ""}, "mindx-dl"),
+        config_map("mindx-dl-deviceinfo-a", {"DeviceInfoCfg": "broken"}, "elsewhere"),
+        config_map("mindx-dl-deviceinfo-b", {"DeviceInfoCfg": json.dumps(device_info(free=""))}, None),
+    )
+    assert [(one.namespace, one.name, one.data) for one in read.config_maps] == [
+        ("kube-system", "basic-tor-node-cm", {"tor_info": "{}"})
+    ]
+    assert [one.node for one in read.reports] == ["b"]
+    assert read.ignored == {"ConfigMap": 1}
+
+
+def test_groups_queues_and_priority_classes() -> None:
+    gang = pod_group(
+        minTaskMember={"work": 2}, minResources={"cpu": "1", ASCEND: 16}, priorityClassName="high"
+    )
+    read = bundle(
+        {**gang, "status": {"phase": "Inqueue"}},
+        {**queue(capability={"memory": "1Gi"}, reclaimable=False), "status": {"state": "Closing"}},
+        priority_class(value=-5),
+    )
+    (group,), (line,), (rank,) = read.pod_groups, read.queues, read.priority_classes
+    assert (group.min_member, group.min_task_member, group.queue) == (2, {"work": 2}, "default")
+    assert (group.min_resources, group.priority_class, group.phase) == (
+        {"cpu": 1000, ASCEND: 16},
+        "high",
+        "Inqueue",
+    )
+    assert (line.weight, line.capability, line.reclaimable, line.state) == (
+        2,
+        {"memory": 2**30},
+        False,
+        "Closing",
+    )
+    assert (rank.value, rank.default) == (-5, False)
