@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import runpy
 from pathlib import Path
 
 from click.testing import CliRunner
 
+from ringwise.apps.switches_page import drawn_page
 from ringwise.cli.topology import draw_switches, switch_rows, topology
 from ringwise.placement.switches import PlacedJob, SwitchClass, switch_states
 from ringwise.topology.switches import Server, make_topology, resolve
@@ -56,3 +58,45 @@ def test_drawing() -> None:
     row = switch_rows(resolved, states, {"n2"}, jobs)[0]
     assert (row["ip"], row["state"], row["healthy"], row["free_nodes"]) == ("10.0.0.1", "exclusive", True, 1)
     assert row["nodes"][1] == {"node": "n2", "position": 1, "free": True, "jobs": []}
+
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_show_draws_an_input() -> None:
+    file = str(ROOT / "examples/switches/common-fallback.yaml")
+    settings = str(ROOT / "examples/switches/version-2.0-shared-1.conf")
+    ran = CliRunner().invoke(topology, ["show", "-f", file, "--config", settings])
+    assert ran.stdout == (
+        "leaf-1  idle               . . . .  4 of 4 free\n"
+        "leaf-2  shared, unhealthy  A A A .  1 of 4 free\n"
+        "leaf-3  shared, unhealthy  A A A A  0 of 4 free\n"
+        "leaf-4  shared, healthy    B . . .  3 of 4 free\n"
+        "\n"
+        "A a, B b, . free, x not free\n"
+    )
+    ran = CliRunner().invoke(topology, ["show", "-f", file, "--config", settings, "-o", "json"])
+    assert [row["healthy"] for row in json.loads(ran.stdout)["switches"]] == [True, False, False, True]
+
+
+def test_show_without_a_topology(tmp_path: Path) -> None:
+    node = tmp_path / "node.yaml"
+    node.write_text("{apiVersion: v1, kind: Node, metadata: {name: node-1}}\n")
+    ran = CliRunner().invoke(topology, ["show", "-f", str(node)])
+    assert ran.exit_code == 2
+    assert ran.stderr == "the input has no ConfigMap kube-system/basic-tor-node-cm\n"
+
+
+def test_the_drawings_of_the_page_are_what_the_examples_give() -> None:
+    """After a change: python -m ringwise.apps.switches_page docs/switches.md"""
+    page = (ROOT / "docs" / "switches.md").read_text()
+    assert page.count("drawn from") == len(list((ROOT / "examples/switches").glob("*.yaml")))
+    assert drawn_page(page, ROOT) == page
+    assert "leaf-3  exclusive  a a . .  ->  a a 4 5  shared" in page
+
+
+def test_the_examples_are_what_their_drawings_say() -> None:
+    made = runpy.run_path(str(ROOT / "examples/switches/make.py"))
+    for name, example in made["EXAMPLES"].items():
+        _, _, written = (ROOT / f"examples/switches/{name}.yaml").read_text().partition("\n")
+        assert written == "---\n".join(made["documents"](example))

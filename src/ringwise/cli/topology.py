@@ -11,6 +11,9 @@ from typing import Any
 
 import click
 
+from ringwise.apps.switch_views import switches_now
+from ringwise.cli.output import BAD_INPUT, complain, output_option, print_document, stop
+from ringwise.cli.place import load_bundle, load_catalog, load_configuration
 from ringwise.manifests.errors import ManifestError, one_line
 from ringwise.manifests.switch_lists import topology_from_list
 from ringwise.manifests.switches import DOUBLE_LAYER, SINGLE_LAYER, render_tor_configmap, tor_config_map
@@ -53,9 +56,9 @@ def import_list(file: str, nodes_per_switch: int | None, level: str, output: str
             single_layer=level == SINGLE_LAYER,
         )
     except ManifestError as error:
-        raise _stop(str(error)) from None
+        raise stop(error) from None
     if made.problems:
-        raise _stop(*(problem.message for problem in made.problems))
+        raise stop(*(one_line(problem.message) for problem in made.problems))
     if output == "json":
         click.echo(json.dumps(tor_config_map(made), indent=2, ensure_ascii=False))
     else:
@@ -73,10 +76,26 @@ def _text_of(file: str) -> str:
         raise ManifestError(file, "", f"cannot be read: {cause}") from None
 
 
-def _stop(*lines: str) -> click.exceptions.Exit:
-    for line in lines:
-        click.echo(one_line(line), err=True)
-    return click.exceptions.Exit(2)
+@topology.command("show")
+@click.option("-f", "--file", "files", multiple=True, required=True, help="File, folder, or - for stdin.")
+@output_option
+@click.option("--config", "config", type=click.Path(path_type=Path), help="A volcano-scheduler.conf.")
+@click.option("--keep-going", is_flag=True, help="Skip bad documents; exit code 2.")
+def show(files: tuple[str, ...], output: str, config: Path | None, keep_going: bool) -> None:
+    """Draw switches, their nodes and states, from manifests of the cluster."""
+    configuration = load_configuration(config)
+    bundle = load_bundle(files, keep_going)
+    now = switches_now(bundle, configuration, load_catalog(()))
+    if now is None:
+        raise stop("the input has no ConfigMap kube-system/basic-tor-node-cm")
+    complain(*(f"problem: {one_line(problem.message)}" for problem in now.resolved.problems))
+    if output == "table":
+        click.echo(draw_switches(now.resolved, now.states, now.free_nodes, now.jobs_of_node), nl=False)
+    else:
+        rows = switch_rows(now.resolved, now.states, now.free_nodes, now.jobs_of_node)
+        print_document({"switches": rows}, output)
+    if bundle.errors:
+        raise click.exceptions.Exit(BAD_INPUT)
 
 
 def switch_rows(

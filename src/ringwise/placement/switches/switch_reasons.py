@@ -40,8 +40,9 @@ SHARED_LIMIT = ReasonKind(
 COMMON_FULL = ReasonKind(
     "switches-full-for-common-job",
     Stage.PLAN,
-    "needs {pods} nodes: idle switches give {idle}, unhealthy shared ones {unhealthy}, healthy shared ones "
-    "without a foundation-model job {healthy}; {missing} short",
+    "needs {pods} nodes: the foundation-model way holds {foundation}, the common job's fallback {fallback} "
+    "(idle switches {idle}, unhealthy shared ones {unhealthy}, healthy shared ones without a "
+    "foundation-model job {healthy}); {missing} short",
     ("a job of at most {largest} pods would be placed now",),
     _ROOM,
 )

@@ -152,6 +152,8 @@ def _too_full(view: ClusterView, groups: Groups, request: Request) -> Reason:
     if request.job_class is SwitchClass.COMMON:
         return COMMON_FULL(
             pods=request.pods,
+            foundation=foundation,
+            fallback=idle + unhealthy + healthy,
             idle=idle,
             unhealthy=unhealthy,
             healthy=healthy,

@@ -1,0 +1,92 @@
+"""Draws the examples into `docs/switches.md`.
+
+`python -m ringwise.apps.switches_page docs/switches.md` runs every file that the
+page names through the same code as `ringwise place`, and writes what comes out
+below its name. The words of the page are written by hand and stay.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from ringwise.apps.place import Answer, place
+from ringwise.apps.switch_views import running_only
+from ringwise.manifests.bundle import Bundle, read_bundle
+from ringwise.manifests.configuration import read_configuration
+from ringwise.state.model import Pod
+from ringwise.topology.boards import shipped_catalog
+
+_DRAWING = re.compile(r"<!-- drawn from (?P<file>\S+) -->\n```\n.*?```\n", re.DOTALL)
+_SETTINGS = re.compile(r"--config (\S+)")
+#: The job every example is about.
+_JOB = "train"
+
+
+def drawn_page(page: str, root: Path) -> str:
+    """The page with every drawing made anew; files are named relative to `root`."""
+
+    def drawing(found: re.Match[str]) -> str:
+        file = found["file"]
+        return f"<!-- drawn from {file} -->\n```\n{draw_example(root, file)}```\n"
+
+    return _DRAWING.sub(drawing, page)
+
+
+def draw_example(root: Path, file: str) -> str:
+    """Switches before and after: letters are running jobs, numbers the ranks of the new pods."""
+    first_line = (root / file).read_text(encoding="utf-8").partition("\n")[0]
+    settings = _SETTINGS.search(first_line)
+    if settings is None:
+        raise ValueError(f"{file}: the first line must name its --config")
+    bundle = read_bundle([str(root / file)])
+    if bundle.errors:
+        raise ValueError(str(bundle.errors[0]))
+    before = _place(running_only(bundle), root / settings[1])
+    after = _place(bundle, root / settings[1])
+    return _draw(bundle, before, after)
+
+
+def _place(bundle: Bundle, settings: Path) -> Answer:
+    configuration = read_configuration(settings.read_bytes(), str(settings))
+    return place(bundle, configuration, shipped_catalog(()))
+
+
+def _draw(bundle: Bundle, before: Answer, after: Answer) -> str:
+    resolved = after.scheduler.world.switches(after.scheduler.state)
+    if resolved is None or before.switches is None or after.switches is None:
+        raise ValueError("an example of switches needs a topology")
+    job = next(job for job in after.jobs if job.name == _JOB)
+    held = {pod.node: _letter(pod) for pod in bundle.pods if pod.node is not None}
+    ranks = {pod.node: str(pod.rank) for pod in job.pods if pod.node is not None and not pod.bound}
+    rows = []
+    for seats, then, now in zip(resolved.nodes, before.switches, after.switches, strict=True):
+        signs = [held.get(seat.node, ".") for seat in seats]
+        signs_now = [ranks.get(seat.node, held.get(seat.node, ".")) for seat in seats]
+        rows.append((then["ip"], _words(then), " ".join(signs), "->", " ".join(signs_now), _words(now)))
+    widths = [max(len(row[column]) for row in rows) for column in range(6)]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+    word = job.job_class or "job"
+    lines.insert(0, f"{job.name}: a {word} job of {len(job.pods)} pods: {job.outcome}")
+    if job.reason is not None:
+        lines.append(job.reason.message)
+    return "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+def _letter(pod: Pod) -> str:
+    return (pod.group or pod.name)[0]
+
+
+def _words(switch: dict[str, object]) -> str:
+    return str(switch["state"]) if switch["healthy"] else f"{switch['state']}, unhealthy"
+
+
+def main() -> None:
+    page = Path(sys.argv[1])
+    root = page.resolve().parent.parent
+    page.write_text(drawn_page(page.read_text(encoding="utf-8"), root), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
