@@ -99,6 +99,8 @@ def test_version2_equals_the_text(case: Case) -> None:
     assert isinstance(answer, SwitchPlan), answer.message
     assert per_switch(answer) == expected[0]
     assert {entry.switch: entry.mark for entry in answer.entries} == expected[1]
+    # Ranks follow switches: each switch has one unbroken run of them.
+    assert len(answer.entries) == len(expected[1])
 
 
 @given(cases())

@@ -144,6 +144,23 @@ def test_a_job_without_survivors_is_placed_anew_with_its_own_ranks() -> None:
     assert placed(answer) == {4: 0, 7: 1}
 
 
+def test_pods_that_move_with_their_whole_job_count_by_their_marks() -> None:
+    """No pod of the job runs, so its switches look idle; they are still the job's own."""
+    staying = seats((0, 0, 2), (1, 0, 2), (2, 1, 1))
+    answer = replan(
+        view(((3,), IDLE), ((2, 3), IDLE), limit=1), Request(MODEL, 5), staying, [Seat(3), Seat(4)]
+    )
+    assert isinstance(answer, SwitchPlan)
+    assert [(entry.switch, entry.mark, entry.ranks) for entry in answer.entries] == [
+        (0, 2, (3,)),
+        (1, 1, (4,)),
+    ]
+    elsewhere = replan(
+        view(((), IDLE), ((), IDLE), ((0,), IDLE), limit=1), Request(MODEL, 4), staying, [Seat(3)]
+    )
+    assert not isinstance(elsewhere, SwitchPlan)
+
+
 OWN = SwitchState(labelled=True, cross_model=True, only_common=False)
 
 
