@@ -10,8 +10,8 @@ import gc
 import time
 from collections.abc import Callable, Sequence
 from itertools import combinations
-from typing import Any
 
+from ringwise.apps.bench import Measured, at_least, at_most, shown
 from ringwise.placement.switches import (
     Request,
     State,
@@ -36,43 +36,39 @@ NEEDED = 37
 SHARED = SwitchState(State.SHARED, labelled=True)
 
 
-def run() -> list[dict[str, Any]]:
-    """The results in the form `ringwise bench -o json` prints."""
+def run(full: bool = False) -> list[Measured]:
+    """Planning times and how they grow; `full` repeats more often."""
+    repeats = 25 if full else 7
     small, large = _resolved(SWITCHES), _resolved(SWITCHES * GROWTH)
-    results: list[dict[str, Any]] = []
+    results: list[Measured] = []
     for name, version, holes in (
         ("version 2.0", "2.0", False),
         ("version 1.0", "1.0", False),
         ("version 1.0 with logical switches", "1.0", True),
     ):
-        base, grown = (_best(_large_plan(resolved, version, holes=holes), 7) for resolved in (small, large))
-        results.append(_result(f"planning {PODS:,} pods, {name}", base * 1e3, "ms"))
+        base, grown = (
+            _best(_large_plan(resolved, version, holes=holes), repeats) for resolved in (small, large)
+        )
+        results.append(shown(f"planning {PODS:,} pods, {name}", base * 1e3, "ms"))
         results.append(_growth(f"planning {PODS:,} pods, {name}", grown / base))
 
-    base, grown = (_best(_shared_plan(resolved), 7) for resolved in (small, large))
-    results.append(_result(f"planning {NEEDED} pods with all switches shared", base * 1e3, "ms"))
+    base, grown = (_best(_shared_plan(resolved), repeats) for resolved in (small, large))
+    results.append(shown(f"planning {NEEDED} pods with all switches shared", base * 1e3, "ms"))
     results.append(_growth(f"planning {NEEDED} pods with all switches shared", grown / base))
 
     counts = _counts(SWITCHES)
     search, grown = _search_time(counts), _search_time(_counts(SWITCHES * GROWTH))
     every_pair = _best(lambda: _every_pair(counts, NEEDED), 3)
-    results.append(_result(f"two-switch search, {SWITCHES:,} shared switches", search * 1e6, "us"))
+    results.append(shown(f"two-switch search, {SWITCHES:,} shared switches", search * 1e6, "us"))
     results.append(_growth("two-switch search", grown / search))
-    results.append(_result(f"comparing every pair, {SWITCHES:,} shared switches", every_pair * 1e6, "us"))
-    faster = every_pair / search
+    results.append(shown(f"comparing every pair, {SWITCHES:,} shared switches", every_pair * 1e6, "us"))
     name = f"two-switch search, speed-up over comparing every pair at {SWITCHES:,} switches"
-    results.append(_result(name, faster, "x", ">= 100", faster >= 100))
+    results.append(at_least(name, every_pair / search, "x", 100))
     return results
 
 
-def _growth(name: str, ratio: float) -> dict[str, Any]:
-    return _result(f"{name}, time at {GROWTH} times the switches", ratio, "x", "<= 6", ratio <= 6)
-
-
-def _result(
-    name: str, value: float, unit: str, goal: str | None = None, holds: bool | None = None
-) -> dict[str, Any]:
-    return {"name": name, "value": round(value, 3), "unit": unit, "goal": goal, "holds": holds}
+def _growth(name: str, ratio: float) -> Measured:
+    return at_most(f"{name}, time at {GROWTH} times the switches", ratio, "x", 6)
 
 
 def _best(work: Callable[[], object], repeats: int) -> float:
