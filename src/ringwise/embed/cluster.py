@@ -33,7 +33,6 @@ from ringwise.scheduler import commands as want
 from ringwise.scheduler.events import BindFailed, Event
 from ringwise.state.model import ENDED, Pod, PodGroup, Queue
 from ringwise.state.vcjob import VcJob
-from ringwise.topology.chips import chips_of
 
 Kept = TypeVar("Kept")
 
@@ -393,9 +392,3 @@ class EmbeddedCluster:
 
     def _new_uid(self, name: TableKey) -> str:
         return str(uuid.uuid5(_UIDS, f"{name.kind}/{name.key}/{self.table.version}"))
-
-
-def free_chips(cluster: EmbeddedCluster, node: str, resource: str) -> tuple[int, ...]:
-    """What the node's device plugin calls free."""
-    report = cluster.nodes.report(node, resource)
-    return () if report is None else chips_of(report.free)

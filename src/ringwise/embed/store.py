@@ -137,9 +137,12 @@ class Store:
         newest: dict[tuple[str, str], Change] = {}
         for change in changes:
             name = (change.kind, change.key)
-            newest[name] = change
+            before = newest.get(name)
             if change.gone:
-                self._places.pop(name, None)  # one of the same name that comes later is a new one
+                self._places.pop(name, None)
+            elif before is not None and before.gone:
+                del newest[name]  # a new object of an old name stands behind those that stayed
+            newest[name] = change
         try:
             self._write(newest, table.version, now, afresh)
         except sqlite3.DatabaseError as problem:

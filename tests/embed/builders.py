@@ -1,0 +1,170 @@
+"""A lab in a few words, with a scheduler simple enough to be seen through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from ringwise.embed.clock import SECOND, VirtualClock
+from ringwise.embed.cluster import EmbeddedCluster
+from ringwise.embed.fleets import make_fleet
+from ringwise.embed.loop import Lab
+from ringwise.embed.simulated import Habits
+from ringwise.scheduler import events as told
+from ringwise.scheduler.commands import Bind, Command, SetGroupStatus
+from ringwise.scheduler.controller import Controller
+from ringwise.state.model import Node, Pod, PodClass, PodGroup
+from ringwise.state.vcjob import PodTemplate, Policy, Task, VcJob
+from ringwise.topology.chips import chip_names
+
+CHIP = "huawei.com/Ascend910"
+
+
+class FirstFit:
+    """Lets every gang in, and places it as soon as all of it fits, node by node."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, Node] = {}
+        self.pods: dict[str, Pod] = {}
+        self.groups: dict[str, PodGroup] = {}
+        #: Until the fact arrives, a pod sits where we put it.
+        self.placed: dict[str, tuple[str, tuple[int, ...]]] = {}
+
+    def next_deadline(self) -> int | None:
+        return None
+
+    def handle(self, events: Iterable[told.Event], now: int) -> list[Command]:
+        for event in events:
+            self.take_in(event)
+        commands: list[Command] = []
+        for group in self.groups.values():
+            if group.phase in ("", "Pending"):
+                commands.append(SetGroupStatus(group.key, "Inqueue"))
+            else:
+                commands += self.place(group)
+        for pod in [pod for pod in self.pods.values() if pod.group is None and self.waits(pod)]:
+            commands += self.place_all([pod])
+        return commands
+
+    def take_in(self, event: told.Event) -> None:
+        match event:
+            case told.NodeSeen():
+                self.nodes[event.node.name] = event.node
+            case told.NodeGone():
+                self.nodes.pop(event.name, None)
+            case told.PodSeen():
+                self.pods[event.pod.uid] = event.pod
+            case told.PodGone():
+                self.pods.pop(event.uid, None)
+                self.placed.pop(event.uid, None)
+            case told.PodGroupSeen():
+                self.groups[event.group.key] = event.group
+            case told.PodGroupGone():
+                self.groups.pop(event.key, None)
+            case told.BindFailed():
+                self.placed.pop(event.uid, None)
+
+    def waits(self, pod: Pod) -> bool:
+        return pod.live and not pod.deleting and pod.node is None and pod.uid not in self.placed
+
+    def place(self, group: PodGroup) -> list[Command]:
+        members = [pod for pod in self.pods.values() if f"{pod.namespace}/{pod.group}" == group.key]
+        waiting = [pod for pod in members if self.waits(pod)]
+        settled = [pod for pod in members if not pod.deleting and not self.waits(pod)]
+        if not waiting or len(waiting) + len(settled) < group.min_member:
+            return []
+        commands = self.place_all(waiting)
+        return [*commands, SetGroupStatus(group.key, "Running")] if commands else []
+
+    def place_all(self, pods: Sequence[Pod]) -> list[Command]:
+        chosen: list[Command] = []
+        for pod in pods:
+            seat = self.seat(pod)
+            if seat is None:
+                for bind in chosen:
+                    assert isinstance(bind, Bind)
+                    del self.placed[bind.uid]
+                return []
+            node, chips = seat
+            self.placed[pod.uid] = seat
+            given = {CHIP: chip_names(CHIP, chips), "predicate-time": "1"} if chips else {}
+            chosen.append(Bind(pod.uid, pod.namespace, pod.name, node, chips, given))
+        return chosen
+
+    def seat(self, pod: Pod) -> tuple[str, tuple[int, ...]] | None:
+        for name, node in self.nodes.items():
+            if node.unschedulable or not node.ready:
+                continue
+            taken = {
+                chip
+                for uid, (where, chips) in self.placed.items()
+                if where == name and self.pods[uid].live
+                for chip in chips
+            }
+            free = [chip for chip in range(node.chips_capacity[CHIP]) if chip not in taken]
+            if len(free) >= pod.cls.chips:
+                return name, tuple(free[: pod.cls.chips])
+        return None
+
+
+def lab_of(nodes: int = 2, *, habits: Habits | None = None, start: int = SECOND) -> Lab:
+    cluster = EmbeddedCluster(habits=habits, now=start)
+    fleet = make_fleet(nodes)
+    cluster.submit_all(fleet.nodes)
+    cluster.submit_all(fleet.reports)
+    return Lab(cluster, FirstFit(), Controller(), VirtualClock(start))
+
+
+def task_of(
+    name: str = "worker",
+    replicas: int = 2,
+    *,
+    chips: int = 1,
+    min_available: int | None = None,
+    annotations: Mapping[str, str] | None = None,
+    policies: Sequence[Policy] = (),
+    max_retry: int = 3,
+    depends_on: Sequence[str] = (),
+    depends_on_any: bool = False,
+) -> Task:
+    cls = PodClass(resource=CHIP if chips else None, chips=chips)
+    return Task(
+        name,
+        replicas,
+        replicas if min_available is None else min_available,
+        PodTemplate(cls, annotations=annotations or {}, chip_containers=1 if chips else 0),
+        tuple(policies),
+        max_retry,
+        tuple(depends_on),
+        depends_on_any,
+    )
+
+
+def job_of(
+    *tasks: Task,
+    name: str = "train",
+    min_available: int | None = None,
+    min_success: int | None = None,
+    policies: Sequence[Policy] = (),
+    plugins: Mapping[str, tuple[str, ...]] | None = None,
+    max_retry: int = 3,
+    ttl_seconds: int | None = None,
+    problems: Sequence[str] = (),
+) -> VcJob:
+    tasks = tasks or (task_of(),)
+    return VcJob(
+        "default",
+        name,
+        f"uid-{name}",
+        tasks,
+        sum(task.min_available for task in tasks) if min_available is None else min_available,
+        min_success,
+        policies=tuple(policies),
+        plugins=plugins or {},
+        max_retry=max_retry,
+        ttl_seconds=ttl_seconds,
+        problems=tuple(problems),
+    )
+
+
+def pod_of(name: str, chips: int = 1, annotations: Mapping[str, str] | None = None) -> Pod:
+    return Pod("", "default", name, PodClass(resource=CHIP, chips=chips), annotations=annotations or {})
