@@ -35,7 +35,7 @@ class Gang:
 
     def valid(self, job: Job) -> Reason | None:
         """Enough pods exist that run, ran well, or can still be placed: in every task, then in all."""
-        able = [pod for pod in job.pods.values() if _can_take_part(pod)]
+        able = [pod for pod in job.in_order if _can_take_part(pod)]
         if task_minimums_count(job):
             per_task: dict[str, int] = {}
             for pod in able:

@@ -78,14 +78,14 @@ class NodeFilters:
 
     def _by_neighbours(self, pod: Pod, neighbours: Neighbours, filters: list[Filter]) -> None:
         cls = pod.cls
-        for term, places in neighbours.aversions_to(pod):
-            filters.append(self._without(UNWANTED_BY_NEIGHBOUR, term, places))
         for term in cls.pod_anti_affinity:
             company = neighbours.company((term,), pod.namespace)
             filters.append(self._without(UNWANTED_NEIGHBOUR, term, company.places[term.topology_key]))
         if cls.pod_affinity:
             company = neighbours.company(cls.pod_affinity, pod.namespace)
             filters.append(self._beside(company, anywhere=not company.total and company.named(pod)))
+        for term, places in neighbours.aversions_to(pod):
+            filters.append(self._without(UNWANTED_BY_NEIGHBOUR, term, places))
 
     def _without(self, kind: ReasonKind, term: PodTerm, places: Places) -> Filter:
         """Not where a pod of these places is."""

@@ -56,7 +56,7 @@ class Accounts:
         """What the job needs at once. Kept, because finding it orders the job's pods."""
         found = self._gangs.get(job.key)
         if found is None:
-            whole = len(job.pods) <= job.min_available and not (job.group and job.group.min_resources)
+            whole = len(job.in_order) <= job.min_available and not (job.group and job.group.min_resources)
             found = self._gangs[job.key] = job.asked() if whole else job.min_asked()
         return found
 
