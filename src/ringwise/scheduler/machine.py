@@ -28,6 +28,7 @@ from ringwise.scheduler import events as ev
 from ringwise.scheduler.annotations import binding_annotations
 from ringwise.scheduler.commands import Bind, Command, Evict
 from ringwise.scheduler.jobs import JobBook
+from ringwise.scheduler.journal import Journal
 from ringwise.scheduler.reasons import BIND_FAILED
 from ringwise.scheduler.reporting import Reporter
 from ringwise.scheduler.waiting import Waiting
@@ -67,6 +68,8 @@ class Scheduler:
         self.incidents: list[Incident] = []
         self.cycles = 0
         self.observer: Callable[[Session, Job], None] | None = None
+        #: Remembers every batch of events and what was decided, where somebody wants to know later.
+        self.journal: Journal | None = None
         #: How the jobs of the last cycle that were placed as a whole got their nodes.
         self.plans: dict[str, Plan] = {}
         self._reporter = Reporter(self)
@@ -95,6 +98,14 @@ class Scheduler:
 
     def handle(self, events: Iterable[ev.Event], now: int) -> list[Command]:
         """Take in facts, decide what can be decided, and say what is to be done."""
+        if self.journal is None:
+            return self._handle(events, now)
+        batch = tuple(events)
+        commands = self._handle(batch, now)
+        self.journal.record(batch, now, commands)
+        return commands
+
+    def _handle(self, events: Iterable[ev.Event], now: int) -> list[Command]:
         self.take(events, now)
         for reservation in self.reservations.expired(now):
             self.reservations.lift(reservation.owner)
@@ -159,7 +170,7 @@ class Scheduler:
             job = self.book.jobs.get(key)
             if job is None:
                 continue
-            reason = self._refusal(job)
+            reason = self.refusal(job)
             if reason is not None:
                 job.reason = reason
                 self.waiting.settle(job, True, self._now)
@@ -197,7 +208,7 @@ class Scheduler:
             not fleet.held[number] and fleet.closed[number] is None for fleet in offering
         )
 
-    def _refusal(self, job: Job) -> Reason | None:
+    def refusal(self, job: Job) -> Reason | None:
         """What is wrong with a job before any plugin is asked."""
         if job.defects:
             return job.defects[0]
