@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ringwise.placement.switches.view import IndexedTopology, index_nodes
 from ringwise.reasons import Reason
 from ringwise.state.cluster import ClusterState
 from ringwise.state.fleet import HOSTS
@@ -22,16 +23,17 @@ class World:
         self.topology: SwitchTopology | None = None
         self.topology_problem: Reason | None = None
         self._switches: ResolvedTopology | None = None
+        self._seats: IndexedTopology | None = None
         self._superpods: dict[int, SuperPods] = {}
 
     def set_topology(self, topology: SwitchTopology | None, problem: Reason | None) -> None:
         self.topology = topology
         self.topology_problem = problem
-        self._switches = None
+        self._switches = self._seats = None
 
     def nodes_changed(self) -> None:
         """Nodes, addresses or SuperPoD ids are not what they were."""
-        self._switches = None
+        self._switches = self._seats = None
         self._superpods.clear()
 
     def switches(self, state: ClusterState) -> ResolvedTopology | None:
@@ -40,6 +42,13 @@ class World:
             addresses = {node.internal_ip: node.name for node in state.nodes if node and node.internal_ip}
             self._switches = resolve(self.topology, addresses)
         return self._switches
+
+    def seats(self, state: ClusterState) -> IndexedTopology | None:
+        """The same with node ids, for those who ask often."""
+        resolved = self.switches(state)
+        if self._seats is None and resolved is not None:
+            self._seats = index_nodes(resolved, state.node_id)
+        return self._seats
 
     def superpods(self, state: ClusterState, size: int) -> SuperPods:
         """The SuperPoDs by what reports, annotations and labels say."""

@@ -85,6 +85,8 @@ class Topology910:
         if policy is None:
             return Vote.ABSTAIN, None
         needed = job.min_asked().get(policy.resource, 0)
+        # A job of which a part runs already needs the rest only.
+        needed -= self._session.ledger.used_by_job(job.key).get(policy.resource, 0)
         fleet = self._session.state.fleets.get(policy.resource)
         free = 0 if fleet is None else fleet.free_total
         if free < needed:

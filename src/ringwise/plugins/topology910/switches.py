@@ -21,7 +21,8 @@ from ringwise.placement.switches.view import (
     Request,
     SwitchPlan,
     SwitchSettings,
-    make_view,
+    index_nodes,
+    make_indexed_view,
 )
 from ringwise.plugins.topology910.candidates import candidates
 from ringwise.reasons import Reason
@@ -79,9 +80,8 @@ class SwitchPlanner:
         seats: list[Seat],
         kept: dict[str, tuple[int, Seat]],
     ) -> SwitchPlan | Reason:
-        names = self._session.state.names
         held = {node for node, _ in kept.values()}
-        view = self._view(resolved, {names[node]: node for node in free if node not in held})
+        view = self._view(resolved, [node for node in free if node not in held])
         request = Request(SwitchClass(policy.switch_class), len(job.chip_pods))
         staying = [*seats, *(seat for _, seat in kept.values())]
         if staying:
@@ -92,11 +92,15 @@ class SwitchPlanner:
         least = max(1, job.min_available - without_chips)
         return plan_at_least(view, Request(request.job_class, len(waiting)), least)
 
-    def _view(self, resolved: ResolvedTopology, free: dict[str, int]) -> ClusterView:
-        settings = self._session.settings
-        return make_view(
-            resolved,
-            free,
+    def _view(self, resolved: ResolvedTopology, free: list[int]) -> ClusterView:
+        session = self._session
+        flags = bytearray(len(session.state.names))
+        for node in free:
+            flags[node] = 1
+        settings = session.settings
+        return make_indexed_view(
+            session.world.seats(session.state) or index_nodes(resolved, session.state.node_id),
+            flags,
             self.states(resolved),
             SwitchSettings(settings.nslb_version, settings.shared_tor_num, settings.single_switch_first),
         )

@@ -28,7 +28,7 @@ def policy_of(job: Job, session: Session) -> ChipPolicy | Reason | None:
     asking = [pod for pod in pods if pod.cls.chips]
     label = job.labels.get(LABEL)
     if not asking:
-        return None
+        return _declining(job, pods, session)
     resources = sorted({pod.cls.resource for pod in asking if pod.cls.resource is not None})
     if len(resources) > 1:
         return MIXED_RESOURCES(resources=resources)
@@ -66,6 +66,23 @@ def policy_of(job: Job, session: Session) -> ChipPolicy | Reason | None:
         block_nodes=None if blocks is None else blocks.nodes_per_block,
         blocks=None if blocks is None else blocks.blocks,
         soft=job.labels.get("super-pod-affinity") == "soft",
+    )
+
+
+def _declining(job: Job, pods: list[Pod], session: Session) -> Reason | None:
+    """A job whose pods all say that they want 0 chips of a resource: its board may not allow that."""
+    resource = pods[0].cls.resource if pods else None
+    if resource is None or any(pod.cls.resource != resource for pod in pods):
+        return None
+    facts = PolicyFacts(resource, job.annotations, job.labels, dict(pods[0].cls.node_selector))
+    board = select_board(session.world.catalog, facts)
+    if isinstance(board, Reason):
+        return None
+    return check_requests(
+        board,
+        [0] * len(pods),
+        multi_pod_requests=session.settings.multi_pod_requests,
+        exempt=[excused(pod.annotations) for pod in pods],
     )
 
 
