@@ -38,7 +38,7 @@ SHARED = SwitchState(State.SHARED, labelled=True)
 
 def run(full: bool = False) -> list[Measured]:
     """Planning times and how they grow; `full` repeats more often."""
-    repeats = 25 if full else 7
+    repeats = 30 if full else 12
     small, large = _resolved(SWITCHES), _resolved(SWITCHES * GROWTH)
     results: list[Measured] = []
     for name, version, holes in (
@@ -139,9 +139,9 @@ def _counts(switches: int) -> list[int]:
 
 def _search_time(counts: Sequence[int]) -> float:
     candidates = range(len(counts))
-    rounds = 20
+    rounds = 5
     return (
-        _best(lambda: [closest_one_or_two(counts, candidates, NEEDED, 2) for _ in range(rounds)], 7) / rounds
+        _best(lambda: [closest_one_or_two(counts, candidates, NEEDED, 2) for _ in range(rounds)], 60) / rounds
     )
 
 
