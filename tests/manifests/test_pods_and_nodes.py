@@ -81,7 +81,7 @@ def test_requests_are_those_of_all_containers_or_of_the_hungriest_start() -> Non
         ({"huawei.com/npu": 2}, "huawei.com/npu", 2),
         ({"huawei.com/Ascend910-2c": 1}, "huawei.com/Ascend910-2c", 1),
         ({ASCEND: 1, "huawei.com/npu": 2}, f"{ASCEND}+huawei.com/npu", 3),
-        ({ASCEND: 0}, None, 0),
+        ({ASCEND: 0}, ASCEND, 0),
     ],
 )
 def test_chips_come_from_limits(limits: dict[str, Any], resource: str | None, chips: int) -> None:

@@ -23,7 +23,7 @@ def allocate(session: Session) -> None:
         queue = min((session.queues[name] for name in lines), key=session.queue_key)
         line = lines[queue.name]
         if session.overused(queue):
-            _tell_overused(queue, line)
+            _tell_overused(session, queue, line)
             del lines[queue.name]
             continue
         _, _, job, complete = heappop(line)
@@ -80,9 +80,10 @@ def _serve(session: Session, job: Job, complete: bool) -> bool:
     return bool(statement.allocations) and bool(pending_pods(session, job))
 
 
-def _tell_overused(queue: Queue, line: list[Entry]) -> None:
+def _tell_overused(session: Session, queue: Queue, line: list[Entry]) -> None:
     for _, _, job, complete in line:
         if not complete:
+            session.observe(session, job)
             job.reason = QUEUE_OVERUSED(queue=queue.name)
 
 

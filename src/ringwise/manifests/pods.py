@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
 from ringwise.manifests.affinity import node_rules, pod_rules, tolerations
 from ringwise.manifests.checking import keyed
-from ringwise.manifests.chips import CHIP_RESOURCES, chips_in
+from ringwise.manifests.chips import CHIP_RESOURCES, chip_of, chips_in
 from ringwise.manifests.errors import Findings, shown
 from ringwise.manifests.metadata import identity, name_of, number_in, texts, truth
 from ringwise.manifests.resources import CPU, MEMORY, PODS, pod_requests
@@ -82,7 +82,7 @@ class PodClasses:
                 apart = pod_rules(spec.affinity.pod_anti_affinity, f"{where}.podAntiAffinity", found)
         meaning = (
             # Two chip resources in one pod are readable but impossible; no board knows the joined name.
-            "+".join(sorted(chips)) or None,
+            "+".join(sorted(chips or requests.chips_declined)) or None,
             sum(chips.values()),
             requests.amounts.get(CPU, 0),
             requests.amounts.get(MEMORY, 0),
@@ -138,6 +138,8 @@ def pod_from_wire(wire: PodWire, classes: PodClasses, found: Findings) -> Pod:
         found.wrong("status.phase", f"must be one of {', '.join(_PHASES)}, got {shown(phase)}")
     node = name_of(spec.node_name, "spec.nodeName", found) if spec.node_name else None
     annotations = who.annotations
+    if node and cls.resource is None and (named := _named_resource(annotations)) is not None:
+        cls = replace(cls, resource=named)
     return Pod(
         uid=who.uid,
         namespace=who.namespace,
@@ -223,6 +225,16 @@ def _variable(container: Container) -> tuple[str, int]:
     return "", 0
 
 
+def _named_resource(annotations: Mapping[str, str]) -> str | None:
+    """The resource of the chips that a pod without a limit names all the same: it holds them."""
+    for key, written in annotations.items():
+        first = written.partition(",")[0].strip() if key.startswith(CHIP_RESOURCES) else ""
+        resource = CHIP_RESOURCES + first.partition("-")[0]
+        if key in (MOUNTED_CHIPS, resource) and chip_of(first) is not None:
+            return sys.intern(resource)
+    return None
+
+
 def _holds(cls: PodClass, annotations: Mapping[str, str], phase: str, found: Findings) -> tuple[int, ...]:
     """The chips a bound pod names: those mounted, else those the scheduler chose."""
     if phase in ENDED:
@@ -238,7 +250,7 @@ def _holds(cls: PodClass, annotations: Mapping[str, str], phase: str, found: Fin
     path = keyed("metadata.annotations", key)
     before = len(found.errors)
     chips = chips_in(written, cls.resource, path, found)
-    if len(chips) != cls.chips and len(found.errors) == before:
+    if cls.chips and len(chips) != cls.chips and len(found.errors) == before:
         found.wrong(
             path, f"must name as many chips as the limit {cls.chips} of {cls.resource}, got {len(chips)}"
         )

@@ -32,6 +32,13 @@ class Requests:
             name: count for name, count in self.amounts.items() if name.startswith(CHIP_RESOURCES) and count
         }
 
+    @property
+    def chips_declined(self) -> list[str]:
+        """Chip resources of which the pod says that it wants none."""
+        return [
+            name for name, count in self.amounts.items() if name.startswith(CHIP_RESOURCES) and not count
+        ]
+
 
 def amount(name: str, value: str | int | float, path: str, found: Findings) -> int:
     """A resource in the unit it is counted in: milli for cpu, bytes for sizes, whole pieces for all else."""

@@ -260,7 +260,8 @@ class ClusterState:
         placement.chips = mask
         placement.assumed = assumed
         self.pods_on[number][pod.uid] = None
-        if cls.resource is not None and cls.chips:
+        # A pod may name chips it never asked for; they are in use all the same.
+        if cls.resource is not None and (cls.chips or mask):
             fleet = self._fleet(cls.resource)
             fleet.requested[number] += cls.chips
             if mask:
@@ -277,7 +278,7 @@ class ClusterState:
         pod, number = placement.pod, placement.node
         cls = pod.cls
         del self.pods_on[number][pod.uid]
-        if cls.resource is not None and cls.chips:
+        if cls.resource is not None and (cls.chips or placement.chips):
             fleet = self._fleet(cls.resource)
             fleet.requested[number] -= cls.chips
             if placement.chips:
