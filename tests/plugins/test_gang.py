@@ -80,6 +80,14 @@ def test_ready_pods_that_ask_for_nothing_count_while_they_wait_but_the_job_starv
     assert session.job_starving(lab["job"])
 
 
+def test_ready_a_pod_that_asks_for_nothing_counts_once_when_it_gets_a_place() -> None:
+    lab = cluster().node("n1").job("job", pods=2, min_available=3)
+    session = lab.session("gang")
+    assert not session.job_ready(lab["job"])
+    session.statement().allocate(Allocation(lab["job"], lab.pod("job-0"), 0, ()))
+    assert not session.job_ready(lab["job"])
+
+
 def test_ready_a_pod_that_is_being_deleted_does_not_count() -> None:
     lab = cluster().node("n1").job("job", cpu=1, on="n1").change("job-0", deleting=True)
     assert not lab.session("gang").job_ready(lab["job"])

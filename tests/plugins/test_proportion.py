@@ -306,11 +306,10 @@ def test_enqueueable_counts_jobs_admitted_in_the_same_cycle() -> None:
     assert not session.job_enqueueable(lab["fourth"])[0]
 
 
-def test_enqueueable_reads_min_resources_before_pods_exist() -> None:
-    lab = cluster().node("n1", cpu=10).job("job", pods=0, min_resources={"cpu": 11})
-    assert not lab.session("proportion").job_enqueueable(lab["job"])[0]
-    lab["job"].group.min_resources = {"cpu": 10}  # type: ignore[union-attr]
-    assert lab.session("proportion").job_enqueueable(lab["job"])[0]
+@pytest.mark.parametrize(("needs", "admitted"), [(10, True), (11, False)])
+def test_enqueueable_reads_min_resources_before_pods_exist(needs: int, admitted: bool) -> None:
+    lab = cluster().node("n1", cpu=10).job("job", pods=0, min_resources={"cpu": needs})
+    assert lab.session("proportion").job_enqueueable(lab["job"])[0] is admitted
 
 
 def test_enqueueable_a_queue_that_is_not_open_rejects() -> None:
@@ -320,3 +319,30 @@ def test_enqueueable_a_queue_that_is_not_open_rejects() -> None:
     assert not permitted
     assert reason is not None
     assert reason.code == "queue-not-open"
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_queue_alone_gets_what_it_would_get_beside_one_that_is_content(others: int) -> None:
+    lab = two_queues().job("a", queue="a", pods=20, min_available=1, cpu=1, on=["n1"] * 3)
+    if others:
+        lab.job("b", queue="b", pods=1).change("b-0", phase="Succeeded")
+    session = lab.session("proportion")
+    assert allowed(lab, session, "a") == 9
+    assert not session.overused(lab.queues["a"])
+
+
+def test_guarantee_is_no_limit_for_its_own_queue() -> None:
+    lab = two_queues().queue("c", guarantee={"cpu": 5}).job("c", queue="c", pods=20, min_available=1, cpu=1)
+    assert allowed(lab, lab.session("proportion"), "c") == 12
+
+
+def test_a_large_gang_gets_its_gang_and_no_pod_beyond_it() -> None:
+    lab = two_queues().job("a", queue="a", pods=12, min_available=10, cpu=1)
+    lab.job("b", queue="b", pods=10, cpu=1)
+    assert allowed(lab, lab.session("proportion"), "a") == 10
+
+
+def test_a_large_gang_does_not_reach_into_what_others_are_guaranteed() -> None:
+    lab = two_queues().queue("c", guarantee={"cpu": 5}).job("a", queue="a", pods=10, cpu=1)
+    lab.job("b", queue="b", pods=1, cpu=1)
+    assert allowed(lab, lab.session("proportion"), "a") == 0

@@ -88,6 +88,10 @@ class Accounts:
     def _waiting(self) -> dict[str, Amounts]:
         """What pods that wait ask for, by queue; jobs that can never run ask for nothing."""
         session = self._session
+        asking = {job.queue for job in session.jobs.values()}
+        if len(asking) == 1:
+            # Nobody to share with: it may ask for all there is, and nobody need count what it asks.
+            return {name: self.limit(session.queues[name]) for name in asking if name in session.queues}
         used_by_job, amounts = session.ledger.used_by_job, session.ledger.amounts
         found: dict[str, Amounts] = {}
         for job in session.jobs.values():
