@@ -13,6 +13,7 @@ from ringwise.cli.boards import boards
 from ringwise.cli.demo import demo
 from ringwise.cli.place import place_command
 from ringwise.cli.topology import topology
+from ringwise.cli.why import why_command
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -21,7 +22,7 @@ def cli() -> None:
     """Chip-aware gang scheduling for clusters of Ascend NPUs."""
 
 
-for command in (bench, boards, demo, place_command, topology):
+for command in (bench, boards, demo, place_command, topology, why_command):
     cli.add_command(command)
 
 

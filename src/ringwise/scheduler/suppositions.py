@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from ringwise.framework.amounts import Amounts, add
 from ringwise.framework.filling import fill
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import QUEUE_NOT_OPEN, QUEUE_OVERUSED
@@ -17,11 +18,11 @@ from ringwise.framework.session import Session
 from ringwise.framework.statement import Eviction, Statement
 from ringwise.reasons import Reason
 from ringwise.scheduler.machine import Scheduler
-from ringwise.state.cluster import ClusterState, Placement
+from ringwise.state.cluster import Placement
 from ringwise.state.model import Node, Pod, PodClass, Queue
 
 #: Pods of other schedulers belong to no job of ours; their chips can end up free all the same.
-STRANGER = Job("", "", "")
+STRANGER = Job("", "", "", queue="")
 
 _NODE_FACTS = (
     "listed", "unhealthy", "recovering", "network", "reported", "allocatable", "faulty", "assumed"
@@ -47,8 +48,7 @@ def verdict(scheduler: Scheduler, job: Job, now: int, ahead: Iterable[Job] = ())
     session = scheduler.open_session(now, [job])
     statements: list[Statement] = []
     try:
-        for other in ahead:
-            statements.append(_served(scheduler, session, other)[0])
+        statements.extend(_served(scheduler, session, other)[0] for other in ahead)
         statement, reason = _served(scheduler, session, job)
         statements.append(statement)
         return reason
@@ -234,31 +234,53 @@ def node_is(scheduler: Scheduler, node: Node) -> Iterator[None]:
 
 
 @contextmanager
-def chips_free(state: ClusterState, resource: str, node: int, chips: int) -> Iterator[None]:
+def chips_free(scheduler: Scheduler, resource: str, node: int, chips: int) -> Iterator[None]:
     """Inside, these chips (a mask) of a node are healthy, held by nobody and kept for nobody."""
+    state = scheduler.state
     fleet = state.fleets[resource]
     names = ("held", "unhealthy", "recovering", "network", "reserved", "requested", "allocatable", "faulty")
     before = [getattr(fleet, name)[node] for name in names]
     held = fleet.held[node] & chips
     broken = (fleet.unhealthy[node] | fleet.recovering[node]) & chips
-    fleet.held[node] &= ~chips
-    fleet.unhealthy[node] &= ~chips
-    fleet.recovering[node] &= ~chips
-    fleet.reserved[node] &= ~chips
+    for mask in (fleet.held, fleet.unhealthy, fleet.recovering, fleet.reserved):
+        mask[node] &= ~chips
     if fleet.network[node] > 0:
         fleet.network[node] &= ~chips
     fleet.faulty[node] = fleet.unhealthy[node].bit_count()
     fleet.requested[node] -= held.bit_count()
     # Kubernetes does not count broken chips as allocatable; mended ones come back.
-    missing = fleet.listed[node].bit_count() - fleet.allocatable[node]
-    fleet.allocatable[node] += min(broken.bit_count(), max(0, missing))
+    mended = min(broken.bit_count(), max(0, fleet.listed[node].bit_count() - fleet.allocatable[node]))
+    fleet.allocatable[node] += mended
     state.refresh_node(node)
     try:
-        yield
+        with _books_without(scheduler, resource, node, held, mended):
+            yield
     finally:
         for name, value in zip(names, before, strict=True):
             getattr(fleet, name)[node] = value
         state.refresh_node(node)
+
+
+@contextmanager
+def _books_without(scheduler: Scheduler, resource: str, node: int, held: int, mended: int) -> Iterator[None]:
+    """Inside, the ledger does not count the held chips, and counts the mended ones as there."""
+    state, ledger = scheduler.state, scheduler.ledger
+    scheduler.totals()
+    changes: list[tuple[Amounts, int]] = [(ledger.total, mended)]
+    for uid in state.pods_on[node]:
+        placement = state.pods[uid]
+        count = (placement.chips & held).bit_count()
+        if count and placement.pod.cls.resource == resource:
+            owner = scheduler.book.job_of(uid) or STRANGER
+            changes.append((ledger.job.setdefault(owner.key, {}), -count))
+            changes.append((ledger.queue.setdefault(owner.queue, {}), -count))
+    for amounts, change in changes:
+        add(amounts, {resource: change})
+    try:
+        yield
+    finally:
+        for amounts, change in changes:
+            add(amounts, {resource: -change})
 
 
 @contextmanager

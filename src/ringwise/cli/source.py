@@ -1,0 +1,58 @@
+"""Where a question about a cluster gets its cluster from: the options, and the scheduler behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from ringwise.apps.source import Source, from_bundle
+from ringwise.cli.output import complain, stop
+from ringwise.cli.place import load_bundle, load_catalog, load_configuration
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def source_options(command: Command) -> Command:
+    """`-f`, `--config`, `--board-file`, `--keep-going` and `--now`, as `place` has them."""
+    for option in reversed(
+        (
+            click.option("-f", "--file", "files", multiple=True, help="File, folder, or - for stdin."),
+            click.option("--config", type=click.Path(path_type=Path), help="A volcano-scheduler.conf."),
+            click.option(
+                "--board-file",
+                "boards",
+                multiple=True,
+                type=click.Path(path_type=Path),
+                help="A board of your own.",
+            ),
+            click.option("--keep-going", is_flag=True, help="Skip bad documents and go on with the rest."),
+            click.option(
+                "--now", type=int, help="Nanoseconds since 1970; default: the newest timestamp in the input."
+            ),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+def source_scheduler(
+    files: tuple[str, ...],
+    config: Path | None = None,
+    boards: tuple[Path, ...] = (),
+    keep_going: bool = False,
+    now: int | None = None,
+) -> Source:
+    """A scheduler that has read the files and decided once."""
+    if not files:
+        raise stop(
+            "ringwise: no cluster to ask: give -f PATH with its manifests (kubectl get -o yaml prints them)"
+        )
+    bundle = load_bundle(files, keep_going)
+    source = from_bundle(bundle, load_configuration(config), load_catalog(boards), now=now)
+    if source.errors and not keep_going:
+        raise stop(*source.errors)
+    complain(*source.errors)
+    return source

@@ -1,0 +1,160 @@
+"""`ringwise why`: why a job waits or sits where it sits, and what would change that."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from ringwise.apps.source import Source
+from ringwise.apps.why import as_json, duration_text, time_text, why
+from ringwise.cli.chip_pictures import LEGEND, chip_picture
+from ringwise.cli.output import output_option, print_document, stdout_console, stop
+from ringwise.cli.source import source_options, source_scheduler
+from ringwise.scheduler.explaining import Explanation, Seat, UnknownJobError
+from ringwise.topology.chips import mask_of
+
+_SHOWN_SEATS = 8
+_COLOURS = {"running": "cyan", "starting": "cyan", "pending": "yellow", "refused": "red", "ended": "dim"}
+
+
+@click.command("why")
+@click.argument("job", metavar="[NAMESPACE/]JOB")
+@source_options
+@output_option
+def why_command(job: str, output: str, **options: Any) -> None:
+    """Say why JOB waits or sits where it sits, and what would change that.
+
+    Every cure that is named has been tried on the cluster's state, and undone.
+    """
+    source = source_scheduler(**options)
+    try:
+        answer = why(source, job)
+    except UnknownJobError as error:
+        raise stop(f"ringwise: {error}") from None
+    if output == "table":
+        print_explanation(stdout_console(), source, answer)
+    else:
+        print_document(as_json(answer), output)
+
+
+def print_explanation(console: Console, source: Source, answer: Explanation) -> None:
+    job = answer.job
+    colour = _COLOURS[answer.outcome]
+    words = f" ({job.policy.switch_class})" if job.policy is not None and job.policy.switch_class else ""
+    title = f"[bold]{escape(job.namespace)}/{escape(job.name)}[/]{words}: [{colour}]{answer.outcome}[/]"
+    console.print(title)
+    console.print(f"  {escape(answer.sentence)}", soft_wrap=True)
+    for line in answer.plan:
+        console.print(f"  {escape(line)}", soft_wrap=True)
+    _print_refusals(console, answer)
+    _print_misses(console, source, answer)
+    _print_line(console, source, answer)
+    _print_cures(console, answer)
+    if any(seat.node for seat in answer.seats):
+        _print_seats(console, source, answer)
+
+
+def _print_refusals(console: Console, answer: Explanation) -> None:
+    refusals = answer.refusals
+    if refusals is None:
+        return
+    console.print(f"\nwhat the nodes say to {escape(refusals.pod)}", style="bold")
+    table = _table("nodes", "reason", "for example")
+    if refusals.fits:
+        table.add_row(str(refusals.fits), "fits", "")
+    for code, count in refusals.counts.items():
+        table.add_row(str(count), code, escape(refusals.examples[code]))
+    console.print(table)
+
+
+def _print_misses(console: Console, source: Source, answer: Explanation) -> None:
+    if not answer.misses:
+        return
+    console.print("\nnearest misses", style="bold")
+    table = _table("node", "chips", "what is lacking")
+    for miss in answer.misses:
+        table.add_row(escape(miss.node), escape(_picture(source, answer, miss.number)), escape(miss.text))
+    console.print(table)
+
+
+def _print_line(console: Console, source: Source, answer: Explanation) -> None:
+    if answer.position is None:
+        return
+    ahead = f", behind {', '.join(answer.ahead)}" if answer.ahead else ""
+    if answer.position - 1 > len(answer.ahead):
+        ahead += f" and {answer.position - 1 - len(answer.ahead)} more"
+    console.print(
+        f"\n[bold]queue {escape(answer.job.queue)}[/]: {answer.position} of {answer.waiting} waiting{escape(ahead)}",
+        soft_wrap=True,
+    )
+    expected = answer.expected
+    if expected is not None:
+        wait = duration_text(expected.starts - source.now)
+        after = ", ".join(expected.after)
+        console.print(
+            f"[bold]expected start[/]: {time_text(expected.starts)}, in {wait}, after the end of {escape(after)}",
+            soft_wrap=True,
+        )
+    elif answer.reason is not None:
+        console.print("[bold]expected start[/]: unknown, the running jobs give no durations that would do")
+
+
+def _print_cures(console: Console, answer: Explanation) -> None:
+    if answer.reason is None:
+        return
+    if not answer.cures:
+        console.print("\nnothing that was tried would start it now; in general:", style="bold")
+        for text in answer.reason.cures:
+            console.print(f"  -> {escape(text)}", soft_wrap=True)
+        return
+    console.print("\nit would start (each was tried)", style="bold")
+    for cure in answer.cures:
+        contested = f" (unless the {cure.contested} ahead of it take the room)" if cure.contested else ""
+        console.print(f"  -> {escape(cure.text)}{contested}", soft_wrap=True)
+
+
+def _print_seats(console: Console, source: Source, answer: Explanation) -> None:
+    seats = answer.seats
+    shown = seats if len(seats) <= _SHOWN_SEATS else [*seats[: _SHOWN_SEATS - 1], seats[-1]]
+    console.print()
+    table = _table("pod", "rank", "node", "chips", "rings")
+    for seat in shown:
+        if seat is shown[-1] and len(shown) < len(seats):
+            table.add_row(f"... {len(seats) - len(shown)} more")
+        table.add_row(
+            escape(seat.pod),
+            str(seat.rank),
+            escape(seat.node or "-"),
+            ",".join(map(str, seat.chips)),
+            escape(_seat_picture(source, answer, seat)),
+        )
+    console.print(table)
+    console.print(LEGEND.replace("given now", "this pod"), style="dim")
+
+
+def _seat_picture(source: Source, answer: Explanation, seat: Seat) -> str:
+    if seat.node is None:
+        return ""
+    return _picture(source, answer, source.scheduler.state.node_id[seat.node], mask_of(seat.chips))
+
+
+def _picture(source: Source, answer: Explanation, node: int, given: int = 0) -> str:
+    policy = answer.job.policy
+    if policy is None:
+        return ""
+    fleet = source.scheduler.state.fleets[policy.resource]
+    if fleet.allocatable[node] < 0:
+        return ""
+    return chip_picture(fleet, node, policy.board, free=fleet.free_mask[node], given=given)
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=box.SIMPLE, pad_edge=False, show_edge=False, padding=(0, 2))
+    for column in columns:
+        table.add_column(column, no_wrap=column not in ("for example", "what is lacking", "chips"))
+    return table
