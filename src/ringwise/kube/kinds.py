@@ -1,0 +1,124 @@
+"""What is read from the API: which objects, from where, and by whom."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import msgspec
+
+from ringwise.kube.facts import Facts
+from ringwise.kube.readers import (
+    ConfigurationReader,
+    GroupReader,
+    GroupStatus,
+    JobReader,
+    NodeReader,
+    PodReader,
+    PriorityReader,
+    QueueReader,
+    ReportReader,
+    TopologyReader,
+)
+from ringwise.kube.resources import (
+    CONFIG_MAPS,
+    NODES,
+    POD_GROUPS,
+    PODS,
+    PRIORITY_CLASSES,
+    QUEUES,
+    VCJOBS,
+    Resource,
+)
+from ringwise.kube.templates import TemplateStore
+from ringwise.manifests.device_info import CLUSTER_NAMESPACE, NODE_NAMESPACE
+from ringwise.manifests.errors import Findings
+from ringwise.manifests.pods import PodClasses
+from ringwise.manifests.switches import CONFIG_MAP as TOPOLOGY
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Which objects a reader is for."""
+
+    resource: Resource
+    namespace: str | None = None
+    params: Mapping[str, str] = field(default_factory=dict)
+    #: The kind may be unknown to the server: a CRD that nobody installed.
+    optional: bool = False
+    #: One fact may move from object to object; it is gone only when its last owner drops it.
+    moving_facts: bool = False
+    #: A word for logs and metrics.
+    name: str = ""
+
+    @property
+    def path(self) -> str:
+        return self.resource.path(self.namespace)
+
+    @property
+    def title(self) -> str:
+        return self.name or self.resource.plural
+
+
+class Reader(Protocol):
+    """Turns the bytes of one object into facts. What is wrong with it is in `found`."""
+
+    def read(self, raw: msgspec.Raw, found: Findings) -> Facts | None:
+        """None: nothing can be said about the object; what was known of it before stays."""
+
+    def forget(self, key: str) -> None: ...
+
+
+def standard_kinds(
+    templates: TemplateStore,
+    statuses: dict[str, GroupStatus],
+    configuration: tuple[str, str] | None,
+) -> list[tuple[Place, Reader]]:
+    """Everything the scheduler and the controller read; pods last, when all nodes are known.
+
+    `configuration` is namespace and name of the ConfigMap with the scheduler's settings, None when
+    they come from a file.
+    """
+    classes = PodClasses()
+    kinds: list[tuple[Place, Reader]] = [
+        (Place(NODES), NodeReader()),
+        (Place(PRIORITY_CLASSES), PriorityReader()),
+        (Place(QUEUES, optional=True), QueueReader()),
+        (
+            Place(
+                CONFIG_MAPS, NODE_NAMESPACE, {"labelSelector": "mx-consumer-cim=true"}, name="node-reports"
+            ),
+            ReportReader(),
+        ),
+        (
+            Place(
+                CONFIG_MAPS,
+                CLUSTER_NAMESPACE,
+                {"labelSelector": "mx-consumer-volcano=true"},
+                moving_facts=True,
+                name="cluster-reports",
+            ),
+            ReportReader(),
+        ),
+        (
+            Place(
+                CONFIG_MAPS, NODE_NAMESPACE, {"fieldSelector": f"metadata.name={TOPOLOGY}"}, name="topology"
+            ),
+            TopologyReader(),
+        ),
+        (Place(VCJOBS, optional=True), JobReader(classes, templates)),
+        (Place(POD_GROUPS, optional=True), GroupReader(statuses)),
+        (Place(PODS), PodReader(classes)),
+    ]
+    if configuration is not None:
+        namespace, name = configuration
+        place = Place(
+            CONFIG_MAPS, namespace, {"fieldSelector": f"metadata.name={name}"}, name="configuration"
+        )
+        kinds.insert(0, (place, ConfigurationReader()))
+    return kinds
+
+
+def _named(name: str) -> dict[str, str]:
+    return {"fieldSelector": f"metadata.name={name}"}

@@ -1,0 +1,339 @@
+"""Keeps up with one kind of object: a paged list, then a watch, again and again, for ever.
+
+    list ──> watch ──ended──> watch from the last version
+      ^         └──410, broken──> pause ──┐
+      └───────────────────────────────────┘
+
+Whatever happens in between, the core is told differences only: an object that vanished while nobody
+watched is told as gone after the next list, one that did not change is not told again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import msgspec
+import structlog
+
+from ringwise.kube.client import PAGE, ApiError, Client, UnreachableError
+from ringwise.kube.clock import Backoff, Clock
+from ringwise.kube.credentials import KubeConfigError
+from ringwise.kube.facts import Facts, changes, gone
+from ringwise.kube.kinds import Place, Reader
+from ringwise.kube.malformed import Malformed
+from ringwise.kube.observer import Nobody, Observer
+from ringwise.manifests.errors import Findings
+from ringwise.scheduler.events import Event
+
+_LOG = structlog.get_logger("ringwise.kube")
+
+#: Seconds until a kind that the server does not know is asked for again.
+ABSENT_PAUSE = 30.0
+
+Sink = Callable[[list[Event]], None]
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    name: str = ""
+    namespace: str = ""
+    resource_version: str = ""
+
+
+class _Named(msgspec.Struct):
+    metadata: _Meta = msgspec.field(default_factory=_Meta)
+
+
+class _Page(msgspec.Struct):
+    items: list[msgspec.Raw] | None = None
+
+
+class _Change(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+class _Status(msgspec.Struct):
+    code: int = 0
+    reason: str = ""
+    message: str = ""
+
+
+_NAMED = msgspec.json.Decoder(_Named)
+_PAGE = msgspec.json.Decoder(_Page)
+_CHANGE = msgspec.json.Decoder(_Change)
+
+
+@dataclass(slots=True)
+class _Known:
+    version: str
+    facts: Facts
+
+
+class Reflector:
+    def __init__(
+        self,
+        client: Client,
+        place: Place,
+        reader: Reader,
+        sink: Sink,
+        *,
+        clock: Clock,
+        chance: random.Random | None = None,
+        malformed: Malformed | None = None,
+        observer: Observer | None = None,
+        page: int = PAGE,
+    ) -> None:
+        self.place = place
+        #: Set when everything that exists has been told.
+        self.synced = asyncio.Event()
+        self._client = client
+        self._reader = reader
+        self._sink = sink
+        self._clock = clock
+        self._backoff = Backoff(chance=chance)
+        self._malformed = malformed if malformed is not None else Malformed()
+        self._observer: Observer = observer or Nobody()
+        self._page = page
+        self._known: dict[str, _Known] = {}
+        #: Which object tells a fact that may move between objects.
+        self._teller: dict[str, str] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._version = ""
+        self._absent = False
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self.run(), name=f"reflector {self.place.title}")
+
+    @property
+    def task(self) -> asyncio.Task[None] | None:
+        return self._task
+
+    async def stop(self) -> None:
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def refresh(self) -> None:
+        """List again and wait for it: from here on nothing older than now is believed."""
+        await self.stop()
+        self.synced.clear()
+        self._version = ""
+        self.start()
+        await self.synced.wait()
+
+    async def run(self) -> None:
+        while True:
+            pause = 0.0
+            try:
+                if not self._version:
+                    await self._list()
+                if await self._watch():
+                    self._backoff.reset()
+                else:
+                    # A watch that ends at once without a word would be opened as fast as we can.
+                    pause = self._backoff.pause()
+            except ApiError as error:
+                pause = self._refused(error)
+            except UnreachableError as error:
+                pause = self._backoff.pause()
+                _LOG.info(
+                    "watch interrupted", kind=self.place.title, why=str(error), again_in=round(pause, 1)
+                )
+            except KubeConfigError as error:
+                pause = self._backoff.pause()
+                _LOG.error("no credentials", kind=self.place.title, why=str(error))
+            if pause:
+                await self._clock.sleep(pause)
+
+    def _refused(self, error: ApiError) -> float:
+        if error.status in (410, 400) or error.reason == "Expired":
+            self._version = ""
+            self._observer.relisted(self.place.title, "expired")
+            return self._backoff.pause()
+        if error.status == 404 and self.place.optional:
+            if not self._absent:
+                _LOG.warning(
+                    "the server does not know this kind; going on without it",
+                    kind=f"{self.place.resource.plural} ({self.place.resource.version})",
+                )
+            self._absent = True
+            self._version = ""
+            self._replace({})
+            self.synced.set()
+            return ABSENT_PAUSE
+        pause = max(self._backoff.pause(), error.retry_after or 0.0)
+        if error.status in (401, 403):
+            _LOG.error("not allowed to read", kind=self.place.title, why=str(error), again_in=round(pause, 1))
+        else:
+            self._note("watch refused", error, pause)
+        return pause
+
+    def _note(self, what: str, error: Exception, pause: float) -> None:
+        _LOG.info(what, kind=self.place.title, why=str(error), again_in=round(pause, 1))
+
+    # -- listing -----------------------------------------------------------------------------
+
+    async def _list(self) -> None:
+        version = ""
+        present: dict[str, None] = {}
+        try:
+            async for answer, meta in self._client.pages(self.place.path, self.place.params, self._page):
+                version = version or meta.resource_version
+                events: list[Event] = []
+                for raw in _items(answer):
+                    key = self._take(raw, events)
+                    if key is not None:
+                        present[key] = None
+                self._tell(events)
+        except ApiError as error:
+            if error.status == 410 and self._page:
+                # The list grew too old between pages; in one piece it cannot.
+                self._page = 0
+            raise
+        self._absent = False
+        self._replace(present)
+        self._version = version
+        self.synced.set()
+
+    def _replace(self, present: dict[str, None]) -> None:
+        """What is known and was not listed has vanished while nobody watched."""
+        events: list[Event] = []
+        for key in [key for key in self._known if key not in present]:
+            self._drop(key, events)
+        self._tell(events)
+
+    # -- watching ----------------------------------------------------------------------------
+
+    async def _watch(self) -> bool:
+        """Follow changes until the stream ends; whether it brought anything."""
+        heard = False
+        async with self._client.watch(self.place.path, self.place.params, self._version) as bundles:
+            async for lines in bundles:
+                heard = True
+                self._backoff.reset()
+                events: list[Event] = []
+                try:
+                    for line in lines:
+                        self._line(line, events)
+                finally:
+                    self._tell(events)
+        return heard
+
+    def _line(self, line: bytes, events: list[Event]) -> None:
+        try:
+            change = _CHANGE.decode(line)
+        except (msgspec.MsgspecError, ValueError, RecursionError) as problem:
+            # Which object it was nobody knows, so everything is looked at again.
+            self._version = ""
+            self._observer.relisted(self.place.title, "unreadable")
+            raise UnreachableError(
+                f"a line of the watch cannot be read: {problem}", maybe_done=False
+            ) from None
+        if change.type == "ERROR":
+            status = _error_status(change.object)
+            raise ApiError(status.code or 500, status.reason, status.message or "the watch failed")
+        named = _named(change.object)
+        if named is None or self._is_old(named.metadata.resource_version):
+            return
+        if change.type == "DELETED":
+            self._drop(_key(named.metadata), events)
+        elif change.type in ("ADDED", "MODIFIED"):
+            self._take(change.object, events, named)
+        if named.metadata.resource_version:
+            self._version = named.metadata.resource_version
+
+    def _is_old(self, version: str) -> bool:
+        """Told already: versions of one kind only grow within a watch."""
+        return (
+            version.isascii()
+            and version.isdigit()
+            and self._version.isascii()
+            and self._version.isdigit()
+            and int(version) <= int(self._version)
+        )
+
+    # -- objects -----------------------------------------------------------------------------
+
+    def _take(self, raw: msgspec.Raw, events: list[Event], named: _Named | None = None) -> str | None:
+        named = named or _named(raw)
+        if named is None or not named.metadata.name:
+            self._malformed.put(self.place.resource.kind, "(without a name)", ("metadata cannot be read",))
+            self._observer.malformed(len(self._malformed))
+            return None
+        key = _key(named.metadata)
+        known = self._known.get(key)
+        if known is not None and known.version == named.metadata.resource_version != "":
+            return key
+        kind = self.place.resource.kind
+        found = Findings(f"{kind} {key}")
+        facts = self._reader.read(raw, found)
+        if found.errors:
+            problems = tuple(
+                f"{error.field}: {error.message}" if error.field else error.message for error in found.errors
+            )
+            self._malformed.put(kind, key, problems)
+        elif self._malformed:
+            self._malformed.mended(kind, key)
+        self._observer.malformed(len(self._malformed))
+        if facts is None:
+            # What was known before stays: chips that a pod held are not free because it became unreadable.
+            facts = known.facts if known is not None else ()
+        before = known.facts if known is not None else ()
+        self._known[key] = _Known(named.metadata.resource_version, facts)
+        if self.place.moving_facts:
+            before = tuple(pair for pair in before if self._teller.get(pair[0]) == key)
+            self._teller.update((fact_key, key) for fact_key, _ in facts)
+            for fact_key, _ in before:
+                if not any(fact_key == other for other, _ in facts):
+                    del self._teller[fact_key]
+        events.extend(changes(before, facts))
+        return key
+
+    def _drop(self, key: str, events: list[Event]) -> None:
+        known = self._known.pop(key, None)
+        self._reader.forget(key)
+        self._malformed.mended(self.place.resource.kind, key)
+        if known is None:
+            return
+        for fact_key, fact in known.facts:
+            if self.place.moving_facts:
+                if self._teller.get(fact_key) != key:
+                    continue
+                del self._teller[fact_key]
+            events.extend(gone(fact))
+
+    def _tell(self, events: list[Event]) -> None:
+        if events:
+            self._sink(events)
+
+
+def _items(answer: bytes) -> Iterable[msgspec.Raw]:
+    try:
+        return _PAGE.decode(answer).items or ()
+    except (msgspec.MsgspecError, ValueError, RecursionError) as problem:
+        raise UnreachableError(f"a list cannot be read: {problem}", maybe_done=False) from None
+
+
+def _named(raw: msgspec.Raw) -> _Named | None:
+    try:
+        return _NAMED.decode(raw)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+
+
+def _key(meta: _Meta) -> str:
+    return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+
+
+def _error_status(raw: msgspec.Raw) -> _Status:
+    try:
+        return msgspec.json.decode(raw, type=_Status)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return _Status(500, "", "the watch failed and does not say why")

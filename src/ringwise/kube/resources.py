@@ -1,0 +1,46 @@
+"""Kinds of the API and their addresses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One kind. `version` is its group and version as written in apiVersion."""
+
+    version: str
+    kind: str
+    plural: str
+    namespaced: bool = True
+
+    @property
+    def root(self) -> str:
+        return f"/apis/{self.version}" if "/" in self.version else f"/api/{self.version}"
+
+    def path(self, namespace: str | None = None, name: str = "", subresource: str = "") -> str:
+        """The address of one object, of one namespace, or (without one) of all."""
+        parts = [self.root]
+        if self.namespaced and namespace:
+            parts.append(f"namespaces/{namespace}")
+        parts.append(self.plural)
+        if name:
+            parts.append(name)
+        if subresource:
+            parts.append(subresource)
+        return "/".join(parts)
+
+
+NODES = Resource("v1", "Node", "nodes", namespaced=False)
+PODS = Resource("v1", "Pod", "pods")
+CONFIG_MAPS = Resource("v1", "ConfigMap", "configmaps")
+SERVICES = Resource("v1", "Service", "services")
+SECRETS = Resource("v1", "Secret", "secrets")
+CLAIMS = Resource("v1", "PersistentVolumeClaim", "persistentvolumeclaims")
+EVENTS = Resource("v1", "Event", "events")
+PRIORITY_CLASSES = Resource("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", namespaced=False)
+POD_GROUPS = Resource("scheduling.volcano.sh/v1beta1", "PodGroup", "podgroups")
+QUEUES = Resource("scheduling.volcano.sh/v1beta1", "Queue", "queues", namespaced=False)
+VCJOBS = Resource("batch.volcano.sh/v1alpha1", "Job", "jobs")
+JOB_COMMANDS = Resource("bus.volcano.sh/v1alpha1", "Command", "commands")
+LEASES = Resource("coordination.k8s.io/v1", "Lease", "leases")
