@@ -9,7 +9,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from heapq import heappop, heappush
 from typing import TypeVar
 
 from ringwise.embed.happenings import events_of
@@ -28,10 +27,11 @@ from ringwise.embed.records import (
     merged,
 )
 from ringwise.embed.simulated import Habits
+from ringwise.embed.timers import Timers
 from ringwise.reasons import Reason
 from ringwise.scheduler import commands as want
 from ringwise.scheduler.events import BindFailed, Event
-from ringwise.state.model import ENDED, Pod, PodGroup, Queue
+from ringwise.state.model import ENDED, Owner, Pod, PodGroup, Queue
 from ringwise.state.vcjob import VcJob
 
 Kept = TypeVar("Kept")
@@ -54,9 +54,7 @@ class EmbeddedCluster:
         #: Chips that two live pods were given, as sentences. Always empty with a sound scheduler.
         self.alarms: list[str] = []
         self._pod_keys: dict[str, str] = {}
-        self._timers: list[tuple[int, int, str, Step]] = []
-        self._timer_of: dict[str, tuple[int, Step]] = {}
-        self._ticket = 0
+        self._timers = Timers()
         self._failing_binds: dict[str, int] = {}
         for value in self.table.kind("Pod"):
             assert isinstance(value, Pod)
@@ -82,7 +80,7 @@ class EmbeddedCluster:
         found = self.table.get(ADDITIONS, uid)
         return found if isinstance(found, want.PodAdditions) else want.PodAdditions()
 
-    def watch(self, version: int = 0) -> Watch:
+    def watch(self, version: int | None = None) -> Watch:
         return Watch(self.table, version)
 
     # -- what people do ------------------------------------------------------------------
@@ -223,6 +221,8 @@ class EmbeddedCluster:
     def _create_group(self, group: PodGroup) -> None:
         """Create the group, or bring it up to date with its job."""
         before = self.get(PodGroup, group.key)
+        if not self._owner_lives(group.namespace, group.owner):
+            return
         if before is None or merged(before, group, self.now, "") != before:
             self.submit(group)
 
@@ -233,6 +233,8 @@ class EmbeddedCluster:
 
     def _create_pod(self, command: want.CreatePod) -> None:
         if self.get(Pod, command.pod.key) is not None:
+            return
+        if not self._owner_lives(command.pod.namespace, command.pod.owner):
             return
         name = TableKey("Pod", command.pod.key)
         pod = replace(command.pod, uid=self._new_uid(name), created=self.now)
@@ -262,12 +264,7 @@ class EmbeddedCluster:
 
     def next_deadline(self) -> int | None:
         """When something happens by itself."""
-        while self._timers:
-            at, _, uid, step = self._timers[0]
-            if self._timer_of.get(uid) == (at, step):
-                return at
-            heappop(self._timers)
-        return None
+        return self._timers.next()
 
     def advance(self, to: int) -> list[Event]:
         """Let time pass and return what happened in it."""
@@ -280,8 +277,7 @@ class EmbeddedCluster:
         if to < self.now:
             raise ValueError(f"time cannot go back from {self.now} to {to}")
         while (due := self.next_deadline()) is not None and due <= to:
-            _, _, uid, step = heappop(self._timers)
-            del self._timer_of[uid]
+            uid, step = self._timers.pop()
             self.now = max(self.now, due)
             pod = self.pod(uid)
             if pod is not None:
@@ -303,18 +299,15 @@ class EmbeddedCluster:
                 self._put_pod(ended)
 
     def _plan(self, pod: Pod) -> None:
-        """Set the pod's one timer."""
-        self._timer_of.pop(pod.uid, None)
+        """Set the pod's one timer. What is overdue happens now."""
         life = self._life(pod)
-        if life is None or pod.node is None:
-            return
-        node = self.nodes.get(pod.node)
-        coming = next_step(pod, life, node is not None and node.ready, self.habits)
-        if coming is not None:
-            self._ticket += 1
-            at = max(coming.at, self.now)
-            self._timer_of[pod.uid] = (at, coming.step)
-            heappush(self._timers, (at, self._ticket, pod.uid, coming.step))
+        coming = None
+        if life is not None and pod.node is not None:
+            node = self.nodes.get(pod.node)
+            coming = next_step(pod, life, node is not None and node.ready, self.habits)
+        if coming is not None and coming.at < self.now:
+            coming = replace(coming, at=self.now)
+        self._timers.set(pod.uid, coming)
 
     # -- pods --------------------------------------------------------------------------
 
@@ -332,8 +325,9 @@ class EmbeddedCluster:
         self.table.remove("Pod", pod.key)
         self.table.remove(LIFE, pod.uid)
         self.table.remove(ADDITIONS, pod.uid)
-        for known in (self._pod_keys, self._timer_of, self.pod_reasons):
-            known.pop(pod.uid, None)
+        self._timers.set(pod.uid, None)
+        self._pod_keys.pop(pod.uid, None)
+        self.pod_reasons.pop(pod.uid, None)
         self.nodes.release(pod, self.now)
 
     def _claim(self, pod: Pod) -> tuple[int, ...]:
@@ -353,6 +347,13 @@ class EmbeddedCluster:
         for pod in self._pods_on(name):
             self._vanish(pod)
         self.nodes.remove(name)
+
+    def _owner_lives(self, namespace: str, owner: Owner | None) -> bool:
+        """What a job asks for after it was deleted would be collected at once, so it is not made."""
+        if owner is None:
+            return True
+        job = self.get(VcJob, f"{namespace}/{owner.name}")
+        return job is not None and job.uid == owner.uid
 
     def _orphans(self, job: VcJob) -> None:
         for group in self.all(PodGroup):

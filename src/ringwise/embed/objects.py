@@ -131,9 +131,10 @@ class ObjectTable:
 class Watch:
     """Follows the table. It remembers what it has seen, so that a new listing tells what vanished."""
 
-    def __init__(self, table: ObjectTable, version: int = 0) -> None:
+    def __init__(self, table: ObjectTable, version: int | None = None) -> None:
+        """From a version on; without one, everything there is comes first."""
         self._table = table
-        self.version = version
+        self.version = -1 if version is None else version
         self._seen: dict[tuple[str, str], Change] = {}
         #: How often it fell too far behind.
         self.relists = 0
@@ -141,9 +142,10 @@ class Watch:
     def poll(self) -> list[Change]:
         """What happened since the last call."""
         try:
-            changes = self._table.since(self.version)
+            changes = self._listed() if self.version < 0 else self._table.since(self.version)
         except TooOldError:
-            changes = self._list_again()
+            self.relists += 1
+            changes = self._listed()
         self.version = self._table.version
         for change in changes:
             if change.gone:
@@ -152,8 +154,7 @@ class Watch:
                 self._seen[change.kind, change.key] = change
         return changes
 
-    def _list_again(self) -> list[Change]:
-        self.relists += 1
+    def _listed(self) -> list[Change]:
         present = {(change.kind, change.key): change for change in self._table.all()}
         gone = [
             Change(self._table.version, change.kind, change.key, change.object, gone=True)
