@@ -165,10 +165,12 @@ class JobBook:
         job.prospective = tuple(pods_of(vcjob)) if vcjob is not None and not pods else ()
         members = job.in_order
         first = members[0] if members else None
+        # Pods with chips speak for the job: a launcher without any may say nothing about boards.
+        speaker = next((pod for pod in members if pod.cls.chips), first)
         queue = job.queue
-        job.labels = _merged(group.labels if group else EMPTY, [pod.labels for pod in members[:1]])
+        job.labels = _merged(group.labels if group else EMPTY, speaker.labels if speaker else EMPTY)
         job.annotations = _merged(
-            group.annotations if group else EMPTY, [pod.annotations for pod in members[:1]]
+            group.annotations if group else EMPTY, speaker.annotations if speaker else EMPTY
         )
         job.defects = ()
         if group is not None:
@@ -245,12 +247,9 @@ def job_key(pod: Pod) -> str:
     return f"{pod.namespace}/{pod.group}" if pod.group is not None else f"{pod.namespace}/pod:{pod.name}"
 
 
-def _merged(group: Mapping[str, str], pods: list[Mapping[str, str]]) -> Mapping[str, str]:
-    merged: dict[str, str] = {}
-    for values in pods:
-        merged.update(values)
-    merged.update(group)
-    return merged
+def _merged(group: Mapping[str, str], pod: Mapping[str, str]) -> Mapping[str, str]:
+    """The PodGroup's word counts more than the pod's."""
+    return {**pod, **group}
 
 
 def _differs(old: Pod, new: Pod) -> bool:
