@@ -10,7 +10,9 @@ import click
 from ringwise import __version__
 from ringwise.cli.bench import bench
 from ringwise.cli.boards import boards
+from ringwise.cli.capacity import capacity_command
 from ringwise.cli.demo import demo
+from ringwise.cli.doctor import doctor_command
 from ringwise.cli.place import place_command
 from ringwise.cli.topology import topology
 from ringwise.cli.why import why_command
@@ -22,7 +24,7 @@ def cli() -> None:
     """Chip-aware gang scheduling for clusters of Ascend NPUs."""
 
 
-for command in (bench, boards, demo, place_command, topology, why_command):
+for command in (bench, boards, capacity_command, demo, doctor_command, place_command, topology, why_command):
     cli.add_command(command)
 
 

@@ -94,10 +94,15 @@ def load_catalog(files: tuple[Path, ...]) -> BoardCatalog:
         raise stop(error) from None
 
 
-def load_bundle(files: tuple[str, ...], keep_going: bool) -> Bundle:
+def read_files(files: tuple[str, ...], keep_going: bool) -> Bundle:
+    """The objects of the files, with all that is wrong with them."""
     stdin = sys.stdin.buffer.read() if "-" in files else None
     with reading_progress("reading") as progress:
-        bundle = read_bundle(files, stdin=stdin, keep_going=keep_going, progress=progress)
+        return read_bundle(files, stdin=stdin, keep_going=keep_going, progress=progress)
+
+
+def load_bundle(files: tuple[str, ...], keep_going: bool) -> Bundle:
+    bundle = read_files(files, keep_going)
     if bundle.errors and not keep_going:
         raise stop(*bundle.errors)
     complain(*bundle.errors)

@@ -24,7 +24,7 @@ _COLOURS = {"running": "cyan", "starting": "cyan", "pending": "yellow", "refused
 
 @click.command("why")
 @click.argument("job", metavar="[NAMESPACE/]JOB")
-@source_options
+@source_options()
 @output_option
 def why_command(job: str, output: str, **options: Any) -> None:
     """Say why JOB waits or sits where it sits, and what would change that.
@@ -88,18 +88,13 @@ def _print_line(console: Console, source: Source, answer: Explanation) -> None:
     ahead = f", behind {', '.join(answer.ahead)}" if answer.ahead else ""
     if answer.position - 1 > len(answer.ahead):
         ahead += f" and {answer.position - 1 - len(answer.ahead)} more"
-    console.print(
-        f"\n[bold]queue {escape(answer.job.queue)}[/]: {answer.position} of {answer.waiting} waiting{escape(ahead)}",
-        soft_wrap=True,
-    )
+    place = f"{answer.position} of {answer.waiting} waiting{escape(ahead)}"
+    console.print(f"\n[bold]queue {escape(answer.job.queue)}[/]: {place}", soft_wrap=True)
     expected = answer.expected
     if expected is not None:
         wait = duration_text(expected.starts - source.now)
-        after = ", ".join(expected.after)
-        console.print(
-            f"[bold]expected start[/]: {time_text(expected.starts)}, in {wait}, after the end of {escape(after)}",
-            soft_wrap=True,
-        )
+        words = f"{time_text(expected.starts)}, in {wait}, after the end of {', '.join(expected.after)}"
+        console.print(f"[bold]expected start[/]: {escape(words)}", soft_wrap=True)
     elif answer.reason is not None:
         console.print("[bold]expected start[/]: unknown, the running jobs give no durations that would do")
 

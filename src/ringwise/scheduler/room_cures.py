@@ -21,7 +21,7 @@ _PAIRED = 12
 
 class RoomCures(Trying):
     def _chips(self) -> Iterator[Cure]:
-        """The nearest nodes, one alone, else several together, of one switch or SuperPoD where that matters."""
+        """The nearest nodes: one alone, else several, of one switch or SuperPoD where that matters."""
         policy = self._job.policy
         if policy is None:
             return
