@@ -15,6 +15,7 @@ from ringwise.embed.happenings import events_of
 from ringwise.embed.kubelet import Life, Step, next_step
 from ringwise.embed.nodes import Nodes
 from ringwise.embed.objects import ConflictError, ObjectTable, Watch
+from ringwise.embed.owners import Owners
 from ringwise.embed.records import (
     ADDITIONS,
     LIFE,
@@ -54,13 +55,16 @@ class EmbeddedCluster:
         #: Chips that two live pods were given, as sentences. Always empty with a sound scheduler.
         self.alarms: list[str] = []
         self._pod_keys: dict[str, str] = {}
+        self._owners = Owners()
         self._timers = Timers()
         self._failing_binds: dict[str, int] = {}
-        for value in self.table.kind("Pod"):
-            assert isinstance(value, Pod)
-            self._pod_keys[value.uid] = value.key
-            self._claim(value)
-            self._plan(value)
+        for group in self.all(PodGroup):
+            self._owners.add(group)
+        for pod in self.all(Pod):
+            self._owners.add(pod)
+            self._pod_keys[pod.uid] = pod.key
+            self._claim(pod)
+            self._plan(pod)
 
     # -- reading -----------------------------------------------------------------------
 
@@ -120,6 +124,7 @@ class EmbeddedCluster:
                 self._orphans(found)
             elif isinstance(found, PodGroup):
                 self.group_status.pop(found.key, None)
+                self._owners.remove(found)
                 self._close_empty(found.queue)
         return True
 
@@ -326,6 +331,7 @@ class EmbeddedCluster:
         self.table.remove(LIFE, pod.uid)
         self.table.remove(ADDITIONS, pod.uid)
         self._timers.set(pod.uid, None)
+        self._owners.remove(pod)
         self._pod_keys.pop(pod.uid, None)
         self.pod_reasons.pop(pod.uid, None)
         self.nodes.release(pod, self.now)
@@ -356,12 +362,8 @@ class EmbeddedCluster:
         return job is not None and job.uid == owner.uid
 
     def _orphans(self, job: VcJob) -> None:
-        for group in self.all(PodGroup):
-            if group.owner is not None and group.owner.uid == job.uid:
-                self.delete("PodGroup", group.key)
-        for pod in self.all(Pod):
-            if pod.owner is not None and pod.owner.uid == job.uid:
-                self._ask_to_go(pod)
+        for kind, key in self._owners.of(job.uid):
+            self.delete(kind, key)
 
     def _close_empty(self, name: str) -> None:
         queue = self.get(Queue, name)
@@ -384,6 +386,8 @@ class EmbeddedCluster:
         if isinstance(value, Pod):
             self._pod_keys[value.uid] = value.key
         version = self.table.put(name.kind, name.key, value, expected)
+        if isinstance(value, (Pod, PodGroup)):
+            self._owners.add(value)
         if isinstance(value, Pod) and value.node is not None and self._life(value) is None:
             # A pod that came with a node: its life begins when we first see it.
             self._put_life(value, Life(self.now, self.now if value.phase == "Running" else None))
