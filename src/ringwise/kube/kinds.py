@@ -11,8 +11,8 @@ import msgspec
 from ringwise.kube.facts import Facts
 from ringwise.kube.readers import (
     ConfigurationReader,
+    GroupNote,
     GroupReader,
-    GroupStatus,
     JobReader,
     NodeReader,
     PodReader,
@@ -72,7 +72,7 @@ class Reader(Protocol):
 
 def standard_kinds(
     templates: TemplateStore,
-    statuses: dict[str, GroupStatus],
+    notes: dict[str, GroupNote],
     configuration: tuple[str, str] | None,
 ) -> list[tuple[Place, Reader]]:
     """Everything the scheduler and the controller read; pods last, when all nodes are known.
@@ -108,7 +108,7 @@ def standard_kinds(
             TopologyReader(),
         ),
         (Place(VCJOBS, optional=True), JobReader(classes, templates)),
-        (Place(POD_GROUPS, optional=True), GroupReader(statuses)),
+        (Place(POD_GROUPS, optional=True), GroupReader(notes)),
         (Place(PODS), PodReader(classes)),
     ]
     if configuration is not None:

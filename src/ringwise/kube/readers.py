@@ -6,6 +6,7 @@ written last, the raw templates of vcjobs.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -36,7 +37,7 @@ from ringwise.manifests.wire import (
     QueueWire,
     Trimmed,
 )
-from ringwise.state.model import Pod
+from ringwise.state.model import Owner, Pod
 
 Wire = TypeVar("Wire")
 
@@ -160,6 +161,15 @@ class GroupStatus(PhaseStatus):
     conditions: list[_GroupCondition] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class GroupNote:
+    """Of a PodGroup what the core does not need and its status and events do."""
+
+    uid: str
+    owner: Owner | None
+    status: GroupStatus
+
+
 class _SeenGroup(PodGroupWire):
     status: GroupStatus | None = None
 
@@ -167,18 +177,18 @@ class _SeenGroup(PodGroupWire):
 class GroupReader(_Decoding[_SeenGroup]):
     """Also notes what the status of each group says, so that nobody writes the same again."""
 
-    def __init__(self, statuses: dict[str, GroupStatus]) -> None:
+    def __init__(self, notes: dict[str, GroupNote]) -> None:
         super().__init__(_SeenGroup)
-        self._statuses = statuses
+        self._notes = notes
 
     def facts(self, wire: _SeenGroup, found: Findings) -> Facts | None:
         group = pod_group_from_wire(wire, found)
-        if wire.status is not None and not found.errors:
-            self._statuses[group.key] = wire.status
+        if not found.errors:
+            self._notes[group.key] = GroupNote(group.uid, group.owner, wire.status or GroupStatus())
         return _only(group.key, group, found)
 
     def forget(self, key: str) -> None:
-        self._statuses.pop(key, None)
+        self._notes.pop(key, None)
 
 
 class QueueReader(_Decoding[QueueWire]):

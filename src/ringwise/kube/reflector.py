@@ -85,6 +85,7 @@ class Reflector:
         malformed: Malformed | None = None,
         observer: Observer | None = None,
         page: int = PAGE,
+        crashed: Callable[[BaseException], None] = lambda defect: None,
     ) -> None:
         self.place = place
         #: Set when everything that exists has been told.
@@ -97,6 +98,7 @@ class Reflector:
         self._malformed = malformed if malformed is not None else Malformed()
         self._observer: Observer = observer or Nobody()
         self._page = page
+        self._crashed = crashed
         self._known: dict[str, _Known] = {}
         #: Which object tells a fact that may move between objects.
         self._teller: dict[str, str] = {}
@@ -109,10 +111,13 @@ class Reflector:
 
     def start(self) -> None:
         self._task = asyncio.create_task(self.run(), name=f"reflector {self.place.title}")
+        self._task.add_done_callback(self._ended)
 
-    @property
-    def task(self) -> asyncio.Task[None] | None:
-        return self._task
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """It never ends by itself; if it does, somebody must know that nothing is seen any more."""
+        if not task.cancelled() and (defect := task.exception()) is not None:
+            _LOG.error("reflector failed", kind=self.place.title, exc_info=defect)
+            self._crashed(defect)
 
     async def stop(self) -> None:
         task, self._task = self._task, None
