@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.errors import ManifestError
 from ringwise.manifests.switches import CONFIG_MAP as TOPOLOGY_CONFIG_MAP
 from ringwise.manifests.switches import topology_of_config_map
 from ringwise.scheduler import events as ev
-from ringwise.scheduler.expansion import pod_group_of, pods_of
+from ringwise.scheduler.expansion import JOB_NAME, group_name, pod_group_of, pods_of
 from ringwise.state.cluster import ClusterState
-from ringwise.state.model import Node, Pod
+from ringwise.state.model import Node, Owner, Pod, PodGroup
+from ringwise.state.vcjob import VcJob
 from ringwise.topology.chips import chip_names, chips_of, mask_of
 
 
@@ -31,22 +32,59 @@ def cluster_events(bundle: Bundle) -> Iterator[ev.Event]:
 def job_events(bundle: Bundle) -> Iterator[ev.Event]:
     """vcjobs with the PodGroup and pods they would get, unless these are in the input already."""
     priorities = {priority.name: priority.value for priority in bundle.priority_classes}
-    owned_groups = {
-        (group.namespace, group.owner.name): group
-        for group in bundle.pod_groups
-        if group.owner is not None and group.owner.kind == "Job"
-    }
+    groups = _groups_in(bundle)
+    _adopt(bundle, groups)
     existing = {pod.key for pod in bundle.pods}
     for vcjob in bundle.vcjobs:
         yield ev.VcJobSeen(vcjob)
-        group = owned_groups.get((vcjob.namespace, vcjob.name))
-        made = pod_group_of(vcjob, priorities)
+        group = groups[vcjob.key]
         if group is None and not vcjob.over:
-            yield ev.PodGroupSeen(made)
+            yield ev.PodGroupSeen(pod_group_of(vcjob, priorities))
         for pod in pods_of(vcjob, existing):
             if group is not None:
                 pod.group = group.name
             yield ev.PodSeen(pod)
+
+
+def _groups_in(bundle: Bundle) -> dict[str, PodGroup | None]:
+    """Each vcjob's PodGroup in the input: the one that says so, or one by its name that says nothing."""
+    owned: dict[str, PodGroup] = {}
+    loose: dict[str, PodGroup] = {}
+    for group in bundle.pod_groups:
+        if group.owner is None:
+            loose[group.key] = group
+        elif group.owner.kind == "Job":
+            owned[f"{group.namespace}/{group.owner.name}"] = group
+    found: dict[str, PodGroup | None] = {}
+    for vcjob in bundle.vcjobs:
+        named = loose.get(f"{vcjob.namespace}/{group_name(vcjob)}") or loose.get(vcjob.key)
+        if vcjob.key not in owned and named is not None:
+            named.owner = Owner("Job", vcjob.name, vcjob.uid)
+        found[vcjob.key] = owned.get(vcjob.key, named)
+    return found
+
+
+def _adopt(bundle: Bundle, groups: Mapping[str, PodGroup | None]) -> None:
+    """Pods that are a vcjob's by name or label, but written by hand without all that its controller notes."""
+    jobs = {vcjob.key: vcjob for vcjob in bundle.vcjobs}
+    by_stem = {
+        f"{vcjob.namespace}/{vcjob.name}-{task.name}": (vcjob, task.name)
+        for vcjob in bundle.vcjobs
+        for task in vcjob.tasks
+    }
+    known = {group.key for group in bundle.pod_groups}
+    for pod in bundle.pods if jobs else ():
+        stem, _, index = pod.key.rpartition("-")
+        vcjob, task = by_stem.get(stem, (None, "")) if index.isdigit() else (None, "")
+        vcjob = vcjob or jobs.get(f"{pod.namespace}/{pod.labels.get(JOB_NAME, '')}")
+        if vcjob is None or (pod.owner is not None and (pod.owner.kind, pod.owner.name) != ("Job", vcjob.name)):
+            continue
+        found = groups[vcjob.key]
+        group = group_name(vcjob) if found is None else found.name
+        if pod.group is None or f"{pod.namespace}/{pod.group}" not in known:
+            pod.group = group
+        if pod.group == group:
+            pod.task = pod.task or task
 
 
 def check_holds(bundle: Bundle) -> list[ManifestError]:
