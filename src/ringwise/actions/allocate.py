@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import ExitStack
 from heapq import heapify, heappop, heappush
 from typing import Any
 
@@ -9,6 +11,7 @@ from ringwise.framework.filling import fill, pending_pods
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import INTERNAL_ERROR, QUEUE_OVERUSED
 from ringwise.framework.session import Session
+from ringwise.framework.statement import Statement
 from ringwise.reasons import Reason
 from ringwise.state.model import Queue
 
@@ -59,25 +62,58 @@ def _lines(session: Session) -> dict[str, list[Entry]]:
 
 def _serve(session: Session, job: Job, complete: bool) -> bool:
     """Try one job; True when it runs and has more pods to place."""
-    with session.reservations.open_to(job.key):
-        if not complete:
+    if not complete:
+        with session.reservations.open_to(job.key):
             session.observe(session, job)
+    try:
+        statement, reason = _attempt(session, job, complete, ())
+        if reason is not None and (owners := _lenders(session, job)):
+            statement, reason = _attempt(session, job, complete, owners)
+    except Exception as error:
+        broken(session, job, error, "allocate")
+        return False
+    if reason is not None:
+        if not complete:
+            job.reason = reason
+        return False
+    return bool(statement.allocations) and bool(pending_pods(session, job))
+
+
+def _attempt(
+    session: Session, job: Job, complete: bool, owners: Iterable[str]
+) -> tuple[Statement, Reason | None]:
+    """Fill the job in, on its own kept chips and on those of `owners`; nothing stays when it does not fit."""
+    with ExitStack() as opened:
+        for owner in (job.key, *owners):
+            opened.enter_context(session.reservations.open_to(owner))
         statement = session.statement()
         try:
-            reason: Reason | None = fill(session, job, statement, beyond_gang=complete)
-        except Exception as error:
+            reason = fill(session, job, statement, beyond_gang=complete)
+        except Exception:
             statement.discard()
-            broken(session, job, error, "allocate")
-            return False
+            raise
         if reason is not None:
             statement.discard()
-            if not complete:
-                job.reason = reason
-            return False
-        statement.commit()
-        job.reason = None
-        session.reservations.lift(job.key)
-    return bool(statement.allocations) and bool(pending_pods(session, job))
+        else:
+            statement.commit()
+            job.reason = None
+            session.reservations.lift(job.key)
+    return statement, reason
+
+
+def _lenders(session: Session, job: Job) -> list[str]:
+    """Jobs that wait for a known time: who says it ends before that may use their kept chips until then."""
+    if job.expected is None or job.policy is None or job.started is not None:
+        return []
+    end = session.now + job.expected
+    return [
+        kept.owner
+        for kept in session.reservations
+        if kept.owner != job.key
+        and kept.resource == job.policy.resource
+        and kept.starts is not None
+        and end <= kept.starts
+    ]
 
 
 def _tell_overused(session: Session, queue: Queue, line: list[Entry]) -> None:

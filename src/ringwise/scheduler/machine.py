@@ -8,7 +8,7 @@ names as a cure, so a cycle in which nothing changed costs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from ringwise.actions import ACTIONS
@@ -25,17 +25,23 @@ from ringwise.plugins import PLUGINS
 from ringwise.reasons import Event as Happening
 from ringwise.reasons import Reason
 from ringwise.scheduler import events as ev
-from ringwise.scheduler.annotations import binding_annotations
+from ringwise.scheduler.annotations import RANK_INDEX, binding_annotations
+from ringwise.scheduler.checking import disagreements
 from ringwise.scheduler.commands import Bind, Command, Evict
+from ringwise.scheduler.intake import Intake
+from ringwise.scheduler.inventory import offered
 from ringwise.scheduler.jobs import JobBook
 from ringwise.scheduler.journal import Journal
-from ringwise.scheduler.reasons import BIND_FAILED
+from ringwise.scheduler.memory import Memory
+from ringwise.scheduler.recovery import Recovery
 from ringwise.scheduler.reporting import Reporter
+from ringwise.scheduler.reserving import Guard
+from ringwise.scheduler.switch_news import SwitchNews
 from ringwise.scheduler.waiting import Waiting
 from ringwise.state.cluster import ClusterState
 from ringwise.state.fleet import HOSTS
 from ringwise.state.model import Pod
-from ringwise.state.reservations import Reservations
+from ringwise.state.reservations import Reservation, Reservations
 from ringwise.topology.boards import BoardCatalog, shipped_catalog
 from ringwise.topology.nearest import nearest
 
@@ -58,12 +64,12 @@ class Scheduler:
         self.state = ClusterState(self_maintain=self.configuration.settings.self_maintain_available_card)
         self.state.use_aggregated = self.configuration.settings.use_cluster_info_manager
         self.world = World(catalog or shipped_catalog())
-        self.state.watch_labels(
-            key for board in self.world.catalog for key, _ in board.node_labels
-        )
+        self.state.watch_labels(key for board in self.world.catalog for key, _ in board.node_labels)
         self.ledger = Ledger()
         self.reservations = Reservations(self.state)
-        self.book = JobBook(self.state, self.ledger, frozenset(scheduler_names))
+        #: Pods of these schedulers are ours.
+        self.scheduler_names = frozenset(scheduler_names)
+        self.book = JobBook(self.state, self.ledger, self.scheduler_names)
         self.waiting = Waiting()
         self.incidents: list[Incident] = []
         self.cycles = 0
@@ -72,27 +78,17 @@ class Scheduler:
         self.journal: Journal | None = None
         #: How the jobs of the last cycle that were placed as a whole got their nodes.
         self.plans: dict[str, Plan] = {}
-        self._reporter = Reporter(self)
-        self._happened: set[Happening] = set()
-        self._handlers: dict[type, Callable[..., None]] = {
-            ev.NodeSeen: self._node_seen,
-            ev.NodeGone: self._node_gone,
-            ev.PodSeen: self._pod_seen,
-            ev.PodGone: self._pod_gone,
-            ev.PodGroupSeen: self._group_seen,
-            ev.PodGroupGone: self._group_gone,
-            ev.QueueSeen: self._queue_seen,
-            ev.QueueGone: self._queue_gone,
-            ev.PriorityClassSeen: self._priority_seen,
-            ev.PriorityClassGone: self._priority_gone,
-            ev.VcJobSeen: self._vcjob_seen,
-            ev.VcJobGone: self._vcjob_gone,
-            ev.ReportSeen: self._report_seen,
-            ev.ReportGone: self._report_gone,
-            ev.TopologySeen: self._topology_seen,
-            ev.ConfigurationSeen: self._configuration_seen,
-            ev.BindFailed: self._bind_failed,
-        }
+        self.guard = Guard(self)
+        self.memory = Memory(self)
+        self._recovery = Recovery(self)
+        self.switch_news = SwitchNews(self)
+        self.reporter = Reporter(self)
+        #: Pods as they were before the binding that is on its way.
+        self.unbound: dict[str, Pod] = {}
+        self.now = 0
+        self._bindings = 0
+        self.happened: set[Happening] = set()
+        self._intake = Intake(self)
 
     # -- the one entrance --------------------------------------------------------------
 
@@ -109,43 +105,82 @@ class Scheduler:
         self.take(events, now)
         for reservation in self.reservations.expired(now):
             self.reservations.lift(reservation.owner)
-            self._happened.add(Happening.CHIPS_FREED)
-        self.waiting.wake(self._happened, now)
-        if not self.waiting.awake:
-            return self._reporter.report([])
-        return self.cycle(now)
+            self.chips_came_free()
+        self.memory.review(now)
+        self.guard.wake(self.happened, now)
+        self.waiting.wake(self.happened, now)
+        commands: list[Command] = []
+        while self.waiting.awake:
+            # A cycle may give up chips that were kept for a job; others are then asked once more.
+            self.happened.clear()
+            commands += self.cycle(now)
+            self.waiting.wake(self.happened, now)
+        commands += self.reporter.report([])
+        commands += self._recovery.overdue(now)
+        commands += self.switch_news.news()
+        return commands
 
     def take(self, events: Iterable[ev.Event], now: int) -> None:
         """Take in facts without deciding anything yet."""
-        self._now = now
-        self._happened.clear()
+        self.now = now
+        self._bindings = 0
+        self.happened.clear()
         for event in events:
-            self._handlers[type(event)](event)
+            self._intake.take(event)
+        self.book.read_changed()
 
     def next_deadline(self) -> int | None:
         """When time alone changes something, in nanoseconds; None when only events can."""
-        expiries = [r.expires for r in self.reservations if r.expires is not None]
-        return min(expiries, default=None)
+        times = [reservation.expires for reservation in self.reservations]
+        times += [self.guard.deadline(), self.memory.deadline(), self._recovery.deadline()]
+        return min((time for time in times if time is not None), default=None)
+
+    def chips_came_free(self) -> None:
+        self.happened.add(Happening.CHIPS_FREED)
+
+    def validate(self) -> list[str]:
+        """What is wrong with the books: nothing, ever."""
+        return disagreements(self)
 
     def cycle(self, now: int) -> list[Command]:
         """Decide about every job that is awake."""
         self.cycles += 1
         pending = self._take_pending()
+        kept_before = list(self.reservations)
         session = self.open_session(now, pending)
         for name in self.configuration.actions:
             action = self.registry.actions.get(name)
             if action is not None:
                 action(session)
+        if self.guard.reserve(session) or any(self._came_free(kept) for kept in kept_before):
+            self.chips_came_free()
         self.incidents.extend(session.incidents)
         self.plans = session.plans
-        commands: list[Command] = [self._bind(n, allocation) for n, allocation in enumerate(session.bound)]
-        for eviction in session.evicted:
-            pod = eviction.pod
-            commands.append(Evict(pod.uid, pod.namespace, pod.name, eviction.why))
+        commands: list[Command] = [self._bind(allocation) for allocation in session.bound]
+        commands += [self.evict(gone.job, gone.pod.uid, gone.why) for gone in session.evicted]
         for job in pending:
-            self.waiting.settle(job, self._still_pending(job), now)
-        commands.extend(self._reporter.report(pending))
+            self._settle(job, now)
+        commands.extend(self.reporter.report(pending))
         return commands
+
+    def _came_free(self, kept: Reservation) -> bool:
+        """Whether chips that were kept for a job are not any more, and it did not take them."""
+        if self.reservations.of(kept.owner) is not None:
+            return False
+        held = self.state.fleets[kept.resource].held
+        return any(mask & ~held[node] for node, mask in kept.chips.items())
+
+    def _settle(self, job: Job, now: int) -> None:
+        since, waits = job.waiting_since, self._still_pending(job)
+        self.waiting.settle(job, waits, now)
+        if not waits and not job.pods:
+            # It was let in and its pods are being made: it waits for room all the while.
+            job.waiting_since = since
+        self.guard.note(job)
+        if job.former:
+            self.memory.settle(job)
+        if waits:
+            self._recovery.look(job, now)
 
     def open_session(self, now: int, pending: Iterable[Job] = ()) -> Session:
         self.totals()
@@ -173,10 +208,12 @@ class Scheduler:
             reason = self.refusal(job)
             if reason is not None:
                 job.reason = reason
-                self.waiting.settle(job, True, self._now)
-                self._reporter.touch(job)
+                self.waiting.settle(job, True, self.now)
+                self.reporter.touch(job)
             elif self._still_pending(job):
                 pending.append(job)
+            elif job.pods:
+                self._settle(job, self.now)
         return pending
 
     def _still_pending(self, job: Job) -> bool:
@@ -217,149 +254,37 @@ class Scheduler:
             return UNKNOWN_QUEUE(queue=job.queue, known=known, nearest=nearest(job.queue, known) or known[0])
         return None
 
-    def _bind(self, number: int, allocation: Allocation) -> Bind:
+    def _bind(self, allocation: Allocation) -> Bind:
         pod, node = allocation.pod, self.state.names[allocation.node]
-        annotations = binding_annotations(self, allocation, self._now + number)
-        placed = replace(pod, annotations={**pod.annotations, **annotations}, holds=allocation.chips)
+        annotations = binding_annotations(self, allocation, self.now + self._bindings)
+        self._bindings += 1
+        rank = int(annotations[RANK_INDEX]) if pod.rank is None and RANK_INDEX in annotations else pod.rank
+        placed = replace(
+            pod, annotations={**pod.annotations, **annotations}, holds=allocation.chips, rank=rank
+        )
         # The pod as it will be once the binding is through; news from before do not replace it.
-        self.state.pods[pod.uid].pod = placed
-        allocation.job.pods[pod.uid] = placed
-        allocation.job.ordered = None
+        self.unbound[pod.uid] = pod
+        self.replace_pod(allocation.job, placed)
         if allocation.job.started is None:
-            allocation.job.started = self._now
+            allocation.job.started = self.now
+        self.switch_news.touch(allocation.job)
         return Bind(pod.uid, pod.namespace, pod.name, node, allocation.chips, annotations)
 
-    # -- nodes ------------------------------------------------------------------------------
+    def evict(self, job: Job, uid: str, why: str) -> Evict:
+        """Ask a pod to go. It holds its chips until it is gone, but nobody counts on it any more."""
+        pod = job.pods[uid]
+        self.replace_pod(job, replace(pod, deleting=True))
+        return Evict(uid, pod.namespace, pod.name, why)
 
-    def _node_seen(self, event: ev.NodeSeen) -> None:
-        known = event.node.name in self.state.node_id
-        self.state.put_node(event.node)
-        self._world_changed(Happening.NODE_CHANGED if known else Happening.NODE_ADDED)
+    def replace_pod(self, job: Job, pod: Pod) -> None:
+        self.state.pods[pod.uid].pod = pod
+        job.pods[pod.uid] = pod
+        job.ranks = None
 
-    def _node_gone(self, event: ev.NodeGone) -> None:
-        self.state.drop_node(event.name)
-        self._world_changed(Happening.NODE_CHANGED)
-
-    def _report_seen(self, event: ev.ReportSeen) -> None:
-        self.state.put_report(event.report)
-        self._world_changed(Happening.HEALTH_CHANGED)
-
-    def _report_gone(self, event: ev.ReportGone) -> None:
-        self.state.drop_report(event.node, event.aggregated)
-        self._world_changed(Happening.HEALTH_CHANGED)
-
-    def _topology_seen(self, event: ev.TopologySeen) -> None:
-        self.world.set_topology(event.topology, event.problem)
-        self._revalidate(Happening.TOPOLOGY_CHANGED)
-
-    def _world_changed(self, happening: Happening) -> None:
-        self.world.nodes_changed()
-        self._happened.add(happening)
-        self.ledger.total.clear()
-
-    # -- pods and their groups ------------------------------------------------------------------
-
-    def _pod_seen(self, event: ev.PodSeen) -> None:
-        pod = event.pod
-        before = self.state.pods.get(pod.uid)
-        held = before is not None and before.node >= 0
-        job = self.book.put_pod(pod)
-        if held and self.state.pods[pod.uid].node < 0:
-            self._happened.add(Happening.CHIPS_FREED)
-        if job is not None:
-            self.waiting.touch(job.key)
-            self._reporter.touch(job)
-
-    def _pod_gone(self, event: ev.PodGone) -> None:
-        placement = self.state.pods.get(event.uid)
-        if placement is not None and placement.node >= 0:
-            self._happened.add(Happening.CHIPS_FREED)
-        job = self.book.drop_pod(event.uid)
-        self._job_may_be_gone(job)
-
-    def _group_seen(self, event: ev.PodGroupSeen) -> None:
-        job = self.book.put_group(event.group)
-        self.waiting.touch(job.key)
-        self._reporter.touch(job)
-
-    def _group_gone(self, event: ev.PodGroupGone) -> None:
-        self._job_may_be_gone(self.book.drop_group(event.key))
-
-    def _job_may_be_gone(self, job: Job | None) -> None:
-        if job is None:
-            return
-        if job.key in self.book.jobs:
-            self.waiting.touch(job.key)
-            self._reporter.touch(job)
-        else:
-            self.waiting.forget(job.key)
-            self.reservations.lift(job.key)
-            self._reporter.forget(job.key)
-            self._happened.add(Happening.JOB_ENDED)
-
-    def _vcjob_seen(self, event: ev.VcJobSeen) -> None:
-        job = self.book.put_vcjob(event.job)
-        if job is not None:
-            self.waiting.touch(job.key)
-
-    def _vcjob_gone(self, event: ev.VcJobGone) -> None:
-        self.book.drop_vcjob(event.key)
-
-    def _bind_failed(self, event: ev.BindFailed) -> None:
-        placement = self.state.pods.get(event.uid)
-        job = self.book.job_of(event.uid)
-        if placement is None or job is None or not placement.assumed:
-            return
-        node = self.state.names[placement.node]
-        self.ledger.gave(job.key, job.queue, placement.pod.cls)
-        self.state.release(event.uid)
-        self._happened.add(Happening.CHIPS_FREED)
-        job.reason = BIND_FAILED(pod=placement.pod.name, node=node, why=event.why)
-        self.waiting.touch(job.key)
-
-    # -- queues, priorities, configuration ------------------------------------------------------------
-
-    def _queue_seen(self, event: ev.QueueSeen) -> None:
-        self.book.put_queue(event.queue)
-        self._happened.add(Happening.QUEUE_CHANGED)
-
-    def _queue_gone(self, event: ev.QueueGone) -> None:
-        self.book.drop_queue(event.name)
-        self._happened.add(Happening.QUEUE_CHANGED)
-
-    def _priority_seen(self, event: ev.PriorityClassSeen) -> None:
-        self.book.put_priority_class(event.priority_class, event.priority_class.name)
-
-    def _priority_gone(self, event: ev.PriorityClassGone) -> None:
-        self.book.put_priority_class(None, event.name)
-
-    def _configuration_seen(self, event: ev.ConfigurationSeen) -> None:
-        self.configuration = event.configuration
-        settings = event.configuration.settings
-        self.state.use_aggregated = settings.use_cluster_info_manager
-        self.state.maintain_free_chips(settings.self_maintain_available_card)
-        self._revalidate(Happening.CONFIGURATION_CHANGED)
-
-    def _revalidate(self, happening: Happening) -> None:
-        for job in self.book.jobs.values():
-            job.changed()
-        self._happened.add(happening)
-
-    # -- totals ------------------------------------------------------------------------------------------
+    # -- totals --------------------------------------------------------------------------
 
     def totals(self) -> Amounts:
         """What all ready nodes offer together; counted again only after nodes changed."""
-        total = self.ledger.total
-        if not total:
-            for amounts in self._node_amounts():
-                for name, amount in amounts.items():
-                    total[name] = total.get(name, 0) + amount
-        return total
-
-    def _node_amounts(self) -> Iterator[Amounts]:
-        for node in self.state.nodes:
-            if node is not None and node.ready:
-                yield {"cpu": node.cpu_milli, "memory": node.memory, **dict(node.extended)}
-        for resource, fleet in self.state.fleets.items():
-            if resource != HOSTS:
-                yield {resource: sum(count for count in fleet.allocatable if count > 0)}
+        if not self.ledger.total:
+            self.ledger.total.update(offered(self.state))
+        return self.ledger.total

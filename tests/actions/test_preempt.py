@@ -1,0 +1,210 @@
+"""Preempt: inside a queue the more important job sends the less important away, and nobody in vain."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.scheduler.rig import SECOND, Rig, gangs_may_end
+
+PREEMPT = ("enqueue", "allocate", "preempt", "backfill")
+
+
+def rig_of(nodes: int, *, strict_gangs: bool = False, **settings: Any) -> Rig:
+    rig = Rig(nodes, actions=PREEMPT, tiers=None if strict_gangs else gangs_may_end(), **settings)
+    for name, value in (("low", 10), ("middle", 50), ("high", 100)):
+        rig.priority(name, value)
+    return rig
+
+
+def fill_with(rig: Rig, *sizes: int, priority: str = "low", preemptable: bool = True) -> None:
+    """One-pod jobs v0, v1 ... one after the other."""
+    for number, size in enumerate(sizes):
+        rig.submit(f"v{number}", chips=size, priority=priority, preemptable=preemptable)
+        rig.run()
+
+
+def test_the_lower_priority_goes_its_chips_are_kept_and_the_job_starts_when_they_are_free() -> None:
+    """Priority: "other job -> victim job priority strictly lower"; the preemptor is pipelined, not bound."""
+    rig = rig_of(1)
+    fill_with(rig, 4, 4)
+    rig.submit("boss", chips=4, priority="high")
+    rig.step()
+    assert len(rig.evictions()) == 1
+    assert rig.places("boss") == {}
+    assert rig.reason("boss") == "making-room"
+    kept = rig.machine.reservations.of("default/boss")
+    assert kept is not None
+    assert kept.chip_count == 4
+    rig.run()
+    assert len(rig.evictions()) == 1
+    rig.submit("thief", chips=4, priority="low")
+    rig.gone(*rig.evictions())
+    rig.run()
+    assert len(rig.places("boss")) == 1
+    assert rig.places("thief") == {}
+    assert rig.machine.reservations.of("default/boss") is None
+
+
+@pytest.mark.parametrize(
+    ("priority", "flagged", "evicted"),
+    [("low", True, 1), ("low", False, 0), ("high", True, 0)],
+    ids=["lower and flagged", "not flagged preemptable", "equal priority"],
+)
+def test_candidates_are_flagged_pods_of_strictly_lower_priority(
+    priority: str, flagged: bool, evicted: int
+) -> None:
+    """ "candidates = Bound/Running, preemptable-flagged tasks of other jobs in the same queue"."""
+    rig = rig_of(1)
+    fill_with(rig, 8, priority=priority, preemptable=flagged)
+    rig.submit("boss", chips=8, priority="high")
+    rig.run()
+    assert len(rig.evictions()) == evicted
+
+
+def test_other_queues_are_reclaims_business() -> None:
+    rig = rig_of(1)
+    rig.queue("other")
+    rig.submit("v0", chips=8, priority="low", preemptable=True, queue="other")
+    rig.run()
+    rig.submit("boss", chips=8, priority="high")
+    rig.run()
+    assert rig.evictions() == []
+
+
+def test_victims_are_chosen_so_that_one_ring_comes_free() -> None:
+    """Two pairs in different rings would give 4 chips and no ring: only two of one ring help."""
+    rig = rig_of(1)
+    fill_with(rig, 2, 2, 2, 2)
+    places = {name: rig.places(name)[f"{name}-0"][1] for name in ("v0", "v1", "v2", "v3")}
+    rig.submit("boss", chips=4, priority="high")
+    rig.step()
+    evicted = rig.evictions()
+    assert len(evicted) == 2
+    rings = {chip // 4 for pod in evicted for chip in places[pod[:-2]]}
+    assert len(rings) == 1
+
+
+def test_the_node_with_the_cheapest_victims_is_taken() -> None:
+    """ "lowest highest-victim priority, lowest priority sum, fewest victims"."""
+    rig = rig_of(3)
+    rig.submit("m", chips=8, priority="middle", preemptable=True)
+    rig.run()
+    for name in ("l1", "l2"):
+        rig.submit(name, chips=4, priority="low", preemptable=True)
+        rig.run()
+    rig.submit("l3", chips=8, priority="low", preemptable=True)
+    rig.run()
+    rig.submit("boss", chips=8, priority="high")
+    rig.step()
+    assert rig.evictions() == ["l3-0"]
+
+
+def test_nobody_goes_when_it_would_not_help() -> None:
+    """Four chips of low priority beside four of equal priority make no whole node."""
+    rig = rig_of(1)
+    rig.submit("equal", chips=4, priority="high", preemptable=True)
+    rig.submit("low", chips=4, priority="low", preemptable=True)
+    rig.run()
+    rig.submit("boss", chips=8, priority="high")
+    rig.run()
+    assert rig.evictions() == []
+
+
+def test_what_is_leaving_anyway_is_waited_for() -> None:
+    rig = rig_of(2)
+    fill_with(rig, 8, 8)
+    rig.change("v0-0", deleting=True)
+    rig.submit("boss", chips=8, priority="high")
+    rig.run()
+    assert rig.evictions() == []
+    kept = rig.machine.reservations.of("default/boss")
+    assert kept is not None
+    assert [rig.machine.state.names[node] for node in kept.chips] == ["n1"]
+
+
+def test_a_gang_takes_the_cheapest_pods_of_the_cluster() -> None:
+    rig = rig_of(4)
+    for number, priority in enumerate(("middle", "low", "middle", "low")):
+        rig.submit(f"v{number}", chips=8, priority=priority, preemptable=True)
+        rig.run()
+    rig.submit("boss", pods=2, chips=8, priority="high")
+    rig.step()
+    assert sorted(rig.evictions()) == ["v1-0", "v3-0"]
+    rig.gone("v1-0", "v3-0")
+    rig.run()
+    assert sorted(rig.nodes_of("boss")) == ["n2", "n4"]
+
+
+def test_a_gang_that_can_spare_pods_keeps_its_minimum() -> None:
+    """Gang: "a task is a victim only while its job's ready count stays above MinAvailable"."""
+    rig = rig_of(3, strict_gangs=True)
+    rig.submit("elastic", pods=3, chips=8, min_available=2, priority="low", preemptable=True)
+    rig.run()
+    assert len(rig.places("elastic")) == 3
+    rig.submit("boss", chips=8, priority="high")
+    rig.step()
+    assert rig.evictions() == ["elastic-2"]
+    rig.submit("more", chips=8, priority="high")
+    rig.run()
+    assert rig.evictions() == ["elastic-2"]
+
+
+def test_the_kept_chips_are_given_up_when_the_victims_do_not_go() -> None:
+    rig = rig_of(1, grace_over_time=30)
+    fill_with(rig, 8)
+    rig.submit("boss", chips=8, priority="high")
+    rig.step()
+    deadline = rig.machine.next_deadline()
+    assert deadline == rig.now + 90 * SECOND
+    rig.change("v0-0", deleting=False)
+    rig.step(89)
+    assert rig.evictions() == ["v0-0"]
+    rig.step(1)
+    rig.step()
+    assert rig.evictions() == ["v0-0", "v0-0"]
+
+
+SIZES = st.lists(st.sampled_from([1, 2, 4, 8]), min_size=1, max_size=10)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.integers(1, 3),
+    SIZES,
+    st.lists(st.sampled_from(["low", "middle", "high"]), min_size=10, max_size=10),
+    st.sampled_from([(1, 1), (1, 2), (1, 4), (1, 8), (2, 8), (3, 8)]),
+)
+def test_whoever_goes_was_needed_and_the_job_gets_the_chips_that_were_kept(
+    nodes: int, sizes: list[int], priorities: list[str], wanted: tuple[int, int]
+) -> None:
+    rig = rig_of(nodes)
+    for number, size in enumerate(sizes):
+        rig.submit(f"v{number}", chips=size, priority=priorities[number], preemptable=True)
+        rig.run()
+    pods, chips = wanted
+    rig.commands.clear()
+    rig.submit("boss", pods=pods, chips=chips, priority="high")
+    rig.run()
+    evicted = rig.evictions()
+    if not evicted:
+        return
+    assert all(priorities[int(name[1:-2])] != "high" for name in evicted)
+    kept = rig.machine.reservations.of("default/boss")
+    assert kept is not None
+    names = rig.machine.state.names
+    wanted_chips = {names[node]: mask for node, mask in kept.chips.items()}
+    for name in evicted[:-1]:
+        rig.gone(name)
+        rig.run()
+        assert rig.places("boss") == {}
+    rig.gone(evicted[-1])
+    rig.run()
+    taken: dict[str, int] = {}
+    for node, held in rig.places("boss").values():
+        taken[node] = taken.get(node, 0) | sum(1 << chip for chip in held)
+    assert taken == wanted_chips
+    assert rig.evictions() == evicted
