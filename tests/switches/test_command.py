@@ -9,7 +9,8 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from ringwise.apps.switches_page import drawn_page
-from ringwise.cli.topology import draw_switches, switch_rows, topology
+from ringwise.cli.switch_drawing import draw_switches, switch_rows
+from ringwise.cli.topology import topology
 from ringwise.placement.switches import PlacedJob, SwitchClass, switch_states
 from ringwise.topology.switches import Server, make_topology, resolve
 
@@ -84,7 +85,7 @@ def test_show_without_a_topology(tmp_path: Path) -> None:
     node.write_text("{apiVersion: v1, kind: Node, metadata: {name: node-1}}\n")
     ran = CliRunner().invoke(topology, ["show", "-f", str(node)])
     assert ran.exit_code == 2
-    assert ran.stderr == "the input has no ConfigMap kube-system/basic-tor-node-cm\n"
+    assert ran.stderr == "the input has no ConfigMap kube-system/basic-tor-node-cm and no SuperPoD ids\n"
 
 
 def test_the_drawings_of_the_page_are_what_the_examples_give() -> None:

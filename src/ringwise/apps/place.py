@@ -19,7 +19,7 @@ from ringwise.placement.superpods.annotations import SUPER_POD_ID, SUPER_POD_RAN
 from ringwise.plugins.reasons import NODE_CORDONED, SELECTOR_MISMATCH, UNTOLERATED_TAINT
 from ringwise.reasons import Reason, Stage
 from ringwise.scheduler import events as ev
-from ringwise.scheduler.commands import Bind
+from ringwise.scheduler.commands import Bind, Command
 from ringwise.scheduler.machine import Scheduler
 from ringwise.state.fleet import HOSTS
 from ringwise.state.model import Pod
@@ -66,6 +66,10 @@ class Answer:
     #: (node, resource) -> free chips before anything was placed.
     free_before: dict[tuple[str, str], int] = field(default_factory=dict)
     errors: list[ManifestError] = field(default_factory=list)
+    #: What the scheduler was told, when, and what it answered.
+    events: list[ev.Event] = field(default_factory=list)
+    now: int = 0
+    commands: list[Command] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
         document: dict[str, Any] = {"jobs": [_job_json(job) for job in self.jobs]}
@@ -105,7 +109,7 @@ def place(
         for job in sorted(scheduler.book.jobs.values(), key=lambda job: (job.namespace, job.name, job.key))
         if _is_listed(scheduler, job, answers, everything)
     ]
-    return Answer(jobs, _switches(scheduler), scheduler, before, errors)
+    return Answer(jobs, _switches(scheduler), scheduler, before, errors, events, now, commands)
 
 
 class _Candidates:
@@ -194,9 +198,7 @@ def _outcome(job: Job, waits: bool, placed: bool) -> str:
     return PENDING
 
 
-def _pod(
-    scheduler: Scheduler, job: Job, pod: Pod, rank: int, answer: Bind | None, bound: bool
-) -> PlacedPod:
+def _pod(scheduler: Scheduler, job: Job, pod: Pod, rank: int, answer: Bind | None, bound: bool) -> PlacedPod:
     state = scheduler.state
     number = state.pods[pod.uid].node
     if number < 0:

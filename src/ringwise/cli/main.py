@@ -14,6 +14,7 @@ from ringwise.cli.capacity import capacity_command
 from ringwise.cli.demo import demo
 from ringwise.cli.doctor import doctor_command
 from ringwise.cli.place import place_command
+from ringwise.cli.replay import replay_command
 from ringwise.cli.topology import topology
 from ringwise.cli.why import why_command
 
@@ -24,7 +25,18 @@ def cli() -> None:
     """Chip-aware gang scheduling for clusters of Ascend NPUs."""
 
 
-for command in (bench, boards, capacity_command, demo, doctor_command, place_command, topology, why_command):
+COMMANDS = (
+    bench,
+    boards,
+    capacity_command,
+    demo,
+    doctor_command,
+    place_command,
+    replay_command,
+    topology,
+    why_command,
+)
+for command in COMMANDS:
     cli.add_command(command)
 
 

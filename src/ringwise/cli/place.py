@@ -13,6 +13,7 @@ from rich.table import Table
 
 from ringwise.apps.loading import assumed_chips
 from ringwise.apps.place import PLACED, Answer, PlacedJob, place
+from ringwise.apps.replay import JournalWriter
 from ringwise.cli.chip_pictures import LEGEND, chip_picture
 from ringwise.cli.output import (
     BAD_INPUT,
@@ -23,9 +24,11 @@ from ringwise.cli.output import (
     stdout_console,
     stop,
 )
+from ringwise.cli.topology_pictures import print_superpods, print_switches
 from ringwise.framework.configuration import Configuration, default_configuration
 from ringwise.manifests.bundle import Bundle, read_bundle
 from ringwise.manifests.configuration import ConfigurationError, read_configuration
+from ringwise.scheduler.journal import Journal
 from ringwise.topology.board import BoardError
 from ringwise.topology.boards import BoardCatalog, shipped_catalog
 from ringwise.topology.chips import mask_of
@@ -40,10 +43,13 @@ _COLOURS = {"placed": "green", "pending": "yellow", "refused": "red", "running":
 @output_option
 @click.option("--scores", is_flag=True, help="Show every candidate node of each job's first pod.")
 @click.option("--config", "config", type=click.Path(path_type=Path), help="A volcano-scheduler.conf.")
-@click.option("--board-file", "boards", multiple=True, type=click.Path(path_type=Path), help="A board of your own.")
+@click.option(
+    "--board-file", "boards", multiple=True, type=click.Path(path_type=Path), help="A board of your own."
+)
 @click.option("--all", "everything", is_flag=True, help="List running jobs too.")
 @click.option("--keep-going", is_flag=True, help="Skip bad documents and place the rest; exit code 2.")
 @click.option("--now", type=int, help="Nanoseconds since 1970; default: the newest timestamp in the input.")
+@click.option("--journal", type=click.Path(path_type=Path), help="Write a journal for `ringwise replay`.")
 def place_command(
     files: tuple[str, ...],
     output: str,
@@ -53,6 +59,7 @@ def place_command(
     everything: bool,
     keep_going: bool,
     now: int | None,
+    journal: Path | None,
 ) -> None:
     """Say what would be placed where, from manifests alone; nothing is changed anywhere."""
     configuration = load_configuration(config)
@@ -61,6 +68,8 @@ def place_command(
     answer = place(bundle, configuration, catalog, now=now, scores=scores, everything=everything)
     if answer.errors and not keep_going:
         raise stop(*answer.errors)
+    if journal is not None:
+        write_journal(journal, answer)
     complain(*answer.errors)
     for note in bundle.notes:
         complain(f"note: {note}")
@@ -74,6 +83,18 @@ def place_command(
         print_document(answer.as_json(), output)
     if bundle.errors or answer.errors:
         raise click.exceptions.Exit(BAD_INPUT)
+
+
+def write_journal(path: Path, answer: Answer) -> None:
+    """What was told and decided, as the machine itself would have recorded it."""
+    try:
+        with path.open("wb") as file:
+            writer = JournalWriter(file, answer.scheduler.configuration, answer.scheduler.scheduler_names)
+            Journal(answer.scheduler.configuration, sink=writer).record(
+                answer.events, answer.now, answer.commands
+            )
+    except OSError as error:
+        raise stop(f"{path}: {error.strerror or error}") from None
 
 
 def load_configuration(path: Path | None) -> Configuration:
@@ -114,6 +135,10 @@ def print_answer(console: Console, answer: Answer, scores: bool) -> None:
         _print_job(console, answer, job)
         if scores:
             _print_candidates(console, job)
+    if any(job.job_class for job in answer.jobs):
+        print_switches(console, answer.scheduler)
+    if any(pod.superpod is not None for job in answer.jobs for pod in job.pods):
+        print_superpods(console, answer.scheduler)
     counts: dict[str, int] = {}
     for job in answer.jobs:
         counts[job.outcome] = counts.get(job.outcome, 0) + 1

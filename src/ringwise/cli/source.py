@@ -45,14 +45,16 @@ def source_scheduler(
     boards: tuple[Path, ...] = (),
     keep_going: bool = False,
     now: int | None = None,
+    *,
+    decide: bool = True,
 ) -> Source:
-    """A scheduler that has read the files and decided once."""
+    """A scheduler that has read the files and, unless told otherwise, decided once."""
     if not files:
         raise stop(
             "ringwise: no cluster to ask: give -f PATH with its manifests (kubectl get -o yaml prints them)"
         )
     bundle = load_bundle(files, keep_going)
-    source = from_bundle(bundle, load_configuration(config), load_catalog(boards), now=now)
+    source = from_bundle(bundle, load_configuration(config), load_catalog(boards), now=now, decide=decide)
     if source.errors and not keep_going:
         raise stop(*source.errors)
     complain(*source.errors)

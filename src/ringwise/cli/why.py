@@ -15,6 +15,7 @@ from ringwise.apps.why import as_json, duration_text, time_text, why
 from ringwise.cli.chip_pictures import LEGEND, chip_picture
 from ringwise.cli.output import output_option, print_document, stdout_console, stop
 from ringwise.cli.source import source_options, source_scheduler
+from ringwise.cli.topology_pictures import print_superpods, print_switches
 from ringwise.scheduler.explaining import Explanation, Seat, UnknownJobError
 from ringwise.topology.chips import mask_of
 
@@ -57,6 +58,12 @@ def print_explanation(console: Console, source: Source, answer: Explanation) -> 
     _print_cures(console, answer)
     if any(seat.node for seat in answer.seats):
         _print_seats(console, source, answer)
+    if job.policy is not None and job.policy.switch_class is not None:
+        console.print()
+        print_switches(console, source.scheduler)
+    if job.policy is not None and job.policy.block_nodes is not None:
+        console.print()
+        print_superpods(console, source.scheduler)
 
 
 def _print_refusals(console: Console, answer: Explanation) -> None:

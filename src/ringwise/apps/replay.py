@@ -1,0 +1,321 @@
+"""The journal as a file, and deciding everything in it again.
+
+One JSON object per line. The first is the header: format, version, configuration, and whose
+pods the scheduler takes for its own. Every other line is one batch: time, events with
+their type, and the commands that were decided. A file may end in the middle of a line
+(the machine died while writing); everything before it counts.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import IO, Any, get_args
+
+import msgspec
+
+from ringwise import __version__
+from ringwise.framework.configuration import Configuration, Settings, Tier
+from ringwise.framework.plugin_options import PluginOption
+from ringwise.manifests.errors import one_line
+from ringwise.reasons import Reason
+from ringwise.scheduler import events as ev
+from ringwise.scheduler.commands import Command
+from ringwise.scheduler.journal import Batch
+from ringwise.scheduler.machine import Scheduler
+from ringwise.topology.boards import BoardCatalog
+
+FORMAT, VERSION = "ringwise-journal", 1
+#: A line longer than this is no journal.
+MOST_LINE_BYTES = 1 << 30
+
+_EVENT_TYPES: Mapping[str, type] = {kind.__name__: kind for kind in get_args(ev.Event)}
+
+
+class JournalError(ValueError):
+    """A file that is no journal, or a broken one: where, and what is wrong."""
+
+
+class _Header(msgspec.Struct):
+    format: str
+    version: int
+    ringwise: str
+    configuration: msgspec.Raw
+    scheduler_names: list[str]
+
+
+class _Line(msgspec.Struct):
+    number: int
+    now: int
+    events: list[tuple[str, msgspec.Raw]]
+    commands: list[Any]
+
+
+class _PluginWire(msgspec.Struct):
+    name: str
+    enabled: dict[str, bool]
+    arguments: dict[str, Any]
+
+
+class _TierWire(msgspec.Struct):
+    plugins: list[_PluginWire]
+
+
+class _ConfigurationWire(msgspec.Struct):
+    actions: tuple[str, ...]
+    tiers: list[_TierWire]
+    settings: Settings
+    action_arguments: dict[str, dict[str, Any]]
+
+
+class _ConfigurationSeenWire(msgspec.Struct):
+    configuration: msgspec.Raw
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """One batch as it stands in the file."""
+
+    line: int
+    now: int
+    events: tuple[ev.Event, ...]
+    commands: list[Any]
+
+
+@dataclass(slots=True)
+class JournalFile:
+    configuration: Configuration
+    scheduler_names: tuple[str, ...]
+    written_by: str
+    batches: Iterator[Recorded]
+    #: Set when the last line was cut off.
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The first batch in which today's decisions are not the recorded ones."""
+
+    line: int
+    now: int
+    position: int
+    recorded: Any
+    decided: Any
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "line": self.line,
+            "now": self.now,
+            "command": self.position,
+            "recorded": self.recorded,
+            "decided": self.decided,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    written_by: str
+    batches: int
+    events: int
+    commands: int
+    difference: Difference | None = None
+    note: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "identical": self.difference is None,
+            "written_by": self.written_by,
+            "batches": self.batches,
+            "events": self.events,
+            "commands": self.commands,
+            "difference": None if self.difference is None else self.difference.as_json(),
+            "note": self.note,
+        }
+
+
+# -- writing -----------------------------------------------------------------------------------
+
+
+def header_line(configuration: Configuration, scheduler_names: Iterable[str]) -> bytes:
+    return _line(
+        {
+            "format": FORMAT,
+            "version": VERSION,
+            "ringwise": __version__,
+            "configuration": configuration,
+            "scheduler_names": sorted(scheduler_names),
+        }
+    )
+
+
+def batch_line(batch: Batch) -> bytes:
+    return _line(
+        {
+            "number": batch.number,
+            "now": batch.now,
+            "events": [(type(event).__name__, event) for event in batch.events],
+            "commands": [plain_command(command) for command in batch.commands],
+        }
+    )
+
+
+def _line(document: object) -> bytes:
+    return msgspec.json.encode(document) + b"\n"
+
+
+class JournalWriter:
+    """A sink for `Journal`: every batch becomes a line at once."""
+
+    def __init__(self, file: IO[bytes], configuration: Configuration, scheduler_names: Iterable[str]) -> None:
+        self._file = file
+        self._file.write(header_line(configuration, scheduler_names))
+        self._file.flush()
+
+    def __call__(self, batch: Batch) -> None:
+        self._file.write(batch_line(batch))
+        self._file.flush()
+
+
+def plain_command(command: Command) -> dict[str, Any]:
+    """A command as JSON has it, with its type. Equal decisions are equal documents."""
+    return {"type": type(command).__name__, **_plain(command)}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Reason):
+        return _plain(value.as_json())
+    if isinstance(value, enum.Enum):
+        return value.value
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (set, frozenset)):
+        return sorted(_plain(item) for item in value)
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value
+
+
+# -- reading ------------------------------------------------------------------------------------
+
+
+def open_journal(path: Path) -> JournalFile:
+    """Read the header now and the batches as they are asked for."""
+    try:
+        file = path.open("rb")
+    except OSError as problem:
+        raise JournalError(f"{path}: cannot be read: {(problem.strerror or str(problem)).lower()}") from None
+    try:
+        first = file.readline(MOST_LINE_BYTES)
+    except OSError as problem:
+        file.close()
+        raise JournalError(f"{path}: cannot be read: {(problem.strerror or str(problem)).lower()}") from None
+    try:
+        header = msgspec.json.decode(first, type=_Header)
+        configuration = _configuration(header.configuration)
+    except (msgspec.MsgspecError, RecursionError, UnicodeError, ValueError) as problem:
+        file.close()
+        why = "is empty" if not first else f"is no journal: {_one(problem)}"
+        raise JournalError(f"{path}: line 1: {why}") from None
+    if header.format != FORMAT or header.version != VERSION:
+        file.close()
+        raise JournalError(
+            f"{path}: line 1: is {one_line(header.format)} version {header.version}; "
+            f"this Ringwise reads {FORMAT} version {VERSION}"
+        )
+    journal = JournalFile(configuration, tuple(header.scheduler_names), header.ringwise, iter(()))
+    journal.batches = _batches(file, path, journal)
+    return journal
+
+
+def _batches(file: IO[bytes], path: Path, journal: JournalFile) -> Iterator[Recorded]:
+    with file:
+        number = 1
+        while True:
+            text = file.readline(MOST_LINE_BYTES)
+            if not text:
+                return
+            number += 1
+            try:
+                yield _recorded(text, number)
+            except (msgspec.MsgspecError, RecursionError, UnicodeError, ValueError) as problem:
+                if not text.endswith(b"\n"):
+                    journal.note = f"line {number} is cut off and was left out"
+                    return
+                raise JournalError(f"{path}: line {number}: {_one(problem)}") from None
+
+
+def _recorded(text: bytes, number: int) -> Recorded:
+    line = msgspec.json.decode(text, type=_Line)
+    events: list[ev.Event] = []
+    for name, raw in line.events:
+        kind = _EVENT_TYPES.get(name)
+        if kind is None:
+            raise ValueError(f"there is no event {name}; known are {', '.join(sorted(_EVENT_TYPES))}")
+        if kind is ev.ConfigurationSeen:
+            seen = msgspec.json.decode(raw, type=_ConfigurationSeenWire)
+            events.append(ev.ConfigurationSeen(_configuration(seen.configuration)))
+        else:
+            events.append(msgspec.json.decode(raw, type=kind))
+    return Recorded(number, line.now, tuple(events), line.commands)
+
+
+def _configuration(raw: msgspec.Raw) -> Configuration:
+    wire = msgspec.json.decode(raw, type=_ConfigurationWire)
+    return Configuration(
+        wire.actions,
+        tuple(
+            Tier(tuple(PluginOption(one.name, one.enabled, _frozen(one.arguments)) for one in tier.plugins))
+            for tier in wire.tiers
+        ),
+        wire.settings,
+        {action: _frozen(arguments) for action, arguments in wire.action_arguments.items()},
+    )
+
+
+def _frozen(value: Any) -> Any:
+    """Lists of JSON were tuples."""
+    if isinstance(value, list):
+        return tuple(_frozen(item) for item in value)
+    if isinstance(value, dict):
+        return {key: _frozen(item) for key, item in value.items()}
+    return value
+
+
+def _one(problem: Exception) -> str:
+    return one_line(str(problem))[:300]
+
+
+# -- deciding again --------------------------------------------------------------------------------
+
+
+def replay(journal: JournalFile, catalog: BoardCatalog) -> Replay:
+    """Feed a fresh scheduler with the recorded events, and compare what it decides."""
+    scheduler = Scheduler(journal.configuration, catalog=catalog, scheduler_names=journal.scheduler_names)
+    batches = events = commands = 0
+    for recorded in journal.batches:
+        answer = scheduler.handle(recorded.events, recorded.now)
+        batches += 1
+        events += len(recorded.events)
+        commands += len(answer)
+        difference = _compare(recorded, [_again(plain_command(command)) for command in answer])
+        if difference is not None:
+            return Replay(journal.written_by, batches, events, commands, difference, journal.note)
+    return Replay(journal.written_by, batches, events, commands, None, journal.note)
+
+
+def _again(document: dict[str, Any]) -> Any:
+    """Through JSON and back, as the recorded one went."""
+    return msgspec.json.decode(msgspec.json.encode(document))
+
+
+def _compare(recorded: Recorded, decided: list[Any]) -> Difference | None:
+    for position in range(max(len(recorded.commands), len(decided))):
+        then = recorded.commands[position] if position < len(recorded.commands) else None
+        now = decided[position] if position < len(decided) else None
+        if msgspec.json.encode(then) != msgspec.json.encode(now):
+            return Difference(recorded.line, recorded.now, position, then, now)
+    return None

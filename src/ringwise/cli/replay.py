@@ -1,0 +1,58 @@
+"""`ringwise replay`: decide a journal again, and compare."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ringwise.apps.replay import JournalError, Replay, open_journal, replay
+from ringwise.apps.why import time_text
+from ringwise.cli.output import complain, output_option, print_document, stop
+from ringwise.cli.place import load_catalog
+
+_SHOWN = 400
+
+
+@click.command("replay")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--board-file", "boards", multiple=True, type=click.Path(path_type=Path), help="A board of your own."
+)
+@output_option
+def replay_command(file: Path, boards: tuple[Path, ...], output: str) -> None:
+    """Feed the events of journal FILE to a fresh scheduler and compare its decisions with the recorded ones.
+
+    Exit code 1 when they differ.
+    """
+    try:
+        answer = replay(open_journal(file), load_catalog(boards))
+    except JournalError as error:
+        raise stop(f"ringwise: {error}") from None
+    if answer.note is not None:
+        complain(f"note: {file}: {answer.note}")
+    if output == "table":
+        _print(answer)
+    else:
+        print_document(answer.as_json(), output)
+    if answer.difference is not None:
+        raise click.exceptions.Exit(1)
+
+
+def _print(answer: Replay) -> None:
+    words = f"{answer.batches} batches, {answer.events} events, {answer.commands} commands"
+    difference = answer.difference
+    if difference is None:
+        click.echo(f"identical: {words}")
+        return
+    click.echo(f"different after {words}")
+    click.echo(f"  line {difference.line}, {time_text(difference.now)}, command {difference.position}")
+    click.echo(f"  recorded: {_text(difference.recorded)}")
+    click.echo(f"  decided:  {_text(difference.decided)}")
+
+
+def _text(command: Any) -> str:
+    text = "nothing" if command is None else json.dumps(command, ensure_ascii=False)
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."

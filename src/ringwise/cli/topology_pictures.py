@@ -1,0 +1,40 @@
+"""Switches and SuperPoDs of a scheduler, drawn: shared by `place`, `why` and `topology show`."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from ringwise.apps.topology import SuperPodPicture, superpod_pictures, switch_picture
+from ringwise.cli.superpod_drawing import DrawnBlock, DrawnSuperPod, draw_superpods
+from ringwise.cli.switch_drawing import draw_switches
+from ringwise.scheduler.machine import Scheduler
+
+
+def print_switches(console: Console, scheduler: Scheduler) -> bool:
+    """Draw the leaf switches; False where there are none."""
+    picture = switch_picture(scheduler)
+    if picture is None:
+        return False
+    text = draw_switches(picture.resolved, picture.states, picture.free_nodes, picture.jobs_of_node)
+    console.print(text, end="", markup=False, soft_wrap=True)
+    return True
+
+
+def print_superpods(console: Console, scheduler: Scheduler) -> bool:
+    """Draw the SuperPoDs; False where there are none."""
+    pictures = superpod_pictures(scheduler)
+    if not pictures:
+        return False
+    console.print(draw_superpods(_drawn(picture) for picture in pictures), soft_wrap=True)
+    return True
+
+
+def _drawn(picture: SuperPodPicture) -> DrawnSuperPod:
+    return DrawnSuperPod(
+        picture.superpod,
+        len(picture.free),
+        picture.reserve,
+        tuple(DrawnBlock(job, block, len(nodes)) for (job, block), nodes in picture.blocks.items()),
+        len(picture.busy),
+        len(picture.unusable),
+    )
