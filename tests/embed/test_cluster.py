@@ -14,8 +14,20 @@ from ringwise.embed.records import RefusedError
 from ringwise.embed.simulated import Habits
 from ringwise.reasons import ROOM, ReasonKind, Stage
 from ringwise.scheduler import events as told
-from ringwise.scheduler.commands import Bind, DeletePod, Evict, Publish, SetGroupStatus, TellPod
+from ringwise.scheduler.commands import (
+    Bind,
+    Command,
+    CreateGroup,
+    CreatePod,
+    DeletePod,
+    Evict,
+    Publish,
+    SetGroupStatus,
+    TellPod,
+)
+from ringwise.scheduler.expansion import pod_group_of, pods_of
 from ringwise.state.model import Node, Pod, PodGroup, Queue
+from ringwise.state.vcjob import VcJob
 from tests.embed.builders import CHIP, job_of, pod_of, task_of
 
 HABITS = Habits(start_delay=2 * SECOND, grace=3 * SECOND)
@@ -329,3 +341,19 @@ def test_time_does_not_go_back() -> None:
     cluster.advance(10)
     with pytest.raises(ValueError, match="cannot go back"):
         cluster.advance(9)
+
+
+def test_what_a_deleted_job_asked_for_is_not_made() -> None:
+    cluster = cluster_of()
+    cluster.submit(job_of())
+    job = cluster.get(VcJob, "default/train")
+    assert job is not None
+    orders: list[Command] = [CreateGroup(pod_group_of(job)), *(CreatePod(pod) for pod in pods_of(job))]
+    cluster.delete("VcJob", job.key)
+    for order in orders:
+        cluster.apply(order)
+    assert (cluster.all(PodGroup), cluster.all(Pod)) == ([], [])
+    cluster.submit(job_of())
+    for order in orders:
+        cluster.apply(order)
+    assert (cluster.all(PodGroup), cluster.all(Pod)) == ([], [])

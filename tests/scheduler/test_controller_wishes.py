@@ -103,7 +103,7 @@ def test_plugins_tell_pods_their_index_and_each_other() -> None:
     plugins: dict[str, tuple[str, ...]] = {
         "env": (),
         "svc": (),
-        "ssh": ("--ssh-key-file-path=/home/me/.ssh",),
+        "ssh": ("--ssh-key-file-path=/etc/keys",),
     }
     tasks = (task_of("ps-a", 1, annotations=FOREVER), task_of("worker", 2, annotations=FOREVER))
     lab = lab_with(job_of(*tasks, plugins=plugins))
@@ -123,7 +123,7 @@ def test_plugins_tell_pods_their_index_and_each_other() -> None:
     assert (given.hostname, given.subdomain) == ("train-worker-1", "train")
     assert given.mounts == (
         ("/etc/volcano", "ConfigMap", "train-svc"),
-        ("/home/me/.ssh", "Secret", "train-ssh"),
+        ("/etc/keys", "Secret", "train-ssh"),
     )
     published = lab.cluster.table.get("ConfigMap", "default/train-svc")
     assert isinstance(published, ConfigMap)

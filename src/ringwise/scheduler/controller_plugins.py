@@ -10,6 +10,8 @@ from ringwise.scheduler.controller_book import index_of
 from ringwise.state.model import Pod
 from ringwise.state.vcjob import Task, VcJob
 
+#: Where keys are mounted unless the job says otherwise: under the home of root, as Volcano does it.
+HOME_SSH = "~root/.ssh"
 #: Plugins that need names in a network, and so bring svc along.
 _NEED_NAMES = ("tensorflow", "pytorch", "mpi", "ray")
 
@@ -68,4 +70,4 @@ def _ssh_path(arguments: tuple[str, ...]) -> str:
         key, _, value = argument.lstrip("-").partition("=")
         if key == "ssh-key-file-path" and value:
             return value
-    return "/root/.ssh"
+    return HOME_SSH
