@@ -150,7 +150,7 @@ class ClusterState:
             if allocatable < 0:
                 # Kubernetes does not offer the resource here (yet): nothing may be placed.
                 allocatable = 0
-            fleet.describe(number, devices, allocatable, report)
+            fleet.describe(number, devices, allocatable, report, node.chips_capacity.get(resource))
 
     def _reshape(self, number: int) -> None:
         node = self.nodes[number]

@@ -39,6 +39,13 @@ UNSTABLE_NODE = ReasonKind(
     ),
     ROOM,
 )
+IDLE_ABOVE_CAPACITY = ReasonKind(
+    "idle-above-capacity",
+    Stage.PREDICATE,
+    "Kubernetes counts {idle} idle chip(s) of {resource} on {node}, which has {capacity}",
+    ("check the device plugin of {node}: its allocatable chips must not exceed its capacity",),
+    frozenset({Event.NODE_CHANGED, Event.HEALTH_CHANGED}),
+)
 NODE_NOT_READY = ReasonKind(
     "node-not-ready",
     Stage.PREDICATE,
@@ -65,6 +72,7 @@ class Fleet:
         "_counted",
         "allocatable",
         "assumed",
+        "capacity",
         "closed",
         "closed_counts",
         "extra_claims",
@@ -98,6 +106,8 @@ class Fleet:
         #: What Kubernetes counts: allocatable chips (-1: none here), and those asked for by live pods.
         self.allocatable: list[int] = []
         self.requested: list[int] = []
+        #: Chips of the node as Kubernetes counts them, faulty ones too.
+        self.capacity: list[int] = []
         self.faulty: list[int] = []
         #: Chips kept for one job: free, but for nobody else.
         self.reserved: list[int] = []
@@ -130,6 +140,7 @@ class Fleet:
         self.reported += [None] * missing
         self.allocatable += [-1] * missing
         self.requested += [0] * missing
+        self.capacity += [0] * missing
         self.faulty += [0] * missing
         self.reserved += [0] * missing
         self.free_mask += [0] * missing
@@ -155,12 +166,20 @@ class Fleet:
 
     # -- inventory -----------------------------------------------------------------
 
-    def describe(self, node: int, devices: int | None, allocatable: int, report: DeviceReport | None) -> None:
+    def describe(
+        self,
+        node: int,
+        devices: int | None,
+        allocatable: int,
+        report: DeviceReport | None,
+        capacity: int | None = None,
+    ) -> None:
         """Take over what the node and its report say about chips.
 
         `devices` is the mask of the node's own list, None where it has none.
         """
         self.allocatable[node] = allocatable
+        self.capacity[node] = allocatable if capacity is None else capacity
         self.assumed[node] = False
         if report is None:
             self.unhealthy[node] = self.recovering[node] = self.network[node] = 0
@@ -268,7 +287,11 @@ class Fleet:
         if holders:
             pod, chips = next(iter(holders.items()))
             return UNKNOWN_HOLDER(node=name, pod=pod, chips=chips, resource=self.resource)
-        idle = allocatable - self.requested[node]
+        idle = max(0, allocatable - self.requested[node])
+        if idle > self.capacity[node]:
+            return IDLE_ABOVE_CAPACITY(
+                node=name, resource=self.resource, idle=idle, capacity=self.capacity[node]
+            )
         if free.bit_count() > idle:
             return UNSTABLE_NODE(
                 node=name,
