@@ -8,11 +8,12 @@ import click
 from rich import box
 from rich.table import Table
 
-from ringwise.apps import bench_decide, bench_superpods, bench_switches
+from ringwise.apps import bench_cycle, bench_decide, bench_superpods, bench_switches
 from ringwise.apps.bench import Bench, run_bench
 from ringwise.cli.output import output_option, print_document, stdout_console
 
 BENCHES: Mapping[str, Bench] = {
+    "cycle": bench_cycle.run,
     "decide": bench_decide.run,
     "switches": bench_switches.run,
     "superpods": bench_superpods.run,

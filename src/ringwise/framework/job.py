@@ -64,14 +64,18 @@ class Job:
     inqueue: bool = False
     validated: bool = False
     asked_total: Amounts | None = None
-    ordered: list[Pod] | None = None
+    #: Uids in natural order of the pods' names, and ranks by uid: found out once.
+    ordered: list[str] | None = None
+    ranks: dict[str, int] | None = None
 
     @property
     def in_order(self) -> list[Pod]:
         """Its pods in natural order of their names; before any exist, those it is going to have."""
+        if not self.pods:
+            return sorted(self.prospective, key=pod_order)
         if self.ordered is None:
-            self.ordered = sorted(self.pods.values() or self.prospective, key=pod_order)
-        return self.ordered
+            self.ordered = [pod.uid for pod in sorted(self.pods.values(), key=pod_order)]
+        return [self.pods[uid] for uid in self.ordered]
 
     @property
     def chip_pods(self) -> list[Pod]:
@@ -101,6 +105,7 @@ class Job:
         self.policy = None
         self.asked_total = None
         self.ordered = None
+        self.ranks = None
 
 
 def pod_order(pod: Pod) -> tuple[object, ...]:

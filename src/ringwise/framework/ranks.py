@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ringwise.framework.job import Job
+from ringwise.state.model import Pod
 
 
 def ranks_of(job: Job) -> dict[str, int]:
@@ -10,10 +11,17 @@ def ranks_of(job: Job) -> dict[str, int]:
 
     A pod keeps the rank it brings, unless an earlier pod brings the same. The others
     get the lowest unused ones in natural name order, pods with chips before pods without.
+    A pod that failed stands behind all others: its rank belongs to the pod that replaces it.
     """
+    if job.ranks is None:
+        job.ranks = _assign(job)
+    return job.ranks
+
+
+def _assign(job: Job) -> dict[str, int]:
     ranks: dict[str, int] = {}
     used: set[int] = set()
-    pods = job.in_order
+    pods = sorted(job.in_order, key=_is_lost)
     waiting = []
     for pod in pods:
         if pod.rank is not None and pod.rank not in used:
@@ -21,7 +29,7 @@ def ranks_of(job: Job) -> dict[str, int]:
             used.add(pod.rank)
         else:
             waiting.append(pod)
-    waiting.sort(key=lambda pod: not pod.cls.chips)
+    waiting.sort(key=lambda pod: (_is_lost(pod), not pod.cls.chips))
     following = 0
     for pod in waiting:
         while following in used:
@@ -29,3 +37,7 @@ def ranks_of(job: Job) -> dict[str, int]:
         ranks[pod.uid] = following
         used.add(following)
     return ranks
+
+
+def _is_lost(pod: Pod) -> bool:
+    return pod.phase == "Failed"

@@ -33,6 +33,8 @@ class JobBook:
         self.vcjobs: dict[str, VcJob] = {}
         self._priorities: dict[str, PriorityClass] = {}
         self._job_of_pod: dict[str, str] = {}
+        #: Jobs whose objects changed since they were read.
+        self._unread: dict[str, None] = {}
 
     # -- pods -----------------------------------------------------------------------------
 
@@ -63,7 +65,7 @@ class JobBook:
         old = job.pods.get(pod.uid)
         job.pods[pod.uid] = pod
         if old is None or _differs(old, pod):
-            self._read(job)
+            self._touch(job)
         self._enter_ledger(pod, job)
         return job
 
@@ -83,7 +85,7 @@ class JobBook:
         if not job.pods and job.group is None:
             del self.jobs[job.key]
         else:
-            self._read(job)
+            self._touch(job)
 
     def _enter_ledger(self, pod: Pod, job: Job | None) -> None:
         if self._state.pods[pod.uid].node >= 0:
@@ -106,7 +108,7 @@ class JobBook:
             job = self.jobs[group.key] = Job(group.key, group.namespace, group.name)
         job.group = group
         job.inqueue = job.inqueue or group.phase not in ("", "Pending")
-        self._read(job)
+        self._touch(job)
         return job
 
     def drop_group(self, key: str) -> Job | None:
@@ -119,7 +121,7 @@ class JobBook:
         if not job.pods:
             del self.jobs[key]
         else:
-            self._read(job)
+            self._touch(job)
         return job
 
     def put_vcjob(self, vcjob: VcJob) -> Job | None:
@@ -127,7 +129,7 @@ class JobBook:
         self.vcjobs[vcjob.key] = vcjob
         job = self.jobs.get(f"{vcjob.namespace}/{group_name(vcjob)}")
         if job is not None:
-            self._read(job)
+            self._touch(job)
         return job
 
     def drop_vcjob(self, key: str) -> None:
@@ -156,9 +158,20 @@ class JobBook:
         job.group = self.groups.get(key)
         return job
 
-    def _read(self, job: Job) -> None:
-        """Take over what the job's objects say; called whenever one of them changed."""
+    def _touch(self, job: Job) -> None:
+        """One of the job's objects changed. A gang's pods come in hundreds: they are read together."""
         job.changed()
+        self._unread[job.key] = None
+
+    def read_changed(self) -> None:
+        """Take over what changed; called once after a batch of news."""
+        for key in self._unread:
+            job = self.jobs.get(key)
+            if job is not None:
+                self._read(job)
+        self._unread.clear()
+
+    def _read(self, job: Job) -> None:
         group = job.group
         pods = list(job.pods.values())
         vcjob = self._vcjob_of(job)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _DIGITS = re.compile(r"(\d+)")
 
 
+@lru_cache(maxsize=1 << 16)
 def natural_key(text: str) -> tuple[tuple[tuple[int, int, str], ...], str]:
     """Sort key that compares runs of digits as numbers; the text itself breaks the last tie."""
     parts = _DIGITS.split(text)
