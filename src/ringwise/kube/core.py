@@ -19,7 +19,7 @@ from ringwise.scheduler import events as ev
 from ringwise.scheduler.commands import Command
 from ringwise.scheduler.controller import Controller
 from ringwise.scheduler.machine import Scheduler
-from ringwise.state.cluster import HOSTS
+from ringwise.state.fleet import HOSTS
 
 _LOG = structlog.get_logger("ringwise.core")
 
@@ -142,8 +142,8 @@ class Core:
     def __init__(
         self,
         parts: Sequence[Part],
-        deliver: Callable[[list[Command]], None],
-        crashed: Callable[[BaseException], None],
+        deliver: Callable[[list[Command]], object],
+        crashed: Callable[[BaseException], object],
         *,
         clock: Clock,
         observer: Observer | None = None,

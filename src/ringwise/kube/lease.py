@@ -129,12 +129,23 @@ class LeaderElection:
         self._lead(False)
         if ours is None:
             return
-        ours.spec.holder_identity = ""
-        ours.spec.lease_duration_seconds = 1
         try:
-            await self._put(ours)
+            try:
+                await self._give_back(ours)
+            except ApiError as error:
+                if error.status != 409:
+                    raise
+                # A renewal was under way when we stopped: the lease is one version further.
+                lease = await self._look()
+                if lease is not None and lease.spec.holder_identity == self.identity:
+                    await self._give_back(lease)
         except (ApiError, UnreachableError, KubeConfigError) as error:
             _LOG.info("the lease was not given back; it ends by itself", why=str(error))
+
+    async def _give_back(self, lease: _Lease) -> None:
+        lease.spec.holder_identity = ""
+        lease.spec.lease_duration_seconds = 1
+        await self._put(lease)
 
     def _lead(self, leads: bool) -> None:
         if leads == self.leading.is_set():

@@ -20,7 +20,7 @@ _NO_TEMPLATE = b"{}"
 
 class _Task(msgspec.Struct):
     name: str | None = None
-    template: msgspec.Raw | None = None
+    template: msgspec.Raw = msgspec.Raw(_NO_TEMPLATE)
 
 
 class _Volume(msgspec.Struct, rename="camel"):
@@ -72,7 +72,7 @@ class JobTemplates:
             return cls("", "", {})
         spec = job.spec or _Spec()
         tasks = {
-            task.name or f"default{position}": _NO_TEMPLATE if task.template is None else bytes(task.template)
+            task.name or f"default{position}": bytes(task.template)
             for position, task in enumerate(spec.tasks or ())
         }
         volumes = tuple(
@@ -120,7 +120,7 @@ class TemplateStore:
 def render(command: CreatePod, templates: JobTemplates) -> dict[str, Any]:
     """The Pod object to create."""
     pod = command.pod
-    template = msgspec.json.decode(templates.tasks.get(pod.task, _NO_TEMPLATE))
+    template = msgspec.json.decode(templates.tasks.get(pod.task, _NO_TEMPLATE)) or {}
     meta = dict(template.get("metadata") or {})
     spec = dict(template.get("spec") or {})
     written = {key: value for key, value in (meta.get("annotations") or {}).items() if key != RANK}

@@ -1,0 +1,149 @@
+"""How tests of this room run: a loop of their own that must be left tidy, and time that jumps."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+from ringwise.kube.client import Client
+from ringwise.kube.config import direct
+from tests.kube.standin import Object, StandIn
+
+#: A test that hangs ends after this long with an error; no test waits for it.
+PATIENCE = 30.0
+
+PODS, NODES, CONFIG_MAPS = "/api/v1/pods", "/api/v1/nodes", "/api/v1/configmaps"
+EVENTS, LEASES = "/api/v1/events", "/apis/coordination.k8s.io/v1/leases"
+GROUPS = "/apis/scheduling.volcano.sh/v1beta1/podgroups"
+QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
+JOBS = "/apis/batch.volcano.sh/v1alpha1/jobs"
+CHIP = "huawei.com/Ascend910"
+
+
+def run(test: Coroutine[Any, Any, None]) -> None:
+    """Run a test; tasks and threads that it leaves behind fail it."""
+
+    async def tidy() -> None:
+        async with asyncio.timeout(PATIENCE):
+            await test
+        # Callbacks of closed connections get their turn.
+        for _ in range(5):
+            await asyncio.sleep(0)
+        left = [task.get_name() for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        assert not left, f"tasks left behind: {left}"
+        threads = [thread.name for thread in threading.enumerate() if thread.name == "core"]
+        assert not threads, f"threads left behind: {threads}"
+
+    asyncio.run(tidy())
+
+
+class JumpingClock:
+    """Whoever sleeps wakes at once, that much later."""
+
+    def __init__(self, start: float = 1000.0) -> None:
+        self.moment = start
+        self.slept: list[float] = []
+
+    def now(self) -> int:
+        return 1_760_000_000_000_000_000 + int(self.moment * 1e9)
+
+    def monotonic(self) -> float:
+        return self.moment
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.moment += seconds
+        await asyncio.sleep(0)
+
+
+class StandingClock(JumpingClock):
+    """Time moves only when the test says so; sleepers wait for it."""
+
+    def __init__(self, start: float = 1000.0) -> None:
+        super().__init__(start)
+        self._sleepers: list[tuple[float, asyncio.Future[None]]] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        entry = (self.moment + seconds, woken)
+        self._sleepers.append(entry)
+        try:
+            await woken
+        finally:
+            if entry in self._sleepers:
+                self._sleepers.remove(entry)
+
+    async def pass_time(self, seconds: float) -> None:
+        self.moment += seconds
+        for due, woken in list(self._sleepers):
+            if due <= self.moment and not woken.done():
+                woken.set_result(None)
+        await asyncio.sleep(0)
+
+
+async def until(condition: Callable[[], Any]) -> None:
+    """Let everybody else go on until the condition holds; the test's own limit ends it otherwise."""
+    while not condition():
+        await asyncio.sleep(0.001)
+
+
+@asynccontextmanager
+async def server() -> AsyncIterator[tuple[StandIn, Client]]:
+    async with StandIn() as standin, Client(direct(standin.url)) as client:
+        yield standin, client
+
+
+# -- objects
+
+
+def node(name: str, chips: int = 8) -> Object:
+    amounts = {"cpu": "64", "memory": "256Gi", "pods": "110", CHIP: str(chips)}
+    return {
+        "metadata": {"name": name, "labels": {"accelerator": "huawei-Ascend910"}},
+        "status": {
+            "allocatable": amounts,
+            "capacity": amounts,
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    }
+
+
+def pod(
+    name: str,
+    chips: int = 1,
+    *,
+    namespace: str = "default",
+    group: str = "",
+    on: str = "",
+    held: str = "",
+    scheduler: str = "volcano",
+) -> Object:
+    annotations = {}
+    if group:
+        annotations["scheduling.k8s.io/group-name"] = group
+    if held:
+        annotations[CHIP] = held
+    limits = {CHIP: str(chips)} if chips else {}
+    made: Object = {
+        "metadata": {"name": name, "namespace": namespace, "annotations": annotations},
+        "spec": {
+            "schedulerName": scheduler,
+            "containers": [{"name": "main", "image": "busybox", "resources": {"limits": limits}}],
+        },
+        "status": {"phase": "Running" if on else "Pending"},
+    }
+    if on:
+        made["spec"]["nodeName"] = on
+    return made
+
+
+def group(name: str, members: int, *, namespace: str = "default", phase: str = "Inqueue") -> Object:
+    return {
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"minMember": members, "queue": "default"},
+        "status": {"phase": phase},
+    }

@@ -1,0 +1,359 @@
+"""An API server small enough to be understood, with the semantics a scheduler depends on, and faults.
+
+It keeps objects as plain dictionaries, gives every change a version, pages lists, streams watches with
+bookmarks, forgets history on demand (410), binds pods as the real one does, and can be told to answer
+wrongly, late, or not at all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import web
+
+Object = dict[str, Any]
+Match = Callable[[str, str], bool]
+
+
+@dataclass
+class Fault:
+    """What happens to the next requests that match: an answer, or a connection that breaks."""
+
+    match: Match
+    status: int = 0
+    retry_after: int | None = None
+    #: Break the connection instead of answering.
+    drop: bool = False
+    #: Do what was asked before answering wrongly or breaking the connection.
+    done: bool = False
+    times: int = 1
+    #: Wait for this before anything else.
+    until: asyncio.Event | None = None
+
+
+@dataclass
+class Change:
+    version: int
+    kind: str
+    collection: str
+    object: Object
+
+
+@dataclass
+class StandIn:
+    collections: dict[str, dict[str, Object]] = field(default_factory=dict)
+    history: list[Change] = field(default_factory=list)
+    version: int = 100
+    forgotten: int = 0
+    faults: list[Fault] = field(default_factory=list)
+    requests: list[tuple[str, str]] = field(default_factory=list)
+    unknown: set[str] = field(default_factory=set)
+    #: Kinds whose status is part of the object.
+    without_status: set[str] = field(default_factory=set)
+    duplicate: bool = False
+    tokens: set[str] = field(default_factory=set)
+    url: str = ""
+
+    def __post_init__(self) -> None:
+        self._changed = asyncio.Event()
+        self._watch_generation = 0
+        self._runner: web.AppRunner | None = None
+        self._uids = 0
+
+    # -- life ------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> StandIn:
+        app = web.Application(client_max_size=1 << 26)
+        app.router.add_route("*", "/{path:.*}", self._handle)
+        self._runner = web.AppRunner(app, shutdown_timeout=0.1, access_log=None)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await site.start()
+        port = self._runner.addresses[0][1]
+        self.url = f"http://127.0.0.1:{port}"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.cut_watches()
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    # -- the world, from the outside ----------------------------------------------------------
+
+    def put(self, collection: str, object: Object) -> Object:
+        """Create or replace an object, as somebody else would."""
+        meta = object.setdefault("metadata", {})
+        key = _key(meta)
+        known = self.collections.setdefault(collection, {}).get(key)
+        if known is None:
+            self._uids += 1
+            meta.setdefault("uid", f"uid-{self._uids}")
+            meta.setdefault("creationTimestamp", "2025-01-01T00:00:00Z")
+        else:
+            meta.setdefault("uid", known["metadata"]["uid"])
+        return self._write(collection, key, object, "ADDED" if known is None else "MODIFIED")
+
+    def remove(self, collection: str, key: str) -> None:
+        object = self.collections[collection].pop(key)
+        self.version += 1
+        object = {**object, "metadata": {**object["metadata"], "resourceVersion": str(self.version)}}
+        self._record(Change(self.version, "DELETED", collection, object))
+
+    def get(self, collection: str, key: str) -> Object:
+        return self.collections[collection][key]
+
+    def all(self, collection: str) -> list[Object]:
+        return list(self.collections.get(collection, {}).values())
+
+    def forget_history(self) -> None:
+        """Versions before now are too old for a watch."""
+        self.forgotten = self.version
+        self.history.clear()
+
+    def cut_watches(self) -> None:
+        self._watch_generation += 1
+        self._wake()
+
+    def fault(self, match: str | Match, **what: Any) -> Fault:
+        """`match`: a part of `METHOD /path`, or a function."""
+        wanted = match if callable(match) else (lambda method, path: match in f"{method} {path}")
+        fault = Fault(wanted, **what)
+        self.faults.append(fault)
+        return fault
+
+    def count(self, text: str) -> int:
+        return sum(text in f"{method} {path}" for method, path in self.requests)
+
+    # -- requests ------------------------------------------------------------------------------
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        path = "/" + request.match_info["path"]
+        self.requests.append((request.method, path))
+        body = await request.read()
+        fault = next((one for one in self.faults if one.match(request.method, path)), None)
+        if fault is not None:
+            fault.times -= 1
+            if fault.times <= 0:
+                self.faults.remove(fault)
+            if fault.until is not None:
+                await fault.until.wait()
+            if fault.done:
+                await self._answer(request, path, body)
+            if fault.drop:
+                if request.transport is not None:
+                    request.transport.abort()
+                return web.Response(status=500)
+            if fault.status:
+                headers = {} if fault.retry_after is None else {"Retry-After": str(fault.retry_after)}
+                return _status(fault.status, "injected", headers)
+        return await self._answer(request, path, body)
+
+    async def _answer(self, request: web.Request, path: str, body: bytes) -> web.StreamResponse:
+        if (
+            self.tokens
+            and request.headers.get("Authorization", "").removeprefix("Bearer ") not in self.tokens
+        ):
+            return _status(401, "Unauthorized")
+        root, namespace, plural, name, sub = _parsed(path)
+        collection = f"{root}/{plural}"
+        if collection in self.unknown or plural in self.unknown:
+            return _status(404, "the server could not find the requested resource")
+        content = json.loads(body) if body else {}
+        if not name:
+            if request.method == "GET":
+                if request.query.get("watch"):
+                    return await self._watch(request, collection, namespace)
+                return self._list(request, collection, namespace)
+            return self._create(collection, namespace, content)
+        key = f"{namespace}/{name}" if namespace else name
+        found = self.collections.get(collection, {}).get(key)
+        if found is None:
+            return _status(404, f"{plural} {name!r} not found")
+        match request.method, sub:
+            case "GET", "":
+                return web.json_response(found)
+            case "POST", "binding":
+                return self._bind(collection, key, found, content)
+            case "POST", "eviction":
+                uid = content.get("deleteOptions", {}).get("preconditions", {}).get("uid")
+                return self._delete(collection, key, found, uid)
+            case "PATCH", ("" | "status"):
+                return self._patch(request, collection, key, found, sub, content)
+            case "PUT", "":
+                return self._replace(collection, key, found, content)
+            case "DELETE", "":
+                return self._delete(collection, key, found, content.get("preconditions", {}).get("uid"))
+        return _status(405, "method not allowed")
+
+    def _create(self, collection: str, namespace: str, object: Object) -> web.Response:
+        meta = object.setdefault("metadata", {})
+        if namespace:
+            meta["namespace"] = namespace
+        if _key(meta) in self.collections.get(collection, {}):
+            return _status(409, f"{_key(meta)} already exists", reason="AlreadyExists")
+        return web.json_response(self.put(collection, object), status=201)
+
+    def _bind(self, collection: str, key: str, pod: Object, binding: Object) -> web.Response:
+        meta = binding["metadata"]
+        if meta.get("uid") and meta["uid"] != pod["metadata"]["uid"]:
+            return _status(409, "Precondition failed: UID in precondition does not match")
+        if pod["metadata"].get("deletionTimestamp"):
+            return _status(409, f"pod {key} is being deleted, cannot be assigned to a host")
+        if pod.get("spec", {}).get("nodeName"):
+            return _status(409, f"pod {key} is already assigned to node {pod['spec']['nodeName']!r}")
+        bound = _copy(pod)
+        bound["spec"]["nodeName"] = binding["target"]["name"]
+        bound["metadata"].setdefault("annotations", {}).update(meta.get("annotations") or {})
+        self._write(collection, key, bound, "MODIFIED")
+        return web.json_response({"kind": "Status", "status": "Success"}, status=201)
+
+    def _patch(
+        self, request: web.Request, collection: str, key: str, found: Object, sub: str, patch: Object
+    ) -> web.Response:
+        plural = collection.rpartition("/")[2]
+        if sub == "status" and plural in self.without_status:
+            return _status(404, "the server could not find the requested resource")
+        uid = patch.get("metadata", {}).get("uid")
+        if uid and uid != found["metadata"]["uid"]:
+            return _status(409, "the UID in the precondition does not match")
+        if not sub and plural not in self.without_status:
+            patch = {key: value for key, value in patch.items() if key != "status"}
+        if sub == "status":
+            patch = {"status": patch.get("status", {})}
+        merged = _merged(found, patch, "strategic" in request.content_type)
+        if merged == found:
+            return web.json_response(found)
+        return web.json_response(self._write(collection, key, merged, "MODIFIED"))
+
+    def _replace(self, collection: str, key: str, found: Object, object: Object) -> web.Response:
+        version = object["metadata"].get("resourceVersion")
+        if version and version != found["metadata"]["resourceVersion"]:
+            return _status(409, "the object has been modified", reason="Conflict")
+        object["metadata"]["uid"] = found["metadata"]["uid"]
+        return web.json_response(self._write(collection, key, object, "MODIFIED"))
+
+    def _delete(self, collection: str, key: str, found: Object, uid: str | None) -> web.Response:
+        if uid and uid != found["metadata"]["uid"]:
+            return _status(409, "the UID in the precondition does not match")
+        self.remove(collection, key)
+        return web.json_response({"kind": "Status", "status": "Success"})
+
+    # -- lists and watches ------------------------------------------------------------------------
+
+    def _list(self, request: web.Request, collection: str, namespace: str) -> web.Response:
+        token = request.query.get("continue", "")
+        start, _, version = token.partition("@")
+        if token and int(version) < self.forgotten:
+            return _status(410, "the continue token is too old", reason="Expired")
+        objects = [one for one in self.all(collection) if _selected(one, request.query, namespace)]
+        first, limit = int(start or 0), int(request.query.get("limit") or 0)
+        last = first + limit if limit else len(objects)
+        meta = {"resourceVersion": version or str(self.version)}
+        if last < len(objects):
+            meta["continue"] = f"{last}@{meta['resourceVersion']}"
+        return web.json_response({"kind": "List", "metadata": meta, "items": objects[first:last]})
+
+    async def _watch(self, request: web.Request, collection: str, namespace: str) -> web.StreamResponse:
+        version = int(request.query.get("resourceVersion") or self.version)
+        response = web.StreamResponse()
+        await response.prepare(request)
+        generation = self._watch_generation
+        bookmarked = False
+        while generation == self._watch_generation:
+            changed = self._changed
+            if version < self.forgotten:
+                error = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}
+                await response.write(_line("ERROR", error))
+                break
+            news = [one for one in self.history if one.version > version and one.collection == collection]
+            news = [one for one in news if _selected(one.object, request.query, namespace)]
+            for change in news:
+                line = _line(change.kind, change.object)
+                await response.write(line * (2 if self.duplicate else 1))
+            version = max([version, *(one.version for one in news)])
+            if not bookmarked and request.query.get("allowWatchBookmarks"):
+                bookmarked = True
+                mark = {"metadata": {"resourceVersion": str(version)}}
+                await response.write(_line("BOOKMARK", mark))
+            if changed is self._changed:
+                await changed.wait()
+        return response
+
+    def _write(self, collection: str, key: str, object: Object, kind: str) -> Object:
+        self.version += 1
+        object = _copy(object)
+        object["metadata"]["resourceVersion"] = str(self.version)
+        self.collections.setdefault(collection, {})[key] = object
+        self._record(Change(self.version, kind, collection, object))
+        return object
+
+    def _record(self, change: Change) -> None:
+        self.history.append(change)
+        self._wake()
+
+    def _wake(self) -> None:
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+
+def _line(kind: str, object: Object) -> bytes:
+    return json.dumps({"type": kind, "object": object}).encode() + b"\n"
+
+
+def _copy(object: Object) -> Object:
+    copied: Object = json.loads(json.dumps(object))
+    return copied
+
+
+def _key(meta: Mapping[str, Any]) -> str:
+    return f"{meta['namespace']}/{meta['name']}" if meta.get("namespace") else str(meta["name"])
+
+
+def _status(
+    code: int, message: str, headers: Mapping[str, str] | None = None, reason: str = ""
+) -> web.Response:
+    body = {"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": message}
+    return web.json_response(body, status=code, headers=headers)
+
+
+def _parsed(path: str) -> tuple[str, str, str, str, str]:
+    """Root, namespace, plural, name, subresource."""
+    parts = path.strip("/").split("/")
+    depth = 2 if parts[0] == "api" else 3
+    root, rest = "/" + "/".join(parts[:depth]), parts[depth:]
+    namespace = ""
+    if rest and rest[0] == "namespaces" and len(rest) > 2:
+        namespace, rest = rest[1], rest[2:]
+    rest += [""] * (3 - len(rest))
+    return root, namespace, rest[0], rest[1], rest[2]
+
+
+def _selected(object: Object, query: Mapping[str, str], namespace: str) -> bool:
+    meta = object["metadata"]
+    if namespace and meta.get("namespace") != namespace:
+        return False
+    for pair in filter(None, query.get("labelSelector", "").split(",")):
+        key, _, value = pair.partition("=")
+        if (meta.get("labels") or {}).get(key) != value:
+            return False
+    field_selector = query.get("fieldSelector", "")
+    return not field_selector or meta["name"] == field_selector.removeprefix("metadata.name=")
+
+
+def _merged(base: Any, patch: Any, strategic: bool) -> Any:
+    if not isinstance(patch, dict) or not isinstance(base, dict):
+        return patch
+    merged = dict(base)
+    for key, value in patch.items():
+        if value is None:
+            merged.pop(key, None)
+        elif strategic and key == "conditions":
+            kept = [one for one in merged.get(key, []) if one["type"] not in {new["type"] for new in value}]
+            merged[key] = kept + value
+        else:
+            merged[key] = _merged(merged.get(key, {}), value, strategic)
+    return merged
