@@ -39,8 +39,7 @@ class World:
     def switches(self, state: ClusterState) -> ResolvedTopology | None:
         """The leaf switches with the cluster's nodes under them, or None without a topology."""
         if self._switches is None and self.topology is not None:
-            addresses = {node.internal_ip: node.name for node in state.nodes if node and node.internal_ip}
-            self._switches = resolve(self.topology, addresses)
+            self._switches = resolve(self.topology, _addresses(state))
         return self._switches
 
     def seats(self, state: ClusterState) -> IndexedTopology | None:
@@ -58,6 +57,16 @@ class World:
                 _members(state), size, lambda node: state.names[int(node)]
             )
         return found
+
+
+def _addresses(state: ClusterState) -> dict[str, str]:
+    """Node names by address; a node that tells no address is known by its name."""
+    found: dict[str, str] = {}
+    for number in state.known_nodes():
+        node = state.nodes[number]
+        if node is not None:
+            found.setdefault(node.internal_ip or node.name, node.name)
+    return found
 
 
 def _members(state: ClusterState) -> Iterator[tuple[int, int | None, int | None]]:
