@@ -225,14 +225,17 @@ class Controller:
                 self._dismiss_group(book, deletes)
         self._obey_policies(book, now, deletes)
         self._clear_away(book, now, deletes)
+        before = book.phase
         self._move_on(book, now)
-        # A phase that was just reached may have no place for pods that had one before.
-        self._clear_away(book, now, deletes)
+        if book.phase != before:
+            # A phase that was just reached may have no place for pods that had one before.
+            self._clear_away(book, now, deletes)
         if book.phase in OVER:
             self._dismiss_group(book, deletes)
         elif book.phase in ("Pending", "Running"):
             self._provide(book, now, creates)
-            self._move_on(book, now)
+            if creates:
+                self._move_on(book, now)
 
     def _obey_policies(self, book: JobBook, now: int, deletes: list[Command]) -> None:
         if book.phase not in ("Pending", "Running"):
