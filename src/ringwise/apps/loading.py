@@ -91,11 +91,13 @@ def check_holds(bundle: Bundle) -> list[ManifestError]:
     """Chips that bound pods name but that cannot be theirs: not on the node, or named twice."""
     nodes = {node.name: node for node in bundle.nodes}
     reported: dict[tuple[str, str], int] = {}
+    faulty: dict[tuple[str, str], int] = {}
     for report in bundle.reports:
         network = report.network_unhealthy or 0
         seen = report.free | report.unhealthy | report.recovering | network
         key = (report.node, report.resource)
         reported[key] = reported.get(key, 0) | seen
+        faulty[key] = faulty.get(key, 0) | report.unhealthy | report.recovering
     holder: dict[tuple[str, str, int], Pod] = {}
     errors: list[ManifestError] = []
     for pod in bundle.pods:
@@ -104,7 +106,8 @@ def check_holds(bundle: Bundle) -> list[ManifestError]:
             continue
         node = nodes.get(pod.node)
         if node is not None:
-            known = _listed(node, resource, reported.get((node.name, resource)))
+            told = (node.name, resource)
+            known = _listed(node, resource, reported.get(told), faulty.get(told, 0))
             strange = mask_of(pod.holds) & ~known if known is not None else 0
             if strange:
                 errors.append(
@@ -130,12 +133,17 @@ def check_holds(bundle: Bundle) -> list[ManifestError]:
     return errors
 
 
-def _listed(node: Node, resource: str, reported: int | None) -> int | None:
-    """The chips that can be on the node; None when nobody says. A report alone lists free chips only."""
+def _listed(node: Node, resource: str, reported: int | None, faulty: int) -> int | None:
+    """The chips that can be on the node; None when nobody says.
+
+    A report alone lists free and faulty chips; those in use are as many as Kubernetes counts besides.
+    """
     if node.devices is not None:
         return mask_of(device.chip for device in node.devices)
     if reported is not None:
-        count = max(node.chips_capacity.get(resource, 0), node.chips_allocatable.get(resource, 0))
+        count = max(
+            node.chips_capacity.get(resource, 0), node.chips_allocatable.get(resource, 0) + faulty.bit_count()
+        )
         return reported | ((1 << count) - 1)
     if resource in node.chips_allocatable:
         count = max(node.chips_capacity.get(resource, 0), node.chips_allocatable[resource])
