@@ -11,10 +11,12 @@ from ringwise import __version__
 from ringwise.cli.bench import bench
 from ringwise.cli.boards import boards
 from ringwise.cli.capacity import capacity_command
+from ringwise.cli.controller import controller
 from ringwise.cli.demo import demo
 from ringwise.cli.doctor import doctor_command
 from ringwise.cli.place import place_command
 from ringwise.cli.replay import replay_command
+from ringwise.cli.scheduler import scheduler
 from ringwise.cli.topology import topology
 from ringwise.cli.why import why_command
 
@@ -29,10 +31,12 @@ COMMANDS = (
     bench,
     boards,
     capacity_command,
+    controller,
     demo,
     doctor_command,
     place_command,
     replay_command,
+    scheduler,
     topology,
     why_command,
 )

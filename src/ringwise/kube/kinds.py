@@ -74,11 +74,13 @@ def standard_kinds(
     templates: TemplateStore,
     notes: dict[str, GroupNote],
     configuration: tuple[str, str] | None,
+    *,
+    jobs_only: bool = False,
 ) -> list[tuple[Place, Reader]]:
     """Everything the scheduler and the controller read; pods last, when all nodes are known.
 
     `configuration` is namespace and name of the ConfigMap with the scheduler's settings, None when
-    they come from a file.
+    they come from a file. `jobs_only` leaves out what the job controller alone does not need.
     """
     classes = PodClasses()
     kinds: list[tuple[Place, Reader]] = [
@@ -117,6 +119,8 @@ def standard_kinds(
             CONFIG_MAPS, namespace, {"fieldSelector": f"metadata.name={name}"}, name="configuration"
         )
         kinds.insert(0, (place, ConfigurationReader()))
+    if jobs_only:
+        return [kind for kind in kinds if kind[0].resource in (PRIORITY_CLASSES, VCJOBS, POD_GROUPS, PODS)]
     return kinds
 
 

@@ -36,6 +36,8 @@ class RunnerSettings:
     configuration: tuple[str, str] | None = None
     #: Obey commands of the bus: the job controller runs here.
     wishes: bool = False
+    #: Nobody here needs nodes, queues or chips.
+    jobs_only: bool = False
     #: Decide, and carry out nothing.
     read_only: bool = False
     in_flight: int = IN_FLIGHT
@@ -89,7 +91,9 @@ class Life:
             observer=observer,
         )
         self._carrier: Carrier = _Nothing() if settings.read_only else self._executor()
-        kinds = standard_kinds(self._templates, self._groups, settings.configuration)
+        kinds = standard_kinds(
+            self._templates, self._groups, settings.configuration, jobs_only=settings.jobs_only
+        )
         self._wishes: Wishes | None = None
         if settings.wishes:
             self._wishes = Wishes(client, self._persistence, self.core.put)

@@ -1,0 +1,227 @@
+"""The components on Kubernetes, put together: scheduler, job controller, shadow."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import os
+import signal
+import socket
+import sys
+import uuid
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+import structlog
+
+from ringwise.framework.configuration import Configuration, default_configuration
+from ringwise.kube.client import Client
+from ringwise.kube.config import Access, find_access
+from ringwise.kube.core import ControllerPart, Part, SchedulerPart
+from ringwise.kube.lease import LeaseSettings
+from ringwise.kube.life import RunnerSettings
+from ringwise.kube.runner import Runner
+from ringwise.kube.shadow import ShadowPart
+from ringwise.manifests.configuration import ConfigurationError, read_configuration
+from ringwise.metrics.endpoints import serving
+from ringwise.metrics.prometheus import Metrics
+from ringwise.scheduler.events import ConfigurationSeen
+from ringwise.scheduler.machine import Scheduler
+from ringwise.topology.boards import BoardCatalog, shipped_catalog
+
+_LOG = structlog.get_logger("ringwise")
+
+#: Seconds between two looks at the configuration file.
+LOOK_EVERY = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a person chose on the command line."""
+
+    kubeconfig: str | None = None
+    context: str | None = None
+    scheduler_names: tuple[str, ...] = ("volcano", "ringwise")
+    scheduler_conf: Path | None = None
+    #: Namespace and name of the ConfigMap to read the configuration from, where there is no file.
+    configuration_map: tuple[str, str] | None = None
+    boards: tuple[Path, ...] = ()
+    leader_elect: bool = True
+    lease_namespace: str = "volcano-system"
+    lease_name: str = "ringwise-scheduler"
+    metrics_address: str = ":8080"
+    health_address: str = ":11251"
+    with_scheduler: bool = True
+    with_controller: bool = True
+    shadow: bool = False
+    in_flight: int = 64
+
+
+class ConfigurationFile:
+    """The configuration of a file that may change; the last good one holds."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._text = path.read_bytes()
+        self.current = read_configuration(self._text, str(path))
+
+    def changed(self) -> Configuration | None:
+        """The new configuration, None when there is none or it is wrong."""
+        try:
+            text = self._path.read_bytes()
+        except OSError as problem:
+            _LOG.warning("configuration not read; the last one holds", file=str(self._path), why=str(problem))
+            return None
+        if text == self._text:
+            return None
+        self._text = text
+        try:
+            self.current = read_configuration(text, str(self._path))
+        except ConfigurationError as error:
+            for line in str(error).splitlines():
+                _LOG.error("configuration is wrong; the last good one holds", why=line)
+            return None
+        _LOG.info("configuration changed", file=str(self._path))
+        return self.current
+
+
+def log_as_json(stream: TextIO = sys.stderr) -> None:
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(ensure_ascii=False),
+        ],
+        logger_factory=structlog.PrintLoggerFactory(stream),
+        cache_logger_on_first_use=False,
+    )
+
+
+def run(options: Options, report: Callable[[dict[str, Any]], None] | None = None) -> None:
+    """Until a signal asks to stop. `report` takes the lines of shadow mode."""
+    access = find_access(options.kubeconfig, options.context)
+    file = ConfigurationFile(options.scheduler_conf) if options.scheduler_conf is not None else None
+    catalog = shipped_catalog(options.boards)
+    asyncio.run(_run(options, access, file, catalog, report or print_line))
+
+
+def print_line(line: dict[str, Any]) -> None:
+    print(json.dumps(line, ensure_ascii=False), flush=True)
+
+
+async def _run(
+    options: Options,
+    access: Access,
+    file: ConfigurationFile | None,
+    catalog: BoardCatalog,
+    report: Callable[[dict[str, Any]], None],
+) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(name, stop.set)
+    await serve(options, access, file, catalog, report, stop)
+
+
+async def serve(
+    options: Options,
+    access: Access,
+    file: ConfigurationFile | None,
+    catalog: BoardCatalog,
+    report: Callable[[dict[str, Any]], None],
+    stop: asyncio.Event,
+) -> None:
+    """The component itself; ends when `stop` is set."""
+    metrics = Metrics()
+    shadows: list[ShadowPart] = []
+
+    def parts() -> Sequence[Part]:
+        made: list[Part] = []
+        if options.with_controller and not options.shadow:
+            made.append(ControllerPart())
+        if options.with_scheduler or options.shadow:
+            scheduler = Scheduler(
+                file.current if file is not None else default_configuration(),
+                catalog=catalog,
+                scheduler_names=options.scheduler_names,
+            )
+            if options.shadow:
+                shadows[:] = [ShadowPart(scheduler, report, metrics)]
+                made += shadows
+            else:
+                made.append(SchedulerPart(scheduler))
+        return made
+
+    component = "shadow" if options.shadow else "scheduler" if options.with_scheduler else "controller"
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(Client(access, component=component))
+        runner = Runner(client, parts, _settings(options), observer=metrics, synced=_settle_memory)
+        await stack.enter_async_context(
+            serving(
+                metrics,
+                lambda: runner.ready,
+                metrics_address=options.metrics_address,
+                health_address=options.health_address,
+            )
+        )
+        _LOG.info("starting", component=component, server=access.server, namespace=access.namespace)
+        watching = asyncio.create_task(_follow(file, runner), name="configuration file")
+        # Reading makes millions of objects and no cycles among them.
+        gc.disable()
+        try:
+            await runner.run(stop)
+        finally:
+            gc.enable()
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+            for shadow in shadows:
+                report(shadow.summary())
+
+
+def _settings(options: Options) -> RunnerSettings:
+    lease = None
+    if options.leader_elect and not options.shadow:
+        lease = LeaseSettings(options.lease_namespace, options.lease_name)
+    return RunnerSettings(
+        lease=lease,
+        identity=f"{socket.gethostname()}_{uuid.uuid4()}",
+        configuration=options.configuration_map if options.scheduler_conf is None else None,
+        wishes=options.with_controller and not options.shadow,
+        jobs_only=not options.with_scheduler and not options.shadow,
+        read_only=options.shadow,
+        in_flight=options.in_flight,
+    )
+
+
+def _settle_memory() -> None:
+    """What was read stays for long: the collector need not look at it again and again."""
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
+    gc.enable()
+
+
+async def _follow(file: ConfigurationFile | None, runner: Runner) -> None:
+    while file is not None:
+        await asyncio.sleep(LOOK_EVERY)
+        changed = file.changed()
+        if changed is not None:
+            runner.tell([ConfigurationSeen(changed)])
+
+
+def in_namespace(text: str) -> tuple[str, str]:
+    """`namespace/name` taken apart."""
+    namespace, slash, name = text.partition("/")
+    if not (namespace and slash and name) or "/" in name:
+        raise ValueError(f"must be NAMESPACE/NAME, got {text!r}")
+    return namespace, name
+
+
+def default_lease_namespace() -> str:
+    """The namespace the pod runs in, as the chart tells it."""
+    return os.environ.get("POD_NAMESPACE") or "volcano-system"

@@ -1,0 +1,35 @@
+"""`ringwise controller`: the vcjob controller on a Kubernetes cluster, without the scheduler."""
+
+from __future__ import annotations
+
+import click
+
+from ringwise.apps.kube_scheduler import Options
+from ringwise.cli.scheduler import cluster_options, run_component
+
+
+@click.command()
+@cluster_options
+@click.option("--lease-name", default="ringwise-controller", show_default=True, help="Name of the Lease.")
+def controller(
+    kubeconfig: str | None,
+    context: str | None,
+    leader_elect: bool,
+    lease_namespace: str,
+    metrics_address: str,
+    healthz_address: str,
+    lease_name: str,
+) -> None:
+    """Turn vcjobs into PodGroups and pods, and follow them to their end."""
+    run_component(
+        Options(
+            kubeconfig=kubeconfig,
+            context=context,
+            leader_elect=leader_elect,
+            lease_namespace=lease_namespace,
+            lease_name=lease_name,
+            metrics_address=metrics_address,
+            health_address=healthz_address,
+            with_scheduler=False,
+        )
+    )

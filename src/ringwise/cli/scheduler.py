@@ -1,0 +1,151 @@
+"""`ringwise scheduler`: the scheduler on a Kubernetes cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from ringwise.apps.kube_scheduler import Options, default_lease_namespace, in_namespace, log_as_json, run
+from ringwise.cli.output import stop
+from ringwise.kube.credentials import KubeConfigError
+from ringwise.kube.runner import CoreFailedError
+from ringwise.manifests.configuration import ConfigurationError
+from ringwise.metrics.endpoints import AddressError, parse_address
+from ringwise.topology.board import BoardError
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+DEFAULT_CONFIGURATION = "volcano-system/volcano-scheduler-configmap"
+
+
+def cluster_options(command: Command) -> Command:
+    """What every component on a cluster can be told."""
+    for option in reversed(
+        (
+            click.option("--kubeconfig", help="Default: $KUBECONFIG, the pod's account, ~/.kube/config."),
+            click.option("--context", help="A context of the kubeconfig."),
+            click.option(
+                "--leader-elect/--no-leader-elect",
+                default=True,
+                show_default=True,
+                help="Of several replicas one decides.",
+            ),
+            click.option(
+                "--lease-namespace",
+                default=default_lease_namespace,
+                show_default="$POD_NAMESPACE or volcano-system",
+                help="Namespace of the Lease.",
+            ),
+            click.option(
+                "--metrics-address", default=":8080", show_default=True, help="For /metrics; empty for none."
+            ),
+            click.option(
+                "--healthz-address",
+                default=":11251",
+                show_default=True,
+                help="For /healthz and /readyz; empty for none.",
+            ),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+@click.command()
+@cluster_options
+@click.option("--lease-name", default="ringwise-scheduler", show_default=True, help="Name of the Lease.")
+@click.option(
+    "--scheduler-name",
+    "names",
+    multiple=True,
+    default=("volcano", "ringwise"),
+    show_default=True,
+    help="Pods with this schedulerName are ours; may be given several times.",
+)
+@click.option(
+    "--scheduler-conf",
+    type=click.Path(path_type=Path),
+    help="A volcano-scheduler.conf. It is read again when it changes; a wrong one is told and not used.",
+)
+@click.option(
+    "--scheduler-configmap",
+    default=DEFAULT_CONFIGURATION,
+    show_default=True,
+    help="Where there is no file: NAMESPACE/NAME of the ConfigMap; empty for the defaults.",
+)
+@click.option(
+    "--board-file", "boards", multiple=True, type=click.Path(path_type=Path), help="A board of your own."
+)
+@click.option(
+    "--with-controller/--no-controller",
+    default=True,
+    show_default=True,
+    help="Run the vcjob controller, too; not where Volcano's own runs.",
+)
+@click.option(
+    "--shadow", is_flag=True, help="Bind nothing; tell where pods would have gone instead, and why."
+)
+@click.option(
+    "--binds-in-flight",
+    type=click.IntRange(1, 1000),
+    default=64,
+    show_default=True,
+    help="Binding requests under way at once.",
+)
+def scheduler(
+    kubeconfig: str | None,
+    context: str | None,
+    leader_elect: bool,
+    lease_namespace: str,
+    metrics_address: str,
+    healthz_address: str,
+    lease_name: str,
+    names: tuple[str, ...],
+    scheduler_conf: Path | None,
+    scheduler_configmap: str,
+    boards: tuple[Path, ...],
+    with_controller: bool,
+    shadow: bool,
+    binds_in_flight: int,
+) -> None:
+    """Schedule the jobs of a Kubernetes cluster."""
+    try:
+        configuration = in_namespace(scheduler_configmap) if scheduler_configmap else None
+    except ValueError as error:
+        raise stop(f"--scheduler-configmap: {error}") from None
+    run_component(
+        Options(
+            kubeconfig=kubeconfig,
+            context=context,
+            scheduler_names=names,
+            scheduler_conf=scheduler_conf,
+            configuration_map=configuration,
+            boards=boards,
+            leader_elect=leader_elect,
+            lease_namespace=lease_namespace,
+            lease_name=lease_name,
+            metrics_address=metrics_address,
+            health_address=healthz_address,
+            with_controller=with_controller,
+            shadow=shadow,
+            in_flight=binds_in_flight,
+        )
+    )
+
+
+def run_component(options: Options) -> None:
+    """Run until a signal; what is wrong from the beginning is one line and exit code 2."""
+    log_as_json()
+    try:
+        for address in filter(None, (options.metrics_address, options.health_address)):
+            parse_address(address)
+        run(options)
+    except (KubeConfigError, ConfigurationError, BoardError, AddressError) as error:
+        raise stop(*str(error).splitlines()) from None
+    except OSError as error:
+        raise stop(f"{error.filename}: {error.strerror}" if error.filename else str(error)) from None
+    except CoreFailedError as error:
+        raise stop(f"the scheduler failed: {error}", code=70) from None
