@@ -201,9 +201,7 @@ class ClusterState:
         """Number the nodes in natural order after new ones came. Called before deciding."""
         if len(self.shapes) > 8 * len(self.names) + 4096:
             # Loads that no node carries any more: start the table over.
-            watched = self.shapes.watched
-            self.shapes = ShapeTable()
-            self.shapes.watch(watched)
+            self.shapes.clear()
             self._reclass()
         if not self._order_stale:
             return

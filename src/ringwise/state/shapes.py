@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import count
 
 from ringwise.state.model import Node, PodClass, Taint
 
@@ -49,11 +50,13 @@ class Shape:
 class ShapeTable:
     """Interns classes and shapes, and follows each node from shape to shape."""
 
-    __slots__ = ("_classes", "_shapes", "watched")
+    __slots__ = ("_classes", "_numbers", "_shapes", "watched")
 
     def __init__(self) -> None:
         self._classes: dict[ClassKey, NodeClass] = {}
         self._shapes: dict[tuple[object, ...], Shape] = {}
+        # Never used twice, also after `clear`: views know shapes by their numbers.
+        self._numbers = count()
         #: Label keys that take part in classes.
         self.watched: frozenset[str] = frozenset()
 
@@ -63,9 +66,13 @@ class ShapeTable:
         if len(wanted) == len(self.watched):
             return False
         self.watched = wanted
+        self.clear()
+        return True
+
+    def clear(self) -> None:
+        """Forget all classes and shapes; the caller gives every node a new one."""
         self._classes.clear()
         self._shapes.clear()
-        return True
 
     def class_of(self, node: Node) -> NodeClass:
         labels = tuple(sorted((k, node.labels[k]) for k in self.watched if k in node.labels))
@@ -81,7 +88,7 @@ class ShapeTable:
         found = self._classes.get(key)
         if found is None:
             found = NodeClass(
-                len(self._classes),
+                next(self._numbers),
                 dict(labels),
                 node.taints,
                 node.unschedulable,
@@ -104,7 +111,7 @@ class ShapeTable:
         key = (node_class.number, cpu_used, memory_used, pods, extended_used)
         found = self._shapes.get(key)
         if found is None:
-            found = Shape(len(self._shapes), node_class, cpu_used, memory_used, pods, extended_used)
+            found = Shape(next(self._numbers), node_class, cpu_used, memory_used, pods, extended_used)
             self._shapes[key] = found
         return found
 

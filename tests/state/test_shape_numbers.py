@@ -1,0 +1,38 @@
+"""A label that starts to matter divides nodes that were alike; views must not mix old and new shapes."""
+
+from __future__ import annotations
+
+from ringwise.scheduler import events as ev
+from ringwise.scheduler.commands import Bind
+from ringwise.scheduler.machine import Scheduler
+from ringwise.state.model import Node, Pod, PodClass
+
+CHIP = "huawei.com/Ascend910"
+
+
+def pod(name: str, **selector: str) -> ev.PodSeen:
+    return ev.PodSeen(Pod(name, "default", name, PodClass(CHIP, 1, node_selector=tuple(selector.items()))))
+
+
+def test_a_selector_that_comes_later_finds_its_node() -> None:
+    scheduler = Scheduler()
+    nodes = [
+        ev.NodeSeen(Node(f"node-{n}", {"zone": zone}, chips_allocatable={CHIP: 8}, chips_capacity={CHIP: 8}))
+        for n, zone in enumerate("aabb")
+    ]
+    scheduler.handle([*nodes, pod("anywhere")], 1)
+    commands = scheduler.handle([pod("there", zone="b")], 2)
+    assert [(command.pod, command.node) for command in commands if isinstance(command, Bind)] == [
+        ("there", "node-2")
+    ]
+
+
+def test_numbers_of_shapes_are_not_used_again() -> None:
+    scheduler = Scheduler()
+    scheduler.handle([ev.NodeSeen(Node("node-0", {"zone": "a"}, chips_allocatable={CHIP: 8}))], 1)
+    before = scheduler.state.shape_of(0)
+    scheduler.state.watch_labels(["zone"])
+    after = scheduler.state.shape_of(0)
+    assert before is not None
+    assert after is not None
+    assert before.number != after.number
