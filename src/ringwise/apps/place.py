@@ -19,7 +19,7 @@ from ringwise.placement.superpods.annotations import SUPER_POD_ID, SUPER_POD_RAN
 from ringwise.plugins.reasons import NODE_CORDONED, SELECTOR_MISMATCH, UNTOLERATED_TAINT
 from ringwise.reasons import Reason, Stage
 from ringwise.scheduler import events as ev
-from ringwise.scheduler.commands import Bind, Command
+from ringwise.scheduler.commands import Bind
 from ringwise.scheduler.machine import Scheduler
 from ringwise.state.fleet import HOSTS
 from ringwise.state.model import Pod
@@ -66,10 +66,9 @@ class Answer:
     #: (node, resource) -> free chips before anything was placed.
     free_before: dict[tuple[str, str], int] = field(default_factory=dict)
     errors: list[ManifestError] = field(default_factory=list)
-    #: What the scheduler was told, when, and what it answered.
+    #: What the scheduler was told, and when.
     events: list[ev.Event] = field(default_factory=list)
     now: int = 0
-    commands: list[Command] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
         document: dict[str, Any] = {"jobs": [_job_json(job) for job in self.jobs]}
@@ -109,7 +108,7 @@ def place(
         for job in sorted(scheduler.book.jobs.values(), key=lambda job: (job.namespace, job.name, job.key))
         if _is_listed(scheduler, job, answers, everything)
     ]
-    return Answer(jobs, _switches(scheduler), scheduler, before, errors, events, now, commands)
+    return Answer(jobs, _switches(scheduler), scheduler, before, errors, events, now)
 
 
 class _Candidates:

@@ -29,6 +29,7 @@ from ringwise.framework.configuration import Configuration, default_configuratio
 from ringwise.manifests.bundle import Bundle, read_bundle
 from ringwise.manifests.configuration import ConfigurationError, read_configuration
 from ringwise.scheduler.journal import Journal
+from ringwise.scheduler.machine import Scheduler
 from ringwise.topology.board import BoardError
 from ringwise.topology.boards import BoardCatalog, shipped_catalog
 from ringwise.topology.chips import mask_of
@@ -69,7 +70,7 @@ def place_command(
     if answer.errors and not keep_going:
         raise stop(*answer.errors)
     if journal is not None:
-        write_journal(journal, answer)
+        write_journal(journal, answer, catalog)
     complain(*answer.errors)
     for note in bundle.notes:
         complain(f"note: {note}")
@@ -85,14 +86,14 @@ def place_command(
         raise click.exceptions.Exit(BAD_INPUT)
 
 
-def write_journal(path: Path, answer: Answer) -> None:
-    """What was told and decided, as the machine itself would have recorded it."""
+def write_journal(path: Path, answer: Answer, catalog: BoardCatalog) -> None:
+    """Let a scheduler of its own be told the same, and write down what it was told and decided."""
+    scheduler = Scheduler(answer.scheduler.configuration, catalog=catalog)
     try:
         with path.open("wb") as file:
-            writer = JournalWriter(file, answer.scheduler.configuration, answer.scheduler.scheduler_names)
-            Journal(answer.scheduler.configuration, sink=writer).record(
-                answer.events, answer.now, answer.commands
-            )
+            writer = JournalWriter(file, scheduler.configuration, scheduler.scheduler_names)
+            scheduler.journal = Journal(scheduler.configuration, sink=writer)
+            scheduler.handle(answer.events, answer.now)
     except OSError as error:
         raise stop(f"{path}: {error.strerror or error}") from None
 

@@ -97,6 +97,8 @@ def _print_line(console: Console, source: Source, answer: Explanation) -> None:
         ahead += f" and {answer.position - 1 - len(answer.ahead)} more"
     place = f"{answer.position} of {answer.waiting} waiting{escape(ahead)}"
     console.print(f"\n[bold]queue {escape(answer.job.queue)}[/]: {place}", soft_wrap=True)
+    if answer.kept:
+        console.print(f"it has waited long: {answer.kept} chip(s) are kept for it until it can start")
     expected = answer.expected
     if expected is not None:
         wait = duration_text(expected.starts - source.now)

@@ -54,6 +54,8 @@ class Explanation:
     waiting: int = 0
     ahead: tuple[str, ...] = ()
     expected: Forecast | None = None
+    #: Chips that are kept for it until it can start.
+    kept: int = 0
     cures: list[Cure] = field(default_factory=list)
     seats: list[Seat] = field(default_factory=list)
     #: How the job got its nodes, line by line.
@@ -90,6 +92,7 @@ class Explanation:
                 "waiting": self.waiting,
                 "ahead": list(self.ahead),
             },
+            "kept_chips": self.kept,
             "expected_start": None if self.expected is None else self.expected.as_json(),
             "cures": [cure.as_json() for cure in self.cures],
             "pods": [
@@ -163,6 +166,8 @@ def _of_waiting(scheduler: Scheduler, job: Job, now: int, placed: bool) -> Expla
         answer.position, answer.waiting = len(ahead) + 1, len(line)
         if reason is not None:
             answer.expected = forecast(scheduler, job, now, ahead)
+        reservation = scheduler.reservations.of(job.key)
+        answer.kept = reservation.chip_count if reservation is not None else 0
     if reason is not None:
         answer.cures = find_cures(scheduler, job, now, refusals, ahead)
     return answer

@@ -114,6 +114,7 @@ def present(scheduler: Scheduler, job: Job) -> Iterator[None]:
         for pod in made:
             pods[pod.uid] = Placement(pod)
         job.pods = {pod.uid: pod for pod in made}
+        job.ordered = job.ranks = None
         try:
             yield
         finally:
@@ -184,15 +185,9 @@ def _edited(texts: Mapping[str, str], edits: Mapping[str, str | None] | None) ->
     return {key: value for key, value in merged.items() if value is not None}
 
 
-_JOB_FIELDS = (
-    "pods", "group", "queue", "min_available", "min_per_task", "labels", "annotations", "defects", "policy",
-    "reason", "inqueue", "validated", "asked_total", "ordered",
-)  # fmt: skip
-
-
 @contextmanager
 def _unchanged(job: Job) -> Iterator[None]:
-    saved = {name: getattr(job, name) for name in _JOB_FIELDS}
+    saved = {name: getattr(job, name) for name in Job.__slots__}
     try:
         yield
     finally:

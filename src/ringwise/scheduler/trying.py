@@ -12,7 +12,7 @@ from ringwise.scheduler.near_misses import Refusals
 from ringwise.scheduler.suppositions import verdict
 
 #: Pods that may be placed or released while looking for cures: keeps the search short on any cluster.
-BUDGET = 24_000
+BUDGET = 8_000
 STARTS = float("inf")
 
 
@@ -45,7 +45,8 @@ class Trying:
         self._codes = refusals.counts if refusals is not None else {}
         self._ahead = ahead
         self._budget = BUDGET
-        self._cost = 40 + len(job.in_order)
+        # A session is opened for every try: plugins look at the jobs, then at the pods.
+        self._cost = 20 + len(scheduler.book.jobs) // 20 + len(job.in_order)
         if job.policy is not None and (job.policy.block_nodes or job.policy.switch_class):
             # Planning looks at every node.
             self._cost += scheduler.state.node_count // 4
