@@ -11,6 +11,7 @@ from ringwise.state.index import Scorer, View
 from ringwise.state.model import DeviceReport
 from ringwise.state.shapes import Shape
 from ringwise.topology.chips import chip_names, chips_of
+from ringwise.topology.natural import natural_key
 
 #: The fleet of pods that ask for no chips: it sees nodes, not chips.
 HOSTS = ""
@@ -285,9 +286,13 @@ class Fleet:
             return NODE_NOT_READY(node=name)
         holders = self.unknown_holders.get(node)
         if holders:
-            pod, chips = next(iter(holders.items()))
-            return UNKNOWN_HOLDER(node=name, pod=pod, chips=chips, resource=self.resource)
-        idle = max(0, allocatable - self.requested[node])
+            # The first by name, not by arrival: the same facts give the same words.
+            pod = min(holders, key=natural_key)
+            return UNKNOWN_HOLDER(node=name, pod=pod, chips=holders[pod], resource=self.resource)
+        # A chip that broke while a pod holds it is missing from allocatable and counted as used:
+        # Kubernetes subtracts it twice.
+        broken_in_use = (self.held[node] & self.unhealthy[node]).bit_count()
+        idle = max(0, allocatable - self.requested[node] + broken_in_use)
         if idle > self.capacity[node]:
             return IDLE_ABOVE_CAPACITY(
                 node=name, resource=self.resource, idle=idle, capacity=self.capacity[node]
