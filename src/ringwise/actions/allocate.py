@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import ExitStack
 from heapq import heapify, heappop, heappush
 from typing import Any
 
 from ringwise.framework.filling import fill, pending_pods
 from ringwise.framework.job import Job
+from ringwise.framework.lending import kept_chips_open, lenders
 from ringwise.framework.reasons import INTERNAL_ERROR, QUEUE_OVERUSED
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Statement
@@ -67,7 +67,7 @@ def _serve(session: Session, job: Job, complete: bool) -> bool:
             session.observe(session, job)
     try:
         statement, reason = _attempt(session, job, complete, ())
-        if reason is not None and (owners := _lenders(session, job)):
+        if reason is not None and (owners := lenders(session, job)):
             statement, reason = _attempt(session, job, complete, owners)
     except Exception as error:
         broken(session, job, error, "allocate")
@@ -83,9 +83,7 @@ def _attempt(
     session: Session, job: Job, complete: bool, owners: Iterable[str]
 ) -> tuple[Statement, Reason | None]:
     """Fill the job in, on its own kept chips and on those of `owners`; nothing stays when it does not fit."""
-    with ExitStack() as opened:
-        for owner in (job.key, *owners):
-            opened.enter_context(session.reservations.open_to(owner))
+    with kept_chips_open(session, job, owners):
         statement = session.statement()
         try:
             reason = fill(session, job, statement, beyond_gang=complete)
@@ -99,21 +97,6 @@ def _attempt(
             job.reason = None
             session.reservations.lift(job.key)
     return statement, reason
-
-
-def _lenders(session: Session, job: Job) -> list[str]:
-    """Jobs that wait for a known time: who says it ends before that may use their kept chips until then."""
-    if job.expected is None or job.policy is None or job.started is not None:
-        return []
-    end = session.now + job.expected
-    return [
-        kept.owner
-        for kept in session.reservations
-        if kept.owner != job.key
-        and kept.resource == job.policy.resource
-        and kept.starts is not None
-        and end <= kept.starts
-    ]
 
 
 def _tell_overused(session: Session, queue: Queue, line: list[Entry]) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from ringwise.framework.job import Job
+from ringwise.framework.lending import kept_chips_open, lenders
 from ringwise.framework.reasons import INTERNAL_ERROR, QUEUE_NOT_OPEN
 from ringwise.framework.session import Session
+from ringwise.reasons import Reason
 
 
 def enqueue(session: Session) -> None:
@@ -26,10 +28,20 @@ def enqueue(session: Session) -> None:
         try:
             reason = session.job_valid(job)
             if reason is None:
-                job.inqueue, reason = session.job_enqueueable(job)
+                job.inqueue, reason = _may_enter(session, job)
                 if not job.inqueue:
                     session.observe(session, job)
         except Exception as error:
             incident = session.contain(error, job, "enqueue")
             reason = INTERNAL_ERROR(where=incident.where, error=incident.error)
         job.reason = reason
+
+
+def _may_enter(session: Session, job: Job) -> tuple[bool, Reason | None]:
+    """The chips kept for the job count as free for it, and those it may borrow, if it needs them."""
+    with kept_chips_open(session, job):
+        may, reason = session.job_enqueueable(job)
+    if not may and (owners := lenders(session, job)):
+        with kept_chips_open(session, job, owners):
+            may, reason = session.job_enqueueable(job)
+    return may, reason

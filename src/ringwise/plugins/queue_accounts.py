@@ -140,7 +140,8 @@ class Accounts:
         if not used and not job.inqueue:
             return
         gang = self.gang(job)
-        if used == gang:
+        if used == gang or self._session.reservations.of(job.key) is not None:
+            # Complete; or its chips are kept for it already, so that nobody has to stay out for it.
             return
         total = promised.setdefault(job.queue, {})
         done = bool(job.pods) and not any(self._session.is_pending(pod) for pod in job.pods.values())

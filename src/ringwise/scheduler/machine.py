@@ -279,7 +279,6 @@ class Scheduler:
     def replace_pod(self, job: Job, pod: Pod) -> None:
         self.state.pods[pod.uid].pod = pod
         job.pods[pod.uid] = pod
-        job.ranks = None
 
     # -- totals --------------------------------------------------------------------------
 

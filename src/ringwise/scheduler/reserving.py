@@ -128,8 +128,6 @@ class Guard:
             if job is not None and job.queue not in served and self._is_eligible(session, job):
                 lines.setdefault(job.queue, []).append(job)
         for name in sorted(lines, key=lambda name: session.queue_key(session.queues[name])):
-            if session.overused(session.queues[name]):
-                continue
             for job in sorted(lines[name], key=session.job_key):
                 if self._serve(session, job):
                     break
@@ -258,7 +256,9 @@ class Guard:
         statement = session.statement()
         try:
             self._end(session, runs, statement.evict, job)
-            return None if fill(session, job, statement) is not None else list(statement.allocations)
+            if session.overused(session.queues[job.queue]) or fill(session, job, statement) is not None:
+                return None
+            return list(statement.allocations)
         finally:
             statement.discard()
             session.plans.pop(job.key, None)

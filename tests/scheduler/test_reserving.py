@@ -1,0 +1,184 @@
+"""A job that waited long gets its chips kept; smaller ones pass it only where they do not delay it."""
+
+from __future__ import annotations
+
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from ringwise.state.reservations import Reservation
+from tests.scheduler.rig import SECOND, Rig
+
+PLAIN = ("enqueue", "allocate", "backfill")
+
+
+def rig_of(nodes: int, reservation_after: int = 600) -> Rig:
+    return Rig(nodes, actions=PLAIN, reservation_after=reservation_after)
+
+
+def kept_for(rig: Rig, job: str) -> Reservation | None:
+    return rig.machine.reservations.of(f"default/{job}")
+
+
+def nodes_kept(rig: Rig, job: str) -> list[str]:
+    kept = kept_for(rig, job)
+    return [] if kept is None else [rig.machine.state.names[node] for node in kept.chips]
+
+
+def test_time_alone_brings_the_reservation_and_the_machine_says_when() -> None:
+    rig = rig_of(2)
+    rig.submit("small", chips=4)
+    rig.run()
+    rig.submit("big", pods=2, chips=8)
+    rig.run()
+    assert kept_for(rig, "big") is None
+    assert rig.machine.next_deadline() == rig.now + 600 * SECOND
+    rig.step(599)
+    assert kept_for(rig, "big") is None
+    rig.step(1)
+    assert nodes_kept(rig, "big") == ["n1", "n2"]
+    assert rig.machine.next_deadline() is None
+
+
+def test_small_jobs_do_not_take_what_is_kept_but_run_beside_it() -> None:
+    rig = rig_of(3)
+    for number, chips in enumerate((8, 8, 4, 4)):
+        rig.submit(f"old{number}", chips=chips, expected=f"{number + 1}h")
+        rig.run()
+    rig.submit("big", pods=2, chips=8)
+    rig.run()
+    rig.step(600)
+    assert nodes_kept(rig, "big") == ["n1", "n2"]
+    kept = kept_for(rig, "big")
+    assert kept is not None
+    assert kept.starts == 1000 * SECOND + 7200 * SECOND
+    rig.end("old0")
+    rig.end("old2")
+    for number in range(3):
+        rig.submit(f"small{number}", chips=4)
+    rig.run()
+    assert [rig.nodes_of(f"small{number}") for number in range(3)] == [["n3"], [], []]
+    assert rig.places("big") == {}
+    rig.end("old1")
+    rig.run()
+    assert sorted(rig.nodes_of("big")) == ["n1", "n2"]
+    assert kept_for(rig, "big") is None
+
+
+def test_who_ends_in_time_may_use_kept_chips_and_they_stay_kept() -> None:
+    rig = rig_of(2)
+    rig.submit("old", chips=8, expected="2h")
+    rig.run()
+    rig.submit("big", pods=2, chips=8)
+    rig.run()
+    rig.step(600)
+    assert nodes_kept(rig, "big") == ["n1", "n2"]
+    rig.submit("brief", chips=4, expected="30m")
+    rig.submit("long", chips=4, expected="3h")
+    rig.submit("unsaid", chips=4)
+    rig.run()
+    assert rig.nodes_of("brief") == ["n2"]
+    assert rig.nodes_of("long") == rig.nodes_of("unsaid") == []
+    assert nodes_kept(rig, "big") == ["n1", "n2"]
+    rig.end("brief")
+    rig.end("old")
+    rig.run()
+    assert sorted(rig.nodes_of("big")) == ["n1", "n2"]
+
+
+def test_when_ends_are_unknown_the_oldest_are_expected_back_first_and_nobody_borrows() -> None:
+    rig = rig_of(2)
+    rig.submit("first", chips=8)
+    rig.run()
+    rig.step(10)
+    rig.submit("second", chips=8)
+    rig.run()
+    rig.submit("big", chips=8)
+    rig.run()
+    rig.step(600)
+    kept = kept_for(rig, "big")
+    assert kept is not None
+    assert kept.starts is None
+    assert nodes_kept(rig, "big") == ["n1"]
+
+
+def test_one_job_of_a_queue_at_a_time_and_others_of_other_queues() -> None:
+    rig = rig_of(2)
+    rig.queue("other")
+    rig.submit("old", pods=2, chips=8)
+    rig.run()
+    rig.submit("one", chips=8)
+    rig.submit("two", chips=8)
+    rig.submit("three", chips=8, queue="other")
+    rig.run()
+    rig.step(600)
+    assert sorted(kept.owner for kept in rig.machine.reservations) == ["default/one", "default/three"]
+
+
+def test_a_job_that_fits_into_no_empty_cluster_gets_nothing_and_the_next_one_does() -> None:
+    rig = rig_of(2)
+    rig.submit("old", pods=2, chips=8)
+    rig.run()
+    rig.submit("huge", pods=3, chips=8)
+    rig.submit("big", chips=8)
+    rig.run()
+    rig.step(600)
+    assert [kept.owner for kept in rig.machine.reservations] == ["default/big"]
+
+
+def test_chips_that_break_are_kept_no_longer_and_others_are_found() -> None:
+    rig = rig_of(2)
+    rig.submit("old0", chips=8, expected="1h")
+    rig.run()
+    rig.submit("old1", chips=8, expected="2h")
+    rig.run()
+    rig.submit("big", chips=8)
+    rig.run()
+    rig.step(600)
+    assert nodes_kept(rig, "big") == ["n1"]
+    rig.node("n1", ready=False)
+    rig.run()
+    assert nodes_kept(rig, "big") == ["n2"]
+
+
+def test_a_job_that_goes_gives_its_kept_chips_to_those_who_wait() -> None:
+    rig = rig_of(2)
+    rig.submit("old", chips=8)
+    rig.run()
+    rig.submit("big", pods=2, chips=8)
+    rig.run()
+    rig.step(600)
+    rig.submit("small", chips=4)
+    rig.run()
+    assert rig.places("small") == {}
+    rig.end("big")
+    rig.run()
+    assert rig.nodes_of("small") == ["n2"]
+
+
+SMALL = st.tuples(st.sampled_from([1, 2, 4, 8]), st.integers(1, 30), st.booleans())
+
+
+@settings(deadline=None, max_examples=30, phases=(Phase.explicit, Phase.generate))
+@given(st.integers(2, 3), st.lists(SMALL, min_size=8, max_size=40), st.integers(0, 5))
+def test_a_stream_of_small_jobs_does_not_starve_a_gang(
+    nodes: int, stream: list[tuple[int, int, bool]], before: int
+) -> None:
+    """Small jobs come every second for ever and run for up to 30 s; the gang needs every node."""
+    rig = rig_of(nodes, reservation_after=20)
+    ends: dict[str, int] = {}
+    for tick in range(240):
+        if tick == before:
+            rig.submit("gang", pods=nodes, chips=8)
+        chips, length, says = stream[tick % len(stream)]
+        rig.submit(f"s{tick}", chips=chips, expected=f"{length}s" if says else "")
+        for name in [name for name, end in ends.items() if end <= tick]:
+            del ends[name]
+            rig.end(name)
+        rig.step(1)
+        for name in {pod.group for pod in rig.pods.values() if pod.node and pod.group}:
+            if name.startswith("s") and name not in ends:
+                ends[name] = tick + stream[int(name[1:]) % len(stream)][1]
+        if rig.places("gang"):
+            assert len(rig.places("gang")) == nodes
+            return
+    raise AssertionError("the gang never started")
