@@ -31,6 +31,8 @@ class Fault:
     #: Do what was asked before answering wrongly or breaking the connection.
     done: bool = False
     times: int = 1
+    #: Only for requests of a client that calls itself so.
+    agent: str = ""
     #: Wait for this before anything else.
     until: asyncio.Event | None = None
 
@@ -134,7 +136,10 @@ class StandIn:
         path = "/" + request.match_info["path"]
         self.requests.append((request.method, path))
         body = await request.read()
-        fault = next((one for one in self.faults if one.match(request.method, path)), None)
+        agent = request.headers.get("User-Agent", "")
+        fault = next(
+            (one for one in self.faults if one.agent in agent and one.match(request.method, path)), None
+        )
         if fault is not None:
             fault.times -= 1
             if fault.times <= 0:

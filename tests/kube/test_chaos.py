@@ -1,0 +1,183 @@
+"""Two replicas, a server that misbehaves, replicas that die: no chip twice, nothing lost, no gang halved."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+
+import pytest
+
+from ringwise.kube.client import Client
+from ringwise.kube.config import direct
+from ringwise.kube.core import SchedulerPart
+from ringwise.kube.lease import LeaseSettings
+from ringwise.kube.life import RunnerSettings
+from ringwise.kube.runner import Runner
+from ringwise.scheduler.machine import Scheduler
+from tests.kube.harness import CHIP, GROUPS, NODES, PODS, JumpingClock, group, node, pod, run, until
+from tests.kube.standin import StandIn
+
+NODE_COUNT, CHIPS = 4, 8
+
+
+class SharedClock(JumpingClock):
+    """Both replicas live in the same time, which passes a little with every sleep, whoever sleeps."""
+
+    async def sleep(self, seconds: float) -> None:
+        due = self.moment + seconds
+        while self.moment < due:
+            self.moment += 0.05
+            await asyncio.sleep(0.0005)
+
+
+class Replica:
+    def __init__(self, standin: StandIn, name: str, clock: JumpingClock, seed: int) -> None:
+        self.name = name
+        self.standin = standin
+        self.client = Client(direct(standin.url), component=name)
+        self.stop = asyncio.Event()
+        self.runner = Runner(
+            self.client,
+            lambda: [SchedulerPart(Scheduler())],
+            RunnerSettings(lease=LeaseSettings(), identity=name, page=3, in_flight=4),
+            clock=clock,
+            chance=random.Random(seed),
+        )
+        self.task = asyncio.create_task(self.runner.run(self.stop))
+
+    async def die(self) -> None:
+        """Without a last word: the server hears nothing from it any more."""
+        self.standin.fault("/", agent=f"ringwise-{self.name}", drop=True, times=10**9)
+        self.task.cancel()
+        await asyncio.gather(self.task, return_exceptions=True)
+        await self.client.close()
+
+    async def end(self) -> None:
+        self.stop.set()
+        await self.task
+        await self.client.close()
+
+
+def holders(standin: StandIn) -> Counter[tuple[str, str]]:
+    """How many live pods hold each chip."""
+    found: Counter[tuple[str, str]] = Counter()
+    for one in standin.all(PODS):
+        place = one["spec"].get("nodeName")
+        if place and one["status"]["phase"] not in ("Succeeded", "Failed"):
+            chips = one["metadata"]["annotations"][CHIP].split(",")
+            found.update((place, chip) for chip in chips)
+    return found
+
+
+def harm(standin: StandIn, chance: random.Random) -> None:
+    """One more thing that goes wrong."""
+    match chance.randrange(9):
+        case 0:
+            standin.fault("/binding", status=chance.choice([409, 429, 500, 503]), retry_after=1)
+        case 1:
+            standin.fault("/binding", status=500, done=True)
+        case 2:
+            standin.fault("/binding", drop=True, done=chance.random() < 0.5)
+        case 3:
+            standin.cut_watches()
+        case 4:
+            standin.forget_history()
+        case 5:
+            standin.duplicate = not standin.duplicate
+        case 6:
+            standin.fault("/leases", status=500, times=chance.randrange(1, 12))
+        case 7:
+            standin.fault("GET /api/v1/pods", status=chance.choice([410, 500]), times=2)
+        case 8:
+            standin.fault("GET /api/v1/namespaces/default/pods", drop=True, times=2)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_chaos_between_scheduler_and_server(seed: int) -> None:
+    async def test() -> None:
+        chance = random.Random(seed)
+        clock = SharedClock()
+        async with StandIn() as standin:
+            for index in range(NODE_COUNT):
+                standin.put(NODES, node(f"node-{index}", CHIPS))
+            replicas = [Replica(standin, name, clock, seed) for name in ("left", "right")]
+            born = 2
+            for wave in range(12):
+                size = chance.choice([1, 2, 4])
+                standin.put(PODS, pod(f"single-{wave}", size))
+                if wave % 4 == 0:
+                    standin.put(GROUPS, group(f"gang-{wave}", 2))
+                    for member in range(2):
+                        standin.put(PODS, pod(f"gang-{wave}-{member}", 8, group=f"gang-{wave}"))
+                harm(standin, chance)
+                for _ in range(chance.randrange(1, 30)):
+                    await asyncio.sleep(0.0005)
+                    assert max(holders(standin).values(), default=0) <= 1
+                if wave in (4, 8):
+                    victim = chance.choice(replicas)
+                    replicas.remove(victim)
+                    await victim.die()
+                    born += 1
+                    replicas.append(Replica(standin, f"born-{born}", clock, seed + born))
+                finish_some(standin, chance)
+            standin.faults = [fault for fault in standin.faults if fault.agent]
+            standin.duplicate = False
+            while waiting(standin):
+                assert max(holders(standin).values(), default=0) <= 1
+                finish_some(standin, chance)
+                for _ in range(20):
+                    await asyncio.sleep(0.0005)
+            for replica in replicas:
+                await replica.end()
+
+    run(test())
+
+
+def waiting(standin: StandIn) -> list[str]:
+    return [
+        one["metadata"]["name"]
+        for one in standin.all(PODS)
+        if not one["spec"].get("nodeName") and one["status"]["phase"] == "Pending"
+    ]
+
+
+def finish_some(standin: StandIn, chance: random.Random) -> None:
+    """Pods that were bound run and end, gangs as a whole; their chips are free for others."""
+    gangs: Counter[str] = Counter(
+        one["metadata"]["annotations"].get("scheduling.k8s.io/group-name", "")
+        for one in standin.all(PODS)
+        if one["spec"].get("nodeName")
+    )
+    for one in standin.all(PODS):
+        if not one["spec"].get("nodeName") or one["status"]["phase"] != "Pending":
+            continue
+        gang = one["metadata"]["annotations"].get("scheduling.k8s.io/group-name", "")
+        if (not gang or gangs[gang] == 2) and chance.random() < 0.5:
+            standin.put(PODS, {**one, "status": {"phase": "Succeeded"}})
+
+
+def test_a_replica_that_dies_in_the_middle_of_a_gang_is_succeeded_by_one_that_completes_it() -> None:
+    async def test() -> None:
+        clock = SharedClock()
+        async with StandIn() as standin:
+            for index in range(4):
+                standin.put(NODES, node(f"node-{index}"))
+            first = Replica(standin, "first", clock, 1)
+            await until(first.runner.deciding.is_set)
+            standin.fault(
+                lambda method, path: "/binding" in path and standin.count("/binding") > 2, drop=True, times=99
+            )
+            standin.put(GROUPS, group("gang", 4))
+            for member in range(4):
+                standin.put(PODS, pod(f"gang-{member}", 8, group="gang"))
+            await until(lambda: standin.count("/binding") > 2)
+            await first.die()
+            assert len(waiting(standin)) == 2
+            standin.faults = [fault for fault in standin.faults if fault.agent]
+            second = Replica(standin, "second", clock, 2)
+            await until(lambda: not waiting(standin))
+            assert max(holders(standin).values()) == 1
+            await second.end()
+
+    run(test())
