@@ -18,7 +18,7 @@ from ringwise.scheduler.machine import Scheduler
 from ringwise.scheduler.suppositions import question
 from ringwise.state.cluster import ClusterState, Placement
 from ringwise.state.fleet import Fleet
-from ringwise.state.model import Pod, PodClass
+from ringwise.state.model import Pod, PodClass, PodGroup
 from ringwise.topology.board import Board
 from ringwise.topology.policy import ACCELERATOR_TYPE, PolicyFacts, select_board
 from ringwise.topology.superpods import SuperPods
@@ -307,7 +307,10 @@ class _Counting:
         job.pods = {f"capacity-{n}": Pod(f"capacity-{n}", "", f"capacity-{n}", cls) for n in range(pods)}
         # A plan may stop at fewer pods, a plain gang goes on to the last.
         job.min_available = 1 if together and policy.blocks is None else pods
-        with _existing(self._scheduler.state, job):
+        if not together:
+            # For its queue these are many small jobs, not one that is too large for it.
+            job.group = PodGroup("", "capacity", min_resources={self._resource: chips})
+        with _existing(self._scheduler, job):
             session = self._scheduler.open_session(self._now, [job])
             statement = session.statement()
             fill(session, job, statement)
@@ -317,14 +320,19 @@ class _Counting:
 
 
 @contextmanager
-def _existing(state: ClusterState, job: Job) -> Iterator[None]:
+def _existing(scheduler: Scheduler, job: Job) -> Iterator[None]:
+    """Inside, the pods exist, and the job counts for its queue if it has one."""
+    pods, jobs = scheduler.state.pods, scheduler.book.jobs
+    if job.queue:
+        jobs[job.key] = job
     for pod in job.pods.values():
-        state.pods[pod.uid] = Placement(pod)
+        pods[pod.uid] = Placement(pod)
     try:
         yield
     finally:
+        jobs.pop(job.key, None)
         for uid in job.pods:
-            del state.pods[uid]
+            del pods[uid]
 
 
 def _sizes(allowed: frozenset[int]) -> list[int]:
