@@ -1,0 +1,106 @@
+"""Ask `ringwise place`: objects in, its JSON answer out, through the real reader and the whole scheduler."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import yaml
+
+from ringwise.apps.place import place
+from ringwise.framework.configuration import Configuration, default_configuration
+from ringwise.manifests.bundle import read_bundle
+from ringwise.manifests.configuration import read_configuration
+from ringwise.topology.boards import BoardCatalog, shipped_catalog
+
+Plain = dict[str, Any]
+
+CONFIGURATION = """\
+actions: "enqueue, allocate, backfill"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+  - name: conformance
+  - name: topology910
+- plugins:
+  - name: drf
+  - name: predicates
+  - name: proportion
+  - name: nodeorder
+  - name: binpack
+configurations:
+- name: init-params
+  arguments: {{{arguments}}}
+"""
+
+
+def configuration_text(settings: Mapping[str, str]) -> str:
+    arguments = ", ".join(f'"{key}": "{value}"' for key, value in settings.items())
+    return CONFIGURATION.format(arguments=arguments)
+
+
+@cache
+def _configuration(settings: tuple[tuple[str, str], ...]) -> Configuration:
+    if not settings:
+        return default_configuration()
+    return read_configuration(configuration_text(dict(settings)).encode(), "volcano-scheduler.conf")
+
+
+@cache
+def _catalog() -> BoardCatalog:
+    return shipped_catalog(())
+
+
+def as_bytes(objects: Sequence[Plain], form: str = "json-list") -> bytes:
+    """The same objects as different people would write them down."""
+    if form == "json-list":
+        return json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}).encode()
+    if form == "json-documents":
+        return "\n".join(json.dumps(one) for one in objects).encode()
+    if form == "yaml-list":
+        return yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": list(objects)}).encode()
+    assert form == "yaml-documents"
+    return yaml.safe_dump_all(objects, explicit_start=True).encode()
+
+
+def ask(
+    objects: Sequence[Plain],
+    settings: Mapping[str, str] | None = None,
+    *,
+    form: str = "json-list",
+    scores: bool = True,
+    everything: bool = False,
+) -> Plain:
+    """The answer as JSON. Any complaint about the input fails the test."""
+    bundle = read_bundle(["-"], stdin=as_bytes(objects, form))
+    assert not bundle.errors, [str(error) for error in bundle.errors]
+    configuration = _configuration(tuple(sorted((settings or {}).items())))
+    answer = place(bundle, configuration, _catalog(), scores=scores, everything=everything)
+    assert not answer.errors, [str(error) for error in answer.errors]
+    assert not answer.scheduler.incidents, answer.scheduler.incidents
+    told: Plain = json.loads(json.dumps(answer.as_json()))
+    return told
+
+
+def job_of(answer: Plain, name: str) -> Plain:
+    found = [job for job in answer["jobs"] if job["name"] == name]
+    assert len(found) == 1, [job["name"] for job in answer["jobs"]]
+    job: Plain = found[0]
+    check_reason(job)
+    return job
+
+
+def check_reason(job: Plain) -> None:
+    """Nothing is refused or left waiting without a reason that says what to do."""
+    if job["outcome"] in ("placed", "running"):
+        assert job["reason"] is None
+        return
+    reason = job["reason"]
+    assert reason is not None, job
+    assert reason["code"]
+    assert reason["message"]
+    assert reason["cures"]
+    assert reason["code"] != "internal-error", reason

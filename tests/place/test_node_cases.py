@@ -1,0 +1,123 @@
+"""The worked cases of one node's chips, through `ringwise place`."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.place.asking import Plain, ask, job_of
+from tests.place.node_cases import (
+    CASES,
+    NodeFacts,
+    Way,
+    can_tell,
+    facts_of,
+    job_objects,
+    node_objects,
+    settings_of,
+    ways,
+)
+
+#: Each case is asked in this many ways, different ones from case to case; more on request.
+WAYS_PER_CASE = int(os.environ.get("RINGWISE_WAYS", "2"))
+
+
+def of_kind(kind: str) -> pytest.MarkDecorator:
+    cases = [case for case in CASES if case["kind"] == kind]
+    return pytest.mark.parametrize(
+        ("number", "case"), list(enumerate(cases)), ids=[case["id"] for case in cases]
+    )
+
+
+def ways_of(number: int, facts: list[NodeFacts]) -> list[Way]:
+    """Some of the ways that can tell these nodes, spread so that all cases together use all of them."""
+    possible = [way for way in ways() if all(can_tell(one, way) for one in facts)]
+    stride = 41
+    return [possible[(number * WAYS_PER_CASE + at) * stride % len(possible)] for at in range(WAYS_PER_CASE)]
+
+
+@of_kind("single_node")
+def test_one_node(number: int, case: Plain) -> None:
+    pods: int = case["tasks"]
+    names = [f"node-{place}" for place in range(pods)]
+    facts = [facts_of(case, case, name) for name in names]
+    for way in ways_of(number, facts):
+        selector = {"host-arch": case["pod_arch"]} if case.get("pod_arch") else {}
+        job, labels = job_objects(case, way, [case["request"]] * pods, selector)
+        if "node_arch" in case:
+            labels.pop("host-arch", None)
+            if case["node_arch"]:
+                labels["host-arch"] = case["node_arch"]
+        if case["free_chips"] is None:
+            # No list at all: a node that says it has no chips, whatever Kubernetes offers.
+            facts = [facts_of(case, {**case, "free_chips": []}, name) for name in names]
+        objects = [one for node in facts for one in node_objects(node, way, case["resource"], labels)]
+        answer = ask([*objects, *job], settings_of(case, way), form=way.form)
+        check_single(case, job_of(answer, "job"), way)
+
+
+def check_single(case: Plain, job: Plain, way: Way) -> None:
+    expect = case["expect"]
+    if expect["rejected_at"] == "job-validity":
+        assert job["outcome"] == "refused", (way, job)
+        return
+    first = job["pods"][0]
+    seen = {one["node"]: one for one in first["candidates"]}
+    if not expect["accept"]:
+        assert job["outcome"] == "pending", (way, job)
+        assert first["node"] is None
+        assert all(not one["accepted"] and one["reason"]["cures"] for one in seen.values()), (way, seen)
+        return
+    assert job["outcome"] == "placed", (way, job["reason"], seen)
+    assert seen["node-0"]["accepted"]
+    if expect["score"] is not None:
+        assert seen["node-0"]["score"] == expect["score"], (way, seen)
+    assert first["node"] == "node-0"
+    if expect["chips"] is not None:
+        assert first["chips"] == expect["chips"], way
+    elif "chips_set" in expect:
+        assert sorted(first["chips"]) == sorted(expect["chips_set"]), way
+    assert len(set(first["chips"])) == case["request"]
+    assert set(first["chips"]) <= set(case["free_chips"])
+    prefix = case["resource"].removeprefix("huawei.com/")
+    notes = first["annotations"]
+    assert notes[case["resource"]] == ",".join(f"{prefix}-{chip}" for chip in first["chips"])
+    assert notes["predicate-time"].isdigit()
+    assert notes["distributed-job"] == ("true" if case["tasks"] > 1 else "false")
+
+
+@of_kind("node_list")
+def test_several_nodes(number: int, case: Plain) -> None:
+    # Their names end in numbers, as the aggregate's chunks do.
+    renamed = {told["name"]: f"node-{place}" for place, told in enumerate(case["nodes"])}
+    facts = [facts_of(case, told, renamed[told["name"]]) for told in case["nodes"]]
+    valid_anyway = case["board"] != "module910a3x16" or case["tasks"] == 1 or case["request"] > 1
+    pods = case["tasks"] if valid_anyway else 1
+    for way in ways_of(number, facts):
+        job, labels = job_objects(case, way, [case["request"]] * pods)
+        objects = [one for node in facts for one in node_objects(node, way, case["resource"], labels)]
+        found = job_of(ask([*objects, *job], settings_of(case, way), form=way.form), "job")
+        check_list(case, found, renamed)
+
+
+def check_list(case: Plain, job: Plain, renamed: dict[str, str]) -> None:
+    expect = case["expect"]
+    if job["outcome"] == "refused":
+        # The nodes are what the case is about, so a job that no board allows has nothing to show.
+        assert case["request"] not in (1, 2, 4, 8)
+        return
+    first = job["pods"][0]
+    seen = {one["node"]: one for one in first["candidates"]}
+    scores = {name: seen[real]["score"] for name, real in renamed.items()}
+    assert scores == expect.get("score", expect.get("score_2026"))
+    accepted = {name for name, real in renamed.items() if seen[real]["accepted"]}
+    assert bool(accepted) == expect["accept"]
+    if "order" not in expect:
+        return
+    assert set(renamed) - accepted == set(expect["rejected"])
+    best_first = sorted({scores[name] for name in accepted}, reverse=True)
+    order = [sorted(name for name in accepted if scores[name] == score) for score in best_first]
+    assert order == [sorted(equals) for equals in expect["order"]]
+    if job["outcome"] == "placed":
+        assert first["node"] == renamed[expect["best"]]

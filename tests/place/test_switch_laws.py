@@ -1,0 +1,238 @@
+"""What the decisions say about switches beyond the worked cases (S2, S9 to S12), through `ringwise place`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from tests.place.asking import Plain, ask, job_of
+from tests.place.objects import (
+    ASCEND,
+    chip_list,
+    config_map,
+    filler,
+    node,
+    pod,
+    pod_group,
+    pod_spec,
+    topology,
+    vcjob,
+)
+
+MODEL = {"tor-affinity": "large-model-schema"}
+COMMON = {"tor-affinity": "normal-schema"}
+V1, V2 = {"nslb-version": "1.0"}, {"nslb-version": "2.0"}
+
+
+def leaves(*sizes: int, count: int | None = None, level: str | None = None) -> list[Plain]:
+    """Switches t0, t1 ... with nodes n0, n1 ... under them."""
+    nodes: list[Plain] = []
+    switches: list[tuple[str, list[tuple[str, int]]]] = []
+    for number, size in enumerate(sizes):
+        servers = []
+        for place in range(size):
+            at = len(nodes)
+            nodes.append(node(f"n{at}", ip=f"10.0.0.{at}"))
+            servers.append((f"10.0.0.{at}", place))
+        switches.append((f"t{number}", servers))
+    return [topology(switches, max(sizes) if count is None else count, level), *nodes]
+
+
+def train(pods: int, labels: dict[str, str], **more: Any) -> Plain:
+    return vcjob("J", [("worker", pods, pod_spec(8))], labels=labels, **more)
+
+
+def runs(name: str, on: str, group: str, mark: str | None = None, **more: Any) -> Plain:
+    notes = {} if mark is None else {"isSharedTor": mark}
+    return filler(name, on, range(8), annotations=notes, group=group, **more)
+
+
+def per_switch(job: Plain) -> dict[str, int]:
+    return dict(Counter(one["switch"] for one in job["pods"] if one["chips"]))
+
+
+def states(answer: Plain) -> dict[str, str]:
+    return {one["ip"]: one["state"] + ("" if one["healthy"] else "!") for one in answer["switches"]}
+
+
+# -- S2: states are what live pods say -------------------------------------------------------
+
+
+def test_marks_make_states_and_padding_makes_none() -> None:
+    objects = leaves(4, 4, 4, 4)
+    for number, (label, mark, pods) in enumerate(((COMMON, "2", 1), (MODEL, "1", 4), (MODEL, "1", 3))):
+        group = f"g{number}"
+        objects.append(pod_group(group, pods, labels=label, phase="Running"))
+        objects += [runs(f"{group}-{at}", f"n{4 * number + at}", group, mark) for at in range(pods)]
+    answer = ask(objects, V2)
+    # The third job has three pods only, so it is padding, whatever is written on its pods.
+    assert states(answer) == {"t0": "exclusive", "t1": "shared", "t2": "idle", "t3": "idle"}
+
+
+@pytest.mark.parametrize(
+    ("phase", "terminating", "state"), [("Succeeded", False, "idle"), ("Running", True, "shared")]
+)
+def test_a_switch_heals_when_its_pods_are_gone_and_not_before(
+    phase: str, terminating: bool, state: str
+) -> None:
+    objects = [*leaves(2, 2), pod_group("g", 1, labels=COMMON, phase="Running")]
+    objects.append(runs("g-0", "n0", "g", "1", phase=phase, terminating=terminating))
+    assert states(ask(objects, V2))["t0"] == state
+
+
+@pytest.mark.parametrize(("limit", "healthy"), [("1", False), ("2", True)])
+def test_health_is_how_many_shared_switches_a_job_uses(limit: str, healthy: bool) -> None:
+    objects = [*leaves(2, 2, 2), pod_group("g", 2, labels=COMMON, phase="Running")]
+    objects += [runs("g-0", "n0", "g", "1"), runs("g-1", "n2", "g", "1")]
+    answer = ask(objects, {**V2, "shared-tor-num": limit})
+    assert [one["healthy"] for one in answer["switches"]] == [healthy, healthy, True]
+
+
+def test_the_second_job_of_a_run_sees_what_the_first_did() -> None:
+    first = vcjob("A", [("worker", 5, pod_spec(8))], labels=MODEL)
+    second = vcjob("B", [("worker", 6, pod_spec(8))], labels=MODEL)
+    answer = ask([*leaves(4, 4, 4), first, second], V2, scores=False)
+    assert per_switch(job_of(answer, "A")) == {"t0": 4, "t1": 1}
+    assert per_switch(job_of(answer, "B")) == {"t2": 4, "t1": 2}
+    assert states(answer) == {"t0": "exclusive", "t1": "shared", "t2": "exclusive"}
+
+
+def test_the_board_still_chooses_the_chips() -> None:
+    objects = [*leaves(2, 2), filler("old", "n0", [1, 2]), filler("old-1", "n1", [0, 4, 5])]
+    job = vcjob("J", [("worker", 2, pod_spec(4))], labels=COMMON)
+    found = job_of(ask([*objects, job], {**V2, "multi-pod-requests": "field"}, scores=False), "J")
+    # n1 has no whole ring, so t0 offers one node and t1 two.
+    assert [(one["node"], one["chips"]) for one in found["pods"]] == [
+        ("n2", [0, 1, 2, 3]),
+        ("n3", [0, 1, 2, 3]),
+    ]
+
+
+# -- S9: after a fault -------------------------------------------------------------------------
+
+
+def test_the_lost_pod_goes_to_an_unused_switch_when_its_own_have_no_room() -> None:
+    objects = [*leaves(2, 2, 2), pod_group("J", 4, labels=MODEL, phase="Running")]
+    places = (("n0", "2"), ("n1", "2"), ("n2", "1"), ("n3", "1"))
+    for rank, (on, mark) in enumerate(places):
+        notes = {ASCEND: chip_list(ASCEND, range(8)), "isSharedTor": mark, "hccl/rankIndex": str(rank)}
+        objects.append(pod(f"J-{rank}", pod_spec(8), on=on, group="J", annotations=notes))
+    objects[-4] = pod("J-0", pod_spec(8), group="J", annotations={"hccl/rankIndex": "0"})
+    objects.append(filler("other", "n0", range(8)))
+    answer = ask(objects, V2, scores=False)
+    job = job_of(answer, "J")
+    assert {one["rank"]: one["node"] for one in job["pods"]} == {0: "n4", 1: "n1", 2: "n2", 3: "n3"}
+    # An idle switch opened by a repair becomes shared: the job then uses two of two.
+    assert states(answer) == {"t0": "exclusive", "t1": "shared", "t2": "shared"}
+
+
+# -- S10: all of this works or is refused with a reason -------------------------------------------
+
+
+@pytest.mark.parametrize("settings", [V1, V2])
+@pytest.mark.parametrize(("workers", "job_class"), [(3, "padding"), (4, "foundation-model")])
+def test_pods_without_chips_do_not_count(settings: dict[str, str], workers: int, job_class: str) -> None:
+    tasks = [("launcher", 2, pod_spec(0)), ("worker", workers, pod_spec(8))]
+    found = job_of(ask([*leaves(4, 4), vcjob("J", tasks, labels=MODEL)], settings, scores=False), "J")
+    assert (found["outcome"], found["class"]) == ("placed", job_class)
+    assert per_switch(found) == {"t0": workers}
+
+
+@pytest.mark.parametrize("settings", [V1, V2])
+def test_a_gang_smaller_than_the_job_takes_what_there_is(settings: dict[str, str]) -> None:
+    found = job_of(ask([*leaves(3, 2), train(6, COMMON, minAvailable=4)], settings, scores=False), "J")
+    assert found["outcome"] == "placed"
+    assert sum(one["node"] is not None for one in found["pods"]) == 5
+    few = job_of(ask([*leaves(3, 2), train(8, COMMON, minAvailable=6)], settings, scores=False), "J")
+    assert few["outcome"] == "pending"
+
+
+@pytest.mark.parametrize("settings", [V1, V2])
+def test_odd_topologies_hurt_nobody(settings: dict[str, str]) -> None:
+    """Servers that are no nodes, one server under two switches, more servers than `tor_count`."""
+    odd = topology(
+        [
+            ("t0", [("10.0.0.0", 0), ("10.9.9.9", 1), ("10.0.0.1", 2), ("10.0.0.2", 3)]),
+            ("t1", [("10.0.0.0", 0), ("10.0.0.3", 1)]),
+        ],
+        2,
+    )
+    hosts = [node(f"n{at}", ip=f"10.0.0.{at}") for at in range(4)]
+    other = vcjob("K", [("worker", 1, pod_spec(8))])
+    answer = ask([odd, *hosts, train(3, COMMON), other], settings, scores=False)
+    assert per_switch(job_of(answer, "J")) == {"t0": 3}
+    assert job_of(answer, "K")["pods"][0]["node"] == "n3"
+
+
+BROKEN = config_map("kube-system", "basic-tor-node-cm", {"tor_info": '{"tor_count": 4, "server_list": ['})
+
+
+@pytest.mark.parametrize("settings", [V1, V2])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        [],
+        [BROKEN],
+        [config_map("kube-system", "basic-tor-node-cm", {})],
+        [topology([], 4)],
+        [topology([("t0", [("10.0.0.0", 0)])], 0)],
+    ],
+    ids=["missing", "broken", "without tor_info", "empty", "tor_count 0"],
+)
+def test_a_bad_topology_concerns_labelled_jobs_only(settings: dict[str, str], bad: list[Plain]) -> None:
+    other = vcjob("K", [("worker", 1, pod_spec(8))])
+    answer = ask([*bad, node("n0", ip="10.0.0.0"), train(1, COMMON), other], settings, scores=False)
+    assert job_of(answer, "J")["outcome"] == "refused"
+    assert job_of(answer, "K")["outcome"] == "placed"
+
+
+@pytest.mark.parametrize("settings", [V1, V2])
+def test_a_survivor_outside_the_topology_stays_and_the_job_goes_on(settings: dict[str, str]) -> None:
+    objects = [*leaves(2, 2), node("far", ip="10.7.7.7"), pod_group("J", 3, labels=COMMON, phase="Running")]
+    objects += [runs("J-0", "far", "J", "1"), runs("J-1", "n0", "J", "1"), pod("J-2", pod_spec(8), group="J")]
+    found = job_of(ask(objects, settings, scores=False), "J")
+    assert [one["node"] for one in found["pods"]] == ["far", "n0", "n1"]
+
+
+def test_switch_names_mean_nothing() -> None:
+    odd = topology([("rack a / leaf 7", [("10.0.0.0", 0)]), ("叶", [("10.0.0.1", 0)])], 1)
+    hosts = [node(f"n{at}", ip=f"10.0.0.{at}") for at in range(2)]
+    found = job_of(ask([odd, *hosts, train(2, COMMON)], V2, scores=False), "J")
+    assert per_switch(found) == {"rack a / leaf 7": 1, "叶": 1}
+
+
+# -- S1, S11, S12 ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("settings", [V1, V2])
+@pytest.mark.parametrize(
+    ("labels", "notes", "outcome"),
+    [
+        ({"tor-affinity": "large-model"}, {}, "refused"),
+        ({"tor-affinity": "null"}, {}, "placed"),
+        (COMMON, {"sp-block": "16"}, "refused"),
+        (MODEL, {"sp-block": "8"}, "refused"),
+    ],
+)
+def test_labels(
+    settings: dict[str, str], labels: dict[str, str], notes: dict[str, str], outcome: str
+) -> None:
+    found = job_of(ask([*leaves(2, 2), train(1, labels, annotations=notes)], settings), "J")
+    assert found["outcome"] == outcome
+    assert found["class"] is None
+
+
+@pytest.mark.parametrize("settings", [V1, V2])
+@pytest.mark.parametrize("labels", [COMMON, MODEL])
+def test_single_layer_wins_over_the_version(settings: dict[str, str], labels: dict[str, str]) -> None:
+    objects = leaves(4, 3, 4, level="single_layer")
+    found = job_of(ask([*objects, train(3, labels)], settings, scores=False), "J")
+    assert per_switch(found) == {"t1": 3}
+    assert not any("isSharedTor" in one["annotations"] for one in found["pods"])
+    assert job_of(ask([*objects, train(5, labels)], settings), "J")["outcome"] == "pending"
+    objects.append(pod_group("J", 2, labels=labels, phase="Running"))
+    objects += [runs("J-0", "n0", "J"), pod("J-1", pod_spec(8), group="J")]
+    peers = job_of(ask(objects, settings, scores=False), "J")
+    assert per_switch(peers) == {"t0": 2}
