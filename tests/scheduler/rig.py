@@ -69,7 +69,8 @@ class Rig:
         self.pods: dict[str, Pod] = {}
         self.groups: dict[str, PodGroup] = {}
         self.events: list[ev.Event] = []
-        self.history: list[tuple[tuple[ev.Event, ...], int]] = []
+        #: Everything told, when, and what came of it.
+        self.history: list[tuple[tuple[ev.Event, ...], int, tuple[Command, ...]]] = []
         self.commands: list[Command] = []
         #: Bindings and evictions are carried out only when the test says so.
         self.deaf = deaf
@@ -202,8 +203,8 @@ class Rig:
         """One turn of the machine; `fail` names pods whose bindings the server refuses."""
         self.now += int(seconds * SECOND)
         batch, self.events = tuple(self.events), []
-        self.history.append((batch, self.now))
         commands = self.machine.handle(batch, self.now)
+        self.history.append((batch, self.now, tuple(commands)))
         self.commands += commands
         assert self.machine.validate() == []
         assert self.machine.incidents == []

@@ -21,7 +21,13 @@ def ranks_of(job: Job) -> dict[str, int]:
 def _assign(job: Job) -> dict[str, int]:
     ranks: dict[str, int] = {}
     used: set[int] = set()
-    pods = sorted(job.in_order, key=_is_lost)
+    pods = job.in_order
+    _give([pod for pod in pods if pod.phase != "Failed"], ranks, used)
+    _give([pod for pod in pods if pod.phase == "Failed"], ranks, used)
+    return ranks
+
+
+def _give(pods: list[Pod], ranks: dict[str, int], used: set[int]) -> None:
     waiting = []
     for pod in pods:
         if pod.rank is not None and pod.rank not in used:
@@ -29,15 +35,10 @@ def _assign(job: Job) -> dict[str, int]:
             used.add(pod.rank)
         else:
             waiting.append(pod)
-    waiting.sort(key=lambda pod: (_is_lost(pod), not pod.cls.chips))
+    waiting.sort(key=lambda pod: not pod.cls.chips)
     following = 0
     for pod in waiting:
         while following in used:
             following += 1
         ranks[pod.uid] = following
         used.add(following)
-    return ranks
-
-
-def _is_lost(pod: Pod) -> bool:
-    return pod.phase == "Failed"

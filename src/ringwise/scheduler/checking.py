@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 def disagreements(scheduler: Scheduler) -> list[str]:
     """One line for each thing that is not as it must be; none in a sane machine."""
+    scheduler.state.settle()
     return [
         *_chips(scheduler),
         *_reserved(scheduler),

@@ -145,7 +145,7 @@ class Intake:
     def _vcjob_gone(self, event: ev.VcJobGone) -> None:
         vcjob = self._scheduler.book.vcjobs.get(event.key)
         if vcjob is not None:
-            self._scheduler.memory.forget(vcjob.uid)
+            self._scheduler.memory.vcjob_gone(vcjob)
         self._scheduler.book.drop_vcjob(event.key)
 
     def _bind_failed(self, event: ev.BindFailed) -> None:

@@ -19,8 +19,10 @@ from ringwise.placement.superpods.annotations import SUPER_POD_ID, SUPER_POD_RAN
 from ringwise.placement.superpods.rescheduling import WAIT_SECONDS
 from ringwise.placement.switches.classes import LABEL
 from ringwise.placement.switches.publish import IS_HEALTHY, IS_SHARED_TOR, SHARED_TOR_IP
+from ringwise.scheduler.expansion import group_name
 from ringwise.state.model import Pod
 from ringwise.state.reservations import Reservation
+from ringwise.state.vcjob import VcJob
 
 if TYPE_CHECKING:
     from ringwise.scheduler.machine import Scheduler
@@ -59,6 +61,8 @@ class Memory:
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
         self._remembered: dict[str, Remembered] = {}
+        #: Jobs whose vcjob is gone while pods of them are still leaving.
+        self._ended: set[str] = set()
 
     def __len__(self) -> int:
         return len(self._remembered)
@@ -99,6 +103,8 @@ class Memory:
         sitting.job.former = kept.seats
 
     def _goes_on(self, job: Job, pod: Pod) -> bool:
+        if job.key in self._ended:
+            return False
         if pod.owner is not None and pod.owner.kind == "Job":
             vcjob = self._scheduler.book.vcjobs.get(f"{pod.namespace}/{pod.owner.name}")
             if vcjob is not None:
@@ -128,7 +134,17 @@ class Memory:
         if job is not None:
             job.former = {}
 
+    def vcjob_gone(self, vcjob: VcJob) -> None:
+        """Nobody will bring its pods back."""
+        self.forget(vcjob.uid)
+        for name in (group_name(vcjob), vcjob.name):
+            key = f"{vcjob.namespace}/{name}"
+            if key in self._scheduler.book.jobs:
+                self._ended.add(key)
+
     def keeps(self, job: Job) -> bool:
+        """Asked when the last of the job is gone: whether its chips are held until it comes back."""
+        self._ended.discard(job.key)
         return any(kept.job == job.key for kept in self._remembered.values())
 
     def _lift(self, job: str) -> None:
