@@ -1,9 +1,11 @@
 """Small pictures of a node's chips, ring by ring.
 
-    [##..|....]   # held   . free   + given now   x faulty   ~ kept for a waiting job
+[##..|....]   # held   . free   + given now   x faulty   ~ kept for a waiting job
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from ringwise.state.fleet import Fleet
 from ringwise.topology.board import Board
@@ -33,3 +35,16 @@ def chip_picture(fleet: Fleet, node: int, board: Board | None, *, free: int, giv
     if not rings:
         return "[" + "".join(sign(chip) for chip in range(count)) + "]"
     return "[" + "|".join("".join(sign(chip) for chip in ring) for ring in rings) + "]"
+
+
+def chip_list(chips: Sequence[int]) -> str:
+    """Chips in their written order; a run of three and more that ascends is shortened: `0-7`."""
+    runs: list[list[int]] = []
+    for chip in chips:
+        if runs and chip == runs[-1][-1] + 1:
+            runs[-1].append(chip)
+        else:
+            runs.append([chip])
+    return ",".join(
+        f"{run[0]}-{run[-1]}" if len(run) > 2 else ",".join(str(chip) for chip in run) for run in runs
+    )

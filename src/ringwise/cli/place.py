@@ -14,7 +14,7 @@ from rich.table import Table
 from ringwise.apps.loading import assumed_chips
 from ringwise.apps.place import PLACED, Answer, PlacedJob, place
 from ringwise.apps.replay import JournalWriter
-from ringwise.cli.chip_pictures import LEGEND, chip_picture
+from ringwise.cli.chip_pictures import LEGEND, chip_list, chip_picture
 from ringwise.cli.output import (
     BAD_INPUT,
     complain,
@@ -174,7 +174,7 @@ def _pod_table(answer: Answer, job: PlacedJob) -> Table:
         if used
     ]
     for column in extra:
-        table.add_column(column)
+        table.add_column(column, no_wrap=True)
     shown = job.pods
     if len(shown) > _SHOWN_PODS:
         shown = [*job.pods[: _SHOWN_PODS - 2], *job.pods[-1:]]
@@ -186,14 +186,14 @@ def _pod_table(answer: Answer, job: PlacedJob) -> Table:
             f"  {pod.name}",
             str(pod.rank),
             pod.node or "-",
-            ",".join(map(str, pod.chips or ())),
+            chip_list(pod.chips or ()),
             before,
             after,
         ]
         if "switch" in extra:
             row.append(pod.switch or "-")
         if "SuperPoD" in extra:
-            row.append("-" if pod.superpod is None else f"{pod.superpod} (block {pod.logical_superpod})")
+            row.append("-" if pod.superpod is None else f"{pod.superpod}, block {pod.logical_superpod}")
         table.add_row(*map(escape, row))
     return table
 

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from ringwise.apps.source import Source
 from ringwise.apps.why import as_json, duration_text, time_text, why
-from ringwise.cli.chip_pictures import LEGEND, chip_picture
+from ringwise.cli.chip_pictures import LEGEND, chip_list, chip_picture
 from ringwise.cli.output import output_option, print_document, stdout_console, stop
 from ringwise.cli.source import source_options, source_scheduler
 from ringwise.cli.topology_pictures import print_superpods, print_switches
@@ -134,7 +134,7 @@ def _print_seats(console: Console, source: Source, answer: Explanation) -> None:
             escape(seat.pod),
             str(seat.rank),
             escape(seat.node or "-"),
-            ",".join(map(str, seat.chips)),
+            chip_list(seat.chips),
             escape(_seat_picture(source, answer, seat)),
         )
     console.print(table)

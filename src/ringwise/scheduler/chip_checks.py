@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ringwise.scheduler.findings import ERROR, NOTE, WARNING, Finding
+from ringwise.scheduler.findings import ERROR, NOTE, WARNING, Finding, named
 from ringwise.scheduler.machine import Scheduler
 from ringwise.state.checks import double_claims
 from ringwise.state.fleet import HOSTS, UNSTABLE_NODE, Fleet
@@ -12,7 +12,6 @@ from ringwise.topology.chips import chip_names, chips_of
 
 #: A report older than this, beside the newest one, is stale. Nanoseconds.
 STALE_AFTER = 10 * 60 * 1_000_000_000
-_NAMED = 8
 
 
 def chip_findings(scheduler: Scheduler) -> Iterator[Finding]:
@@ -42,14 +41,13 @@ def _fleet(scheduler: Scheduler, resource: str, fleet: Fleet) -> Iterator[Findin
         yield from _holders(scheduler, resource, fleet, number)
         yield from _views(scheduler, resource, fleet, number)
     if assumed:
-        names = ", ".join(assumed[:_NAMED]) + (", ..." if len(assumed) > _NAMED else "")
         yield Finding(
             WARNING,
             "chips-assumed",
-            f"{len(assumed)} node(s): {names}",
-            f"list no chips of {resource} (neither baseDeviceInfos nor a device-info ConfigMap), "
-            "so chips 0 to n-1 are assumed and taken for healthy",
-            "run the device plugin on them, so that it writes baseDeviceInfos",
+            named(assumed, "node"),
+            f"no list of chips of {resource} (neither baseDeviceInfos nor a device-info ConfigMap): "
+            "chips 0 to n-1 are assumed and taken for healthy",
+            "run the device plugin there, so that it writes baseDeviceInfos",
         )
 
 

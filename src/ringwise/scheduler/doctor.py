@@ -14,7 +14,7 @@ from ringwise.framework.job import Job
 from ringwise.framework.reasons import UNKNOWN_QUEUE
 from ringwise.reasons import Reason, Stage
 from ringwise.scheduler.chip_checks import chip_findings
-from ringwise.scheduler.findings import ERROR, NOTE, WARNING, Finding
+from ringwise.scheduler.findings import ERROR, NOTE, WARNING, Finding, named
 from ringwise.scheduler.machine import Scheduler
 from ringwise.topology.nearest import nearest
 from ringwise.topology.policy import ACCELERATOR_TYPE, PolicyFacts, select_board
@@ -23,8 +23,8 @@ __all__ = ["ERROR", "NOTE", "WARNING", "Diagnosis", "Finding", "diagnose"]
 
 HOST_ARCH = "host-arch"
 _ARCHITECTURES = ("huawei-arm", "huawei-x86")
-#: Nodes of one kind of trouble that are named one by one.
-_NAMED = 8
+#: Incidents that are told, the newest ones.
+_INCIDENTS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +122,9 @@ def _nodes(scheduler: Scheduler) -> Iterator[Finding]:
         yield Finding(
             NOTE,
             "label-missing",
-            _some(without_arch, "node"),
-            f"has no label {HOST_ARCH}, so jobs that select it never come here",
-            f"label it {HOST_ARCH}={_ARCHITECTURES[0]} or {HOST_ARCH}={_ARCHITECTURES[1]}",
+            named(without_arch, "node"),
+            f"no label {HOST_ARCH}, so jobs that select it never come here",
+            f"set the label to {_ARCHITECTURES[0]} or {_ARCHITECTURES[1]}",
         )
 
 
@@ -173,9 +173,9 @@ def _switches(scheduler: Scheduler) -> Iterator[Finding]:
         yield Finding(
             WARNING,
             "node-outside-topology",
-            _some(outside, "node"),
-            "is under no leaf switch, so switch-aware jobs never come here",
-            "add its InternalIP to basic-tor-node-cm",
+            named(outside, "node"),
+            "under no leaf switch, so switch-aware jobs never come here",
+            "add the InternalIP to basic-tor-node-cm",
         )
 
 
@@ -199,8 +199,8 @@ def _superpods(scheduler: Scheduler) -> Iterator[Finding]:
         yield Finding(
             WARNING,
             "superpod-id-missing",
-            _some(missing, "node"),
-            "has no SuperPoD id, so jobs cut into blocks never come here",
+            named(missing, "node"),
+            "no SuperPoD id, so jobs cut into blocks never come here",
             "let the device plugin report SuperPodID, or annotate the node with superPodID",
         )
     for superpod, nodes in superpods.nodes_of.items():
@@ -288,14 +288,6 @@ def _refused(job: Job) -> bool:
 
 
 def _incidents(scheduler: Scheduler) -> Iterator[Finding]:
-    for incident in scheduler.incidents[-_NAMED:]:
+    for incident in scheduler.incidents[-_INCIDENTS:]:
         where = incident.where + (f", job {incident.job}" if incident.job else "")
         yield Finding(ERROR, "incident", where, incident.error, "report it; RINGWISE_DEBUG=1 shows more")
-
-
-def _some(names: list[str], word: str) -> str:
-    """`node a`, or `3 nodes: a, b, c`"""
-    if len(names) == 1:
-        return f"{word} {names[0]}"
-    more = ", ..." if len(names) > _NAMED else ""
-    return f"{len(names)} {word}s: {', '.join(names[:_NAMED])}{more}"

@@ -221,10 +221,8 @@ def _of_running(scheduler: Scheduler, job: Job, now: int, placed: bool) -> Expla
     chips = sum(len(seat.chips) for seat in seats)
     words = f"{sum(1 for seat in seats if seat.node)} pod(s) with {chips} chip(s) run on {len(nodes)} node(s)"
     plan = scheduler.plans.get(job.key)
-    lines = plan.lines if plan is not None else ()
-    return Explanation(
-        job, "running", words, seats=seats, plan=(*lines, *_choice(scheduler, job, now), *_groups(seats))
-    )
+    lines = plan.lines if plan is not None else tuple(_groups(seats))
+    return Explanation(job, "running", words, seats=seats, plan=(*lines, *_choice(scheduler, job, now)))
 
 
 def _choice(scheduler: Scheduler, job: Job, now: int) -> tuple[str, ...]:

@@ -23,3 +23,15 @@ class Finding:
             "what": self.what,
             "cure": self.cure,
         }
+
+
+#: Names that are written out before the rest is only counted.
+_NAMED = 8
+
+
+def named(names: list[str], word: str) -> str:
+    """`node a`, or `3 nodes (a, b, c)`"""
+    if len(names) == 1:
+        return f"{word} {names[0]}"
+    more = ", ..." if len(names) > _NAMED else ""
+    return f"{len(names)} {word}s ({', '.join(names[:_NAMED])}{more})"

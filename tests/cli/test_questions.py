@@ -1,0 +1,135 @@
+"""What `why`, `capacity`, `doctor`, `topology show` and `place` print for the examples.
+
+After a wanted change: RINGWISE_WRITE_GOLDEN=1 pytest tests/cli/test_questions.py
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from ringwise.cli.main import cli
+from tests.golden_files import same_as_golden
+
+ROOT = Path(__file__).parents[2]
+CLUSTER = "-f examples/cluster.yaml -f examples/jobs"
+SWITCHES = "-f examples/switches/padding-waits.yaml --config examples/switches/version-2.0-shared-2.conf"
+SUPERPODS = "-f examples/superpods/sequence-nodes.json -f examples/superpods/sequence-jobs.yaml"
+WHOLE = "-f examples/superpods/sequence-nodes.json -f examples/superpods/one-job.yaml"
+FRAGMENTS = "-f examples/superpods/fragments-nodes.json -f examples/superpods/one-job.yaml"
+
+
+def run(command: str) -> Result:
+    before = Path.cwd()
+    os.chdir(ROOT)
+    try:
+        return CliRunner().invoke(cli, shlex.split(command))
+    finally:
+        os.chdir(before)
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("place-cluster", f"place {CLUSTER}"),
+        ("place-superpods", f"place {SUPERPODS}"),
+        ("why-large-gang", f"why large-gang {CLUSTER}"),
+        ("why-three-chips", f"why three-chips {CLUSTER}"),
+        ("why-running", f"why default/gang {CLUSTER}"),
+        ("why-padding", f"why train {SWITCHES}"),
+        ("why-blocks", f"why train {FRAGMENTS}"),
+        ("why-superpod-running", f"why train-2 {SUPERPODS}"),
+        ("capacity-cluster", "capacity -f examples/cluster.yaml"),
+        (
+            "capacity-superpods",
+            f"capacity {WHOLE}",
+        ),
+        ("capacity-switches", "capacity -f examples/switches/shared-2-pair.yaml"),
+        ("doctor-cluster", f"doctor {CLUSTER}"),
+        ("doctor-switches", f"doctor {SWITCHES}"),
+        ("topology-switches", f"topology show {SWITCHES}"),
+        ("topology-superpods", f"topology show {SUPERPODS}"),
+    ],
+)
+def test_the_examples_print_what_the_pages_show(name: str, command: str) -> None:
+    ran = run(command)
+    assert ran.exit_code == 0, ran.stderr
+    same_as_golden(name, f"$ ringwise {command}\n{ran.stdout}")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [f"why large-gang {CLUSTER}", f"capacity {CLUSTER}", f"doctor {CLUSTER}", f"topology show {SUPERPODS}"],
+)
+def test_json_and_yaml_say_the_same(command: str) -> None:
+    as_json, again, as_yaml = (run(f"{command} -o {form}").stdout for form in ("json", "json", "yaml"))
+    assert as_json == again
+    assert json.loads(as_json) == yaml.safe_load(as_yaml)
+
+
+def test_why_as_json() -> None:
+    answer = json.loads(run(f"why large-gang {CLUSTER} -o json").stdout)
+    assert answer["outcome"] == "pending"
+    assert answer["reason"]["code"] == "gang-incomplete"
+    assert answer["queue"] == {"name": "default", "position": 1, "waiting": 1, "ahead": []}
+    assert answer["near_misses"][1] == {
+        "node": "node-4",
+        "code": "node-not-wholly-free",
+        "missing_chips": 1,
+        "text": "ring 1 has 3 of 4 chips free: faulty (1)",
+    }
+    assert {cure["kind"] for cure in answer["cures"]} == {"min-available", "chips", "job-ended"}
+
+
+@pytest.mark.parametrize(
+    ("command", "error"),
+    [
+        (f"why large-gan {CLUSTER}", "ringwise: there is no job large-gan; did you mean large-gang or "),
+        ("why train", "ringwise: no cluster to ask: give -f PATH"),
+        ("capacity", "ringwise: no cluster to ask: give -f PATH"),
+        ("doctor", "ringwise: no cluster to ask: give -f PATH"),
+        ("topology show", "ringwise: no cluster to ask: give -f PATH"),
+        (
+            f"capacity {CLUSTER} --queue defalt",
+            "ringwise: there is no queue defalt (did you mean",
+        ),
+        ("why train -f absent.yaml", "absent.yaml: "),
+    ],
+)
+def test_what_cannot_be_answered_gets_one_line(command: str, error: str) -> None:
+    ran = run(command)
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert ran.stderr.startswith(error)
+    assert ran.stderr.count("\n") == 1
+
+
+def test_the_doctor_reads_on_and_exits_with_1(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("apiVersion: v1\nkind: Node\nmetadata: {name: 7}\n")
+    ran = run(f"doctor -f examples/cluster.yaml -f {bad}")
+    assert ran.exit_code == 1
+    assert ran.stdout.startswith("error ")
+    assert "[unreadable-object]" in ran.stdout
+    assert "16 nodes" in ran.stdout
+
+
+def test_place_writes_a_journal_that_replays(tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    assert run(f"place {CLUSTER} --journal {journal}").exit_code == 0
+    ran = run(f"replay {journal}")
+    assert (ran.exit_code, ran.stdout.split(":")[0]) == (0, "identical")
+    assert run(f"place {CLUSTER} --journal {tmp_path}").exit_code == 2
+
+
+def test_the_sample_cluster_is_what_its_maker_makes() -> None:
+    made: dict[str, object] = {"__name__": "made"}
+    exec((ROOT / "examples" / "make.py").read_text(), made)
+    cluster = made["cluster"]
+    assert callable(cluster)
+    assert (ROOT / "examples" / "cluster.yaml").read_text() == cluster()

@@ -1,0 +1,18 @@
+"""Outputs that are kept as files beside the tests, so that a change of them is seen in a review."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+FOLDER = Path(__file__).parent / "golden"
+
+
+def same_as_golden(name: str, text: str) -> None:
+    """Compare with the kept output; trailing blanks do not count."""
+    tidy = "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
+    file = FOLDER / f"{name}.txt"
+    if os.environ.get("RINGWISE_WRITE_GOLDEN"):
+        file.write_text(tidy, encoding="utf-8")
+    assert file.exists(), f"{file.name} is missing; RINGWISE_WRITE_GOLDEN=1 writes it"
+    assert tidy == file.read_text(encoding="utf-8")
