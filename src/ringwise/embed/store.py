@@ -2,7 +2,7 @@
 
 What changed since the last save is written in one transaction, so a process that is killed at
 any moment leaves the file as it was before or after a save, never between. See
-docs/decisions/0010-lab-persistence.md.
+docs/decisions/0007-lab-persistence.md.
 """
 
 from __future__ import annotations

@@ -1,0 +1,52 @@
+"""`docs/commands.md`: every command and option, from the commands themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+
+def commands_page(root: click.Group) -> str:
+    lines = [
+        "# Commands",
+        "",
+        "Every command prints its answer to stdout and everything else to stderr. Bad input gets one line",
+        "per problem and exit code 2. This page is made from the code (`make docs`).",
+    ]
+    for path, command in _walk(root, ("ringwise",)):
+        context = click.Context(command, info_name=" ".join(path))
+        lines += ["", f"## `{' '.join(path)}`", ""]
+        lines += [(command.help or "").split("\f")[0].strip(), ""]
+        lines += ["```", context.get_usage().removeprefix("Usage: "), "```"]
+        options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
+        if options:
+            lines += ["", "| option | meaning |", "|---|---|"]
+            lines += [f"| {_names(option)} | {_meaning(option)} |" for option in options]
+    return "\n".join(lines) + "\n"
+
+
+def _walk(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    if not isinstance(command, click.Group):
+        yield path, command
+        return
+    if command.invoke_without_command:
+        yield path, command
+    for name in sorted(command.commands):
+        yield from _walk(command.commands[name], (*path, name))
+
+
+def _names(option: click.Option) -> str:
+    names = ", ".join(f"`{name}`" for name in (*option.opts, *option.secondary_opts))
+    if option.is_flag:
+        return names
+    kind = option.type
+    word = "\\|".join(str(c) for c in kind.choices) if isinstance(kind, click.Choice) else kind.name.upper()
+    return f"{names} {word}"
+
+
+def _meaning(option: click.Option) -> str:
+    text = (option.help or "").replace("|", "\\|")
+    if option.show_default and option.default not in (None, (), False):
+        text += f" Default: `{option.default}`."
+    return text.strip()

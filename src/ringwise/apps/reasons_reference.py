@@ -1,0 +1,66 @@
+"""`docs/reasons.md`: every reason Ringwise can give, from the code that gives it."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterator
+
+import ringwise
+from ringwise.reasons import ReasonKind, Stage, kinds_in
+
+#: The rooms in which reasons are made.
+_ROOMS = ("topology", "state", "placement", "framework", "plugins", "actions", "scheduler")
+
+_STAGE_WORDS = {
+    Stage.VALIDATE: "Refused: the job as it is can never run",
+    Stage.ENQUEUE: "Not let in yet",
+    Stage.PREDICATE: "No node fits",
+    Stage.PLAN: "No set of nodes fits the whole job",
+    Stage.GANG: "The gang is not complete",
+}
+
+
+def all_kinds() -> list[ReasonKind]:
+    """All kinds by code; a code stands for one kind only."""
+    found: dict[str, ReasonKind] = {}
+    for kind in _walk():
+        known = found.setdefault(kind.code, kind)
+        if known is not kind:
+            raise ValueError(f"two kinds of reasons are called {kind.code}")
+    return [found[code] for code in sorted(found)]
+
+
+def _walk() -> Iterator[ReasonKind]:
+    for room in _ROOMS:
+        package = importlib.import_module(f"{ringwise.__name__}.{room}")
+        yield from kinds_in(vars(package))
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            yield from kinds_in(vars(importlib.import_module(module.name)))
+
+
+def reasons_page() -> str:
+    lines = [
+        "# Reasons",
+        "",
+        "Every job that does not run has one of these reasons: in `ringwise place` and `ringwise why`,",
+        "in the PodGroup's condition and in the job's events. The words in braces are numbers and names of",
+        "the case. A job sleeps until something happens that can cure its reason.",
+        "",
+        "This page is made from the code (`make docs`).",
+    ]
+    for stage in Stage:
+        kinds = [kind for kind in all_kinds() if kind.stage is stage]
+        if not kinds:
+            continue
+        lines += ["", f"## {_STAGE_WORDS[stage]}", "", f"PodGroup condition reason: `{stage.value}`."]
+        for kind in kinds:
+            lines += ["", f"### `{kind.code}`", "", f"> {kind.sentence}", ""]
+            lines += [f"- {cure}" for cure in kind.cures]
+            events = ", ".join(sorted(event.value for event in kind.cured_by))
+            lines += ["", f"Tried again when: {events}."]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(reasons_page(), end="")
