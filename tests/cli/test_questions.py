@@ -15,7 +15,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from ringwise.cli.main import cli
-from tests.golden_files import same_as_golden
+from tests.golden_files import FOLDER, same_as_golden
 
 ROOT = Path(__file__).parents[2]
 CLUSTER = "-f examples/cluster.yaml -f examples/jobs"
@@ -133,3 +133,12 @@ def test_the_sample_cluster_is_what_its_maker_makes() -> None:
     cluster = made["cluster"]
     assert callable(cluster)
     assert (ROOT / "examples" / "cluster.yaml").read_text() == cluster()
+
+
+@pytest.mark.parametrize("page", ["why", "capacity", "doctor"])
+def test_the_pages_show_what_the_commands_print(page: str) -> None:
+    text = (ROOT / "docs" / f"{page}.md").read_text()
+    shown = ["$ ringwise " + part.split("\n```")[0] for part in text.split("```\n$ ringwise ")[1:]]
+    kept = {file.read_text().rstrip() for file in FOLDER.glob("*.txt")}
+    assert shown
+    assert [block.split("\n")[0] for block in shown if block not in kept] == []

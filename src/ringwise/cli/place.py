@@ -162,7 +162,7 @@ def _print_job(console: Console, answer: Answer, job: PlacedJob) -> None:
 
 
 def _pod_table(answer: Answer, job: PlacedJob) -> Table:
-    table = Table(box=box.SIMPLE, pad_edge=False, show_edge=False, padding=(0, 2))
+    table = Table(box=box.SIMPLE, pad_edge=False, show_edge=False, padding=(0, 1))
     for column in ("  pod", "rank", "node", "chips", "before", "after"):
         table.add_column(column, no_wrap=column not in ("chips",))
     extra = [
