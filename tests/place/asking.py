@@ -17,6 +17,8 @@ from ringwise.topology.boards import BoardCatalog, shipped_catalog
 
 Plain = dict[str, Any]
 
+#: The same text in a tenth of the time, where the library was built with it.
+_DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 CONFIGURATION = """\
 actions: "enqueue, allocate, backfill"
 tiers:
@@ -61,9 +63,10 @@ def as_bytes(objects: Sequence[Plain], form: str = "json-list") -> bytes:
     if form == "json-documents":
         return "\n".join(json.dumps(one) for one in objects).encode()
     if form == "yaml-list":
-        return yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": list(objects)}).encode()
-    assert form == "yaml-documents"
-    return yaml.safe_dump_all(objects, explicit_start=True).encode()
+        objects = [{"apiVersion": "v1", "kind": "List", "items": list(objects)}]
+    else:
+        assert form == "yaml-documents"
+    return yaml.dump_all(objects, Dumper=_DUMPER, explicit_start=True).encode()
 
 
 def ask(

@@ -103,11 +103,10 @@ def test_the_hash_seed_changes_no_byte(tmp_path: Path) -> None:
     conf = tmp_path / "volcano-scheduler.conf"
     conf.write_text(configuration_text(SETTINGS))
     asked = ("place", "-f", str(manifests), "--config", str(conf), "--scores", "-o")
-    for output in ("json", "table"):
-        one, two = (ringwise(*asked, output, seed=seed) for seed in ("1", "4242"))
-        assert one.returncode == two.returncode == 0, one.stderr
-        assert one.stdout == two.stdout
-    assert json.loads(ringwise(*asked, "json").stdout) == ask(busy_cluster(7), SETTINGS)
+    one, two = (ringwise(*asked, "json", seed=seed) for seed in ("1", "4242"))
+    assert one.returncode == two.returncode == 0, one.stderr
+    assert one.stdout == two.stdout
+    assert json.loads(one.stdout) == ask(busy_cluster(7), SETTINGS)
 
 
 @pytest.mark.process

@@ -99,6 +99,14 @@ def test_the_second_job_of_a_run_sees_what_the_first_did() -> None:
     assert states(answer) == {"t0": "exclusive", "t1": "shared", "t2": "exclusive"}
 
 
+def test_running_jobs_are_told_on_request_with_their_class() -> None:
+    objects = [*leaves(4, 4), pod_group("g", 4, labels=MODEL, phase="Running")]
+    objects += [runs(f"g-{at}", f"n{at}", "g", "2") for at in range(4)]
+    assert ask(objects, V2)["jobs"] == []
+    told = job_of(ask(objects, V2, everything=True), "g")
+    assert (told["outcome"], told["class"], per_switch(told)) == ("running", "foundation-model", {"t0": 4})
+
+
 def test_the_board_still_chooses_the_chips() -> None:
     objects = [*leaves(2, 2), filler("old", "n0", [1, 2]), filler("old-1", "n1", [0, 4, 5])]
     job = vcjob("J", [("worker", 2, pod_spec(4))], labels=COMMON)

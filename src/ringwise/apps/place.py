@@ -16,6 +16,7 @@ from ringwise.framework.switch_use import states_now
 from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.errors import ManifestError
 from ringwise.placement.superpods.annotations import SUPER_POD_ID, SUPER_POD_RANK
+from ringwise.placement.switches.classes import LABEL, SwitchClass, classify
 from ringwise.plugins.reasons import NODE_CORDONED, SELECTOR_MISMATCH, UNTOLERATED_TAINT
 from ringwise.reasons import Reason, Stage
 from ringwise.scheduler import events as ev
@@ -174,17 +175,24 @@ def _answer(
     if observer is not None and job.key in observer.of:
         first = first_by_rank(job)[0].name
         next(pod for pod in pods if pod.name == first).candidates = observer.of[job.key]
-    policy = job.policy
     plan = scheduler.plans.get(job.key)
     return PlacedJob(
         job.namespace,
         job.name,
-        policy.switch_class if policy is not None else None,
+        _switch_class(job, outcome),
         outcome,
         None if outcome in (PLACED, RUNNING) else job.reason,
         pods,
         plan.lines if plan is not None else (),
     )
+
+
+def _switch_class(job: Job, outcome: str) -> str | None:
+    """A running job was not judged again, so its label is asked."""
+    if job.policy is not None or outcome != RUNNING:
+        return job.policy.switch_class if job.policy is not None else None
+    found = classify(job.labels.get(LABEL), len(job.chip_pods))
+    return found.value if isinstance(found, SwitchClass) else None
 
 
 def _outcome(job: Job, waits: bool, placed: bool) -> str:
@@ -205,7 +213,7 @@ def _pod(scheduler: Scheduler, job: Job, pod: Pod, rank: int, answer: Bind | Non
     node = state.names[number]
     resolved = scheduler.world.switches(state)
     notes = {**pod.annotations, **(answer.annotations if answer is not None else {})}
-    blocks = job.policy is not None and job.policy.block_nodes is not None
+    blocks = SUPER_POD_RANK in notes if job.policy is None else job.policy.block_nodes is not None
     return PlacedPod(
         pod.name,
         rank,
