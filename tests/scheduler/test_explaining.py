@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 
 from ringwise.scheduler import events as ev
 from ringwise.scheduler.commands import Bind
+from ringwise.scheduler.expansion import pod_group_of
 from ringwise.scheduler.explaining import Explanation, UnknownJobError, explain, find_job
 from ringwise.scheduler.machine import Scheduler
 from ringwise.state.checks import fingerprint
 from ringwise.state.model import Pod, PodClass, Queue, Taint
+from ringwise.state.vcjob import PodTemplate, Task, VcJob
 from tests.scheduler.clusters import CHIP, NOW, gang, node, pod, report, told
 
 
@@ -177,6 +179,16 @@ def test_a_running_job_says_where_it_sits_and_how_good_that_is() -> None:
     assert answer.plan == (
         "node-1: score 258, group A; 2 node(s) would fit without it, none of them with a higher score",
     )
+
+
+def test_a_job_whose_pods_do_not_exist_yet() -> None:
+    template = PodTemplate(PodClass(CHIP, 8))
+    vcjob = VcJob("default", "train", "uid", (Task("worker", 2, 2, template),), min_available=2)
+    scheduler = told(node("node-1"), ev.VcJobSeen(vcjob), ev.PodGroupSeen(pod_group_of(vcjob)))
+    answer = why(scheduler, "train")
+    assert (answer.outcome, answer.position) == ("pending", 1)
+    assert "the whole cluster has 8" in answer.sentence
+    assert cures(answer) == ["with minAvailable 1 instead of 2"]
 
 
 def test_names_that_nobody_has_and_names_that_two_have() -> None:

@@ -1,0 +1,90 @@
+"""Asking about every job of every example changes nothing, whatever rules the job is placed by."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ringwise.apps.source import from_bundle
+from ringwise.apps.why import duration_text, why
+from ringwise.framework.configuration import default_configuration
+from ringwise.manifests.bundle import read_bundle
+from ringwise.manifests.configuration import read_configuration
+from ringwise.scheduler.capacity import capacity
+from ringwise.scheduler.doctor import diagnose
+from ringwise.scheduler.explaining import explain
+from ringwise.state.checks import fingerprint
+from ringwise.topology.boards import shipped_catalog
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+VERSION_2 = read_configuration((EXAMPLES / "switches/version-2.0-shared-2.conf").read_bytes(), "conf")
+INPUTS = [
+    *([path] for path in sorted((EXAMPLES / "switches").glob("*.yaml"))),
+    [EXAMPLES / "superpods/sequence-nodes.json", EXAMPLES / "superpods/sequence-jobs.yaml"],
+    [EXAMPLES / "superpods/fragments-nodes.json", EXAMPLES / "superpods/one-job.yaml"],
+    [EXAMPLES / "cluster.yaml", EXAMPLES / "jobs"],
+]
+
+
+@pytest.mark.parametrize("configuration", [default_configuration(), VERSION_2], ids=["1.0", "2.0"])
+@pytest.mark.parametrize("paths", INPUTS, ids=lambda paths: str(paths[-1].stem))
+def test_asking_changes_nothing(paths: list[Path], configuration: object) -> None:
+    chosen = VERSION_2 if configuration is VERSION_2 else default_configuration()
+    source = from_bundle(read_bundle([str(path) for path in paths]), chosen, shipped_catalog())
+    scheduler = source.scheduler
+    capacity(scheduler, source.now)
+    before = fingerprint(scheduler.state)
+    for job in list(scheduler.book.jobs.values()):
+        answer = explain(scheduler, job, source.now)
+        assert answer.sentence
+        assert answer.outcome == "running" or answer.reason is not None
+        assert fingerprint(scheduler.state) == before, job.key
+    capacity(scheduler, source.now)
+    diagnose(scheduler)
+    assert fingerprint(scheduler.state) == before
+    assert scheduler.validate() == []
+
+
+PENDING = """
+apiVersion: v1
+kind: Node
+metadata: {name: node-1}
+status: {allocatable: {cpu: "4", huawei.com/Ascend910: "8"}, capacity: {cpu: "4", huawei.com/Ascend910: "8"}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: plain}
+spec: {containers: [{name: main, resources: {requests: {cpu: "5"}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: done}
+spec: {nodeName: node-1, containers: [{name: main}]}
+status: {phase: Succeeded}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "outcome", "part"),
+    [
+        ("plain", "pending", "asks for 5000 of cpu"),
+        ("done", "ended", "1 of its 1 pods have ended"),
+    ],
+)
+def test_jobs_without_chips(name: str, outcome: str, part: str, tmp_path: Path) -> None:
+    file = tmp_path / "input.yaml"
+    file.write_text(PENDING)
+    source = from_bundle(read_bundle([str(file)]), default_configuration(), shipped_catalog())
+    answer = why(source, name)
+    assert answer.outcome == outcome
+    assert part in " ".join([answer.sentence, *(miss.text for miss in answer.misses)])
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0 s"), (59, "59 s"), (61, "1 min 1 s"), (7500, "2 h 5 min"), (90061, "1 d 1 h"), (-5, "0 s")],
+)
+def test_durations_have_two_units(seconds: int, text: str) -> None:
+    assert duration_text(seconds * 1_000_000_000) == text
