@@ -276,9 +276,9 @@ class StandIn:
                 break
             news = [one for one in self.history if one.version > version and one.collection == collection]
             news = [one for one in news if _selected(one.object, request.query, namespace)]
-            for change in news:
-                line = _line(change.kind, change.object)
-                await response.write(line * (2 if self.duplicate else 1))
+            for change in [*news, *(news if self.duplicate else [])]:
+                # Told again, they are old news: one of them may be gone by now.
+                await response.write(_line(change.kind, change.object))
             version = max([version, *(one.version for one in news)])
             if not bookmarked and request.query.get("allowWatchBookmarks"):
                 bookmarked = True

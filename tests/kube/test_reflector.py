@@ -309,7 +309,13 @@ def test_a_node_that_moves_between_aggregates_is_not_lost() -> None:
                 standin.put(CONFIG_MAPS, aggregate("cluster-info-device-0"))
                 await until(lambda: ev.ReportGone("n1", aggregated=True) in one.events)
                 assert ev.ReportGone("n2", aggregated=True) not in one.events
+                standin.put(CONFIG_MAPS, aggregate("cluster-info-device-2", "n2", "n3"))
+                await until(lambda: isinstance(one.events[-1], ev.ReportSeen))
                 standin.remove(CONFIG_MAPS, "mindx-dl/cluster-info-device-1")
+                standin.put(CONFIG_MAPS, aggregate("cluster-info-device-2", "n2"))
+                await until(lambda: ev.ReportGone("n3", aggregated=True) in one.events)
+                assert ev.ReportGone("n2", aggregated=True) not in one.events
+                standin.remove(CONFIG_MAPS, "mindx-dl/cluster-info-device-2")
                 await until(lambda: ev.ReportGone("n2", aggregated=True) in one.events)
 
     run(test())

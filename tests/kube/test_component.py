@@ -1,0 +1,192 @@
+"""The components as a person starts them: pages, files, lines, exit codes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from click.testing import CliRunner
+
+from ringwise.apps.kube_scheduler import ConfigurationFile, Options, in_namespace, serve
+from ringwise.cli.main import cli
+from ringwise.kube.config import direct
+from ringwise.manifests.configuration import ConfigurationError
+from ringwise.metrics.endpoints import AddressError, parse_address, serving
+from ringwise.metrics.prometheus import Metrics
+from ringwise.topology.boards import shipped_catalog
+from tests.kube.harness import CONFIG_MAPS, NODES, PODS, node, pod, run, until
+from tests.kube.standin import StandIn
+
+
+async def fetched(port: int, page: str) -> tuple[int, str]:
+    async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}{page}") as answer:
+        return answer.status, await answer.text()
+
+
+def test_readiness_follows_the_component_and_health_does_not() -> None:
+    async def test() -> None:
+        ready = False
+        metrics = Metrics()
+        async with serving(
+            metrics, lambda: ready, metrics_address="127.0.0.1:0", health_address="127.0.0.1:0"
+        ) as (port,):
+            assert (await fetched(port, "/readyz"))[0] == 503
+            assert (await fetched(port, "/healthz"))[0] == 200
+            ready = True
+            assert (await fetched(port, "/readyz"))[0] == 200
+            metrics.bound(0.02)
+            metrics.bind_failed("conflict")
+            metrics.pending({"full": 3})
+            metrics.pending({})
+            metrics.chips("huawei.com/Ascend910", 5, 2, 1)
+            text = (await fetched(port, "/metrics"))[1]
+            for line in (
+                "ringwise_bindings_total 1.0",
+                'ringwise_bind_errors_total{kind="conflict"} 1.0',
+                'ringwise_pending_jobs{reason="full"} 0.0',
+                'ringwise_chips{resource="huawei.com/Ascend910",state="unhealthy"} 1.0',
+                'volcano_schedule_attempts_total{result="scheduled"} 1.0',
+            ):
+                assert line in text.splitlines()
+
+    run(test())
+
+
+@pytest.mark.parametrize("text", ["8080", ":", ":x", ":99999", ""])
+def test_an_address_that_is_none(text: str) -> None:
+    with pytest.raises(AddressError, match="looks like"):
+        parse_address(text)
+
+
+def test_addresses() -> None:
+    assert parse_address(":8080") == ("0.0.0.0", 8080)
+    assert parse_address("[::1]:9") == ("::1", 9)
+
+
+def test_a_port_that_is_taken_is_told() -> None:
+    async def test() -> None:
+        metrics = Metrics()
+        async with serving(metrics, lambda: True, metrics_address="127.0.0.1:0", health_address="") as (
+            port,
+        ):
+            taken = f"127.0.0.1:{port}"
+            with pytest.raises(AddressError, match="cannot listen"):
+                async with serving(metrics, lambda: True, metrics_address=taken, health_address=""):
+                    pass
+
+    run(test())
+
+
+def test_a_configuration_file_is_followed_and_the_last_good_one_holds(tmp_path: Path) -> None:
+    path = tmp_path / "volcano-scheduler.conf"
+    path.write_text('actions: "allocate"')
+    file = ConfigurationFile(path)
+    assert file.current.actions == ("allocate",)
+    assert file.changed() is None
+    path.write_text('actions: "dance"')
+    assert file.changed() is None
+    assert file.current.actions == ("allocate",)
+    path.write_text('actions: "allocate, backfill"')
+    changed = file.changed()
+    assert changed is not None
+    assert changed.actions == ("allocate", "backfill")
+    path.unlink()
+    assert file.changed() is None
+    path.write_text('actions: "dance"')
+    with pytest.raises(ConfigurationError):
+        ConfigurationFile(path)
+
+
+def component(standin: StandIn, stop: asyncio.Event, lines: list[dict[str, Any]], **chosen: Any) -> Any:
+    options = Options(metrics_address="", health_address="", **chosen)
+    return serve(options, direct(standin.url), None, shipped_catalog(()), lines.append, stop)
+
+
+def test_shadow_mode_writes_nothing() -> None:
+    async def test() -> None:
+        stop, lines = asyncio.Event(), list[dict[str, Any]]()
+        async with StandIn() as standin:
+            standin.put(NODES, node("node-1"))
+            standin.put(PODS, pod("train", 1))
+            task = asyncio.create_task(component(standin, stop, lines, shadow=True))
+            # Watches are open when everything was listed; then the other scheduler binds.
+            await until(lambda: standin.count("GET /api/v1/pods") >= 2)
+            while not lines:
+                standin.put(PODS, pod("train", 1, on="node-1", held="Ascend910-0"))
+                await asyncio.sleep(0.002)
+            stop.set()
+            await task
+            assert {method for method, _ in standin.requests} == {"GET"}
+        assert lines[0]["pod"] == "default/train"
+        assert lines[-1]["event"] == "summary"
+        assert json.dumps(lines)
+
+    run(test())
+
+
+def test_the_whole_component_binds_and_reads_its_configuration_from_the_cluster() -> None:
+    async def test() -> None:
+        stop = asyncio.Event()
+        async with StandIn() as standin:
+            standin.put(NODES, node("node-1"))
+            configuration = {
+                "metadata": {"name": "conf", "namespace": "volcano-system"},
+                "data": {"volcano-scheduler.conf": 'actions: "enqueue, allocate"'},
+            }
+            standin.put(CONFIG_MAPS, configuration)
+            chosen = {"configuration_map": ("volcano-system", "conf"), "lease_namespace": "volcano-system"}
+            task = asyncio.create_task(component(standin, stop, [], **chosen))
+            standin.put(PODS, pod("train", 1))
+            await until(lambda: standin.get(PODS, "default/train")["spec"].get("nodeName"))
+            stop.set()
+            await task
+            assert standin.count("GET /api/v1/namespaces/volcano-system/configmaps") >= 1
+
+    run(test())
+
+
+def test_the_controller_alone_reads_no_nodes() -> None:
+    async def test() -> None:
+        stop = asyncio.Event()
+        async with StandIn() as standin:
+            task = asyncio.create_task(component(standin, stop, [], with_scheduler=False, leader_elect=False))
+            await until(lambda: standin.count("GET /api/v1/pods") >= 2)
+            stop.set()
+            await task
+            assert standin.count("/nodes") == 0
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["scheduler", "--kubeconfig", "{tmp}/absent"], "No such file"),
+        (["controller", "--kubeconfig", "{tmp}/absent"], "No such file"),
+        (["scheduler", "--scheduler-configmap", "noslash"], "NAMESPACE/NAME"),
+        (["scheduler", "--metrics-address", "8080"], "looks like :8080"),
+        (["scheduler", "--kubeconfig", "{tmp}/config", "--scheduler-conf", "{tmp}/absent"], "No such file"),
+    ],
+)
+def test_a_wrong_start_is_one_line_and_exit_code_2(
+    tmp_path: Path, arguments: list[str], expected: str
+) -> None:
+    (tmp_path / "config").write_text(
+        "current-context: a\ncontexts: [{name: a, context: {cluster: a}}]\n"
+        "clusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}]\n"
+    )
+    result = CliRunner().invoke(cli, [text.replace("{tmp}", str(tmp_path)) for text in arguments])
+    assert result.exit_code == 2
+    assert expected in result.output
+    assert len(result.output.strip().splitlines()) == 1
+
+
+def test_names_in_namespaces() -> None:
+    assert in_namespace("a/b") == ("a", "b")
+    for wrong in ("a", "/b", "a/", "a/b/c"):
+        with pytest.raises(ValueError, match="NAMESPACE/NAME"):
+            in_namespace(wrong)
