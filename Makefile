@@ -11,10 +11,10 @@ BENCH_OUTPUT ?= table
 UV_VERSION := 0.13.7
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format bench docs requirements clean
+.PHONY: help setup demo test test-cluster lint format bench docs requirements clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)$$/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)$$/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
 
 setup: $(STAMP) ## make .venv and install Ringwise into it
 
@@ -33,6 +33,12 @@ demo: $(STAMP) ## show Ringwise at work on a sample cluster
 test: lint ## all checks and all tests
 	@echo "== tests"
 	@$(BIN)/python -m pytest -q -n $(WORKERS)
+
+test-cluster: $(STAMP) ## stories on a real control plane; its programs are found, or built once with Go
+	@echo "== programs"
+	@$(BIN)/python tests/cluster/tools/build.py
+	@echo "== stories on a cluster"
+	@$(BIN)/python -m pytest -q -m cluster tests/cluster
 
 lint: $(STAMP) ## style, types and the direction of imports
 	@echo "== style"

@@ -1,0 +1,324 @@
+"""A real control plane on this machine: etcd and kube-apiserver on loopback, in a folder of their own.
+
+For benchmarks and cluster tests. Nothing is shared with other clusters, and nothing stays behind.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import secrets
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from ringwise.topology.natural import natural_key
+
+#: Seconds for a program to say that it is ready, on a busy machine.
+PATIENCE = 120.0
+#: Seconds for a program to end by itself.
+FAREWELL = 10.0
+#: The order of the curve P-256.
+_P256_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
+#: SEQUENCE { 1, OCTET STRING of 32 bytes, [0] { prime256v1 } }, around the 32 bytes.
+_KEY_HEAD = bytes.fromhex("30310201010420")
+_KEY_TAIL = bytes.fromhex("a00a06082a8648ce3d030107")
+
+
+class ControlPlaneError(Exception):
+    """The control plane did not come up, or a program it needs is missing."""
+
+
+def find_program(name: str) -> Path:
+    """From KUBEBUILDER_ASSETS, from the path, or built for the cluster tests; the newest of those."""
+    assets = os.environ.get("KUBEBUILDER_ASSETS")
+    if assets and os.access(Path(assets) / name, os.X_OK):
+        return Path(assets) / name
+    found = shutil.which(name)
+    if found:
+        return Path(found)
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    built = (cache / "ringwise" / "cluster-tools").glob(f"*/{name}")
+    newest = sorted(
+        (path for path in built if os.access(path, os.X_OK)), key=lambda path: natural_key(str(path))
+    )
+    if newest:
+        return newest[-1]
+    raise ControlPlaneError(
+        f"{name} is neither on the path nor in KUBEBUILDER_ASSETS; "
+        "`python tests/cluster/tools/build.py` in Ringwise's sources builds it"
+    )
+
+
+def free_port() -> int:
+    """A port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+class Process:
+    """A program with its own log file."""
+
+    def __init__(
+        self, name: str, command: Sequence[str | Path], folder: Path, env: Mapping[str, str] | None = None
+    ) -> None:
+        self.name = name
+        self.log = folder / f"{name}.log"
+        with self.log.open("ab") as log:
+            self._child = subprocess.Popen(
+                [str(part) for part in command],
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                env={**os.environ, **(env or {})},
+            )
+
+    @property
+    def ended(self) -> int | None:
+        """The exit code, None while it runs."""
+        return self._child.poll()
+
+    @property
+    def pid(self) -> int:
+        return self._child.pid
+
+    def stop(self) -> None:
+        if self._child.poll() is None:
+            self._child.terminate()
+            try:
+                self._child.wait(FAREWELL)
+            except subprocess.TimeoutExpired:
+                self.kill()
+
+    def kill(self) -> None:
+        """At once, without a farewell."""
+        self._child.kill()
+        self._child.wait()
+
+    def pause(self, pausing: bool = True) -> None:
+        """Stop it in the middle of whatever it does, or let it go on."""
+        self._child.send_signal(signal.SIGSTOP if pausing else signal.SIGCONT)
+
+    def last_lines(self, count: int = 20) -> str:
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-count:])
+
+    def expect(self, ready: Callable[[], bool], seconds: float = PATIENCE) -> None:
+        """Wait until it is ready; an early end or none in time is an error with its last lines."""
+        deadline = time.monotonic() + seconds
+        while not ready():
+            if self.ended is not None:
+                raise ControlPlaneError(f"{self.name} ended with {self.ended}:\n{self.last_lines()}")
+            if time.monotonic() > deadline:
+                raise ControlPlaneError(f"{self.name} is not ready after {seconds:g} s:\n{self.last_lines()}")
+            time.sleep(0.05)
+
+
+class ApiAnswer(Exception):
+    """The server said no."""
+
+    def __init__(self, status: int, body: str) -> None:
+        super().__init__(f"{status}: {body[:500]}")
+        self.status = status
+
+
+class Api:
+    """Plain requests, one after the other: for those who set things up and look on."""
+
+    def __init__(self, url: str, authority: Path, token: str) -> None:
+        self.url = url
+        self._token = token
+        self._tls = ssl.create_default_context(cafile=str(authority))
+
+    def request(
+        self, method: str, path: str, body: object | None = None, content_type: str = "application/json"
+    ) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": content_type}
+        request = urllib.request.Request(self.url + path, data, headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=60, context=self._tls) as answer:
+                text = answer.read()
+        except urllib.error.HTTPError as problem:
+            with problem:
+                raise ApiAnswer(problem.code, problem.read().decode(errors="replace")) from None
+        return json.loads(text) if text[:1] in (b"{", b"[") else text.decode()
+
+    def get(self, path: str) -> Any:
+        return self.request("GET", path)
+
+    def items(self, path: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.get(path)["items"]
+        return found
+
+    def create(self, path: str, body: Mapping[str, Any]) -> Any:
+        return self.request("POST", path, body)
+
+    def patch(self, path: str, body: Mapping[str, Any]) -> Any:
+        return self.request("PATCH", path, body, "application/merge-patch+json")
+
+    def delete(self, path: str, options: Mapping[str, Any] | None = None) -> None:
+        self.request("DELETE", path, options or {})
+
+
+class ControlPlane:
+    """etcd and kube-apiserver. RBAC is on; the administrator's token is in `admin`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self.authority = folder / "certificates" / "apiserver.crt"
+        self.url = ""
+        self.admin_token = secrets.token_hex(16)
+        self._running: list[Process] = []
+
+    def __enter__(self) -> ControlPlane:
+        try:
+            self._start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """The last one started is the first to end."""
+        while self._running:
+            self._running.pop().stop()
+
+    @property
+    def admin(self) -> Api:
+        return Api(self.url, self.authority, self.admin_token)
+
+    def run(self, name: str, command: Sequence[str | Path], env: Mapping[str, str] | None = None) -> Process:
+        """Start another program that ends with the control plane."""
+        process = Process(name, command, self.folder, env)
+        self._running.append(process)
+        return process
+
+    def kubeconfig(self, name: str, token: str, server: str | None = None) -> Path:
+        """A kubeconfig for a token; `server` stands for the real one, as a proxy in between does."""
+        cluster: dict[str, Any] = {"server": server or self.url}
+        if cluster["server"].startswith("https:"):
+            cluster["certificate-authority"] = str(self.authority)
+        content = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "here",
+            "clusters": [{"name": "here", "cluster": cluster}],
+            "users": [{"name": name, "user": {"token": token}}],
+            "contexts": [{"name": "here", "context": {"cluster": "here", "user": name}}],
+        }
+        path = self.folder / f"{name}.kubeconfig"
+        path.write_text(json.dumps(content, indent=1))
+        path.chmod(0o600)
+        return path
+
+    def account_token(self, namespace: str, name: str) -> str:
+        """A token of a ServiceAccount, as its pods would get it."""
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
+        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+        token: str = self.admin.create(path, body)["status"]["token"]
+        return token
+
+    # -- starting -------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        # Both are looked for first: a missing one is told before anything runs.
+        etcd, server = find_program("etcd"), find_program("kube-apiserver")
+        store = self._start_etcd(etcd)
+        port = free_port()
+        self.url = f"https://127.0.0.1:{port}"
+        users = self.folder / "tokens.csv"
+        users.write_text(f'{self.admin_token},admin,admin,"system:masters"\n')
+        users.chmod(0o600)
+        key = self.folder / "accounts.key"
+        key.write_text(_signing_key())
+        key.chmod(0o600)
+        process = self.run(
+            "kube-apiserver",
+            [
+                server,
+                f"--etcd-servers={store}",
+                f"--secure-port={port}",
+                "--bind-address=127.0.0.1",
+                "--advertise-address=127.0.0.1",
+                f"--cert-dir={self.authority.parent}",
+                f"--token-auth-file={users}",
+                "--authorization-mode=RBAC",
+                "--service-account-issuer=https://ringwise.invalid",
+                f"--service-account-key-file={key}",
+                f"--service-account-signing-key-file={key}",
+                "--service-cluster-ip-range=10.96.0.0/16",
+                "--allow-privileged=true",
+                # There is nobody here to make accounts' tokens, nor to take taints off new nodes.
+                "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+                "--profiling=false",
+            ],
+        )
+        process.expect(self._is_ready)
+
+    def _start_etcd(self, program: Path) -> str:
+        client, peer = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
+        process = self.run(
+            "etcd",
+            [
+                program,
+                f"--data-dir={self.folder / 'etcd'}",
+                f"--listen-client-urls={client}",
+                f"--advertise-client-urls={client}",
+                f"--listen-peer-urls={peer}",
+                f"--initial-advertise-peer-urls={peer}",
+                f"--initial-cluster=default={peer}",
+                # What is in it need not outlive a loss of power.
+                "--unsafe-no-fsync",
+                "--log-level=warn",
+            ],
+        )
+        process.expect(lambda: _answers(f"{client}/health"))
+        return client
+
+    def _is_ready(self) -> bool:
+        if not self.authority.is_file():
+            return False
+        try:
+            return bool(self.admin.get("/readyz") == "ok")
+        except (OSError, ssl.SSLError, ApiAnswer):
+            return False
+
+
+def ringwise_command(*arguments: str) -> list[str]:
+    """This very program, as another process."""
+    return [sys.executable, "-c", "from ringwise.cli.main import main; main()", *arguments]
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
+def _signing_key() -> str:
+    """A new private key to sign the tokens of accounts; no other program is needed for it."""
+    number = secrets.randbelow(_P256_ORDER - 1) + 1
+    der = _KEY_HEAD + number.to_bytes(32, "big") + _KEY_TAIL
+    text = base64.encodebytes(der).decode()
+    return f"-----BEGIN EC PRIVATE KEY-----\n{text}-----END EC PRIVATE KEY-----\n"

@@ -1,0 +1,315 @@
+"""The cluster as a story sees it: apply, wait, look, start and kill components."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ringwise.apps import deployment
+from ringwise.apps.control_plane import (
+    ApiAnswer,
+    ControlPlane,
+    Process,
+    find_program,
+    free_port,
+    ringwise_command,
+)
+from tests.cluster.objects import CHIP, NAMESPACE, Object
+
+STAGES = Path(__file__).with_name("stages.yaml")
+#: Seconds that a story waits for something that should happen. A busy machine is slow, not wrong.
+PATIENCE = 60.0
+
+JOBS = f"/apis/batch.volcano.sh/v1alpha1/namespaces/{NAMESPACE}/jobs"
+GROUPS = f"/apis/scheduling.volcano.sh/v1beta1/namespaces/{NAMESPACE}/podgroups"
+PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+EVENTS = f"/api/v1/namespaces/{NAMESPACE}/events"
+CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps"
+
+
+class Component:
+    """One replica of the scheduler or the controller, with the arguments and the account that are shipped."""
+
+    def __init__(
+        self, cluster: Cluster, kind: str, name: str, server: str | None, more: Sequence[str]
+    ) -> None:
+        plane = cluster.plane
+        account = f"ringwise-{kind}"
+        token = plane.account_token(deployment.NAMESPACE, account)
+        self._metrics, self._health = free_port(), free_port()
+        self.process = plane.run(
+            name,
+            ringwise_command(
+                *cluster.shipped_arguments[kind],
+                f"--kubeconfig={plane.kubeconfig(name, token, server)}",
+                f"--metrics-address=127.0.0.1:{self._metrics}",
+                f"--healthz-address=127.0.0.1:{self._health}",
+                *more,
+            ),
+            {"POD_NAMESPACE": deployment.NAMESPACE},
+        )
+
+    @property
+    def running(self) -> bool:
+        return self.process.ended is None
+
+    @property
+    def ready(self) -> bool:
+        return self._page(self._health, "/readyz") == "ok"
+
+    @property
+    def leads(self) -> bool:
+        return "\nringwise_leader 1.0" in (self._page(self._metrics, "/metrics") or "")
+
+    def figure(self, name: str) -> float:
+        for line in (self._page(self._metrics, "/metrics") or "").splitlines():
+            if line.startswith(f"{name} "):
+                return float(line.split()[1])
+        return 0.0
+
+    def log(self) -> str:
+        return self.process.log.read_text(errors="replace")
+
+    def _page(self, port: int, path: str) -> str | None:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+                text: str = answer.read().decode()
+                return text
+        except OSError:
+            return None
+
+
+class Cluster:
+    """A control plane with Ringwise's objects in it, and simulated nodes."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self.plane = plane
+        self.api = plane.admin
+        self.admin_config = plane.kubeconfig("admin", plane.admin_token)
+        self.components: list[Component] = []
+        self._started = Counter[str]()
+        shipped = deployment.objects(deployment.Choices())
+        #: Arguments of each component as in the shipped Deployments.
+        self.shipped_arguments: Mapping[str, list[str]] = {
+            thing["metadata"]["labels"]["app.kubernetes.io/component"]: thing["spec"]["template"]["spec"][
+                "containers"
+            ][0]["args"]
+            for thing in shipped
+            if thing["kind"] == "Deployment"
+        }
+
+    # -- setting up ---------------------------------------------------------------------------
+
+    def install(self) -> None:
+        """Definitions, accounts and rules as shipped; the workloads run as processes of this machine."""
+        self.apply(deployment.definitions())
+        for definition in deployment.definitions():
+            self.kubectl("wait", "--for=condition=Established", f"crd/{definition['metadata']['name']}")
+        namespaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}]
+        self.apply([*namespaces, *deployment.objects(deployment.Choices())])
+
+    def start_nodes(self) -> Process:
+        """Simulated kubelets for all nodes."""
+        return self.plane.run(
+            "kwok",
+            [
+                find_program("kwok"),
+                f"--kubeconfig={self.admin_config}",
+                f"--config={STAGES}",
+                "--manage-all-nodes=true",
+                "--node-lease-duration-seconds=0",
+                f"--server-address=127.0.0.1:{free_port()}",
+            ],
+        )
+
+    # -- components -----------------------------------------------------------------------------
+
+    def start(self, kind: str, *more: str, server: str | None = None) -> Component:
+        """Start a replica, without waiting for it."""
+        self._started[kind] += 1
+        component = Component(self, kind, f"{kind}-{self._started[kind]}", server, more)
+        self.components.append(component)
+        return component
+
+    def run(self, *kinds: str) -> Component:
+        """Start one replica of each, wait until they work; the first is returned."""
+        started = [self.start(kind) for kind in kinds or ("scheduler", "controller")]
+        for component in started:
+            self.wait(partial(_works, component), f"{component.process.name} leads")
+        return started[0]
+
+    def stop_components(self) -> None:
+        """All at once, and the leases go: the next story need not wait until they are over."""
+        for component in self.components:
+            if component.running:
+                component.process.kill()
+        self.components.clear()
+        self.api.delete(f"/apis/coordination.k8s.io/v1/namespaces/{deployment.NAMESPACE}/leases")
+
+    # -- people ---------------------------------------------------------------------------------
+
+    def kubectl(self, *arguments: str, stdin: str | None = None, check: bool = True) -> str:
+        done = subprocess.run(
+            [str(find_program("kubectl")), f"--kubeconfig={self.admin_config}", *arguments],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "HOME": str(self.plane.folder)},
+        )
+        if check and done.returncode != 0:
+            raise AssertionError(f"kubectl {' '.join(arguments)}: {done.stderr or done.stdout}")
+        return done.stdout + ("" if check else done.stderr)
+
+    def apply(self, objects: Iterable[Object]) -> None:
+        items = list(objects)
+        self.kubectl(
+            "apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+        )
+
+    def wait(self, condition: Callable[[], Any], what: str, seconds: float = PATIENCE) -> Any:
+        """Until the condition holds; what it answers is returned."""
+        deadline = time.monotonic() + seconds
+        while True:
+            answer = condition()
+            if answer:
+                return answer
+            if time.monotonic() > deadline:
+                raise AssertionError(f"not within {seconds:g} s: {what}\n{self.picture()}")
+            self.collect_garbage()
+            time.sleep(0.1)
+
+    # -- looking ----------------------------------------------------------------------------------
+
+    def pods(self, job: str = "") -> list[Object]:
+        found = self.api.items(PODS)
+        if job:
+            found = [pod for pod in found if pod["metadata"]["name"].startswith(f"{job}-")]
+        return found
+
+    def running(self, job: str, count: int) -> list[Object] | None:
+        pods = self.pods(job)
+        good = len(pods) == count and all(pod["status"]["phase"] == "Running" for pod in pods)
+        return pods if good else None
+
+    def wait_running(self, job: str, count: int, seconds: float = PATIENCE) -> list[Object]:
+        pods: list[Object] = self.wait(
+            lambda: self.running(job, count), f"{count} pods of {job} run", seconds
+        )
+        return pods
+
+    def events(self, kind: str, name: str) -> list[Object]:
+        return [
+            event
+            for event in self.api.items(EVENTS)
+            if event["involvedObject"]["kind"] == kind and event["involvedObject"]["name"] == name
+        ]
+
+    def group_of(self, job: str) -> Object | None:
+        for group in self.api.items(GROUPS):
+            owners = group["metadata"].get("ownerReferences", [])
+            if group["metadata"]["name"] == job or any(owner["name"] == job for owner in owners):
+                return group
+        return None
+
+    def condition(self, job: str, kind: str = "Unschedulable") -> Object | None:
+        group = self.group_of(job)
+        conditions = (group or {}).get("status", {}).get("conditions", [])
+        return next((one for one in conditions if one["type"] == kind), None)
+
+    def picture(self) -> str:
+        """What stands where, for the message of a story that failed."""
+        lines = [
+            f"  {pod['metadata']['name']}: {pod['status'].get('phase')} on {node_of(pod) or '-'} "
+            f"chips {pod['metadata'].get('annotations', {}).get(CHIP, '-')}"
+            for pod in self.pods()
+        ]
+        lines += [
+            f"  PodGroup {group['metadata']['name']}: {json.dumps(group.get('status', {}))}"
+            for group in self.api.items(GROUPS)
+        ]
+        for component in self.components:
+            state = "runs" if component.running else f"ended with {component.process.ended}"
+            lines.append(f"  {component.process.name} {state}:\n{component.process.last_lines(6)}")
+        return "\n".join(lines)
+
+    # -- tidying up ---------------------------------------------------------------------------------
+
+    def collect_garbage(self) -> None:
+        """What kube-controller-manager does: things go when the job that owns them is gone."""
+        jobs = {job["metadata"]["uid"] for job in self.api.items(JOBS)}
+        for path in (PODS, GROUPS):
+            for thing in self.api.items(path):
+                meta = thing["metadata"]
+                owners = [one["uid"] for one in meta.get("ownerReferences", []) if one["kind"] == "Job"]
+                if owners and not jobs.intersection(owners) and "deletionTimestamp" not in meta:
+                    self._delete(f"{path}/{meta['name']}")
+
+    def _delete(self, path: str, grace: int | None = None) -> None:
+        try:
+            self.api.delete(path, None if grace is None else {"gracePeriodSeconds": grace})
+        except ApiAnswer as answer:
+            if answer.status != 404:
+                raise
+
+    def clear(self) -> None:
+        """Nothing of a story is left for the next one."""
+        self.stop_components()
+        self.api.delete(JOBS)
+        self.api.delete(GROUPS)
+        for pod in self.pods():
+            self._delete(f"{PODS}/{pod['metadata']['name']}", 0)
+        self.api.delete("/api/v1/nodes")
+        self.api.delete(EVENTS)
+        for name in [thing["metadata"]["name"] for thing in self.api.items(CONFIG_MAPS)]:
+            if name == "basic-tor-node-cm" or name.startswith("mindx-dl-deviceinfo-"):
+                self._delete(f"{CONFIG_MAPS}/{name}")
+        self._delete(f"/api/v1/namespaces/{deployment.NAMESPACE}/configmaps/tor-share-cm")
+        self.apply([deployment.configuration(deployment.Choices())])
+        self.wait(lambda: not self.pods() and not self.api.items(JOBS), "everything is gone")
+
+
+def _works(component: Component) -> bool:
+    if not component.running:
+        raise AssertionError(f"{component.process.name} ended:\n{component.process.last_lines()}")
+    return component.leads and component.ready
+
+
+def chips_of(pod: Object) -> list[str]:
+    text = pod["metadata"].get("annotations", {}).get(CHIP, "")
+    return [chip for chip in text.split(",") if chip]
+
+
+def node_of(pod: Object) -> str:
+    name: str = pod["spec"].get("nodeName", "")
+    return name
+
+
+def asked_chips(pod: Object) -> int:
+    return sum(
+        int(container.get("resources", {}).get("limits", {}).get(CHIP, 0))
+        for container in pod["spec"]["containers"]
+    )
+
+
+def is_live(pod: Object) -> bool:
+    return bool(pod["spec"].get("nodeName")) and pod["status"].get("phase") not in ("Succeeded", "Failed")
+
+
+def check_chips(pods: Iterable[Object]) -> None:
+    """No chip has two live pods, and every live pod has as many as it asked for, all on its node."""
+    holders: dict[tuple[str, str], str] = {}
+    for pod in filter(is_live, pods):
+        name, chips = pod["metadata"]["name"], chips_of(pod)
+        assert len(set(chips)) == len(chips) == asked_chips(pod), f"{name} has {chips}"
+        for chip in chips:
+            other = holders.setdefault((node_of(pod), chip), name)
+            assert other == name, f"{chip} of {node_of(pod)} is held by {other} and {name}"

@@ -1,0 +1,40 @@
+"""One real control plane for all stories; each story finds it empty."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ringwise.apps.control_plane import ControlPlane
+from tests.cluster.cluster import Cluster
+
+LOGS = Path("build/cluster-logs")
+
+
+@pytest.fixture(scope="session")
+def whole_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with ControlPlane(tmp_path_factory.mktemp("control-plane")) as plane:
+        cluster = Cluster(plane)
+        cluster.install()
+        cluster.start_nodes()
+        yield cluster
+
+
+@pytest.fixture
+def cluster(whole_cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    failed = request.session.testsfailed
+    yield whole_cluster
+    if request.session.testsfailed > failed:
+        _keep_logs(whole_cluster.plane.folder, request.node.name)
+    whole_cluster.clear()
+
+
+def _keep_logs(folder: Path, name: str) -> None:
+    """The logs outlive the temporary folder: there is no second chance to look at them."""
+    target = LOGS / name.replace("/", "-")
+    target.mkdir(parents=True, exist_ok=True)
+    for log in folder.glob("*.log"):
+        shutil.copy(log, target)

@@ -1,0 +1,194 @@
+"""Restarts, replicas, access and objects that make no sense."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+
+from ringwise.apps import deployment
+from ringwise.apps.control_plane import find_program
+from tests.cluster.cluster import CONFIG_MAPS, PODS, Cluster, Component, check_chips, chips_of, node_of
+from tests.cluster.objects import CHIP, NAMESPACE, node, nodes, pod, switch_topology, vcjob
+
+pytestmark = pytest.mark.cluster
+
+#: The lease ends 15 s after the last sign of life; the other replica looks every 2 s.
+TAKE_OVER = 60.0
+
+
+def test_restart_rebuilds_everything(cluster: Cluster) -> None:
+    cluster.apply(nodes(2))
+    first = cluster.run("scheduler")
+    cluster.apply([pod(f"before-{number}", 2) for number in range(5)])
+    before = {
+        one["metadata"]["name"]: (node_of(one), chips_of(one)) for one in cluster.wait_running("before", 5)
+    }
+    first.process.stop()
+    assert first.process.ended == 0
+    cluster.apply([pod("after-0", 4), pod("after-1", 2)])
+    cluster.run("scheduler")
+    cluster.wait_running("after", 2)
+    pods = cluster.pods()
+    check_chips(pods)
+    assert before == {
+        one["metadata"]["name"]: (node_of(one), chips_of(one))
+        for one in pods
+        if one["metadata"]["name"].startswith("before")
+    }
+
+
+def test_other_replica_takes_over_from_a_killed_leader(cluster: Cluster) -> None:
+    cluster.apply(nodes(4))
+    cluster.run("controller")
+    replicas = [cluster.start("scheduler"), cluster.start("scheduler")]
+    leader = _leader(cluster, replicas)
+    other = next(one for one in replicas if one is not leader)
+    cluster.apply([vcjob("one", 2, 8)])
+    cluster.wait_running("one", 2)
+    cluster.wait(lambda: other.ready, "the other replica has read everything")
+    leader.process.kill()
+    cluster.apply([vcjob("two", 2, 8)])
+    cluster.wait_running("two", 2, TAKE_OVER)
+    assert other.leads
+    check_chips(cluster.pods())
+
+
+def test_leader_that_stood_still_binds_nothing_afterwards(cluster: Cluster) -> None:
+    """A leader that was stopped for longer than its lease comes back, and the fence is closed."""
+    cluster.apply(nodes(2))
+    replicas = [cluster.start("scheduler"), cluster.start("scheduler")]
+    leader = _leader(cluster, replicas)
+    other = next(one for one in replicas if one is not leader)
+    cluster.wait(lambda: other.ready, "the other replica has read everything")
+    leader.process.pause()
+    try:
+        cluster.apply([pod(f"part-{number}", 4) for number in range(3)])
+        cluster.wait_running("part", 3, TAKE_OVER)
+    finally:
+        leader.process.pause(False)
+    cluster.apply([pod("late-0", 4)])
+    cluster.wait_running("late", 1)
+    cluster.wait(lambda: not leader.leads and other.leads, "one replica leads")
+    check_chips(cluster.pods())
+
+
+def _leader(cluster: Cluster, replicas: list[Component]) -> Component:
+    def found() -> Component | None:
+        return next((one for one in replicas if one.leads), None)
+
+    leader: Component = cluster.wait(found, "one replica leads")
+    return leader
+
+
+def test_access_that_is_shipped_is_enough_and_not_more(cluster: Cluster) -> None:
+    """All stories run with it. Here: nothing was refused, and what is not needed is not allowed."""
+    cluster.apply([*nodes(2), switch_topology({"leaf-1": ["10.0.0.1", "10.0.0.2"]})])
+    scheduler = cluster.run()
+    labels = {"tor-affinity": "large-model-schema"}
+    cluster.apply([vcjob("train", 2, 8, labels=labels), vcjob("too-large", 9, 8)])
+    cluster.wait_running("train", 2)
+    cluster.wait(lambda: cluster.condition("too-large"), "the other says why it waits")
+    cluster.wait(lambda: cluster.events("Job", "too-large"), "and has an event")
+    for component in cluster.components:
+        refused = [line for line in component.log().splitlines() if "403" in line or "orbidden" in line]
+        assert not refused, refused[0]
+    assert scheduler.running
+    account = f"--as=system:serviceaccount:{deployment.NAMESPACE}:ringwise-scheduler"
+    for verb, what in (
+        ("delete", "nodes"),
+        ("create", "pods"),
+        ("get", "secrets"),
+        ("patch", "clusterroles"),
+        ("delete", "jobs.batch.volcano.sh"),
+    ):
+        answer = cluster.kubectl("auth", "can-i", verb, what, account, "-A", check=False)
+        assert answer.splitlines()[-1].startswith("no"), (verb, what, answer)
+
+
+def test_objects_that_make_no_sense_stop_nothing(cluster: Cluster) -> None:
+    bad_node = node("bad-node", annotations={"baseDeviceInfos": '{"Ascend910-x": 7, "broken'})
+    bad_report = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": "mindx-dl-deviceinfo-node-1",
+            "namespace": "kube-system",
+            "labels": {"mx-consumer-cim": "true"},
+        },
+        "data": {"DeviceInfoCfg": "{not json"},
+    }
+    bad_topology = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "basic-tor-node-cm", "namespace": "kube-system"},
+        "data": {"tor_info": '{"server_list": 7}'},
+    }
+    cluster.apply([*nodes(2), bad_node, bad_report, bad_topology])
+    strange = [
+        pod("strange-0", 1, annotations={CHIP: "Ascend910-99999999999,,x", "predicate-time": "-1"}),
+        pod(
+            "strange-1", 1, annotations={"hccl/rankIndex": "NaN", "huawei.com/schedule_minAvailable": "many"}
+        ),
+        pod("strange-2", 1, annotations={"huawei.com/schedule_policy": "chip9-node0"}),
+        pod("strange-3", 1, on="node-1", annotations={CHIP: "Ascend910-\u2603"}),
+        pod("strange-4", 1, annotations={"sp-block": "-16"}, labels={"tor-affinity": "???"}),
+    ]
+    cluster.apply(strange)
+    scheduler = cluster.run()
+    path = "/api/v1/namespaces/volcano-system/configmaps/volcano-scheduler-configmap"
+    cluster.api.patch(path, {"data": {"volcano-scheduler.conf": "tiers: [[["}})
+    cluster.api.patch(f"{CONFIG_MAPS}/basic-tor-node-cm", {"data": {"tor_info": "\u0000 nothing"}})
+    strange_job = vcjob("strange", 1, 1, annotations={"sp-block": "x"})
+    strange_job["spec"]["tasks"][0]["policies"] = [{"event": "NoSuchEvent", "action": "Dance"}]
+    cluster.kubectl("apply", "-f", "-", stdin=json.dumps(strange_job), check=False)
+    cluster.apply([vcjob("good", 1, 8)])
+    check_chips(
+        [one for one in cluster.wait_running("good", 1) if one["metadata"]["name"].startswith("good")]
+    )
+    assert scheduler.running
+    assert all(component.running for component in cluster.components)
+    assert scheduler.figure("ringwise_malformed_objects") >= 1
+    assert "basic-tor-node-cm" in scheduler.log()
+
+
+def test_pod_deleted_while_it_waits_is_forgotten(cluster: Cluster) -> None:
+    cluster.apply(nodes(1))
+    scheduler = cluster.run("scheduler")
+    cluster.apply([pod("first-0", 8), pod("waits-0", 8)])
+    cluster.wait(lambda: any(node_of(one) for one in cluster.pods()), "one of them runs")
+    waiting = next(one for one in cluster.pods() if not node_of(one))["metadata"]["name"]
+    cluster.api.delete(f"{PODS}/{waiting}", {"gracePeriodSeconds": 0})
+    cluster.apply([node("node-2"), pod("third-0", 8)])
+    cluster.wait_running("third", 1)
+    assert scheduler.running
+    check_chips(cluster.pods())
+
+
+def test_chart_is_sound_and_applies(cluster: Cluster) -> None:
+    helm, chart = str(find_program("helm")), str(deployment.chart())
+    lint = subprocess.run([helm, "lint", "--strict", chart], capture_output=True, text=True, check=False)
+    assert lint.returncode == 0, lint.stdout + lint.stderr
+    for settings in ([], ["--set", "admission.enabled=true"]):
+        made = subprocess.run(
+            [
+                helm,
+                "template",
+                "ringwise",
+                chart,
+                "--namespace",
+                deployment.NAMESPACE,
+                "--include-crds",
+                *settings,
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert made.returncode == 0, made.stderr
+        text = "---".join(part for part in made.stdout.split("---\n") if "kind: PodMonitor" not in part)
+        answer = cluster.kubectl(
+            "apply", "--dry-run=server", "-n", NAMESPACE, "-f", "-", stdin=made.stdout and text, check=False
+        )
+        assert "error" not in answer.lower(), answer

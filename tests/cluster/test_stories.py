@@ -1,0 +1,280 @@
+"""What people do on a cluster, with real manifests and the accounts that are shipped."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from functools import partial
+
+import pytest
+
+from tests.cluster.cluster import (
+    GROUPS,
+    JOBS,
+    PODS,
+    Cluster,
+    check_chips,
+    chips_of,
+    node_of,
+)
+from tests.cluster.objects import (
+    CHIP,
+    ENDS,
+    NAMESPACE,
+    node,
+    node_report,
+    nodes,
+    pod,
+    pod_group,
+    switch_topology,
+    vcjob,
+)
+
+pytestmark = pytest.mark.cluster
+
+WHOLE = {f"Ascend910-{chip}" for chip in range(8)}
+
+
+def test_eight_by_eight_runs_and_leaves_nothing_behind(cluster: Cluster) -> None:
+    cluster.apply(nodes(8))
+    cluster.run()
+    cluster.apply([vcjob("train", 8, 8)])
+    pods = cluster.wait_running("train", 8)
+    assert {node_of(one) for one in pods} == {f"node-{number}" for number in range(1, 9)}
+    assert all(set(chips_of(one)) == WHOLE for one in pods)
+    assert sorted(int(one["metadata"]["annotations"]["hccl/rankIndex"]) for one in pods) == list(range(8))
+    assert all(one["metadata"]["annotations"]["predicate-time"].isdigit() for one in pods)
+    cluster.wait(
+        lambda: cluster.api.get(f"{JOBS}/train").get("status", {}).get("state", {}).get("phase") == "Running",
+        "the job is Running",
+    )
+    cluster.wait(
+        lambda: (cluster.group_of("train") or {})["status"]["phase"] == "Running", "its group is, too"
+    )
+    cluster.kubectl("delete", "job.batch.volcano.sh", "train", "-n", NAMESPACE, "--wait=false")
+    cluster.wait(lambda: not cluster.pods() and not cluster.api.items(GROUPS), "nothing is left")
+    # The chips are free again.
+    cluster.apply([vcjob("next", 8, 8)])
+    check_chips(cluster.wait_running("next", 8))
+
+
+def test_job_runs_to_its_end(cluster: Cluster) -> None:
+    cluster.apply(nodes(1))
+    cluster.run()
+    cluster.apply([vcjob("brief", 1, 8, pod_annotations={ENDS: "succeeds"})])
+    cluster.wait(
+        lambda: (
+            cluster.api.get(f"{JOBS}/brief").get("status", {}).get("state", {}).get("phase") == "Completed"
+        ),
+        "the job is Completed",
+    )
+    cluster.apply([vcjob("after", 1, 8)])
+    check_chips([*cluster.wait_running("after", 1), *cluster.pods()])
+
+
+def test_failed_pod_starts_the_job_again(cluster: Cluster) -> None:
+    cluster.apply(nodes(2))
+    cluster.run()
+    cluster.apply([vcjob("train", 2, 8, policies=[{"event": "PodFailed", "action": "RestartJob"}])])
+    first = {one["metadata"]["uid"] for one in cluster.wait_running("train", 2)}
+    cluster.api.patch(f"{PODS}/train-work-1", {"metadata": {"annotations": {ENDS: "fails"}}})
+
+    def again() -> bool:
+        pods = cluster.running("train", 2)
+        return pods is not None and not first.intersection(one["metadata"]["uid"] for one in pods)
+
+    cluster.wait(again, "both pods are new and run")
+    check_chips(cluster.pods())
+    assert cluster.api.get(f"{JOBS}/train")["status"].get("retryCount") == 1
+
+
+def test_pods_of_a_group_start_together(cluster: Cluster) -> None:
+    """Pods that some operator makes, with a PodGroup of their own."""
+    cluster.apply(nodes(1))
+    cluster.run()
+    cluster.apply([pod_group("pair", 2), pod("pair-0", 8, group="pair")])
+    cluster.wait(lambda: cluster.condition("pair"), "the group says what it waits for")
+    assert not node_of(cluster.pods("pair")[0])
+    cluster.apply([node("node-2"), pod("pair-1", 8, group="pair")])
+    check_chips(cluster.wait_running("pair", 2))
+
+
+def test_pods_without_a_group_run(cluster: Cluster) -> None:
+    """As the pods of a Deployment: a name of their own, an owner, no group."""
+    cluster.apply(nodes(1))
+    cluster.run("scheduler")
+    annotations = {"huawei.com/schedule_policy": "chip4-node8", "huawei.com/schedule_minAvailable": "1"}
+    labels = {"app": "infer", "deploy-name": "infer", "fault-scheduling": "grace"}
+    cluster.apply([pod(f"infer-{name}", 2, labels=labels, annotations=annotations) for name in "abcd"])
+    pods = cluster.wait_running("infer", 4)
+    check_chips(pods)
+    # Four pairs fill both rings; no pair is cut in two.
+    assert all(len({int(chip.split("-")[1]) // 4 for chip in chips_of(one)}) == 1 for one in pods)
+
+
+@pytest.mark.parametrize("sizes", [(4, 2, 1, 1), (4, 4), (1, 1, 2, 4)])
+def test_pods_that_arrive_together_share_one_node(cluster: Cluster, sizes: tuple[int, ...]) -> None:
+    cluster.apply(nodes(3))
+    cluster.run("scheduler")
+    cluster.apply([pod(f"part-{number}", size) for number, size in enumerate(sizes)])
+    pods = cluster.wait_running("part", len(sizes))
+    check_chips(pods)
+    assert len({node_of(one) for one in pods}) == 1, cluster.picture()
+
+
+def test_three_four_and_one_chips_share_one_node(cluster: Cluster) -> None:
+    """On a board that allows three chips."""
+    labels = {"accelerator-type": "module-910b-8"}
+    cluster.apply([node(f"node-{number}", labels=labels) for number in range(1, 4)])
+    cluster.run("scheduler")
+    policy = {"huawei.com/schedule_policy": "chip8-node8"}
+    cluster.apply([pod(f"part-{size}", size, annotations=policy) for size in (3, 4, 1)])
+    pods = cluster.wait_running("part", 3)
+    check_chips(pods)
+    assert len({node_of(one) for one in pods}) == 1, cluster.picture()
+
+
+def test_impossible_job_says_why(cluster: Cluster) -> None:
+    cluster.apply(nodes(1))
+    cluster.run()
+    cluster.apply([vcjob("too-large", 2, 8), vcjob("odd", 1, 3)])
+    for job, words in (("too-large", "8"), ("odd", "3")):
+        condition = cluster.wait(partial(cluster.condition, job), f"{job} says why", 15)
+        assert condition["status"] == "True"
+        assert words in condition["message"], condition
+        event = cluster.wait(partial(cluster.events, "Job", job), f"{job} has an event", 15)
+        assert any(condition["message"] in one["message"] for one in event), event
+    described = cluster.kubectl("describe", "job.batch.volcano.sh", "odd", "-n", NAMESPACE)
+    assert "3" in described.split("Events:")[1]
+
+
+def test_switch_job_takes_whole_switches_and_tells_the_network(cluster: Cluster) -> None:
+    cluster.apply(_switch_nodes(3, 4))
+    configuration = {
+        "volcano-scheduler.conf": (
+            'actions: "enqueue, allocate, backfill"\n'
+            "tiers:\n- plugins:\n  - {name: priority}\n  - {name: gang}\n  - {name: topology910}\n"
+            "- plugins:\n  - {name: predicates}\n  - {name: nodeorder}\n"
+            "configurations:\n- name: init-params\n"
+            '  arguments: {"nslb-version": "2.0", "shared-tor-num": "2"}\n'
+        )
+    }
+    path = "/api/v1/namespaces/volcano-system/configmaps/volcano-scheduler-configmap"
+    cluster.api.patch(path, {"data": configuration})
+    cluster.run()
+    cluster.apply([vcjob("train", 6, 8, labels={"tor-affinity": "large-model-schema"})])
+    pods = cluster.wait_running("train", 6)
+    switches = Counter(int(node_of(one).split("-")[1]) for one in pods)
+    assert sorted(switches.values()) == [2, 4], switches
+    marks = {int(node_of(one).split("-")[1]): one["metadata"]["annotations"]["isSharedTor"] for one in pods}
+    assert marks == {switch: "2" if count == 4 else "1" for switch, count in switches.items()}
+    shared = "/api/v1/namespaces/volcano-system/configmaps/tor-share-cm"
+
+    def told() -> bool:
+        items = cluster.api.items("/api/v1/namespaces/volcano-system/configmaps")
+        return any(
+            one["metadata"]["name"] == "tor-share-cm" and "train" in json.dumps(one["data"]) for one in items
+        )
+
+    cluster.wait(told, "tor-share-cm names the job")
+    cluster.kubectl("delete", "job.batch.volcano.sh", "train", "-n", NAMESPACE, "--wait=false")
+    cluster.wait(lambda: not cluster.pods(), "the job is gone")
+    cluster.wait(
+        lambda: "train" not in json.dumps(cluster.api.get(shared)["data"]), "tor-share-cm forgets it"
+    )
+
+
+def _switch_nodes(switches: int, width: int) -> list[dict[str, object]]:
+    topology = {
+        f"leaf-{switch}": [f"10.1.{switch}.{place}" for place in range(1, width + 1)]
+        for switch in range(1, switches + 1)
+    }
+    made = [
+        node(f"leaf-{switch}-{place}", address=f"10.1.{switch}.{place}")
+        for switch in range(1, switches + 1)
+        for place in range(1, width + 1)
+    ]
+    return [switch_topology(topology), *made]
+
+
+def test_superpod_blocks_stay_inside_one_superpod(cluster: Cluster) -> None:
+    """Where a node belongs is told by its report."""
+    for superpod in (1, 2):
+        for index in range(3):
+            name = f"sp{superpod}-{index}"
+            labels = {"accelerator-type": "module-a3-16-super-pod"}
+            annotations = {"superPodID": str(superpod), "serverIndex": str(index)}
+            cluster.apply(
+                [
+                    node(name, 16, labels=labels, annotations=annotations),
+                    node_report(name, range(16), superpod=superpod, index=index),
+                ]
+            )
+    cluster.run()
+    annotations = {"huawei.com/schedule_policy": "chip2-node16-sp", "sp-block": "32"}
+    cluster.apply([vcjob("train", 4, 16, annotations=annotations)])
+    pods = cluster.wait_running("train", 4)
+    check_chips(pods)
+    blocks = Counter(node_of(one).split("-")[0] for one in pods)
+    assert sorted(blocks.values()) == [2, 2], blocks
+
+
+def test_chip_that_its_node_reports_as_faulty_is_not_used(cluster: Cluster) -> None:
+    cluster.apply([node("node-1"), node_report("node-1", (0, 1, 2, 4, 5, 6, 7), unhealthy=(3,))])
+    cluster.run("scheduler")
+    cluster.apply([pod(f"one-{number}", 1) for number in range(7)])
+    pods = cluster.wait_running("one", 7)
+    check_chips(pods)
+    assert "Ascend910-3" not in {chip for one in pods for chip in chips_of(one)}
+
+
+def test_running_jobs_of_another_scheduler_keep_their_chips(cluster: Cluster) -> None:
+    """Migration: Ringwise starts on a cluster in which jobs run already."""
+    placed = [
+        pod("old-0", 4, on="node-1", held=(0, 1, 2, 3)),
+        pod("old-1", 2, on="node-1", held=(4, 5)),
+        pod("old-2", 4, on="node-2", held=(4, 5, 6, 7)),
+    ]
+    cluster.apply([*nodes(2), *placed])
+    before = {one["metadata"]["name"]: chips_of(one) for one in cluster.wait_running("old", 3)}
+    cluster.run("scheduler")
+    cluster.apply([pod("new-0", 4), pod("new-1", 2)])
+    new = {one["metadata"]["name"]: one for one in cluster.wait_running("new", 2)}
+    check_chips(cluster.pods())
+    assert (node_of(new["new-0"]), chips_of(new["new-0"])) == (
+        "node-2",
+        [f"Ascend910-{chip}" for chip in range(4)],
+    )
+    assert (node_of(new["new-1"]), chips_of(new["new-1"])) == ("node-1", ["Ascend910-6", "Ascend910-7"])
+    assert {one["metadata"]["name"]: chips_of(one) for one in cluster.pods("old")} == before
+
+
+def test_pods_go_back_to_another_scheduler(cluster: Cluster) -> None:
+    """Migration back: what Ringwise placed keeps the annotations that others read."""
+    cluster.apply(nodes(1))
+    scheduler = cluster.run("scheduler")
+    cluster.apply([pod("ours-0", 4)])
+    before = cluster.wait_running("ours", 1)[0]
+    scheduler.process.stop()
+    assert scheduler.process.ended == 0, scheduler.log()
+    after = cluster.pods("ours")[0]
+    assert after["metadata"]["annotations"] == before["metadata"]["annotations"]
+    assert set(after["metadata"]["annotations"]) >= {
+        CHIP,
+        "predicate-time",
+        "hccl/rankIndex",
+        "distributed-job",
+    }
+
+
+def test_waiting_job_starts_when_room_appears(cluster: Cluster) -> None:
+    cluster.apply(nodes(1))
+    cluster.run("scheduler")
+    cluster.apply([pod("first-0", 8)])
+    cluster.wait_running("first", 1)
+    cluster.apply([pod("second-0", 8)])
+    time.sleep(1.0)
+    assert not node_of(cluster.pods("second")[0])
+    cluster.kubectl("delete", "pod", "first-0", "-n", NAMESPACE, "--wait=false")
+    check_chips(cluster.wait_running("second", 1))

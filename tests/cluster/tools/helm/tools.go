@@ -1,0 +1,6 @@
+//go:build tools
+
+// Package tools names the program to build, so that go.mod and go.sum pin everything it needs.
+package tools
+
+import _ "helm.sh/helm/v3/cmd/helm"
