@@ -118,6 +118,19 @@ def test_the_board_still_chooses_the_chips() -> None:
     ]
 
 
+def test_a_switch_may_be_shared_while_all_its_nodes_have_room() -> None:
+    """Half of a node is enough for a pod that makes its switch shared; the other half is still free."""
+    objects = leaves(4, 4, 4)
+    for group, on in (("g", "n4"), ("h", "n8")):
+        objects.append(pod_group(group, 1, labels=COMMON, phase="Running"))
+        objects.append(filler(group, on, range(4, 8), annotations={"isSharedTor": "1"}, group=group))
+    objects.append(filler("full", "n11", range(8)))
+    job = vcjob("J", [("worker", 6, pod_spec(4))], labels=MODEL)
+    settings = {**V2, "shared-tor-num": "1", "multi-pod-requests": "field"}
+    # Of 4 and 3 free nodes the second is closer to the two pods left over.
+    assert per_switch(job_of(ask([*objects, job], settings, scores=False), "J")) == {"t0": 4, "t2": 2}
+
+
 # -- S9: after a fault -------------------------------------------------------------------------
 
 

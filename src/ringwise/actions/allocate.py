@@ -48,6 +48,7 @@ def _lines(session: Session) -> dict[str, list[Entry]]:
         try:
             reason = session.job_valid(job)
             if reason is not None:
+                session.observe(session, job)
                 job.reason = reason
                 continue
             key = session.job_key(job)
@@ -67,14 +68,16 @@ def _serve(session: Session, job: Job, complete: bool) -> bool:
             session.observe(session, job)
     try:
         statement, reason = _attempt(session, job, complete, ())
+        if reason is None and not statement.allocations and pending_pods(session, job):
+            # Its gang is complete; a pod beyond it waits, and should know why.
+            statement, reason = _attempt(session, job, True, ())
         if reason is not None and (owners := lenders(session, job)):
             statement, reason = _attempt(session, job, complete, owners)
     except Exception as error:
         broken(session, job, error, "allocate")
         return False
     if reason is not None:
-        if not complete:
-            job.reason = reason
+        job.reason = reason
         return False
     return bool(statement.allocations) and bool(pending_pods(session, job))
 
@@ -95,7 +98,8 @@ def _attempt(
         else:
             statement.commit()
             job.reason = None
-            session.reservations.lift(job.key)
+            if statement.allocations:
+                session.reservations.lift(job.key)
     return statement, reason
 
 
@@ -103,7 +107,7 @@ def _tell_overused(session: Session, queue: Queue, line: list[Entry]) -> None:
     for _, _, job, complete in line:
         if not complete:
             session.observe(session, job)
-            job.reason = QUEUE_OVERUSED(queue=queue.name)
+        job.reason = QUEUE_OVERUSED(queue=queue.name)
 
 
 def broken(session: Session, job: Job, error: Exception, action: str) -> None:

@@ -29,8 +29,8 @@ def enqueue(session: Session) -> None:
             reason = session.job_valid(job)
             if reason is None:
                 job.inqueue, reason = _may_enter(session, job)
-                if not job.inqueue:
-                    session.observe(session, job)
+            if not job.inqueue:
+                session.observe(session, job)
         except Exception as error:
             incident = session.contain(error, job, "enqueue")
             reason = INTERNAL_ERROR(where=incident.where, error=incident.error)

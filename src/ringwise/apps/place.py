@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ringwise.apps.loading import check_holds, cluster_events, job_events
@@ -18,6 +18,7 @@ from ringwise.manifests.errors import ManifestError
 from ringwise.placement.superpods.annotations import SUPER_POD_ID, SUPER_POD_RANK
 from ringwise.placement.switches.classes import LABEL, SwitchClass, classify
 from ringwise.plugins.reasons import NODE_CORDONED, SELECTOR_MISMATCH, UNTOLERATED_TAINT
+from ringwise.plugins.topology910.validity import board_policy
 from ringwise.reasons import Reason, Stage
 from ringwise.scheduler import events as ev
 from ringwise.scheduler.commands import Bind
@@ -120,8 +121,14 @@ class _Candidates:
 
     def __call__(self, session: Session, job: Job) -> None:
         pod = next((pod for pod in first_by_rank(job) if session.is_pending(pod)), None)
-        if pod is None or (pod.cls.chips and job.policy is None):
+        if pod is None:
             return
+        if pod.cls.chips and job.policy is None:
+            # Refused; where its board is known all the same, the nodes can still be looked at.
+            policy = board_policy(job, session)
+            if policy is None or pod.cls.chips > policy.board.chips_per_node:
+                return
+            job = replace(job, policy=policy)
         asking = session.asking(job, pod)
         filters = filters_of(session, job, pod)
         found: list[dict[str, Any]] = []

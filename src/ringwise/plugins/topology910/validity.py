@@ -47,7 +47,7 @@ def policy_of(job: Job, session: Session) -> ChipPolicy | Reason | None:
     board = select_board(session.world.catalog, facts)
     if isinstance(board, Reason):
         return board
-    blocks = _blocks(board, job, pods, sp_block, session)
+    blocks = _blocks(board, pods, sp_block, session)
     if isinstance(blocks, Reason):
         return blocks
     switch_class = _switch_class(label, len(asking), session)
@@ -69,6 +69,20 @@ def policy_of(job: Job, session: Session) -> ChipPolicy | Reason | None:
     )
 
 
+def board_policy(job: Job, session: Session) -> ChipPolicy | None:
+    """How a job's board would choose, whether or not the board allows what the job asks for."""
+    asking = job.chip_pods
+    resource = asking[0].cls.resource if asking else None
+    if resource is None or any(pod.cls.resource != resource for pod in asking):
+        return None
+    facts = PolicyFacts(resource, job.annotations, job.labels, dict(asking[0].cls.node_selector))
+    board = select_board(session.world.catalog, facts)
+    if isinstance(board, Reason):
+        return None
+    multi_pod = len(asking) > 1
+    return ChipPolicy(resource, board, chip_rule(board), multi_pod, board.watches_network and multi_pod)
+
+
 def _declining(job: Job, pods: list[Pod], session: Session) -> Reason | None:
     """A job whose pods all say that they want 0 chips of a resource: its board may not allow that."""
     resource = pods[0].cls.resource if pods else None
@@ -87,7 +101,7 @@ def _declining(job: Job, pods: list[Pod], session: Session) -> Reason | None:
 
 
 def _blocks(
-    board: Board, job: Job, pods: list[Pod], sp_block: str | None, session: Session
+    board: Board, pods: list[Pod], sp_block: str | None, session: Session
 ) -> BlockShape | Reason | None:
     requests = [pod.cls.chips for pod in pods]
     exempt = [excused(pod.annotations) for pod in pods]
@@ -108,7 +122,8 @@ def _switch_class(label: str | None, npu_pods: int, session: Session) -> SwitchC
     world = session.world
     if world.topology is None or world.topology.unusable is not None:
         unusable = None if world.topology is None else world.topology.unusable
-        return world.topology_problem or unusable or TOPOLOGY_MISSING(origin="no ConfigMap kube-system/basic-tor-node-cm")
+        missing = TOPOLOGY_MISSING(origin="no ConfigMap kube-system/basic-tor-node-cm")
+        return world.topology_problem or unusable or missing
     return found
 
 
