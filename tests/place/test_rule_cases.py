@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from ringwise.cli.place import place_command
 from ringwise.placement.node_fit import NodeChips, NodeFit, fit_node
 from ringwise.topology.boards import shipped_boards
 from ringwise.topology.chips import mask_of
-from tests.place.asking import Plain, ask, job_of
+from tests.place.asking import Plain, as_bytes, ask, configuration_text, job_of
 from tests.place.node_cases import CASES, chip_spec
 from tests.place.objects import (
     ASCEND,
@@ -161,6 +165,26 @@ def test_rank(case: Plain) -> None:
     mine = next(one for one in found["pods"] if one["name"] == f"job-{index}")
     assert mine["rank"] == int(wanted)
     assert mine["annotations"].get("hccl/rankIndex", case["existing"]) == wanted
+
+
+def config_cases() -> list[Any]:
+    rules = json.loads((Path(__file__).parents[1] / "vectors" / "superpod_rules.json").read_text())
+    told = [(case["config"], "error" in case["expect"]) for case in CASES if case["kind"] == "config_param"]
+    told += [(rule["in"], rule.get("error", False)) for rule in rules["config_vectors"]]
+    return [pytest.param(*one, id=f"{at}-{one[0]}") for at, one in enumerate(told)]
+
+
+@pytest.mark.parametrize(("config", "wrong"), config_cases())
+def test_settings(config: dict[str, str], wrong: bool, tmp_path: Path) -> None:
+    conf = tmp_path / "volcano-scheduler.conf"
+    conf.write_text(configuration_text(config))
+    asked = ["-f", "-", "-o", "json", "--config", str(conf)]
+    answer = CliRunner().invoke(place_command, asked, input=as_bytes([node("n-0"), pod("job", pod_spec(1))]))
+    assert answer.exit_code == (2 if wrong else 0), answer.output
+    if wrong:
+        assert answer.stdout == ""
+        assert answer.stderr.startswith(f"{conf}: line ")
+        assert "allowed:" in answer.stderr
 
 
 def test_chip_names_of_a_pod_without_a_limit_are_held_too() -> None:
