@@ -118,11 +118,9 @@ def _one_by_one(
             asking = session.asking(job, pod)
             if asking in failed_classes:
                 continue
-            if queue is not None:
-                denied = session.allocatable(queue, pod)
-                if denied is not None:
-                    failed = failed or denied
-                    continue
+            denied = session.allocatable(queue, pod) if queue is not None else None
+            if denied is not None and failed is not None:
+                continue
             if current is not None and asking is not current:
                 current.show(hidden)
             current = asking
@@ -130,6 +128,10 @@ def _one_by_one(
             if choice is None:
                 failed_classes.add(asking)
                 failed = failed or _nothing(session, job, pod, asking, hidden)
+                continue
+            if denied is not None:
+                # There is room, so it really is the queue that keeps the pod waiting.
+                failed = denied
                 continue
             statement.allocate(Allocation(job, pod, choice.node, asking.chips_on(choice.node), choice.score))
             placed += 1

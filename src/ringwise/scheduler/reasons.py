@@ -6,7 +6,7 @@ from ringwise.reasons import ROOM, Event, ReasonKind, Stage
 
 POD_GROUP_MISSING = ReasonKind(
     "pod-group-missing",
-    Stage.VALIDATE,
+    Stage.GANG,
     "the pods belong to PodGroup {group}, which does not exist",
     ("create PodGroup {group}", "remove the annotation scheduling.k8s.io/group-name from the pods"),
     frozenset({Event.JOB_CHANGED}),
