@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ringwise.topology.switches import LeafSwitch, Server, SwitchTopology
 from tests.scheduler.rig import SECOND, Rig, gangs_may_end
 
 PREEMPT = ("enqueue", "allocate", "preempt", "backfill")
@@ -166,6 +167,59 @@ def test_the_kept_chips_are_given_up_when_the_victims_do_not_go() -> None:
     rig.step(1)
     rig.step()
     assert rig.evictions() == ["v0-0", "v0-0"]
+
+
+def test_a_job_under_one_switch_sends_away_pods_under_one_switch() -> None:
+    """A padding job never crosses switches: victims under two of them would go in vain."""
+    rig = rig_of(0)
+    leaves = []
+    for position, name in enumerate(("A", "B")):
+        servers = tuple(Server(f"10.0.0.{2 * position + index + 1}", 0, index) for index in range(2))
+        leaves.append(LeafSwitch(name, position, servers))
+    for number in range(1, 5):
+        rig.node(f"n{number}", internal_ip=f"10.0.0.{number}")
+        rig.sick(f"n{number}", 0)
+    rig.topology(SwitchTopology(tuple(leaves), 2))
+    for number, priority in enumerate(("low", "high", "low", "middle")):
+        rig.submit(f"v{number}", chips=8, priority=priority, preemptable=True)
+        rig.run()
+    assert [rig.nodes_of(f"v{number}") for number in range(4)] == [["n1"], ["n2"], ["n3"], ["n4"]]
+    rig.submit("boss", pods=2, chips=8, priority="high", labels={"tor-affinity": "large-model-schema"})
+    rig.step()
+    assert sorted(rig.evictions()) == ["v2-0", "v3-0"]
+    rig.run()
+    rig.gone("v2-0", "v3-0")
+    rig.run()
+    assert sorted(rig.nodes_of("boss")) == ["n3", "n4"]
+
+
+def test_pods_without_chips_make_room_by_cpu() -> None:
+    rig = rig_of(0)
+    for name in ("n1", "n2"):
+        rig.node(name, cpu_milli=4000)
+    for number, cpu in enumerate((3000, 2000, 2000)):
+        rig.submit(f"v{number}", chips=0, cpu_milli=cpu, priority="low", preemptable=True)
+        rig.run()
+    rig.submit("boss", chips=0, cpu_milli=2000, priority="high")
+    rig.step()
+    assert len(rig.evictions()) == 1
+    rig.run()
+    rig.gone(*rig.evictions())
+    rig.run()
+    assert len(rig.places("boss")) == 1
+    assert len(rig.evictions()) == 1
+
+
+def test_a_gang_is_sent_away_as_a_whole_or_not_at_all() -> None:
+    """Where the gang plugin does not protect it: no gang is left half running."""
+    rig = rig_of(3)
+    rig.submit("gang", pods=2, chips=8, priority="low", preemptable=True)
+    rig.run()
+    rig.submit("single", chips=8, priority="middle", preemptable=True)
+    rig.run()
+    rig.submit("boss", chips=8, priority="high")
+    rig.step()
+    assert sorted(rig.evictions()) == ["gang-0", "gang-1"]
 
 
 SIZES = st.lists(st.sampled_from([1, 2, 4, 8]), min_size=1, max_size=10)
