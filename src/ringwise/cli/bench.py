@@ -8,13 +8,16 @@ import click
 from rich import box
 from rich.table import Table
 
-from ringwise.apps import bench_cycle, bench_decide, bench_superpods, bench_switches
+from ringwise.apps import bench_api, bench_cycle, bench_decide, bench_list, bench_superpods, bench_switches
 from ringwise.apps.bench import Bench, run_bench
-from ringwise.cli.output import output_option, print_document, stdout_console
+from ringwise.apps.control_plane import ControlPlaneError
+from ringwise.cli.output import output_option, print_document, stdout_console, stop
 
 BENCHES: Mapping[str, Bench] = {
+    "api": bench_api.run,
     "cycle": bench_cycle.run,
     "decide": bench_decide.run,
+    "list": bench_list.run,
     "switches": bench_switches.run,
     "superpods": bench_superpods.run,
 }
@@ -24,11 +27,26 @@ BENCHES: Mapping[str, Bench] = {
 @click.argument("name", type=click.Choice(sorted(BENCHES)))
 @output_option
 @click.option("--full", is_flag=True, help="Measure longer.")
-def bench(name: str, output: str, full: bool) -> None:
+@click.option(
+    "--beside",
+    type=click.Choice(["kube-scheduler"]),
+    help="With `api`: the same work by another scheduler in the same run.",
+)
+def bench(name: str, output: str, full: bool, beside: str | None) -> None:
     """Run a benchmark; exit code 1 when a goal does not hold."""
-    document = run_bench(name, BENCHES[name], full)
+    chosen = BENCHES[name]
+    if beside is not None:
+        if name != "api":
+            raise stop("--beside goes with the benchmark api only")
+        chosen = bench_api.run_beside_kube_scheduler
+    try:
+        document = run_bench(name, chosen, full)
+    except ControlPlaneError as error:
+        raise stop(*str(error).splitlines()) from None
     if output == "table":
-        table = Table(box=box.SIMPLE, title=f"bench {name}, {document['seconds']} s, {document['machine']['cpu']}")
+        table = Table(
+            box=box.SIMPLE, title=f"bench {name}, {document['seconds']} s, {document['machine']['cpu']}"
+        )
         for column in ("figure", "value", "unit", "goal", "holds"):
             table.add_column(column, justify="right" if column == "value" else "left")
         for row in document["results"]:

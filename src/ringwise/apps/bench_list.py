@@ -1,0 +1,391 @@
+"""`ringwise bench list`: the first list of a large cluster, from bytes as an API server sends them.
+
+A process of its own reads 10,000 nodes and 50,000 pods through the scheduler's own reflectors and core, so
+that its memory is that of a scheduler. The same bytes are read with json.loads, page by page, in turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import random
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+
+from ringwise.apps.bench import Measured, at_least, at_most, shown
+from ringwise.framework.configuration import default_configuration
+from ringwise.kube.client import PAGE, Client, ListMeta
+from ringwise.kube.clock import RealClock
+from ringwise.kube.config import direct
+from ringwise.kube.core import SchedulerPart
+from ringwise.kube.facts import Facts
+from ringwise.kube.kinds import Reader
+from ringwise.kube.lease import Fence
+from ringwise.kube.life import Life, RunnerSettings
+from ringwise.kube.observer import Nobody
+from ringwise.kube.readers import NodeReader, PodReader
+from ringwise.kube.resources import NODES, PODS
+from ringwise.manifests.errors import Findings
+from ringwise.manifests.pods import PodClasses
+from ringwise.scheduler.machine import Scheduler
+
+NODE_COUNT, POD_COUNT = 10_000, 50_000
+CHIP = "huawei.com/Ascend910"
+_MIB = 1 << 20
+
+
+def run(full: bool = False) -> list[Measured]:
+    """`full` measures the decoding on more pages."""
+    told = json.loads(
+        subprocess.run(
+            [sys.executable, "-c", "from ringwise.apps.bench_list import read_all; read_all()"],
+            stdout=subprocess.PIPE,
+            check=True,
+        ).stdout
+    )
+    return [
+        *_decoding(rounds=30 if full else 8),
+        shown(f"first list, {NODE_COUNT:,} nodes and {POD_COUNT:,} pods", told["seconds"], "s"),
+        shown("bytes of it", told["bytes"] / _MIB, "MiB"),
+        shown("memory of the process before", told["before"] / _MIB, "MiB"),
+        at_most("memory of the process after", told["after"] / _MIB, "MiB", 300),
+        shown("memory of the process, highest", told["highest"] / _MIB, "MiB"),
+    ]
+
+
+# -- decoding
+
+
+class _Page(msgspec.Struct):
+    items: list[msgspec.Raw]
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    name: str = ""
+    namespace: str = ""
+    resource_version: str = ""
+
+
+class _Named(msgspec.Struct):
+    metadata: _Meta
+
+
+class _DecodedPod(PodReader):
+    def facts(self, wire: object, found: Findings) -> Facts | None:
+        return ()
+
+
+class _DecodedNode(NodeReader):
+    def facts(self, wire: object, found: Findings) -> Facts | None:
+        return ()
+
+
+def _decoding(rounds: int) -> list[Measured]:
+    """Pages of both kinds in the mix of the list, read by us and by json.loads in turn; best of each."""
+    node_page, pod_pages = next(_pages(_node, PAGE)), list(_pages(_pod, 5 * PAGE))
+    page_decoder, name_decoder = msgspec.json.Decoder(_Page), msgspec.json.Decoder(_Named)
+
+    def read_page(page: bytes, reader: Reader) -> None:
+        for raw in page_decoder.decode(page).items:
+            name_decoder.decode(raw)
+            found = Findings("")
+            if reader.read(raw, found) is None or found.errors:
+                raise RuntimeError(f"every object must be read: {found.errors}")
+
+    def reading(nodes: NodeReader, pods: PodReader) -> Callable[[], None]:
+        def work() -> None:
+            read_page(node_page, nodes)
+            for page in pod_pages:
+                read_page(page, pods)
+
+        return work
+
+    def plain() -> None:
+        for page in (node_page, *pod_pages):
+            json.loads(page)
+
+    decoded = reading(_DecodedNode(), _DecodedPod(PodClasses()))
+    checked = reading(NodeReader(), PodReader(PodClasses()))
+    times = _best((plain, decoded, checked), rounds)
+    objects = (1 + len(pod_pages)) * PAGE
+    return [
+        shown("one object, json.loads", times[0] / objects * 1e6, "us"),
+        shown("one object, decoded", times[1] / objects * 1e6, "us"),
+        shown("one object, decoded and checked", times[2] / objects * 1e6, "us"),
+        at_least("decoding, speed-up over json.loads", times[0] / times[1], "x", 3),
+    ]
+
+
+def _best(works: Sequence[Callable[[], None]], rounds: int) -> list[float]:
+    """The shortest time of each, measured in turn."""
+    times = [float("inf")] * len(works)
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(rounds):
+            for place, work in enumerate(works):
+                started = time.perf_counter()
+                work()
+                times[place] = min(times[place], time.perf_counter() - started)
+    finally:
+        gc.enable()
+    return times
+
+
+# -- the whole list
+
+
+class _Served(Client):
+    """Answers lists from generated bytes; watches stay silent."""
+
+    def __init__(self) -> None:
+        super().__init__(direct("http://127.0.0.1:9"))
+        self.bytes = 0
+        #: Seconds spent on making the pages: no part of what is measured.
+        self.making = 0.0
+
+    async def pages(
+        self, path: str, params: Mapping[str, str], limit: int = PAGE
+    ) -> AsyncIterator[tuple[bytes, ListMeta]]:
+        made: Iterator[bytes] = iter((b'{"metadata":{"resourceVersion":"1"},"items":[]}',))
+        if path == NODES.path():
+            made = _pages(_node, NODE_COUNT)
+        elif path == PODS.path():
+            made = _pages(_pod, POD_COUNT)
+        while True:
+            started = time.perf_counter()
+            page = next(made, None)
+            self.making += time.perf_counter() - started
+            if page is None:
+                return
+            self.bytes += len(page)
+            yield page, ListMeta(resource_version="1")
+            # As between two requests: others get their turn.
+            await asyncio.sleep(0)
+
+    @asynccontextmanager
+    async def watch(
+        self, path: str, params: Mapping[str, str], version: str
+    ) -> AsyncIterator[AsyncIterator[list[bytes]]]:
+        yield _silence()
+
+
+async def _silence() -> AsyncIterator[list[bytes]]:
+    await asyncio.Event().wait()
+    yield []
+
+
+def read_all() -> None:
+    """In a process of its own; prints what it took as JSON."""
+    print(json.dumps(asyncio.run(_read_all())))
+
+
+async def _read_all() -> Mapping[str, float]:
+    client = _Served()
+    scheduler = Scheduler(default_configuration())
+    clock = RealClock()
+    before = _memory()
+    gc.disable()
+    life = Life(
+        client,
+        [SchedulerPart(scheduler)],
+        RunnerSettings(read_only=True),
+        Fence(clock),
+        clock=clock,
+        observer=Nobody(),
+        chance=random.Random(1),
+        crashed=_raise,
+    )
+    started = time.perf_counter()
+    await life.read_everything()
+    while len(scheduler.state.pods) < POD_COUNT:
+        await asyncio.sleep(0.01)
+    seconds = time.perf_counter() - started - client.making
+    gc.collect()
+    after = _memory()
+    await life.stop()
+    highest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return {"seconds": seconds, "bytes": client.bytes, "before": before, "after": after, "highest": highest}
+
+
+def _raise(defect: BaseException) -> None:
+    raise defect
+
+
+def _memory() -> int:
+    with open("/proc/self/statm", encoding="ascii") as text:
+        return int(text.read().split()[1]) * resource.getpagesize()
+
+
+# -- bytes
+
+
+def _pages(make: Callable[[int], Mapping[str, Any]], count: int) -> Iterator[bytes]:
+    encoder = msgspec.json.Encoder()
+    for first in range(0, count, PAGE):
+        items = [make(number) for number in range(first, min(first + PAGE, count))]
+        yield encoder.encode({"metadata": {"resourceVersion": "1"}, "items": items})
+
+
+def _managed(manager: str, fields: tuple[str, ...]) -> dict[str, Any]:
+    """Who wrote which field: about a third of the bytes of a real object, and nothing for us."""
+    return {
+        "manager": manager,
+        "operation": "Update",
+        "apiVersion": "v1",
+        "time": "2026-01-10T08:00:00Z",
+        "fieldsType": "FieldsV1",
+        "fieldsV1": {
+            f"f:{field}": {".": {}, f'k:{{"type":"{field}"}}': {".": {}, "f:type": {}}} for field in fields
+        },
+    }
+
+
+def _condition(kind: str, status: str = "True") -> dict[str, Any]:
+    return {
+        "type": kind,
+        "status": status,
+        "reason": f"Kubelet{kind}",
+        "message": f"kubelet says {kind} is {status}",
+        "lastHeartbeatTime": "2026-01-10T08:00:00Z",
+        "lastTransitionTime": "2026-01-10T08:00:00Z",
+    }
+
+
+def _node(number: int) -> Mapping[str, Any]:
+    name = f"node-{number}"
+    amounts = {"cpu": "192", "memory": "768Gi", "pods": "110", "ephemeral-storage": "1800Gi", CHIP: "8"}
+    address = f"10.{number >> 14 & 255}.{number >> 7 & 127}.{number & 127}"
+    return {
+        "metadata": {
+            "name": name,
+            "uid": f"node-uid-{number}",
+            "resourceVersion": str(number + 1),
+            "creationTimestamp": "2026-01-10T08:00:00Z",
+            "labels": {
+                "kubernetes.io/hostname": name,
+                "kubernetes.io/arch": "arm64",
+                "kubernetes.io/os": "linux",
+                "accelerator": "huawei-Ascend910",
+                "accelerator-type": "module",
+                "host-arch": "huawei-arm",
+            },
+            "annotations": {
+                "baseDeviceInfos": json.dumps(
+                    {f"Ascend910-{chip}": {"IP": f"10.200.{number >> 8}.{chip}"} for chip in range(8)}
+                )
+            },
+            "managedFields": [
+                _managed("kubelet", ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure"))
+            ],
+        },
+        "spec": {"podCIDR": f"10.244.{number & 255}.0/24"},
+        "status": {
+            "addresses": [{"type": "InternalIP", "address": address}, {"type": "Hostname", "address": name}],
+            "allocatable": amounts,
+            "capacity": amounts,
+            "conditions": [
+                _condition("Ready"),
+                *(_condition(kind, "False") for kind in ("MemoryPressure", "DiskPressure", "PIDPressure")),
+            ],
+            "nodeInfo": {
+                "kernelVersion": "5.10.0",
+                "osImage": "openEuler 22.03",
+                "kubeletVersion": "v1.35.4",
+            },
+            "images": [
+                {
+                    "names": [f"registry.invalid/train/image-{image}:2026.1"],
+                    "sizeBytes": 15_000_000_000 + image,
+                }
+                for image in range(10)
+            ],
+        },
+    }
+
+
+def _pod(number: int) -> Mapping[str, Any]:
+    """Half of the cluster's chips are held, one by one; the other pods wait or need no chip."""
+    name, node = f"train-{number}-work-0", number % NODE_COUNT
+    chip = number // NODE_COUNT
+    meta: dict[str, Any] = {
+        "name": name,
+        "namespace": f"team-{number % 50}",
+        "uid": f"pod-uid-{number}",
+        "resourceVersion": str(number + 1),
+        "creationTimestamp": "2026-01-10T08:00:00Z",
+        "labels": {"ring-controller.atlas": "ascend-910", "app": "train"},
+        "annotations": {
+            CHIP: f"Ascend910-{chip}",
+            "predicate-time": "18446744073709551615",
+            "huawei.com/AscendReal": f"Ascend910-{chip}",
+            "hccl/rankIndex": "0",
+            "distributed-job": "false",
+        },
+        "managedFields": [
+            _managed("ringwise", ("labels", "annotations", "ownerReferences")),
+            _managed("kubelet", ("ContainersReady", "Initialized", "Ready", "PodScheduled")),
+        ],
+    }
+    amounts = {"cpu": "8", "memory": "32Gi", CHIP: "1"}
+    account = {"name": "kube-api-access", "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"}
+    return {
+        "metadata": meta,
+        "spec": {
+            "nodeName": f"node-{node}",
+            "schedulerName": "volcano",
+            "restartPolicy": "Never",
+            "dnsPolicy": "ClusterFirst",
+            "serviceAccountName": "default",
+            "terminationGracePeriodSeconds": 30,
+            "containers": [
+                {
+                    "name": "main",
+                    "image": "registry.invalid/train/image-1:2026.1",
+                    "imagePullPolicy": "IfNotPresent",
+                    "command": ["bash", "-c", "python train.py --epochs 10 --batch 64"],
+                    "env": [{"name": f"SETTING_{place}", "value": str(place)} for place in range(8)],
+                    "resources": {"requests": amounts, "limits": amounts},
+                    "volumeMounts": [account, {"name": "data", "mountPath": "/data"}],
+                    "terminationMessagePath": "/dev/termination-log",
+                }
+            ],
+            "volumes": [
+                {"name": "data", "hostPath": {"path": "/mnt/data", "type": ""}},
+                {"name": "kube-api-access", "projected": {"defaultMode": 420, "sources": []}},
+            ],
+            "tolerations": [
+                {"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": "NoExecute"}
+                for key in ("not-ready", "unreachable")
+            ],
+        },
+        "status": {
+            "phase": "Running",
+            "hostIP": "10.0.0.1",
+            "podIP": f"10.244.{number >> 8 & 255}.{number & 255}",
+            "startTime": "2026-01-10T08:00:00Z",
+            "qosClass": "Burstable",
+            "conditions": [
+                _condition(kind) for kind in ("Initialized", "Ready", "ContainersReady", "PodScheduled")
+            ],
+            "containerStatuses": [
+                {
+                    "name": "main",
+                    "image": "registry.invalid/train/image-1:2026.1",
+                    "imageID": "sha256:" + "0" * 64,
+                    "containerID": "containerd://" + "0" * 64,
+                    "ready": True,
+                    "restartCount": 0,
+                    "state": {"running": {"startedAt": "2026-01-10T08:00:00Z"}},
+                }
+            ],
+        },
+    }
