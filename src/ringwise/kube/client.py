@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import aiohttp
 import msgspec
@@ -94,6 +94,26 @@ class LineSplitter:
         lines = [b"".join(self._parts), *rest.split(b"\n")]
         self._parts = [lines.pop()]
         return [line for line in lines if line.strip()]
+
+
+class ListMeta(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+    token: str | None = msgspec.field(default=None, name="continue")
+
+
+class Page(msgspec.Struct, Generic[Struct]):
+    """One page of a list; its items decoded or not, as their reader likes."""
+
+    metadata: ListMeta = msgspec.field(default_factory=ListMeta)
+    items: list[Struct] | None = None
+
+
+class Listed(Protocol):
+    @property
+    def metadata(self) -> ListMeta: ...
+
+
+Listing = TypeVar("Listing", bound=Listed)
 
 
 class Client:
@@ -222,16 +242,15 @@ class Client:
     # -- lists and watches ------------------------------------------------------------------
 
     async def pages(
-        self, path: str, params: Mapping[str, str], limit: int = PAGE
-    ) -> AsyncIterator[tuple[bytes, ListMeta]]:
-        """A list, page by page. The newest state; a list that grows too old between pages raises 410."""
+        self, path: str, params: Mapping[str, str], limit: int, read: Callable[[bytes], Listing]
+    ) -> AsyncIterator[Listing]:
+        """A list, page by page, as `read` decodes it. A list that grows too old between pages raises 410."""
         token = ""
         while True:
             asked = {**params, "limit": str(limit), **({"continue": token} if token else {})}
-            answer = await self.request("GET", path, params=asked, timeout=LIST_TIMEOUT)
-            meta = _decoded(answer, _ListHead).metadata
-            yield answer, meta
-            token = meta.token or ""
+            page = read(await self.request("GET", path, params=asked, timeout=LIST_TIMEOUT))
+            yield page
+            token = page.metadata.token or ""
             if not token:
                 return
 
@@ -311,15 +330,6 @@ class Client:
                 # Requests of now end on the old certificate; it is closed when they are done.
                 await old.close()
             return self._session
-
-
-class ListMeta(msgspec.Struct, rename="camel"):
-    resource_version: str = ""
-    token: str | None = msgspec.field(default=None, name="continue")
-
-
-class _ListHead(msgspec.Struct):
-    metadata: ListMeta = msgspec.field(default_factory=ListMeta)
 
 
 async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[list[bytes]]:

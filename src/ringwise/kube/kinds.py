@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
+from ringwise.kube.client import Page
 from ringwise.kube.facts import Facts
 from ringwise.kube.readers import (
     ConfigurationReader,
@@ -62,10 +63,15 @@ class Place:
 
 
 class Reader(Protocol):
-    """Turns the bytes of one object into facts. What is wrong with it is in `found`."""
+    """Turns the bytes of objects into facts."""
 
-    def read(self, raw: msgspec.Raw, found: Findings) -> Facts | None:
-        """None: nothing can be said about the object; what was known of it before stays."""
+    def page(self, answer: bytes) -> Page[Any]:
+        """A page of a list. Its items are sights: decoded structs, or bytes that are not decoded yet."""
+
+    def sight(self, raw: msgspec.Raw) -> object: ...
+
+    def read(self, sight: object, found: Findings) -> Facts | None:
+        """What is wrong with it is in `found`. None: nothing can be said; what was known before stays."""
 
     def forget(self, key: str) -> None: ...
 

@@ -7,10 +7,11 @@ written last, the raw templates of vcjobs.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 
+from ringwise.kube.client import Page, UnreachableError
 from ringwise.kube.facts import Fact, Facts, NodeReports
 from ringwise.kube.templates import JobTemplates, TemplateStore
 from ringwise.manifests.configuration import ConfigurationError, read_configuration
@@ -44,18 +45,61 @@ Wire = TypeVar("Wire")
 CONFIGURATION_KEY = "volcano-scheduler.conf"
 
 
+class SeenMeta(Meta):
+    resource_version: str | None = None
+
+
+class _Plain(Trimmed):
+    """Of an object that does not fit its struct at least the name may be readable."""
+
+    metadata: SeenMeta | None = None
+
+
+_BARE = msgspec.json.Decoder(Page[msgspec.Raw])
+_PLAIN = msgspec.json.Decoder(_Plain)
+_UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
+
+
+def bare_page(answer: bytes) -> Page[Any]:
+    """A page whose items are not decoded yet, so that one bad item harms no other."""
+    try:
+        return _BARE.decode(answer)
+    except _UNREADABLE as problem:
+        raise UnreachableError(f"a list cannot be read: {problem}", maybe_done=False) from None
+
+
+def meta_of(sight: object) -> SeenMeta | None:
+    """Name and version of an object, decoded or not; None when not even that can be read."""
+    if not isinstance(sight, msgspec.Raw):
+        found: SeenMeta | None = getattr(sight, "metadata", None)
+        return found
+    try:
+        return _PLAIN.decode(sight).metadata
+    except _UNREADABLE:
+        return None
+
+
 class _Decoding(Generic[Wire]):
     """Reads one struct and hands it on; a misfit is a finding."""
 
     def __init__(self, shape: type[Wire]) -> None:
         self._decoder: msgspec.json.Decoder[Wire] = msgspec.json.Decoder(shape)
 
-    def read(self, raw: msgspec.Raw, found: Findings) -> Facts | None:
-        try:
-            wire = self._decoder.decode(raw)
-        except (msgspec.MsgspecError, ValueError, RecursionError) as problem:
-            found.wrong("", str(problem).replace("`", ""))
-            return None
+    def page(self, answer: bytes) -> Page[Any]:
+        return bare_page(answer)
+
+    def sight(self, raw: msgspec.Raw) -> object:
+        return raw
+
+    def read(self, sight: object, found: Findings) -> Facts | None:
+        if isinstance(sight, msgspec.Raw):
+            try:
+                wire = self._decoder.decode(sight)
+            except _UNREADABLE as problem:
+                found.wrong("", str(problem).replace("`", ""))
+                return None
+        else:
+            wire = cast(Wire, sight)
         return self.facts(wire, found)
 
     def facts(self, wire: Wire, found: Findings) -> Facts | None:
@@ -65,15 +109,41 @@ class _Decoding(Generic[Wire]):
         """Nothing is kept beside the facts."""
 
 
+class _DecodingAtOnce(_Decoding[Wire]):
+    """For kinds with many objects: a page is decoded in one go, and once more only if that fails."""
+
+    def __init__(self, shape: type[Wire]) -> None:
+        super().__init__(shape)
+        # The type is known at run time only; a checker cannot follow.
+        of_shape: Any = shape
+        self._pages: msgspec.json.Decoder[Page[Any]] = msgspec.json.Decoder(Page[of_shape])
+
+    def page(self, answer: bytes) -> Page[Any]:
+        try:
+            return self._pages.decode(answer)
+        except _UNREADABLE:
+            return bare_page(answer)
+
+    def sight(self, raw: msgspec.Raw) -> object:
+        try:
+            return self._decoder.decode(raw)
+        except _UNREADABLE:
+            return raw
+
+
 def _only(key: str, fact: Fact, found: Findings) -> Facts | None:
     return None if found.errors else ((key, fact),)
 
 
-class NodeReader(_Decoding[NodeWire]):
-    def __init__(self) -> None:
-        super().__init__(NodeWire)
+class _SeenNode(NodeWire):
+    metadata: SeenMeta | None = None
 
-    def facts(self, wire: NodeWire, found: Findings) -> Facts | None:
+
+class NodeReader(_DecodingAtOnce[_SeenNode]):
+    def __init__(self) -> None:
+        super().__init__(_SeenNode)
+
+    def facts(self, wire: _SeenNode, found: Findings) -> Facts | None:
         node = node_from_wire(wire, found)
         return _only(node.name, node, found)
 
@@ -100,10 +170,11 @@ class _PodStatus(PodStatus):
 
 
 class _SeenPod(PodWire):
+    metadata: SeenMeta | None = None
     status: _PodStatus | None = None
 
 
-class PodReader(_Decoding[_SeenPod]):
+class PodReader(_DecodingAtOnce[_SeenPod]):
     def __init__(self, classes: PodClasses) -> None:
         super().__init__(_SeenPod)
         self._classes = classes
@@ -124,7 +195,7 @@ class PodReader(_Decoding[_SeenPod]):
         for container in spec.containers or ():
             container.env = None
         meta = wire.metadata
-        wire.metadata = Meta(
+        wire.metadata = SeenMeta(
             meta.name, meta.namespace, meta.uid, meta.creation_timestamp, meta.deletion_timestamp
         )
         again = Findings(found.origin)
@@ -240,10 +311,10 @@ class JobReader(_Decoding[_SeenJob]):
         self._classes = classes
         self._templates = templates
 
-    def read(self, raw: msgspec.Raw, found: Findings) -> Facts | None:
-        facts = super().read(raw, found)
-        if facts is not None:
-            self._templates.put(facts[0][0], JobTemplates.of(raw))
+    def read(self, sight: object, found: Findings) -> Facts | None:
+        facts = super().read(sight, found)
+        if facts is not None and isinstance(sight, msgspec.Raw):
+            self._templates.put(facts[0][0], JobTemplates.of(sight))
         return facts
 
     def facts(self, wire: _SeenJob, found: Findings) -> Facts | None:

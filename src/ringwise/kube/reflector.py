@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import msgspec
@@ -25,6 +25,7 @@ from ringwise.kube.facts import Facts, changes, gone
 from ringwise.kube.kinds import Place, Reader
 from ringwise.kube.malformed import Malformed
 from ringwise.kube.observer import Nobody, Observer
+from ringwise.kube.readers import SeenMeta, meta_of
 from ringwise.manifests.errors import Findings
 from ringwise.scheduler.events import Event
 
@@ -34,20 +35,6 @@ _LOG = structlog.get_logger("ringwise.kube")
 ABSENT_PAUSE = 30.0
 
 Sink = Callable[[list[Event]], None]
-
-
-class _Meta(msgspec.Struct, rename="camel"):
-    name: str = ""
-    namespace: str = ""
-    resource_version: str = ""
-
-
-class _Named(msgspec.Struct):
-    metadata: _Meta = msgspec.field(default_factory=_Meta)
-
-
-class _Page(msgspec.Struct):
-    items: list[msgspec.Raw] | None = None
 
 
 class _Change(msgspec.Struct):
@@ -61,8 +48,6 @@ class _Status(msgspec.Struct):
     message: str = ""
 
 
-_NAMED = msgspec.json.Decoder(_Named)
-_PAGE = msgspec.json.Decoder(_Page)
 _CHANGE = msgspec.json.Decoder(_Change)
 
 
@@ -189,11 +174,12 @@ class Reflector:
         version = ""
         present: dict[str, None] = {}
         try:
-            async for answer, meta in self._client.pages(self.place.path, self.place.params, self._page):
-                version = version or meta.resource_version
+            place = self.place
+            async for page in self._client.pages(place.path, place.params, self._page, self._reader.page):
+                version = version or page.metadata.resource_version
                 events: list[Event] = []
-                for raw in _items(answer):
-                    key = self._take(raw, events)
+                for sight in page.items or ():
+                    key = self._take(sight, meta_of(sight), events)
                     if key is not None:
                         present[key] = None
                 self._tell(events)
@@ -244,15 +230,16 @@ class Reflector:
         if change.type == "ERROR":
             status = _error_status(change.object)
             raise ApiError(status.code or 500, status.reason, status.message or "the watch failed")
-        named = _named(change.object)
-        if named is None or self._is_old(named.metadata.resource_version):
+        sight = self._reader.sight(change.object)
+        meta = meta_of(sight)
+        version = (meta.resource_version if meta is not None else None) or ""
+        if self._is_old(version):
             return
-        if change.type == "DELETED":
-            self._drop(_key(named.metadata), events)
+        if change.type == "DELETED" and meta is not None:
+            self._drop(_key(meta), events)
         elif change.type in ("ADDED", "MODIFIED"):
-            self._take(change.object, events, named)
-        if named.metadata.resource_version:
-            self._version = named.metadata.resource_version
+            self._take(sight, meta, events)
+        self._version = version or self._version
 
     def _is_old(self, version: str) -> bool:
         """Told already: versions of one kind only grow within a watch."""
@@ -266,19 +253,18 @@ class Reflector:
 
     # -- objects -----------------------------------------------------------------------------
 
-    def _take(self, raw: msgspec.Raw, events: list[Event], named: _Named | None = None) -> str | None:
-        named = named or _named(raw)
-        if named is None or not named.metadata.name:
+    def _take(self, sight: object, meta: SeenMeta | None, events: list[Event]) -> str | None:
+        if meta is None or not meta.name:
             self._malformed.put(self.place.resource.kind, "(without a name)", ("metadata cannot be read",))
             self._observer.malformed(len(self._malformed))
             return None
-        key = _key(named.metadata)
+        key, version = _key(meta), meta.resource_version or ""
         known = self._known.get(key)
-        if known is not None and known.version == named.metadata.resource_version != "":
+        if known is not None and known.version == version != "":
             return key
         kind = self.place.resource.kind
         found = Findings(f"{kind} {key}")
-        facts = self._reader.read(raw, found)
+        facts = self._reader.read(sight, found)
         if found.errors:
             problems = tuple(
                 f"{error.field}: {error.message}" if error.field else error.message for error in found.errors
@@ -291,7 +277,7 @@ class Reflector:
             # What was known before stays: chips that a pod held are not free because it became unreadable.
             facts = known.facts if known is not None else ()
         before = known.facts if known is not None else ()
-        self._known[key] = _Known(named.metadata.resource_version, facts)
+        self._known[key] = _Known(version, facts)
         if self.place.moving_facts:
             before = tuple(pair for pair in before if self._teller.get(pair[0]) == key)
             self._teller.update((fact_key, key) for fact_key, _ in facts)
@@ -319,22 +305,8 @@ class Reflector:
             self._sink(events)
 
 
-def _items(answer: bytes) -> Iterable[msgspec.Raw]:
-    try:
-        return _PAGE.decode(answer).items or ()
-    except (msgspec.MsgspecError, ValueError, RecursionError) as problem:
-        raise UnreachableError(f"a list cannot be read: {problem}", maybe_done=False) from None
-
-
-def _named(raw: msgspec.Raw) -> _Named | None:
-    try:
-        return _NAMED.decode(raw)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return None
-
-
-def _key(meta: _Meta) -> str:
-    return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+def _key(meta: SeenMeta) -> str:
+    return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name or ""
 
 
 def _error_status(raw: msgspec.Raw) -> _Status:

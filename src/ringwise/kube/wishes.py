@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any, cast
 
 import msgspec
 
 from ringwise.kube.chains import Chains, Persistence
-from ringwise.kube.client import Client
+from ringwise.kube.client import Client, Page
 from ringwise.kube.facts import Facts
+from ringwise.kube.readers import bare_page
 from ringwise.kube.resources import JOB_COMMANDS, VCJOBS
 from ringwise.manifests.errors import Findings
 from ringwise.scheduler.events import Event, JobCommand
@@ -46,9 +48,15 @@ class Wishes:
         self._waiting: dict[str, _Command] = {}
         self._chains = Chains(4)
 
-    def read(self, raw: msgspec.Raw, found: Findings) -> Facts | None:
+    def page(self, answer: bytes) -> Page[Any]:
+        return bare_page(answer)
+
+    def sight(self, raw: msgspec.Raw) -> object:
+        return raw
+
+    def read(self, sight: object, found: Findings) -> Facts | None:
         try:
-            command = msgspec.json.decode(raw, type=_Command)
+            command = msgspec.json.decode(cast(msgspec.Raw, sight), type=_Command)
         except (msgspec.MsgspecError, ValueError, RecursionError) as problem:
             found.wrong("", str(problem))
             return None
