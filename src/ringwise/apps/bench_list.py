@@ -22,11 +22,10 @@ import msgspec
 
 from ringwise.apps.bench import Measured, at_least, at_most, shown
 from ringwise.framework.configuration import default_configuration
-from ringwise.kube.client import PAGE, Client, ListMeta
+from ringwise.kube.client import PAGE, Client, Listing
 from ringwise.kube.clock import RealClock
 from ringwise.kube.config import direct
 from ringwise.kube.core import SchedulerPart
-from ringwise.kube.facts import Facts
 from ringwise.kube.kinds import Reader
 from ringwise.kube.lease import Fence
 from ringwise.kube.life import Life, RunnerSettings
@@ -64,56 +63,25 @@ def run(full: bool = False) -> list[Measured]:
 # -- decoding
 
 
-class _Page(msgspec.Struct):
-    items: list[msgspec.Raw]
-
-
-class _Meta(msgspec.Struct, rename="camel"):
-    name: str = ""
-    namespace: str = ""
-    resource_version: str = ""
-
-
-class _Named(msgspec.Struct):
-    metadata: _Meta
-
-
-class _DecodedPod(PodReader):
-    def facts(self, wire: object, found: Findings) -> Facts | None:
-        return ()
-
-
-class _DecodedNode(NodeReader):
-    def facts(self, wire: object, found: Findings) -> Facts | None:
-        return ()
-
-
 def _decoding(rounds: int) -> list[Measured]:
     """Pages of both kinds in the mix of the list, read by us and by json.loads in turn; best of each."""
     node_page, pod_pages = next(_pages(_node, PAGE)), list(_pages(_pod, 5 * PAGE))
-    page_decoder, name_decoder = msgspec.json.Decoder(_Page), msgspec.json.Decoder(_Named)
+    nodes, pods = NodeReader(), PodReader(PodClasses())
 
-    def read_page(page: bytes, reader: Reader) -> None:
-        for raw in page_decoder.decode(page).items:
-            name_decoder.decode(raw)
-            found = Findings("")
-            if reader.read(raw, found) is None or found.errors:
-                raise RuntimeError(f"every object must be read: {found.errors}")
+    def decoded() -> None:
+        nodes.page(node_page)
+        for page in pod_pages:
+            pods.page(page)
 
-    def reading(nodes: NodeReader, pods: PodReader) -> Callable[[], None]:
-        def work() -> None:
-            read_page(node_page, nodes)
-            for page in pod_pages:
-                read_page(page, pods)
-
-        return work
+    def checked() -> None:
+        _check(nodes, node_page)
+        for page in pod_pages:
+            _check(pods, page)
 
     def plain() -> None:
         for page in (node_page, *pod_pages):
             json.loads(page)
 
-    decoded = reading(_DecodedNode(), _DecodedPod(PodClasses()))
-    checked = reading(NodeReader(), PodReader(PodClasses()))
     times = _best((plain, decoded, checked), rounds)
     objects = (1 + len(pod_pages)) * PAGE
     return [
@@ -122,6 +90,13 @@ def _decoding(rounds: int) -> list[Measured]:
         shown("one object, decoded and checked", times[2] / objects * 1e6, "us"),
         at_least("decoding, speed-up over json.loads", times[0] / times[1], "x", 3),
     ]
+
+
+def _check(reader: Reader, page: bytes) -> None:
+    for sight in reader.page(page).items or ():
+        found = Findings("")
+        if reader.read(sight, found) is None or found.errors:
+            raise RuntimeError(f"every object must be read: {found.errors}")
 
 
 def _best(works: Sequence[Callable[[], None]], rounds: int) -> list[float]:
@@ -153,8 +128,8 @@ class _Served(Client):
         self.making = 0.0
 
     async def pages(
-        self, path: str, params: Mapping[str, str], limit: int = PAGE
-    ) -> AsyncIterator[tuple[bytes, ListMeta]]:
+        self, path: str, params: Mapping[str, str], limit: int, read: Callable[[bytes], Listing]
+    ) -> AsyncIterator[Listing]:
         made: Iterator[bytes] = iter((b'{"metadata":{"resourceVersion":"1"},"items":[]}',))
         if path == NODES.path():
             made = _pages(_node, NODE_COUNT)
@@ -167,7 +142,7 @@ class _Served(Client):
             if page is None:
                 return
             self.bytes += len(page)
-            yield page, ListMeta(resource_version="1")
+            yield read(page)
             # As between two requests: others get their turn.
             await asyncio.sleep(0)
 

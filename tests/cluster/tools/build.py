@@ -45,7 +45,7 @@ PROGRAMS = {
 FOR_TESTS = ("etcd", "kube-apiserver", "kubectl", "kwok", "helm")
 
 MISSING_GO = """\
-The cluster tests need {programs}, and neither was found nor can be built: there is no Go on the path.
+The cluster tests need {programs}, which were not found and cannot be built: there is no Go on the path.
 Do one of these:
   - install Go {go} or newer (https://go.dev/doc/install), and run the target again: it builds them once;
   - put the programs on the path, or into a folder named by KUBEBUILDER_ASSETS.
