@@ -29,7 +29,7 @@ def run(command: str) -> Result:
     before = Path.cwd()
     os.chdir(ROOT)
     try:
-        return CliRunner().invoke(cli, shlex.split(command))
+        return CliRunner(env={"RINGWISE_LAB": "/absent"}).invoke(cli, shlex.split(command))
     finally:
         os.chdir(before)
 
@@ -91,10 +91,10 @@ def test_why_as_json() -> None:
     ("command", "error"),
     [
         (f"why large-gan {CLUSTER}", "ringwise: there is no job large-gan; did you mean large-gang or "),
-        ("why train", "ringwise: no cluster to ask: give -f PATH"),
-        ("capacity", "ringwise: no cluster to ask: give -f PATH"),
-        ("doctor", "ringwise: no cluster to ask: give -f PATH"),
-        ("topology show", "ringwise: no cluster to ask: give -f PATH"),
+        ("why train", "ringwise: no lab runs on /absent; start one"),
+        ("capacity", "ringwise: no lab runs on /absent; start one"),
+        ("doctor", "ringwise: no lab runs on /absent; start one"),
+        ("topology show", "ringwise: no lab runs on /absent; start one"),
         (
             f"capacity {CLUSTER} --queue defalt",
             "ringwise: there is no queue defalt (did you mean",

@@ -10,9 +10,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ringwise.apps.capacity import UnknownQueueError, as_json, count
-from ringwise.cli.output import output_option, print_document, stdout_console, stop
-from ringwise.cli.source import source_options, source_scheduler
+from ringwise.apps.capacity import as_json, count
+from ringwise.apps.source import Source
+from ringwise.cli.asking import Answer
+from ringwise.cli.output import output_option
+from ringwise.cli.source import answer_question, source_options
 from ringwise.scheduler.capacity import BoardCapacity
 
 
@@ -25,19 +27,26 @@ def capacity_command(queue: str | None, output: str, **options: Any) -> None:
 
     The jobs are really placed on the cluster's state, and undone.
     """
-    source = source_scheduler(**options)
-    try:
-        answers = count(source, queue)
-    except UnknownQueueError as error:
-        raise stop(f"ringwise: {error}") from None
-    if output == "table":
-        console = stdout_console()
+    answer_question(
+        "capacity",
+        lambda source: capacity_answer(source, queue),
+        output,
+        parameters={"queue": queue},
+        **options,
+    )
+
+
+def capacity_answer(source: Source, queue: str | None) -> Answer:
+    """Raises UnknownQueueError."""
+    answers = count(source, queue)
+
+    def draw(console: Console) -> None:
         for answer in answers:
             print_capacity(console, answer)
         if not answers:
             console.print("no node offers a chip that a board serves")
-    else:
-        print_document(as_json(answers), output)
+
+    return Answer(as_json(answers), draw)
 
 
 def print_capacity(console: Console, answer: BoardCapacity) -> None:

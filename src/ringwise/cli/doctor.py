@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
 from rich.markup import escape
 
 from ringwise.apps.doctor import examine
-from ringwise.cli.output import output_option, print_document, stdout_console, stop
+from ringwise.cli.asking import Answer, ask_lab, show
+from ringwise.cli.output import output_option
 from ringwise.cli.place import load_catalog, load_configuration, read_files
-from ringwise.cli.source import NO_CLUSTER, source_options
+from ringwise.cli.source import OR_FILES, asks_files, source_options
 from ringwise.scheduler.doctor import ERROR, NOTE, WARNING, Diagnosis
 
 _COLOURS = {ERROR: "red", WARNING: "yellow", NOTE: "cyan"}
@@ -20,25 +22,23 @@ _COLOURS = {ERROR: "red", WARNING: "yellow", NOTE: "cyan"}
 @click.command("doctor")
 @source_options(keep_going=False)
 @output_option
-def doctor_command(
-    files: tuple[str, ...], config: Path | None, boards: tuple[Path, ...], now: int | None, output: str
-) -> None:
+def doctor_command(output: str, lab: Path | None, **options: Any) -> None:
     """Check a cluster: nodes, chips, reports, switches, SuperPoDs, queues, jobs.
 
     Exit code 1 when errors were found. Objects that cannot be read are findings too.
     """
-    if not files:
-        raise stop(NO_CLUSTER)
+    if not asks_files(lab, **options):
+        ask_lab(lab, "doctor", output, OR_FILES)
+        return
     # Bad documents are what a doctor looks for: reading always goes on.
-    diagnosis = examine(
-        read_files(files, keep_going=True), load_configuration(config), load_catalog(boards), now=now
-    )
-    if output == "table":
-        print_diagnosis(stdout_console(), diagnosis)
-    else:
-        print_document(diagnosis.as_json(), output)
-    if diagnosis.errors:
-        raise click.exceptions.Exit(1)
+    bundle = read_files(options["files"], keep_going=True)
+    configuration, catalog = load_configuration(options["config"]), load_catalog(options["boards"])
+    show(diagnosis_answer(examine(bundle, configuration, catalog, now=options["now"])), output)
+
+
+def diagnosis_answer(diagnosis: Diagnosis) -> Answer:
+    code = 1 if diagnosis.errors else 0
+    return Answer(diagnosis.as_json(), lambda console: print_diagnosis(console, diagnosis), code=code)
 
 
 def print_diagnosis(console: Console, diagnosis: Diagnosis) -> None:

@@ -14,9 +14,21 @@ from ringwise.cli.capacity import capacity_command
 from ringwise.cli.controller import controller
 from ringwise.cli.demo import demo
 from ringwise.cli.doctor import doctor_command
+from ringwise.cli.get import describe_command, get_command
+from ringwise.cli.lab import lab_command
+from ringwise.cli.lab_actions import (
+    advance_command,
+    cordon_command,
+    delete_command,
+    drain_command,
+    fault_command,
+    uncordon_command,
+)
 from ringwise.cli.place import place_command
 from ringwise.cli.replay import replay_command
 from ringwise.cli.scheduler import scheduler
+from ringwise.cli.submit import submit_command
+from ringwise.cli.top import top_command
 from ringwise.cli.topology import topology
 from ringwise.cli.why import why_command
 
@@ -28,16 +40,27 @@ def cli() -> None:
 
 
 COMMANDS = (
+    advance_command,
     bench,
     boards,
     capacity_command,
     controller,
+    cordon_command,
+    delete_command,
     demo,
+    describe_command,
     doctor_command,
+    drain_command,
+    fault_command,
+    get_command,
+    lab_command,
     place_command,
     replay_command,
     scheduler,
+    submit_command,
+    top_command,
     topology,
+    uncordon_command,
     why_command,
 )
 for command in COMMANDS:

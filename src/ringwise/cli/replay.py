@@ -8,8 +8,10 @@ from typing import Any
 
 import click
 
+from ringwise.apps.lab_folder import LabFolder, default_folder
 from ringwise.apps.replay import JournalError, Replay, open_journal, replay
 from ringwise.apps.why import time_text
+from ringwise.cli.asking import lab_option
 from ringwise.cli.output import complain, output_option, print_document, stop
 from ringwise.cli.place import load_catalog
 
@@ -17,16 +19,20 @@ _SHOWN = 400
 
 
 @click.command("replay")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=click.Path(path_type=Path), required=False)
+@lab_option
 @click.option(
     "--board-file", "boards", multiple=True, type=click.Path(path_type=Path), help="A board of your own."
 )
 @output_option
-def replay_command(file: Path, boards: tuple[Path, ...], output: str) -> None:
+def replay_command(file: Path | None, lab: Path | None, boards: tuple[Path, ...], output: str) -> None:
     """Feed the events of journal FILE to a fresh scheduler and compare its decisions with the recorded ones.
+
+    Without FILE, the journal of the lab.
 
     Exit code 1 when they differ.
     """
+    file = file or LabFolder(lab or default_folder()).journal
     try:
         answer = replay(open_journal(file), load_catalog(boards))
     except JournalError as error:

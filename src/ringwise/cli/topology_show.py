@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import click
+from rich.console import Console
 
 from ringwise.apps.topology import superpod_pictures, switch_picture, topology_problems
-from ringwise.cli.output import complain, output_option, print_document, stdout_console, stop
-from ringwise.cli.source import source_options, source_scheduler
+from ringwise.cli.asking import Answer
+from ringwise.cli.output import output_option
+from ringwise.cli.source import answer_question, source_options
 from ringwise.cli.switch_drawing import switch_rows
 from ringwise.cli.topology_pictures import print_superpods, print_switches
 from ringwise.manifests.errors import one_line
@@ -17,23 +19,41 @@ from ringwise.scheduler.machine import Scheduler
 _SHOWN_PROBLEMS = 8
 
 
+class NothingToDrawError(LookupError):
+    """There are neither switches nor SuperPoDs."""
+
+
 @click.command("show")
 @source_options()
 @output_option
 def show_command(output: str, **options: Any) -> None:
     """Draw leaf switches and SuperPoDs as they are: free nodes, states, jobs, blocks."""
-    scheduler = source_scheduler(**options, decide=False).scheduler
+    answer_question(
+        "topology",
+        lambda source: topology_answer(source.scheduler, output),
+        output,
+        parameters={},
+        decide=False,
+        **options,
+    )
+
+
+def topology_answer(scheduler: Scheduler, output: str) -> Answer:
+    """Raises NothingToDrawError for a drawing that would be empty."""
     problems = topology_problems(scheduler)
-    complain(*(f"problem: {one_line(problem.message)}" for problem in problems[:_SHOWN_PROBLEMS]))
+    notes = [f"problem: {one_line(problem.message)}" for problem in problems[:_SHOWN_PROBLEMS]]
     if len(problems) > _SHOWN_PROBLEMS:
-        complain(f"{len(problems) - _SHOWN_PROBLEMS} more problems; ringwise doctor lists them")
-    if output != "table":
-        print_document(_document(scheduler), output)
-        return
-    console = stdout_console()
-    drawn = [print_switches(console, scheduler), print_superpods(console, scheduler)]
-    if not any(drawn):
-        raise stop("the input has no ConfigMap kube-system/basic-tor-node-cm and no SuperPoD ids")
+        notes.append(f"{len(problems) - _SHOWN_PROBLEMS} more problems; ringwise doctor lists them")
+    document = _document(scheduler)
+    if output == "table" and document["switches"] is None and not document["superpods"]:
+        words = "there is no usable ConfigMap kube-system/basic-tor-node-cm and no SuperPoD id"
+        raise NothingToDrawError("; ".join([words, *notes]))
+
+    def draw(console: Console) -> None:
+        print_switches(console, scheduler)
+        print_superpods(console, scheduler)
+
+    return Answer(document, draw, notes)
 
 
 def _document(scheduler: Scheduler) -> dict[str, Any]:

@@ -12,11 +12,12 @@ from rich.table import Table
 
 from ringwise.apps.source import Source
 from ringwise.apps.why import as_json, duration_text, time_text, why
+from ringwise.cli.asking import Answer
 from ringwise.cli.chip_pictures import LEGEND, chip_list, chip_picture
-from ringwise.cli.output import output_option, print_document, stdout_console, stop
-from ringwise.cli.source import source_options, source_scheduler
+from ringwise.cli.output import output_option
+from ringwise.cli.source import answer_question, source_options
 from ringwise.cli.topology_pictures import print_superpods, print_switches
-from ringwise.scheduler.explaining import Explanation, Seat, UnknownJobError
+from ringwise.scheduler.explaining import Explanation, Seat
 from ringwise.topology.chips import mask_of
 
 _SHOWN_SEATS = 8
@@ -32,15 +33,13 @@ def why_command(job: str, output: str, **options: Any) -> None:
 
     Every cure that is named has been tried on the cluster's state, and undone.
     """
-    source = source_scheduler(**options)
-    try:
-        answer = why(source, job)
-    except UnknownJobError as error:
-        raise stop(f"ringwise: {error}") from None
-    if output == "table":
-        print_explanation(stdout_console(), source, answer)
-    else:
-        print_document(as_json(answer), output)
+    answer_question("why", lambda source: why_answer(source, job), output, parameters={"job": job}, **options)
+
+
+def why_answer(source: Source, job: str) -> Answer:
+    """Raises UnknownJobError."""
+    answer = why(source, job)
+    return Answer(as_json(answer), lambda console: print_explanation(console, source, answer))
 
 
 def print_explanation(console: Console, source: Source, answer: Explanation) -> None:

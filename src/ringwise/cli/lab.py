@@ -1,0 +1,189 @@
+"""`ringwise lab`: a cluster of simulated nodes with the real scheduler, live in this terminal."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from ringwise.apps.lab import Fleet, LabSettings, LiveLab
+from ringwise.apps.lab_api import run_lab
+from ringwise.apps.lab_folder import FolderError, LabFolder, default_folder
+from ringwise.apps.lab_journal import MOST_BYTES
+from ringwise.apps.lab_views import status_document
+from ringwise.apps.why import time_text
+from ringwise.cli.lab_questions import QUESTIONS
+from ringwise.cli.lab_top import counts_text
+from ringwise.cli.output import complain, stop
+from ringwise.cli.place import load_configuration
+from ringwise.embed.simulated import Habits, NotSimulatableError, seconds_or_duration
+from ringwise.embed.store import StoreError
+from ringwise.topology.board import BoardError
+
+_FLEET = ("nodes", "board", "leaf_size", "superpod_size")
+
+
+class Duration(click.ParamType):
+    """`90`, `90s`, `1h30m`, in nanoseconds."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        try:
+            return seconds_or_duration(value)
+        except NotSimulatableError:
+            self.fail(f"{value!r} is no duration: write 90, 90s or 1h30m", param, ctx)
+
+
+@click.command("lab")
+@click.option(
+    "--nodes", type=click.IntRange(0, 100_000), default=16, show_default=True, help="How many nodes."
+)
+@click.option(
+    "--board", default="910-x8", show_default=True, help="Their board; `ringwise boards` lists them."
+)
+@click.option(
+    "--leaf-size", type=click.IntRange(1), help="Nodes under each leaf switch; without it, no switches."
+)
+@click.option("--superpod-size", type=click.IntRange(1), help="Nodes of each SuperPoD.")
+@click.option("--config", type=click.Path(path_type=Path), help="A volcano-scheduler.conf.")
+@click.option(
+    "--board-file", "boards", multiple=True, type=click.Path(path_type=Path), help="A board of your own."
+)
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder of the lab; it goes on where it stopped.  "
+    "[default: $RINGWISE_LAB, else the user's state folder]",
+)
+@click.option("--fresh", is_flag=True, help="Forget what the folder holds and begin anew.")
+@click.option(
+    "--speed",
+    type=click.FloatRange(0.001, 1_000_000),
+    default=1.0,
+    show_default=True,
+    help="Seconds of the lab in one second.",
+)
+@click.option(
+    "--virtual/--real",
+    default=False,
+    help="Let time stand still until `ringwise advance`, or let it pass.  [default: real]",
+)
+@click.option(
+    "--duration",
+    type=Duration(),
+    help="How long pods run that do not say it.  [default: until they are deleted]",
+)
+@click.option(
+    "--start-delay", type=Duration(), default="2s", show_default=True, help="How long pods take to start."
+)
+@click.option("--grace", type=Duration(), default="2s", show_default=True, help="How long pods take to go.")
+@click.option(
+    "--journal-size",
+    type=click.IntRange(0),
+    default=MOST_BYTES >> 20,
+    show_default=True,
+    help="Megabytes after which the journal begins a new file; two are kept; 0 writes none.",
+)
+@click.pass_context
+def lab_command(
+    context: click.Context,
+    nodes: int,
+    board: str,
+    leaf_size: int | None,
+    superpod_size: int | None,
+    config: Path | None,
+    boards: tuple[Path, ...],
+    data: Path | None,
+    fresh: bool,
+    speed: float,
+    virtual: bool,
+    duration: int | None,
+    start_delay: int,
+    grace: int,
+    journal_size: int,
+) -> None:
+    """Run a cluster of simulated nodes with the real scheduler until Ctrl-C.
+
+    From another terminal: submit, get, describe, delete, cordon, uncordon, drain, fault, why,
+    capacity, doctor, topology show, top. What the cluster holds survives a restart.
+    """
+    settings = LabSettings(
+        fleet=Fleet(nodes, board, leaf_size, superpod_size),
+        configuration=_configuration(config),
+        boards=boards,
+        habits=Habits(start_delay, grace, duration),
+        speed=None if virtual else speed,
+        journal_bytes=journal_size << 20,
+    )
+    folder = LabFolder(data or default_folder())
+    os.umask(0o077)
+    try:
+        folder.take()
+        if fresh:
+            folder.clear()
+        live = LiveLab(folder, settings)
+    except (FolderError, StoreError, BoardError, ValueError) as error:
+        raise stop(f"ringwise: {error}") from None
+    if live.continued and any(
+        context.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in _FLEET
+    ):
+        complain("note: the folder holds a cluster already, its nodes stay as they are; --fresh begins anew")
+    _greet(live)
+    status = StatusLine(live)
+    try:
+        run_lab(live, QUESTIONS, status.show)
+    except (FolderError, StoreError) as error:
+        raise stop(f"ringwise: {error}") from None
+    finally:
+        status.end()
+        live.close()
+        folder.leave()
+    click.echo(f"stopped; ringwise lab goes on from {time_text(live.cluster.now)}")
+
+
+def _configuration(path: Path | None) -> tuple[str, str] | None:
+    if path is None:
+        return None
+    load_configuration(path)
+    return path.read_text(encoding="utf-8"), str(path)
+
+
+def _greet(live: LiveLab) -> None:
+    words = "goes on with" if live.continued else "begins with"
+    click.echo(
+        f"lab on {live.folder.path} {words} {live.cluster.table.count('Node')} nodes and "
+        f"{live.cluster.table.count('Pod')} pods"
+    )
+    click.echo(f"listening on unix:{live.folder.socket}")
+    click.echo("in another terminal: ringwise submit FILE, ringwise top; Ctrl-C stops")
+
+
+class StatusLine:
+    """The lab in one line that is written over; in a pipe, a line only when it says something new."""
+
+    def __init__(self, live: LiveLab) -> None:
+        self._live = live
+        self._terminal = sys.stdout.isatty()
+        self._said = ""
+
+    def show(self) -> None:
+        status = status_document(self._live)
+        words = f"{status['held']} of {status['chips']} chips in use, {counts_text(status)}"
+        for line in (*status["alarms"], *status["wrong"]):
+            words += f"; {line}"
+        if self._terminal:
+            click.echo(f"\r\x1b[K{time_text(status['now'])}  {words}", nl=False)
+        elif words != self._said:
+            click.echo(f"{time_text(status['now'])}  {words}")
+        self._said = words
+
+    def end(self) -> None:
+        if self._terminal and self._said:
+            click.echo()

@@ -1,0 +1,235 @@
+"""What a running lab can be asked; its process answers on its own scheduler, so nothing is copied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+
+from ringwise.apps.lab import LiveLab
+from ringwise.apps.lab_api import Question
+from ringwise.apps.lab_jobs import JobView, job_views
+from ringwise.apps.lab_views import (
+    UnknownNameError,
+    find_name,
+    node_documents,
+    plain,
+    pod_documents,
+    queue_documents,
+    status_document,
+)
+from ringwise.apps.why import time_text
+from ringwise.cli.asking import Answer, render
+from ringwise.cli.capacity import capacity_answer
+from ringwise.cli.doctor import diagnosis_answer
+from ringwise.cli.lab_tables import (
+    amounts_text,
+    draw_jobs,
+    draw_nodes,
+    draw_pods,
+    draw_queues,
+    node_picture,
+    node_state,
+)
+from ringwise.cli.lab_top import top_answer
+from ringwise.cli.topology_show import topology_answer
+from ringwise.cli.why import why_answer
+from ringwise.scheduler.doctor import diagnose
+from ringwise.state.model import Node, Pod, Queue
+
+Parameters = Mapping[str, Any]
+
+
+def _get(live: LiveLab, parameters: Parameters) -> Answer:
+    kind, namespace, now = parameters.get("kind"), parameters.get("namespace"), live.now
+    if kind == "nodes":
+        nodes = node_documents(live)
+        return Answer({"nodes": nodes}, lambda console: draw_nodes(console, live, nodes))
+    if kind == "jobs":
+        views = [view for view in job_views(live) if namespace in (None, view.namespace)]
+        return Answer(
+            {"jobs": [view.as_json() for view in views]}, lambda console: draw_jobs(console, views, now)
+        )
+    if kind == "queues":
+        queues = queue_documents(live)
+        return Answer({"queues": queues}, lambda console: draw_queues(console, queues))
+    if kind == "pods":
+        pods = [pod for pod in pod_documents(live) if namespace in (None, pod["namespace"])]
+        return Answer({"pods": pods}, lambda console: draw_pods(console, pods, now))
+    raise UnknownNameError(f"there is no kind {kind}; known are nodes, jobs, queues, pods")
+
+
+# -- one object --------------------------------------------------------------------------------
+
+
+def _describe(live: LiveLab, parameters: Parameters) -> Answer:
+    kind = str(parameters.get("kind"))
+    key = find_name(live, kind, str(parameters.get("name")), parameters.get("namespace"))
+    return {"node": _node, "job": _job, "queue": _queue, "pod": _pod}[kind](live, key)
+
+
+def _node(live: LiveLab, name: str) -> Answer:
+    node = live.cluster.get(Node, name)
+    assert node is not None
+    document = next(found for found in node_documents(live) if found["name"] == name)
+    pods = pod_documents(live, [pod for pod in live.cluster.all(Pod) if pod.node == name])
+    document = {**document, "object": plain(node), "on_it": pods}
+
+    def draw(console: Console) -> None:
+        _facts(
+            console,
+            f"node {name}",
+            {
+                "state": node_state(document),
+                "address": document["address"],
+                "leaf switch": document["switch"],
+                "SuperPoD": document["superpod"],
+                "labels": ", ".join(f"{key}={value}" for key, value in node.labels.items()),
+                "taints": ", ".join(f"{taint.key}:{taint.effect}" for taint in node.taints),
+            },
+        )
+        for chips in document["chips"]:
+            picture = node_picture(live, name, chips)
+            console.print(
+                f"  {escape(chips['resource'])} ({chips['board'] or 'no board'})  {escape(picture)}  "
+                f"{len(chips['free'])} of {chips['count']} free",
+                soft_wrap=True,
+            )
+            if chips["closed"]:
+                console.print(f"  {escape(chips['closed'])}", style="yellow", soft_wrap=True)
+        _titled_pods(console, live, pods)
+
+    return Answer(document, draw)
+
+
+def _job(live: LiveLab, key: str) -> Answer:
+    view = next(found for found in job_views(live) if found.key == key)
+    pods = pod_documents(live, view.pods)
+    document = {**view.as_json(), "object": plain(view.vcjob), "counts": view.counts, "all_pods": pods}
+
+    def draw(console: Console) -> None:
+        _facts(console, f"job {key} ({view.kind})", _job_facts(view))
+        if view.reason is not None:
+            console.print(f"  {escape(view.reason.message)}", style="yellow", soft_wrap=True)
+            for cure in view.reason.cures:
+                console.print(f"  -> {escape(cure)}", soft_wrap=True)
+        _titled_pods(console, live, pods)
+
+    return Answer(document, draw)
+
+
+def _job_facts(view: JobView) -> dict[str, Any]:
+    vcjob = view.vcjob
+    tasks = "" if vcjob is None else ", ".join(f"{task.replicas} x {task.name}" for task in vcjob.tasks)
+    return {
+        "phase": view.phase,
+        "queue": view.queue,
+        "priority": view.priority or None,
+        "tasks": tasks,
+        "pods": f"{view.placed} of {view.wanted} placed, {view.needed} needed to start",
+        "chips": view.chips,
+        "retries": None if vcjob is None else vcjob.retry_count or None,
+        "message": " ".join(filter(None, (vcjob.reason, vcjob.message))) if vcjob is not None else None,
+        "submitted": time_text(view.created),
+    }
+
+
+def _queue(live: LiveLab, name: str) -> Answer:
+    views = [view for view in job_views(live) if view.queue == name]
+    document = next(found for found in queue_documents(live) if found["name"] == name)
+    object_ = plain(live.cluster.get(Queue, name))
+    document = {**document, "object": object_, "in_it": [view.as_json() for view in views]}
+
+    def draw(console: Console) -> None:
+        _facts(
+            console,
+            f"queue {name}",
+            {
+                "state": document["state"],
+                "weight": document["weight"],
+                "used": amounts_text(document["used"]),
+                "at most": amounts_text(document["capability"]),
+                "guaranteed": amounts_text(document["guarantee"]),
+                "reclaimable": "yes" if document["reclaimable"] else "no",
+            },
+        )
+        if views:
+            console.print()
+            draw_jobs(console, views, live.now)
+
+    return Answer(document, draw)
+
+
+def _pod(live: LiveLab, key: str) -> Answer:
+    pod = live.cluster.get(Pod, key)
+    assert pod is not None
+    additions = plain(live.cluster.additions(pod.uid))
+    document = {**pod_documents(live, [pod])[0], "object": plain(pod), "additions": additions}
+
+    def draw(console: Console) -> None:
+        asks = f"{pod.cls.chips} x {pod.cls.resource}" if pod.cls.chips else "no chips"
+        _facts(
+            console,
+            f"pod {key}",
+            {
+                "phase": document["phase"],
+                "job": document["job"],
+                "node": pod.node,
+                "asks for": asks,
+                "chips": ", ".join(map(str, pod.holds)),
+                "rank": document["rank"],
+                "exit code": pod.exit_code,
+                "created": time_text(pod.created),
+            },
+        )
+        reason = document["reason"]
+        if reason is not None:
+            console.print(f"  {escape(reason['message'])}", style="yellow", soft_wrap=True)
+        for title, pairs in (("annotations", pod.annotations), ("environment", dict(additions["env"]))):
+            if pairs:
+                console.print(f"  {title}:")
+                for name, value in sorted(pairs.items()):
+                    console.print(f"    {escape(name)}: {escape(value)}", soft_wrap=True)
+
+    return Answer(document, draw)
+
+
+def _facts(console: Console, title: str, facts: Mapping[str, Any]) -> None:
+    console.print(f"[bold]{escape(title)}[/]", soft_wrap=True)
+    shown = {name: value for name, value in facts.items() if value not in (None, "")}
+    width = max(map(len, shown), default=0)
+    for name, value in shown.items():
+        console.print(f"  {name:<{width}}  {escape(str(value))}", soft_wrap=True)
+
+
+def _titled_pods(console: Console, live: LiveLab, pods: list[dict[str, Any]]) -> None:
+    if pods:
+        console.print()
+        draw_pods(console, pods, live.now)
+
+
+# -- the table of questions ------------------------------------------------------------------------
+
+
+def _rendered(answering: Callable[[LiveLab, Parameters], Answer]) -> Question:
+    return lambda live, parameters: render(answering(live, parameters), parameters)
+
+
+def _status(live: LiveLab, _parameters: Parameters) -> dict[str, Any]:
+    return status_document(live)
+
+
+QUESTIONS: dict[str, Question] = {
+    "status": _status,
+    "get": _rendered(_get),
+    "describe": _rendered(_describe),
+    "top": _rendered(lambda live, parameters: top_answer(live, parameters.get("height"))),
+    "why": _rendered(lambda live, parameters: why_answer(live.source, str(parameters.get("job")))),
+    "capacity": _rendered(lambda live, parameters: capacity_answer(live.source, parameters.get("queue"))),
+    "doctor": _rendered(lambda live, _parameters: diagnosis_answer(diagnose(live.scheduler))),
+    "topology": _rendered(
+        lambda live, parameters: topology_answer(live.scheduler, str(parameters.get("output", "table")))
+    ),
+}
