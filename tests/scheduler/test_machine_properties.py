@@ -21,6 +21,15 @@ SETTINGS: dict[str, Any] = {
 }
 CAPPED = 12
 SHAPES = [(1, 1), (1, 2), (1, 4), (1, 8), (2, 8), (3, 8)]
+#: Shape, pods beyond the gang, queue, priority, may be sent away, expected duration.
+JOBS = st.tuples(
+    st.sampled_from(SHAPES),
+    st.integers(0, 1),
+    st.sampled_from(["default", "default", "capped"]),
+    st.sampled_from(["low", "high"]),
+    st.booleans(),
+    st.sampled_from(["", "5s", "60s"]),
+)
 
 
 class Stream(RuleBasedStateMachine):
@@ -38,37 +47,40 @@ class Stream(RuleBasedStateMachine):
 
     # -- what happens --------------------------------------------------------------------------
 
-    @rule(
-        shape=st.sampled_from(SHAPES),
-        spare=st.integers(0, 1),
-        queue=st.sampled_from(["default", "capped"]),
-        priority=st.sampled_from(["low", "high"]),
-        preemptable=st.booleans(),
-        expected=st.sampled_from(["", "5s", "60s"]),
-    )
-    def submit(
-        self, shape: tuple[int, int], spare: int, queue: str, priority: str, preemptable: bool, expected: str
-    ) -> None:
-        pods, chips = shape
-        self.jobs += 1
-        self.rig.submit(
-            f"j{self.jobs}",
-            pods=pods,
-            chips=chips,
-            min_available=max(1, pods - spare),
-            queue=queue,
-            priority=priority,
-            preemptable=preemptable,
-            expected=expected,
-        )
+    @rule(wishes=st.lists(JOBS, min_size=1, max_size=4), fail=st.booleans())
+    def submit(self, wishes: list[tuple[tuple[int, int], int, str, str, bool, str]], fail: bool) -> None:
+        for (pods, chips), spare, queue, priority, preemptable, expected in wishes:
+            self.jobs += 1
+            self.rig.submit(
+                f"j{self.jobs}",
+                pods=pods,
+                chips=chips,
+                min_available=max(1, pods - spare),
+                queue=queue,
+                priority=priority,
+                preemptable=preemptable,
+                expected=expected,
+            )
+        failing = sorted(name for name, pod in self.rig.pods.items() if pod.node is None)[:1] if fail else []
+        self.damaged.update(self.rig.pods[name].group or "" for name in failing)
+        self.rig.step(1, fail=failing)
 
-    def _names(self) -> list[str]:
-        return sorted({pod.group for pod in self.rig.pods.values() if pod.group})
+    @rule(seconds=st.sampled_from([1, 11, 31]))
+    def time_passes(self, seconds: int) -> None:
+        self.rig.step(seconds)
+        self.rig.run(20)
 
     @precondition(lambda self: self.rig.pods)
     @rule(data=st.data())
     def end(self, data: st.DataObject) -> None:
-        self.rig.end(data.draw(st.sampled_from(self._names())))
+        names = sorted({pod.group for pod in self.rig.pods.values() if pod.group})
+        self.rig.end(data.draw(st.sampled_from(names)))
+        self.rig.run(20)
+
+    @rule()
+    def leavers_go(self) -> None:
+        self.rig.gone(*[name for name, pod in self.rig.pods.items() if pod.deleting])
+        self.rig.run(20)
 
     @precondition(lambda self: self.rig.pods)
     @rule(data=st.data(), how=st.sampled_from(["Failed", "Succeeded", "deleting", "gone", "again"]))
@@ -84,29 +96,14 @@ class Stream(RuleBasedStateMachine):
             self.rig.change(name)
         elif pod.node is not None:
             self.rig.change(name, phase=how)
+        self.rig.step(1)
 
-    @rule(data=st.data())
-    def leavers_go(self, data: st.DataObject) -> None:
-        self.rig.gone(*[name for name, pod in self.rig.pods.items() if pod.deleting])
-
-    @rule(data=st.data(), ready=st.booleans(), cordoned=st.booleans())
-    def node(self, data: st.DataObject, ready: bool, cordoned: bool) -> None:
+    @rule(data=st.data(), state=st.sampled_from(["good", "good", "good", "not ready", "cordoned", "sick"]))
+    def node(self, data: st.DataObject, state: str) -> None:
         name = data.draw(st.sampled_from(self.node_names))
-        self.rig.node(name, ready=ready, unschedulable=cordoned)
-
-    @rule(data=st.data(), unhealthy=st.sampled_from([0, 1, 0b11110000]))
-    def chips(self, data: st.DataObject, unhealthy: int) -> None:
-        self.rig.sick(data.draw(st.sampled_from(self.node_names)), unhealthy)
-
-    @rule(seconds=st.sampled_from([0, 1, 11, 31]), fail=st.booleans())
-    def step(self, seconds: int, fail: bool) -> None:
-        failing = [name for name, pod in self.rig.pods.items() if pod.node is None][:1] if fail else []
-        self.damaged.update(self.rig.pods[name].group or "" for name in failing)
-        self.rig.step(seconds, fail=failing)
-
-    @rule()
-    def settle(self) -> None:
-        self.rig.run(20)
+        self.rig.node(name, ready=state != "not ready", unschedulable=state == "cordoned")
+        self.rig.sick(name, 0xF0 if state == "sick" else 0)
+        self.rig.step(1)
 
     # -- what must hold (the rig checks the books after every step) ---------------------------------
 
@@ -143,4 +140,4 @@ class Stream(RuleBasedStateMachine):
 
 
 TestStream = Stream.TestCase
-TestStream.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+TestStream.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)

@@ -83,7 +83,7 @@ class Intake:
         if self._scheduler.state.pods[pod.uid].pod is pod:
             self._scheduler.unbound.pop(pod.uid, None)
         if held and self._scheduler.state.pods[pod.uid].node < 0:
-            self._let_go(job, sitting)
+            self._let_go(job, sitting, failed=True)
         if job is not None:
             self._job_seen(job)
 
@@ -97,7 +97,7 @@ class Intake:
             self._let_go(job, sitting)
         self._job_may_be_gone(job)
 
-    def _let_go(self, job: Job | None, sitting: Sitting | None) -> None:
+    def _let_go(self, job: Job | None, sitting: Sitting | None, *, failed: bool = False) -> None:
         """A pod holds its place no more; where it failed, it is remembered."""
         self._scheduler.chips_came_free()
         if job is not None:
@@ -105,7 +105,7 @@ class Intake:
             if not self._scheduler.ledger.used_by_job(job.key):
                 job.started = None
         if sitting is not None:
-            self._scheduler.memory.lost(sitting, self._scheduler.now)
+            self._scheduler.memory.lost(sitting, self._scheduler.now, failed=failed)
 
     def _job_seen(self, job: Job) -> None:
         self._scheduler.memory.attach(job)

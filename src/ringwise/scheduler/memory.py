@@ -1,11 +1,14 @@
 """Where the pods of a job sat before they were lost, while the job goes on.
 
-Only jobs that are placed as a whole (leaf switches, SuperPoDs) are remembered: their
+Jobs that are placed as a whole (leaf switches, SuperPoDs) are always remembered: their
 replacements have to go back close to their peers. Until the job is complete again the
 chips of its healthy seats are held for it, with a limit. A vcjob that starts over keeps
 its memory, whatever its PodGroup is called. After a restart of the scheduler the
 annotations of the surviving pods tell where those are; seats of pods that were lost
 before the restart, and the holds on them, are not known any more.
+
+Plain jobs are remembered too where `prefer-previous-node` asks for it, without any hold:
+see `previous_nodes`.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from ringwise.placement.superpods.rescheduling import WAIT_SECONDS
 from ringwise.placement.switches.classes import LABEL
 from ringwise.placement.switches.publish import IS_HEALTHY, IS_SHARED_TOR, SHARED_TOR_IP
 from ringwise.scheduler.expansion import group_name
+from ringwise.scheduler.previous_nodes import PreviousNodes
 from ringwise.state.model import Pod
 from ringwise.state.reservations import Reservation
 from ringwise.state.vcjob import VcJob
@@ -63,6 +67,7 @@ class Memory:
         self._remembered: dict[str, Remembered] = {}
         #: Jobs whose vcjob is gone while pods of them are still leaving.
         self._ended: set[str] = set()
+        self.previous = PreviousNodes()
 
     def __len__(self) -> int:
         return len(self._remembered)
@@ -75,15 +80,22 @@ class Memory:
         if placement is None or placement.node < 0 or not placement.chips:
             return None
         job = self._scheduler.book.job_of(uid)
-        if job is None or not _placed_as_a_whole(job):
-            return None
         pod = placement.pod
+        if job is None or not (_placed_as_a_whole(job) or self._wants_back(pod)):
+            return None
         rank = pod.rank if pod.rank is not None else ranks_of(job)[uid]
         return Sitting(job, pod, placement.node, placement.chips, rank)
 
-    def lost(self, sitting: Sitting, now: int) -> None:
+    def _wants_back(self, pod: Pod) -> bool:
+        wished = self._scheduler.configuration.settings.prefer_previous_node
+        return wished and pod.owner is not None and bool(pod.owner.uid)
+
+    def lost(self, sitting: Sitting, now: int, *, failed: bool = False) -> None:
         """The pod is gone or failed. Worth remembering only while its job goes on."""
         if not self._goes_on(sitting.job, sitting.pod):
+            return
+        if not _placed_as_a_whole(sitting.job):
+            self._lost_plain(sitting, now, failed)
             return
         owner = _owner(sitting.job, sitting.pod)
         kept = self._remembered.get(owner)
@@ -102,6 +114,14 @@ class Memory:
         kept.stale = True
         sitting.job.former = kept.seats
 
+    def _lost_plain(self, sitting: Sitting, now: int, failed: bool) -> None:
+        owner = sitting.pod.owner
+        if owner is not None:
+            resource = sitting.pod.cls.resource or ""
+            faulty = failed or self._is_broken(resource, sitting.node, sitting.chips)
+            seat = FormerSeat(self._scheduler.state.names[sitting.node], faulty=faulty, lost=now)
+            self.previous.lost(owner.uid, sitting.job, sitting.rank, seat)
+
     def _goes_on(self, job: Job, pod: Pod) -> bool:
         if job.key in self._ended:
             return False
@@ -109,12 +129,13 @@ class Memory:
             vcjob = self._scheduler.book.vcjobs.get(f"{pod.namespace}/{pod.owner.name}")
             if vcjob is not None:
                 return not vcjob.over
-        return job.group is not None
+        return job.group is not None or not _placed_as_a_whole(job)
 
     # -- coming back --------------------------------------------------------------------------
 
     def attach(self, job: Job) -> None:
         """The job was seen: it gets back what is remembered about its owner."""
+        self.previous.attach(job)
         if not self._remembered or job.former:
             return
         kept = self._remembered.get(_owner(job, next(iter(job.pods.values()), None)))
@@ -126,6 +147,7 @@ class Memory:
             job.former = kept.seats
 
     def forget(self, owner: str) -> None:
+        self.previous.forget(owner)
         kept = self._remembered.pop(owner, None)
         if kept is None:
             return
@@ -163,6 +185,7 @@ class Memory:
 
     def review(self, now: int) -> None:
         """Before a cycle: forget what is too old, see which seats broke, hold the others."""
+        self.previous.forget_old(now)
         for owner, kept in list(self._remembered.items()):
             if kept.until <= now:
                 self.forget(owner)
@@ -172,7 +195,7 @@ class Memory:
                 kept.patience_ends = None
                 self._scheduler.waiting.touch(kept.job)
             for rank, seat in kept.seats.items():
-                if not seat.faulty and self._is_broken(kept, rank):
+                if not seat.faulty and self._is_broken(kept.resource, *kept.chips[rank]):
                     kept.seats[rank] = replace(seat, faulty=True)
                     kept.stale = True
             if kept.stale:
@@ -180,10 +203,11 @@ class Memory:
 
     def settle(self, job: Job) -> None:
         """After a cycle: a job that is complete again needs no memory, any other keeps its holds."""
+        taken = self._taken_ranks(job)
+        self.previous.settle(job, taken)
         for owner, kept in list(self._remembered.items()):
             if kept.job != job.key:
                 continue
-            taken = self._taken_ranks(job)
             if all(rank in taken for rank in kept.seats):
                 self.forget(owner)
             else:
@@ -195,11 +219,10 @@ class Memory:
             rank for uid, rank in ranks_of(job).items() if uid in placements and placements[uid].node >= 0
         }
 
-    def _is_broken(self, kept: Remembered, rank: int) -> bool:
+    def _is_broken(self, resource: str, number: int, mask: int) -> bool:
         state = self._scheduler.state
-        number, mask = kept.chips[rank]
         node = state.nodes[number]
-        fleet = state.fleets[kept.resource]
+        fleet = state.fleets[resource]
         bad = fleet.unhealthy[number] | fleet.recovering[number] | max(0, fleet.network[number])
         return node is None or not node.ready or bool(mask & bad)
 
