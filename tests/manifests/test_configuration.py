@@ -25,7 +25,9 @@ from tests.manifests.configuration_samples import (
     problems,
 )
 
-VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "config.json").read_text(encoding="utf-8"))
+VECTOR_FOLDER = Path(__file__).parents[1] / "vectors"
+VECTORS = json.loads((VECTOR_FOLDER / "config.json").read_text(encoding="utf-8"))
+SUPERPOD_RULES = json.loads((VECTOR_FOLDER / "superpod_rules.json").read_text(encoding="utf-8"))
 
 
 def with_settings(arguments: dict[str, Any]) -> str:
@@ -44,6 +46,18 @@ def test_worked_cases(vector: dict[str, Any]) -> None:
         return
     settings = read_configuration(text, "my.conf").settings
     assert {name: getattr(settings, setting_field(name)) for name in vector["expect"]} == vector["expect"]
+
+
+@pytest.mark.parametrize("case", SUPERPOD_RULES["config_vectors"], ids=lambda case: json.dumps(case["in"]))
+def test_worked_superpod_settings(case: dict[str, Any]) -> None:
+    text = with_settings(case["in"])
+    if case.get("error"):
+        (problem,) = problems(text)
+        assert "allowed: " in str(problem)
+        return
+    settings = read_configuration(text, "my.conf").settings
+    assert (settings.super_pod_size, settings.reserve_nodes) == (case["super_pod_size"], case["reserve"])
+    assert settings.superpod_packing == "whole-job"
 
 
 def test_the_config_map_of_the_documents() -> None:

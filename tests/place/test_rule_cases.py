@@ -10,9 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from ringwise.cli.place import place_command
-from ringwise.placement.node_fit import NodeChips, NodeFit, fit_node
 from ringwise.topology.boards import shipped_boards
-from ringwise.topology.chips import mask_of
 from tests.place.asking import Plain, as_bytes, ask, configuration_text, job_of
 from tests.place.node_cases import CASES, chip_spec
 from tests.place.objects import (
@@ -27,6 +25,8 @@ from tests.place.objects import (
     report,
     vcjob,
 )
+from tests.placement.one_node import NodeFit, one_node
+from tests.placement.one_node import ask as ask_node
 from tests.placement.test_node_vectors import BOARDS as BOARD_NAMES
 from tests.placement.test_node_vectors import NOT_SUPPORTED
 
@@ -108,7 +108,7 @@ def test_policy(case: Plain) -> None:
             assert "SuperPoD" in found["reason"]["message"] or "sp-block" in found["reason"]["message"]
             continue
         board = shipped_boards()[BOARD_NAMES[wanted]]
-        fit = fit_node(board, NodeChips(mask_of(range(3, chips)), chips, 0, 0), 1, False)
+        fit = ask_node(board, one_node(listed=range(chips), held=[[0, 1, 2]], allocatable=chips), 1, False)
         assert isinstance(fit, NodeFit)
         assert found["pods"][0]["candidates"][0]["score"] == fit.score
         assert found["pods"][0]["chips"] == list(fit.chips)

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from ringwise.placement.adjust import prefer_previous_node
-from ringwise.placement.free_chips import free_chips, stable
-from ringwise.placement.node_fit import NodeChips, NodeFit, fit_node
-from ringwise.placement.ranks import rank_annotation
+from ringwise.framework.job import FormerSeat
 from ringwise.placement.rules import ScoreTable, chip_rule
 from ringwise.placement.validity import check_requests
 from ringwise.reasons import Reason
+from ringwise.state.cluster import ClusterState
 from ringwise.topology.board import Board
 from ringwise.topology.boards import shipped_boards, shipped_catalog
-from ringwise.topology.chips import chips_of, mask_of
+from ringwise.topology.chips import chips_of
 from ringwise.topology.policy import PolicyFacts, select_board
+from tests.framework.returning import node_of_returning_pod
+from tests.placement.one_node import NodeFit, ask, fleet_of, one_node, told
 
 Case = dict[str, Any]
 
@@ -48,7 +48,8 @@ BOARDS = {
 NOT_SUPPORTED = {"chip8node8ra64sp", "softshare", "multilevel"}
 #: `sp-block` is checked by the SuperPoD rules, `host-arch` by the node selector.
 SUPERPODS = {"a3_superpod16", "a3_superpod8", "chip8node8sp"}
-OTHER_ROOMS = {"config_param"}
+#: Settings are read with the configuration file, ranks are written by the machine: see tests/place.
+OTHER_ROOMS = {"config_param", "rank_annotation"}
 
 CASES: list[Case] = json.loads((Path(__file__).parents[1] / "vectors" / "node.json").read_text())
 
@@ -79,7 +80,6 @@ def test_every_case_is_run_here_or_left_out_for_a_reason() -> None:
         "score_adjust",
         "score_table",
         "free_chip_calc",
-        "rank_annotation",
         "node_stability",
     }
     assert {case["kind"] for case in CASES} == run | OTHER_ROOMS
@@ -102,19 +102,17 @@ def job_refusal(case: Case) -> Reason | None:
     )
 
 
-def node_of(case: Case, node: Case) -> NodeChips:
+def node_of(case: Case, node: Case) -> ClusterState:
+    """The node as its report tells it; one that lists nothing says that it has no chips."""
     unhealthy = node.get("unhealthy") or {"chip": [], "network": []}
-    free = node["free_chips"]
-    network = unhealthy["network"]
     allocatable = node.get("allocatable", node.get("capacity"))
     if allocatable is None:
         # Unknown to Kubernetes: what is listed and not faulty.
         allocatable = board_of(case).chips_per_node - len(unhealthy["chip"])
-    return NodeChips(
-        free=None if free is None else mask_of(free),
+    return one_node(
+        report=told(node["free_chips"] or (), unhealthy=unhealthy["chip"], network=unhealthy["network"]),
         allocatable=allocatable,
-        faulty=len(unhealthy["chip"]),
-        network_unhealthy=None if network is None else mask_of(network),
+        self_maintain=False,
         labels=node.get("node_labels"),
     )
 
@@ -128,16 +126,12 @@ def test_one_node(case: Case) -> None:
         assert refusal.cures
         return
     assert refusal is None
-    answer = fit_node(board_of(case), node_of(case, case), case["request"], case["tasks"] > 1)
-    idle = case.get("node_idle", len(case["free_chips"] or ()))
-    unstable = stable(len(case["free_chips"] or ()), idle, max(idle, case["allocatable"] or 0))
+    answer = ask(board_of(case), node_of(case, case), case["request"], case["tasks"] > 1)
     if not expect["accept"]:
-        assert isinstance(answer, Reason) or unstable is not None
-        if isinstance(answer, Reason):
-            assert answer.message
-            assert answer.cures
+        assert isinstance(answer, Reason)
+        assert answer.message
+        assert answer.cures
         return
-    assert unstable is None
     assert isinstance(answer, NodeFit), answer
     if expect["score"] is not None:
         assert answer.score == expect["score"]
@@ -156,7 +150,7 @@ def test_one_node(case: Case) -> None:
 def test_several_nodes(case: Case) -> None:
     board, expect = board_of(case), case["expect"]
     answers = {
-        node["name"]: fit_node(board, node_of(case, node), case["request"], case["tasks"] > 1)
+        node["name"]: ask(board, node_of(case, node), case["request"], case["tasks"] > 1)
         for node in case["nodes"]
     }
     scores = {name: fit.score for name, fit in answers.items() if isinstance(fit, NodeFit)}
@@ -212,10 +206,15 @@ def test_policy(case: Case) -> None:
 
 
 @of_kind("score_adjust")
-def test_score_adjusted(case: Case) -> None:
-    previous = {int(rank): node for rank, node in case["previous_nodes"].items()}
-    changed = prefer_previous_node(case["scores"], previous, case["my_rank"], case["fault_pod"])
-    assert changed == case["expect"]["changed"]
+def test_the_node_that_is_set_above_all_others(case: Case) -> None:
+    """All cases of this kind are about pods that come back: one node's score becomes the best of all."""
+    rank, previous = case["my_rank"], case["previous_nodes"]
+    chosen = node_of_returning_pod(
+        case["scores"],
+        {int(peer): FormerSeat(node, faulty=case["fault_pod"]) for peer, node in previous.items()},
+        rank,
+    )
+    assert [chosen] == list(case["expect"]["changed"])
 
 
 def filled(table: ScoreTable) -> list[list[int]]:
@@ -244,26 +243,21 @@ def test_score_table(case: Case) -> None:
 
 @of_kind("free_chip_calc")
 def test_free_chips(case: Case) -> None:
-    free = free_chips(
-        listed=mask_of(case["node_chips"]),
-        held=mask_of(chip for pod in case["pods_hold"] for chip in pod),
-        unhealthy=mask_of(case["unhealthy"]["chip"]),
-        recovering=mask_of(case["recovering"]),
-        reported=mask_of(case["reported_free"]),
+    state = one_node(
+        listed=case["node_chips"],
+        held=[held for held in case["pods_hold"] if held],
+        report=told(
+            case["reported_free"], unhealthy=case["unhealthy"]["chip"], recovering=case["recovering"]
+        ),
+        allocatable=len(case["node_chips"]),
         self_maintain=case["self_maintain"],
     )
-    assert list(chips_of(free)) == case["expect"]["free_chips"]
-
-
-@of_kind("rank_annotation")
-def test_rank(case: Case) -> None:
-    rank = rank_annotation(
-        case["existing"], case["owner_kind"], case["has_minAvailable_annotation"], case["task_index"]
-    )
-    assert rank == case["expect"]["hccl/rankIndex"]
+    assert list(chips_of(fleet_of(state).free_mask[0])) == case["expect"]["free_chips"]
 
 
 @of_kind("node_stability")
 def test_stability(case: Case) -> None:
-    reason = stable(case["listed_free"], case["idle"], case["capacity"])
-    assert (reason is None) == case["expect"]["accept"]
+    state = one_node(
+        report=told(range(case["listed_free"])), allocatable=case["idle"], capacity=case["capacity"]
+    )
+    assert (fleet_of(state).closed[0] is None) == case["expect"]["accept"]

@@ -166,12 +166,6 @@ def test_more_free_nodes_than_a_superpod_has(packing: Packing) -> None:
     assert reason.cures[0] == "set super-pod-size to at least 49"
 
 
-@pytest.mark.parametrize("reserve", [-1, 48, 50])
-def test_a_reserve_as_large_as_the_superpod(reserve: int) -> None:
-    reason = refused(pack({0: 40}, r=reserve))
-    assert reason.message == f'reserve-nodes is "{reserve}"; allowed is 0 to 47, below super-pod-size 48'
-
-
 def test_nonsense_is_a_programming_error() -> None:
     with pytest.raises(ValueError, match="whole blocks"):
         pack({0: 40}, s=0)

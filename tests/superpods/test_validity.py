@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from ringwise.placement.superpods.settings import Packing, SuperPodSettings, read_settings
 from ringwise.placement.superpods.validity import (
     BlockShape,
     Family,
@@ -30,26 +29,6 @@ def test_worked_case(case: dict[str, Any]) -> None:
     size = case.get("super_pod_size", 48)
     answer = check_block(case["npus_per_node"], str(case["sp_block_npus"]), requests, size, family)
     assert isinstance(answer, BlockShape) == case["pass"], answer
-
-
-@pytest.mark.parametrize("case", RULES["config_vectors"], ids=lambda case: json.dumps(case["in"]))
-def test_worked_setting(case: dict[str, Any]) -> None:
-    answer = read_settings(case["in"].get("super-pod-size"), case["in"].get("reserve-nodes"))
-    if case.get("error"):
-        assert isinstance(answer, Reason)
-        assert "allowed is" in answer.message
-        assert answer.cures
-    else:
-        assert answer == SuperPodSettings(case["super_pod_size"], case["reserve"], Packing.WHOLE_JOB)
-
-
-def test_settings_that_no_case_covers() -> None:
-    assert read_settings("2") == SuperPodSettings(2, 0)
-    assert read_settings(packing="per-block") == SuperPodSettings(packing=Packing.PER_BLOCK)
-    wrong = read_settings(packing="tight")
-    assert isinstance(wrong, Reason)
-    assert wrong.message == 'superpod-packing is "tight"; allowed is whole-job or per-block'
-    assert isinstance(read_settings(reserve_nodes="two"), Reason)
 
 
 ACCEPTED: list[tuple[int, str | None, list[int], Family, BlockShape]] = [

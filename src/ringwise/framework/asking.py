@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -35,7 +35,17 @@ class Choice:
 class Asking:
     """The view of the fleet, the predicates and the scores for one class of pods."""
 
-    __slots__ = ("_admitted", "_rated", "_reasons", "_refusals", "_session", "chips", "policy", "pod_class", "view")
+    __slots__ = (
+        "_admitted",
+        "_rated",
+        "_reasons",
+        "_refusals",
+        "_session",
+        "chips",
+        "policy",
+        "pod_class",
+        "view",
+    )
 
     def __init__(self, session: Session, pod_class: PodClass, policy: ChipPolicy | None) -> None:
         self._session = session
@@ -97,19 +107,31 @@ class Asking:
         hidden: dict[int, Reason],
         filters: Iterable[NodeFilter] = (),
         favoured: Mapping[int, float] = NOBODY,
+        avoided: Collection[int] = (),
     ) -> Choice | None:
-        """The best node. Nodes that a filter refuses are hidden from the view and noted in `hidden`."""
+        """The best node that is not to be avoided.
+
+        Nodes that a filter refuses are hidden from the view and noted in `hidden`.
+        """
         filters = tuple(filters)
-        while True:
-            found = self._best(favoured)
-            if found is None:
-                return None
-            node, score = found
-            blocked = first_reason(blocks(node) for blocks in filters)
-            if blocked is None:
-                return Choice(node, score)
-            hidden[node] = blocked
-            self.view.suspend(node)
+        passed_by: list[int] = []
+        try:
+            while True:
+                found = self._best(favoured)
+                if found is None:
+                    return None
+                node, score = found
+                if node in avoided:
+                    passed_by.append(node)
+                    self.view.suspend(node)
+                    continue
+                blocked = first_reason(blocks(node) for blocks in filters)
+                if blocked is None:
+                    return Choice(node, score)
+                hidden[node] = blocked
+                self.view.suspend(node)
+        finally:
+            self._resume(passed_by)
 
     def _best(self, favoured: Mapping[int, float]) -> tuple[int, int] | None:
         if self._session.settings.score_combination == "sum":
@@ -118,10 +140,13 @@ class Asking:
 
     def show(self, hidden: dict[int, Reason]) -> None:
         """Bring hidden nodes back into the view."""
-        for node in hidden:
+        self._resume(hidden)
+        hidden.clear()
+
+    def _resume(self, nodes: Iterable[int]) -> None:
+        for node in nodes:
             self.view.resume(node)
             self._session.state.refresh_node(node)
-        hidden.clear()
 
     def chips_on(self, node: int) -> tuple[int, ...]:
         """The chips the board chooses on this node, in written order; empty when they do not fit."""
@@ -229,6 +254,4 @@ class Asking:
     def _lack(self, group: Group) -> Reason:
         if self.policy is None:
             raise ValueError("a pod without chips lacks none")
-        return self.policy.rule.lack(
-            self.usable(self.view.first(group)), self.chips, self.policy.multi_pod
-        )
+        return self.policy.rule.lack(self.usable(self.view.first(group)), self.chips, self.policy.multi_pod)

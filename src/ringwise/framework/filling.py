@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ringwise.framework.asking import Asking, NodeFilter
+from ringwise.framework.asking import Asking, Choice, NodeFilter
+from ringwise.framework.going_back import choose_like_before, comes_back, old_seats_first
 from ringwise.framework.job import Job
 from ringwise.framework.points import Point
 from ringwise.framework.reasons import GANG_INCOMPLETE, NO_NODE_FITS, NO_PODS_YET
@@ -20,9 +21,7 @@ def pending_pods(session: Session, job: Job, *, best_effort: bool = False) -> li
 
     Pods that ask for nothing are served apart, by backfill.
     """
-    pods = [
-        pod for pod in job.in_order if pod.cls.best_effort is best_effort and session.is_pending(pod)
-    ]
+    pods = [pod for pod in job.in_order if pod.cls.best_effort is best_effort and session.is_pending(pod)]
     if session.registered(Point.TASK_ORDER):
         pods.sort(key=session.pod_key)
     return pods
@@ -60,7 +59,7 @@ def fill(session: Session, job: Job, statement: Statement, *, beyond_gang: bool 
         return plan
     if plan is not None:
         return _follow(session, job, statement, plan, pods)
-    return _one_by_one(session, job, statement, pods, missing)
+    return _one_by_one(session, job, statement, old_seats_first(session, job, pods), missing)
 
 
 def fill_best_effort(session: Session, job: Job, statement: Statement) -> Reason | None:
@@ -124,7 +123,7 @@ def _one_by_one(
             if current is not None and asking is not current:
                 current.show(hidden)
             current = asking
-            choice = asking.choose(hidden, filters_of(session, job, pod), _favours(session, job, pod))
+            choice = _choose(session, job, pod, asking, hidden)
             if choice is None:
                 failed_classes.add(asking)
                 failed = failed or _nothing(session, job, pod, asking, hidden)
@@ -143,6 +142,16 @@ def _one_by_one(
     if placed >= (missing or 0) and session.job_ready(job):
         return None
     return failed or NO_PODS_YET(pods=started_pods(session, job), needed=job.min_available)
+
+
+def _choose(session: Session, job: Job, pod: Pod, asking: Asking, hidden: dict[int, Reason]) -> Choice | None:
+    filters = filters_of(session, job, pod)
+    favoured = _favours(session, job, pod)
+    if comes_back(session, job, pod):
+        choice = choose_like_before(session, job, pod, asking, hidden, filters, favoured)
+        if choice is not None:
+            return choice
+    return asking.choose(hidden, filters, favoured)
 
 
 def filters_of(session: Session, job: Job, pod: Pod) -> list[NodeFilter]:

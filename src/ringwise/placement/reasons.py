@@ -142,31 +142,3 @@ NODE_LABEL_MISSING = ReasonKind(
     cures=("label the node {label}={value} if it has these cards",),
     cured_by=frozenset({Event.NODE_CHANGED}),
 )
-CHIPS_UNKNOWN = ReasonKind(
-    "chips-unknown",
-    Stage.PREDICATE,
-    "the node does not say which chips it has, and {request} are asked for",
-    cures=("let the device plugin publish the node's chips (annotation baseDeviceInfos)",),
-    cured_by=_NODE_MENDED,
-)
-LISTED_ABOVE_IDLE = ReasonKind(
-    "node-unstable",
-    Stage.PREDICATE,
-    "{listed} chips look free and Kubernetes counts {idle} idle: some pod holds chips it does not name",
-    cures=("wait until the chips of all pods on the node are known", "ringwise doctor names the pods"),
-    cured_by=_CHIPS_CHANGE,
-)
-LISTED_ABOVE_CAPACITY = ReasonKind(
-    "more-free-than-capacity",
-    Stage.PREDICATE,
-    "{listed} chips look free and the node's capacity is {capacity}",
-    cures=("check the node's device plugin: its chip list and its capacity disagree",),
-    cured_by=_NODE_MENDED,
-)
-IDLE_ABOVE_CAPACITY = ReasonKind(
-    "idle-above-capacity",
-    Stage.PREDICATE,
-    "Kubernetes counts {idle} idle chips and the node's capacity is {capacity}",
-    cures=("check the node's device plugin: its allocatable and its capacity disagree",),
-    cured_by=_NODE_MENDED,
-)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from ringwise.placement.superpods.blocks import Free, FreeBySuperPod, Ledger, Plan
 from ringwise.placement.superpods.per_block import pack_per_block
 from ringwise.placement.superpods.reasons import NOT_ENOUGH_BLOCKS, NOT_ENOUGH_NODES
-from ringwise.placement.superpods.settings import Packing, check_reserve
+from ringwise.placement.superpods.settings import Packing
 from ringwise.placement.superpods.whole_job import pack_whole_job
 from ringwise.reasons import Reason
 from ringwise.topology.superpod_reasons import SUPERPOD_OVERSIZE
@@ -37,9 +37,6 @@ def plan(
     """
     if nodes_per_block < 1 or blocks < 0:
         raise ValueError(f"a job is cut into whole blocks, not into {blocks} of {nodes_per_block} nodes")
-    problem = check_reserve(reserve, super_pod_size)
-    if problem is not None:
-        return problem
     ledger = Ledger(free, logical_ids)
     problem = _check_counts(ledger, super_pod_size) or _check_room(
         ledger, nodes_per_block, blocks, soft, chips_per_node

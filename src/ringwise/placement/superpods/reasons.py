@@ -95,16 +95,6 @@ SWITCH_AND_SUPERPOD = ReasonKind(
     MENDED,
 )
 
-# The settings.
-
-SETTING_NOT_ALLOWED = ReasonKind(
-    "superpod-setting-not-allowed",
-    Stage.VALIDATE,
-    '{setting} is "{value}"; allowed is {allowed}',
-    ("correct {setting} in the scheduler configuration (init-params)",),
-    frozenset({Event.CONFIGURATION_CHANGED}),
-)
-
 # Room in the cluster.
 
 NOT_ENOUGH_NODES = ReasonKind(

@@ -1,0 +1,55 @@
+"""A pod that comes back to nodes with given scores, through a real session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ringwise.framework.configuration import Settings
+from ringwise.framework.filling import fill
+from ringwise.framework.job import FormerSeat
+from ringwise.framework.plugin_options import PluginOption
+from ringwise.framework.points import Point
+from ringwise.framework.session import Session
+from tests.builders import cluster
+
+LABEL = "score"
+
+
+class ScoreByLabel:
+    def __init__(self, option: PluginOption) -> None:
+        self._option = option
+
+    def open(self, session: Session) -> None:
+        session.on(Point.NODE_SCORE, self.score)
+
+    def score(self, pod_class: Any, shape: Any) -> float:
+        return float(shape.node_class.labels[LABEL])
+
+
+def node_of_returning_pod(
+    scores: Mapping[str, float], former: Mapping[int, FormerSeat], rank: int, *, wished: bool = True
+) -> str | None:
+    """Where the pod with this rank goes; all nodes are free, and only their scores tell them apart."""
+    lab = cluster()
+    lab.state.watch_labels([LABEL])
+    for name, score in scores.items():
+        lab.node(name, chips=8, labels={LABEL: str(score)})
+    lab.job("train", chips=8)
+    job = lab["train"]
+    (pod,) = job.in_order
+    lab.put(replace(pod, rank=rank), job)
+    job.former = dict(former)
+    session = lab.session(
+        "topology910",
+        "by-label",
+        plugins={"by-label": ScoreByLabel},
+        settings=Settings(prefer_previous_node=wished),
+    )
+    assert session.job_valid(job) is None
+    statement = session.statement()
+    fill(session, job, statement)
+    statement.commit()
+    number = lab.state.pods[pod.uid].node
+    return None if number < 0 else lab.state.names[number]
