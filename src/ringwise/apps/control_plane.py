@@ -148,13 +148,19 @@ class Api:
         data = None if body is None else json.dumps(body).encode()
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": content_type}
         request = urllib.request.Request(self.url + path, data, headers, method=method)
-        try:
-            with urllib.request.urlopen(request, timeout=60, context=self._tls) as answer:
-                text = answer.read()
-        except urllib.error.HTTPError as problem:
-            with problem:
-                raise ApiAnswer(problem.code, problem.read().decode(errors="replace")) from None
-        return json.loads(text) if text[:1] in (b"{", b"[") else text.decode()
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                with urllib.request.urlopen(request, timeout=60, context=self._tls) as answer:
+                    text = answer.read()
+                return json.loads(text) if text[:1] in (b"{", b"[") else text.decode()
+            except urllib.error.HTTPError as problem:
+                with problem:
+                    refusal = ApiAnswer(problem.code, problem.read().decode(errors="replace"))
+            # A kind that was defined a moment ago is not served yet.
+            if refusal.status != 429 or time.monotonic() > deadline:
+                raise refusal
+            time.sleep(0.2)
 
     def get(self, path: str) -> Any:
         return self.request("GET", path)
