@@ -129,6 +129,8 @@ class LiveLab:
             self.scheduler = self._new_scheduler()
             self.lab.replace_scheduler(self.scheduler)
         self.lab.step()
+        # New nodes are put in order before the next decision; who looks before that wants to see them, too.
+        self.scheduler.state.settle()
         self.store.save(self.cluster.table, self.cluster.now)
 
     def seconds_to_next(self) -> float | None:

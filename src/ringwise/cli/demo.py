@@ -1,10 +1,215 @@
-"""`ringwise demo`: the main job, in front of the user's eyes."""
+"""`ringwise demo`: an embedded cluster at work, in front of the user's eyes.
+
+Virtual time and no chance: every run prints the same.
+"""
 
 from __future__ import annotations
 
 import click
+from rich import box
+from rich.columns import Columns
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from ringwise.apps.demo import CHIP, Stage, job_of
+from ringwise.apps.why import why
+from ringwise.cli.chip_pictures import LEGEND, chip_list, chip_picture
+from ringwise.cli.output import stdout_console, stop
+from ringwise.cli.topology_pictures import print_superpods, print_switches
+from ringwise.cli.why import print_explanation
+from ringwise.embed.fleets import make_fleet
+from ringwise.topology.boards import shipped_catalog
+from ringwise.topology.chips import mask_of
+
+#: A job with more pods is shown with its first and last ones.
+_SHOWN_PODS = 4
 
 
 @click.command()
 def demo() -> None:
-    """Place sample jobs of every kind."""
+    """Show Ringwise at work: jobs of every kind on embedded clusters, and why each sits or waits."""
+    console = stdout_console()
+    stages = [*_main_story(console), *_packing(console), _superpods(console)]
+    wrongs = [line for stage in stages for line in stage.wrongs()]
+    if wrongs:
+        raise stop(*wrongs, code=1)
+    bound = sum(stage.lab.done.get("Bind", 0) for stage in stages)
+    _title(console, "That was all")
+    console.print(f"{bound} pods were placed on {len(stages)} embedded clusters; no chip was given twice.")
+    console.print("Next: ringwise lab                  a cluster of your own, live, in this terminal")
+    console.print("      ringwise submit FILE, top     in another one; docs/lab.md is a tour of five minutes")
+    console.print("      ringwise place -f FILE...     what would be placed where, from manifests alone")
+
+
+def _stage(
+    nodes: int, board: str, *, leaf_size: int | None = None, superpod_size: int | None = None
+) -> Stage:
+    fleet = make_fleet(nodes, board, leaf_size=leaf_size, superpod_size=superpod_size)
+    return Stage(fleet, shipped_catalog()[board])
+
+
+# -- scenes ------------------------------------------------------------------------------------------
+
+
+def _main_story(console: Console) -> list[Stage]:
+    stage = _stage(20, "910-x8", leaf_size=4)
+    for node, name, chips in (
+        ("node-1", "notebook-ann", (0, 1)),
+        ("node-2", "serve-0", (0, 1, 2, 3)),
+        ("node-3", "serve-1", (4, 5, 6, 7)),
+        ("node-3", "notebook-bob", (0,)),
+        ("node-5", "tune-0", (0,)),
+        ("node-5", "tune-1", (4,)),
+    ):
+        stage.settle(node, name, chips)
+    stage.break_chips("node-4", 7)
+    stage.break_chips("node-6", 0, 4)
+    stage.break_chips("node-7", 3, network=True)
+    stage.cluster.cordon("node-0")
+    stage.lab.step()
+
+    _title(console, "A cluster of 20 nodes under 5 leaf switches; each node has two rings of four chips")
+    _draw_cluster(console, stage)
+    console.print("node-0 is cordoned; chips are faulty on node-4 and node-6, one network port on node-7")
+
+    _title(console, "Jobs of 1, 2, 4 and 8 chips, a gang of two nodes, and one that cannot be")
+    stage.submit(
+        job_of("one-chip", 1, 1),
+        job_of("two-chips", 1, 2),
+        job_of("four-chips", 1, 4),
+        job_of("whole-node", 1, 8),
+        job_of("gang", 2, 8, minutes=45),
+        job_of("three-chips", 1, 3),
+        job_of("giant", 30, 8),
+    )
+    _draw_jobs(console, stage, "one-chip", "two-chips", "four-chips", "whole-node", "gang")
+    _draw_refusals(console, stage, "three-chips", "giant")
+
+    _title(console, "A foundation model of six nodes keeps to as few leaf switches as it can")
+    stage.submit(job_of("model", 6, 8, labels={"tor-affinity": "large-model-schema"}))
+    for line in why(stage.source, "demo/model").plan:
+        console.print(f"  {escape(line)}", soft_wrap=True)
+    _draw_jobs(console, stage, "model")
+    print_switches(console, stage.scheduler)
+
+    _title(console, "Two queues: research may use at most 16 chips, product up to all")
+    stage.add_queue("research", 1, 16)
+    stage.add_queue("product", 3, 160)
+    stage.submit(
+        job_of("study", 2, 8, queue="research", minutes=30),
+        job_of("survey", 1, 8, queue="research", minutes=20),
+        job_of("release", 2, 8, queue="product", minutes=90),
+    )
+    _draw_jobs(console, stage, "study", "release")
+    _draw_refusals(console, stage, "survey")
+
+    _title(console, "A gang of five nodes comes, and waits")
+    stage.submit(job_of("pretrain", 5, 8, queue="product"))
+    print_explanation(console, stage.source, why(stage.source, "demo/pretrain"))
+
+    _title(console, "Time passes; chips come back, and the waiting jobs start by themselves")
+    _wait_for(console, stage, "survey", "pretrain")
+    _draw_jobs(console, stage, "pretrain")
+    return [stage]
+
+
+def _packing(console: Console) -> list[Stage]:
+    stages = []
+    for board, sizes, selector in (
+        ("910-x8", (4, 2, 1, 1), {}),
+        ("910b-x8", (3, 4, 1), {"accelerator-type": "module-910b-8"}),
+    ):
+        words = " + ".join(map(str, sizes))
+        _title(console, f"{words} chips arrive together and fill one {board} node; the second stays whole")
+        stage = _stage(2, board)
+        names = [f"{letter}-{size}" for letter, size in zip("abcd", sizes, strict=False)]
+        stage.submit(
+            *(job_of(name, 1, size, selector=selector) for name, size in zip(names, sizes, strict=True))
+        )
+        _draw_jobs(console, stage, *names)
+        _draw_cluster(console, stage)
+        stages.append(stage)
+    return stages
+
+
+def _superpods(console: Console) -> Stage:
+    _title(console, "SuperPoDs: eight nodes of 16 chips in blocks of two nodes, each block in one SuperPoD")
+    stage = _stage(15, "a3-x16-superpod", superpod_size=5)
+    settings = {"huawei.com/schedule_policy": "chip2-node16-sp", "sp-block": "32"}
+    stage.submit(job_of("blocks", 8, 16, annotations=settings, labels={"super-pod-affinity": "soft"}))
+    for line in why(stage.source, "demo/blocks").plan:
+        console.print(f"  {escape(line)}", soft_wrap=True)
+    _draw_refusals(console, stage, "blocks")
+    print_superpods(console, stage.scheduler)
+    return stage
+
+
+# -- drawing --------------------------------------------------------------------------------------------
+
+
+def _title(console: Console, words: str) -> None:
+    console.print()
+    console.print(f"== {words}", style="bold", soft_wrap=True)
+
+
+def _draw_cluster(console: Console, stage: Stage) -> None:
+    state = stage.scheduler.state
+    fleet = state.fleets[CHIP]
+    cells = [
+        escape(f"{name:>7} {chip_picture(fleet, number, stage.board, free=fleet.free_mask[number])}")
+        for number, name in enumerate(state.names)
+    ]
+    console.print(Columns(cells, padding=(0, 2), width=24))
+    console.print(LEGEND.replace("  + given now", ""), style="dim")
+
+
+def _draw_jobs(console: Console, stage: Stage, *names: str) -> None:
+    table = Table(box=box.SIMPLE, pad_edge=False, show_edge=False, padding=(0, 2))
+    for column in ("job", "rank", "node", "chips", "before", "after"):
+        table.add_column(column, no_wrap=True)
+    for name in names:
+        placements = stage.placements(name)
+        shown = placements
+        if len(placements) > _SHOWN_PODS:
+            shown = [*placements[: _SHOWN_PODS - 1], placements[-1]]
+        for placement in shown:
+            if placement is shown[-1] and len(shown) < len(placements):
+                table.add_row(f"... {len(placements) - len(shown)} more")
+            node = placement.pod.node or ""
+            fleet = stage.scheduler.state.fleets[CHIP]
+            number = stage.scheduler.state.node_id[node]
+            given = mask_of(placement.pod.holds)
+            before = chip_picture(fleet, number, stage.board, free=placement.before)
+            after = chip_picture(fleet, number, stage.board, free=fleet.free_mask[number], given=given)
+            table.add_row(
+                escape(name),
+                str(placement.rank),
+                node,
+                chip_list(placement.pod.holds),
+                escape(before),
+                escape(after),
+            )
+    console.print(table)
+
+
+def _draw_refusals(console: Console, stage: Stage, *names: str) -> None:
+    for name in names:
+        reason = stage.job(name).reason
+        if reason is None:
+            continue
+        console.print(f"[bold]{escape(name)}[/]: {escape(reason.message)}", soft_wrap=True)
+        for cure in reason.cures:
+            console.print(f"  -> {escape(cure)}", soft_wrap=True)
+
+
+def _wait_for(console: Console, stage: Stage, *names: str) -> None:
+    """Let time pass until these jobs have started, and tell when."""
+    waiting = list(names)
+    while waiting and stage.pass_time():
+        for name in [name for name in waiting if stage.placements(name)]:
+            waiting.remove(name)
+            nodes = ", ".join(placement.pod.node or "" for placement in stage.placements(name))
+            console.print(f"after {stage.minutes} minutes {escape(name)} starts on {nodes}", soft_wrap=True)
+    if waiting:
+        raise stop(f"{', '.join(waiting)} never started", code=1)

@@ -1,0 +1,150 @@
+"""The stage of `ringwise demo`: small embedded clusters in virtual time, and jobs in a few words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ringwise.apps.source import Source
+from ringwise.embed.clock import SECOND, VirtualClock
+from ringwise.embed.cluster import EmbeddedCluster
+from ringwise.embed.fleets import MadeFleet
+from ringwise.embed.loop import Lab
+from ringwise.embed.simulated import EXPECTED_DURATION
+from ringwise.framework.configuration import Configuration, default_configuration
+from ringwise.framework.job import Job
+from ringwise.framework.ranks import ranks_of
+from ringwise.scheduler.controller import Controller
+from ringwise.scheduler.explaining import find_job
+from ringwise.scheduler.machine import Scheduler
+from ringwise.state.model import Pod, PodClass, Queue
+from ringwise.state.vcjob import PodTemplate, Task, VcJob
+from ringwise.topology.board import Board
+
+CHIP = "huawei.com/Ascend910"
+#: 2026-01-10T08:00:00Z: the same in every run.
+START = 1_768_032_000 * SECOND
+MINUTE = 60 * SECOND
+
+
+def job_of(
+    name: str,
+    pods: int,
+    chips: int,
+    *,
+    queue: str = "default",
+    minutes: int | None = None,
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    selector: Mapping[str, str] | None = None,
+) -> VcJob:
+    """A vcjob of equal pods that start together."""
+    cls = PodClass(CHIP, chips, node_selector=tuple((selector or {}).items()))
+    notes = {} if minutes is None else {EXPECTED_DURATION: f"{minutes}m"}
+    template = PodTemplate(cls, annotations=notes, chip_containers=1)
+    return VcJob(
+        "demo",
+        name,
+        "",
+        (Task("worker", pods, pods, template),),
+        pods,
+        queue=queue,
+        labels=labels or {},
+        annotations={**notes, **(annotations or {})},
+    )
+
+
+def _configuration() -> Configuration:
+    """The default, with the newer rules for leaf switches: their states are worth a look."""
+    default = default_configuration()
+    return replace(default, settings=replace(default.settings, nslb_version="2.0"))
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """One pod of a job, with the free chips of its node before it came and now."""
+
+    pod: Pod
+    rank: int
+    before: int
+
+
+class Stage:
+    """One embedded cluster with the real scheduler and controller."""
+
+    def __init__(self, fleet: MadeFleet, board: Board) -> None:
+        self.board = board
+        self.cluster = EmbeddedCluster(now=START)
+        self.cluster.submit_all(fleet.nodes)
+        self.cluster.submit_all(fleet.reports)
+        if fleet.topology is not None:
+            self.cluster.submit(fleet.topology)
+        self.scheduler = Scheduler(_configuration())
+        self.clock = VirtualClock(START)
+        self.lab = Lab(self.cluster, self.scheduler, Controller(), self.clock)
+        self.lab.step()
+        self._before: dict[str, int] = {}
+
+    @property
+    def source(self) -> Source:
+        return Source(self.scheduler, self.cluster.now)
+
+    @property
+    def minutes(self) -> int:
+        return (self.cluster.now - START) // MINUTE
+
+    def break_chips(self, node: str, *chips: int, network: bool = False) -> None:
+        self.cluster.nodes.set_health(node, chips, healthy=False, network=network, now=self.cluster.now)
+
+    def settle(self, node: str, name: str, chips: Sequence[int]) -> None:
+        """A pod that has been there all the time."""
+        notes = {CHIP: ",".join(f"Ascend910-{chip}" for chip in chips)}
+        cls = PodClass(CHIP, len(chips))
+        self.cluster.submit(
+            Pod(
+                "",
+                "demo",
+                name,
+                cls,
+                "Running",
+                node,
+                annotations=notes,
+                chip_containers=1,
+                holds=tuple(chips),
+            )
+        )
+        self.cluster.nodes.set_health(node, (), healthy=True, now=self.cluster.now)
+
+    def add_queue(self, name: str, weight: int, chips: int) -> None:
+        self.cluster.submit(Queue(name, weight, {CHIP: chips}))
+
+    def submit(self, *jobs: VcJob) -> None:
+        """All at once, as if they had arrived in the same second."""
+        state = self.scheduler.state
+        state.settle()
+        self._before = dict(zip(state.names, state.fleets[CHIP].free_mask, strict=True))
+        self.cluster.submit_all(jobs)
+        self.lab.step()
+
+    def pass_time(self) -> bool:
+        """Go on to the next moment at which something happens; False when nothing will."""
+        due = self.lab.next_deadline()
+        if due is not None:
+            self.lab.run_until(due)
+        return due is not None
+
+    def job(self, name: str) -> Job:
+        return find_job(self.scheduler, f"demo/{name}")
+
+    def placements(self, name: str) -> list[Placement]:
+        job = self.job(name)
+        ranks = ranks_of(job)
+        pods = [pod for pod in job.pods.values() if pod.node is not None]
+        return [
+            Placement(pod, ranks[pod.uid], self._before.get(pod.node or "", 0))
+            for pod in sorted(pods, key=lambda pod: ranks[pod.uid])
+        ]
+
+    def wrongs(self) -> list[str]:
+        """Chips given twice, and books that disagree: none, ever."""
+        return [*self.cluster.alarms, *self.scheduler.validate()]
