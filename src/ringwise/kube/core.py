@@ -28,6 +28,10 @@ COUNT_EVERY = 5.0
 #: A moment that passed in vain is not waited for again before this many seconds.
 _AGAIN = 1.0
 _SECOND = 1_000_000_000
+#: After a cycle the core rests this many times its length, up to the limit in seconds: echoes of our own
+#: bindings gather meanwhile, and the bindings themselves get the processor.
+_REST = 4.0
+_LONGEST_REST = 0.2
 
 
 class Part(Protocol):
@@ -160,6 +164,7 @@ class Core:
         self._stopping = False
         self._last_wake = 0
         self._counted = float("-inf")
+        self._rests_until = 0.0
         self._thread = threading.Thread(target=self._run, name="core", daemon=True)
 
     def start(self) -> None:
@@ -196,6 +201,8 @@ class Core:
         with self._bell:
             if not self._inbox and not self._awake and not self._stopping:
                 self._bell.wait(self._pause())
+            while not self._stopping and (rest := self._rests_until - time.perf_counter()) > 0:
+                self._bell.wait(rest)
             if self._stopping:
                 return False
             events, self._inbox = self._inbox, []
@@ -212,7 +219,9 @@ class Core:
             commands += part.decide(events, now)
         if commands:
             self._deliver(commands)
-        self._observer.cycle(time.perf_counter() - started, len(events), len(commands))
+        ended = time.perf_counter()
+        self._rests_until = ended + min(_REST * (ended - started), _LONGEST_REST)
+        self._observer.cycle(ended - started, len(events), len(commands))
         moment = self._clock.monotonic()
         if moment - self._counted >= COUNT_EVERY:
             self._counted = moment
