@@ -11,12 +11,12 @@ import msgspec
 
 from ringwise.kube.lease import Fence
 from ringwise.kube.notes import rfc3339, sentence
-from ringwise.kube.readers import GroupNote, GroupReader
+from ringwise.kube.readers import GroupNote, GroupReader, GroupStatus
 from ringwise.kube.status import EVENT_BURST, StatusWriter
 from ringwise.manifests.errors import Findings
 from ringwise.reasons import Reason, ReasonKind, Stage
 from ringwise.scheduler.commands import Bind, SetGroupStatus, TellPod
-from tests.kube.harness import EVENTS, GROUPS, PODS, JumpingClock, group, pod, run, server
+from tests.kube.harness import EVENTS, GROUPS, PODS, JumpingClock, group, pod, run, server, until
 from tests.kube.standin import StandIn
 
 FULL = ReasonKind("full", Stage.GANG, "{free} of {asked} chips are free", ("wait for {asked} chips",))
@@ -98,6 +98,39 @@ def test_the_newest_word_replaces_one_that_was_not_written_yet() -> None:
             assert "4 of 8" in one.groups()["conditions"][0]["message"]
             assert one.standin.count("podgroups/gang/status") == 1
             assert sum(kind == "PodGroup" for kind, _, _ in told(one.standin)) == 1
+
+    run(test())
+
+
+def test_an_older_word_that_is_tried_again_does_not_overtake_a_newer_one() -> None:
+    async def test() -> None:
+        async with writing() as one:
+            hold = asyncio.Event()
+            one.standin.fault("gang/status", until=hold, status=503)
+            one.writer.group(SetGroupStatus("default/gang", "Running"))
+            await until(lambda: one.standin.count("gang/status"))
+            one.writer.group(SetGroupStatus("default/gang", "Completed"))
+            for _ in range(20):
+                await asyncio.sleep(0)
+            assert one.standin.count("gang/status") == 1
+            hold.set()
+            await one.writer.finish()
+            assert one.groups()["phase"] == "Completed"
+
+    run(test())
+
+
+def test_a_group_that_returns_to_what_it_was_is_written() -> None:
+    async def test() -> None:
+        before = GroupNote("g1", None, GroupStatus(phase="Inqueue"))
+        async with writing(gang=before) as one:
+            one.writer.group(SetGroupStatus("default/gang", "Inqueue"))
+            await one.writer.finish()
+            assert one.standin.count("gang/status") == 0
+            for phase in ("Running", "Inqueue"):
+                one.writer.group(SetGroupStatus("default/gang", phase))
+                await one.writer.finish()
+            assert one.groups()["phase"] == "Inqueue"
 
     run(test())
 

@@ -57,6 +57,8 @@ class Lane:
         self._observer = observer
         self._gate = gate
         self._waiting: dict[str, Write] = {}
+        #: Objects that are being written: the next word about them waits, or it could be overtaken.
+        self._busy: set[str] = set()
         self._workers: set[asyncio.Task[None]] = set()
 
     def __len__(self) -> int:
@@ -76,10 +78,12 @@ class Lane:
         while self._waiting:
             if self._gate is not None:
                 await self._gate()
-            if not self._waiting:
+            key = next((key for key in self._waiting if key not in self._busy), None)
+            if key is None:
+                # Whoever writes these objects now takes up what waits for them.
                 break
-            key = next(iter(self._waiting))
             write = self._waiting.pop(key)
+            self._busy.add(key)
             try:
                 await self._persistence.insist(write, _ATTEMPTS)
             except GivenUpError as error:
@@ -87,6 +91,8 @@ class Lane:
                 if error.status != 404:
                     self._observer.status_dropped(self._name)
                     _LOG.info("status not written", object=key, why=str(error))
+            finally:
+                self._busy.discard(key)
         self._observer.queue_length(self._name, len(self._waiting))
 
     async def finish(self) -> None:
@@ -122,6 +128,8 @@ class StatusWriter:
         persistence = Persistence(fence, clock, chance)
         self.news = Lane("news", persistence, 8, observer)
         self.chatter = Lane("chatter", persistence, 4, observer, self._wait_for_bindings)
+        #: Groups we have said something about.
+        self._told: set[str] = set()
         self._tokens = float(EVENT_BURST)
         self._filled = clock.monotonic()
         self._written = 0
@@ -133,9 +141,13 @@ class StatusWriter:
     def group(self, command: SetGroupStatus) -> None:
         namespace, _, name = command.key.partition("/")
         known = self._groups.get(command.key)
-        status = _group_status(command, self._clock.now(), known)
-        if status is None:
+        if known is not None and command.key not in self._told and _says(known, command):
+            # Written before we were born. Later words are news in any case: an older one may be on its way.
             return
+        self._told.add(command.key)
+        if len(self._told) > 2 * len(self._groups) + 1000:
+            self._told.intersection_update(self._groups)
+        status = _group_status(command, self._clock.now())
         self.news.put(
             f"PodGroup {command.key}",
             lambda: self.write_status(POD_GROUPS, namespace, name, status),
@@ -250,43 +262,46 @@ def _group_subject(namespace: str, name: str, known: GroupNote | None) -> Subjec
     )
 
 
-def _group_status(command: SetGroupStatus, now: int, known: GroupNote | None) -> dict[str, Any] | None:
-    """The status to write, None when the object says it already."""
-    condition: dict[str, Any] | None = None
+def _condition(command: SetGroupStatus) -> dict[str, str] | None:
     if command.reason is not None:
-        condition = {
+        return {
             "type": "Unschedulable",
             "status": "True",
             "reason": command.reason.kind.stage.value,
             "message": sentence(command.reason),
         }
-    elif command.phase in ("Running", "Completed"):
-        condition = {"type": "Scheduled", "status": "True", "reason": _READY, "message": ""}
-    if known is not None and _says(known, command, condition):
-        return None
+    if command.phase in ("Running", "Completed"):
+        return {"type": "Scheduled", "status": "True", "reason": _READY, "message": ""}
+    return None
+
+
+def _group_status(command: SetGroupStatus, now: int) -> dict[str, Any]:
     status: dict[str, Any] = {
         "phase": command.phase,
         "running": command.running,
         "succeeded": command.succeeded,
         "failed": command.failed,
     }
+    condition = _condition(command)
     if condition is not None:
         moment = rfc3339(now)
         status["conditions"] = [{**condition, "lastTransitionTime": moment, "transitionID": f"{now:x}"}]
     return status
 
 
-def _says(known: GroupNote, command: SetGroupStatus, condition: Mapping[str, Any] | None) -> bool:
+def _says(known: GroupNote, command: SetGroupStatus) -> bool:
+    """Whether the object tells the same already."""
     status = known.status
     counts = (status.running or 0, status.succeeded or 0, status.failed or 0)
     if status.phase != command.phase or counts != (command.running, command.succeeded, command.failed):
         return False
+    condition = _condition(command)
     if condition is None:
         return True
     last = status.conditions[-1] if status.conditions else None
-    return (
-        last is not None
-        and (last.type, last.status) == (condition["type"], condition["status"])
-        and (last.reason or "") == condition["reason"]
-        and (last.message or "") == condition["message"]
-    )
+    return last is not None and condition == {
+        "type": last.type,
+        "status": last.status,
+        "reason": last.reason or "",
+        "message": last.message or "",
+    }
