@@ -15,7 +15,6 @@ from ringwise.framework.configuration import (
     SETTINGS,
     Settings,
     default_configuration,
-    setting_field,
     settings_from,
 )
 from ringwise.framework.parameters import NotAllowed, printed
@@ -31,6 +30,7 @@ from ringwise.framework.plugin_options import (
     plugin_named,
 )
 from ringwise.framework.points import GATED_WITH, UNGATED, Point
+from tests.framework.settings_by_name import value_of
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -69,7 +69,7 @@ def test_the_default_is_the_one_of_the_documents() -> None:
     ],
 )
 def test_defaults_of_the_settings(name: str, default: object) -> None:
-    value = getattr(Settings(), setting_field(name))
+    value = value_of(Settings(), name)
     assert value == default
     assert type(value) is type(default)
 
@@ -124,7 +124,7 @@ def test_what_a_setting_takes(name: str, good: list[str], bad: list[str]) -> Non
 @pytest.mark.parametrize("name", sorted(SETTINGS))
 def test_every_default_can_be_written(name: str) -> None:
     row = SETTINGS[name]
-    value = getattr(Settings(), setting_field(name))
+    value = value_of(Settings(), name)
     assert row.read(printed(value)) == value
 
 

@@ -13,9 +13,9 @@ from ringwise.framework.configuration import (
     Configuration,
     Settings,
     default_configuration,
-    setting_field,
 )
 from ringwise.manifests.configuration import read_configuration
+from tests.framework.settings_by_name import value_of
 from tests.manifests.configuration_samples import (
     DOCUMENT_BROKEN,
     DOCUMENT_CONFIG_MAP,
@@ -45,7 +45,7 @@ def test_worked_cases(vector: dict[str, Any]) -> None:
         assert len(problems(text)) == 1
         return
     settings = read_configuration(text, "my.conf").settings
-    assert {name: getattr(settings, setting_field(name)) for name in vector["expect"]} == vector["expect"]
+    assert {name: value_of(settings, name) for name in vector["expect"]} == vector["expect"]
 
 
 @pytest.mark.parametrize("case", SUPERPOD_RULES["config_vectors"], ids=lambda case: json.dumps(case["in"]))

@@ -17,6 +17,7 @@ from ringwise.placement.superpods.packing import plan
 from ringwise.placement.superpods.validity import BlockShape, Family, check_block
 from ringwise.reasons import Reason
 from ringwise.topology.superpods import NodeId, SuperPodId, build_superpods
+from tests.superpods.plans import per_superpod
 
 ROOT = Path(__file__).parent.parent.parent
 EXAMPLES = ROOT / "examples" / "superpods"
@@ -67,7 +68,7 @@ def run(nodes: str, jobs: str) -> tuple[list[SuperPodId], str]:
     for job in yaml.safe_load_all((EXAMPLES / jobs).read_text()):
         answer = place(job, free)
         assert isinstance(answer, Plan)
-        chosen += answer.per_superpod()
+        chosen += per_superpod(answer)
         for block in answer.blocks:
             free[block.superpod] = [node for node in free[block.superpod] if node not in block.nodes]
             drawn[block.superpod].append(DrawnBlock(job["metadata"]["name"], block.logical, block.size))
@@ -93,7 +94,7 @@ def test_neighbours_of_the_sequence(counts: list[int], first: int) -> None:
     job = yaml.safe_load((EXAMPLES / "one-job.yaml").read_text())
     answer = place(job, free_nodes(maker().nodes(counts)))
     assert isinstance(answer, Plan)
-    assert answer.per_superpod() == {first: 16}
+    assert per_superpod(answer) == {first: 16}
 
 
 def test_too_little_room_says_what_the_page_says() -> None:
@@ -112,4 +113,4 @@ def test_a_soft_job_uses_fragments() -> None:
 def test_the_page_about_17_and_10_free_nodes() -> None:
     answer = plan({0: 17, 1: 10}, nodes_per_block=8, blocks=2, reserve=2, super_pod_size=48)
     assert isinstance(answer, Plan)
-    assert answer.per_superpod() == {1: 8, 0: 8}
+    assert per_superpod(answer) == {1: 8, 0: 8}

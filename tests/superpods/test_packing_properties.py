@@ -13,6 +13,7 @@ from ringwise.placement.superpods.settings import Packing
 from ringwise.reasons import Reason
 from ringwise.topology.superpods import SuperPodId
 from tests.superpods import reference
+from tests.superpods.plans import per_superpod
 
 SIZE = 12
 QUEUE = {Origin.QUEUE_1: 1, Origin.QUEUE_2: 2, Origin.QUEUE_3: 3}
@@ -116,4 +117,4 @@ def test_a_job_that_fits_above_the_reserve_uses_as_few_superpods_as_possible(
         return
     answer = pack(free, shape, Packing.WHOLE_JOB)
     assert isinstance(answer, Plan)
-    assert len(answer.per_superpod()) == fewest
+    assert len(per_superpod(answer)) == fewest

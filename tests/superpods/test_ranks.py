@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,31 +17,33 @@ from ringwise.placement.rank_table import (
 )
 from ringwise.placement.superpods.annotations import block_annotations
 from ringwise.placement.superpods.blocks import Block, Origin
-from ringwise.placement.superpods.ranks import blocks_by_rank, slot_of_rank
+from ringwise.placement.superpods.ranks import blocks_by_rank
 
 RULES = json.loads((Path(__file__).parent.parent / "vectors" / "superpod_rules.json").read_text())
 
 
+def slots(sizes: Mapping[int, int]) -> list[tuple[int, int]]:
+    """(logical id, place inside the block) of every rank of a job with blocks of these sizes."""
+    blocks = [
+        Block(logical, "A", size, tuple(f"{logical}-{place}" for place in range(size)), Origin.QUEUE_1)
+        for logical, size in sizes.items()
+    ]
+    return [(block.logical, place) for block, place in blocks_by_rank(blocks)]
+
+
 @pytest.mark.parametrize("case", RULES["rank_vectors"], ids=lambda case: json.dumps(case))
 def test_worked_case(case: dict[str, Any]) -> None:
-    slot = slot_of_rank(case["block_sizes"], case["rank"])
-    assert (None if slot is None else list(slot)) == case["expect"]
+    found = slots({int(logical): size for logical, size in case["block_sizes"].items()})
+    slot = dict(enumerate(found)).get(case["rank"])
+    assert (None if slot is None else [str(slot[0]), slot[1]]) == case["expect"]
 
 
 def test_equal_blocks_are_division() -> None:
-    sizes = dict.fromkeys(range(12), 4)
-    assert [slot_of_rank(sizes, rank) for rank in range(48)] == [divmod(rank, 4) for rank in range(48)]
+    assert slots(dict.fromkeys(range(12), 4)) == [divmod(rank, 4) for rank in range(48)]
 
 
-def test_ids_written_as_text_compare_as_numbers() -> None:
-    sizes = {"10": 2, "2": 3, "0": 1}
-    assert [slot_of_rank(sizes, rank) for rank in range(7)] == [
-        ("0", 0), ("2", 0), ("2", 1), ("2", 2), ("10", 0), ("10", 1), None,
-    ]  # fmt: skip
-
-
-def test_there_is_no_rank_below_zero() -> None:
-    assert slot_of_rank({"0": 2}, -1) is None
+def test_ids_compare_as_numbers() -> None:
+    assert slots({10: 2, 2: 3, 0: 1}) == [(0, 0), (2, 0), (2, 1), (2, 2), (10, 0), (10, 1)]
 
 
 def test_all_ranks_with_their_block() -> None:

@@ -12,17 +12,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ringwise.placement.superpods.annotations import block_annotations
-from ringwise.placement.superpods.block_map import OldBlock, PodPlace, map_from_blocks, map_from_pods
+from ringwise.placement.superpods.block_map import OldBlock, PodPlace, map_from_pods
 from ringwise.placement.superpods.blocks import Block, Origin, Plan
 from ringwise.placement.superpods.packing import plan
 from ringwise.placement.superpods.ranks import blocks_by_rank
-from ringwise.placement.superpods.rescheduling import Rescheduled, check_backup, must_wait, reschedule
+from ringwise.placement.superpods.rescheduling import Rescheduled, must_wait, reschedule
 from ringwise.placement.superpods.settings import SuperPodSettings
 from ringwise.reasons import Reason
 from ringwise.topology.superpods import NodeId, SuperPodId
+from tests.superpods.plans import map_from_blocks
 
 RULES = json.loads((Path(__file__).parent.parent / "vectors" / "superpod_rules.json").read_text())
 CASES = RULES["reschedule_vectors"]
+#: Backup pods that stand in for a pod before it fails do not exist yet.
+NOT_RUN = {case["id"] for case in CASES if "recorded_superpod" in case}
 
 
 def again(
@@ -66,6 +69,12 @@ def cases(key: str) -> list[dict[str, Any]]:
     return [case for case in CASES if key in case]
 
 
+def test_every_case_is_run_but_those_of_backup_pods() -> None:
+    run = {case["id"] for key in ("old_block", "seconds_since_reschedule") for case in cases(key)}
+    assert run | NOT_RUN == {case["id"] for case in CASES}
+    assert all(name.startswith("hot-switch-") for name in NOT_RUN)
+
+
 @pytest.mark.parametrize("case", cases("old_block"), ids=lambda case: case["id"])
 def test_worked_block(case: dict[str, Any]) -> None:
     old = (OldBlock(0, 0, tuple(case["old_block"])),)
@@ -83,25 +92,6 @@ def test_worked_block(case: dict[str, Any]) -> None:
 def test_worked_wait(case: dict[str, Any]) -> None:
     reason = must_wait(case["seconds_since_reschedule"], set(case["normal_nodes"]), set(case["candidates"]))
     assert ("proceed" if reason is None else "wait") == case["expect"]
-
-
-@pytest.mark.parametrize("case", cases("recorded_superpod"), ids=lambda case: case["id"])
-def test_worked_hot_switch(case: dict[str, Any]) -> None:
-    old = (OldBlock(0, case["recorded_superpod"], ("a", "b")),)
-    reason = check_backup(old, case["rank"], case["candidate_superpod"])
-    assert ("accept" if reason is None else "refuse") == case["expect"]
-
-
-def test_a_backup_pod_stays_in_the_superpod_of_its_rank() -> None:
-    old = (OldBlock(0, 0, ("a", "b")), OldBlock(1, 3, ("c", "d")))
-    assert check_backup(old, 2, 3) is None
-    outside = check_backup(old, 2, 0)
-    assert outside is not None
-    assert "rank 2 belongs to SuperPoD 3" in outside.message
-    unknown = check_backup(old, 4, 0)
-    assert unknown is not None
-    assert unknown.code == "superpod-backup-without-block"
-    assert check_backup((OldBlock(0, None, (None,)),), 0, 0) is not None
 
 
 TWO = (OldBlock(0, 0, ("a", "b")), OldBlock(1, 1, ("c", "d")))

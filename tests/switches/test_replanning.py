@@ -16,6 +16,7 @@ from ringwise.placement.switches import (
     SwitchView,
     replan,
 )
+from tests.switches.plans import node_of_rank
 
 MODEL, COMMON, PADDING = SwitchClass.FOUNDATION_MODEL, SwitchClass.COMMON, SwitchClass.PADDING
 EXCLUSIVE = SwitchState(State.EXCLUSIVE, labelled=True, only_common=False)
@@ -45,7 +46,7 @@ def seats(*places: tuple[int, int, int]) -> list[Seat]:
 
 def placed(answer: object) -> dict[int, int]:
     assert isinstance(answer, SwitchPlan), answer
-    return answer.node_of_rank
+    return node_of_rank(answer)
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from ringwise.placement.switches import (
     replan,
     switch_states,
 )
+from tests.switches.plans import node_of_rank
 
 #: What happens next: (kind, a number that picks class or job, a number of pods or a rank).
 EVENTS = st.lists(
@@ -80,7 +81,7 @@ class World:
         assert not taken & set(answer.nodes)
         assert not self.faulty & set(answer.nodes)
         marks = {node: entry.mark for entry in answer.entries for node in entry.nodes}
-        for rank, node in answer.node_of_rank.items():
+        for rank, node in node_of_rank(answer).items():
             assert rank not in job.seats
             job.seats[rank] = Seat(rank, node // 10, node % 10, marks[node])
         self.jobs[key] = job
@@ -101,7 +102,7 @@ def step(world: World, number: int, kind: str, pick: int, size: int) -> None:
         pods = size % 3 + 1 if job_class is SwitchClass.PADDING else max(size, 4)
         answer = plan(world.view(), Request(job_class, pods))
         if isinstance(answer, SwitchPlan):
-            assert sorted(answer.node_of_rank) == list(range(pods))
+            assert sorted(node_of_rank(answer)) == list(range(pods))
             world.carry_out(f"job-{number}", Running(job_class, pods, {}), answer)
     elif kind == "heal":
         world.faulty.clear()
@@ -123,7 +124,7 @@ def fault(world: World, key: str, size: int) -> None:
     former = lost if size % 2 else [Seat(seat.rank) for seat in lost]
     answer = replan(world.view(), Request(job.job_class, job.pods), list(job.seats.values()), former)
     if isinstance(answer, SwitchPlan):
-        assert sorted(answer.node_of_rank) == [seat.rank for seat in lost]
+        assert sorted(node_of_rank(answer)) == [seat.rank for seat in lost]
         world.carry_out(key, job, answer)
     else:
         assert "unknown)" not in answer.message

@@ -192,11 +192,6 @@ def settings_from(values: Mapping[str, Value]) -> Settings:
     return Settings(**named)
 
 
-def setting_field(name: str) -> str:
-    """The name in Python of a setting's name in the file."""
-    return _FIELD_OF[name]
-
-
 @dataclass(frozen=True, slots=True)
 class Tier:
     """Plugins that answer together, before the next tier is asked."""

@@ -36,13 +36,6 @@ RESOURCE_NOT_OFFERED = ReasonKind(
     ("start the device plugin on {node}",),
     frozenset({Event.NODE_ADDED, Event.NODE_CHANGED}),
 )
-NOWHERE_OFFERED = ReasonKind(
-    "resource-nowhere-offered",
-    Stage.VALIDATE,
-    "no node of the cluster offers {resource}",
-    ("add nodes with {resource}", "check that the device plugin runs on them"),
-    frozenset({Event.NODE_ADDED, Event.NODE_CHANGED}),
-)
 UNKNOWN_QUEUE = ReasonKind(
     "unknown-queue",
     Stage.VALIDATE,

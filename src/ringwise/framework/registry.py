@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Plugin(Protocol):
-    """Made anew for each cycle from its entry in the configuration; registers what it has to say in `open`."""
+    """Made anew for each cycle from its entry in the configuration; `open` registers what it has to say."""
 
     def open(self, session: Session) -> None: ...
 

@@ -18,10 +18,3 @@ BIND_FAILED = ReasonKind(
     ("it is tried again at once",),
     ROOM | {Event.JOB_CHANGED, Event.TIME_PASSED},
 )
-BEHIND_RESERVATION = ReasonKind(
-    "behind-reservation",
-    Stage.GANG,
-    "the free chips it could use are kept for {owner}, which has waited longer",
-    ("wait until {owner} has started", "give an expected duration (ringwise.io/expected-duration)"),
-    ROOM,
-)

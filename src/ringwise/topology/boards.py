@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -70,14 +70,6 @@ class BoardCatalog:
                 raise BoardError(
                     file, "sp_block_fallback", f"sp-block already chooses the board {other.name}"
                 )
-
-    @property
-    def by_policy(self) -> Mapping[str, Board]:
-        return self._by_policy
-
-    @property
-    def by_accelerator_type(self) -> Mapping[str, Board]:
-        return self._by_type
 
     @property
     def resources(self) -> tuple[str, ...]:

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ringwise.placement.superpods.blocks import Block
 from ringwise.placement.superpods.reasons import BLOCKS_DISAGREE
 from ringwise.reasons import Reason
 from ringwise.topology.superpods import NodeId, SuperPodId, order_key, whole_number
@@ -35,14 +34,6 @@ class PodPlace:
     node: NodeId | None
     super_pod_rank: str | None = None
     super_pod_id: str | None = None
-
-
-def map_from_blocks(blocks: Iterable[Block]) -> tuple[OldBlock, ...]:
-    """The map of a job that was just placed, as it will be remembered."""
-    return tuple(
-        OldBlock(block.logical, block.superpod, block.nodes)
-        for block in sorted(blocks, key=lambda block: block.logical)
-    )
 
 
 def map_from_pods(

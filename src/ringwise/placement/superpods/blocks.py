@@ -42,13 +42,6 @@ class Plan:
 
     blocks: tuple[Block, ...]
 
-    def per_superpod(self) -> dict[SuperPodId, int]:
-        """Nodes taken from every SuperPoD, first picked first."""
-        taken: dict[SuperPodId, int] = {}
-        for block in self.blocks:
-            taken[block.superpod] = taken.get(block.superpod, 0) + block.size
-        return taken
-
 
 class Ledger:
     """Free nodes per SuperPoD while a job is packed.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 
 from ringwise.placement.superpods.blocks import Free, FreeBySuperPod, Ledger, Plan
 from ringwise.placement.superpods.per_block import pack_per_block
@@ -54,26 +54,20 @@ def plan_one_pod(
     reserve: int,
     super_pod_size: int,
     packing: Packing = Packing.WHOLE_JOB,
-    sub_healthy: Set[NodeId] = frozenset(),
 ) -> Plan | Reason:
     """A place for a job of one pod. `idle` gives (node, idle chips) of the nodes that can take it.
 
-    Only the nodes with fewest idle chips are looked at, so that emptier nodes stay whole,
-    and of these the sub-healthy ones only where there is no other.
+    Only the nodes with fewest idle chips are looked at, so that emptier nodes stay whole.
     """
     for superpod in sorted(idle, key=order_key):
         if len(idle[superpod]) > super_pod_size:
             return _oversize(superpod, len(idle[superpod]), super_pod_size)
     fewest = min((chips for nodes in idle.values() for _, chips in nodes), default=0)
-    fullest = {
+    fullest: dict[SuperPodId, Free] = {
         superpod: [node for node, chips in nodes if chips == fewest] for superpod, nodes in idle.items()
     }
-    healthy = {
-        superpod: [node for node in nodes if node not in sub_healthy] for superpod, nodes in fullest.items()
-    }
-    chosen: dict[SuperPodId, Free] = dict(healthy if any(healthy.values()) else fullest)
     return plan(
-        chosen,
+        fullest,
         nodes_per_block=1,
         blocks=1,
         reserve=reserve,

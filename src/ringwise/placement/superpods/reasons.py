@@ -132,22 +132,6 @@ BLOCK_CANNOT_REFILL = ReasonKind(
     ),
     ROOM | {Event.JOB_CHANGED, Event.TIME_PASSED},
 )
-BACKUP_OUTSIDE_SUPERPOD = ReasonKind(
-    "superpod-backup-outside",
-    Stage.PREDICATE,
-    "rank {rank} belongs to SuperPoD {superpod}, the node to SuperPoD {candidate}; "
-    "a backup pod must stay inside",
-    ("free a node in SuperPoD {superpod}",),
-    ROOM,
-)
-BACKUP_WITHOUT_BLOCK = ReasonKind(
-    "superpod-backup-without-block",
-    Stage.PREDICATE,
-    "rank {rank} has no block yet, so a backup pod has no SuperPoD to stay in "
-    "(the job has {ranks} placed ranks)",
-    ("place the job before its backup pods",),
-    ROOM | MENDED,
-)
 BLOCKS_DISAGREE = ReasonKind(
     "superpod-blocks-disagree",
     Stage.PLAN,

@@ -15,10 +15,7 @@ from typing import TypeGuard
 from ringwise.placement.superpods.block_map import OldBlock
 from ringwise.placement.superpods.blocks import Block, Free, Origin
 from ringwise.placement.superpods.packing import plan
-from ringwise.placement.superpods.ranks import slot_of_rank
 from ringwise.placement.superpods.reasons import (
-    BACKUP_OUTSIDE_SUPERPOD,
-    BACKUP_WITHOUT_BLOCK,
     BLOCK_CANNOT_REFILL,
     WAIT_FOR_OLD_NODES,
 )
@@ -46,18 +43,6 @@ def must_wait(seconds: float, healthy_old_nodes: Set[NodeId], candidates: Set[No
     return WAIT_FOR_OLD_NODES(
         limit=WAIT_SECONDS, seconds=round(seconds, 1), nodes=sorted(missing, key=order_key)
     )
-
-
-def check_backup(old: Sequence[OldBlock], rank: int, candidate: SuperPodId) -> Reason | None:
-    """A hot-switch backup pod may only go where the rank it stands in for is recorded."""
-    sizes = {block.logical: len(block.nodes) for block in old}
-    slot = slot_of_rank(sizes, rank)
-    superpod = None if slot is None else next(block.superpod for block in old if block.logical == slot[0])
-    if superpod is None:
-        return BACKUP_WITHOUT_BLOCK(rank=rank, ranks=sum(sizes.values()))
-    if superpod != candidate:
-        return BACKUP_OUTSIDE_SUPERPOD(rank=rank, superpod=superpod, candidate=candidate)
-    return None
 
 
 def reschedule(

@@ -84,26 +84,6 @@ class SwitchPlan:
     def nodes(self) -> list[int]:
         return [node for entry in self.entries for node in entry.nodes]
 
-    @property
-    def node_of_rank(self) -> dict[int, int]:
-        placed: dict[int, int] = {}
-        for entry in self.entries:
-            ranks = entry.ranks or range(len(placed), len(placed) + len(entry.nodes))
-            placed.update(zip(ranks, entry.nodes, strict=True))
-        return placed
-
-    @property
-    def seats(self) -> tuple[tuple[int, int], ...]:
-        """(switch, mark) of every pod: what `PlacedJob` wants once the plan is carried out."""
-        return tuple((entry.switch, entry.mark) for entry in self.entries for _ in entry.nodes)
-
-    @property
-    def per_switch(self) -> dict[str, int]:
-        counts: dict[str, int] = {}
-        for entry in self.entries:
-            counts[entry.name] = counts.get(entry.name, 0) + len(entry.nodes)
-        return counts
-
 
 @dataclass(frozen=True, slots=True)
 class IndexedTopology:

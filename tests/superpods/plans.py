@@ -1,0 +1,25 @@
+"""A plan of blocks looked at by SuperPoD, and as it is remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ringwise.placement.superpods.block_map import OldBlock
+from ringwise.placement.superpods.blocks import Block, Plan
+from ringwise.topology.superpods import SuperPodId
+
+
+def per_superpod(plan: Plan) -> dict[SuperPodId, int]:
+    """Nodes taken from every SuperPoD, first picked first."""
+    taken: dict[SuperPodId, int] = {}
+    for block in plan.blocks:
+        taken[block.superpod] = taken.get(block.superpod, 0) + block.size
+    return taken
+
+
+def map_from_blocks(blocks: Iterable[Block]) -> tuple[OldBlock, ...]:
+    """The map of a job that was just placed, without a detour over its pods' annotations."""
+    return tuple(
+        OldBlock(block.logical, block.superpod, block.nodes)
+        for block in sorted(blocks, key=lambda block: block.logical)
+    )
