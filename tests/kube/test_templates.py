@@ -11,6 +11,7 @@ from ringwise.kube.executor import group_body, job_status
 from ringwise.kube.sshkeys import key_pair
 from ringwise.kube.templates import JobTemplates, render
 from ringwise.scheduler.commands import CreatePod, PodAdditions, SetJobStatus
+from ringwise.scheduler.controller_plugins import HOME_SSH
 from ringwise.state.model import Owner, Pod, PodClass, PodGroup
 
 #: Where root keeps its keys; no folder of this machine.
@@ -79,7 +80,7 @@ def test_job_plugins_add_to_every_container() -> None:
         env=(("VC_TASK_INDEX", "0"),),
         hostname="train-worker-0",
         subdomain="train",
-        mounts=(("/etc/volcano", "ConfigMap", "train-svc"), (SSH_FOLDER, "Secret", "train-ssh")),
+        mounts=(("/etc/volcano", "ConfigMap", "train-svc"), (HOME_SSH, "Secret", "train-ssh")),
     )
     spec = made(template, additions)["spec"]
     assert spec["initContainers"][0]["env"] == [{"name": "VC_TASK_INDEX", "value": "0"}]
