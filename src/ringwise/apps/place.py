@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ringwise.apps.extensions import new_scheduler
 from ringwise.apps.loading import check_holds, cluster_events, job_events
 from ringwise.framework.configuration import Configuration
 from ringwise.framework.filling import filters_of
@@ -92,7 +93,7 @@ def place(
     errors = check_holds(bundle)
     wrong = {error.origin for error in errors}
     now = bundle.newest_timestamp if now is None else now
-    scheduler = Scheduler(configuration, catalog=catalog)
+    scheduler = new_scheduler(configuration, catalog)
     observer = _Candidates() if scores else None
     scheduler.observer = observer
     events: list[ev.Event] = [*cluster_events(bundle), *job_events(bundle)]
@@ -198,7 +199,7 @@ def _switch_class(job: Job, outcome: str) -> str | None:
     """A running job was not judged again, so its label is asked."""
     if job.policy is not None or outcome != RUNNING:
         return job.policy.switch_class if job.policy is not None else None
-    found = classify(job.labels.get(LABEL), len(job.chip_pods))
+    found = classify(job.labels.get(LABEL), job.chip_pod_count)
     return found.value if isinstance(found, SwitchClass) else None
 
 

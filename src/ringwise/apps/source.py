@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ringwise.apps.extensions import new_scheduler
 from ringwise.apps.loading import check_holds, cluster_events, job_events
 from ringwise.framework.configuration import Configuration
 from ringwise.manifests.bundle import Bundle
@@ -38,7 +39,7 @@ def from_bundle(
     errors = check_holds(bundle)
     wrong = set() if keep_wrong_pods else {error.origin for error in errors}
     now = bundle.newest_timestamp if now is None else now
-    scheduler = Scheduler(configuration, catalog=catalog)
+    scheduler = new_scheduler(configuration, catalog)
     events: list[ev.Event] = [*cluster_events(bundle), *job_events(bundle)]
     events += [ev.PodSeen(pod) for pod in bundle.pods if pod.origin not in wrong]
     scheduler.take(events, now)

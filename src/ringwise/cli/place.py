@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from ringwise.apps.extensions import new_scheduler, read_user_configuration
 from ringwise.apps.loading import assumed_chips
 from ringwise.apps.place import PLACED, Answer, PlacedJob, place
 from ringwise.apps.replay import JournalWriter
@@ -27,9 +28,8 @@ from ringwise.cli.output import (
 from ringwise.cli.topology_pictures import print_superpods, print_switches
 from ringwise.framework.configuration import Configuration, default_configuration
 from ringwise.manifests.bundle import Bundle, read_bundle
-from ringwise.manifests.configuration import ConfigurationError, read_configuration
+from ringwise.manifests.configuration import ConfigurationError
 from ringwise.scheduler.journal import Journal
-from ringwise.scheduler.machine import Scheduler
 from ringwise.topology.board import BoardError
 from ringwise.topology.boards import BoardCatalog, shipped_catalog
 from ringwise.topology.chips import mask_of
@@ -88,7 +88,7 @@ def place_command(
 
 def write_journal(path: Path, answer: Answer, catalog: BoardCatalog) -> None:
     """Let a scheduler of its own be told the same, and write down what it was told and decided."""
-    scheduler = Scheduler(answer.scheduler.configuration, catalog=catalog)
+    scheduler = new_scheduler(answer.scheduler.configuration, catalog)
     try:
         with path.open("wb") as file:
             writer = JournalWriter(file, scheduler.configuration, scheduler.scheduler_names)
@@ -102,7 +102,7 @@ def load_configuration(path: Path | None) -> Configuration:
     if path is None:
         return default_configuration()
     try:
-        return read_configuration(path.read_bytes(), str(path))
+        return read_user_configuration(path.read_bytes(), str(path))
     except OSError as error:
         raise stop(f"{path}: {error.strerror or error}") from None
     except ConfigurationError as error:

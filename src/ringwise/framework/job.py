@@ -64,6 +64,8 @@ class Job:
     inqueue: bool = False
     validated: bool = False
     asked_total: Amounts | None = None
+    #: The most pods with chips it ever had at once: what it is judged by while pods are replaced.
+    most_chip_pods: int = 0
     #: Uids in natural order of the pods' names, and ranks by uid: found out once.
     ordered: list[str] | None = None
     ranks: dict[str, int] | None = None
@@ -79,7 +81,13 @@ class Job:
 
     @property
     def chip_pods(self) -> list[Pod]:
-        return [pod for pod in self.in_order if pod.cls.chips]
+        """The pods that ask for chips; a failed one asks for nothing any more."""
+        return [pod for pod in self.in_order if pod.cls.chips and pod.phase != "Failed"]
+
+    @property
+    def chip_pod_count(self) -> int:
+        """How many pods with chips the job has, also while one is lost and its successor does not exist yet."""
+        return max(len(self.chip_pods), self.most_chip_pods)
 
     def asked(self) -> Amounts:
         """What all its pods ask for together."""
@@ -106,6 +114,11 @@ class Job:
         self.asked_total = None
         self.ordered = None
         self.ranks = None
+
+
+def job_key(pod: Pod) -> str:
+    """PodGroup and pod names may be equal, so a pod's own job has a key that no group can have."""
+    return f"{pod.namespace}/{pod.group}" if pod.group is not None else f"{pod.namespace}/pod:{pod.name}"
 
 
 def pod_order(pod: Pod) -> tuple[object, ...]:

@@ -123,7 +123,7 @@ class Session:
     def tiers(self, point: Point) -> list[list[Callable[..., Any]]]:
         return [tier.get(point, []) for tier in self._tiers]
 
-    def contain(self, error: Exception, job: Job, action: str) -> Incident:
+    def contain(self, error: Exception, job: Job | None, action: str) -> Incident:
         """Note an exception with the plugin it came from; the caller gives the job its reason."""
         where = f"action {action}"
         trace = error.__traceback__
@@ -132,7 +132,7 @@ class Session:
             if owner is not None:
                 where = f"plugin {owner}"
             trace = trace.tb_next
-        incident = Incident(where, job.key, f"{type(error).__name__}: {error}")
+        incident = Incident(where, job.key if job is not None else "", f"{type(error).__name__}: {error}")
         self.incidents.append(incident)
         return incident
 

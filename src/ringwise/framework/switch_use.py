@@ -21,7 +21,7 @@ def placed_job(
     job: Job, state: ClusterState, resolved: ResolvedTopology, mark: Callable[[Pod], int] = written_mark
 ) -> PlacedJob | None:
     """The job's pods under switches; None when it is not switch-aware or has none there."""
-    found = classify(job.labels.get(LABEL), len(job.chip_pods))
+    found = classify(job.labels.get(LABEL), job.chip_pod_count)
     if not isinstance(found, SwitchClass):
         return None
     seats: list[tuple[int, int]] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ringwise.framework.job import Job
+from ringwise.framework.job import Job, job_key
 from ringwise.framework.ledger import Ledger
 from ringwise.framework.reasons import MALFORMED_JOB
 from ringwise.scheduler.expansion import group_name, pods_of
@@ -99,6 +99,13 @@ class JobBook:
             key, queue = (job.key, job.queue) if job is not None else ("", "")
             self._ledger.gave(key, queue, placement.pod.cls)
 
+    def recount(self) -> None:
+        """Make the ledger anew from the pods: after an interruption nobody knows where it stopped."""
+        self._ledger.job.clear()
+        self._ledger.queue.clear()
+        for uid, placement in self._state.pods.items():
+            self._enter_ledger(placement.pod, self.job_of(uid))
+
     # -- groups, vcjobs, priorities, queues -----------------------------------------------------
 
     def put_group(self, group: PodGroup) -> Job:
@@ -177,6 +184,7 @@ class JobBook:
         vcjob = self._vcjob_of(job)
         job.prospective = tuple(pods_of(vcjob)) if vcjob is not None and not pods else ()
         members = job.in_order
+        job.most_chip_pods = job.chip_pod_count if pods else 0
         first = members[0] if members else None
         # Pods with chips speak for the job: a launcher without any may say nothing about boards.
         speaker = next((pod for pod in members if pod.cls.chips), first)
@@ -253,11 +261,6 @@ class JobBook:
 
 
 _SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
-
-
-def job_key(pod: Pod) -> str:
-    """PodGroup and pod names may be equal, so a pod's own job has a key that no group can have."""
-    return f"{pod.namespace}/{pod.group}" if pod.group is not None else f"{pod.namespace}/pod:{pod.name}"
 
 
 def _merged(group: Mapping[str, str], pod: Mapping[str, str]) -> Mapping[str, str]:

@@ -16,8 +16,8 @@ from ringwise.framework.amounts import Amounts
 from ringwise.framework.configuration import Configuration, default_configuration
 from ringwise.framework.job import Job
 from ringwise.framework.ledger import Ledger
-from ringwise.framework.reasons import UNKNOWN_QUEUE
-from ringwise.framework.registry import Registry
+from ringwise.framework.reasons import INTERNAL_ERROR, UNKNOWN_QUEUE
+from ringwise.framework.registry import Action, Registry
 from ringwise.framework.session import Incident, Plan, Session
 from ringwise.framework.statement import Allocation
 from ringwise.framework.world import World
@@ -46,6 +46,8 @@ from ringwise.topology.boards import BoardCatalog, shipped_catalog
 from ringwise.topology.nearest import nearest
 
 DEFAULT_REGISTRY = Registry(PLUGINS, ACTIONS)
+#: `schedulerName` of the pods that are ours where nobody says otherwise.
+DEFAULT_SCHEDULER_NAMES = ("volcano", "ringwise")
 
 
 class Scheduler:
@@ -57,7 +59,7 @@ class Scheduler:
         *,
         catalog: BoardCatalog | None = None,
         registry: Registry = DEFAULT_REGISTRY,
-        scheduler_names: Iterable[str] = ("volcano", "ringwise"),
+        scheduler_names: Iterable[str] = DEFAULT_SCHEDULER_NAMES,
     ) -> None:
         self.configuration = configuration or default_configuration()
         self.registry = registry
@@ -151,7 +153,7 @@ class Scheduler:
         for name in self.configuration.actions:
             action = self.registry.actions.get(name)
             if action is not None:
-                action(session)
+                self._run(name, action, session)
         if self.guard.reserve(session) or any(self._came_free(kept) for kept in kept_before):
             self.chips_came_free()
         self.incidents.extend(session.incidents)
@@ -162,6 +164,18 @@ class Scheduler:
             self._settle(job, now)
         commands.extend(self.reporter.report(pending))
         return commands
+
+    def _run(self, name: str, action: Action, session: Session) -> None:
+        """An action that fails outside of any job costs this cycle the rest of that step, and nothing else."""
+        try:
+            action(session)
+        except Exception as error:
+            if self.state.undo_open():
+                self.book.recount()
+            incident = session.contain(error, None, name)
+            for job in session.pending:
+                if job.reason is None and self._still_pending(job):
+                    job.reason = INTERNAL_ERROR(where=incident.where, error=incident.error)
 
     def _came_free(self, kept: Reservation) -> bool:
         """Whether chips that were kept for a job are not any more, and it did not take them."""

@@ -9,39 +9,24 @@ the last bit.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from ringwise.reasons import Reason
+from ringwise.state.decisions import Decisions, Placement
 from ringwise.state.fleet import HOSTS, NODE_NOT_READY, Fleet, HostRule
 from ringwise.state.index import Scorer, View
 from ringwise.state.model import DeviceReport, Node, Pod
 from ringwise.state.shapes import NodeClass, Shape, ShapeTable, add_extended
-from ringwise.topology.chips import chips_of, mask_of
+from ringwise.topology.chips import mask_of
 from ringwise.topology.natural import natural_key
 
-@dataclass(slots=True)
-class Placement:
-    """Where a pod sits in the state's books."""
 
-    pod: Pod
-    node: int = -1
-    chips: int = 0
-    #: True between a decision and the fact that confirms it.
-    assumed: bool = False
-
-
-class ChipTaken(Exception):
-    """A decision tried to give a chip away twice: a defect, never an outcome."""
-
-
-class ClusterState:
+class ClusterState(Decisions):
     def __init__(self, *, self_maintain: bool = True) -> None:
+        super().__init__()
         self.self_maintain = self_maintain
         self.nodes: list[Node | None] = []
-        self.names: list[str] = []
         self.node_id: dict[str, int] = {}
-        self.fleets: dict[str, Fleet] = {HOSTS: Fleet(HOSTS, self_maintain)}
-        self.pods: dict[str, Placement] = {}
+        self.fleets[HOSTS] = Fleet(HOSTS, self_maintain)
         self.pods_on: list[dict[str, None]] = []
         self.shapes = ShapeTable()
         self.reports: dict[tuple[str, str], dict[bool, DeviceReport]] = {}
@@ -53,8 +38,6 @@ class ClusterState:
         self._order_stale = False
         #: Grows with every change of who holds what: answers that carry it are still true while it stands.
         self.version = 0
-        self._log: list[tuple[str, int, int, bool]] = []
-        self._open_marks = 0
 
     # -- facts: nodes ---------------------------------------------------------------
 
@@ -304,55 +287,6 @@ class ClusterState:
                 add_extended(shape.extended_used, extended, sign),
             )
         self._refresh(number)
-
-    # -- decisions --------------------------------------------------------------------------
-
-    def place(self, uid: str, number: int, chips: int) -> None:
-        """Decide: this pod takes these chips (a mask) of this node. Undone by `rollback`."""
-        placement = self.pods[uid]
-        if placement.node >= 0:
-            raise ChipTaken(f"{placement.pod.key} has a node already")
-        resource = placement.pod.cls.resource
-        if resource is not None and chips and self.fleets[resource].held[number] & chips:
-            raise ChipTaken(f"{placement.pod.key}: chips {chips_of(chips)} of {self.names[number]} are held")
-        self._hold(placement, number, chips, assumed=True)
-        if self._open_marks:
-            self._log.append((uid, -1, 0, False))
-
-    def release(self, uid: str) -> None:
-        """Decide: this pod lets go of what it has. Undone by `rollback`."""
-        placement = self.pods[uid]
-        number, chips, assumed = placement.node, placement.chips, placement.assumed
-        if number < 0:
-            return
-        self._unhold(placement)
-        if self._open_marks:
-            self._log.append((uid, number, chips, assumed))
-
-    def checkpoint(self) -> int:
-        """Open a transaction; marks nest like brackets."""
-        self._open_marks += 1
-        return len(self._log)
-
-    def rollback(self, mark: int) -> None:
-        """Undo every decision since the mark, last first, and close it."""
-        while len(self._log) > mark:
-            uid, number, chips, assumed = self._log.pop()
-            placement = self.pods[uid]
-            if number < 0:
-                self._unhold(placement)
-            else:
-                self._hold(placement, number, chips, assumed)
-        self._close()
-
-    def commit(self, mark: int) -> None:
-        """Keep the decisions since the mark. An outer transaction may still undo them."""
-        self._close()
-
-    def _close(self) -> None:
-        self._open_marks -= 1
-        if self._open_marks == 0:
-            self._log.clear()
 
     # -- reading ----------------------------------------------------------------------------------
 

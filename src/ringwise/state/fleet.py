@@ -89,6 +89,7 @@ class Fleet:
         "reserved",
         "resource",
         "self_maintain",
+        "supposed_free",
         "unhealthy",
         "unknown_holders",
         "views",
@@ -110,6 +111,8 @@ class Fleet:
         #: Chips of the node as Kubernetes counts them, faulty ones too.
         self.capacity: list[int] = []
         self.faulty: list[int] = []
+        #: Chips that pods let go inside a transaction: free as far as the question goes.
+        self.supposed_free: list[int] = []
         #: Chips kept for one job: free, but for nobody else.
         self.reserved: list[int] = []
         self.free_mask: list[int] = []
@@ -144,6 +147,7 @@ class Fleet:
         self.capacity += [0] * missing
         self.faulty += [0] * missing
         self.reserved += [0] * missing
+        self.supposed_free += [0] * missing
         self.free_mask += [0] * missing
         self._counted += [0] * missing
         self.closed += [None] * missing
@@ -196,7 +200,8 @@ class Fleet:
             self.reported[node] = report.free
             if devices is None:
                 # The report lists free chips only; a chip that a pod holds exists all the same.
-                devices = report.free | report.unhealthy | report.recovering | (network or 0) | self.held[node]
+                devices = report.free | report.unhealthy | report.recovering | (network or 0)
+                devices |= self.held[node]
         self.listed[node] = devices
         self.faulty[node] = self.unhealthy[node].bit_count()
 
@@ -237,7 +242,8 @@ class Fleet:
         if self.self_maintain:
             return self.listed[node] & ~blocked
         reported = self.reported[node]
-        return (self.listed[node] if reported is None else reported) & ~blocked
+        base = self.listed[node] if reported is None else reported | self.supposed_free[node]
+        return base & ~blocked
 
     def usable(self, node: int, withhold_network: bool) -> int:
         """Free chips for a job; -1 when the node's network health is unknown but needed."""

@@ -25,7 +25,6 @@ from typing import Protocol
 
 from ringwise.state.shapes import Shape
 
-
 NOBODY: Mapping[int, float] = {}
 
 

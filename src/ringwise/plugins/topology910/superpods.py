@@ -41,7 +41,7 @@ class SuperPodPlanner:
         if placed:
             blocks = self._again(job, policy, free, placed)
         elif len(waiting) < (policy.blocks or 0) * (policy.block_nodes or 0):
-            return PODS_MISSING(pods=len(waiting), all=len(job.chip_pods))
+            return PODS_MISSING(pods=len(waiting), all=job.chip_pod_count)
         else:
             blocks = self._fresh(policy, free)
         if isinstance(blocks, Reason):
@@ -119,7 +119,7 @@ class SuperPodPlanner:
         session = self._session
         state, settings = session.state, session.settings
         block_nodes = policy.block_nodes or 1
-        old = map_from_pods(placed, nodes_per_block=block_nodes, pod_count=len(job.chip_pods))
+        old = map_from_pods(placed, nodes_per_block=block_nodes, pod_count=job.chip_pod_count)
         if isinstance(old, Reason):
             return old
         running = {
@@ -150,9 +150,14 @@ class SuperPodPlanner:
 
 
 def _dense_ranks(job: Job) -> dict[str, int]:
-    """Places 0, 1, 2 ... of the pods with chips, in the order of their ranks: blocks leave no gaps."""
+    """Places in the blocks: the ranks, or, where ranks have gaps, 0, 1, 2 ... in their order.
+
+    A gap that a lost pod left stays open for the pod that replaces it.
+    """
     ranks = ranks_of(job)
     asking = sorted((pod.uid for pod in job.chip_pods), key=lambda uid: ranks[uid])
+    if all(ranks[uid] < job.chip_pod_count for uid in asking):
+        return {uid: ranks[uid] for uid in asking}
     return {uid: place for place, uid in enumerate(asking)}
 
 

@@ -82,13 +82,13 @@ class SwitchPlanner:
     ) -> SwitchPlan | Reason:
         held = {node for node, _ in kept.values()}
         view = self._view(resolved, [node for node in free if node not in held])
-        request = Request(SwitchClass(policy.switch_class), len(job.chip_pods))
+        request = Request(SwitchClass(policy.switch_class), job.chip_pod_count)
         staying = [*seats, *(seat for _, seat in kept.values())]
         if staying:
             missing = [pod for pod in waiting if pod.uid not in kept]
             failed = [self._lost_seat(job, resolved, ranks[pod.uid]) for pod in missing]
             return replan(view, request, staying, failed)
-        without_chips = len(job.pods) - len(job.chip_pods)
+        without_chips = sum(1 for pod in job.pods.values() if not pod.cls.chips)
         least = max(1, job.min_available - without_chips)
         return plan_at_least(view, Request(request.job_class, len(waiting)), least)
 

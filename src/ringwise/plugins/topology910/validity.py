@@ -24,8 +24,8 @@ SP_BLOCK = "sp-block"
 
 def policy_of(job: Job, session: Session) -> ChipPolicy | Reason | None:
     """How the job's chips are chosen; None for a job without chips; a reason for one that cannot be."""
-    pods = job.in_order
-    asking = [pod for pod in pods if pod.cls.chips]
+    pods = [pod for pod in job.in_order if pod.phase != "Failed"]
+    asking = job.chip_pods
     label = job.labels.get(LABEL)
     if not asking:
         return _declining(job, pods, session)
@@ -47,13 +47,13 @@ def policy_of(job: Job, session: Session) -> ChipPolicy | Reason | None:
     board = select_board(session.world.catalog, facts)
     if isinstance(board, Reason):
         return board
-    blocks = _blocks(board, pods, sp_block, session)
+    blocks = _blocks(board, [*pods, *_missing(job, asking)], sp_block, session)
     if isinstance(blocks, Reason):
         return blocks
-    switch_class = _switch_class(label, len(asking), session)
+    switch_class = _switch_class(label, job.chip_pod_count, session)
     if isinstance(switch_class, Reason):
         return switch_class
-    multi_pod = len(asking) > 1
+    multi_pod = job.chip_pod_count > 1
     # On SuperPoD boards the slow network is used between blocks only.
     withholds = board.watches_network and (multi_pod if blocks is None else blocks.blocks > 1)
     return ChipPolicy(
@@ -67,6 +67,11 @@ def policy_of(job: Job, session: Session) -> ChipPolicy | Reason | None:
         blocks=None if blocks is None else blocks.blocks,
         soft=job.labels.get("super-pod-affinity") == "soft",
     )
+
+
+def _missing(job: Job, asking: list[Pod]) -> list[Pod]:
+    """Pods that are lost and not replaced yet: they will ask for what the others ask for."""
+    return [asking[0]] * (job.chip_pod_count - len(asking))
 
 
 def board_policy(job: Job, session: Session) -> ChipPolicy | None:
