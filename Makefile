@@ -61,7 +61,7 @@ bench: $(STAMP) ## all benchmarks; BENCHES="decide cycle" picks some, BENCH_OUTP
 	test -z "$$failed" || { echo "goals not met:$$failed" >&2; exit 1; }
 
 docs: $(STAMP) ## write the reference pages anew from their sources
-	@$(BIN)/python -m ringwise.apps.settings_reference docs/settings.md
+	@$(BIN)/python -m ringwise.cli.docs docs
 
 requirements: $(STAMP) ## pin the newest versions that fit, with hashes for all platforms
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)

@@ -6,6 +6,9 @@ from collections.abc import Iterator
 
 import click
 
+#: Usage lines are folded here, however wide the writer's terminal is.
+_WIDTH = 100
+
 
 def commands_page(root: click.Group) -> str:
     lines = [
@@ -15,7 +18,7 @@ def commands_page(root: click.Group) -> str:
         "per problem and exit code 2. This page is made from the code (`make docs`).",
     ]
     for path, command in _walk(root, ("ringwise",)):
-        context = click.Context(command, info_name=" ".join(path))
+        context = click.Context(command, info_name=" ".join(path), terminal_width=_WIDTH)
         lines += ["", f"## `{' '.join(path)}`", ""]
         lines += [(command.help or "").split("\f")[0].strip(), ""]
         lines += ["```", context.get_usage().removeprefix("Usage: "), "```"]
@@ -47,6 +50,10 @@ def _names(option: click.Option) -> str:
 
 def _meaning(option: click.Option) -> str:
     text = (option.help or "").replace("|", "\\|")
-    if option.show_default and option.default not in (None, (), False):
+    if isinstance(option.show_default, str):
+        text += f" Default: {option.show_default}."
+    elif (
+        option.show_default and isinstance(option.default, (str, int, float)) and option.default is not False
+    ):
         text += f" Default: `{option.default}`."
     return text.strip()

@@ -60,7 +60,3 @@ def reasons_page() -> str:
             events = ", ".join(sorted(event.value for event in kind.cured_by))
             lines += ["", f"Tried again when: {events}."]
     return "\n".join(lines) + "\n"
-
-
-if __name__ == "__main__":
-    print(reasons_page(), end="")

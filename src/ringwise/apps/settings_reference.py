@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
-from pathlib import Path
 
 from ringwise.framework.configuration import DEFAULT_ACTIONS, DEFAULT_TIERS, SETTINGS
 from ringwise.framework.parameters import Parameter, printed
@@ -113,7 +111,3 @@ def _table(rows: Iterable[Parameter]) -> str:
         meaning = row.meaning if row.has_effect else f"{row.meaning} (no effect)"
         lines.append(f"| `{row.name}` | {row.printed_default} | {row.allowed} | {meaning} |")
     return "\n".join([*lines, ""])
-
-
-if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(settings_page(), encoding="utf-8")

@@ -1,14 +1,12 @@
 """Draws the examples into `docs/switches.md`.
 
-`python -m ringwise.apps.switches_page docs/switches.md` runs every file that the
-page names through the same code as `ringwise place`, and writes what comes out
-below its name. The words of the page are written by hand and stay.
+Every file that the page names runs through the same code as `ringwise place`, and
+what comes out stands below its name. The words of the page are written by hand and stay.
 """
 
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 
 from ringwise.apps.place import Answer, place
@@ -80,13 +78,3 @@ def _letter(pod: Pod) -> str:
 
 def _words(switch: dict[str, object]) -> str:
     return str(switch["state"]) if switch["healthy"] else f"{switch['state']}, unhealthy"
-
-
-def main() -> None:
-    page = Path(sys.argv[1])
-    root = page.resolve().parent.parent
-    page.write_text(drawn_page(page.read_text(encoding="utf-8"), root), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

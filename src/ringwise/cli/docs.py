@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ringwise.apps.commands_reference import commands_page
 from ringwise.apps.reasons_reference import reasons_page
 from ringwise.apps.reference import boards_page
 from ringwise.apps.settings_reference import settings_page
+from ringwise.apps.switches_page import drawn_page
 from ringwise.cli.main import cli
 
-PAGES: Mapping[str, Callable[[], str]] = {
-    "boards.md": boards_page,
-    "commands.md": lambda: commands_page(cli),
-    "reasons.md": reasons_page,
-    "settings.md": settings_page,
-}
+
+def pages(folder: Path) -> dict[str, str]:
+    """What the pages of this folder have to say. The words of some are their own, only drawings are made."""
+    switches = (folder / "switches.md").read_text(encoding="utf-8")
+    return {
+        "boards.md": boards_page(),
+        "commands.md": commands_page(cli),
+        "reasons.md": reasons_page(),
+        "settings.md": settings_page(),
+        "switches.md": drawn_page(switches, folder.resolve().parent),
+    }
 
 
 def write_pages(folder: Path) -> None:
-    for name, page in PAGES.items():
-        (folder / name).write_text(page(), encoding="utf-8")
+    for name, page in pages(folder).items():
+        (folder / name).write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
-from ringwise.placement.switches.classes import LABEL
+from ringwise.placement.switches.classes import LABEL, asks_for_switches
 from ringwise.plugins.reasons import SELECTOR_MISMATCH
 from ringwise.reasons import Reason
 from ringwise.scheduler.suppositions import Change, changed, queue_is
@@ -75,13 +75,13 @@ class JobCures(Trying):
     def _labels(self) -> Iterator[Cure]:
         job = self._job
         value = job.labels.get(LABEL)
-        if value and value != "null":
+        if asks_for_switches(value):
             change = Change(labels={LABEL: None})
             yield from self._try("label", f"without the label {LABEL}: {value}", self._change(change))
         if SP_BLOCK in job.annotations and job.labels.get(SUPERPOD_AFFINITY) != "soft":
             change = Change(labels={SUPERPOD_AFFINITY: "soft"})
             yield from self._try("label", "with the label super-pod-affinity: soft", self._change(change))
-        if value and value != "null" and SP_BLOCK in job.annotations:
+        if asks_for_switches(value) and SP_BLOCK in job.annotations:
             change = Change(annotations={SP_BLOCK: None})
             yield from self._try("label", "without the annotation sp-block", self._change(change))
 

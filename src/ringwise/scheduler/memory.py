@@ -20,7 +20,7 @@ from ringwise.framework.job import FormerSeat, Job
 from ringwise.framework.ranks import ranks_of
 from ringwise.placement.superpods.annotations import SUPER_POD_ID, SUPER_POD_RANK
 from ringwise.placement.superpods.rescheduling import WAIT_SECONDS
-from ringwise.placement.switches.classes import LABEL
+from ringwise.placement.switches.classes import LABEL, asks_for_switches
 from ringwise.placement.switches.publish import IS_HEALTHY, IS_SHARED_TOR, SHARED_TOR_IP
 from ringwise.scheduler.expansion import group_name
 from ringwise.scheduler.previous_nodes import PreviousNodes
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 WHY = "being rescheduled"
 _SECOND = 1_000_000_000
 _KEPT_ANNOTATIONS = (IS_SHARED_TOR, IS_HEALTHY, SHARED_TOR_IP, SUPER_POD_RANK, SUPER_POD_ID)
-_NOT_AWARE = (None, "", "null")
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +247,7 @@ class Memory:
 
 
 def _placed_as_a_whole(job: Job) -> bool:
-    return job.labels.get(LABEL) not in _NOT_AWARE or "sp-block" in job.annotations
+    return asks_for_switches(job.labels.get(LABEL)) or "sp-block" in job.annotations
 
 
 def _owner(job: Job, pod: Pod | None) -> str:

@@ -18,6 +18,7 @@ from ringwise.placement.superpods.reasons import (
     SP_BLOCK_NOT_WHOLE_NODES,
     SWITCH_AND_SUPERPOD,
 )
+from ringwise.placement.switches.classes import asks_for_switches
 from ringwise.reasons import Reason
 from ringwise.topology.superpods import whole_number
 
@@ -118,7 +119,7 @@ def check_pods(
 
 def check_not_combined(tor_affinity: str | None, sp_block: str | None) -> Reason | None:
     """Switches and SuperPoDs both choose the nodes; a job that asks for both cannot be meant."""
-    if sp_block is None or tor_affinity is None or tor_affinity in ("", "null"):
+    if sp_block is None or not asks_for_switches(tor_affinity):
         return None
     return SWITCH_AND_SUPERPOD(tor_affinity=tor_affinity, sp_block=sp_block)
 

@@ -18,9 +18,14 @@ class SwitchClass(enum.Enum):
     PADDING = "padding"
 
 
+def asks_for_switches(label: str | None) -> bool:
+    """Whether the label wants anything: none, an empty one and "null" are the same."""
+    return label not in (None, "", "null")
+
+
 def classify(label: str | None, npu_pods: int) -> SwitchClass | Reason | None:
     """The class of a job; None when switches do not matter to it; a reason when the label is wrong."""
-    if label is None or label in ("", "null"):
+    if not asks_for_switches(label):
         return None
     if label not in ("normal-schema", "large-model-schema"):
         return LABEL_UNKNOWN(value=label)

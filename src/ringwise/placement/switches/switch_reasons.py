@@ -13,14 +13,6 @@ LABEL_UNKNOWN = ReasonKind(
     ("set tor-affinity to large-model-schema or normal-schema, or remove the label",),
     MENDED,
 )
-SWITCH_AND_SUPERPOD = ReasonKind(
-    "switch-and-superpod",
-    Stage.VALIDATE,
-    "the job asks for leaf-switch affinity (tor-affinity: {label}) and for logical SuperPoDs "
-    "(sp-block: {block}); only one of them can order its nodes",
-    ("remove the label tor-affinity", "remove the annotation sp-block"),
-    MENDED,
-)
 ONE_SWITCH_TOO_SMALL = ReasonKind(
     "one-switch-too-small",
     Stage.PLAN,

@@ -1,0 +1,34 @@
+"""The reference pages say what the code says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ringwise.apps.reasons_reference import all_kinds
+from ringwise.cli.docs import pages, write_pages
+from tests.cli.command_tree import command_paths
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = pages(DOCS)
+
+
+@pytest.mark.parametrize("name", sorted(PAGES))
+def test_the_page_is_up_to_date(name: str) -> None:
+    assert (DOCS / name).read_text(encoding="utf-8") == PAGES[name], "run `make docs`"
+
+
+def test_every_command_and_every_reason_has_its_place() -> None:
+    commands = [line[4:-1] for line in PAGES["commands.md"].splitlines() if line.startswith("## `ringwise")]
+    assert sorted(commands) == sorted(command_paths())
+    assert [kind.code for kind in all_kinds() if f"### `{kind.code}`" not in PAGES["reasons.md"]] == []
+
+
+def test_pages_are_written_where_one_says(tmp_path: Path) -> None:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "switches.md").write_text("no drawings\n", encoding="utf-8")
+    write_pages(folder)
+    assert {file.name for file in folder.iterdir()} == set(PAGES)
+    assert (folder / "switches.md").read_text(encoding="utf-8") == "no drawings\n"
