@@ -1,0 +1,104 @@
+"""`ringwise install` and `ringwise uninstall`: Ringwise on a cluster, and off it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any, TypeVar
+
+import click
+
+from ringwise.apps.deployment import IMAGE, NAMESPACE, Choices
+from ringwise.apps.install import InstallError, Step, install, printed, uninstall
+from ringwise.cli.output import complain, output_option, print_document, stop
+from ringwise.kube.client import ApiError, Client, UnreachableError
+from ringwise.kube.config import find_access
+from ringwise.kube.credentials import KubeConfigError
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_WHERE = (
+    click.option("--kubeconfig", help="Default: $KUBECONFIG, the pod's account, ~/.kube/config."),
+    click.option("--context", help="A context of the kubeconfig."),
+    click.option("--namespace", default=NAMESPACE, show_default=True, help="Where Ringwise runs."),
+    click.option("--with-admission", is_flag=True, help="Also the webhook that refuses impossible jobs."),
+)
+
+
+def _where(command: Command) -> Command:
+    for option in reversed(_WHERE):
+        command = option(command)
+    return command
+
+
+@click.command("install")
+@_where
+@click.option("--image", default=IMAGE, show_default=True, help="The image of all components.")
+@click.option(
+    "--with-controller/--no-controller",
+    default=True,
+    show_default=True,
+    help="Run the vcjob controller; not where Volcano's own runs.",
+)
+@click.option("--print", "only_print", is_flag=True, help="Print the objects and change nothing.")
+@output_option
+def install_command(
+    kubeconfig: str | None,
+    context: str | None,
+    namespace: str,
+    with_admission: bool,
+    image: str,
+    with_controller: bool,
+    only_print: bool,
+    output: str,
+) -> None:
+    """Put Ringwise on a cluster. Doing it again changes only what differs.
+
+    Volcano's definitions and configuration are used where they exist, and left as they are.
+    """
+    choices = Choices(namespace, image, with_controller, with_admission)
+    if only_print:
+        click.echo(printed(choices), nl=False)
+        return
+    _carry_out(kubeconfig, context, output, lambda client: install(client, choices))
+    complain(f"look at it with: kubectl -n {namespace} get pods; then: kubectl ringwise doctor")
+
+
+@click.command("uninstall")
+@_where
+@output_option
+def uninstall_command(
+    kubeconfig: str | None, context: str | None, namespace: str, with_admission: bool, output: str
+) -> None:
+    """Take Ringwise off a cluster. Jobs, definitions and the configuration stay."""
+    choices = Choices(namespace, with_admission=with_admission)
+    _carry_out(kubeconfig, context, output, lambda client: uninstall(client, choices))
+
+
+def _carry_out(
+    kubeconfig: str | None,
+    context: str | None,
+    output: str,
+    work: Callable[[Client], AsyncIterator[Step]],
+) -> None:
+    try:
+        steps = asyncio.run(_steps(kubeconfig, context, output == "table", work))
+    except (InstallError, KubeConfigError, UnreachableError) as error:
+        raise stop(f"ringwise: {error}") from None
+    except ApiError as error:
+        cure = "; use an account that may do this (cluster-admin)" if error.status == 403 else ""
+        raise stop(f"ringwise: the API server refused: {error}{cure}", code=1) from None
+    if output != "table":
+        print_document({"objects": [step.as_json() for step in steps]}, output)
+
+
+async def _steps(
+    kubeconfig: str | None, context: str | None, tell: bool, work: Callable[[Client], AsyncIterator[Step]]
+) -> list[Step]:
+    done: list[Step] = []
+    async with Client(find_access(kubeconfig, context), component="install") as client:
+        async for step in work(client):
+            done.append(step)
+            if tell:
+                click.echo(str(step))
+    return done
