@@ -18,6 +18,7 @@ from typing import Any, TextIO
 
 import structlog
 
+from ringwise.apps.extensions import installed_registry, new_scheduler, read_user_configuration
 from ringwise.framework.configuration import Configuration, default_configuration
 from ringwise.kube.client import Client
 from ringwise.kube.config import Access, find_access
@@ -26,11 +27,10 @@ from ringwise.kube.lease import LeaseSettings
 from ringwise.kube.life import RunnerSettings
 from ringwise.kube.runner import Runner
 from ringwise.kube.shadow import ShadowPart
-from ringwise.manifests.configuration import ConfigurationError, read_configuration
+from ringwise.manifests.configuration import ConfigurationError
 from ringwise.metrics.endpoints import serving
 from ringwise.metrics.prometheus import Metrics
 from ringwise.scheduler.events import ConfigurationSeen
-from ringwise.scheduler.machine import Scheduler
 from ringwise.topology.boards import BoardCatalog, shipped_catalog
 
 _LOG = structlog.get_logger("ringwise")
@@ -67,7 +67,7 @@ class ConfigurationFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._text = path.read_bytes()
-        self.current = read_configuration(self._text, str(path))
+        self.current = read_user_configuration(self._text, str(path))
 
     def changed(self) -> Configuration | None:
         """The new configuration, None when there is none or it is wrong."""
@@ -80,7 +80,7 @@ class ConfigurationFile:
             return None
         self._text = text
         try:
-            self.current = read_configuration(text, str(self._path))
+            self.current = read_user_configuration(text, str(self._path))
         except ConfigurationError as error:
             for line in str(error).splitlines():
                 _LOG.error("configuration is wrong; the last good one holds", why=line)
@@ -145,10 +145,10 @@ async def serve(
         if options.with_controller and not options.shadow:
             made.append(ControllerPart())
         if options.with_scheduler or options.shadow:
-            scheduler = Scheduler(
+            scheduler = new_scheduler(
                 file.current if file is not None else default_configuration(),
-                catalog=catalog,
-                scheduler_names=options.scheduler_names,
+                catalog,
+                options.scheduler_names,
             )
             if options.shadow:
                 shadows[:] = [ShadowPart(scheduler, report, metrics)]
@@ -195,6 +195,7 @@ def _settings(options: Options) -> RunnerSettings:
         jobs_only=not options.with_scheduler and not options.shadow,
         read_only=options.shadow,
         in_flight=options.in_flight,
+        plugins=tuple(sorted(installed_registry()[0].plugins)),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -82,6 +82,7 @@ def standard_kinds(
     configuration: tuple[str, str] | None,
     *,
     jobs_only: bool = False,
+    plugins: Sequence[str] = (),
 ) -> list[tuple[Place, Reader]]:
     """Everything the scheduler and the controller read; pods last, when all nodes are known.
 
@@ -124,7 +125,7 @@ def standard_kinds(
         place = Place(
             CONFIG_MAPS, namespace, {"fieldSelector": f"metadata.name={name}"}, name="configuration"
         )
-        kinds.insert(0, (place, ConfigurationReader()))
+        kinds.insert(0, (place, ConfigurationReader(plugins)))
     if jobs_only:
         return [kind for kind in kinds if kind[0].resource in (PRIORITY_CLASSES, VCJOBS, POD_GROUPS, PODS)]
     return kinds

@@ -42,6 +42,8 @@ class RunnerSettings:
     read_only: bool = False
     in_flight: int = IN_FLIGHT
     page: int = PAGE
+    #: Names that the configuration may use for plugins beside ours.
+    plugins: tuple[str, ...] = ()
 
 
 class Carrier(Protocol):
@@ -92,7 +94,11 @@ class Life:
         )
         self._carrier: Carrier = _Nothing() if settings.read_only else self._executor()
         kinds = standard_kinds(
-            self._templates, self._groups, settings.configuration, jobs_only=settings.jobs_only
+            self._templates,
+            self._groups,
+            settings.configuration,
+            jobs_only=settings.jobs_only,
+            plugins=settings.plugins,
         )
         self._wishes: Wishes | None = None
         if settings.wishes:

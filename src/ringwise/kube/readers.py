@@ -6,6 +6,7 @@ written last, the raw templates of vcjobs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
@@ -380,8 +381,9 @@ class TopologyReader(_Decoding[ConfigMapWire]):
 
 
 class ConfigurationReader(_Decoding[ConfigMapWire]):
-    def __init__(self) -> None:
+    def __init__(self, plugins: Sequence[str] = ()) -> None:
         super().__init__(ConfigMapWire)
+        self._plugins = tuple(plugins)
 
     def facts(self, wire: ConfigMapWire, found: Findings) -> Facts | None:
         text = (wire.data or {}).get(CONFIGURATION_KEY)
@@ -389,7 +391,7 @@ class ConfigurationReader(_Decoding[ConfigMapWire]):
             found.wrong(f"data.{CONFIGURATION_KEY}", "is missing")
             return None
         try:
-            return ((CONFIGURATION_KEY, read_configuration(text, found.origin)),)
+            return ((CONFIGURATION_KEY, read_configuration(text, found.origin, self._plugins)),)
         except ConfigurationError as error:
             found.errors.extend(
                 ManifestError(found.origin, "", line) for line in str(error).splitlines() if line.strip()
