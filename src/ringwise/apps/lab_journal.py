@@ -31,8 +31,10 @@ class LabJournal:
         if self._file is None:
             return False
         size = self._file.tell()
-        remembers = len(scheduler.waiting) or len(scheduler.memory) or any(scheduler.reservations)
-        return size > self._most_bytes * (_PATIENCE if remembers else 1)
+        if size <= self._most_bytes:
+            return False
+        remembers = len(scheduler.memory) or any(scheduler.reservations) or _somebody_waits(scheduler)
+        return not remembers or size > self._most_bytes * _PATIENCE
 
     def follow(self, scheduler: Scheduler) -> None:
         """Begin a file with this scheduler, which must not have been told anything yet."""
@@ -51,3 +53,10 @@ class LabJournal:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+def _somebody_waits(scheduler: Scheduler) -> bool:
+    return any(
+        job.waiting_since is not None and any(scheduler.is_waiting(pod) for pod in job.pods.values())
+        for job in scheduler.book.jobs.values()
+    )

@@ -13,7 +13,7 @@ from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.configuration import ConfigurationError, read_configuration
 from ringwise.manifests.switches import CONFIG_MAP as TOPOLOGY_CONFIG_MAP
 from ringwise.manifests.switches import topology_of_config_map
-from ringwise.scheduler.expansion import GROUP, group_name
+from ringwise.scheduler.expansion import GROUP, JOB_NAME, JOB_VERSION, group_name
 from ringwise.state.model import DeviceReport, Node, Owner, Pod, PodClass, PodGroup, PriorityClass, Queue
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.switches import SwitchTopology
@@ -121,6 +121,7 @@ def adopted(cluster: EmbeddedCluster, submission: Submission) -> Submission:
                 pod,
                 group=name,
                 owner=Owner("Job", job.name, job.uid),
-                annotations={**pod.annotations, GROUP: name},
+                # In the lab the job begins anew: this is its first attempt.
+                annotations={**pod.annotations, GROUP: name, JOB_NAME: job.name, JOB_VERSION: "0"},
             )
     return submission

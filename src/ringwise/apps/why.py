@@ -11,11 +11,7 @@ from ringwise.scheduler.explaining import Explanation, explain, find_job
 
 def why(source: Source, name: str) -> Explanation:
     """Raises UnknownJobError for a job nobody knows."""
-    job = find_job(source.scheduler, name)
-    if job.policy is None:
-        # Every word about a running job makes it unread; its board and switches are part of the answer.
-        source.scheduler.open_session(source.now, [job]).job_valid(job)
-    return explain(source.scheduler, job, source.now)
+    return explain(source.scheduler, find_job(source.scheduler, name), source.now)
 
 
 def as_json(answer: Explanation) -> dict[str, Any]:

@@ -13,11 +13,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from ringwise.apps.demo import CHIP, Stage, job_of
-from ringwise.apps.why import why
 from ringwise.cli.chip_pictures import LEGEND, chip_list, chip_picture
 from ringwise.cli.output import stdout_console, stop
 from ringwise.cli.topology_pictures import print_superpods, print_switches
-from ringwise.cli.why import print_explanation
+from ringwise.cli.why import explained, print_explanation
 from ringwise.embed.fleets import make_fleet
 from ringwise.topology.boards import shipped_catalog
 from ringwise.topology.chips import mask_of
@@ -88,7 +87,7 @@ def _main_story(console: Console) -> list[Stage]:
 
     _title(console, "A foundation model of six nodes keeps to as few leaf switches as it can")
     stage.submit(job_of("model", 6, 8, labels={"tor-affinity": "large-model-schema"}))
-    for line in why(stage.source, "demo/model").plan:
+    for line in explained(stage.source, "demo/model").plan:
         console.print(f"  {escape(line)}", soft_wrap=True)
     _draw_jobs(console, stage, "model")
     print_switches(console, stage.scheduler)
@@ -106,7 +105,7 @@ def _main_story(console: Console) -> list[Stage]:
 
     _title(console, "A gang of five nodes comes, and waits")
     stage.submit(job_of("pretrain", 5, 8, queue="product"))
-    print_explanation(console, stage.source, why(stage.source, "demo/pretrain"))
+    print_explanation(console, stage.source, explained(stage.source, "demo/pretrain"))
 
     _title(console, "Time passes; chips come back, and the waiting jobs start by themselves")
     _wait_for(console, stage, "survey", "pretrain")
@@ -138,7 +137,7 @@ def _superpods(console: Console) -> Stage:
     stage = _stage(15, "a3-x16-superpod", superpod_size=5)
     settings = {"huawei.com/schedule_policy": "chip2-node16-sp", "sp-block": "32"}
     stage.submit(job_of("blocks", 8, 16, annotations=settings, labels={"super-pod-affinity": "soft"}))
-    for line in why(stage.source, "demo/blocks").plan:
+    for line in explained(stage.source, "demo/blocks").plan:
         console.print(f"  {escape(line)}", soft_wrap=True)
     _draw_refusals(console, stage, "blocks")
     print_superpods(console, stage.scheduler)

@@ -37,6 +37,7 @@ from ringwise.cli.lab_top import top_answer
 from ringwise.cli.topology_show import topology_answer
 from ringwise.cli.why import why_answer
 from ringwise.scheduler.doctor import diagnose
+from ringwise.scheduler.explaining import UnknownJobError
 from ringwise.state.model import Node, Pod, Queue
 
 Parameters = Mapping[str, Any]
@@ -210,6 +211,29 @@ def _titled_pods(console: Console, live: LiveLab, pods: list[dict[str, Any]]) ->
         draw_pods(console, pods, live.now)
 
 
+def _why(live: LiveLab, parameters: Parameters) -> Answer:
+    """Raises UnknownJobError. A vcjob that is over has no gang any more that the scheduler would know."""
+    name = str(parameters.get("job"))
+    try:
+        return why_answer(live.source, name)
+    except UnknownJobError:
+        over = [view for view in job_views(live) if name in (view.key, view.name) and view.outcome == "ended"]
+        if not over:
+            raise
+        return _ended(over[-1])
+
+
+def _ended(view: JobView) -> Answer:
+    told = view.vcjob.message if view.vcjob is not None else ""
+    sentence = f"it is {view.phase}" + (f": {told}" if told else "")
+    document = {"namespace": view.namespace, "name": view.name, "outcome": "ended", "sentence": sentence}
+
+    def draw(console: Console) -> None:
+        console.print(f"[bold]{escape(view.key)}[/]: [dim]ended[/]\n  {escape(sentence)}", soft_wrap=True)
+
+    return Answer(document, draw)
+
+
 # -- the table of questions ------------------------------------------------------------------------
 
 
@@ -226,7 +250,7 @@ QUESTIONS: dict[str, Question] = {
     "get": _rendered(_get),
     "describe": _rendered(_describe),
     "top": _rendered(lambda live, parameters: top_answer(live, parameters.get("height"))),
-    "why": _rendered(lambda live, parameters: why_answer(live.source, str(parameters.get("job")))),
+    "why": _rendered(_why),
     "capacity": _rendered(lambda live, parameters: capacity_answer(live.source, parameters.get("queue"))),
     "doctor": _rendered(lambda live, _parameters: diagnosis_answer(diagnose(live.scheduler))),
     "topology": _rendered(

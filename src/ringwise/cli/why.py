@@ -17,7 +17,7 @@ from ringwise.cli.chip_pictures import LEGEND, chip_list, chip_picture
 from ringwise.cli.output import output_option
 from ringwise.cli.source import answer_question, source_options
 from ringwise.cli.topology_pictures import print_superpods, print_switches
-from ringwise.scheduler.explaining import Explanation, Seat
+from ringwise.scheduler.explaining import Explanation, Seat, find_job
 from ringwise.topology.chips import mask_of
 
 _SHOWN_SEATS = 8
@@ -38,8 +38,17 @@ def why_command(job: str, output: str, **options: Any) -> None:
 
 def why_answer(source: Source, job: str) -> Answer:
     """Raises UnknownJobError."""
-    answer = why(source, job)
+    answer = explained(source, job)
     return Answer(as_json(answer), lambda console: print_explanation(console, source, answer))
+
+
+def explained(source: Source, name: str) -> Explanation:
+    """Raises UnknownJobError."""
+    job = find_job(source.scheduler, name)
+    if job.policy is None:
+        # Every word about a running job makes it unread; its board and switches are part of the answer.
+        source.scheduler.open_session(source.now, [job]).job_valid(job)
+    return why(source, name)
 
 
 def print_explanation(console: Console, source: Source, answer: Explanation) -> None:
