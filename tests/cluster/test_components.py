@@ -125,7 +125,7 @@ def test_objects_that_make_no_sense_stop_nothing(cluster: Cluster) -> None:
         "metadata": {"name": "basic-tor-node-cm", "namespace": "kube-system"},
         "data": {"tor_info": '{"server_list": 7}'},
     }
-    cluster.apply([*nodes(2), bad_node, bad_report, bad_topology])
+    cluster.apply([*nodes(3), bad_node, bad_report, bad_topology])
     strange = [
         pod("strange-0", 1, annotations={CHIP: "Ascend910-99999999999,,x", "predicate-time": "-1"}),
         pod(
@@ -133,7 +133,7 @@ def test_objects_that_make_no_sense_stop_nothing(cluster: Cluster) -> None:
         ),
         pod("strange-2", 1, annotations={"huawei.com/schedule_policy": "chip9-node0"}),
         pod("strange-3", 1, on="node-1", annotations={CHIP: "Ascend910-\u2603"}),
-        pod("strange-4", 1, annotations={"sp-block": "-16"}, labels={"tor-affinity": "???"}),
+        pod("strange-4", 1, annotations={"sp-block": "-16"}, labels={"tor-affinity": "no-such-schema"}),
     ]
     cluster.apply(strange)
     scheduler = cluster.run()
