@@ -257,3 +257,18 @@ def test_single_layer_wins_over_the_version(settings: dict[str, str], labels: di
     objects += [runs("J-0", "n0", "J"), pod("J-1", pod_spec(8), group="J")]
     peers = job_of(ask(objects, settings, scores=False), "J")
     assert per_switch(peers) == {"t0": 2}
+
+
+def test_version_1_shows_which_switches_are_idle() -> None:
+    """S8: idle or not is all it knows. Padding jobs only take nodes."""
+    running = [
+        pod("old", pod_spec(8), on="n3", labels=COMMON, annotations={ASCEND: chip_list(ASCEND, range(8))}),
+        pod("small", pod_spec(8), on="n6", labels=MODEL, annotations={ASCEND: chip_list(ASCEND, range(8))}),
+    ]
+    asked = vcjob("job", [("worker", 3, pod_spec(8))], labels=COMMON)
+    for settings, old, new in ((V1, "exclusive", "exclusive"), (V2, "idle", "exclusive")):
+        answer = ask([*leaves(3, 3, 3), *running, asked], settings)
+        states = {switch["ip"]: switch["state"] for switch in answer["switches"]}
+        assert {one["switch"] for one in job_of(answer, "job")["pods"]} == {"t0"}
+        assert (states["t1"], states["t0"]) == (old, new), settings
+        assert states["t2"] == "idle"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ringwise.placement.switches import PlacedJob, State, SwitchClass, SwitchState, classify, switch_states
+from ringwise.placement.switches.states import as_version1
 from ringwise.reasons import Reason
 
 MODEL, COMMON, PADDING = SwitchClass.FOUNDATION_MODEL, SwitchClass.COMMON, SwitchClass.PADDING
@@ -84,3 +85,10 @@ def test_which_switches_carry_foundation_models() -> None:
     )
     assert [s.only_common for s in states] == [False, False, False, True]
     assert [s.cross_model for s in states] == [True, True, False, False]
+
+
+def test_version_1_shows_idle_or_not() -> None:
+    old_marks = [job("a", COMMON, (0, 0), (1, 1), (2, 1)), job("p", PADDING, (3, 0))]
+    states = [as_version1(facts) for facts in switch_states(5, old_marks, 1)]
+    assert [facts.state for facts in states] == [State.EXCLUSIVE] * 3 + [State.IDLE] * 2
+    assert all(facts.healthy for facts in states)

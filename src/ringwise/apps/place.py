@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ringwise.apps.extensions import new_scheduler
-from ringwise.apps.loading import check_holds, cluster_events, job_events
+from ringwise.apps.source import from_bundle
 from ringwise.framework.configuration import Configuration
 from ringwise.framework.filling import filters_of
 from ringwise.framework.job import Job
@@ -90,28 +89,20 @@ def place(
     everything: bool = False,
 ) -> Answer:
     """Decide for every waiting job of the input. The same input gives the same answer."""
-    errors = check_holds(bundle)
-    wrong = {error.origin for error in errors}
-    now = bundle.newest_timestamp if now is None else now
-    scheduler = new_scheduler(configuration, catalog)
+    source = from_bundle(bundle, configuration, catalog, now=now, decide=False)
+    scheduler = source.scheduler
     observer = _Candidates() if scores else None
     scheduler.observer = observer
-    events: list[ev.Event] = [*cluster_events(bundle), *job_events(bundle)]
-    events += [ev.PodSeen(pod) for pod in bundle.pods if pod.origin not in wrong]
-    scheduler.take(events, now)
-    scheduler.state.settle()
-    for number in range(len(scheduler.state.names)):
-        scheduler.state.refresh_node(number)
     before = _free_chips(scheduler)
     bound = {pod.uid for pod in bundle.pods if pod.node is not None}
-    commands = scheduler.cycle(now)
+    commands = scheduler.cycle(source.now)
     answers = {command.uid: command for command in commands if isinstance(command, Bind)}
     jobs = [
         _answer(scheduler, job, answers, bound, observer)
         for job in sorted(scheduler.book.jobs.values(), key=lambda job: (job.namespace, job.name, job.key))
         if _is_listed(scheduler, job, answers, everything)
     ]
-    return Answer(jobs, _switches(scheduler), scheduler, before, errors, events, now)
+    return Answer(jobs, _switches(scheduler), scheduler, before, source.errors, source.events, source.now)
 
 
 class _Candidates:
@@ -256,8 +247,7 @@ def _switches(scheduler: Scheduler) -> list[dict[str, Any]] | None:
     resolved = scheduler.world.switches(state)
     if resolved is None:
         return None
-    limit = scheduler.configuration.settings.shared_tor_num
-    states = states_now(scheduler.book.jobs.values(), state, resolved, limit)
+    states = states_now(scheduler.book.jobs.values(), state, resolved, scheduler.configuration.settings)
     return [
         {
             "ip": switch.ip,

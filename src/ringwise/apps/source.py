@@ -21,6 +21,8 @@ class Source:
     now: int
     #: Pods whose chips cannot be theirs.
     errors: list[ManifestError] = field(default_factory=list)
+    #: What the scheduler was told.
+    events: list[ev.Event] = field(default_factory=list)
 
 
 def from_bundle(
@@ -48,4 +50,4 @@ def from_bundle(
         scheduler.state.refresh_node(number)
     if decide:
         scheduler.cycle(now)
-    return Source(scheduler, now, errors)
+    return Source(scheduler, now, errors, events)

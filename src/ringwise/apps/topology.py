@@ -61,8 +61,7 @@ def switch_picture(scheduler: Scheduler) -> SwitchPicture | None:
     resolved = scheduler.world.switches(state)
     if resolved is None or scheduler.world.topology_problem is not None:
         return None
-    limit = scheduler.configuration.settings.shared_tor_num
-    states = states_now(scheduler.book.jobs.values(), state, resolved, limit)
+    states = states_now(scheduler.book.jobs.values(), state, resolved, scheduler.configuration.settings)
     free = {node for node in resolved.switch_of if scheduler.is_idle(node) and _takes_pods(scheduler, node)}
     jobs = {node: _jobs_on(scheduler, state.node_id[node]) for node in resolved.switch_of}
     return SwitchPicture(resolved, states, free, jobs)

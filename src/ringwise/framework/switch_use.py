@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from ringwise.framework.configuration import Settings
 from ringwise.framework.job import Job
 from ringwise.placement.switches.classes import LABEL, SwitchClass, classify
 from ringwise.placement.switches.publish import read_mark
-from ringwise.placement.switches.states import PlacedJob, SwitchState, switch_states
+from ringwise.placement.switches.states import PlacedJob, SwitchState, as_version1, switch_states
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod
 from ringwise.topology.switches import ResolvedTopology
@@ -36,10 +37,12 @@ def placed_job(
 
 
 def states_now(
-    jobs: Iterable[Job], state: ClusterState, resolved: ResolvedTopology, shared_limit: int
+    jobs: Iterable[Job], state: ClusterState, resolved: ResolvedTopology, settings: Settings
 ) -> list[SwitchState]:
-    """The state of every switch, from what runs."""
-    return switch_states(len(resolved.topology.switches), _placed(jobs, state, resolved), shared_limit)
+    """The state of every switch, from what runs, as the version that decides sees it."""
+    placed = _placed(jobs, state, resolved)
+    found = switch_states(len(resolved.topology.switches), placed, settings.shared_tor_num)
+    return found if settings.nslb_version == "2.0" else [as_version1(facts) for facts in found]
 
 
 def _placed(jobs: Iterable[Job], state: ClusterState, resolved: ResolvedTopology) -> Iterator[PlacedJob]:

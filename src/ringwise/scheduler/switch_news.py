@@ -43,7 +43,7 @@ class SwitchNews:
         if resolved is None or resolved.topology.unusable is not None:
             return []
         aware = [job for job in scheduler.book.jobs.values() if job.labels.get(LABEL)]
-        states = states_now(aware, scheduler.state, resolved, settings.shared_tor_num)
+        states = states_now(aware, scheduler.state, resolved, settings)
         content = tor_share_config(resolved, states, self._jobs_of_node(aware))
         if content == self._told:
             return []

@@ -37,22 +37,14 @@ def finish(view: ClusterView, drafts: Sequence[Draft], shared_before: int = 0) -
     """
     shared = shared_before + sum(1 for draft in drafts if draft.mark == State.SHARED)
     over_limit = shared > view.settings.shared_limit
-    entries: list[PlanEntry] = []
-    for draft in drafts:
-        switch = view.switches[draft.switch]
-        state, healthy = state_after(switch.facts.state, switch.facts.healthy, draft.mark, over_limit)
-        entries.append(
-            PlanEntry(
-                draft.switch,
-                switch.name,
-                switch.free[: draft.count],
-                draft.mark,
-                state,
-                healthy,
-                draft.taken_by,
-            )
-        )
-    return SwitchPlan(tuple(entries))
+    return SwitchPlan(tuple(entry_of(view, draft, over_limit) for draft in drafts))
+
+
+def entry_of(view: ClusterView, draft: Draft, over_limit: bool, ranks: tuple[int, ...] = ()) -> PlanEntry:
+    switch = view.switches[draft.switch]
+    state, healthy = state_after(switch.facts.state, switch.facts.healthy, draft.mark, over_limit)
+    nodes = switch.free[: draft.count]
+    return PlanEntry(draft.switch, switch.name, nodes, draft.mark, state, healthy, draft.taken_by, ranks)
 
 
 def state_after(before: State, healthy: bool, mark: int, over_limit: bool) -> tuple[State, bool]:

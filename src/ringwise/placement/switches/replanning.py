@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from ringwise.placement.switches.classes import SwitchClass
-from ringwise.placement.switches.drafts import Draft, state_after
+from ringwise.placement.switches.drafts import Draft, entry_of
 from ringwise.placement.switches.planning import plan, refusal_of_topology, with_problems
 from ringwise.placement.switches.repair_rows import repair_rows
 from ringwise.placement.switches.search import closest_one_or_two, largest
@@ -208,20 +208,7 @@ def _entries(
         waiting.sort(key=lambda seat: (distance[seat.rank], seat.rank))
         ranks = sorted(seat.rank for seat in waiting[: draft.count])
         waiting = waiting[draft.count :]
-        switch = view.switches[draft.switch]
-        state, healthy = state_after(switch.facts.state, switch.facts.healthy, draft.mark, over_limit)
-        entries.append(
-            PlanEntry(
-                draft.switch,
-                switch.name,
-                switch.free[: draft.count],
-                draft.mark,
-                state,
-                healthy,
-                draft.taken_by,
-                tuple(ranks),
-            )
-        )
+        entries.append(entry_of(view, draft, over_limit, tuple(ranks)))
     return SwitchPlan(tuple(entries))
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ringwise.placement.switches.classes import SwitchClass
 
@@ -54,6 +54,11 @@ class SwitchState:
 
 
 IDLE = SwitchState()
+
+
+def as_version1(facts: SwitchState) -> SwitchState:
+    """Version 1.0 knows idle or not, whatever the marks say; what is not idle is shown as exclusive."""
+    return replace(facts, state=State.EXCLUSIVE if facts.labelled else State.IDLE, healthy=True)
 
 
 class _Usage:

@@ -34,16 +34,12 @@ def policy_of(job: Job, session: Session) -> ChipPolicy | Reason | None:
         return MIXED_RESOURCES(resources=resources)
     for pod in asking:
         if pod.chip_containers > 1:
-            return TOO_MANY_CHIP_CONTAINERS(
-                containers=pod.chip_containers, pod=pod.name, chips=pod.cls.chips
-            )
+            return TOO_MANY_CHIP_CONTAINERS(containers=pod.chip_containers, pod=pod.name, chips=pod.cls.chips)
     sp_block = job.annotations.get(SP_BLOCK)
     combined = check_not_combined(label, sp_block)
     if combined is not None:
         return combined
-    facts = PolicyFacts(
-        resources[0], job.annotations, job.labels, dict(asking[0].cls.node_selector)
-    )
+    facts = PolicyFacts(resources[0], job.annotations, job.labels, dict(asking[0].cls.node_selector))
     board = select_board(session.world.catalog, facts)
     if isinstance(board, Reason):
         return board
@@ -77,28 +73,31 @@ def _missing(job: Job, asking: list[Pod]) -> list[Pod]:
 def board_policy(job: Job, session: Session) -> ChipPolicy | None:
     """How a job's board would choose, whether or not the board allows what the job asks for."""
     asking = job.chip_pods
-    resource = asking[0].cls.resource if asking else None
-    if resource is None or any(pod.cls.resource != resource for pod in asking):
+    found = _board_of(job, asking, session)
+    if found is None:
         return None
-    facts = PolicyFacts(resource, job.annotations, job.labels, dict(asking[0].cls.node_selector))
-    board = select_board(session.world.catalog, facts)
-    if isinstance(board, Reason):
-        return None
+    resource, board = found
     multi_pod = len(asking) > 1
     return ChipPolicy(resource, board, chip_rule(board), multi_pod, board.watches_network and multi_pod)
 
 
-def _declining(job: Job, pods: list[Pod], session: Session) -> Reason | None:
-    """A job whose pods all say that they want 0 chips of a resource: its board may not allow that."""
+def _board_of(job: Job, pods: list[Pod], session: Session) -> tuple[str, Board] | None:
+    """The one resource these pods name and its board; None where there is no such thing."""
     resource = pods[0].cls.resource if pods else None
     if resource is None or any(pod.cls.resource != resource for pod in pods):
         return None
     facts = PolicyFacts(resource, job.annotations, job.labels, dict(pods[0].cls.node_selector))
     board = select_board(session.world.catalog, facts)
-    if isinstance(board, Reason):
+    return None if isinstance(board, Reason) else (resource, board)
+
+
+def _declining(job: Job, pods: list[Pod], session: Session) -> Reason | None:
+    """A job whose pods all say that they want 0 chips of a resource: its board may not allow that."""
+    found = _board_of(job, pods, session)
+    if found is None:
         return None
     return check_requests(
-        board,
+        found[1],
         [0] * len(pods),
         multi_pod_requests=session.settings.multi_pod_requests,
         exempt=[excused(pod.annotations) for pod in pods],
