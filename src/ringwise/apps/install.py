@@ -235,7 +235,8 @@ async def _knows_match_conditions(client: Client) -> bool:
 
 def _without_conditions(webhook: Object) -> Object:
     kept = [
-        {key: value for key, value in hook.items() if key != "matchConditions"} for hook in webhook["webhooks"]
+        {key: value for key, value in hook.items() if key != "matchConditions"}
+        for hook in webhook["webhooks"]
     ]
     return {**webhook, "webhooks": kept}
 

@@ -61,13 +61,13 @@ class Access:
                 context.verify_mode = ssl.CERT_NONE
             certificate = credential.certificate or self.certificate
             if certificate:
-                _load_pair(context, certificate, credential.key or self.key)
+                load_pair(context, certificate, credential.key or self.key)
         except (ssl.SSLError, ValueError, OSError) as problem:
             raise KubeConfigError(f"{self.origin}: certificates cannot be used: {problem}") from None
         return context
 
 
-def _load_pair(context: ssl.SSLContext, certificate: str, key: str) -> None:
+def load_pair(context: ssl.SSLContext, certificate: str, key: str) -> None:
     """OpenSSL reads pairs from files only. A nameless one in memory works without a writable disk."""
     text = f"{certificate}\n{key}\n".encode()
     if hasattr(os, "memfd_create"):

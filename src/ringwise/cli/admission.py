@@ -1,0 +1,60 @@
+"""`ringwise admission`: the webhook that refuses impossible jobs at submit."""
+
+from __future__ import annotations
+
+import click
+
+from ringwise.apps.admission import Options, run
+from ringwise.apps.kube_scheduler import default_lease_namespace, in_namespace, log_as_json
+from ringwise.cli.output import stop
+from ringwise.cli.scheduler import DEFAULT_CONFIGURATION
+from ringwise.kube.credentials import KubeConfigError
+from ringwise.metrics.endpoints import AddressError, parse_address
+
+
+@click.command("admission")
+@click.option("--kubeconfig", help="Default: $KUBECONFIG, the pod's account, ~/.kube/config.")
+@click.option("--context", help="A context of the kubeconfig.")
+@click.option(
+    "--namespace",
+    default=default_lease_namespace,
+    show_default="$POD_NAMESPACE or volcano-system",
+    help="Namespace of the Service and of the Secret with the certificates.",
+)
+@click.option(
+    "--scheduler-configmap",
+    default=DEFAULT_CONFIGURATION,
+    show_default=True,
+    help="NAMESPACE/NAME of the scheduler's configuration; empty for the defaults.",
+)
+@click.option("--address", default=":9443", show_default=True, help="For the API server.")
+@click.option(
+    "--healthz-address",
+    default=":11251",
+    show_default=True,
+    help="For /healthz and /readyz; empty for none.",
+)
+def admission_command(
+    kubeconfig: str | None,
+    context: str | None,
+    namespace: str,
+    scheduler_configmap: str,
+    address: str,
+    healthz_address: str,
+) -> None:
+    """Refuse impossible jobs at submit, with the reason and what helps.
+
+    Certificates are made and renewed by the webhook itself; replicas share them.
+    """
+    log_as_json()
+    try:
+        configuration = in_namespace(scheduler_configmap) if scheduler_configmap else None
+        for given in filter(None, (address, healthz_address)):
+            parse_address(given)
+        run(Options(kubeconfig, context, namespace, configuration, address, healthz_address))
+    except ValueError as error:
+        raise stop(f"--scheduler-configmap: {error}") from None
+    except (KubeConfigError, AddressError) as error:
+        raise stop(str(error)) from None
+    except OSError as error:
+        raise stop(error.strerror or str(error)) from None
