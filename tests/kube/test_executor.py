@@ -43,7 +43,7 @@ JOB = {
     },
 }
 #: Where root keeps its keys; no folder of this machine.
-SSH_FOLDER = "/root" + "/.ssh"
+SSH_FOLDER = "/root/.ssh"
 COMMANDS = "/apis/bus.volcano.sh/v1alpha1/commands"
 
 

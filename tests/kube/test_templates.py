@@ -15,7 +15,7 @@ from ringwise.scheduler.controller_plugins import HOME_SSH
 from ringwise.state.model import Owner, Pod, PodClass, PodGroup
 
 #: Where root keeps its keys; no folder of this machine.
-SSH_FOLDER = "/root" + "/.ssh"
+SSH_FOLDER = "/root/.ssh"
 
 
 def templates(template: dict[str, Any], **spec: Any) -> JobTemplates:

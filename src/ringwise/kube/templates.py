@@ -13,10 +13,10 @@ import msgspec
 
 from ringwise.kube.resources import VCJOBS
 from ringwise.scheduler.commands import CreatePod, PodAdditions
+from ringwise.scheduler.controller_plugins import HOME_SSH
 from ringwise.scheduler.expansion import RANK
 
 _NO_TEMPLATE = b"{}"
-_ROOT_HOME = "/root"
 
 
 class _Task(msgspec.Struct):
@@ -157,20 +157,14 @@ def _add(spec: dict[str, Any], additions: PodAdditions) -> None:
         spec["hostname"] = additions.hostname
     if additions.subdomain:
         spec["subdomain"] = additions.subdomain
-    for wanted, kind, name in additions.mounts:
-        path = _absolute(wanted)
+    for path, kind, name in additions.mounts:
         if kind == "Secret":
             # ssh refuses keys that others may read; only root's own are mounted for root alone.
-            mode = 0o600 if path.startswith(f"{_ROOT_HOME}/") else 0o644
+            mode = 0o600 if path == HOME_SSH else 0o644
             source: dict[str, Any] = {"secret": {"secretName": name, "defaultMode": mode}}
         else:
             source = {"configMap": {"name": name}}
         _mount(spec, name, path, source)
-
-
-def _absolute(path: str) -> str:
-    """`~root` is the one home whose place every image agrees on."""
-    return _ROOT_HOME + path.removeprefix("~root") if path.startswith("~root/") else path
 
 
 def _mount(spec: dict[str, Any], name: str, path: str, source: dict[str, Any]) -> None:

@@ -81,7 +81,7 @@ class PodAdditions:
     env: tuple[tuple[str, str], ...] = ()
     hostname: str = ""
     subdomain: str = ""
-    #: (path in every container, kind, name): ConfigMaps and Secrets of the job. `~root` is that user's home.
+    #: (path in every container, kind, name): ConfigMaps and Secrets of the job.
     mounts: tuple[tuple[str, str, str], ...] = ()
 
 

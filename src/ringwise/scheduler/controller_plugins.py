@@ -11,7 +11,7 @@ from ringwise.state.model import Pod
 from ringwise.state.vcjob import Task, VcJob
 
 #: Where keys are mounted unless the job says otherwise: under the home of root, as Volcano does it.
-HOME_SSH = "~root/.ssh"
+HOME_SSH = "/root/.ssh"
 #: Plugins that need names in a network, and so bring svc along.
 _NEED_NAMES = ("tensorflow", "pytorch", "mpi", "ray")
 
