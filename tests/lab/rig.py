@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 
 from ringwise.apps.lab import Fleet, LabSettings, LiveLab
 from ringwise.apps.lab_api import LabServer
+from ringwise.apps.lab_client import LabClient
 from ringwise.apps.lab_folder import LabFolder
 from ringwise.cli.lab_questions import QUESTIONS
 from ringwise.cli.main import cli
@@ -75,6 +76,7 @@ class Terminal:
     """The other terminal."""
 
     def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._runner = CliRunner(env={"RINGWISE_LAB": str(folder)})
 
     def run(self, command: str, stdin: str | None = None) -> Result:
@@ -108,7 +110,7 @@ class Terminal:
                 assert (pod["node"], chip) not in taken, pod
                 taken.add((pod["node"], chip))
             seats[f"{pod['namespace']}/{pod['name']}"] = (pod["node"], tuple(pod["chips"]))
-        status = self.json("top --once")["status"]
+        status = LabClient(self._folder).ask("status")
         assert status["alarms"] == status["wrong"] == status["incidents"] == []
         return seats
 

@@ -60,6 +60,28 @@ def test_the_configuration_survives_unless_another_is_given(tmp_path: Path) -> N
         assert server.live.scheduler.configuration.actions == ("enqueue", "allocate")
 
 
+def test_an_error_nobody_foresaw_ends_the_lab_and_spares_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = Terminal(tmp_path)
+
+    def fail() -> int:
+        raise ArithmeticError("a defect")
+
+    def live_through_it() -> None:
+        with running(tmp_path) as server:
+            terminal.submit(job("good", 1, 8))
+            monkeypatch.setattr(server.live.lab, "step", fail)
+            said = terminal.refused("submit -", job("bad", 1, 8))
+            assert said == "ringwise: internal error: ArithmeticError: a defect\n"
+
+    with pytest.raises(ArithmeticError, match="a defect"):
+        live_through_it()
+    with running(tmp_path):
+        assert set(terminal.seats()) == {"lab/good-worker-0"}
+        assert [found["name"] for found in terminal.json("get jobs")["jobs"]] == ["good"]
+
+
 # -- journal ---------------------------------------------------------------------------------------
 
 

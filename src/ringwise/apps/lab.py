@@ -166,7 +166,7 @@ class LiveLab:
         return Source(self.scheduler, self.now)
 
     def close(self) -> None:
-        self.store.save(self.cluster.table, self.cluster.now)
+        """Nothing is saved here: after an error the memory may hold what must not be kept."""
         self.store.close()
         self.journal.close()
 

@@ -65,6 +65,8 @@ class LabServer:
                     await asyncio.wait_for(self._wake.wait(), self.live.seconds_to_next())
         if self.failure is not None:
             raise self.failure
+        # The time of the stop is kept, too: a lab never lives through a time twice.
+        self.live.turn()
 
     def stop(self) -> None:
         self._stopped.set()

@@ -169,7 +169,6 @@ def status_document(live: LiveLab) -> dict[str, Any]:
         "commands": dict(live.lab.done),
         "incidents": [str(incident) for incident in live.scheduler.incidents[-5:]],
         "alarms": list(live.cluster.alarms),
-        "wrong": live.scheduler.validate(),
     }
 
 

@@ -176,7 +176,7 @@ class StatusLine:
     def show(self) -> None:
         status = status_document(self._live)
         words = f"{status['held']} of {status['chips']} chips in use, {counts_text(status)}"
-        for line in (*status["alarms"], *status["wrong"]):
+        for line in status["alarms"]:
             words += f"; {line}"
         if self._terminal:
             click.echo(f"\r\x1b[K{time_text(status['now'])}  {words}", nl=False)

@@ -42,7 +42,7 @@ def top_answer(live: LiveLab, height: Any = None) -> Answer:
         console.print()
         draw_queues(console, queues)
         _draw_waiting(console, waiting, live.now)
-        for line in (*status["alarms"], *status["wrong"], *status["incidents"]):
+        for line in (*status["alarms"], *status["incidents"]):
             console.print(f"[red]{escape(line)}[/]", soft_wrap=True)
 
     return Answer(document, draw)
