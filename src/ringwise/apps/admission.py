@@ -17,6 +17,7 @@ import structlog
 from aiohttp import web
 
 from ringwise.apps.admission_objects import PATH, WEBHOOK_PORT
+from ringwise.apps.extensions import installed_registry
 from ringwise.apps.judging import ALLOWED, Verdict, World, judge_pod, judge_pod_group, judge_vcjob
 from ringwise.apps.serving_certificate import Keeper, server_context
 from ringwise.kube.client import ApiError, Client, UnreachableError
@@ -226,7 +227,8 @@ def _reflectors(client: Client, options: Options, world: World, clock: Clock) ->
         for event in events:
             world.take(event)
 
-    kinds = standard_kinds(TemplateStore(), {}, options.configuration_map)
+    registry, _ = installed_registry()
+    kinds = standard_kinds(TemplateStore(), {}, options.configuration_map, plugins=sorted(registry.plugins))
     return [
         Reflector(client, place, reader, take, clock=clock)
         for place, reader in kinds

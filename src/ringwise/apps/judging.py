@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
+from ringwise.apps.extensions import new_scheduler
 from ringwise.framework.configuration import Configuration, default_configuration
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import MALFORMED_JOB, QUEUE_NOT_OPEN, TOO_MANY_CHIP_CONTAINERS
@@ -119,7 +120,7 @@ def _judged_as_member(world: World, pod: Pod) -> Verdict:
     if SP_BLOCK in pod.annotations:
         return ALLOWED
     companion = replace(pod, uid=f"{pod.uid}+", name=f"{pod.name}+")
-    pair = Scheduler(world.configuration, catalog=world.catalog, scheduler_names=SCHEDULER_NAMES)
+    pair = new_scheduler(world.configuration, world.catalog, SCHEDULER_NAMES)
     job = Job("pair", pod.namespace, pod.name, {one.uid: one for one in (pod, companion)})
     job.labels, job.annotations = pod.labels, pod.annotations
     reason = pair.open_session(0).job_valid(job)
@@ -138,7 +139,7 @@ def _judged(world: World, events: list[ev.Event]) -> Verdict:
 
 
 def _scheduler(world: World, events: Iterable[ev.Event]) -> Scheduler:
-    scheduler = Scheduler(world.configuration, catalog=world.catalog, scheduler_names=SCHEDULER_NAMES)
+    scheduler = new_scheduler(world.configuration, world.catalog, SCHEDULER_NAMES)
     known: list[ev.Event] = [ev.QueueSeen(queue) for queue in (world.queues or {}).values()]
     if world.topology is not None:
         known.append(world.topology)

@@ -8,6 +8,7 @@ import sys
 import click
 
 from ringwise import __version__
+from ringwise.cli.admission import admission_command
 from ringwise.cli.bench import bench
 from ringwise.cli.boards import boards
 from ringwise.cli.capacity import capacity_command
@@ -15,6 +16,7 @@ from ringwise.cli.controller import controller
 from ringwise.cli.demo import demo
 from ringwise.cli.doctor import doctor_command
 from ringwise.cli.get import describe_command, get_command
+from ringwise.cli.install import install_command, uninstall_command
 from ringwise.cli.lab import lab_command
 from ringwise.cli.lab_actions import (
     advance_command,
@@ -40,6 +42,7 @@ def cli() -> None:
 
 
 COMMANDS = (
+    admission_command,
     advance_command,
     bench,
     boards,
@@ -53,6 +56,7 @@ COMMANDS = (
     drain_command,
     fault_command,
     get_command,
+    install_command,
     lab_command,
     place_command,
     replay_command,
@@ -61,6 +65,7 @@ COMMANDS = (
     top_command,
     topology,
     uncordon_command,
+    uninstall_command,
     why_command,
 )
 for command in COMMANDS:
@@ -68,9 +73,13 @@ for command in COMMANDS:
 
 
 def main() -> None:
+    run_safely(cli)
+
+
+def run_safely(commands: click.Group) -> None:
     """Whatever happens, a person reads one line and not a traceback."""
     try:
-        cli.main(standalone_mode=True)
+        commands.main(standalone_mode=True)
     except BrokenPipeError:
         # The reader has seen enough; there is nobody left to tell.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
