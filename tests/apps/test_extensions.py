@@ -30,7 +30,10 @@ def entry(name: str, value: str) -> EntryPoint:
 def test_a_plugin_of_a_package_takes_part_when_the_configuration_names_it() -> None:
     plugins, problems = load_plugins([entry("quiet", "tests.apps.test_extensions:Quiet")])
     assert problems == []
-    text = "tiers:\n- plugins:\n  - name: gang\n  - name: topology910\n  - name: quiet\n    arguments: {loudness: 3}\n"
+    text = (
+        "tiers:\n- plugins:\n  - name: gang\n  - name: topology910\n"
+        "  - name: quiet\n    arguments: {loudness: 3}\n"
+    )
     configuration = read_configuration(text, "conf", extra_plugins=sorted(plugins))
     scheduler = Scheduler(configuration, registry=DEFAULT_REGISTRY.with_plugins(plugins))
     scheduler.open_session(1)

@@ -65,9 +65,7 @@ def best_possible(cluster: SmallCluster) -> int:
     model = highspy.Highs()
     model.setOptionValue("output_flag", False)
     rings = [(node, side) for node in range(len(cluster.free)) for side in (0, 1)]
-    room = {
-        (node, side): (cluster.free[node] >> (RING * side) & 0b1111).bit_count() for node, side in rings
-    }
+    room = {(node, side): (cluster.free[node] >> (RING * side) & 0b1111).bit_count() for node, side in rings}
     in_ring: dict[tuple[int, tuple[int, int]], highspy.highs_var] = {}
     on_node: dict[tuple[int, int], highspy.highs_var] = {}
     for serial, request in enumerate(cluster.requests):

@@ -52,7 +52,8 @@ def run(point: Point) -> tuple[Scheduler, list[str]]:
     scheduler = Scheduler(configuration_with("grumbler"), registry=registry)
     events: list[ev.Event] = [ev.NodeSeen(Node("node-1", chips_allocatable={RESOURCE: 8}))]
     events += [
-        ev.PodSeen(Pod(name, "x", name, PodClass(RESOURCE, 1), chip_containers=1)) for name in ("a", "bad", "b")
+        ev.PodSeen(Pod(name, "x", name, PodClass(RESOURCE, 1), chip_containers=1))
+        for name in ("a", "bad", "b")
     ]
     commands = scheduler.handle(events, 1)
     return scheduler, [command.pod for command in commands if isinstance(command, Bind)]

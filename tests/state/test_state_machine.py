@@ -14,7 +14,7 @@ from ringwise.placement.rules import chip_rule
 from ringwise.state.checks import double_claims, fingerprint
 from ringwise.state.cluster import ClusterState
 from ringwise.state.index import View
-from ringwise.state.model import DeviceReport, Device, Node, Pod, PodClass, Taint
+from ringwise.state.model import Device, DeviceReport, Node, Pod, PodClass, Taint
 from ringwise.state.shapes import Shape
 from ringwise.topology.board import Board
 from ringwise.topology.boards import shipped_boards
@@ -127,7 +127,12 @@ class StateMachine(RuleBasedStateMachine):
         chips = self.rule_.chips(fleet.usable(node, self.withholds), request, self.multi_pod)
         assert len(chips) == len(set(chips)) == request
         self.serial += 1
-        pod = Pod(f"p{self.serial}", "x", f"p{self.serial}", PodClass(resource=RESOURCE, chips=request, cpu_milli=10))
+        pod = Pod(
+            f"p{self.serial}",
+            "x",
+            f"p{self.serial}",
+            PodClass(resource=RESOURCE, chips=request, cpu_milli=10),
+        )
         if self.marks:
             return
         self.state.put_pod(pod)
@@ -143,7 +148,9 @@ class StateMachine(RuleBasedStateMachine):
     def place_waiting(self, data: st.DataObject) -> None:
         """Give a pod that let go a place again: decisions inside a transaction."""
         waiting = sorted(
-            uid for uid, placement in self.state.pods.items() if placement.node < 0 and placement.pod.cls.chips
+            uid
+            for uid, placement in self.state.pods.items()
+            if placement.node < 0 and placement.pod.cls.chips
         )
         if not waiting:
             return

@@ -48,7 +48,9 @@ def _gang(name: str, pods: int, chips: int, created: int) -> list[ev.Event]:
     cls = PodClass(resource=RESOURCE, chips=chips, cpu_milli=4_000 * chips, memory=chips << 30)
     group = PodGroup("bench", name, uid=name, min_member=pods, phase="Inqueue", created=created)
     members = [
-        Pod(f"{name}-{index}", "bench", f"{name}-{index}", cls, created=created, group=name, chip_containers=1)
+        Pod(
+            f"{name}-{index}", "bench", f"{name}-{index}", cls, created=created, group=name, chip_containers=1
+        )
         for index in range(pods)
     ]
     return [ev.PodGroupSeen(group), *(ev.PodSeen(pod) for pod in members)]

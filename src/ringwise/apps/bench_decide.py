@@ -27,7 +27,7 @@ UTILISATION = 0.85
 _CLASSES = {size: PodClass(resource=RESOURCE, chips=size, cpu_milli=1000 * size) for size in (1, 2, 4, 8)}
 
 
-def _any(shape: Shape) -> bool:
+def _any(_shape: Shape) -> bool:
     return True
 
 

@@ -30,7 +30,10 @@ def run(full: bool = False) -> list[Measured]:
     job = f"{BLOCKS} blocks of {NODES_PER_BLOCK}"
     return [
         at_most(
-            f"time at {LARGE:,} SuperPoDs over time at {SMALL:,}", fast_large / fast_small, "x", GROWTH_ALLOWED
+            f"time at {LARGE:,} SuperPoDs over time at {SMALL:,}",
+            fast_large / fast_small,
+            "x",
+            GROWTH_ALLOWED,
         ),
         at_most("placements that differ from the scan", differing, "", 0),
         shown(f"{job} on {SMALL:,} SuperPoDs", fast_small * 1e3, "ms"),

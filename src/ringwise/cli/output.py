@@ -63,7 +63,12 @@ def reading_progress(what: str) -> Iterator[Callable[[int, int], None]]:
         yield lambda done, total: None
         return
     bar = Progress(
-        TextColumn(what), BarColumn(), DownloadColumn(), TimeRemainingColumn(), console=console, transient=True
+        TextColumn(what),
+        BarColumn(),
+        DownloadColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
     )
     with bar:
         task = bar.add_task(what, total=None)

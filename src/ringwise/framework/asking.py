@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ringwise.framework.points import Point, first_reason
-from ringwise.framework.reasons import RESOURCE_NOT_OFFERED
 from ringwise.framework.policy import ChipPolicy
+from ringwise.framework.reasons import RESOURCE_NOT_OFFERED
 from ringwise.placement.reasons import NETWORK_KEY_MISSING
 from ringwise.reasons import Reason
 from ringwise.state.index import NOBODY, Group, View
@@ -42,8 +42,8 @@ class Asking:
         "_refusals",
         "_session",
         "chips",
-        "policy",
         "pod_class",
+        "policy",
         "view",
     )
 

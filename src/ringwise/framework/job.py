@@ -86,7 +86,7 @@ class Job:
 
     @property
     def chip_pod_count(self) -> int:
-        """How many pods with chips the job has, also while one is lost and its successor does not exist yet."""
+        """How many pods with chips the job has, also while one is lost and its successor is not there yet."""
         return max(len(self.chip_pods), self.most_chip_pods)
 
     def asked(self) -> Amounts:

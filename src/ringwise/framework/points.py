@@ -76,7 +76,7 @@ def first_reason(answers: Iterable[Reason | None]) -> Reason | None:
 
 
 def votes(tiers: Iterable[Iterable[tuple[Vote, Reason | None]]]) -> tuple[bool, Reason | None]:
-    """Pipelined and enqueueable: a rejection ends it; a tier with a permit ends it; nobody against is a yes."""
+    """Pipelined, enqueueable: a rejection ends it; a tier with a permit ends it; nobody against is a yes."""
     for tier in tiers:
         permitted = False
         for vote, reason in tier:

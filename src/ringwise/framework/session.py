@@ -175,14 +175,10 @@ class Session:
         return all(ask(queue, pod) for ask in self._flat[Point.PREEMPTIVE])
 
     def preemptable(self, job: Job, pod: Pod, candidates: list[str]) -> list[str]:
-        return victims(
-            (ask(job, pod, candidates) for ask in tier) for tier in self.tiers(Point.PREEMPTABLE)
-        )
+        return victims((ask(job, pod, candidates) for ask in tier) for tier in self.tiers(Point.PREEMPTABLE))
 
     def reclaimable(self, job: Job, pod: Pod, candidates: list[str]) -> list[str]:
-        return victims(
-            (ask(job, pod, candidates) for ask in tier) for tier in self.tiers(Point.RECLAIMABLE)
-        )
+        return victims((ask(job, pod, candidates) for ask in tier) for tier in self.tiers(Point.RECLAIMABLE))
 
     # -- pods and nodes ---------------------------------------------------------------------
 

@@ -35,9 +35,7 @@ class Requests:
     @property
     def chips_declined(self) -> list[str]:
         """Chip resources of which the pod says that it wants none."""
-        return [
-            name for name, count in self.amounts.items() if name.startswith(CHIP_RESOURCES) and not count
-        ]
+        return [name for name, count in self.amounts.items() if name.startswith(CHIP_RESOURCES) and not count]
 
 
 def amount(name: str, value: str | int | float, path: str, found: Findings) -> int:

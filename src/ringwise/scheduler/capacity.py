@@ -16,7 +16,8 @@ from ringwise.plugins.selectors import FORBIDDING
 from ringwise.reasons import Reason
 from ringwise.scheduler.machine import Scheduler
 from ringwise.scheduler.suppositions import question
-from ringwise.state.cluster import ClusterState, Placement
+from ringwise.state.cluster import ClusterState
+from ringwise.state.decisions import Placement
 from ringwise.state.fleet import Fleet
 from ringwise.state.model import Pod, PodClass, PodGroup
 from ringwise.topology.board import Board

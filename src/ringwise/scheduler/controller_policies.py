@@ -124,9 +124,9 @@ def _waits(book: JobBook, name: str, entry: tuple[str, int]) -> bool:
 def _happenings(book: JobBook, group: PodGroup | None, now: int) -> Iterator[Happening]:
     current = book.current()
     running = {pod.name for pod in current if pod.phase == RUNNING}
-    for name, (task, when) in book.evicted.items():
+    for name, (task_name, when) in book.evicted.items():
         if name not in running or when == now:
-            yield Happening(POD_EVICTED, when, task, name)
+            yield Happening(POD_EVICTED, when, task_name, name)
     standing: set[tuple[str, str]] = set()
     succeeded: dict[str, int] = {}
     for pod in current:

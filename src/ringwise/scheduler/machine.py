@@ -166,7 +166,7 @@ class Scheduler:
         return commands
 
     def _run(self, name: str, action: Action, session: Session) -> None:
-        """An action that fails outside of any job costs this cycle the rest of that step, and nothing else."""
+        """An action that fails outside any job costs this cycle the rest of that step, and nothing else."""
         try:
             action(session)
         except Exception as error:

@@ -18,7 +18,7 @@ from ringwise.framework.session import Session
 from ringwise.framework.statement import Eviction, Statement
 from ringwise.reasons import Reason
 from ringwise.scheduler.machine import Scheduler
-from ringwise.state.cluster import Placement
+from ringwise.state.decisions import Placement
 from ringwise.state.model import Node, Pod, PodClass, Queue
 
 #: Pods of other schedulers belong to no job of ours; their chips can end up free all the same.

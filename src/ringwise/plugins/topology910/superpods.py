@@ -79,9 +79,7 @@ class SuperPodPlanner:
             )
         return answer if isinstance(answer, Reason) else answer.blocks
 
-    def _free(
-        self, job: Job, waiting: list[Pod], superpods: SuperPods
-    ) -> dict[SuperPodId, list[NodeId]]:
+    def _free(self, job: Job, waiting: list[Pod], superpods: SuperPods) -> dict[SuperPodId, list[NodeId]]:
         """Candidates by SuperPoD, in the order in which they are to be taken."""
         open_nodes = set(candidates(self._session, job, waiting))
         grouped: dict[SuperPodId, list[NodeId]] = {}
