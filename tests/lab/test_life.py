@@ -65,13 +65,17 @@ def test_an_error_nobody_foresaw_ends_the_lab_and_spares_the_folder(
 ) -> None:
     terminal = Terminal(tmp_path)
 
-    def fail() -> int:
-        raise ArithmeticError("a defect")
-
     def live_through_it() -> None:
         with running(tmp_path) as server:
             terminal.submit(job("good", 1, 8))
-            monkeypatch.setattr(server.live.lab, "step", fail)
+            step, table = server.live.lab.step, server.live.cluster.table
+
+            def stumble() -> int:
+                if table.get("VcJob", "lab/bad") is not None:
+                    raise ArithmeticError("a defect")
+                return step()
+
+            monkeypatch.setattr(server.live.lab, "step", stumble)
             said = terminal.refused("submit -", job("bad", 1, 8))
             assert said == "ringwise: internal error: ArithmeticError: a defect\n"
 
