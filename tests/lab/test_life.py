@@ -200,8 +200,8 @@ def test_the_folder_is_found_where_people_keep_state(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("XDG_STATE_HOME", "/state")
     assert default_folder() == Path("/state/ringwise/lab")
     monkeypatch.delenv("XDG_STATE_HOME")
-    monkeypatch.setenv("HOME", "/home/ann")
-    assert default_folder() == Path("/home/ann/.local/state/ringwise/lab")
+    monkeypatch.setenv("HOME", "/people/ann")
+    assert default_folder() == Path("/people/ann/.local/state/ringwise/lab")
     monkeypatch.setenv("RINGWISE_LAB", "/elsewhere")
     assert default_folder() == Path("/elsewhere")
 
