@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -27,18 +26,12 @@ from ringwise.topology.board import BoardError
 _FLEET = ("nodes", "board", "leaf_size", "superpod_size")
 
 
-class Duration(click.ParamType):
+def duration_argument(text: str) -> int:
     """`90`, `90s`, `1h30m`, in nanoseconds."""
-
-    name = "duration"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        if isinstance(value, int):
-            return value
-        try:
-            return seconds_or_duration(value)
-        except NotSimulatableError:
-            self.fail(f"{value!r} is no duration: write 90, 90s or 1h30m", param, ctx)
+    try:
+        return seconds_or_duration(text)
+    except NotSimulatableError:
+        raise click.BadParameter(f"{text!r} is no duration: write 90, 90s or 1h30m") from None
 
 
 @click.command("lab")
@@ -77,13 +70,26 @@ class Duration(click.ParamType):
 )
 @click.option(
     "--duration",
-    type=Duration(),
+    type=duration_argument,
+    metavar="DURATION",
     help="How long pods run that do not say it.  [default: until they are deleted]",
 )
 @click.option(
-    "--start-delay", type=Duration(), default="2s", show_default=True, help="How long pods take to start."
+    "--start-delay",
+    type=duration_argument,
+    metavar="DURATION",
+    default="2s",
+    show_default=True,
+    help="How long pods take to start.",
 )
-@click.option("--grace", type=Duration(), default="2s", show_default=True, help="How long pods take to go.")
+@click.option(
+    "--grace",
+    type=duration_argument,
+    metavar="DURATION",
+    default="2s",
+    show_default=True,
+    help="How long pods take to go.",
+)
 @click.option(
     "--journal-size",
     type=click.IntRange(0),

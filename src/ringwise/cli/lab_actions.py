@@ -9,7 +9,7 @@ import click
 
 from ringwise.apps.why import time_text
 from ringwise.cli.asking import Answer, lab_option, show, talking
-from ringwise.cli.lab import Duration
+from ringwise.cli.lab import duration_argument
 from ringwise.cli.output import output_option, stop
 
 
@@ -93,7 +93,7 @@ def _chips(text: str) -> list[int]:
 
 
 @click.command("advance")
-@click.argument("duration", type=Duration(), required=False)
+@click.argument("duration", type=duration_argument, required=False, metavar="[DURATION]")
 @lab_option
 @output_option
 def advance_command(duration: int | None, lab: Path | None, output: str) -> None:
