@@ -13,9 +13,10 @@ import msgspec
 
 from ringwise.apps.extensions import installed_registry
 from ringwise.framework.configuration import Configuration, default_configuration
-from ringwise.kube.client import ApiError, Client
+from ringwise.kube.client import PAGE, ApiError, Client
 from ringwise.kube.facts import Fact, NodeReports
 from ringwise.kube.kinds import Place, Reader, standard_kinds
+from ringwise.kube.readers import bare_page
 from ringwise.kube.templates import TemplateStore
 from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.device_info import RawConfigMap
@@ -37,10 +38,6 @@ class LiveCluster:
     configuration: Configuration = field(default_factory=default_configuration)
     #: What could not be read, and which right would help; one line each.
     missing: list[str] = field(default_factory=list)
-
-
-class _Page(msgspec.Struct):
-    items: list[msgspec.Raw] | None = None
 
 
 class _Meta(msgspec.Struct):
@@ -85,8 +82,8 @@ async def _read(
     progress: Callable[[str, int], None],
 ) -> None:
     count = 0
-    async for answer, _ in client.pages(place.path, place.params):
-        for raw in msgspec.json.decode(answer, type=_Page).items or ():
+    async for page in client.pages(place.path, place.params, PAGE, bare_page):
+        for raw in page.items or ():
             _take(place, reader, raw, live)
             count += 1
         progress(place.title, count)
