@@ -14,8 +14,8 @@ from ringwise.manifests.configuration import read_configuration
 from ringwise.scheduler.capacity import capacity
 from ringwise.scheduler.doctor import diagnose
 from ringwise.scheduler.explaining import explain
-from ringwise.state.checks import fingerprint
 from ringwise.topology.boards import shipped_catalog
+from tests.fingerprint import fingerprint
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"

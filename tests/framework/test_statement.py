@@ -13,9 +13,9 @@ from ringwise.framework.plugin_options import PluginOption
 from ringwise.framework.points import Point
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation, Eviction, Statement
-from ringwise.state.checks import fingerprint
 from ringwise.state.model import Pod
 from tests.builders import CHIP, Lab, cluster
+from tests.fingerprint import fingerprint
 
 
 class Diary:

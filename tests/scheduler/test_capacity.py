@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from ringwise.scheduler import events as ev
 from ringwise.scheduler.capacity import BoardCapacity, capacity
 from ringwise.scheduler.commands import Bind
-from ringwise.state.checks import fingerprint
 from ringwise.state.model import Queue
+from tests.fingerprint import fingerprint
 from tests.scheduler.clusters import CHIP, NOW, node, pod, report, told
 
 

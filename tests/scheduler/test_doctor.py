@@ -9,9 +9,9 @@ import pytest
 from ringwise.framework.configuration import Configuration, Settings, default_configuration
 from ringwise.scheduler import events as ev
 from ringwise.scheduler.doctor import Diagnosis, diagnose
-from ringwise.state.checks import fingerprint
 from ringwise.state.model import DeviceReport, Queue
 from ringwise.topology.switches import Server, make_topology
+from tests.fingerprint import fingerprint
 from tests.scheduler.clusters import CHIP, gang, node, pod, report, told
 
 ARM = {"host-arch": "huawei-arm"}

@@ -13,9 +13,9 @@ from ringwise.scheduler.commands import Bind
 from ringwise.scheduler.expansion import pod_group_of
 from ringwise.scheduler.explaining import Explanation, UnknownJobError, explain, find_job
 from ringwise.scheduler.machine import Scheduler
-from ringwise.state.checks import fingerprint
 from ringwise.state.model import Pod, PodClass, Queue, Taint
 from ringwise.state.vcjob import PodTemplate, Task, VcJob
+from tests.fingerprint import fingerprint
 from tests.scheduler.clusters import CHIP, NOW, gang, node, pod, report, told
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from ringwise.placement.rules import chip_rule
-from ringwise.state.checks import fingerprint
 from ringwise.state.cluster import ClusterState
 from ringwise.state.index import View
 from ringwise.state.model import Node, Pod, PodClass
 from ringwise.state.reservations import Reservation, Reservations
 from ringwise.topology.boards import shipped_boards
+from tests.fingerprint import fingerprint
 
 RESOURCE = "huawei.com/Ascend910"
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from ringwise.placement.rules import chip_rule
-from ringwise.state.checks import double_claims, fingerprint
+from ringwise.state.checks import double_claims
 from ringwise.state.cluster import ClusterState
 from ringwise.state.index import View
 from ringwise.state.model import Device, DeviceReport, Node, Pod, PodClass, Taint
@@ -20,6 +20,7 @@ from ringwise.topology.board import Board
 from ringwise.topology.boards import shipped_boards
 from ringwise.topology.chips import mask_of
 from ringwise.topology.natural import natural_key
+from tests.fingerprint import fingerprint
 
 RESOURCE = "huawei.com/Ascend910"
 BOARDS = [shipped_boards()[name] for name in ("910-x8", "910b-x8", "a3-x16", "910b-x16", "mesh4-x8")]
