@@ -38,7 +38,7 @@ def started_pods(session: Session, job: Job) -> int:
 
 
 def missing_pods(session: Session, job: Job) -> int:
-    """How many pods must still get a node before the gang may start; those that ask for nothing come after."""
+    """How many pods must still get a node before the gang may start; the best-effort ones come later."""
     free_riders = len(pending_pods(session, job, best_effort=True))
     return max(0, job.min_available - started_pods(session, job) - free_riders)
 
