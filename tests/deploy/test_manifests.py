@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import ringwise
+from ringwise.apps.deployment import Choices, access_rules, chart, configuration, definitions, objects
+from ringwise.apps.install import printed
+from ringwise.framework.configuration import default_configuration
+from ringwise.manifests.configuration import read_configuration
+from tests.deploy.comparing import by_identity
+
+ROOT = Path(__file__).resolve().parents[2]
+EVERYTHING = Choices(with_admission=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "choices"),
+    [("ringwise.yaml", Choices()), ("ringwise-with-admission.yaml", EVERYTHING)],
+)
+def test_the_plain_manifests_are_what_install_prints(name: str, choices: Choices) -> None:
+    """Write them anew with `ringwise install --print [--with-admission]`."""
+    assert (ROOT / "deploy" / "manifests" / name).read_text(encoding="utf-8") == printed(choices)
+
+
+def test_what_is_printed_is_what_is_applied() -> None:
+    assert list(yaml.safe_load_all(printed(EVERYTHING))) == objects(EVERYTHING)
+
+
+def test_the_default_configuration_is_the_default() -> None:
+    text = configuration(Choices())["data"]["volcano-scheduler.conf"]
+    assert read_configuration(text, "chart") == default_configuration()
+
+
+def test_the_chart_carries_our_version() -> None:
+    about = yaml.safe_load(chart().joinpath("Chart.yaml").read_text(encoding="utf-8"))
+    assert (about["version"], about["appVersion"]) == (ringwise.__version__, ringwise.__version__)
+
+
+def workloads() -> list[dict[str, Any]]:
+    return [one for one in objects(EVERYTHING) if one["kind"] == "Deployment"]
+
+
+@pytest.mark.parametrize("workload", workloads(), ids=lambda one: one["metadata"]["name"])
+def test_workloads_run_with_as_little_as_possible(workload: dict[str, Any]) -> None:
+    spec = workload["spec"]["template"]["spec"]
+    assert workload["spec"]["replicas"] == 2
+    assert spec["securityContext"]["runAsNonRoot"] is True
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    (container,) = spec["containers"]
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert {"requests", "limits"} <= container["resources"].keys()
+    assert container["livenessProbe"]["httpGet"]["path"] == "/healthz"
+    assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
+
+
+def test_every_workload_has_an_account_and_every_account_its_bindings() -> None:
+    made = objects(EVERYTHING)
+    accounts = {one["metadata"]["name"] for one in made if one["kind"] == "ServiceAccount"}
+    used = {one["spec"]["template"]["spec"]["serviceAccountName"] for one in workloads()}
+    bound = {one["subjects"][0]["name"] for one in made if one["kind"].endswith("Binding")}
+    assert accounts == used == bound
+
+
+def test_every_set_of_rules_is_bound() -> None:
+    in_use = [one["rules"] for one in objects(EVERYTHING) if one["kind"] in ("Role", "ClusterRole")]
+    assert [name for name, rules in access_rules().items() if rules not in in_use] == []
+
+
+def test_the_webhook_never_blocks() -> None:
+    (hook,) = [one for one in objects(EVERYTHING) if one["kind"] == "ValidatingWebhookConfiguration"]
+    assert {one["failurePolicy"] for one in hook["webhooks"]} == {"Ignore"}
+    assert {one["sideEffects"] for one in hook["webhooks"]} == {"None"}
+    assert not [one for one in objects(Choices()) if "admission" in one["metadata"]["name"]]
+
+
+def test_definitions_have_the_names_people_type() -> None:
+    short = {one["spec"]["names"]["kind"]: one["spec"]["names"].get("shortNames") for one in definitions()}
+    assert short["Job"] == ["vcjob", "vj"]
+    assert short["PodGroup"] is not None
+    assert short["Queue"] is not None
+    assert "pg" in short["PodGroup"]
+    assert "q" in short["Queue"]
+    scopes = {one["spec"]["names"]["kind"]: one["spec"]["scope"] for one in definitions()}
+    assert scopes["Queue"] == "Cluster"
+    columns = definitions()[1]["spec"]["versions"][0]["additionalPrinterColumns"]
+    assert [column["name"] for column in columns] == ["STATUS", "minAvailable", "RUNNINGS", "AGE", "QUEUE"]
+
+
+HELM = os.environ.get("RINGWISE_HELM") or shutil.which("helm")
+
+
+@pytest.mark.skipif(HELM is None, reason="needs helm; make test-cluster brings it")
+@pytest.mark.parametrize(
+    ("values", "choices"),
+    [
+        ([], Choices()),
+        (["admission.enabled=true"], EVERYTHING),
+        (["controller.enabled=false"], Choices(with_controller=False)),
+    ],
+)
+def test_the_chart_says_the_same_as_the_plain_manifests(values: list[str], choices: Choices) -> None:
+    assert HELM is not None
+    settings = [part for value in values for part in ("--set", value)]
+    command = [HELM, "template", "ringwise", str(ROOT / "deploy/helm/ringwise"), "--namespace", "volcano-system"]
+    done = subprocess.run(
+        [*command, "--kube-version", "1.31.0", *settings], capture_output=True, text=True, check=True
+    )
+    assert by_identity(done.stdout) == by_identity(printed(choices))
