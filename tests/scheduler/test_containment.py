@@ -89,3 +89,23 @@ def test_a_plugin_that_cannot_even_open_is_reported_and_left_out() -> None:
     commands = scheduler.handle([ev.PodSeen(Pod("a", "x", "a", PodClass(RESOURCE, 1), chip_containers=1))], 2)
     assert any(isinstance(command, Bind) for command in commands)
     assert [incident.where for incident in scheduler.incidents] == ["plugin grumbler"]
+
+
+def test_a_new_configuration_is_tried_by_everybody_who_waits() -> None:
+    """A job without allocate waits without end; with it, it starts, though nothing else happened."""
+    without = replace(default_configuration(), actions=("enqueue",))
+    scheduler = Scheduler(without)
+    events: list[ev.Event] = [
+        ev.NodeSeen(Node("node-1", chips_allocatable={RESOURCE: 8})),
+        ev.PodSeen(Pod("a", "x", "a", PodClass(RESOURCE, 1), chip_containers=1)),
+    ]
+    assert not any(isinstance(command, Bind) for command in scheduler.handle(events, 1))
+    commands = scheduler.handle([ev.ConfigurationSeen(default_configuration())], 2)
+    assert [command.pod for command in commands if isinstance(command, Bind)] == ["a"]
+
+
+def test_pods_that_ended_do_not_miss_their_group() -> None:
+    scheduler = Scheduler()
+    ended = Pod("a", "x", "a", PodClass(RESOURCE, 1), phase="Succeeded", node="node-1", group="gone")
+    scheduler.handle([ev.NodeSeen(Node("node-1", chips_allocatable={RESOURCE: 8})), ev.PodSeen(ended)], 1)
+    assert scheduler.book.jobs["x/gone"].reason is None

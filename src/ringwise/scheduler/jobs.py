@@ -210,7 +210,8 @@ class JobBook:
             job.created = min(pod.created for pod in members)
             job.min_available = 1
             job.inqueue = True
-            if first.group is not None:
+            if first.group is not None and any(pod.live for pod in members):
+                # Pods that have done their work outlive their PodGroup, and nothing is missing.
                 job.defects = (POD_GROUP_MISSING(group=f"{job.namespace}/{first.group}"),)
         if vcjob is not None and vcjob.problems:
             job.defects = tuple(MALFORMED_JOB(problem=problem) for problem in vcjob.problems)

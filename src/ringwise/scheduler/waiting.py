@@ -27,6 +27,10 @@ class Waiting:
         self.awake.pop(key, None)
 
     def wake(self, happened: Iterable[Event], now: int) -> None:
+        if Event.CONFIGURATION_CHANGED in happened:
+            # New actions or plugins may help anybody, whatever the reason was under the old ones.
+            for key in list(self._asleep):
+                self._rise(key)
         for event in sorted(happened, key=lambda event: event.name):
             for key in list(self._by_event[event]):
                 self._rise(key)
