@@ -43,7 +43,9 @@ def example_objects() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def test_the_examples_fit() -> None:
-    seen = [f"{name}: {line}" for name, one in example_objects() for line in misfits(one, schema_of(one["kind"]))]
+    seen = [
+        f"{name}: {line}" for name, one in example_objects() for line in misfits(one, schema_of(one["kind"]))
+    ]
     assert seen == []
     kinds = {one["kind"] for _, one in example_objects()}
     assert {"Job"} <= kinds

@@ -112,7 +112,14 @@ HELM = os.environ.get("RINGWISE_HELM") or shutil.which("helm")
 def test_the_chart_says_the_same_as_the_plain_manifests(values: list[str], choices: Choices) -> None:
     assert HELM is not None
     settings = [part for value in values for part in ("--set", value)]
-    command = [HELM, "template", "ringwise", str(ROOT / "deploy/helm/ringwise"), "--namespace", "volcano-system"]
+    command = [
+        HELM,
+        "template",
+        "ringwise",
+        str(ROOT / "deploy/helm/ringwise"),
+        "--namespace",
+        "volcano-system",
+    ]
     done = subprocess.run(
         [*command, "--kube-version", "1.31.0", *settings], capture_output=True, text=True, check=True
     )

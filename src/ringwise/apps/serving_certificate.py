@@ -216,6 +216,7 @@ def read_material(data: dict[str, str]) -> Material | None:
         server = Pair(texts["tls.crt"], texts["tls.key"])
         authorities = _certificates(texts["ca.crt"])
         server_context(server)
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=texts["ca.crt"])
         secret_of(texts["ca.key"])
     except (KeyError, ValueError, msgspec.MsgspecError, ssl.SSLError, RecursionError) as why:
         _LOG.warning("the Secret of the certificates cannot be used", why=str(why))

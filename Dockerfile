@@ -1,0 +1,26 @@
+# One image for all components: scheduler, controller, admission, and the command line.
+#   docker buildx build --platform linux/amd64,linux/arm64 -t ringwise/ringwise:0.1.0 .
+# It runs as nobody, writes nothing to its file system, and needs no shell.
+
+FROM python:3.11-slim-bookworm AS build
+WORKDIR /build
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
+RUN python -m venv /opt/ringwise && /opt/ringwise/bin/pip install --quiet "setuptools>=77"
+COPY requirements.txt ./
+# Wheels only: nothing is compiled, so both processors get what was tested.
+RUN /opt/ringwise/bin/pip install --quiet --require-hashes --only-binary=:all: -r requirements.txt
+COPY pyproject.toml README.md LICENSE ./
+COPY src ./src
+RUN /opt/ringwise/bin/pip install --quiet --no-deps --no-build-isolation . \
+ && /opt/ringwise/bin/python -m compileall -q /opt/ringwise/lib \
+ && /opt/ringwise/bin/pip uninstall --quiet --yes setuptools pip
+
+FROM python:3.11-slim-bookworm
+LABEL org.opencontainers.image.title="ringwise" \
+      org.opencontainers.image.description="Chip-aware gang scheduling for clusters of Ascend NPUs" \
+      org.opencontainers.image.licenses="Apache-2.0"
+COPY --from=build /opt/ringwise /opt/ringwise
+ENV PATH=/opt/ringwise/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 HOME=/tmp
+USER 65532:65532
+ENTRYPOINT ["ringwise"]
+CMD ["--help"]

@@ -1,0 +1,57 @@
+"""Reviews as the API server sends them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+CHIP = "huawei.com/Ascend910"
+GROUPS = {"Job": "batch.volcano.sh", "PodGroup": "scheduling.volcano.sh", "Pod": ""}
+
+
+def container(chips: int, name: str = "main") -> dict[str, Any]:
+    return {
+        "name": name,
+        "image": "train:1",
+        "resources": {"limits": {CHIP: chips}, "requests": {CHIP: chips}},
+    }
+
+
+def vcjob(chips: int = 8, replicas: int = 1, *, scheduler: str = "volcano", **more: Any) -> dict[str, Any]:
+    meta = {"name": "train", "namespace": "team", **more.pop("metadata", {})}
+    template = {"spec": {"containers": [container(chips)]}}
+    tasks = [{"name": "worker", "replicas": replicas, "template": template}]
+    return {
+        "kind": "Job",
+        "metadata": meta,
+        "spec": {"schedulerName": scheduler, "minAvailable": replicas, "tasks": tasks, **more},
+    }
+
+
+def pod(chips: int, *more: dict[str, Any], scheduler: str = "volcano", **meta: Any) -> dict[str, Any]:
+    return {
+        "kind": "Pod",
+        "metadata": {"name": "pod", "namespace": "team", **meta},
+        "spec": {"schedulerName": scheduler, "containers": [container(chips), *more]},
+    }
+
+
+def group(queue: str = "default") -> dict[str, Any]:
+    return {
+        "kind": "PodGroup",
+        "metadata": {"name": "gang", "namespace": "team"},
+        "spec": {"minMember": 4, "queue": queue},
+    }
+
+
+def review(object: dict[str, Any], operation: str = "CREATE", old: dict[str, Any] | None = None) -> bytes:
+    request = {
+        "uid": "the-review",
+        "kind": {"group": GROUPS.get(object.get("kind", ""), ""), "kind": object.get("kind", "")},
+        "operation": operation,
+        "object": object,
+        "oldObject": old,
+    }
+    return json.dumps(
+        {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+    ).encode()

@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ringwise.apps.admission import answer
+from ringwise.apps.judging import World
+from ringwise.manifests.configuration import read_configuration
+from ringwise.scheduler.events import ConfigurationSeen, QueueGone, QueueSeen
+from ringwise.state.model import Queue
+from ringwise.topology.boards import shipped_catalog
+from tests.admission.reviews import container, group, pod, review, vcjob
+
+CATALOG = shipped_catalog()
+IN_GROUP = {"scheduling.k8s.io/group-name": "gang"}
+
+
+def world() -> World:
+    return World(CATALOG, queues={"default": Queue("default"), "closed": Queue("closed", state="Closed")})
+
+
+def respond(object: dict[str, Any], **how: Any) -> dict[str, Any]:
+    answered = answer(review(object, **how), world())
+    assert answered is not None
+    assert answered["kind"] == "AdmissionReview"
+    response: dict[str, Any] = answered["response"]
+    assert response["uid"] == "the-review"
+    return response
+
+
+@pytest.mark.parametrize(
+    "object",
+    [
+        vcjob(1),
+        vcjob(8, replicas=4),
+        vcjob(3, scheduler="default-scheduler"),
+        vcjob(8, replicas=2, metadata={"labels": {"tor-affinity": "normal-schema"}}),
+        pod(4),
+        pod(3, scheduler="default-scheduler"),
+        # Two pods of four chips may be one gang of pods of eight on another board; alone it is allowed.
+        pod(4, annotations=IN_GROUP),
+        pod(8, annotations=IN_GROUP),
+        pod(16, annotations={**IN_GROUP, "sp-block": "32", "huawei.com/schedule_policy": "chip2-node16-sp"}),
+        # Its PodGroup may come a moment later.
+        pod(1, annotations={"scheduling.k8s.io/group-name": "not-there-yet"}),
+        group(),
+        {"kind": "ConfigMap", "metadata": {"name": "other"}},
+    ],
+    ids=lambda one: f"{one['kind']}-{str(one.get('spec', ''))[-40:]}",
+)
+def test_what_can_run_some_day_passes(object: dict[str, Any]) -> None:
+    assert respond(object)["allowed"] is True
+
+
+REFUSED = [
+    (
+        vcjob(3),
+        "a pod asks for 3 chips; 910-x8 allows 1, 2, 4, 8 per pod in a job of 1. "
+        "What helps: ask for one of 1, 2, 4, 8 chips in each pod",
+    ),
+    (
+        vcjob(4, replicas=2),
+        "2 pods ask for 4, 4 chips; on 910-x8 each pod of a multi-pod job must ask for 8. "
+        "What helps: ask for 8 chips in each pod; put the chips into one pod, which may ask for 1, 2, 4, 8; "
+        "set multi-pod-requests: field to allow 1, 2, 4, 8 chips in each pod",
+    ),
+    (
+        vcjob(8, queue="defualt"),
+        "there is no queue defualt; known are closed, default. "
+        "What helps: create the queue defualt; use the queue default",
+    ),
+    (
+        vcjob(8, queue="closed"),
+        "queue closed is Closed and takes no jobs. What helps: open the queue closed; use another queue",
+    ),
+    (
+        vcjob(8, minAvailable=2),
+        "the job wants at least 2 pods and its tasks have 1. "
+        "What helps: mend the job's manifest and submit it again",
+    ),
+    (
+        vcjob(8, metadata={"annotations": {"sp-block": "16"}}),
+        "the job's one pod asks for 8 chips and sp-block is 16; in a one-pod job they must be equal. "
+        'What helps: set sp-block to "8", or leave it away',
+    ),
+    (
+        vcjob(8, minAvailable=-1),
+        "spec.minAvailable: must be a whole number of 0 or more, got -1. "
+        "What helps: mend the job's manifest and submit it again",
+    ),
+    (
+        pod(1, container(1, "second")),
+        "2 containers of pod pod ask for chips; one may. "
+        "What helps: give all 2 chips to one container; make a pod of each container",
+    ),
+    (
+        pod(3, annotations=IN_GROUP),
+        "a pod asks for 3 chips; 910-x8 allows 1, 2, 4, 8 per pod in a job of 1. "
+        "What helps: ask for one of 1, 2, 4, 8 chips in each pod",
+    ),
+    (
+        group("nobody"),
+        "there is no queue nobody; known are closed, default. "
+        "What helps: create the queue nobody; use the queue closed",
+    ),
+]
+
+
+@pytest.mark.parametrize(("object", "message"), REFUSED, ids=[message[:30] for _, message in REFUSED])
+def test_what_can_never_run_is_refused_with_reason_and_cure(object: dict[str, Any], message: str) -> None:
+    response = respond(object)
+    assert response["allowed"] is False
+    assert response["status"] == {"code": 422, "reason": "Invalid", "message": message}
+
+
+def test_what_the_cluster_can_cure_is_a_warning() -> None:
+    response = respond(vcjob(8, replicas=4, metadata={"labels": {"tor-affinity": "large-model-schema"}}))
+    assert response["allowed"] is True
+    (warning,) = response["warnings"]
+    assert warning.startswith("it will wait: the job has the label tor-affinity, but the cluster has no leaf")
+    assert len(warning) <= 250
+
+
+def test_all_problems_are_told_at_once() -> None:
+    job = vcjob(8, minAvailable=5, policies=[{"event": "PodFailed", "action": "Dance"}])
+    message = respond(job)["status"]["message"]
+    assert "at least 5 pods" in message
+    assert "unknown action Dance" in message
+
+
+def test_an_existing_job_can_always_be_changed_for_the_better_and_removed() -> None:
+    good, bad = vcjob(8), vcjob(3)
+    worse = copy.deepcopy(bad)
+    worse["spec"]["maxRetry"] = 1
+    leaving = copy.deepcopy(bad)
+    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert respond(bad, operation="UPDATE", old=good)["allowed"] is False
+    assert respond(worse, operation="UPDATE", old=bad)["allowed"] is True
+    assert respond(bad, operation="UPDATE", old=bad)["allowed"] is True
+    assert respond(leaving, operation="UPDATE", old=good)["allowed"] is True
+    assert respond(bad, operation="DELETE")["allowed"] is True
+
+
+def test_without_news_of_queues_no_queue_is_unknown() -> None:
+    ignorant = World(CATALOG)
+    answered = answer(review(vcjob(8, queue="anything")), ignorant)
+    assert answered is not None
+    assert answered["response"]["allowed"] is True
+    ignorant.take(QueueSeen(Queue("default")))
+    answered = answer(review(vcjob(8, queue="anything")), ignorant)
+    assert answered is not None
+    assert answered["response"]["allowed"] is False
+    ignorant.take(QueueSeen(Queue("anything")))
+    ignorant.take(QueueGone("default"))
+    answered = answer(review(vcjob(8, queue="anything")), ignorant)
+    assert answered is not None
+    assert answered["response"]["allowed"] is True
+
+
+def test_the_configuration_of_the_cluster_counts() -> None:
+    known = world()
+    text = "configurations:\n- name: init-params\n  arguments: {multi-pod-requests: field}\n"
+    known.take(ConfigurationSeen(read_configuration(text, "test")))
+    answered = answer(review(vcjob(4, replicas=2)), known)
+    assert answered is not None
+    assert answered["response"]["allowed"] is True
+
+
+# -- hostile input
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"null", b"[]", b"{", b"\xff\xfe", b'{"request": 3}', b'{"request": {"uid": ""}}', b"[" * 100_000],
+)
+def test_what_is_no_review_gets_no_answer(body: bytes) -> None:
+    assert answer(body, world()) is None
+
+
+@pytest.mark.parametrize(
+    "object",
+    [
+        {"kind": "Job"},
+        {"kind": "Job", "metadata": 3, "spec": []},
+        {"kind": "Job", "metadata": {"name": "x"}, "spec": {"tasks": "many"}},
+        {"kind": "Pod", "metadata": {"generateName": "x-", "namespace": "team"}, "spec": {}},
+        {"kind": "PodGroup", "metadata": None, "spec": {"minMember": "four"}},
+        vcjob(8, replicas=2**31 - 1),
+    ],
+)
+def test_strange_objects_are_answered(object: dict[str, Any]) -> None:
+    assert respond(object)["allowed"] in (True, False)
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(
+    field=st.sampled_from(["metadata", "spec", "spec.tasks", "spec.queue", "spec.minAvailable"]), value=VALUES
+)
+def test_any_value_in_any_place_is_answered(field: str, value: Any) -> None:
+    job = vcjob(8)
+    *way, last = field.split(".")
+    target = job
+    for step in way:
+        target = target[step]
+    target[last] = value
+    response = respond(job)
+    assert json.dumps(response)
+    if not response["allowed"]:
+        assert response["status"]["message"]

@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from ringwise.apps.deployment import Choices, definitions, objects
+from ringwise.apps.install import CONFIGURED, CREATED, KEPT, UNCHANGED, InstallError, Step, install, uninstall
+from ringwise.cli.install import install_command
+from ringwise.kube.client import ApiError, Client
+from ringwise.kube.config import direct
+from tests.kube.harness import run, server
+
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+DEPLOYMENTS = "/apis/apps/v1/deployments"
+CONFIG_MAPS = "/api/v1/configmaps"
+EVERYTHING = Choices(with_admission=True)
+
+
+async def done(steps: AsyncIterator[Step]) -> list[Step]:
+    return [step async for step in steps]
+
+
+def outcomes(steps: list[Step]) -> set[str]:
+    return {step.outcome for step in steps}
+
+
+def test_everything_is_made_once_and_the_second_time_nothing_changes() -> None:
+    async def test() -> None:
+        async with server() as (standin, client):
+            first = await done(install(client, EVERYTHING))
+            assert outcomes(first) == {CREATED}
+            assert len(first) == len(definitions()) + len(objects(EVERYTHING))
+            version = standin.version
+            second = await done(install(client, EVERYTHING))
+            assert outcomes(second) == {UNCHANGED, KEPT}
+            assert standin.version == version
+
+    run(test())
+
+
+def test_what_differs_is_put_right_and_settings_are_not_touched() -> None:
+    async def test() -> None:
+        async with server() as (standin, client):
+            await done(install(client, Choices()))
+            deployment = standin.get(DEPLOYMENTS, "volcano-system/ringwise-scheduler")
+            deployment["spec"]["replicas"] = 7
+            standin.put(DEPLOYMENTS, deployment)
+            settings = standin.get(CONFIG_MAPS, "volcano-system/volcano-scheduler-configmap")
+            settings["data"] = {"volcano-scheduler.conf": "mine"}
+            standin.put(CONFIG_MAPS, settings)
+            steps = {(step.kind, step.name): step.outcome for step in await done(install(client, Choices()))}
+            assert steps["Deployment", "volcano-system/ringwise-scheduler"] == CONFIGURED
+            assert steps["ConfigMap", "volcano-system/volcano-scheduler-configmap"] == KEPT
+            assert standin.get(DEPLOYMENTS, "volcano-system/ringwise-scheduler")["spec"]["replicas"] == 2
+            kept = standin.get(CONFIG_MAPS, "volcano-system/volcano-scheduler-configmap")
+            assert kept["data"] == {"volcano-scheduler.conf": "mine"}
+
+    run(test())
+
+
+def test_volcano_s_definitions_are_used_and_not_overwritten() -> None:
+    async def test() -> None:
+        async with server() as (standin, client):
+            theirs = {
+                "metadata": {"name": "queues.scheduling.volcano.sh"},
+                "spec": {"versions": [{"name": "v1beta1", "served": True}], "theirs": True},
+            }
+            standin.put(DEFINITIONS, theirs)
+            steps = await done(install(client, Choices()))
+            (step,) = [one for one in steps if one.name == "queues.scheduling.volcano.sh"]
+            assert step.outcome == KEPT
+            assert standin.get(DEFINITIONS, "queues.scheduling.volcano.sh")["spec"]["theirs"] is True
+
+    run(test())
+
+
+def test_a_definition_of_another_age_is_told() -> None:
+    async def test() -> None:
+        async with server() as (standin, client):
+            old = {"spec": {"versions": [{"name": "v1alpha1", "served": True}]}}
+            standin.put(DEFINITIONS, {"metadata": {"name": "podgroups.scheduling.volcano.sh"}, **old})
+            with pytest.raises(InstallError, match="serves v1alpha1, not v1beta1"):
+                await done(install(client, Choices()))
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    ("name", "replicas", "choices", "stops"),
+    [
+        ("volcano-scheduler", 1, Choices(), True),
+        ("volcano-scheduler", None, Choices(), True),
+        ("volcano-scheduler", 0, Choices(), False),
+        ("volcano-controllers", 1, Choices(), True),
+        ("volcano-controllers", 1, Choices(with_controller=False), False),
+    ],
+)
+def test_two_for_the_same_jobs_are_one_too_many(
+    name: str, replicas: int | None, choices: Choices, stops: bool
+) -> None:
+    async def test() -> None:
+        async with server() as (standin, client):
+            spec = {} if replicas is None else {"replicas": replicas}
+            standin.put(
+                DEPLOYMENTS, {"metadata": {"name": name, "namespace": "volcano-system"}, "spec": spec}
+            )
+            if stops:
+                with pytest.raises(InstallError, match=f"scale deployment {name} --replicas=0"):
+                    await done(install(client, choices))
+                assert not standin.all(DEFINITIONS)
+            else:
+                assert await done(install(client, choices))
+
+    run(test())
+
+
+class _OfAge(Client):
+    """Talks to a server that says how old it is."""
+
+    minor = ""
+
+    async def request(self, method: str, path: str, **how: Any) -> bytes:
+        if path == "/version":
+            return json.dumps({"major": "1", "minor": self.minor}).encode()
+        return await super().request(method, path, **how)
+
+
+@pytest.mark.parametrize(
+    ("minor", "limited"), [("27", []), ("28+", ["pods.ringwise.io"]), ("", ["pods.ringwise.io"])]
+)
+def test_an_old_server_gets_no_match_conditions(minor: str, limited: list[str]) -> None:
+    async def test() -> None:
+        async with server() as (standin, _):
+            client = _OfAge(direct(standin.url))
+            client.minor = minor
+            async with client:
+                await done(install(client, EVERYTHING))
+            hooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+            made = standin.get(hooks, "ringwise-admission")["webhooks"]
+            assert [hook["name"] for hook in made if "matchConditions" in hook] == limited
+
+    run(test())
+
+
+def test_uninstall_leaves_definitions_namespaces_and_settings() -> None:
+    async def test() -> None:
+        async with server() as (standin, client):
+            await done(install(client, EVERYTHING))
+            await done(uninstall(client, EVERYTHING))
+            left = {
+                collection.rpartition("/")[2]: sorted(kept)
+                for collection, kept in standin.collections.items()
+                if kept
+            }
+            assert left == {
+                "customresourcedefinitions": [one["metadata"]["name"] for one in definitions()],
+                "namespaces": ["mindx-dl", "volcano-system"],
+                "configmaps": ["volcano-system/volcano-scheduler-configmap"],
+            }
+            again = await done(uninstall(client, EVERYTHING))
+            assert outcomes(again) == {"not there"}
+
+    run(test())
+
+
+def test_missing_rights_are_handed_on() -> None:
+    async def test() -> None:
+        async with server() as (standin, client):
+            standin.fault("POST /apis/apiextensions", status=403)
+            with pytest.raises(ApiError):
+                await done(install(client, Choices()))
+
+    run(test())
+
+
+def test_printing_needs_no_cluster() -> None:
+    result = CliRunner().invoke(install_command, ["--print", "--namespace", "chips", "--no-controller"])
+    assert result.exit_code == 0
+    assert "namespace: chips" in result.stdout
+    assert "ringwise-controller" not in result.stdout
+
+
+def test_a_missing_kubeconfig_is_one_line() -> None:
+    result = CliRunner().invoke(install_command, ["--kubeconfig", "not-there"])
+    assert result.exit_code == 2
+    assert len(result.stderr.strip().splitlines()) == 1

@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from ringwise.apps.live import (
+    AlreadyThereError,
+    LiveCluster,
+    NothingReadableError,
+    read_cluster,
+    with_submitted,
+)
+from ringwise.cli.kubectl import plugin
+from ringwise.manifests.bundle import read_bundle
+from tests.kube.harness import CONFIG_MAPS, GROUPS, NODES, PODS, QUEUES, group, node, pod, run, server
+from tests.kube.standin import StandIn
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "jobs" / "01-one-chip.yaml"
+
+
+def small_cluster(standin: StandIn) -> None:
+    standin.put(NODES, node("node-1"))
+    standin.put(QUEUES, {"metadata": {"name": "default"}})
+    standin.put(PODS, pod("runs", 4, on="node-1", held="Ascend910-0,Ascend910-1,Ascend910-2,Ascend910-3"))
+    standin.put(GROUPS, group("gang", 2))
+    for name in ("gang-0", "gang-1"):
+        standin.put(PODS, pod(name, 8, group="gang"))
+    standin.put(PODS, {"metadata": {"name": "odd", "namespace": "default"}, "spec": {"containers": "none"}})
+    configuration = "configurations:\n- name: init-params\n  arguments: {super-pod-size: 7}\n"
+    standin.put(
+        CONFIG_MAPS,
+        {
+            "metadata": {"name": "volcano-scheduler-configmap", "namespace": "volcano-system"},
+            "data": {"volcano-scheduler.conf": configuration},
+        },
+    )
+    standin.put(
+        CONFIG_MAPS,
+        {
+            "metadata": {"name": "basic-tor-node-cm", "namespace": "kube-system"},
+            "data": {"tor_info": "{}"},
+        },
+    )
+
+
+def test_everything_is_read_once_and_nothing_is_changed() -> None:
+    async def test() -> None:
+        async with server() as (standin, client):
+            small_cluster(standin)
+            version = standin.version
+            live = await read_cluster(client)
+            assert [one.name for one in live.bundle.nodes] == ["node-1"]
+            assert sorted(one.name for one in live.bundle.pods) == ["gang-0", "gang-1", "runs"]
+            assert [one.name for one in live.bundle.config_maps] == ["basic-tor-node-cm"]
+            assert live.configuration.settings.super_pod_size == 7
+            assert [error.origin for error in live.bundle.errors] == ["Pod default/odd"]
+            assert live.missing == []
+            assert standin.version == version
+            assert {method for method, _ in standin.requests} == {"GET"}
+
+    run(test())
+
+
+def test_missing_rights_and_kinds_are_told_and_the_rest_is_read() -> None:
+    async def test() -> None:
+        async with server() as (standin, client):
+            small_cluster(standin)
+            standin.unknown.add("jobs")
+            standin.fault("/namespaces/mindx-dl/configmaps", status=403)
+            live = await read_cluster(client)
+            assert live.missing == [
+                "cluster-reports: not allowed; you need the verb list on configmaps in namespace mindx-dl "
+                "(ClusterRole ringwise-reader and docs/rbac.md)",
+                "jobs: the cluster does not know this kind (ringwise install)",
+            ]
+            assert live.bundle.nodes
+
+    run(test())
+
+
+def test_without_nodes_there_is_no_answer() -> None:
+    async def test() -> None:
+        async with server() as (standin, client):
+            standin.fault("GET /api/v1/nodes", status=403)
+            with pytest.raises(NothingReadableError, match="verb list on nodes in the whole cluster"):
+                await read_cluster(client)
+
+    run(test())
+
+
+def test_a_what_if_must_be_new() -> None:
+    submitted = read_bundle([str(EXAMPLE)])
+    live = LiveCluster()
+    (job,) = with_submitted(live, submitted)
+    assert job == (submitted.vcjobs[0].namespace, submitted.vcjobs[0].name)
+    with pytest.raises(AlreadyThereError, match="is in the cluster already"):
+        with_submitted(live, read_bundle([str(EXAMPLE)]))
+
+
+# -- the commands
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The commands, on a cluster that was read from a stand-in."""
+    kept: list[LiveCluster] = []
+
+    def ask(*arguments: str) -> Result:
+        async def read() -> None:
+            async with server() as (standin, client):
+                small_cluster(standin)
+                standin.remove(CONFIG_MAPS, "kube-system/basic-tor-node-cm")
+                kept.append(await read_cluster(client))
+
+        run(read())
+
+        async def already(kubeconfig: str | None, context: str | None) -> LiveCluster:
+            return kept[-1]
+
+        monkeypatch.setattr("ringwise.cli.kubectl._read_live", already)
+        return CliRunner().invoke(plugin, list(arguments), catch_exceptions=False)
+
+    return ask
+
+
+def test_why_a_gang_waits(asked: Any) -> None:
+    result = asked("why", "gang", "-o", "json")
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout)["outcome"] == "pending"
+    assert "ignored: Pod default/odd" in result.stderr
+
+
+def test_an_unknown_job_is_one_line(asked: Any) -> None:
+    result = asked("why", "nobody")
+    assert result.exit_code == 2
+    assert "nobody" in result.stderr
+
+
+def test_get_lists_jobs_and_nodes(asked: Any) -> None:
+    jobs = {one["name"]: one for one in json.loads(asked("get", "-o", "json").stdout)["jobs"]}
+    assert (jobs["runs"]["state"], jobs["runs"]["chips"], jobs["runs"]["nodes"]) == ("running", 4, ["node-1"])
+    assert jobs["gang"]["state"] == "pending"
+    assert jobs["gang"]["reason"]["cures"]
+    assert asked("get", "-n", "elsewhere", "-o", "json").stdout.split() == ["{", '"jobs":', "[]", "}"]
+    (one,) = json.loads(asked("get", "nodes", "-o", "json").stdout)["nodes"]
+    assert (one["node"], one["chips"], one["held"], one["free"]) == ("node-1", 8, 4, 4)
+    assert "node-1" in asked("get", "nodes").stdout
+    assert "running" in asked("get").stdout
+
+
+def test_place_answers_for_what_is_submitted_only(asked: Any) -> None:
+    result = asked("place", "-f", str(EXAMPLE), "-o", "json")
+    assert result.exit_code == 0, result.stderr
+    (job,) = json.loads(result.stdout)["jobs"]
+    assert job["outcome"] in ("placed", "pending")
+    assert asked("place", "-f", str(EXAMPLE), "--scores").exit_code == 0
+
+
+def test_doctor_lists_what_could_not_be_read(asked: Any) -> None:
+    result = asked("doctor", "-o", "json")
+    found = [one for one in json.loads(result.stdout)["findings"] if one["code"] == "unreadable-object"]
+    assert any("Pod default/odd" in one["where"] for one in found)
+    assert result.exit_code == 1
+
+
+def test_capacity_and_topology(asked: Any) -> None:
+    assert json.loads(asked("capacity", "-o", "json").stdout)["boards"]
+    assert asked("topology", "show", "-o", "json").exit_code == 0
