@@ -115,7 +115,7 @@ REFUSED = [
 def test_what_can_never_run_is_refused_with_reason_and_cure(object: dict[str, Any], message: str) -> None:
     response = respond(object)
     assert response["allowed"] is False
-    assert response["status"] == {"code": 422, "reason": "Invalid", "message": message}
+    assert response["status"] == {"code": 400, "reason": "BadRequest", "message": message}
 
 
 def test_what_the_cluster_can_cure_is_a_warning() -> None:

@@ -100,7 +100,7 @@ def answer(body: bytes, world: World) -> dict[str, Any] | None:
         shown = [sentence(reason) for reason in verdict.refusals[:_MOST_REASONS]]
         more = len(verdict.refusals) - len(shown)
         message = "; also: ".join(shown) + (f"; and {more} more" if more else "")
-        response["status"] = {"code": 422, "reason": "Invalid", "message": message[:_LONGEST]}
+        response["status"] = {"code": 400, "reason": "BadRequest", "message": message[:_LONGEST]}
     elif verdict.warnings:
         response["warnings"] = [
             f"it will wait: {sentence(reason)}"[:_LONGEST_WARNING] for reason in verdict.warnings
