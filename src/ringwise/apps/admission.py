@@ -144,6 +144,8 @@ class Options:
     configuration_map: tuple[str, str] | None = None
     address: str = f":{WEBHOOK_PORT}"
     health_address: str = ":11251"
+    #: Names beside the Service's under which it is reached: for a webhook outside the cluster.
+    hosts: tuple[str, ...] = ()
 
 
 def run(options: Options) -> None:
@@ -170,7 +172,7 @@ async def serve(
     """Answer until `stop` is set; `started` is told the port."""
     clock = clock or RealClock()
     world = World(shipped_catalog())
-    keeper = Keeper(client, options.namespace, clock=clock)
+    keeper = Keeper(client, options.namespace, clock=clock, more_hosts=options.hosts)
     context: ssl.SSLContext | None = None
     ready = asyncio.Event()
     runners: list[web.AppRunner] = []

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import base64
 import ssl
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -86,11 +87,14 @@ class Material:
 
 
 class Keeper:
-    def __init__(self, client: Client, namespace: str, *, clock: Clock) -> None:
+    def __init__(
+        self, client: Client, namespace: str, *, clock: Clock, more_hosts: Iterable[str] = ()
+    ) -> None:
         self._client = client
         self._namespace = namespace
         self._clock = clock
         self._hosts = [f"{NAME}.{namespace}.svc", f"{NAME}.{namespace}.svc.cluster.local", NAME]
+        self._hosts += more_hosts
 
     async def step(self) -> Pair:
         """Look at everything once, put right what is not, and say what to serve.

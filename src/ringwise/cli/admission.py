@@ -34,6 +34,12 @@ from ringwise.metrics.endpoints import AddressError, parse_address
     show_default=True,
     help="For /healthz and /readyz; empty for none.",
 )
+@click.option(
+    "--host",
+    "hosts",
+    multiple=True,
+    help="Another name for the certificate, where the API server reaches it by an address of its own.",
+)
 def admission_command(
     kubeconfig: str | None,
     context: str | None,
@@ -41,6 +47,7 @@ def admission_command(
     scheduler_configmap: str,
     address: str,
     healthz_address: str,
+    hosts: tuple[str, ...],
 ) -> None:
     """Refuse impossible jobs at submit, with the reason and what helps.
 
@@ -51,7 +58,7 @@ def admission_command(
         configuration = in_namespace(scheduler_configmap) if scheduler_configmap else None
         for given in filter(None, (address, healthz_address)):
             parse_address(given)
-        run(Options(kubeconfig, context, namespace, configuration, address, healthz_address))
+        run(Options(kubeconfig, context, namespace, configuration, address, healthz_address, hosts))
     except ValueError as error:
         raise stop(f"--scheduler-configmap: {error}") from None
     except (KubeConfigError, AddressError) as error:
