@@ -12,7 +12,6 @@ from ringwise.scheduler import events as ev
 from ringwise.scheduler.expansion import JOB_NAME, group_name, pod_group_of, pods_of
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Node, Owner, Pod, PodGroup
-from ringwise.state.vcjob import VcJob
 from ringwise.topology.chips import chip_names, chips_of, mask_of
 
 
