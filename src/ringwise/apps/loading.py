@@ -76,7 +76,9 @@ def _adopt(bundle: Bundle, groups: Mapping[str, PodGroup | None]) -> None:
         stem, _, index = pod.key.rpartition("-")
         vcjob, task = by_stem.get(stem, (None, "")) if index.isdigit() else (None, "")
         vcjob = vcjob or jobs.get(f"{pod.namespace}/{pod.labels.get(JOB_NAME, '')}")
-        if vcjob is None or (pod.owner is not None and (pod.owner.kind, pod.owner.name) != ("Job", vcjob.name)):
+        if vcjob is None:
+            continue
+        if pod.owner is not None and (pod.owner.kind, pod.owner.name) != ("Job", vcjob.name):
             continue
         found = groups[vcjob.key]
         group = group_name(vcjob) if found is None else found.name
@@ -125,7 +127,8 @@ def check_holds(bundle: Bundle) -> list[ManifestError]:
                     ManifestError(
                         pod.origin,
                         f"metadata.annotations.{resource}",
-                        f"{chip_names(resource, (chip,))} of node {pod.node} is held by pod {first.key} already",
+                        f"{chip_names(resource, (chip,))} of node {pod.node} "
+                        f"is held by pod {first.key} already",
                     )
                 )
                 break
