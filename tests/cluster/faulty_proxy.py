@@ -23,6 +23,8 @@ _HOP_HEADERS = {"host", "connection", "content-length", "transfer-encoding", "ac
 _REFUSALS = ((409, "Conflict"), (429, "TooManyRequests"), (500, "InternalError"), (503, "ServiceUnavailable"))
 #: Out of a hundred requests.
 DELAYED, DROPPED, UNANSWERED, REFUSED = 10, 4, 4, 6
+#: Out of a hundred bindings: gangs take their time, so that replicas die in the middle of one.
+BINDINGS_DELAYED = 40
 #: Out of a hundred watches, and of a hundred of their events.
 EXPIRED, CUT, TWICE = 10, 50, 10
 
@@ -79,7 +81,7 @@ class FaultyProxy:
         return happens
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
-        if self._happens("delayed", DELAYED):
+        if self._happens("delayed", BINDINGS_DELAYED if request.path.endswith("/binding") else DELAYED):
             await asyncio.sleep(self._chance.uniform(0.05, 1.0))
         if self._happens("dropped", DROPPED):
             return _dropped(request)

@@ -18,6 +18,9 @@ _LOG = structlog.get_logger("ringwise.kube")
 
 Action = Callable[[], Awaitable[object]]
 
+#: Conflicts after which it is not chance any more: somebody else has the name.
+MOST_CONFLICTS = 5
+
 
 class GivenUpError(Exception):
     """The server said no for good, or nobody may write any more."""
@@ -38,7 +41,7 @@ class Persistence:
     async def insist(self, action: Action, attempts: int | None = None) -> object:
         """The action's answer. What time does not mend is raised as GivenUpError with its status."""
         backoff = Backoff(0.2, 10.0, self._chance)
-        made = 0
+        made = conflicts = 0
         while True:
             if not self._fence.is_open:
                 raise GivenUpError("this replica does not lead any more")
@@ -46,7 +49,10 @@ class Persistence:
             try:
                 return await action()
             except ApiError as error:
-                if error.status != 429 and error.status < 500:
+                # Also a patch or a creation meets conflicts that pass: a quota that others change, too.
+                conflicts += error.status == 409
+                passes = error.status == 409 and error.reason == "Conflict" and conflicts < MOST_CONFLICTS
+                if not passes and error.status != 429 and error.status < 500:
                     raise GivenUpError(str(error), error.status) from None
                 why, pause = str(error), error.retry_after or 0.0
             except (UnreachableError, KubeConfigError) as error:
