@@ -10,7 +10,7 @@ import pytest
 from ringwise.apps import deployment
 from ringwise.apps.control_plane import find_program
 from tests.cluster.cluster import CONFIG_MAPS, PODS, Cluster, Component, check_chips, chips_of, node_of
-from tests.cluster.objects import CHIP, NAMESPACE, node, nodes, pod, switch_topology, vcjob
+from tests.cluster.objects import CHIP, node, nodes, pod, switch_topology, vcjob
 
 pytestmark = pytest.mark.cluster
 
