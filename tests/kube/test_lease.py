@@ -7,9 +7,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
+
 from ringwise.kube.client import Client
 from ringwise.kube.config import direct
-from ringwise.kube.lease import Fence, LeaderElection, LeaseSettings, micro_time
+from ringwise.kube.lease import Fence, LeaderElection, LeaseSettings, LeaseSettingsError, micro_time
 from tests.kube.harness import LEASES, StandingClock, run, server, until
 from tests.kube.standin import StandIn
 
@@ -118,6 +120,26 @@ def test_a_leader_cut_off_from_the_server_is_replaced_after_the_lease_ended() ->
             await b.stop()
 
     run(test())
+
+
+@pytest.mark.parametrize(
+    ("duration", "renew_deadline", "retry", "word"),
+    [
+        (15, 11, 2, "the deadline must be 5 s earlier"),
+        (10, 10, 2, "the deadline must be 5 s earlier"),
+        (15, 10, 6, "two attempts must fit"),
+        (15, 10, 0, "two attempts must fit"),
+    ],
+)
+def test_times_that_are_not_safe_are_refused(
+    duration: float, renew_deadline: float, retry: float, word: str
+) -> None:
+    with pytest.raises(LeaseSettingsError, match=word):
+        LeaseSettings(duration=duration, renew_deadline=renew_deadline, retry=retry)
+
+
+def test_the_shortest_times() -> None:
+    assert LeaseSettings(duration=7, renew_deadline=2, retry=1).timeout == 1
 
 
 def test_the_fence_closes_by_our_own_clock_even_if_nobody_notices() -> None:

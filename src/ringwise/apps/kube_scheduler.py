@@ -53,6 +53,10 @@ class Options:
     leader_elect: bool = True
     lease_namespace: str = "volcano-system"
     lease_name: str = "ringwise-scheduler"
+    #: Seconds.
+    lease_duration: int = 15
+    renew_deadline: int = 10
+    retry_period: int = 2
     metrics_address: str = ":8080"
     health_address: str = ":11251"
     with_scheduler: bool = True
@@ -186,7 +190,13 @@ async def serve(
 def _settings(options: Options) -> RunnerSettings:
     lease = None
     if options.leader_elect and not options.shadow:
-        lease = LeaseSettings(options.lease_namespace, options.lease_name)
+        lease = LeaseSettings(
+            options.lease_namespace,
+            options.lease_name,
+            options.lease_duration,
+            options.renew_deadline,
+            options.retry_period,
+        )
     return RunnerSettings(
         lease=lease,
         identity=f"{socket.gethostname()}_{uuid.uuid4()}",

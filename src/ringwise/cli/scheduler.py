@@ -11,6 +11,7 @@ import click
 from ringwise.apps.kube_scheduler import Options, default_lease_namespace, in_namespace, log_as_json, run
 from ringwise.cli.output import stop
 from ringwise.kube.credentials import KubeConfigError
+from ringwise.kube.lease import LeaseSettingsError
 from ringwise.kube.runner import CoreFailedError
 from ringwise.manifests.configuration import ConfigurationError
 from ringwise.metrics.endpoints import AddressError, parse_address
@@ -19,6 +20,16 @@ from ringwise.topology.board import BoardError
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 DEFAULT_CONFIGURATION = "volcano-system/volcano-scheduler-configmap"
+
+
+def _seconds(name: str, usual: int, what: str) -> Callable[[Command], Command]:
+    return click.option(
+        name,
+        type=click.IntRange(1, 3600),
+        default=usual,
+        show_default=True,
+        help=what,
+    )
 
 
 def cluster_options(command: Command) -> Command:
@@ -39,6 +50,13 @@ def cluster_options(command: Command) -> Command:
                 show_default="$POD_NAMESPACE or volcano-system",
                 help="Namespace of the Lease.",
             ),
+            _seconds("--lease-duration", 15, "Seconds that others wait after a leader's last sign of life."),
+            _seconds(
+                "--renew-deadline",
+                10,
+                "Seconds after which a leader that cannot renew its Lease binds nothing.",
+            ),
+            _seconds("--retry-period", 2, "Seconds between two attempts to take or renew the Lease."),
             click.option(
                 "--metrics-address", default=":8080", show_default=True, help="For /metrics; empty for none."
             ),
@@ -100,6 +118,9 @@ def scheduler(
     context: str | None,
     leader_elect: bool,
     lease_namespace: str,
+    lease_duration: int,
+    renew_deadline: int,
+    retry_period: int,
     metrics_address: str,
     healthz_address: str,
     lease_name: str,
@@ -127,6 +148,9 @@ def scheduler(
             leader_elect=leader_elect,
             lease_namespace=lease_namespace,
             lease_name=lease_name,
+            lease_duration=lease_duration,
+            renew_deadline=renew_deadline,
+            retry_period=retry_period,
             metrics_address=metrics_address,
             health_address=healthz_address,
             with_controller=with_controller,
@@ -143,7 +167,7 @@ def run_component(options: Options) -> None:
         for address in filter(None, (options.metrics_address, options.health_address)):
             parse_address(address)
         run(options)
-    except (KubeConfigError, ConfigurationError, BoardError, AddressError) as error:
+    except (KubeConfigError, LeaseSettingsError, ConfigurationError, BoardError, AddressError) as error:
         raise stop(*str(error).splitlines()) from None
     except OSError as error:
         raise stop(f"{error.filename}: {error.strerror}" if error.filename else str(error)) from None

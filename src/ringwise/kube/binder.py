@@ -25,7 +25,7 @@ import structlog
 from ringwise.kube.client import ApiError, Client, UnreachableError
 from ringwise.kube.clock import Backoff, Clock
 from ringwise.kube.credentials import KubeConfigError
-from ringwise.kube.lease import Fence
+from ringwise.kube.lease import SMALLEST_GAP, Fence
 from ringwise.kube.observer import Nobody, Observer
 from ringwise.kube.resources import PODS
 from ringwise.scheduler.annotations import PREDICATE_TIME, REAL_CHIPS
@@ -42,7 +42,7 @@ GIVE_UP = 30.0
 MOST_CONFLICTS = 5
 #: The server's own limit is below ours, and both below the gap between fence and lease.
 _SERVER_TIMEOUT = {"timeout": "4s"}
-_TIMEOUT = 4.5
+_TIMEOUT = SMALLEST_GAP - 0.5
 #: What the device plugin writes on a pod that has started: it does not tell who bound it.
 _LATER_WRITTEN = frozenset({PREDICATE_TIME, REAL_CHIPS})
 

@@ -192,8 +192,15 @@ class Client:
             # A rotated token: the next one is read before we say that we are not welcome.
             self._access.credentials.refused()
 
-    async def get(self, resource: Resource, namespace: str | None, name: str, shape: type[Struct]) -> Struct:
-        answer = await self.request("GET", resource.path(namespace, name))
+    async def get(
+        self,
+        resource: Resource,
+        namespace: str | None,
+        name: str,
+        shape: type[Struct],
+        timeout: float = TIMEOUT,
+    ) -> Struct:
+        answer = await self.request("GET", resource.path(namespace, name), timeout=timeout)
         return _decoded(answer, shape)
 
     async def create(

@@ -10,7 +10,7 @@ whatever happens to requests in between, two replicas never bind at the same tim
                |<------------------ 15 s ---------------------------->|
 
 A binding that was sent just before the fence closed ends, one way or the other, within the gap: its
-time-out is shorter.
+time-out is shorter, and settings with a smaller gap are refused.
 """
 
 from __future__ import annotations
@@ -30,6 +30,13 @@ from ringwise.kube.resources import LEASES
 
 _LOG = structlog.get_logger("ringwise.kube")
 
+#: Seconds between the fence and the end of the lease, at least: a binding under way ends in this time.
+SMALLEST_GAP = 5.0
+
+
+class LeaseSettingsError(Exception):
+    """With these times two replicas could bind at once, or nobody could keep the lead."""
+
 
 @dataclass(frozen=True, slots=True)
 class LeaseSettings:
@@ -39,6 +46,24 @@ class LeaseSettings:
     duration: float = 15.0
     renew_deadline: float = 10.0
     retry: float = 2.0
+
+    def __post_init__(self) -> None:
+        if self.duration - self.renew_deadline < SMALLEST_GAP:
+            raise LeaseSettingsError(
+                f"the lease lasts {self.duration:g} s and the renew deadline is {self.renew_deadline:g} s: "
+                f"the deadline must be {SMALLEST_GAP:g} s earlier at least, or a binding may still be under "
+                "way when another replica takes over"
+            )
+        if not 0 < self.retry <= self.renew_deadline / 2:
+            raise LeaseSettingsError(
+                f"the retry period is {self.retry:g} s and the renew deadline {self.renew_deadline:g} s: "
+                "at least two attempts must fit"
+            )
+
+    @property
+    def timeout(self) -> float:
+        """Seconds for one request: a second one fits before the deadline."""
+        return self.renew_deadline / 2
 
 
 class Fence:
@@ -199,7 +224,9 @@ class LeaderElection:
         """The lease if it may be ours, None while somebody else has it."""
         settings = self._settings
         try:
-            lease = await self._client.get(LEASES, settings.namespace, settings.name, _Lease)
+            lease = await self._client.get(
+                LEASES, settings.namespace, settings.name, _Lease, settings.timeout
+            )
         except ApiError as error:
             if error.status != 404:
                 raise
@@ -232,12 +259,11 @@ class LeaderElection:
     async def _put(self, lease: _Lease) -> _Lease:
         settings = self._settings
         body = msgspec.json.encode(lease)
-        timeout = settings.renew_deadline / 2
         if lease.metadata.resource_version is None:
             path, method = LEASES.path(settings.namespace), "POST"
         else:
             path, method = LEASES.path(settings.namespace, settings.name), "PUT"
-        answer = await self._client.request(method, path, body=body, timeout=timeout)
+        answer = await self._client.request(method, path, body=body, timeout=settings.timeout)
         try:
             return msgspec.json.decode(answer, type=_Lease)
         except msgspec.MsgspecError as problem:
