@@ -6,12 +6,15 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from ringwise.kube.core import ControllerPart, Core
+from ringwise.kube.core import ControllerPart, Core, SchedulerPart
 from ringwise.scheduler import events as ev
-from ringwise.scheduler.commands import Command, DeleteJob
+from ringwise.scheduler.commands import Bind, Command, DeleteJob
 from ringwise.scheduler.controller import Controller
-from ringwise.state.model import Pod, PodClass, PriorityClass
+from ringwise.scheduler.machine import Scheduler
+from ringwise.state.model import Node, Pod, PodClass, PriorityClass
 from tests.kube.harness import JumpingClock
+
+RESOURCE = "huawei.com/Ascend910"
 
 #: Seconds after which a thread that does not answer is taken for hung.
 PATIENCE = 10.0
@@ -37,6 +40,8 @@ class Recording:
         return self.deadline
 
     def count(self, observer: Any) -> None: ...
+
+    def let_out(self, deliver: Any) -> None: ...
 
 
 def core_of(part: Any, commands: list[Command]) -> Core:
@@ -91,3 +96,21 @@ def test_a_controller_that_waited_is_told_everything_that_still_exists_at_once()
     part.decide([wish], 3)
     part.decide([ev.PodGone("1")], 4)
     assert calls == [[changed, priority, wish], [ev.PodGone("1")]]
+
+
+def test_bindings_of_a_long_cycle_leave_before_its_end_and_only_once() -> None:
+    """The first slices are on their way while the cycle still decides; the rest follows, nothing twice."""
+    scheduler = Scheduler()
+    nodes = [ev.NodeSeen(Node(f"node-{n}", chips_allocatable={RESOURCE: 8})) for n in range(30)]
+    pods = [
+        ev.PodSeen(Pod(f"p{n}", "x", f"p{n}", PodClass(RESOURCE, 1), chip_containers=1)) for n in range(200)
+    ]
+    part = SchedulerPart(scheduler)
+    early: list[list[Command]] = []
+    part.let_out(early.append)
+    rest = part.decide([*nodes, *pods], 1)
+    first = [command.uid for slice_ in early for command in slice_ if isinstance(command, Bind)]
+    last = [command.uid for command in rest if isinstance(command, Bind)]
+    assert len(early) == 3
+    assert first == [f"p{n}" for n in range(192)]
+    assert len(first + last) == len(set(first + last)) == 200

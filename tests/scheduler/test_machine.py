@@ -88,9 +88,23 @@ def test_a_gang_that_stays_half_bound_is_undone(running: bool) -> None:
     rig.step(29)
     assert rig.evictions() == []
     rig.step(1)
-    assert rig.evictions() == ([] if running else ["gang-0"])
+    assert rig.evictions() == ["gang-0"]
     rig.step(1)
-    assert rig.evictions() == ([] if running else ["gang-0"])
+    assert rig.evictions() == ["gang-0"]
+
+
+def test_a_gang_that_was_whole_keeps_its_pods_when_one_is_lost() -> None:
+    """Its other pods go on while the lost one finds no place."""
+    rig = Rig(2, actions=PLAIN, gang_recovery_limit=30)
+    rig.submit("gang", pods=2, chips=8)
+    rig.run()
+    rig.node(rig.places("gang")["gang-1"][0], ready=False)
+    lost = rig.pods["gang-1"].uid
+    rig.replacement("gang-1")
+    rig.tell(ev.PodGone(lost))
+    for _ in range(40):
+        rig.step(1)
+    assert rig.evictions() == []
 
 
 def test_a_gang_that_is_completed_in_time_is_left_alone() -> None:

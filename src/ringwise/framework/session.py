@@ -6,7 +6,7 @@ whole class of pods and a whole class of nodes, and collects what was decided.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +23,7 @@ from ringwise.reasons import Reason
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod, PodClass, Queue
 from ringwise.state.reservations import Reservations
+from ringwise.topology.natural import natural_key
 
 
 @dataclass(slots=True)
@@ -73,6 +74,8 @@ class Session:
         self.pending = list(pending)
         #: Told about every job just before it is decided; sees the state as the decision will.
         self.observe = observer or (lambda session, job: None)
+        #: Told about allocations as soon as they are final, in the middle of the cycle.
+        self.announce: Callable[[Sequence[Allocation]], None] = lambda allocations: None
         self.bound: list[Allocation] = []
         self.evicted: list[Eviction] = []
         self.plans: dict[str, Plan] = {}
@@ -141,11 +144,11 @@ class Session:
     def job_key(self, job: Job) -> tuple[Any, ...]:
         """Jobs in order: the smallest key first. Every plugin adds its part, then age, then name."""
         parts = [key(job) for key in self._flat[Point.JOB_ORDER]]
-        return (*parts, job.created, job.key)
+        return (*parts, job.created, natural_key(f"{job.namespace}/{job.name}"), job.key)
 
     def queue_key(self, queue: Queue) -> tuple[Any, ...]:
         parts = [key(queue) for key in self._flat[Point.QUEUE_ORDER]]
-        return (*parts, queue.created, queue.name)
+        return (*parts, queue.created, natural_key(queue.name))
 
     def pod_key(self, pod: Pod) -> tuple[Any, ...]:
         return tuple(key(pod) for key in self._flat[Point.TASK_ORDER])

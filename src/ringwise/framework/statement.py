@@ -75,6 +75,7 @@ class Statement:
             raise ValueError("a statement with evictions is nominated, not committed")
         self._session.state.commit(self._mark)
         self._session.bound.extend(self.allocations)
+        self._session.announce(self.allocations)
 
     def discard(self) -> None:
         """Undo everything, last first."""

@@ -16,7 +16,7 @@ import structlog
 from ringwise.kube.clock import Clock
 from ringwise.kube.observer import Nobody, Observer
 from ringwise.scheduler import events as ev
-from ringwise.scheduler.commands import Command
+from ringwise.scheduler.commands import Bind, Command
 from ringwise.scheduler.controller import Controller
 from ringwise.scheduler.machine import Scheduler
 from ringwise.state.fleet import HOSTS
@@ -31,7 +31,12 @@ _SECOND = 1_000_000_000
 #: After a cycle the core rests this many times its length, up to the limit in seconds: echoes of our own
 #: bindings gather meanwhile, and the bindings themselves get the processor.
 _REST = 4.0
+#: So many bindings leave together while a long cycle is still going on.
+_SLICE = 64
 _LONGEST_REST = 0.2
+
+
+Deliver = Callable[[list[Command]], object]
 
 
 class Part(Protocol):
@@ -47,16 +52,44 @@ class Part(Protocol):
     def count(self, observer: Observer) -> None:
         """Tell what waits and what is free."""
 
+    def let_out(self, deliver: Deliver) -> None:
+        """Commands of a decision that takes long may leave through `deliver` before it is over."""
+
 
 class SchedulerPart:
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
+        self._deliver: Deliver | None = None
+        #: How many bindings of the present cycle are on their way, and whose.
+        self._out = 0
+        self._gone_ahead: set[str] = set()
+
+    def let_out(self, deliver: Deliver) -> None:
+        self._deliver = deliver
+        self.scheduler.early = self._bound_early
+
+    def _bound_early(self, binds: Sequence[Bind]) -> None:
+        if self._deliver is None:
+            return
+        if len(binds) < self._out:
+            # Another cycle of the same decision has begun.
+            self._out = 0
+        if len(binds) - self._out >= _SLICE:
+            ready = list(binds[self._out :])
+            self._out = len(binds)
+            self._gone_ahead.update(bind.uid for bind in ready)
+            self._deliver([*ready])
 
     def absorb(self, events: Sequence[ev.Event], now: int) -> None:
         self.scheduler.take(_for_scheduler(events), now)
 
     def decide(self, events: Sequence[ev.Event], now: int) -> list[Command]:
-        return self.scheduler.handle(_for_scheduler(events), now)
+        self._out = 0
+        self._gone_ahead.clear()
+        commands = self.scheduler.handle(_for_scheduler(events), now)
+        if not self._gone_ahead:
+            return commands
+        return [c for c in commands if not (isinstance(c, Bind) and c.uid in self._gone_ahead)]
 
     def next_deadline(self) -> int | None:
         return self.scheduler.next_deadline()
@@ -113,6 +146,9 @@ class ControllerPart:
     def count(self, observer: Observer) -> None:
         """The controller counts in the status of each job."""
 
+    def let_out(self, deliver: Deliver) -> None:
+        """The order of a controller's commands matters: they leave together."""
+
 
 def _for_scheduler(events: Iterable[ev.Event]) -> list[ev.Event]:
     return [event for event in events if not isinstance(event, ev.JobCommand)]
@@ -154,6 +190,8 @@ class Core:
     ) -> None:
         self._parts = parts
         self._deliver = deliver
+        for part in parts:
+            part.let_out(deliver)
         self._crashed = crashed
         self._clock = clock
         self._observer: Observer = observer or Nobody()

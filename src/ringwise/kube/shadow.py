@@ -13,7 +13,7 @@ from typing import Any
 
 from ringwise.framework.filling import filters_of
 from ringwise.framework.points import first_reason
-from ringwise.kube.core import SchedulerPart
+from ringwise.kube.core import Deliver, SchedulerPart
 from ringwise.kube.notes import rfc3339
 from ringwise.kube.observer import Nobody, Observer
 from ringwise.scheduler import events as ev
@@ -46,6 +46,9 @@ class ShadowPart(SchedulerPart):
         self._thought: dict[str, Bind] = {}
         self._now = 0
         self.outcomes: Counter[str] = Counter()
+
+    def let_out(self, deliver: Deliver) -> None:
+        """Thoughts never leave."""
 
     def decide(self, events: Sequence[ev.Event], now: int) -> list[Command]:
         self._now = now

@@ -129,6 +129,7 @@ class Intake:
             self._scheduler.reporter.touch(job)
         else:
             self._scheduler.guard.forget(job.key)
+            self._scheduler.recovery.forget(job.key)
             self._scheduler.waiting.forget(job.key)
             if not self._scheduler.memory.keeps(job):
                 self._scheduler.reservations.lift(job.key)

@@ -8,7 +8,7 @@ names as a cure, so a cycle in which nothing changed costs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from ringwise.actions import ACTIONS
@@ -76,13 +76,15 @@ class Scheduler:
         self.incidents: list[Incident] = []
         self.cycles = 0
         self.observer: Callable[[Session, Job], None] | None = None
+        #: Shown the bindings of a cycle that is still going on. They are returned at its end all the same.
+        self.early: Callable[[Sequence[Bind]], None] | None = None
         #: Remembers every batch of events and what was decided, where somebody wants to know later.
         self.journal: Journal | None = None
         #: How the jobs of the last cycle that were placed as a whole got their nodes.
         self.plans: dict[str, Plan] = {}
         self.guard = Guard(self)
         self.memory = Memory(self)
-        self._recovery = Recovery(self)
+        self.recovery = Recovery(self)
         self.switch_news = SwitchNews(self)
         self.reporter = Reporter(self)
         #: Pods as they were before the binding that is on its way.
@@ -118,7 +120,7 @@ class Scheduler:
             commands += self.cycle(now)
             self.waiting.wake(self.happened, now)
         commands += self.reporter.report([])
-        commands += self._recovery.overdue(now)
+        commands += self.recovery.overdue(now)
         commands += self.switch_news.news()
         return commands
 
@@ -134,7 +136,7 @@ class Scheduler:
     def next_deadline(self) -> int | None:
         """When time alone changes something, in nanoseconds; None when only events can."""
         times = [reservation.expires for reservation in self.reservations]
-        times += [self.guard.deadline(), self.memory.deadline(), self._recovery.deadline()]
+        times += [self.guard.deadline(), self.memory.deadline(), self.recovery.deadline()]
         return min((time for time in times if time is not None), default=None)
 
     def chips_came_free(self) -> None:
@@ -150,6 +152,8 @@ class Scheduler:
         pending = self._take_pending()
         kept_before = list(self.reservations)
         session = self.open_session(now, pending)
+        binds: list[Bind] = []
+        session.announce = lambda allocations: self._bind_all(allocations, binds)
         for name in self.configuration.actions:
             action = self.registry.actions.get(name)
             if action is not None:
@@ -158,7 +162,7 @@ class Scheduler:
             self.chips_came_free()
         self.incidents.extend(session.incidents)
         self.plans = session.plans
-        commands: list[Command] = [self._bind(allocation) for allocation in session.bound]
+        commands: list[Command] = [*binds]
         commands += [self.evict(gone.job, gone.pod.uid, gone.why) for gone in session.evicted]
         for job in pending:
             self._settle(job, now)
@@ -193,8 +197,8 @@ class Scheduler:
         self.guard.note(job)
         if job.former:
             self.memory.settle(job)
-        if waits:
-            self._recovery.look(job, now)
+        if job.min_available > 1:
+            self.recovery.look(job, now)
 
     def open_session(self, now: int, pending: Iterable[Job] = ()) -> Session:
         self.totals()
@@ -267,6 +271,12 @@ class Scheduler:
             known = sorted(self.book.queues)
             return UNKNOWN_QUEUE(queue=job.queue, known=known, nearest=nearest(job.queue, known) or known[0])
         return None
+
+    def _bind_all(self, allocations: Iterable[Allocation], binds: list[Bind]) -> None:
+        """Final allocations become bindings at once; in a long cycle they leave before its end."""
+        binds += [self._bind(allocation) for allocation in allocations]
+        if self.early is not None:
+            self.early(binds)
 
     def _bind(self, allocation: Allocation) -> Bind:
         pod, node = allocation.pod, self.state.names[allocation.node]

@@ -71,7 +71,8 @@ def group_status(scheduler: Scheduler, job: Job) -> SetGroupStatus:
             succeeded += 1
         elif pod.phase == "Failed":
             failed += 1
-        elif placements[uid].node >= 0:
+        elif placements[uid].node >= 0 and not placements[uid].assumed:
+            # A binding that is on its way may still fail; the group runs when it is through.
             scheduled += 1
             running += pod.phase == "Running"
         else:
@@ -79,7 +80,7 @@ def group_status(scheduler: Scheduler, job: Job) -> SetGroupStatus:
     ended = succeeded + failed
     if job.pods and scheduled + ended >= job.min_available:
         phase = "Running" if scheduled or waiting else "Completed"
-    elif scheduled:
+    elif scheduled and scheduler.recovery.was_whole(job):
         # Part of the gang is gone: it runs, and it does not.
         phase = "Unknown"
     else:
