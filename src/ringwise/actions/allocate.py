@@ -63,7 +63,7 @@ def _lines(session: Session) -> dict[str, list[Entry]]:
 
 def _serve(session: Session, job: Job, complete: bool) -> bool:
     """Try one job; True when it runs and has more pods to place."""
-    if not complete:
+    if not complete and session.observed:
         with session.reservations.open_to(job.key):
             session.observe(session, job)
     try:

@@ -8,11 +8,14 @@ from ringwise.framework.session import Session
 
 
 def backfill(session: Session) -> None:
-    for job in sorted(session.pending, key=session.job_key):
-        if not job.inqueue and "enqueue" in session.configuration.actions:
-            continue
-        if not any(pod.cls.best_effort and session.is_pending(pod) for pod in job.pods.values()):
-            continue
+    enqueues = "enqueue" in session.configuration.actions
+    asking = [
+        job
+        for job in session.pending
+        if (job.inqueue or not enqueues)
+        and any(pod.cls.best_effort and session.is_pending(pod) for pod in job.pods.values())
+    ]
+    for job in sorted(asking, key=session.job_key):
         statement = session.statement()
         try:
             fill_best_effort(session, job, statement)

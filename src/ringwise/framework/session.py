@@ -74,6 +74,7 @@ class Session:
         self.pending = list(pending)
         #: Told about every job just before it is decided; sees the state as the decision will.
         self.observe = observer or (lambda session, job: None)
+        self.observed = observer is not None
         #: Told about allocations as soon as they are final, in the middle of the cycle.
         self.announce: Callable[[Sequence[Allocation]], None] = lambda allocations: None
         self.bound: list[Allocation] = []

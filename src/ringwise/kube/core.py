@@ -6,6 +6,7 @@ reflectors ──put──> inbox ──> parts (scheduler, controller) ──de
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -31,6 +32,8 @@ _SECOND = 1_000_000_000
 #: After a cycle the core rests this many times its length, up to the limit in seconds: echoes of our own
 #: bindings gather meanwhile, and the bindings themselves get the processor.
 _REST = 4.0
+#: Seconds for which one thread may keep the interpreter while another waits for it.
+_TURN = 0.0005
 #: So many bindings leave together while a long cycle is still going on.
 _SLICE = 64
 _LONGEST_REST = 0.2
@@ -206,6 +209,9 @@ class Core:
         self._thread = threading.Thread(target=self._run, name="core", daemon=True)
 
     def start(self) -> None:
+        # The loop lets go of the interpreter at every send; with the usual turns of 5 ms a deciding
+        # core would let one binding through in that time.
+        sys.setswitchinterval(_TURN)
         self._thread.start()
 
     def put(self, events: Sequence[ev.Event]) -> None:
