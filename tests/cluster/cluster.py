@@ -27,6 +27,8 @@ from tests.cluster.objects import CHIP, NAMESPACE, Object
 STAGES = Path(__file__).with_name("stages.yaml")
 #: Seconds that a story waits for something that should happen. A busy machine is slow, not wrong.
 PATIENCE = 60.0
+#: How a process ends that was killed by a story.
+KILLED = -9
 
 JOBS = f"/apis/batch.volcano.sh/v1alpha1/namespaces/{NAMESPACE}/jobs"
 GROUPS = f"/apis/scheduling.volcano.sh/v1beta1/namespaces/{NAMESPACE}/podgroups"
@@ -231,14 +233,19 @@ class Cluster:
             f"  {pod['metadata']['name']}: {pod['status'].get('phase')} on {node_of(pod) or '-'} "
             f"chips {pod['metadata'].get('annotations', {}).get(CHIP, '-')}"
             for pod in self.pods()
+            if pod["status"].get("phase") != "Succeeded"
         ]
         lines += [
             f"  PodGroup {group['metadata']['name']}: {json.dumps(group.get('status', {}))}"
             for group in self.api.items(GROUPS)
         ]
         for component in self.components:
-            state = "runs" if component.running else f"ended with {component.process.ended}"
-            lines.append(f"  {component.process.name} {state}:\n{component.process.last_lines(6)}")
+            name, ended = component.process.name, component.process.ended
+            if ended == KILLED:
+                lines.append(f"  {name} was killed")
+            else:
+                state = "runs" if ended is None else f"ended with {ended}"
+                lines.append(f"  {name} {state}:\n{component.process.last_lines(6)}")
         return "\n".join(lines)
 
     # -- tidying up ---------------------------------------------------------------------------------

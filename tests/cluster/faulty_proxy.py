@@ -35,6 +35,11 @@ class FaultyProxy:
     def __init__(self, server: str, authority: Path, seed: int) -> None:
         self.trouble = False
         self.counts: Counter[str] = Counter()
+        #: Bindings that are let through before all others wait for ever; None lets all through.
+        self.bindings_left: int | None = None
+        #: Bindings that stand here at this moment, and that have passed.
+        self.bindings_here = 0
+        self.bindings_passed = 0
         self.url = ""
         self._server = server
         self._tls = ssl.create_default_context(cafile=str(authority))
@@ -81,7 +86,22 @@ class FaultyProxy:
         return happens
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
-        if self._happens("delayed", BINDINGS_DELAYED if request.path.endswith("/binding") else DELAYED):
+        if not request.path.endswith("/binding"):
+            return await self._answer(request, DELAYED)
+        self.bindings_here += 1
+        try:
+            while self.bindings_left == 0:
+                await asyncio.sleep(0.05)
+            if self.bindings_left is not None:
+                self.bindings_left -= 1
+            answer = await self._answer(request, BINDINGS_DELAYED)
+            self.bindings_passed += 1
+            return answer
+        finally:
+            self.bindings_here -= 1
+
+    async def _answer(self, request: web.Request, delayed: int) -> web.StreamResponse:
+        if self._happens("delayed", delayed):
             await asyncio.sleep(self._chance.uniform(0.05, 1.0))
         if self._happens("dropped", DROPPED):
             return _dropped(request)
