@@ -47,13 +47,15 @@ class JobBook:
 
     def put_pod(self, pod: Pod) -> Job | None:
         """The pod as the state has it now; None when it belongs to another scheduler."""
+        known = self._state.pods.get(pod.uid)
         self._leave_ledger(pod.uid)
         self._state.put_pod(pod)
         pod = self._state.pods[pod.uid].pod
         if not self.is_ours(pod) and pod.group is None:
             self._enter_ledger(pod, None)
             return None
-        self._state.watch_labels(label_keys(pod.cls))
+        if known is None or known.pod.cls is not pod.cls:
+            self._state.watch_labels(label_keys(pod.cls))
         key = job_key(pod)
         before = self._job_of_pod.get(pod.uid)
         if before is not None and before != key:

@@ -208,6 +208,10 @@ class ClusterState(Decisions):
             if known.assumed and pod.node is None and pod.live and not pod.deleting:
                 # Our own decision is on its way; older news does not undo it.
                 return
+            if self._sits_as_before(known, pod):
+                known.pod = pod
+                known.assumed = False
+                return
             if known.node >= 0:
                 self._unhold(known)
         placement = Placement(pod)
@@ -218,6 +222,17 @@ class ClusterState(Decisions):
         if number is None:
             number = self._unknown_node(pod.node)
         self._hold(placement, number, mask_of(pod.holds), assumed=False)
+
+    def _sits_as_before(self, known: Placement, pod: Pod) -> bool:
+        """Most news of a placed pod, our own binding's echo first of all, changes nothing in the books."""
+        return (
+            known.node >= 0
+            and pod.live
+            and pod.node == self.names[known.node]
+            and known.chips == mask_of(pod.holds)
+            and (known.pod.cls is pod.cls or known.pod.cls == pod.cls)
+            and known.pod.key == pod.key
+        )
 
     def drop_pod(self, uid: str) -> None:
         known = self.pods.pop(uid, None)

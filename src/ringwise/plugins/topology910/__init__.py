@@ -24,7 +24,7 @@ from ringwise.placement.reasons import NODE_LABEL_MISSING
 from ringwise.plugins.topology910.reasons import CLUSTER_TOO_SMALL, TOO_FEW_FREE_CHIPS
 from ringwise.plugins.topology910.superpods import SuperPodPlanner
 from ringwise.plugins.topology910.switches import SwitchPlanner
-from ringwise.plugins.topology910.validity import policy_of
+from ringwise.plugins.topology910.validity import plain_key, policy_of
 from ringwise.reasons import Reason
 from ringwise.state.model import Pod, PodClass
 from ringwise.state.shapes import Shape
@@ -38,6 +38,8 @@ class Topology910:
         self._session = session
         self._switches = SwitchPlanner(session)
         self._superpods = SuperPodPlanner(session)
+        #: Policies of one-pod jobs that say nothing about themselves: thousands are alike.
+        self._plain: dict[tuple[int, int], ChipPolicy] = {}
         session.on(Point.JOB_VALID, self.valid_job)
         session.on(Point.PREDICATE, self.predicate)
         session.on(Point.JOB_PLAN, self.plan)
@@ -49,9 +51,15 @@ class Topology910:
         """Refuse what no board allows, and note how the chips of the others are chosen."""
         if job.validated:
             return None
-        found = policy_of(job, self._session)
-        if isinstance(found, Reason):
-            return found
+        plain = plain_key(job)
+        found = self._plain.get(plain) if plain is not None else None
+        if found is None:
+            answer = policy_of(job, self._session)
+            if isinstance(answer, Reason):
+                return answer
+            found = answer
+            if plain is not None and found is not None:
+                self._plain[plain] = found
         job.policy = found
         job.validated = True
         return None

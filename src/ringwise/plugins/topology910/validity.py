@@ -16,10 +16,27 @@ from ringwise.plugins.topology910.reasons import MIXED_RESOURCES
 from ringwise.reasons import Reason
 from ringwise.state.model import Pod
 from ringwise.topology.board import Board
-from ringwise.topology.policy import PolicyFacts, select_board
+from ringwise.topology.policy import SCHEDULE_POLICY, PolicyFacts, select_board
 from ringwise.topology.switch_reasons import TOPOLOGY_MISSING
 
 SP_BLOCK = "sp-block"
+
+
+#: Whoever uses none of these is judged by the pod alone.
+_TELLING = frozenset(
+    {LABEL, SP_BLOCK, SCHEDULE_POLICY, "duo", "distributed", "npu-310-strategy", "super-pod-affinity"}
+)
+
+
+def plain_key(job: Job) -> tuple[int, int] | None:
+    """What decides about a one-pod job without labels and annotations that matter; None for all others."""
+    if len(job.pods) != 1 or job.most_chip_pods != 1:
+        return None
+    if not _TELLING.isdisjoint(job.labels) or not _TELLING.isdisjoint(job.annotations):
+        return None
+    pod = next(iter(job.pods.values()))
+    # Classes are shared by pods and live as long as they do, so identity will do inside a cycle.
+    return id(pod.cls), pod.chip_containers
 
 
 def policy_of(job: Job, session: Session) -> ChipPolicy | Reason | None:
