@@ -37,6 +37,9 @@ test: lint ## all checks and all tests
 test-cluster: $(STAMP) ## stories on a real control plane; its programs are found, or built once with Go
 	@echo "== programs"
 	@$(BIN)/python tests/cluster/tools/build.py
+	@echo "== chart and plain manifests"
+	@RINGWISE_HELM=$$($(BIN)/python tests/cluster/tools/build.py helm | cut -f2) \
+	  $(BIN)/python -m pytest -q tests/deploy/test_manifests.py
 	@echo "== stories on a cluster"
 	@$(BIN)/python -m pytest -q -m cluster tests/cluster
 

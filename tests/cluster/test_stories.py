@@ -19,7 +19,6 @@ from tests.cluster.cluster import (
     node_of,
 )
 from tests.cluster.objects import (
-    CHIP,
     ENDS,
     NAMESPACE,
     node,
@@ -227,45 +226,6 @@ def test_chip_that_its_node_reports_as_faulty_is_not_used(cluster: Cluster) -> N
     pods = cluster.wait_running("one", 7)
     check_chips(pods)
     assert "Ascend910-3" not in {chip for one in pods for chip in chips_of(one)}
-
-
-def test_running_jobs_of_another_scheduler_keep_their_chips(cluster: Cluster) -> None:
-    """Migration: Ringwise starts on a cluster in which jobs run already."""
-    placed = [
-        pod("old-0", 4, on="node-1", held=(0, 1, 2, 3)),
-        pod("old-1", 2, on="node-1", held=(4, 5)),
-        pod("old-2", 4, on="node-2", held=(4, 5, 6, 7)),
-    ]
-    cluster.apply([*nodes(2), *placed])
-    before = {one["metadata"]["name"]: chips_of(one) for one in cluster.wait_running("old", 3)}
-    cluster.run("scheduler")
-    cluster.apply([pod("new-0", 4), pod("new-1", 2)])
-    new = {one["metadata"]["name"]: one for one in cluster.wait_running("new", 2)}
-    check_chips(cluster.pods())
-    assert (node_of(new["new-0"]), chips_of(new["new-0"])) == (
-        "node-2",
-        [f"Ascend910-{chip}" for chip in range(4)],
-    )
-    assert (node_of(new["new-1"]), chips_of(new["new-1"])) == ("node-1", ["Ascend910-6", "Ascend910-7"])
-    assert {one["metadata"]["name"]: chips_of(one) for one in cluster.pods("old")} == before
-
-
-def test_pods_go_back_to_another_scheduler(cluster: Cluster) -> None:
-    """Migration back: what Ringwise placed keeps the annotations that others read."""
-    cluster.apply(nodes(1))
-    scheduler = cluster.run("scheduler")
-    cluster.apply([pod("ours-0", 4)])
-    before = cluster.wait_running("ours", 1)[0]
-    scheduler.process.stop()
-    assert scheduler.process.ended == 0, scheduler.log()
-    after = cluster.pods("ours")[0]
-    assert after["metadata"]["annotations"] == before["metadata"]["annotations"]
-    assert set(after["metadata"]["annotations"]) >= {
-        CHIP,
-        "predicate-time",
-        "hccl/rankIndex",
-        "distributed-job",
-    }
 
 
 def test_waiting_job_starts_when_room_appears(cluster: Cluster) -> None:
