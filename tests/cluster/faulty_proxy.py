@@ -78,6 +78,8 @@ class FaultyProxy:
         assert self._session is not None
         await self._runner.cleanup()
         await self._session.close()
+        # Connections with TLS say farewell after that; a loop that ends earlier leaves them open.
+        await asyncio.sleep(0.5)
 
     def _happens(self, what: str, percent: int) -> bool:
         happens = self.trouble and self._chance.random() * 100 < percent

@@ -92,7 +92,7 @@ def test_access_that_is_shipped_is_enough_and_not_more(cluster: Cluster) -> None
     cluster.wait(lambda: cluster.condition("too-large"), "the other says why it waits")
     cluster.wait(lambda: cluster.events("Job", "too-large"), "and has an event")
     for component in cluster.components:
-        refused = [line for line in component.log().splitlines() if "403" in line or "orbidden" in line]
+        refused = [line for line in component.log().splitlines() if "403 " in line or "orbidden" in line]
         assert not refused, refused[0]
     assert scheduler.running
     account = f"--as=system:serviceaccount:{deployment.NAMESPACE}:ringwise-scheduler"
