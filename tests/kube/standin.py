@@ -57,6 +57,8 @@ class StandIn:
     #: Kinds whose status is part of the object.
     without_status: set[str] = field(default_factory=set)
     duplicate: bool = False
+    #: Tell every watch at its beginning how far it is.
+    bookmarks: bool = True
     tokens: set[str] = field(default_factory=set)
     url: str = ""
 
@@ -280,7 +282,7 @@ class StandIn:
                 # Told again, they are old news: one of them may be gone by now.
                 await response.write(_line(change.kind, change.object))
             version = max([version, *(one.version for one in news)])
-            if not bookmarked and request.query.get("allowWatchBookmarks"):
+            if self.bookmarks and not bookmarked and request.query.get("allowWatchBookmarks"):
                 bookmarked = True
                 mark = {"metadata": {"resourceVersion": str(version)}}
                 await response.write(_line("BOOKMARK", mark))

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,7 +17,7 @@ from ringwise.kube.client import Client, LineSplitter
 from ringwise.kube.kinds import Place, Reader
 from ringwise.kube.malformed import Malformed
 from ringwise.kube.readers import ConfigurationReader, NodeReader, PodReader, ReportReader, TopologyReader
-from ringwise.kube.reflector import ABSENT_PAUSE, Reflector
+from ringwise.kube.reflector import ABSENT_PAUSE, LASTED, Reflector
 from ringwise.kube.resources import CONFIG_MAPS as CONFIG_MAP_KIND
 from ringwise.kube.resources import NODES as NODE_KIND
 from ringwise.kube.resources import PODS as POD_KIND
@@ -203,6 +204,30 @@ def test_pauses_grow_and_are_bounded() -> None:
                 assert max(slept) > 10
                 assert max(slept) <= 30
 
+    run(test())
+
+
+@pytest.mark.parametrize(("lasts", "at_least", "at_most"), [(LASTED, 0.0, 0.2), (0.0, 5.0, 30.0)])
+def test_silent_watches_are_opened_again_soon_if_they_lasted(
+    lasts: float, at_least: float, at_most: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def later(clock: JumpingClock) -> float:
+        clock.moment += lasts
+        return clock.moment
+
+    async def test() -> None:
+        async with server() as (standin, client):
+            standin.bookmarks = False
+            async with watching(client) as one:
+
+                def ended_often() -> bool:
+                    standin.cut_watches()
+                    return len(one.clock.slept) >= 12
+
+                await until(ended_often)
+                assert at_least < max(one.clock.slept) <= at_most
+
+    monkeypatch.setattr(JumpingClock, "monotonic", later)
     run(test())
 
 

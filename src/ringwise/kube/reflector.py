@@ -33,6 +33,8 @@ _LOG = structlog.get_logger("ringwise.kube")
 
 #: Seconds until a kind that the server does not know is asked for again.
 ABSENT_PAUSE = 30.0
+#: Seconds after which a watch counts as one that worked.
+LASTED = 5.0
 
 Sink = Callable[[list[Event]], None]
 
@@ -205,16 +207,22 @@ class Reflector:
     async def _watch(self) -> bool:
         """Follow changes until the stream ends; whether it brought anything."""
         heard = False
-        async with self._client.watch(self.place.path, self.place.params, self._version) as bundles:
-            async for lines in bundles:
-                heard = True
+        began = self._clock.monotonic()
+        try:
+            async with self._client.watch(self.place.path, self.place.params, self._version) as bundles:
+                async for lines in bundles:
+                    heard = True
+                    self._backoff.reset()
+                    events: list[Event] = []
+                    try:
+                        for line in lines:
+                            self._line(line, events)
+                    finally:
+                        self._tell(events)
+        finally:
+            if self._clock.monotonic() - began >= LASTED:
+                # Of some kinds there is seldom news: a silent watch that ends is no sign of trouble.
                 self._backoff.reset()
-                events: list[Event] = []
-                try:
-                    for line in lines:
-                        self._line(line, events)
-                finally:
-                    self._tell(events)
         return heard
 
     def _line(self, line: bytes, events: list[Event]) -> None:
