@@ -11,7 +11,7 @@ BENCH_OUTPUT ?= table
 UV_VERSION := 0.13.7
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-cluster lint format bench docs requirements clean
+.PHONY: help setup demo test test-cluster test-chaos lint format bench docs requirements clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)$$/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -41,7 +41,11 @@ test-cluster: $(STAMP) ## stories on a real control plane; its programs are foun
 	@RINGWISE_HELM=$$($(BIN)/python tests/cluster/tools/build.py helm | cut -f2) \
 	  $(BIN)/python -m pytest -q tests/deploy/test_manifests.py
 	@echo "== stories on a cluster"
-	@$(BIN)/python -m pytest -q -m cluster tests/cluster
+	@$(BIN)/python -m pytest -q -m "cluster and not chaos" tests/cluster
+
+test-chaos: $(STAMP) ## trouble between the components and a real control plane; RINGWISE_CHAOS_SEED picks the trouble
+	@$(BIN)/python tests/cluster/tools/build.py
+	@$(BIN)/python -m pytest -q -s -m chaos tests/cluster
 
 lint: $(STAMP) ## style, types and the direction of imports
 	@echo "== style"

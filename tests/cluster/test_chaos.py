@@ -16,7 +16,7 @@ from tests.cluster.objects import CHIP, Object, nodes, vcjob
 from tests.cluster.watchman import Watchman
 from tests.cluster.work import Work
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.chaos]
 
 SEED = int(os.environ.get("RINGWISE_CHAOS_SEED", "1"))
 SECONDS = float(os.environ.get("RINGWISE_CHAOS_SECONDS", "60"))
