@@ -43,6 +43,7 @@ class Component:
     def __init__(
         self, cluster: Cluster, kind: str, name: str, server: str | None, more: Sequence[str]
     ) -> None:
+        self.kind = kind
         plane = cluster.plane
         account = f"ringwise-{kind}"
         token = plane.account_token(deployment.NAMESPACE, account)

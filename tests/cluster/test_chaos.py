@@ -61,8 +61,8 @@ def test_nothing_is_lost_and_nothing_is_given_twice(cluster: Cluster) -> None:
     assert watchman.looks > SECONDS, told
     # Enough has happened for the run to mean something.
     assert kills >= SECONDS / 20, told
-    assert len(watchman.bound) >= SECONDS * 0.8, told
-    assert in_trouble["finished"] >= SECONDS / 6, told
+    assert len(watchman.bound) >= SECONDS / 2, told
+    assert in_trouble["finished"] >= SECONDS / 12, told
     for trouble in ("delayed", "dropped", "unanswered", "refused", "expired", "cut", "told twice"):
         assert proxy.counts[trouble] > 0, (trouble, told)
     for component in cluster.components:

@@ -76,11 +76,13 @@ class Watchman:
             self.cut.add(key)
         if now - since > self._limit:
             # Only who leads can mend it, and a new leader begins to count anew.
-            led = max(
-                (leads_since(one) for one in list(self._cluster.components) if one.running), default=0.0
-            )
+            led = max((leads_since(one) for one in self._schedulers()), default=0.0)
             half = now - max(since, led) if led else 0.0
             assert half <= self._limit, f"{name} is half bound for {half:.0f} s under the same leader"
+
+    def _schedulers(self) -> list[Component]:
+        """Those that live. The controller leads, too, but can mend nothing."""
+        return [one for one in list(self._cluster.components) if one.kind == "scheduler" and one.running]
 
 
 def leads_since(component: Component) -> float:

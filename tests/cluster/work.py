@@ -26,6 +26,7 @@ class Ordered:
     habits: dict[str, str]
     #: Seconds that its pods work together; None works until the end of the story.
     works: float | None
+    ordered: float
     began: float | None = None
     state: str = "waits"
 
@@ -54,15 +55,17 @@ class Work:
         """One job more, unless they ask for half as much again as there is; now and then one less."""
         open_orders = [name for name, order in self.orders.items() if order.state in ("waits", "runs")]
         asked = sum(self.orders[name].pods * self.orders[name].chips for name in open_orders)
-        if open_orders and self._chance.random() < 0.1:
-            self._withdraw(self._chance.choice(open_orders))
+        # Only what is new is withdrawn: a job that was lost would be seen in the end.
+        new = [name for name in open_orders if time.monotonic() - self.orders[name].ordered < 4.0]
+        if new and self._chance.random() < 0.1:
+            self._withdraw(self._chance.choice(new))
         elif asked <= self._chips * 1.5:
             self._order()
 
     def order(self, pods: int, chips: int, kind: str, works: float | None) -> str:
         name = f"work{len(self.orders) + 1}"
         habits = {STARTS_AFTER: "4s"} if self._chance.random() < 0.2 else {}
-        order = self.orders[name] = Ordered(kind, pods, chips, habits, works)
+        order = self.orders[name] = Ordered(kind, pods, chips, habits, works, time.monotonic())
         if kind == "job":
             self._cluster.api.create(JOBS, vcjob(name, pods, chips, pod_annotations=habits))
         else:
