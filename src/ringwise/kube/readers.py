@@ -6,6 +6,7 @@ written last, the raw templates of vcjobs.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
@@ -80,7 +81,7 @@ def meta_of(sight: object) -> SeenMeta | None:
         return None
 
 
-class _Decoding(Generic[Wire]):
+class _Decoding(ABC, Generic[Wire]):
     """Reads one struct and hands it on; a misfit is a finding."""
 
     def __init__(self, shape: type[Wire]) -> None:
@@ -93,18 +94,17 @@ class _Decoding(Generic[Wire]):
         return raw
 
     def read(self, sight: object, found: Findings) -> Facts | None:
-        if isinstance(sight, msgspec.Raw):
-            try:
-                wire = self._decoder.decode(sight)
-            except _UNREADABLE as problem:
-                found.wrong("", str(problem).replace("`", ""))
-                return None
-        else:
-            wire = cast(Wire, sight)
+        if not isinstance(sight, msgspec.Raw):
+            return self.facts(cast(Wire, sight), found)
+        try:
+            wire = self._decoder.decode(sight)
+        except _UNREADABLE as problem:
+            found.wrong("", str(problem).replace("`", ""))
+            return None
         return self.facts(wire, found)
 
-    def facts(self, wire: Wire, found: Findings) -> Facts | None:
-        raise NotImplementedError
+    @abstractmethod
+    def facts(self, wire: Wire, found: Findings) -> Facts | None: ...
 
     def forget(self, key: str) -> None:
         """Nothing is kept beside the facts."""
