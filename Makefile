@@ -39,7 +39,7 @@ test-cluster: $(STAMP) ## stories on a real control plane; its programs are foun
 	@$(BIN)/python tests/cluster/tools/build.py
 	@echo "== chart and plain manifests"
 	@RINGWISE_HELM=$$($(BIN)/python tests/cluster/tools/build.py helm | cut -f2) \
-	  $(BIN)/python -m pytest -q tests/deploy/test_manifests.py
+	  $(BIN)/python -m pytest -q tests/deploy/test_manifests.py tests/deploy/test_chart.py
 	@echo "== stories on a cluster"
 	@$(BIN)/python -m pytest -q -m "cluster and not chaos" tests/cluster
 

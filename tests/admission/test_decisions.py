@@ -171,6 +171,15 @@ def test_the_configuration_of_the_cluster_counts() -> None:
     assert answered["response"]["allowed"] is True
 
 
+def test_other_names_for_our_pods() -> None:
+    known = World(CATALOG, ("npu",), queues={"default": Queue("default")})
+    for scheduler, allowed in (("npu", False), ("volcano", True)):
+        for object in (vcjob(3, scheduler=scheduler), pod(3, scheduler=scheduler)):
+            answered = answer(review(object), known)
+            assert answered is not None
+            assert answered["response"]["allowed"] is allowed
+
+
 # -- hostile input
 
 

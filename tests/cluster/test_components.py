@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
 
 import pytest
 
 from ringwise.apps import deployment
-from ringwise.apps.control_plane import find_program
 from tests.cluster.cluster import CONFIG_MAPS, PODS, Cluster, Component, check_chips, chips_of, node_of
 from tests.cluster.objects import CHIP, node, nodes, pod, switch_topology, vcjob
 
@@ -164,26 +162,3 @@ def test_pod_deleted_while_it_waits_is_forgotten(cluster: Cluster) -> None:
     cluster.wait_running("third", 1)
     assert scheduler.running
     check_chips(cluster.pods())
-
-
-def test_chart_is_sound_and_applies(cluster: Cluster) -> None:
-    helm, chart = str(find_program("helm")), str(deployment.chart())
-    version = cluster.api.get("/version")["gitVersion"]
-    lint = subprocess.run([helm, "lint", "--strict", chart], capture_output=True, text=True, check=False)
-    assert lint.returncode == 0, lint.stdout + lint.stderr
-    for settings in ([], ["--set", "admission.enabled=true"]):
-        arguments = ["--namespace", deployment.NAMESPACE, "--include-crds", "--kube-version", version]
-        made = subprocess.run(
-            [helm, "template", "ringwise", chart, *arguments, *settings],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert made.returncode == 0, made.stderr
-        # Its kind belongs to the Prometheus operator, which is not here.
-        parts = [part for part in made.stdout.split("---\n") if "kind: PodMonitor" not in part]
-        answer = cluster.kubectl(
-            "apply", "--dry-run=server", "-f", "-", stdin="---\n".join(parts), check=False
-        )
-        assert "error" not in answer.lower(), answer
-        assert "deployment.apps/ringwise-scheduler" in answer, answer

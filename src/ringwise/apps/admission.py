@@ -30,6 +30,7 @@ from ringwise.kube.reflector import Reflector
 from ringwise.kube.templates import TemplateStore
 from ringwise.metrics.endpoints import parse_address
 from ringwise.scheduler.events import Event
+from ringwise.scheduler.machine import DEFAULT_SCHEDULER_NAMES
 from ringwise.topology.boards import shipped_catalog
 
 _LOG = structlog.get_logger("ringwise.admission")
@@ -146,6 +147,7 @@ class Options:
     health_address: str = ":11251"
     #: Names beside the Service's under which it is reached: for a webhook outside the cluster.
     hosts: tuple[str, ...] = ()
+    scheduler_names: tuple[str, ...] = DEFAULT_SCHEDULER_NAMES
 
 
 def run(options: Options) -> None:
@@ -171,7 +173,7 @@ async def serve(
 ) -> None:
     """Answer until `stop` is set; `started` is told the port."""
     clock = clock or RealClock()
-    world = World(shipped_catalog())
+    world = World(shipped_catalog(), options.scheduler_names)
     keeper = Keeper(client, options.namespace, clock=clock, more_hosts=options.hosts)
     context: ssl.SSLContext | None = None
     ready = asyncio.Event()

@@ -25,11 +25,10 @@ from ringwise.plugins.topology910.validity import SP_BLOCK
 from ringwise.reasons import MENDED, Event, Reason, Stage
 from ringwise.scheduler import events as ev
 from ringwise.scheduler.expansion import pod_group_of
-from ringwise.scheduler.machine import Scheduler
+from ringwise.scheduler.machine import DEFAULT_SCHEDULER_NAMES, Scheduler
 from ringwise.state.model import Pod, Queue
 from ringwise.topology.boards import BoardCatalog
 
-SCHEDULER_NAMES = ("volcano", "ringwise")
 #: What can cure a reason that is the submitter's own business.
 _THEIR_BUSINESS = MENDED | {Event.QUEUE_CHANGED}
 #: What is wrong with one pod, whatever the others of its job are like.
@@ -41,6 +40,8 @@ class World:
     """What is known of the cluster. Queues are None as long as nobody has told them."""
 
     catalog: BoardCatalog
+    #: `schedulerName` of the pods that are ours.
+    scheduler_names: tuple[str, ...] = DEFAULT_SCHEDULER_NAMES
     configuration: Configuration = field(default_factory=default_configuration)
     queues: dict[str, Queue] | None = None
     topology: ev.TopologySeen | None = None
@@ -73,7 +74,7 @@ def judge_vcjob(raw: msgspec.Raw | bytes, world: World) -> Verdict:
     wire = msgspec.json.decode(raw, type=JobWire)
     _complete(wire.metadata)
     job = vcjob_from_wire(wire, PodClasses(), found)
-    if job.scheduler not in SCHEDULER_NAMES:
+    if job.scheduler not in world.scheduler_names:
         return ALLOWED
     if found.errors or job.problems:
         return Verdict(_told(found.errors) + tuple(MALFORMED_JOB(problem=one) for one in job.problems))
@@ -101,7 +102,7 @@ def judge_pod(raw: msgspec.Raw | bytes, world: World) -> Verdict:
         # The API server names it after this.
         wire.metadata.name = "pod"
     pod = pod_from_wire(wire, PodClasses(), found)
-    if pod.scheduler not in SCHEDULER_NAMES:
+    if pod.scheduler not in world.scheduler_names:
         return ALLOWED
     if found.errors:
         return Verdict(_told(found.errors))
@@ -120,7 +121,7 @@ def _judged_as_member(world: World, pod: Pod) -> Verdict:
     if SP_BLOCK in pod.annotations:
         return ALLOWED
     companion = replace(pod, uid=f"{pod.uid}+", name=f"{pod.name}+")
-    pair = new_scheduler(world.configuration, world.catalog, SCHEDULER_NAMES)
+    pair = new_scheduler(world.configuration, world.catalog, world.scheduler_names)
     job = Job("pair", pod.namespace, pod.name, {one.uid: one for one in (pod, companion)})
     job.labels, job.annotations = pod.labels, pod.annotations
     reason = pair.open_session(0).job_valid(job)
@@ -139,7 +140,7 @@ def _judged(world: World, events: list[ev.Event]) -> Verdict:
 
 
 def _scheduler(world: World, events: Iterable[ev.Event]) -> Scheduler:
-    scheduler = new_scheduler(world.configuration, world.catalog, SCHEDULER_NAMES)
+    scheduler = new_scheduler(world.configuration, world.catalog, world.scheduler_names)
     known: list[ev.Event] = [ev.QueueSeen(queue) for queue in (world.queues or {}).values()]
     if world.topology is not None:
         known.append(world.topology)

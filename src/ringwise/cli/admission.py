@@ -27,6 +27,14 @@ from ringwise.metrics.endpoints import AddressError, parse_address
     show_default=True,
     help="NAMESPACE/NAME of the scheduler's configuration; empty for the defaults.",
 )
+@click.option(
+    "--scheduler-name",
+    "names",
+    multiple=True,
+    default=("volcano", "ringwise"),
+    show_default=True,
+    help="Jobs and pods with this schedulerName are looked at; may be given several times.",
+)
 @click.option("--address", default=":9443", show_default=True, help="For the API server.")
 @click.option(
     "--healthz-address",
@@ -45,6 +53,7 @@ def admission_command(
     context: str | None,
     namespace: str,
     scheduler_configmap: str,
+    names: tuple[str, ...],
     address: str,
     healthz_address: str,
     hosts: tuple[str, ...],
@@ -58,7 +67,7 @@ def admission_command(
         configuration = in_namespace(scheduler_configmap) if scheduler_configmap else None
         for given in filter(None, (address, healthz_address)):
             parse_address(given)
-        run(Options(kubeconfig, context, namespace, configuration, address, healthz_address, hosts))
+        run(Options(kubeconfig, context, namespace, configuration, address, healthz_address, hosts, names))
     except ValueError as error:
         raise stop(f"--scheduler-configmap: {error}") from None
     except (KubeConfigError, AddressError) as error:

@@ -12,6 +12,17 @@ app.kubernetes.io/part-of: ringwise
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end }}
 
+{{- /* Arguments that name the pods that are ours, where they are not the usual ones. As YAML, under args. */ -}}
+{{- define "ringwise.schedulerNames" -}}
+{{- $args := list }}
+{{- if ne (join "," .Values.scheduler.schedulerNames) "volcano,ringwise" }}
+{{- range .Values.scheduler.schedulerNames }}
+{{- $args = append $args (printf "--scheduler-name=%s" .) }}
+{{- end }}
+{{- end }}
+{{- toYaml (dict "args" $args) }}
+{{- end }}
+
 {{- /* A role and its binding. root, kind, name, namespace ("" for the cluster), rules, component */ -}}
 {{- define "ringwise.access" -}}
 {{- $rules := index (.root.Files.Get "files/rbac.yaml" | fromYaml) .rules }}
@@ -112,10 +123,10 @@ spec:
       {{- end }}
       containers:
         - name: {{ .component }}
-          image: {{ include "ringwise.image" .root }}
+          image: {{ include "ringwise.image" .root | quote }}
           imagePullPolicy: {{ .root.Values.image.pullPolicy }}
           args:
-            {{- toYaml (concat .args .values.extraArgs) | nindent 12 }}
+            {{- toYaml (concat .args (.values.extraArgs | default list)) | nindent 12 }}
           env:
             - name: POD_NAMESPACE
               valueFrom:
@@ -136,8 +147,10 @@ spec:
             periodSeconds: 5
             timeoutSeconds: 5
             failureThreshold: 3
+          {{- with .values.resources }}
           resources:
-            {{- toYaml .values.resources | nindent 12 }}
+            {{- toYaml . | nindent 12 }}
+          {{- end }}
           securityContext:
             allowPrivilegeEscalation: false
             readOnlyRootFilesystem: true

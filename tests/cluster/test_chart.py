@@ -1,0 +1,161 @@
+"""The chart on a real API server: every form of it is accepted, and a release comes, changes and goes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+import yaml
+
+from ringwise.apps import deployment
+from ringwise.apps.control_plane import ControlPlane, find_program
+from tests.cluster.cluster import Cluster
+from tests.cluster.objects import Object
+from tests.deploy import charts
+from tests.deploy.charts import CHART, VARIATIONS
+
+pytestmark = pytest.mark.cluster
+
+DEPLOYMENTS = f"/apis/apps/v1/namespaces/{deployment.NAMESPACE}/deployments"
+SETTINGS = f"/api/v1/namespaces/{deployment.NAMESPACE}/configmaps/{deployment.CONFIGURATION_MAP}"
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+@pytest.fixture(autouse=True)
+def _helm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(charts, "HELM", str(find_program("helm")))
+
+
+def pod_monitors() -> Object:
+    """As much of the Prometheus operator's definition as we use: another field would be refused."""
+    labels = {"type": "object", "additionalProperties": {"type": "string"}}
+    endpoint = {"type": "object", "properties": {name: {"type": "string"} for name in ("port", "interval")}}
+    spec = {
+        "type": "object",
+        "required": ["selector"],
+        "properties": {
+            "selector": {"type": "object", "properties": {"matchLabels": labels}},
+            "podMetricsEndpoints": {"type": "array", "items": endpoint},
+        },
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "podmonitors.monitoring.coreos.com"},
+        "spec": {
+            "group": "monitoring.coreos.com",
+            "names": {"kind": "PodMonitor", "plural": "podmonitors"},
+            "scope": "Namespaced",
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}},
+                }
+            ],
+        },
+    }
+
+
+def test_every_form_of_the_chart_is_accepted(cluster: Cluster) -> None:
+    version = cluster.api.get("/version")["gitVersion"]
+    cluster.apply([pod_monitors()])
+    cluster.kubectl("wait", "--for=condition=Established", f"crd/{pod_monitors()['metadata']['name']}")
+    try:
+        # Most forms share most objects: each different one is tried once.
+        different: dict[str, Object] = {}
+        for values in VARIATIONS.values():
+            made = charts.template(values, "--include-crds", "--kube-version", version)
+            assert made.returncode == 0, made.stderr
+            for one in filter(None, yaml.safe_load_all(made.stdout)):
+                different[json.dumps(one, sort_keys=True)] = one
+        assert len([one for one in different.values() if one["kind"] == "Deployment"]) >= 15
+        assert len([one for one in different.values() if one["kind"] == "PodMonitor"]) >= 2
+        answer = cluster.kubectl(
+            "apply",
+            "--dry-run=server",
+            "--validate=strict",
+            "-f",
+            "-",
+            stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": list(different.values())}),
+            check=False,
+        )
+        told = [line for line in answer.splitlines() if line.endswith("(server dry run)")]
+        assert len(told) == len(different), answer
+    finally:
+        cluster.api.delete(f"{DEFINITIONS}/{pod_monitors()['metadata']['name']}")
+
+
+@pytest.fixture
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A control plane of its own, without anything of ours."""
+    with ControlPlane(tmp_path_factory.mktemp("empty-plane")) as plane:
+        yield Cluster(plane)
+
+
+def helm(cluster: Cluster, *arguments: str, values: Mapping[str, Any] | None = None) -> str:
+    more = [] if values is None else [str(CHART), "-f", "-"]
+    folder = cluster.plane.folder
+    done = charts.helm(
+        *arguments,
+        *more,
+        f"--namespace={deployment.NAMESPACE}",
+        f"--kubeconfig={cluster.admin_config}",
+        stdin=None if values is None else json.dumps(values),
+        HOME=str(folder),
+        HELM_CACHE_HOME=str(folder / "helm"),
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def components(cluster: Cluster) -> dict[str, list[str]]:
+    return {
+        one["metadata"]["name"]: one["spec"]["template"]["spec"]["containers"][0]["args"]
+        for one in cluster.api.items(DEPLOYMENTS)
+    }
+
+
+def test_release_comes_beside_volcano_changes_and_goes(empty: Cluster) -> None:
+    """Volcano's definitions and settings are there before, and are the same afterwards."""
+    (queues,) = [one for one in deployment.definitions() if one["spec"]["names"]["kind"] == "Queue"]
+    theirs = {**queues, "metadata": {**queues["metadata"], "labels": {"by": "volcano"}}}
+    settings = deployment.configuration(deployment.Choices())
+    settings["data"] = {deployment.CONFIGURATION_KEY: "actions: allocate\n"}
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": deployment.NAMESPACE}}
+    empty.apply([namespace, theirs, settings])
+
+    told = helm(empty, "install", "ringwise", values=VARIATIONS["shadow"])
+    assert "binds nothing" in told
+    assert components(empty).keys() == {"ringwise-scheduler"}
+    assert "--shadow" in components(empty)["ringwise-scheduler"]
+
+    helm(empty, "upgrade", "ringwise", values={"admission": {"enabled": True}})
+    assert components(empty).keys() == {"ringwise-scheduler", "ringwise-controller", "ringwise-admission"}
+    assert "--shadow" not in components(empty)["ringwise-scheduler"]
+    account = f"--as=system:serviceaccount:{deployment.NAMESPACE}:ringwise-scheduler"
+    may_bind = ("auth", "can-i", "create", "pods", "--subresource=binding", account, "-A")
+    empty.wait(lambda: empty.kubectl(*may_bind, check=False).startswith("yes"), "the scheduler may bind")
+
+    helm(empty, "upgrade", "ringwise", values=VARIATIONS["no-controller"])
+    assert components(empty).keys() == {"ringwise-scheduler"}
+
+    helm(empty, "uninstall", "ringwise")
+    assert components(empty) == {}
+    assert empty.api.get(SETTINGS)["data"] == settings["data"]
+    defined = {one["metadata"]["name"]: one["metadata"] for one in empty.api.items(DEFINITIONS)}
+    assert defined.keys() == {one["metadata"]["name"] for one in deployment.definitions()}
+    assert defined["queues.scheduling.volcano.sh"]["labels"] == {"by": "volcano"}
+    assert empty.api.get("/api/v1/namespaces/mindx-dl")["status"]["phase"] == "Active"
+
+
+def test_release_with_its_own_settings_changes_them(empty: Cluster) -> None:
+    """Settings that the chart made belong to it; it takes them away when it goes."""
+    helm(empty, "install", "ringwise", "--create-namespace", values={})
+    assert "topology910" in empty.api.get(SETTINGS)["data"][deployment.CONFIGURATION_KEY]
+    helm(empty, "upgrade", "ringwise", values=VARIATIONS["settings"])
+    wanted = VARIATIONS["settings"]["configuration"]["content"]
+    assert empty.api.get(SETTINGS)["data"][deployment.CONFIGURATION_KEY].strip() == wanted.strip()

@@ -1,0 +1,108 @@
+"""The chart in many forms: values as people set them, rendered by the real helm."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.deploy.comparing import Objects, by_identity
+
+CHART = Path(__file__).resolve().parents[2] / "deploy/helm/ringwise"
+#: `make test-cluster` brings it.
+HELM = os.environ.get("RINGWISE_HELM") or shutil.which("helm")
+
+_PLACED: dict[str, Any] = {
+    "replicas": 3,
+    "extraArgs": ["--healthz-address=:11252"],
+    "resources": {"requests": {"cpu": 2, "memory": "1Gi"}, "limits": {"memory": "4Gi"}},
+    "nodeSelector": {"node-role.kubernetes.io/control-plane": ""},
+    "tolerations": [
+        {"key": "node-role.kubernetes.io/control-plane", "operator": "Exists", "effect": "NoSchedule"},
+        {"key": "spare", "operator": "Equal", "value": "yes", "effect": "NoExecute", "tolerationSeconds": 60},
+    ],
+    "affinity": {
+        "podAntiAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {
+                    "topologyKey": "kubernetes.io/hostname",
+                    "labelSelector": {"matchLabels": {"app.kubernetes.io/name": "ringwise"}},
+                }
+            ]
+        }
+    },
+}
+
+#: Every value of the chart is set by at least one of these to something that is not its default.
+VARIATIONS: dict[str, dict[str, Any]] = {
+    "defaults": {},
+    "shadow": {"scheduler": {"shadow": True}},
+    "shadow-with-everything": {
+        "scheduler": {"shadow": True},
+        "admission": {"enabled": True},
+        "podMonitor": {"enabled": True},
+    },
+    "no-controller": {"controller": {"enabled": False}},
+    "admission": {"admission": {"enabled": True}},
+    "other-names": {"scheduler": {"schedulerNames": ["npu", "npu-test"]}, "admission": {"enabled": True}},
+    "pod-monitor": {
+        "podMonitor": {"enabled": True, "interval": "1m30s", "labels": {"release": "prometheus"}},
+    },
+    "image": {
+        "image": {
+            "repository": "registry.example:5000/team/ringwise",
+            "tag": "1.10",
+            "pullPolicy": "Always",
+        },
+        "imagePullSecrets": [{"name": "first"}, {"name": "second"}],
+    },
+    "no-budget": {"podDisruptionBudget": {"enabled": False}},
+    "no-priority": {"priorityClassName": ""},
+    "other-priority": {"priorityClassName": "system-node-critical"},
+    "nothing-made": {"configuration": {"create": False}, "clusterReports": {"createNamespace": False}},
+    "settings": {"configuration": {"content": 'actions: "enqueue, allocate"\ntiers: []\n'}},
+    "placed": {
+        "scheduler": _PLACED,
+        "controller": _PLACED,
+        "admission": {"enabled": True, **_PLACED},
+    },
+    "without-limits": {
+        "scheduler": {"resources": None, "extraArgs": None},
+        "podMonitor": {"enabled": True, "labels": None},
+    },
+    "part-of-a-larger-chart": {"global": {"region": "north"}},
+}
+
+
+def helm(*arguments: str, stdin: str | None = None, **env: str) -> subprocess.CompletedProcess[str]:
+    assert HELM is not None
+    return subprocess.run(
+        [HELM, *arguments],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **env},
+    )
+
+
+def template(values: Mapping[str, Any], *more: str) -> subprocess.CompletedProcess[str]:
+    arguments = ["--namespace", "volcano-system", "--kube-version", "1.31.0", *more]
+    return helm("template", "ringwise", str(CHART), "-f", "-", *arguments, stdin=json.dumps(values))
+
+
+def rendered(values: Mapping[str, Any], *more: str) -> Objects:
+    done = template(values, *more)
+    assert done.returncode == 0, done.stderr
+    return by_identity(done.stdout)
+
+
+def usual_values() -> dict[str, Any]:
+    values: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
+    return values

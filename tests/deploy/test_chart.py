@@ -1,0 +1,297 @@
+"""Every value of the chart, rendered by helm, with the arguments tried on the commands themselves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import click
+import pytest
+import yaml
+
+from ringwise.apps.deployment import Choices
+from ringwise.apps.install import printed
+from ringwise.cli.main import cli
+from tests.deploy.charts import CHART, HELM, VARIATIONS, helm, rendered, template, usual_values
+from tests.deploy.comparing import Objects, by_identity
+
+needs_helm = pytest.mark.skipif(HELM is None, reason="needs helm; make test-cluster brings it")
+each_variation = pytest.mark.parametrize("values", VARIATIONS.values(), ids=VARIATIONS)
+
+
+# -- without helm
+
+
+def _leaves(values: dict[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in values.items():
+        where = f"{path}.{name}".lstrip(".")
+        if isinstance(value, dict) and value:
+            yield from _leaves(value, where)
+        else:
+            yield where, value
+
+
+def test_every_value_is_tried_with_something_else() -> None:
+    tried = {
+        where
+        for values in VARIATIONS.values()
+        for where, value in _leaves(values)
+        if value != dict(_leaves(usual_values())).get(where)
+    }
+    untried = [
+        where
+        for where, _ in _leaves(usual_values())
+        if where not in tried and not any(one.startswith(f"{where}.") for one in tried)
+    ]
+    assert untried == []
+
+
+def test_the_schema_knows_every_value_and_no_other() -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
+
+    def compared(values: dict[str, Any], part: dict[str, Any], where: str) -> None:
+        if "$ref" in part:
+            part = schema["definitions"][part["$ref"].rpartition("/")[2]]
+        if "properties" not in part:
+            return
+        assert part["additionalProperties"] is False, where
+        if values:
+            # Charts around ours hand down what they like.
+            assert part["properties"].keys() - {"global"} == values.keys(), where
+        for name, value in values.items():
+            if isinstance(value, dict):
+                compared(value, part["properties"][name], f"{where}.{name}")
+
+    compared(usual_values(), schema, "")
+
+
+# -- with helm
+
+
+@needs_helm
+@each_variation
+def test_lint_has_nothing_to_say(values: dict[str, Any]) -> None:
+    done = helm("lint", "--strict", "-f", "-", str(CHART), stdin=json.dumps(values))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def _components(objects: Objects) -> dict[str, dict[str, Any]]:
+    return {
+        name.removeprefix("ringwise-"): one
+        for (kind, _, name), one in objects.items()
+        if kind == "Deployment"
+    }
+
+
+def _container(deployment: dict[str, Any]) -> dict[str, Any]:
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert isinstance(container, dict)
+    return container
+
+
+def understood(arguments: list[str]) -> dict[str, Any]:
+    """What the command makes of its arguments, without running."""
+    name, *rest = arguments
+    command = cli.commands[name]
+    with command.make_context(name, list(rest)) as context:
+        return context.params
+
+
+@needs_helm
+@each_variation
+def test_every_component_understands_its_arguments(values: dict[str, Any]) -> None:
+    components = _components(rendered(values))
+    assert "scheduler" in components
+    names = tuple(values.get("scheduler", {}).get("schedulerNames", ("volcano", "ringwise")))
+    for component, deployment in components.items():
+        container = _container(deployment)
+        params = understood(container["args"])
+        assert container["args"][0] == component
+        if component != "controller":
+            assert params["names"] == names
+            assert params["scheduler_configmap"] == "volcano-system/volcano-scheduler-configmap"
+        if component == "scheduler":
+            assert params["with_controller"] is False
+            assert params["shadow"] is values.get("scheduler", {}).get("shadow", False)
+        for argument in values.get(component, {}).get("extraArgs") or ():
+            assert argument in container["args"]
+
+
+def test_wrong_arguments_would_be_noticed() -> None:
+    with pytest.raises(click.UsageError, match="No such option"):
+        understood(["scheduler", "--shaddow"])
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    ("name", "components"),
+    [
+        ("defaults", ["scheduler", "controller"]),
+        ("shadow", ["scheduler"]),
+        ("shadow-with-everything", ["scheduler"]),
+        ("no-controller", ["scheduler"]),
+        ("admission", ["scheduler", "controller", "admission"]),
+    ],
+)
+def test_switches_bring_components_and_nothing_of_the_others(name: str, components: list[str]) -> None:
+    objects = rendered(VARIATIONS[name])
+    assert _components(objects).keys() == set(components)
+    accounts = {f"ringwise-{component}" for component in components}
+    for (kind, _, _), one in objects.items():
+        if kind.endswith("Binding"):
+            assert {subject["name"] for subject in one["subjects"]} <= accounts
+    hooks = [key for key in objects if key[0] in ("ValidatingWebhookConfiguration", "Service")]
+    assert bool(hooks) is ("admission" in components)
+
+
+@needs_helm
+@pytest.mark.parametrize("name", ["shadow", "shadow-with-everything"])
+def test_in_shadow_mode_nobody_may_write(name: str) -> None:
+    objects = rendered(VARIATIONS[name])
+    verbs = {
+        verb
+        for (kind, _, _), one in objects.items()
+        if kind in ("Role", "ClusterRole")
+        for rule in one["rules"]
+        for verb in rule["verbs"]
+    }
+    assert verbs == {"list", "watch"}
+    assert _components(objects)["scheduler"]["spec"]["replicas"] == 1
+
+
+@needs_helm
+def test_in_shadow_mode_no_namespace_is_made_to_write_into() -> None:
+    def namespaces(values: dict[str, Any]) -> set[str]:
+        made = yaml.safe_load_all(template(values, "--namespace", "chips").stdout)
+        return {one["metadata"]["name"] for one in made if one and one["kind"] == "Namespace"}
+
+    assert namespaces({}) == {"mindx-dl", "volcano-system"}
+    assert namespaces(VARIATIONS["shadow"]) == {"mindx-dl"}
+    assert namespaces(VARIATIONS["nothing-made"]) == {"volcano-system"}
+
+
+@needs_helm
+def test_the_pod_monitor_finds_the_ports() -> None:
+    objects = rendered(VARIATIONS["pod-monitor"])
+    monitor = objects["PodMonitor", "volcano-system", "ringwise"]
+    assert monitor["metadata"]["labels"] == {
+        "app.kubernetes.io/name": "ringwise",
+        "app.kubernetes.io/part-of": "ringwise",
+        "release": "prometheus",
+    }
+    (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+    assert endpoint["interval"] == "1m30s"
+    selected = monitor["spec"]["selector"]["matchLabels"].items()
+    for deployment in _components(objects).values():
+        assert selected <= deployment["spec"]["template"]["metadata"]["labels"].items()
+        assert endpoint["port"] in [port["name"] for port in _container(deployment)["ports"]]
+    assert not [key for key in rendered({}) if key[0] == "PodMonitor"]
+
+
+@needs_helm
+def test_the_webhook_looks_at_pods_with_the_names_that_were_chosen() -> None:
+    objects = rendered(VARIATIONS["other-names"])
+    hooks = objects["ValidatingWebhookConfiguration", "", "ringwise-admission"]["webhooks"]
+    (pods,) = [hook for hook in hooks if hook["name"] == "pods.ringwise.io"]
+    (condition,) = pods["matchConditions"]
+    assert condition["expression"] == "object.spec.schedulerName in ['npu', 'npu-test']"
+    old = rendered(VARIATIONS["admission"], "--kube-version", "1.27.0")
+    hooks = old["ValidatingWebhookConfiguration", "", "ringwise-admission"]["webhooks"]
+    assert not [hook for hook in hooks if "matchConditions" in hook]
+
+
+@needs_helm
+def test_image_and_secrets() -> None:
+    for deployment in _components(rendered(VARIATIONS["image"])).values():
+        container = _container(deployment)
+        assert container["image"] == "registry.example:5000/team/ringwise:1.10"
+        assert container["imagePullPolicy"] == "Always"
+        assert deployment["spec"]["template"]["spec"]["imagePullSecrets"] == [
+            {"name": "first"},
+            {"name": "second"},
+        ]
+
+
+@needs_helm
+def test_where_components_run() -> None:
+    wanted = VARIATIONS["placed"]
+    components = _components(rendered(wanted))
+    assert components.keys() == {"scheduler", "controller", "admission"}
+    for component, deployment in components.items():
+        spec = deployment["spec"]["template"]["spec"]
+        assert deployment["spec"]["replicas"] == 3
+        for field in ("nodeSelector", "tolerations", "affinity"):
+            assert spec[field] == wanted[component][field]
+        assert _container(deployment)["resources"] == wanted[component]["resources"]
+
+
+@needs_helm
+def test_what_is_switched_off_is_gone_and_nothing_else() -> None:
+    usual = rendered({})
+    without = rendered(VARIATIONS["no-budget"])
+    assert {key[0] for key in usual.keys() - without.keys()} == {"PodDisruptionBudget"}
+    without = rendered(VARIATIONS["nothing-made"])
+    assert usual.keys() - without.keys() == {
+        ("ConfigMap", "volcano-system", "volcano-scheduler-configmap"),
+    }
+    for name, wanted in (("no-priority", None), ("other-priority", "system-node-critical")):
+        for deployment in _components(rendered(VARIATIONS[name])).values():
+            assert deployment["spec"]["template"]["spec"].get("priorityClassName") == wanted
+    assert "resources" not in _container(_components(rendered(VARIATIONS["without-limits"]))["scheduler"])
+
+
+@needs_helm
+def test_settings_stand_in_the_config_map_as_written() -> None:
+    made = rendered(VARIATIONS["settings"])["ConfigMap", "volcano-system", "volcano-scheduler-configmap"]
+    wanted = VARIATIONS["settings"]["configuration"]["content"]
+    assert made["data"]["volcano-scheduler.conf"].strip() == wanted.strip()
+
+
+@needs_helm
+def test_another_namespace_is_the_same_as_ours_by_install() -> None:
+    choices = Choices(namespace="chips", with_admission=True)
+    assert rendered(VARIATIONS["admission"], "--namespace", "chips") == by_identity(printed(choices))
+
+
+@needs_helm
+def test_definitions_can_be_left_to_volcano() -> None:
+    kinds = {key[0] for key in rendered({}, "--include-crds")}
+    assert "CustomResourceDefinition" in kinds
+    assert "CustomResourceDefinition" not in {key[0] for key in rendered({}, "--skip-crds")}
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"schedular": {}}, "additional properties 'schedular' not allowed"),
+        ({"scheduler": {"replica": 3}}, "at '/scheduler': additional properties 'replica' not allowed"),
+        ({"scheduler": {"replicas": "two"}}, "at '/scheduler/replicas': got string, want integer"),
+        ({"scheduler": {"replicas": -1}}, "at '/scheduler/replicas': minimum"),
+        ({"scheduler": {"shadow": "yes"}}, "at '/scheduler/shadow': got string, want boolean"),
+        ({"scheduler": {"schedulerNames": []}}, "at '/scheduler/schedulerNames': minItems"),
+        ({"scheduler": {"schedulerNames": ["it's"]}}, "at '/scheduler/schedulerNames/0'"),
+        (
+            {"scheduler": {"extraArgs": "--shadow"}},
+            "at '/scheduler/extraArgs': got string, want null or array",
+        ),
+        ({"scheduler": {"extraArgs": ["shadow"]}}, "at '/scheduler/extraArgs/0': 'shadow' does not match"),
+        ({"controller": {"resources": {"cpu": "1"}}}, "additional properties 'cpu' not allowed"),
+        ({"controller": {"resources": {"limits": {"cpu": "many"}}}}, "at '/controller/resources/limits/cpu'"),
+        ({"controller": {"nodeSelector": {"npu": True}}}, "at '/controller/nodeSelector/npu': got boolean"),
+        ({"controller": {"tolerations": [{"effect": "Never"}]}}, "value must be one of 'NoSchedule'"),
+        ({"controller": {"enabled": None}}, "missing property 'enabled'"),
+        ({"admission": {"affinity": {"nodes": {}}}}, "additional properties 'nodes' not allowed"),
+        ({"image": {"tag": 1.1}}, "at '/image/tag': got number, want string"),
+        ({"image": {"repository": "ringwise:1"}}, "at '/image/repository'"),
+        ({"image": {"pullPolicy": "Sometimes"}}, "value must be one of 'Always'"),
+        ({"imagePullSecrets": ["first"]}, "at '/imagePullSecrets/0': got string, want object"),
+        ({"podMonitor": {"interval": 30}}, "at '/podMonitor/interval': got number, want string"),
+        ({"configuration": {"content": {"tiers": []}}}, "at '/configuration/content': got object"),
+    ],
+)
+def test_wrong_values_are_refused_with_their_place(values: dict[str, Any], message: str) -> None:
+    done = template(values)
+    assert done.returncode != 0
+    assert message in done.stderr
