@@ -18,20 +18,28 @@ CUT = 2.0
 
 
 class Watchman:
-    """`limit`: seconds for which a gang may be half bound while the same replica leads."""
+    """`limit`: seconds for which a gang may be half bound while anybody decides, one leader after the other.
 
-    def __init__(self, cluster: Cluster, limit: float) -> None:
+    `first`: seconds that a new leader has for its first cycle and what follows from it, also when the limit
+    is over before it begins.
+    """
+
+    def __init__(self, cluster: Cluster, limit: float, first: float) -> None:
         self._cluster = cluster
         self._limit = limit
+        self._first = first
         self._stop = threading.Event()
         self._half_since: dict[str, float] = {}
+        #: Seconds of that in which somebody decided: only who leads can mend it.
+        self._half_led: dict[str, float] = {}
+        self._last_look = time.time()
         self._whole: set[str] = set()
         self._thread = threading.Thread(target=self._run, name="watchman", daemon=True)
         self.looks = 0
         #: Every pod that ever had a node, and every gang that was cut in half.
         self.bound: set[str] = set()
         self.cut: set[str] = set()
-        self.longest_half = 0.0
+        self.longest_half = self.longest_led = 0.0
         self.found: str | None = None
 
     def __enter__(self) -> Watchman:
@@ -54,6 +62,7 @@ class Watchman:
         check_chips(pods)
         self.bound.update(one["metadata"]["uid"] for one in pods if node_of(one))
         now = time.time()
+        passed, self._last_look = now - self._last_look, now
         for group in groups:
             key, name, needed = (
                 group["metadata"]["uid"],
@@ -65,34 +74,44 @@ class Watchman:
                 self._whole.add(key)
             # A gang that was whole once and lost a pod is a job that goes on.
             if 0 < bound < needed and key not in self._whole:
-                self._judge(key, name, now)
+                self._judge(key, name, now, passed)
             else:
                 self._half_since.pop(key, None)
+                self._half_led.pop(key, None)
 
-    def _judge(self, key: str, name: str, now: float) -> None:
+    def _judge(self, key: str, name: str, now: float, passed: float) -> None:
         since = self._half_since.setdefault(key, now)
         self.longest_half = max(self.longest_half, now - since)
         if now - since > CUT:
             self.cut.add(key)
-        if now - since > self._limit:
-            # Only who leads can mend it, and a new leader begins to count anew.
-            led = max((leads_since(one) for one in self._schedulers()), default=0.0)
-            half = now - max(since, led) if led else 0.0
-            assert half <= self._limit, f"{name} is half bound for {half:.0f} s under the same leader"
+        decides = self._deciding_for(now)
+        # Whoever was killed since the last look decided for a part of that time, which is not counted.
+        led = self._half_led.get(key, 0.0) + min(passed, decides, now - since)
+        self._half_led[key] = led
+        self.longest_led = max(self.longest_led, led)
+        assert led <= self._limit or decides <= self._first, (
+            f"{name} is half bound for {now - since:.0f} s, {led:.0f} s of them under leaders, "
+            f"the last of which decides for {decides:.0f} s"
+        )
+
+    def _deciding_for(self, now: float) -> float:
+        """For how long the leader of now has been deciding; 0 when nobody leads."""
+        began = max((decides_since(one) for one in self._schedulers()), default=0.0)
+        return now - began if began else 0.0
 
     def _schedulers(self) -> list[Component]:
         """Those that live. The controller leads, too, but can mend nothing."""
         return [one for one in list(self._cluster.components) if one.kind == "scheduler" and one.running]
 
 
-def leads_since(component: Component) -> float:
-    """When a replica began to lead by its own words; 0 while it does not."""
+def decides_since(component: Component) -> float:
+    """When a replica that leads began to decide by its own words; 0 while it does not."""
     began = 0.0
     for line in component.log().splitlines():
-        if "leading" not in line:
+        if "deciding" not in line and "leading" not in line:
             continue
         told = json.loads(line)
-        if told["event"] == "leading":
+        if told["event"] == "deciding":
             began = datetime.fromisoformat(told["timestamp"]).timestamp()
         elif told["event"] == "not leading any more":
             began = 0.0

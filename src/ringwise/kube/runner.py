@@ -150,6 +150,7 @@ class Runner:
                 return
         life.lead()
         self.deciding.set()
+        _LOG.info("deciding")
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
 
 

@@ -5,59 +5,100 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ringwise.framework.job import Job
+from ringwise.scheduler.annotations import PREDICATE_TIME
 from ringwise.scheduler.commands import Evict
+from ringwise.state.model import Pod
 
 if TYPE_CHECKING:
     from ringwise.scheduler.machine import Scheduler
 
 WHY = "the gang could not be completed"
 _SECOND = 1_000_000_000
+#: Seconds that a scheduler waits after it found a gang in halves, however old the cut is: its own try to
+#: complete the gang has failed by then, and news of bindings that came through meanwhile have arrived.
+CHANCE = 2
+#: More digits than any time has; the largest unsigned number, which says "given out", has as many.
+_DIGITS = 20
 
 
 class Recovery:
     """Watches gangs that were never whole: some pods have a node, and the others find no place.
 
     A gang that was whole and lost a pod is another matter: its pods go on, and the lost one is replaced.
+
+    Bindings that are on their way count as made. A gang that stays in halves even when all of them come
+    through is cut: under the scheduler that bound it since that was noticed, and where the bindings were
+    made before this scheduler began, since the first of them. So schedulers that die one after the other
+    do not prolong it.
     """
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
+        #: When this scheduler began to decide about gangs.
+        self._began: int | None = None
+        #: Gangs that are not whole yet, with the time of the first binding that was made before us.
+        self._inherited: dict[str, int | None] = {}
+        #: Gangs that what is on its way does not complete, and when that was noticed first and last.
         self._since: dict[str, int] = {}
+        self._noticed: dict[str, int] = {}
         #: Gangs that had all their pods at once.
         self._whole: set[str] = set()
 
     def look(self, job: Job, now: int) -> None:
-        """After a cycle in which the job was decided."""
+        """After a cycle in which the job was decided: what could be done to complete it is done."""
+        if self._began is None:
+            self._began = now
         placements = self._scheduler.state.pods
-        if sum(not placements[uid].assumed for uid in self._bound(job)) >= job.min_available:
+        bound = self._bound(job)
+        if sum(not placements[uid].assumed for uid in bound) >= job.min_available:
             self._whole.add(job.key)
-        if self._half_bound(job):
-            self._since.setdefault(job.key, now)
+        if not bound or job.min_available < 2 or self.was_whole(job):
+            self._over(job.key)
+            return
+        if job.key not in self._inherited:
+            self._inherited[job.key] = self._bound_before_us(job, bound)
+        if len(bound) < job.min_available:
+            inherited = self._inherited[job.key]
+            self._since.setdefault(job.key, now if inherited is None else inherited)
+            self._noticed.setdefault(job.key, now)
         else:
-            self._since.pop(job.key, None)
+            self._noticed.pop(job.key, None)
 
     def forget(self, key: str) -> None:
         self._whole.discard(key)
+        self._over(key)
+
+    def _over(self, key: str) -> None:
+        """The gang is whole, or nobody of it has a node."""
+        self._inherited.pop(key, None)
         self._since.pop(key, None)
+        self._noticed.pop(key, None)
 
     def deadline(self) -> int | None:
-        return min((since + self._limit for since in self._since.values()), default=None)
+        return min((self._due(key) for key in self._noticed), default=None)
 
     def overdue(self, now: int) -> list[Evict]:
         """The bound pods of gangs that were given time enough."""
         commands: list[Evict] = []
-        for key, since in list(self._since.items()):
+        for key in list(self._noticed):
             job = self._scheduler.book.jobs.get(key)
             if job is None or not self._half_bound(job):
-                del self._since[key]
-            elif since + self._limit <= now:
-                del self._since[key]
+                del self._noticed[key]
+            elif self._due(key) <= now:
+                del self._noticed[key]
                 commands += [self._scheduler.evict(job, uid, WHY) for uid in self._bound(job)]
         return commands
 
-    @property
-    def _limit(self) -> int:
-        return self._scheduler.configuration.settings.gang_recovery_limit * _SECOND
+    def _due(self, key: str) -> int:
+        limit = self._scheduler.configuration.settings.gang_recovery_limit
+        return max(self._since[key] + limit * _SECOND, self._noticed[key] + min(limit, CHANCE) * _SECOND)
+
+    def _bound_before_us(self, job: Job, bound: list[str]) -> int | None:
+        """When the first of its pods was bound, where that was before this scheduler began."""
+        placements = self._scheduler.state.pods
+        times = [bound_at(job.pods[uid]) for uid in bound if not placements[uid].assumed]
+        began = self._began or 0
+        return min((time for time in times if time is not None and time < began), default=None)
 
     def _bound(self, job: Job) -> list[str]:
         placements = self._scheduler.state.pods
@@ -79,3 +120,16 @@ class Recovery:
         if job.group is not None and job.group.phase in ("Running", "Unknown", "Completed"):
             return True
         return any(pod.phase == "Succeeded" for pod in job.pods.values())
+
+
+def bound_at(pod: Pod) -> int | None:
+    """When a pod with chips was bound, as its binding says; None where that is not to be believed.
+
+    The device plugin writes the largest unsigned number when it has given the chips out. Who reads this
+    takes times of the future for none: the clocks of two replicas may differ.
+    """
+    said = pod.annotations.get(PREDICATE_TIME, "")
+    if not pod.cls.chips or not said.isascii() or not said.isdigit() or len(said) > _DIGITS:
+        return None
+    # No pod is bound before it exists.
+    return max(int(said), pod.created) or None

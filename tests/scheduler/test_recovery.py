@@ -1,0 +1,211 @@
+"""How long a gang may be in halves: counted from its first binding, whoever made it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ringwise.scheduler import events as ev
+from ringwise.scheduler.commands import Bind
+from ringwise.scheduler.recovery import CHANCE, bound_at
+from ringwise.state.model import Pod, PodClass
+from tests.scheduler.rig import CHIP, SECOND, Rig
+
+PLAIN = ("enqueue", "allocate", "backfill")
+LIMIT = 30
+CREATED = 500 * SECOND
+GIVEN_OUT = str(2**64 - 1)
+
+
+@pytest.mark.parametrize(
+    ("said", "chips", "time"),
+    [
+        (str(900 * SECOND), 8, 900 * SECOND),
+        (str(900 * SECOND), 0, None),
+        (str(400 * SECOND), 8, CREATED),
+        ("0", 8, CREATED),
+        (GIVEN_OUT, 8, 2**64 - 1),
+        (None, 8, None),
+        ("", 8, None),
+        ("-5", 8, None),
+        ("1e9", 8, None),
+        ("soon", 8, None),
+        ("\u0663", 8, None),
+        ("9" * 5000, 8, None),
+    ],
+)
+def test_when_a_pod_was_bound(said: str | None, chips: int, time: int | None) -> None:
+    annotations = {} if said is None else {"predicate-time": said}
+    pod = Pod("u", "default", "p", PodClass(CHIP, chips), created=CREATED, annotations=annotations)
+    assert bound_at(pod) == time
+
+
+def cut_gang(*, pods: int = 2, second_node: bool = True) -> Rig:
+    """A gang whose scheduler died when all bindings but the last were through; nobody binds any more."""
+    rig = Rig(pods, actions=PLAIN, deaf=True)
+    rig.submit("gang", pods=pods, chips=8)
+    binds = [command for command in rig.step() if isinstance(command, Bind)]
+    for bind in binds[:-1]:
+        rig.change(bind.pod, node=bind.node, holds=bind.chips, annotations=bind.annotations)
+    if not second_node:
+        rig.node(binds[-1].node, ready=False)
+    rig.step()
+    return rig
+
+
+def restarted(old: Rig, seconds: float) -> Rig:
+    """Another replica leads after this time: it knows what the API server knows, and nothing else."""
+    new = Rig(0, actions=PLAIN, deaf=True, gang_recovery_limit=LIMIT)
+    new.now = old.now + int(seconds * SECOND)
+    new.pods, new.groups = dict(old.pods), dict(old.groups)
+    nodes = [node for node in old.machine.state.nodes if node is not None]
+    new.tell(*(ev.NodeSeen(node) for node in nodes))
+    new.tell(*(ev.PodGroupSeen(group) for group in new.groups.values()))
+    new.tell(*(ev.PodSeen(pod) for pod in new.pods.values()))
+    return new
+
+
+@pytest.mark.parametrize(
+    ("asleep", "left"),
+    [(0, LIMIT), (10, LIMIT - 10), (LIMIT - 1, CHANCE), (LIMIT, CHANCE), (1000, CHANCE)],
+)
+def test_the_next_leader_counts_from_the_first_binding(asleep: int, left: int) -> None:
+    rig = restarted(cut_gang(second_node=False), asleep)
+    rig.step()
+    assert rig.evictions() == []
+    assert rig.machine.next_deadline() == rig.now + left * SECOND
+    rig.step(left - 1)
+    assert rig.evictions() == []
+    rig.step(1)
+    assert rig.evictions() == ["gang-0"]
+
+
+def test_leaders_that_die_one_after_the_other_do_not_prolong_it() -> None:
+    rig = cut_gang(second_node=False)
+    first = rig.now
+    for _ in range(3):
+        rig = restarted(rig, 8)
+        rig.step(1)
+        assert rig.evictions() == []
+    rig = restarted(rig, 3)
+    rig.step()
+    assert rig.evictions() == []
+    rig.step(CHANCE)
+    assert rig.evictions() == ["gang-0"]
+    assert rig.now - first == (LIMIT + CHANCE) * SECOND
+
+
+@pytest.mark.parametrize(
+    ("times", "counted"),
+    [
+        ((-20, -15), -20),
+        ((-15, -20), -20),
+        ((None, -20), -20),
+        ((GIVEN_OUT, -20), -20),
+        ((5, -20), -20),
+        (("soon", -20), -20),
+        ((None, None), 0),
+        ((GIVEN_OUT, GIVEN_OUT), 0),
+        ((3600, 5), 0),
+    ],
+    ids=str,
+)
+def test_the_earliest_time_that_can_be_believed_counts(
+    times: tuple[int | str | None, ...], counted: int
+) -> None:
+    """Numbers are seconds from now; two pods of three are bound."""
+    rig = restarted(cut_gang(pods=3, second_node=False), 100)
+    for number, time in enumerate(times):
+        annotations = dict(rig.pods[f"gang-{number}"].annotations)
+        del annotations["predicate-time"]
+        if time is not None:
+            said = time if isinstance(time, str) else str(rig.now + time * SECOND)
+            annotations["predicate-time"] = said
+        rig.change(f"gang-{number}", annotations=annotations)
+    rig.step()
+    assert rig.evictions() == []
+    assert rig.machine.next_deadline() == rig.now + (LIMIT + counted) * SECOND
+
+
+def test_a_leader_that_comes_late_completes_the_gang_first() -> None:
+    rig = restarted(cut_gang(), 1000)
+    binds = [command for command in rig.step() if isinstance(command, Bind)]
+    assert [bind.pod for bind in binds] == ["gang-1"]
+    # The binding takes its time: it is on its way, and nothing is undone meanwhile.
+    assert rig.machine.next_deadline() is None
+    rig.step(25)
+    rig.change("gang-1", node=binds[0].node, holds=binds[0].chips, annotations=binds[0].annotations)
+    rig.step()
+    rig.step(1000)
+    assert rig.evictions() == []
+
+
+def test_a_try_that_fails_does_not_begin_the_time_anew() -> None:
+    """Not even when the device plugin has written over the time of the first binding meanwhile."""
+    rig = restarted(cut_gang(), 20)
+    bind = next(command for command in rig.step() if isinstance(command, Bind))
+    rig.change("gang-0", annotations={**rig.pods["gang-0"].annotations, "predicate-time": GIVEN_OUT})
+    rig.node(bind.node, ready=False)
+    rig.tell(ev.BindFailed(bind.uid, "the node is gone"))
+    rig.step(1)
+    assert rig.evictions() == []
+    rig.step(LIMIT - 20)
+    assert rig.evictions() == ["gang-0"]
+
+
+def test_news_of_a_binding_that_came_through_saves_a_gang_that_is_late() -> None:
+    """The last binding of the dead leader was made, though ours was refused and no other node is free."""
+    rig = restarted(cut_gang(), 1000)
+    bind = next(command for command in rig.step() if isinstance(command, Bind))
+    rig.node(bind.node, unschedulable=True)
+    rig.tell(ev.BindFailed(bind.uid, "somebody else bound it"))
+    rig.step(0.1)
+    assert rig.machine.next_deadline() is not None
+    rig.change("gang-1", node=bind.node, holds=bind.chips, annotations=bind.annotations)
+    rig.step(1)
+    rig.step(1000)
+    assert rig.evictions() == []
+
+
+def test_a_gang_that_is_bound_slowly_by_a_living_leader_is_not_hurt() -> None:
+    """A pod whose binding fails late has the whole limit to find another place."""
+    rig = Rig(2, actions=PLAIN, deaf=True, gang_recovery_limit=LIMIT)
+    rig.submit("gang", pods=2, chips=8)
+    binds = [command for command in rig.step() if isinstance(command, Bind)]
+    first, last = binds
+    rig.step(2 * LIMIT)
+    rig.change(first.pod, node=first.node, holds=first.chips, annotations=first.annotations)
+    rig.step(2 * LIMIT)
+    assert rig.evictions() == []
+    rig.node(last.node, ready=False)
+    rig.tell(ev.BindFailed(last.uid, "the node is gone"))
+    rig.step()
+    assert rig.machine.next_deadline() == rig.now + LIMIT * SECOND
+    rig.step(LIMIT - 1)
+    assert rig.evictions() == []
+    rig.step(1)
+    assert rig.evictions() == [first.pod]
+
+
+def test_no_limit_means_at_once_but_not_before_a_try() -> None:
+    rig = restarted(cut_gang(), 5)
+    settings = replace(rig.machine.configuration.settings, gang_recovery_limit=0)
+    rig.machine.configuration = replace(rig.machine.configuration, settings=settings)
+    assert any(isinstance(command, Bind) for command in rig.step())
+    assert rig.evictions() == []
+    rig = restarted(cut_gang(second_node=False), 5)
+    rig.machine.configuration = replace(rig.machine.configuration, settings=settings)
+    rig.step()
+    assert rig.evictions() == ["gang-0"]
+
+
+def test_an_eviction_that_was_refused_is_asked_for_again_soon() -> None:
+    rig = restarted(cut_gang(second_node=False), LIMIT)
+    rig.step()
+    rig.step(CHANCE)
+    assert rig.evictions() == ["gang-0"]
+    rig.change("gang-0", phase="Running")
+    rig.step(1)
+    rig.step(CHANCE)
+    assert rig.evictions() == ["gang-0", "gang-0"]
