@@ -12,10 +12,10 @@ import msgspec
 from ringwise.kube.lease import Fence
 from ringwise.kube.notes import rfc3339, sentence
 from ringwise.kube.readers import GroupNote, GroupReader, GroupStatus
-from ringwise.kube.status import EVENT_BURST, StatusWriter
+from ringwise.kube.status import StatusWriter
 from ringwise.manifests.errors import Findings
 from ringwise.reasons import Reason, ReasonKind, Stage
-from ringwise.scheduler.commands import Bind, SetGroupStatus, TellPod
+from ringwise.scheduler.commands import SetGroupStatus, TellPod
 from tests.kube.harness import EVENTS, GROUPS, PODS, JumpingClock, group, pod, run, server, until
 from tests.kube.standin import StandIn
 
@@ -175,17 +175,6 @@ def test_a_condition_is_not_written_on_a_namesake() -> None:
             one.writer.pod(TellPod("earlier", "default", "train", reason()))
             await one.writer.finish()
             assert "conditions" not in one.standin.get(PODS, "default/train")["status"]
-
-    run(test())
-
-
-def test_events_come_at_a_bounded_rate() -> None:
-    async def test() -> None:
-        async with writing() as one:
-            for index in range(EVENT_BURST + 100):
-                one.writer.bound(Bind(f"u{index}", "default", f"p{index}", "node-1"))
-            await one.writer.finish()
-            assert len(told(one.standin)) == EVENT_BURST
 
     run(test())
 

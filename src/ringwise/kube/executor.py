@@ -72,6 +72,7 @@ class Executor:
                 case _:
                     rest.append(command)
         if binds:
+            self._status.to_be_bound(binds)
             self._binder.submit(binds)
         if rest:
             self._in_order(rest)

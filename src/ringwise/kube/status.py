@@ -1,22 +1,23 @@
 """What people and controllers read about jobs: PodGroup status, pod conditions, events.
 
-Two lanes. *News* is what others wait for: a PodGroup that is let in makes its controller create pods.
-*Chatter* is for people: conditions and events; it gives way to bindings. In both lanes a newer word
-about an object replaces one that was not written yet.
+Three lanes. *News* is what others wait for: a PodGroup that is let in makes its controller create pods.
+*Chatter* (conditions) and *events* are for people and give way to bindings. Events come at a bounded rate;
+those beyond it wait in a lane of their own, so conditions do not stand behind them. In all lanes a newer
+word about an object replaces one that was not written yet.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Mapping
+import zlib
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
-import structlog
-
-from ringwise.kube.chains import GivenUpError, Persistence
+from ringwise.kube.chains import Persistence
 from ringwise.kube.client import STRATEGIC_PATCH, ApiError, Client
 from ringwise.kube.clock import Clock
+from ringwise.kube.lanes import Lane, Rate
 from ringwise.kube.lease import Fence
 from ringwise.kube.notes import Note, Subject, rfc3339, sentence
 from ringwise.kube.observer import Nobody, Observer
@@ -24,86 +25,18 @@ from ringwise.kube.readers import GroupNote
 from ringwise.kube.resources import EVENTS, POD_GROUPS, PODS, VCJOBS, Resource
 from ringwise.scheduler.commands import Bind, SetGroupStatus, TellPod
 
-_LOG = structlog.get_logger("ringwise.kube")
-
 #: Events per second, and how many may come at once.
 EVENT_RATE = 50.0
 EVENT_BURST = 200
-#: Words that wait to be written; above that the oldest is dropped and counted.
-MOST_WAITING = 20_000
 #: Seconds that chatter waits for bindings to end before a little of it is written all the same.
 PATIENCE = 2.0
-_ATTEMPTS = 5
 
 Write = Callable[[], Awaitable[object]]
+#: Namespace, name and uid of a pod, its node and the time of the binding: all that its event says. The
+#: binding itself, with all its annotations, would be kept for as long as the event waits.
+Assigned = tuple[str, str, str, str, int]
 
 _READY = "tasks in gang are ready to be scheduled"
-
-
-class Lane:
-    """Words by object, written by a few workers in the order in which objects came up."""
-
-    def __init__(
-        self,
-        name: str,
-        persistence: Persistence,
-        workers: int,
-        observer: Observer,
-        gate: Callable[[], Awaitable[None]] | None = None,
-    ) -> None:
-        self._name = name
-        self._persistence = persistence
-        self._most = workers
-        self._observer = observer
-        self._gate = gate
-        self._waiting: dict[str, Write] = {}
-        #: Objects that are being written: the next word about them waits, or it could be overtaken.
-        self._busy: set[str] = set()
-        self._workers: set[asyncio.Task[None]] = set()
-
-    def __len__(self) -> int:
-        return len(self._waiting)
-
-    def put(self, key: str, write: Write) -> None:
-        if len(self._waiting) >= MOST_WAITING and key not in self._waiting:
-            del self._waiting[next(iter(self._waiting))]
-            self._observer.status_dropped(self._name)
-        self._waiting[key] = write
-        if len(self._workers) < self._most:
-            worker = asyncio.create_task(self._work(), name=f"status {self._name}")
-            self._workers.add(worker)
-            worker.add_done_callback(self._workers.discard)
-
-    async def _work(self) -> None:
-        while self._waiting:
-            if self._gate is not None:
-                await self._gate()
-            key = next((key for key in self._waiting if key not in self._busy), None)
-            if key is None:
-                # Whoever writes these objects now takes up what waits for them.
-                break
-            write = self._waiting.pop(key)
-            self._busy.add(key)
-            try:
-                await self._persistence.insist(write, _ATTEMPTS)
-            except GivenUpError as error:
-                # Gone objects need no word any more.
-                if error.status != 404:
-                    self._observer.status_dropped(self._name)
-                    _LOG.info("status not written", object=key, why=str(error))
-            finally:
-                self._busy.discard(key)
-        self._observer.queue_length(self._name, len(self._waiting))
-
-    async def finish(self) -> None:
-        while self._workers:
-            await asyncio.gather(*self._workers, return_exceptions=True)
-
-    async def stop(self) -> None:
-        self._waiting.clear()
-        for worker in list(self._workers):
-            worker.cancel()
-        await asyncio.gather(*self._workers, return_exceptions=True)
 
 
 class StatusWriter:
@@ -124,15 +57,17 @@ class StatusWriter:
         #: Set while nothing is being bound.
         self._idle = binding
         observer = observer or Nobody()
-        self._observer: Observer = observer
         persistence = Persistence(fence, clock, chance)
-        self.news = Lane("news", persistence, 8, observer)
-        self.chatter = Lane("chatter", persistence, 4, observer, self._wait_for_bindings)
+        self.news: Lane[Write] = Lane("news", _carry_out, persistence, 8, observer)
+        self.chatter: Lane[Write] = Lane(
+            "chatter", _carry_out, persistence, 4, observer, self._wait_for_bindings
+        )
+        self._rate = Rate(clock, EVENT_RATE, EVENT_BURST)
+        self.events: Lane[tuple[Note, int] | Assigned] = Lane(
+            "events", self._write_event, persistence, 4, observer, self._wait_for_my_turn
+        )
         #: Groups we have said something about.
         self._told: set[str] = set()
-        self._tokens = float(EVENT_BURST)
-        self._filled = clock.monotonic()
-        self._written = 0
         #: Kinds whose CRD has no status of its own; theirs is a part of the object.
         self._plain: set[str] = set()
 
@@ -177,7 +112,7 @@ class StatusWriter:
             },
         }
         self.chatter.put(
-            f"Pod {command.namespace}/{command.pod}",
+            command.uid,
             lambda: self._client.patch(
                 PODS,
                 command.namespace,
@@ -188,19 +123,26 @@ class StatusWriter:
             ),
         )
         subject = Subject("v1", "Pod", command.namespace, command.pod, command.uid)
-        self.note(subject, "FailedScheduling", text, warning=True)
+        # Under the pod's uid: once it is bound, it is not told any more that it was not.
+        self._put_note(command.uid, Note(subject, "FailedScheduling", text, warning=True))
+
+    def to_be_bound(self, binds: Iterable[Bind]) -> None:
+        """These pods get their nodes: a condition that is not written yet would come after the fact."""
+        if not self.chatter.is_silent:
+            for bind in binds:
+                self.chatter.withdraw(bind.uid)
 
     def bound(self, bind: Bind) -> None:
-        subject = Subject("v1", "Pod", bind.namespace, bind.pod, bind.uid)
-        self.note(subject, "Scheduled", f"Successfully assigned {bind.namespace}/{bind.pod} to {bind.node}")
+        """Called for every pod between two bindings: it keeps the little that is needed later."""
+        self.events.put(bind.uid, (bind.namespace, bind.pod, bind.uid, bind.node, self._clock.now()))
 
     def note(self, subject: Subject, reason: str, message: str, *, warning: bool = False) -> None:
         """An event on an object; at most one of a kind waits."""
-        note = Note(subject, reason, message, warning)
-        self.chatter.put(
-            f"Event {subject.kind} {subject.namespace}/{subject.name} {reason}",
-            lambda: self._write_note(note),
-        )
+        key = f"Event {subject.kind} {subject.namespace}/{subject.name} {reason}"
+        self._put_note(key, Note(subject, reason, message, warning))
+
+    def _put_note(self, key: str, note: Note) -> None:
+        self.events.put(key, (note, self._clock.now()))
 
     # -- writing ------------------------------------------------------------------------------
 
@@ -220,23 +162,29 @@ class StatusWriter:
         # The object is there although its status was not: the CRD has none.
         self._plain.add(resource.plural)
 
-    async def _write_note(self, note: Note) -> None:
-        if not self._may_write_note():
-            self._observer.status_dropped("event")
-            return
-        self._written += 1
-        await self._client.create(
-            EVENTS, note.subject.namespace or "default", note.body(self._clock.now(), self._written)
-        )
+    async def _write_event(self, word: tuple[Note, int] | Assigned) -> None:
+        if len(word) == 2:
+            note, happened = word
+        else:
+            namespace, pod, uid, node, happened = word
+            note = Note(
+                Subject("v1", "Pod", namespace, pod, uid),
+                "Scheduled",
+                f"Successfully assigned {namespace}/{pod} to {node}",
+            )
+        # The same name with every attempt: an event whose first attempt had no answer is not told twice.
+        number = zlib.crc32(f"{note.subject.kind} {note.reason}".encode())
+        try:
+            await self._client.create(
+                EVENTS, note.subject.namespace or "default", note.body(happened, number)
+            )
+        except ApiError as error:
+            if error.status != 409 or error.reason != "AlreadyExists":
+                raise
 
-    def _may_write_note(self) -> bool:
-        moment = self._clock.monotonic()
-        self._tokens = min(EVENT_BURST, self._tokens + (moment - self._filled) * EVENT_RATE)
-        self._filled = moment
-        if self._tokens < 1:
-            return False
-        self._tokens -= 1
-        return True
+    async def _wait_for_my_turn(self) -> None:
+        await self._rate.turn()
+        await self._wait_for_bindings()
 
     async def _wait_for_bindings(self) -> None:
         if self._idle is None or self._idle.is_set():
@@ -248,12 +196,16 @@ class StatusWriter:
             return
 
     async def finish(self) -> None:
-        await self.news.finish()
-        await self.chatter.finish()
+        for lane in (self.news, self.chatter, self.events):
+            await lane.finish()
 
     async def stop(self) -> None:
-        await self.news.stop()
-        await self.chatter.stop()
+        for lane in (self.news, self.chatter, self.events):
+            await lane.stop()
+
+
+async def _carry_out(write: Write) -> None:
+    await write()
 
 
 def _group_subject(namespace: str, name: str, known: GroupNote | None) -> Subject:
