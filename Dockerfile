@@ -5,7 +5,8 @@
 FROM python:3.11-slim-bookworm AS build
 WORKDIR /build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
-RUN python -m venv /opt/ringwise && /opt/ringwise/bin/pip install --quiet "setuptools>=77"
+# The version that requirements-dev.txt pins; it builds the package and is not part of the image.
+RUN python -m venv /opt/ringwise && /opt/ringwise/bin/pip install --quiet --only-binary=:all: setuptools==84.2.1
 COPY requirements.txt ./
 # Wheels only: nothing is compiled, so both processors get what was tested.
 RUN /opt/ringwise/bin/pip install --quiet --require-hashes --only-binary=:all: -r requirements.txt

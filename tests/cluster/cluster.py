@@ -37,28 +37,32 @@ EVENTS = f"/api/v1/namespaces/{NAMESPACE}/events"
 CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps"
 
 
-class Component:
-    """One replica of the scheduler or the controller, with the arguments and the account that are shipped."""
+#: Starts a component: the control plane, a name for its log, its arguments, and a token of its account.
+Launch = Callable[[ControlPlane, str, list[str], str], Process]
 
-    def __init__(
-        self, cluster: Cluster, kind: str, name: str, server: str | None, more: Sequence[str]
-    ) -> None:
+
+def launch_here(server: str | None = None) -> Launch:
+    """As a process of this machine; `server` stands for the real one, as a proxy in between does."""
+
+    def launch(plane: ControlPlane, name: str, arguments: list[str], token: str) -> Process:
+        kubeconfig = f"--kubeconfig={plane.kubeconfig(name, token, server)}"
+        command = ringwise_command(*arguments, kubeconfig)
+        return plane.run(name, command, {"POD_NAMESPACE": deployment.NAMESPACE})
+
+    return launch
+
+
+class Component:
+    """One replica of a component, with the arguments and the account that are shipped."""
+
+    def __init__(self, cluster: Cluster, kind: str, name: str, launch: Launch, more: Sequence[str]) -> None:
         self.kind = kind
-        plane = cluster.plane
-        account = f"ringwise-{kind}"
-        token = plane.account_token(deployment.NAMESPACE, account)
+        token = cluster.plane.account_token(deployment.NAMESPACE, f"ringwise-{kind}")
         self._metrics, self._health = free_port(), free_port()
-        self.process = plane.run(
-            name,
-            ringwise_command(
-                *cluster.shipped_arguments[kind],
-                f"--kubeconfig={plane.kubeconfig(name, token, server)}",
-                f"--metrics-address=127.0.0.1:{self._metrics}",
-                f"--healthz-address=127.0.0.1:{self._health}",
-                *more,
-            ),
-            {"POD_NAMESPACE": deployment.NAMESPACE},
-        )
+        arguments = [*cluster.shipped_arguments[kind], f"--healthz-address=127.0.0.1:{self._health}", *more]
+        if kind != "admission":
+            arguments.append(f"--metrics-address=127.0.0.1:{self._metrics}")
+        self.process = launch(cluster.plane, name, arguments, token)
 
     @property
     def running(self) -> bool:
@@ -66,7 +70,7 @@ class Component:
 
     @property
     def ready(self) -> bool:
-        return self._page(self._health, "/readyz") == "ok"
+        return (self._page(self._health, "/readyz") or "").strip() == "ok"
 
     @property
     def leads(self) -> bool:
@@ -99,7 +103,7 @@ class Cluster:
         self.admin_config = plane.kubeconfig("admin", plane.admin_token)
         self.components: list[Component] = []
         self._started = Counter[str]()
-        shipped = deployment.objects(deployment.Choices())
+        shipped = deployment.objects(deployment.Choices(with_admission=True))
         #: Arguments of each component as in the shipped Deployments.
         self.shipped_arguments: Mapping[str, list[str]] = {
             thing["metadata"]["labels"]["app.kubernetes.io/component"]: thing["spec"]["template"]["spec"][
@@ -135,10 +139,13 @@ class Cluster:
 
     # -- components -----------------------------------------------------------------------------
 
-    def start(self, kind: str, *more: str, server: str | None = None) -> Component:
+    def start(
+        self, kind: str, *more: str, server: str | None = None, launch: Launch | None = None
+    ) -> Component:
         """Start a replica, without waiting for it."""
         self._started[kind] += 1
-        component = Component(self, kind, f"{kind}-{self._started[kind]}", server, more)
+        name = f"{kind}-{self._started[kind]}"
+        component = Component(self, kind, name, launch or launch_here(server), more)
         self.components.append(component)
         return component
 
@@ -261,6 +268,13 @@ class Cluster:
                 if owners and not jobs.intersection(owners) and "deletionTimestamp" not in meta:
                     self._delete(f"{path}/{meta['name']}")
 
+    def remove_admission(self) -> None:
+        """The webhook, and what it made: other stories are not shown to it."""
+        own = f"/api/v1/namespaces/{deployment.NAMESPACE}"
+        hooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+        for path in (hooks, f"{own}/services", f"{own}/secrets"):
+            self._delete(f"{path}/ringwise-admission")
+
     def _delete(self, path: str, grace: int | None = None) -> None:
         try:
             self.api.delete(path, None if grace is None else {"gracePeriodSeconds": grace})
@@ -285,10 +299,14 @@ class Cluster:
         self.wait(lambda: not self.pods() and not self.api.items(JOBS), "everything is gone")
 
 
-def _works(component: Component) -> bool:
+def is_ready(component: Component) -> bool:
     if not component.running:
         raise AssertionError(f"{component.process.name} ended:\n{component.process.last_lines()}")
-    return component.leads and component.ready
+    return component.ready
+
+
+def _works(component: Component) -> bool:
+    return is_ready(component) and component.leads
 
 
 def chips_of(pod: Object) -> list[str]:
