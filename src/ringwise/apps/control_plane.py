@@ -273,6 +273,8 @@ class ControlPlane:
                 f"--service-account-signing-key-file={key}",
                 "--service-cluster-ip-range=10.96.0.0/16",
                 "--allow-privileged=true",
+                # No kube-proxy runs here: webhooks behind a Service are reached by its endpoints.
+                "--enable-aggregator-routing=true",
                 # There is nobody here to make accounts' tokens, nor to take taints off new nodes.
                 "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
                 "--profiling=false",

@@ -1,0 +1,259 @@
+"""The webhook behind its Service, as it is shipped: the API server finds it by name and checks who it is."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+import pytest
+
+from ringwise.apps import deployment
+from ringwise.apps.admission import Options, serve
+from ringwise.apps.control_plane import free_port
+from ringwise.kube.client import Client
+from ringwise.kube.clock import RealClock
+from ringwise.kube.config import find_access
+from tests.cluster.cluster import JOBS, Cluster, Component, is_ready
+from tests.cluster.objects import NAMESPACE, Object, nodes, pod, vcjob
+
+NAME = "ringwise-admission"
+HOOKS = f"/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/{NAME}"
+SECRET = f"/api/v1/namespaces/{deployment.NAMESPACE}/secrets/{NAME}"
+SLICES = f"/apis/discovery.k8s.io/v1/namespaces/{deployment.NAMESPACE}/endpointslices"
+DENIED = 'admission webhook "jobs.ringwise.io" denied the request'
+
+
+def own_address() -> str:
+    """An address of this machine that is not loopback: the API server refuses endpoints on that."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            # Nothing is sent: the system only says from where it would.
+            probe.connect(("198.51.100.1", 9))
+        except OSError:
+            return ""
+        address: str = probe.getsockname()[0]
+    return "" if address.startswith("127.") else address
+
+
+ADDRESS = own_address()
+
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.skipif(not ADDRESS, reason="this machine has no address but loopback"),
+]
+
+
+def endpoints(port: int) -> Object:
+    """What kube-controller-manager would write for the Service, were the webhook a pod."""
+    return {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": {
+            "name": f"{NAME}-1",
+            "namespace": deployment.NAMESPACE,
+            "labels": {"kubernetes.io/service-name": NAME},
+        },
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": [ADDRESS], "conditions": {"ready": True}}],
+        "ports": [{"name": "webhook", "port": port, "protocol": "TCP"}],
+    }
+
+
+@pytest.fixture
+def port(cluster: Cluster) -> Iterator[int]:
+    """The webhook's port: Service, endpoints and access are there, it does not run yet."""
+    port = free_port()
+    shipped = deployment.objects(deployment.Choices(with_admission=True))
+    cluster.apply([*shipped, *nodes(1), endpoints(port)])
+    yield port
+    cluster.remove_admission()
+    cluster.api.delete(f"{SLICES}/{NAME}-1")
+
+
+def start(cluster: Cluster, port: int) -> Component:
+    webhook = cluster.start("admission", f"--address={ADDRESS}:{port}")
+    cluster.wait(lambda: is_ready(webhook), "the webhook is ready")
+    return webhook
+
+
+def applied(cluster: Cluster, thing: Object) -> str:
+    return cluster.kubectl("apply", "-f", "-", stdin=json.dumps(thing), check=False)
+
+
+def refused(cluster: Cluster) -> str:
+    """The answer to a job that can never run, as soon as the API server asks the webhook again."""
+
+    def told() -> str | None:
+        answer = applied(cluster, vcjob("impossible", 1, 3))
+        if DENIED in answer:
+            return answer
+        assert "created" in answer or "unchanged" in answer, answer
+        cluster.api.delete(f"{JOBS}/impossible")
+        return None
+
+    answer: str = cluster.wait(told, "the job is refused")
+    return answer
+
+
+def test_impossible_job_is_refused_by_name_with_reason_and_cure(cluster: Cluster, port: int) -> None:
+    start(cluster, port)
+    (client, *_) = [hook["clientConfig"] for hook in cluster.api.get(HOOKS)["webhooks"]]
+    assert client["service"]["name"] == NAME
+    assert "url" not in client
+    answer = refused(cluster)
+    assert "a pod asks for 3 chips" in answer
+    assert "What helps: ask for one of 1, 2, 4, 8 chips" in answer
+    assert not cluster.api.items(JOBS)
+
+    assert "created" in applied(cluster, vcjob("good", 1, 8))
+    answer = applied(cluster, pod("impossible-0", 3))
+    assert 'admission webhook "pods.ringwise.io" denied the request' in answer
+    assert "created" in applied(cluster, pod("others-0", 3, scheduler="default-scheduler"))
+    waits = vcjob("waits", 2, 8, labels={"tor-affinity": "large-model-schema"})
+    answer = applied(cluster, waits)
+    assert "created" in answer
+    assert "Warning: it will wait" in answer
+
+
+def test_job_that_became_impossible_by_an_edit_is_refused(cluster: Cluster, port: int) -> None:
+    start(cluster, port)
+    refused(cluster)
+    assert "created" in applied(cluster, vcjob("train", 1, 8))
+    changed = vcjob("train", 1, 8)
+    changed["spec"]["tasks"][0]["template"]["spec"]["containers"] = vcjob("train", 1, 3)["spec"]["tasks"][0][
+        "template"
+    ]["spec"]["containers"]
+    assert DENIED in applied(cluster, changed)
+    assert "deleted" in cluster.kubectl("delete", "vcjob/train", f"--namespace={NAMESPACE}", "--wait=false")
+
+
+def test_webhook_that_is_down_stops_nobody(cluster: Cluster, port: int) -> None:
+    webhook = start(cluster, port)
+    refused(cluster)
+    webhook.process.kill()
+    assert "created" in applied(cluster, vcjob("impossible", 1, 3))
+    cluster.api.delete(f"{JOBS}/impossible")
+    start(cluster, port)
+    refused(cluster)
+
+
+def test_secret_that_is_gone_is_made_anew(cluster: Cluster, port: int) -> None:
+    webhook = start(cluster, port)
+    refused(cluster)
+    before = cluster.api.get(HOOKS)["webhooks"][0]["clientConfig"]["caBundle"]
+    webhook.process.stop()
+    cluster.api.delete(SECRET)
+    start(cluster, port)
+    assert cluster.api.get(HOOKS)["webhooks"][0]["clientConfig"]["caBundle"] != before
+    refused(cluster)
+
+
+# -- certificates that grow old
+
+
+class OldClock(RealClock):
+    """Starts in the past and is put right by the test; looks at certificates only when it is told to."""
+
+    def __init__(self, behind: timedelta) -> None:
+        self.behind = behind
+        self._steps = threading.Semaphore(0)
+
+    def now(self) -> int:
+        return time.time_ns() - int(self.behind.total_seconds()) * 10**9
+
+    def step(self) -> None:
+        self._steps.release()
+
+    async def sleep(self, seconds: float) -> None:
+        while not self._steps.acquire(blocking=False):
+            await asyncio.sleep(0.02)
+
+
+@contextmanager
+def webhook_with(cluster: Cluster, clock: OldClock, port: int) -> Iterator[None]:
+    """The webhook inside the test, because its clock is the test's."""
+    token = cluster.plane.account_token(deployment.NAMESPACE, NAME)
+    access = find_access(str(cluster.plane.kubeconfig("old-admission", token)), None)
+    options = Options(namespace=deployment.NAMESPACE, address=f"{ADDRESS}:{port}", health_address="")
+    listening, loops = threading.Event(), list[tuple[asyncio.AbstractEventLoop, asyncio.Event]]()
+
+    async def run() -> None:
+        stop = asyncio.Event()
+        loops.append((asyncio.get_running_loop(), stop))
+        async with Client(access, component="admission") as client:
+            await serve(options, client, stop, clock=clock, started=lambda _: listening.set())
+
+    thread = threading.Thread(target=lambda: asyncio.run(run()))
+    thread.start()
+    try:
+        assert listening.wait(60)
+        yield
+    finally:
+        loop, stop = loops[0]
+        loop.call_soon_threadsafe(stop.set)
+        thread.join(60)
+        assert not thread.is_alive()
+
+
+def served(port: int) -> str:
+    return ssl.get_server_certificate((ADDRESS, port))
+
+
+def is_trusted(cluster: Cluster, port: int) -> bool:
+    """As the API server sees it: by the authorities it was told, under the name of the Service."""
+    bundle = base64.b64decode(cluster.api.get(HOOKS)["webhooks"][0]["clientConfig"]["caBundle"]).decode()
+    context = ssl.create_default_context(cadata=bundle)
+    with socket.create_connection((ADDRESS, port), timeout=10) as plain:
+        try:
+            with context.wrap_socket(plain, server_hostname=f"{NAME}.{deployment.NAMESPACE}.svc"):
+                return True
+        except ssl.SSLCertVerificationError:
+            return False
+
+
+def test_server_certificate_is_renewed_while_it_serves(cluster: Cluster, port: int) -> None:
+    clock = OldClock(timedelta(days=61))
+    with webhook_with(cluster, clock, port):
+        refused(cluster)
+        first = served(port)
+        clock.behind = timedelta()
+        clock.step()
+        cluster.wait(lambda: served(port) != first, "another certificate is served")
+        assert is_trusted(cluster, port)
+        refused(cluster)
+
+
+def test_authority_is_renewed_without_a_moment_of_distrust(cluster: Cluster, port: int) -> None:
+    clock = OldClock(timedelta(days=2 * 365 + 10))
+    with webhook_with(cluster, clock, port):
+        oldest = served(port)
+        # A month ago: the authority is still good, what it signed two years before is not.
+        clock.behind = timedelta(days=30)
+        clock.step()
+        cluster.wait(lambda: served(port) != oldest, "another certificate is served")
+        assert is_trusted(cluster, port)
+        first = served(port)
+        # Now: another authority, and the API server is told before it signs anything.
+        clock.behind = timedelta()
+        clock.step()
+        cluster.wait(lambda: bundle_size(cluster) == 2, "both authorities are told")
+        assert served(port) == first
+        assert is_trusted(cluster, port)
+        refused(cluster)
+        clock.step()
+        cluster.wait(lambda: served(port) != first, "the new authority signs")
+        assert is_trusted(cluster, port)
+        refused(cluster)
+
+
+def bundle_size(cluster: Cluster) -> int:
+    bundle = cluster.api.get(HOOKS)["webhooks"][0]["clientConfig"]["caBundle"]
+    return base64.b64decode(bundle).decode().count("BEGIN CERTIFICATE")
