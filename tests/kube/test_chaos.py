@@ -108,8 +108,7 @@ def test_chaos_between_scheduler_and_server(seed: int) -> None:
                 standin.put(PODS, pod(f"single-{wave}", size))
                 if wave % 4 == 0:
                     standin.put(GROUPS, group(f"gang-{wave}", 2))
-                    for member in range(2):
-                        standin.put(PODS, pod(f"gang-{wave}-{member}", 8, group=f"gang-{wave}"))
+                    make_gang(standin, f"gang-{wave}")
                 harm(standin, chance)
                 for _ in range(chance.randrange(1, 30)):
                     await asyncio.sleep(0.0005)
@@ -126,12 +125,22 @@ def test_chaos_between_scheduler_and_server(seed: int) -> None:
             while waiting(standin):
                 assert max(holders(standin).values(), default=0) <= 1
                 finish_some(standin, chance)
+                for one in standin.all(GROUPS):
+                    make_gang(standin, one["metadata"]["name"])
                 for _ in range(20):
                     await asyncio.sleep(0.0005)
             for replica in replicas:
                 await replica.end()
 
     run(test())
+
+
+def make_gang(standin: StandIn, name: str) -> None:
+    """Two pods of which one does not start alone. A gang that was undone gets its lost pod again."""
+    there = {one["metadata"]["name"] for one in standin.all(PODS)}
+    for member in range(2):
+        if f"{name}-{member}" not in there:
+            standin.put(PODS, pod(f"{name}-{member}", 8, group=name))
 
 
 def waiting(standin: StandIn) -> list[str]:
