@@ -139,7 +139,9 @@ def test_the_controller_has_what_it_needs_and_no_more() -> None:
             standin.without_status.add("jobs")
             gang = PodGroup("default", "job-u", "g", owner=Owner("Job", "job", "u"))
             made = CorePod("p", "default", "job-t-0", PodClass(), task="t", owner=Owner("Job", "job", "u"))
-            additions = do.PodAdditions(subdomain="job", mounts=(("/root/.ssh", "Secret", "job-ssh"),))
+            additions = do.PodAdditions(
+                subdomain="job", mounts=(("/root/.ssh", "Secret", "job-ssh"),), isolated=True
+            )
             await written(
                 client,
                 [

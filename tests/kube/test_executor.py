@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
+import pytest
 
 from ringwise.kube.binder import Binder
 from ringwise.kube.chains import Persistence
@@ -119,11 +120,14 @@ def test_jobs_do_not_wait_for_each_other() -> None:
 def test_pods_come_with_what_they_need_made_once() -> None:
     async def test() -> None:
         async with carrying() as one:
-            additions = PodAdditions(subdomain="train", mounts=((SSH_FOLDER, "Secret", "train-ssh"),))
+            additions = PodAdditions(
+                subdomain="train", mounts=((SSH_FOLDER, "Secret", "train-ssh"),), isolated=True
+            )
             await one.do(*(CreatePod(worker(index), "default/train", additions) for index in range(3)))
             assert len(one.standin.all(PODS)) == 3
             assert one.writes().count("POST services") == 1
             assert one.writes().count("POST secrets") == 1
+            assert one.writes().count("POST networkpolicies") == 1
             claim = one.standin.get("/api/v1/persistentvolumeclaims", "default/train-volume-0")
             assert claim["spec"] == {"accessModes": ["ReadWriteMany"]}
             assert claim["metadata"]["ownerReferences"][0]["uid"] == "j1"
@@ -132,6 +136,29 @@ def test_pods_come_with_what_they_need_made_once() -> None:
             # Once more: everything is there already, and nobody complains.
             await one.do(CreatePod(worker(0), "default/train", additions))
             assert one.standin.all(EVENTS) == []
+
+    run(test())
+
+
+@pytest.mark.parametrize("open_to_all", [False, True])
+def test_pods_of_a_job_are_reached_by_each_other_only(open_to_all: bool) -> None:
+    async def test() -> None:
+        async with carrying() as one:
+            additions = PodAdditions(subdomain="train", isolated=not open_to_all, found_early=open_to_all)
+            await one.do(CreatePod(worker(0), "default/train", additions))
+            service = one.standin.get("/api/v1/services", "default/train")
+            assert service["spec"]["publishNotReadyAddresses"] is open_to_all
+            walls = one.standin.all("/apis/networking.k8s.io/v1/networkpolicies")
+            assert len(walls) == (not open_to_all)
+            for wall in walls:
+                pods = {"volcano.sh/job-name": "train", "volcano.sh/job-namespace": "default"}
+                assert wall["metadata"]["name"] == "train"
+                assert wall["metadata"]["ownerReferences"][0]["uid"] == "j1"
+                assert wall["spec"] == {
+                    "podSelector": {"matchLabels": pods},
+                    "ingress": [{"from": [{"podSelector": {"matchLabels": pods}}]}],
+                    "policyTypes": ["Ingress"],
+                }
 
     run(test())
 

@@ -141,3 +141,29 @@ def test_frameworks_bring_the_plugins_they_need(plugin: str, svc: bool, ssh: boo
     at(lab, 2)
     given = lab.cluster.additions(lab.cluster.all(Pod)[0].uid)
     assert (bool(given.subdomain), any(kind == "Secret" for _, kind, _ in given.mounts)) == (svc, ssh)
+
+
+@pytest.mark.parametrize(
+    ("plugins", "isolated", "found_early"),
+    [
+        ({"svc": ()}, True, False),
+        ({"pytorch": ()}, True, False),
+        ({"env": ()}, False, False),
+        ({"svc": ("--disable-network-policy",)}, False, False),
+        ({"svc": ("--disable-network-policy=true",)}, False, False),
+        ({"svc": ("-disable-network-policy=T",)}, False, False),
+        ({"svc": ("--disable-network-policy=false",)}, True, False),
+        ({"svc": ("--disable-network-policy=maybe",)}, True, False),
+        ({"svc": ("--disable-network-policy=true", "--disable-network-policy=false")}, True, False),
+        ({"pytorch": (), "svc": ("--disable-network-policy=1",)}, False, False),
+        ({"svc": ("--publish-not-ready-addresses=true",)}, True, True),
+        ({"env": ("--disable-network-policy=true",), "svc": ()}, True, False),
+    ],
+)
+def test_who_may_reach_the_pods(
+    plugins: dict[str, tuple[str, ...]], isolated: bool, found_early: bool
+) -> None:
+    lab = lab_with(job_of(plugins=plugins))
+    at(lab, 2)
+    given = lab.cluster.additions(lab.cluster.all(Pod)[0].uid)
+    assert (given.isolated, given.found_early) == (isolated, found_early)

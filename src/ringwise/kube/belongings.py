@@ -1,4 +1,4 @@
-"""What a job's pods need beside themselves: a Service for their names, a Secret with keys, claims."""
+"""What a job's pods need beside themselves: a Service for their names, a wall, a Secret with keys, claims."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from ringwise.kube.client import ApiError, Client
-from ringwise.kube.resources import CLAIMS, SECRETS, SERVICES, Resource
+from ringwise.kube.resources import CLAIMS, NETWORK_POLICIES, SECRETS, SERVICES, Resource
 from ringwise.kube.sshkeys import key_pair
 from ringwise.kube.templates import JobTemplates, TemplateStore
 from ringwise.scheduler.commands import PodAdditions
@@ -40,10 +40,12 @@ class Belongings:
         self._busy.pop(templates.uid, None)
 
     async def _make(self, templates: JobTemplates, namespace: str, additions: PodAdditions) -> None:
+        pods = {JOB_NAME: templates.name, JOB_NAMESPACE: namespace}
         if additions.subdomain:
-            await self._create(
-                SERVICES, templates, namespace, additions.subdomain, _service(templates, namespace)
-            )
+            service = _service(pods, additions.found_early)
+            await self._create(SERVICES, templates, namespace, additions.subdomain, service)
+        if additions.isolated:
+            await self._create(NETWORK_POLICIES, templates, namespace, templates.name, _wall(pods))
         for _, kind, name in additions.mounts:
             if kind == "Secret" and not await self._exists(SECRETS, namespace, name):
                 private, public = await asyncio.to_thread(key_pair, f"{templates.name}@ringwise")
@@ -88,12 +90,24 @@ class Belongings:
                 raise
 
 
-def _service(templates: JobTemplates, namespace: str) -> dict[str, Any]:
+def _service(pods: dict[str, str], found_early: bool) -> dict[str, Any]:
     return {
         "spec": {
             # No address of its own: it only gives names to pods.
             "clusterIP": "None",
-            "selector": {JOB_NAME: templates.name, JOB_NAMESPACE: namespace},
+            "selector": pods,
+            "publishNotReadyAddresses": found_early,
             "ports": [{"name": "placeholder", "port": 1, "protocol": "TCP", "targetPort": 1}],
+        }
+    }
+
+
+def _wall(pods: dict[str, str]) -> dict[str, Any]:
+    """Pods of the job are reached by each other and by nobody else; what they reach is not limited."""
+    return {
+        "spec": {
+            "podSelector": {"matchLabels": pods},
+            "ingress": [{"from": [{"podSelector": {"matchLabels": pods}}]}],
+            "policyTypes": ["Ingress"],
         }
     }

@@ -83,6 +83,10 @@ class PodAdditions:
     subdomain: str = ""
     #: (path in every container, kind, name): ConfigMaps and Secrets of the job.
     mounts: tuple[tuple[str, str, str], ...] = ()
+    #: Only pods of the same job may connect to it.
+    isolated: bool = False
+    #: It can be found by its name before it is ready.
+    found_early: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """What the job plugins env, svc and ssh give to pods, as values.
 
-Networks and keys are the edge's business: a Service and a Secret are named here, not made.
+Networks and keys are the edge's business: a Service, a NetworkPolicy and a Secret are asked for here, not
+made.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from ringwise.state.vcjob import Task, VcJob
 
 #: Where keys are mounted unless the job says otherwise: under the home of root, as Volcano does it.
 HOME_SSH = "/root/.ssh"
+#: What Go's flags take for true.
+_TRUE = frozenset({"1", "t", "T", "true", "True", "TRUE"})
 #: Plugins that need names in a network, and so bring svc along.
 _NEED_NAMES = ("tensorflow", "pytorch", "mpi", "ray")
 
@@ -30,6 +33,9 @@ class Plugins:
         self.env = "env" in names
         self.svc = "svc" in names or any(name in names for name in _NEED_NAMES)
         self.ssh = "ssh" in names or "mpi" in names
+        arguments = names.get("svc", ())
+        self._isolated = self.svc and not _switched_on(arguments, "disable-network-policy")
+        self._found_early = self.svc and _switched_on(arguments, "publish-not-ready-addresses")
         self._shared_env: tuple[tuple[str, str], ...] = ()
         mounts: list[tuple[str, str, str]] = []
         if self.svc:
@@ -52,6 +58,8 @@ class Plugins:
             hostname=pod.name if self.svc else "",
             subdomain=self._job.name if self.svc else "",
             mounts=self._mounts,
+            isolated=self._isolated,
+            found_early=self._found_early,
         )
 
     def host_lists(self) -> Publish | None:
@@ -63,6 +71,16 @@ class Plugins:
             f"{task.name}.host": "".join(f"{host}\n" for host in hosts_of(job, task)) for task in job.tasks
         }
         return Publish(job.namespace, f"{job.name}-svc", data)
+
+
+def _switched_on(arguments: tuple[str, ...], name: str) -> bool:
+    """A switch as Go's flags are written: alone it is on, the last one counts."""
+    on = False
+    for argument in arguments:
+        key, equals, value = argument.lstrip("-").partition("=")
+        if key == name:
+            on = not equals or value in _TRUE
+    return on
 
 
 def _ssh_path(arguments: tuple[str, ...]) -> str:
