@@ -29,6 +29,9 @@ class Stage(enum.Enum):
 class Event(enum.Enum):
     """What can happen in a cluster that may cure a reason."""
 
+    # Sets of events are touched with every job that waits or starts.
+    __hash__ = object.__hash__
+
     CHIPS_FREED = "chips freed"
     NODE_ADDED = "node added or uncordoned"
     NODE_CHANGED = "node labels, taints or resources changed"

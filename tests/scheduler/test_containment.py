@@ -73,7 +73,7 @@ def test_a_plugin_that_breaks_on_one_job_stops_that_job_only(point: Point) -> No
 
 
 def test_a_plugin_that_breaks_on_everybody_leaves_the_books_in_order() -> None:
-    scheduler, bound = run(Point.QUEUE_ORDER)
+    scheduler, bound = run(Point.OVERUSED)
     assert bound == []
     assert {job.reason.code for job in scheduler.book.jobs.values() if job.reason} == {"internal-error"}
     assert scheduler.validate() == []

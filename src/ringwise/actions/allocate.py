@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from heapq import heapify, heappop, heappush
 from typing import Any
 
@@ -23,7 +23,7 @@ def allocate(session: Session) -> None:
     lines = _lines(session)
     serial = len(session.pending)
     while lines:
-        queue = min((session.queues[name] for name in lines), key=session.queue_key)
+        queue = _next_queue(session, lines)
         line = lines[queue.name]
         if session.overused(queue):
             _tell_overused(session, queue, line)
@@ -36,6 +36,11 @@ def allocate(session: Session) -> None:
             # The pods beyond its gang compete again, one at a time.
             serial += 1
             heappush(lines.setdefault(queue.name, []), (session.job_key(job), serial, job, True))
+
+
+def _next_queue(session: Session, names: Collection[str]) -> Queue:
+    queues = [session.queues[name] for name in names]
+    return min(queues, key=session.queue_key) if len(queues) > 1 else queues[0]
 
 
 def _lines(session: Session) -> dict[str, list[Entry]]:
@@ -79,7 +84,8 @@ def _serve(session: Session, job: Job, complete: bool) -> bool:
     if reason is not None:
         job.reason = reason
         return False
-    return bool(statement.allocations) and bool(pending_pods(session, job))
+    placed = len(statement.allocations)
+    return 0 < placed < len(job.pods) and bool(pending_pods(session, job))
 
 
 def _attempt(

@@ -26,7 +26,7 @@ from ringwise.apps import deployment
 from ringwise.apps.bench import Measured, at_least, shown
 from ringwise.apps.control_plane import Api, ControlPlane, find_program
 from ringwise.framework.configuration import default_configuration
-from ringwise.kube.binder import IN_FLIGHT, binding_body
+from ringwise.kube.binder import IN_FLIGHT, post_binding
 from ringwise.kube.client import Client
 from ringwise.kube.config import find_access
 from ringwise.kube.core import SchedulerPart
@@ -40,6 +40,8 @@ from ringwise.scheduler.machine import Scheduler
 NAMESPACE = "bench"
 CHIP = "huawei.com/Ascend910"
 GOAL = 0.9
+#: Those who bind.
+LOOP, SCHEDULER, KUBE_SCHEDULER = "bare Bindings", "scheduler", "kube-scheduler"
 #: Seconds after which a turn that does not end is a failure.
 PATIENCE = 600.0
 
@@ -53,7 +55,7 @@ class Scene:
     pods: int
     chips: int = 1
     gang: bool = False
-    turns: int = 2
+    rounds: int = 2
     #: Which ratio to the bare loop is wanted.
     goal: float | None = None
 
@@ -68,26 +70,49 @@ MORE = (
 
 
 def run(full: bool = False) -> list[Measured]:
-    return measure((replace(USUAL, turns=5), *MORE) if full else (USUAL,))
+    return measure((replace(USUAL, rounds=5), *MORE) if full else (USUAL,))
 
 
 def run_beside_kube_scheduler(full: bool = False) -> list[Measured]:
     """The same, and the same work by kube-scheduler in the same run."""
-    return measure((replace(USUAL, turns=5), *MORE) if full else (USUAL,), beside=True)
+    return measure((replace(USUAL, rounds=5), *MORE) if full else (USUAL,), beside=True)
 
 
 def measure(scenes: Iterable[Scene], *, beside: bool = False) -> list[Measured]:
-    results: list[Measured] = []
     # What the scheduler tells of its day is no result.
     structlog.configure(
         wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
+    return [measured for scene in scenes for measured in _measured(scene, beside)]
+
+
+def _measured(scene: Scene, beside: bool) -> list[Measured]:
+    rounds = [_round(scene, number, beside) for number in range(scene.rounds)]
+    rates = {who: median(found[who] for found in rounds) for who in rounds[0]}
+    ratio = rates[SCHEDULER] / rates[LOOP]
+    name = f"{scene.name}, beside {LOOP}"
+    return [
+        *(shown(f"{scene.name}, {who}", rate, "pods/s") for who, rate in rates.items()),
+        at_least(name, ratio, "x", scene.goal) if scene.goal else shown(name, ratio, "x"),
+    ]
+
+
+def _round(scene: Scene, number: int, beside: bool) -> dict[str, float]:
+    """Pods bound per second, by who bound them.
+
+    Every round has a control plane of its own: nothing must be removed in between, and all are alike.
+    Who goes first has it easier, so they take turns in that, too.
+    """
+    turns = [LOOP, SCHEDULER]
+    if number % 2:
+        turns.reverse()
+    if beside and not scene.gang:
+        turns.append(KUBE_SCHEDULER)
     with tempfile.TemporaryDirectory() as folder, ControlPlane(Path(folder)) as plane:
         _prepare(plane.admin)
-        for scene in scenes:
-            results += asyncio.run(_Stage(plane, scene).measured(beside))
-    return results
+        rates = asyncio.run(_Stage(plane, scene).rates(turns))
+    return {who: rates[who] for who in (LOOP, SCHEDULER, KUBE_SCHEDULER) if who in rates}
 
 
 def _prepare(api: Api) -> None:
@@ -122,54 +147,34 @@ class _Stage:
         self._scene = scene
         self._config = str(plane.kubeconfig("admin", plane.admin_token))
 
-    async def measured(self, beside: bool) -> list[Measured]:
+    async def rates(self, turns: Sequence[str]) -> dict[str, float]:
         scene = self._scene
         async with self._client() as client:
             await _at_once([_creation(client, NODES, None, _node(number)) for number in range(scene.nodes)])
-        loops, schedulers, others = [], [], []
-        for _ in range(scene.turns):
-            loops.append(await self._turn(self._bare_loop, "nobody"))
-            schedulers.append(await self._turn(self._scheduler, "ringwise"))
-            if beside and not scene.gang:
-                others.append(await self._turn(self._kube_scheduler, "default-scheduler"))
-        async with self._client() as client:
-            await client.request("DELETE", NODES.path(None), body=_AT_ONCE, timeout=PATIENCE)
-        loop, ours = median(loops), median(schedulers)
-        ratio = ours / loop
-        name = f"{scene.name}, beside bare Bindings"
-        return [
-            shown(f"{scene.name}, bare Bindings", loop, "pods/s"),
-            shown(f"{scene.name}, scheduler", ours, "pods/s"),
-            at_least(name, ratio, "x", scene.goal) if scene.goal else shown(name, ratio, "x"),
-            *([shown(f"{scene.name}, kube-scheduler", median(others), "pods/s")] if others else ()),
-        ]
+        work = {LOOP: self._bare_loop, SCHEDULER: self._scheduler, KUBE_SCHEDULER: self._kube_scheduler}
+        return {who: await self._turn(who, work[who]) for who in turns}
 
     @asynccontextmanager
     async def _client(self) -> AsyncIterator[Client]:
         async with Client(find_access(self._config)) as client:
             yield client
 
-    async def _turn(self, work: Callable[[list[Bind]], Coroutine[Any, Any, float]], scheduler: str) -> float:
-        """Pods bound per second. Making and removing the pods is not counted."""
-        scene = self._scene
+    async def _turn(self, who: str, work: Callable[[list[Bind]], Coroutine[Any, Any, float]]) -> float:
+        """Pods bound per second. Making the pods is not counted."""
+        scene, team = self._scene, _TEAMS[who]
         async with self._client() as client:
             if scene.gang:
-                await client.create(POD_GROUPS, NAMESPACE, _group(scene.pods))
+                await client.create(POD_GROUPS, NAMESPACE, _group(team, scene.pods))
             answers = await _at_once(
                 [
-                    _creation(client, PODS, NAMESPACE, _pod(scene, number, scheduler))
+                    _creation(client, PODS, NAMESPACE, _pod(scene, number, team))
                     for number in range(scene.pods)
                 ]
             )
-        binds = [_bind(scene, number, answer) for number, answer in enumerate(answers)]
+        binds = [_bind(scene, number, team, answer) for number, answer in enumerate(answers)]
         gc.collect()
         async with asyncio.timeout(PATIENCE):
             seconds = await work(binds)
-        async with self._client() as client:
-            # The server removes them all by itself: that is quicker, and not what is measured.
-            await client.request("DELETE", PODS.path(NAMESPACE), body=_AT_ONCE, timeout=PATIENCE)
-            if scene.gang:
-                await _removal(client, POD_GROUPS, "gang")
         return scene.pods / seconds
 
     async def _bare_loop(self, binds: list[Bind]) -> float:
@@ -177,7 +182,7 @@ class _Stage:
             # The connections of the scheduler are open, too, when it begins to bind.
             await client.request("GET", "/version")
             started = time.perf_counter()
-            await _at_once([_posting(client, bind) for bind in binds])
+            await _at_once([post_binding(client, bind) for bind in binds])
             return time.perf_counter() - started
 
     async def _scheduler(self, binds: list[Bind]) -> float:
@@ -263,18 +268,6 @@ async def _creation(client: Client, resource: Any, namespace: str | None, body: 
     return await client.create(resource, namespace, body)
 
 
-async def _posting(client: Client, bind: Bind) -> None:
-    await client.request("POST", PODS.path(bind.namespace, bind.pod, "binding"), body=binding_body(bind))
-
-
-#: Pods that nobody runs need no time to end.
-_AT_ONCE = msgspec.json.encode({"gracePeriodSeconds": 0})
-
-
-async def _removal(client: Client, resource: Any, name: str) -> None:
-    await client.request("DELETE", resource.path(NAMESPACE, name), body=_AT_ONCE)
-
-
 class _Named(msgspec.Struct):
     uid: str
 
@@ -300,8 +293,12 @@ _MADE = msgspec.json.Decoder(_Made)
 _SEEN = msgspec.json.Decoder(_Seen)
 
 
-def _bind(scene: Scene, number: int, answer: bytes) -> Bind:
-    """As the scheduler would say it."""
+#: `schedulerName` of the pods each of them binds, name of their PodGroup and first part of their names.
+_TEAMS = {LOOP: "nobody", SCHEDULER: "ringwise", KUBE_SCHEDULER: "default-scheduler"}
+
+
+def _bind(scene: Scene, number: int, team: str, answer: bytes) -> Bind:
+    """As the scheduler would say it, but on nodes that it does not see: its own are to be empty."""
     place = number // scene.nodes * scene.chips
     chips = tuple(range(place, place + scene.chips))
     annotations = {
@@ -311,26 +308,26 @@ def _bind(scene: Scene, number: int, answer: bytes) -> Bind:
         "hccl/rankIndex": str(number if scene.gang else 0),
     }
     uid = _MADE.decode(answer).metadata.uid
-    return Bind(uid, NAMESPACE, f"pod-{number}", f"node-{number % scene.nodes}", chips, annotations)
+    return Bind(uid, NAMESPACE, f"{team}-{number}", f"elsewhere-{number % scene.nodes}", chips, annotations)
 
 
-def _group(members: int) -> dict[str, Any]:
+def _group(team: str, members: int) -> dict[str, Any]:
     return {
         "apiVersion": POD_GROUPS.version,
         "kind": POD_GROUPS.kind,
-        "metadata": {"name": "gang"},
+        "metadata": {"name": team},
         "spec": {"minMember": members, "queue": "default"},
         "status": {"phase": "Inqueue"},
     }
 
 
-def _pod(scene: Scene, number: int, scheduler: str) -> dict[str, Any]:
+def _pod(scene: Scene, number: int, team: str) -> dict[str, Any]:
     amounts = {"cpu": "1", "memory": "1Gi", CHIP: str(scene.chips)}
-    annotations = {"scheduling.k8s.io/group-name": "gang"} if scene.gang else {}
+    annotations = {"scheduling.k8s.io/group-name": team} if scene.gang else {}
     return {
-        "metadata": {"name": f"pod-{number}", "annotations": annotations},
+        "metadata": {"name": f"{team}-{number}", "annotations": annotations},
         "spec": {
-            "schedulerName": scheduler,
+            "schedulerName": team,
             "restartPolicy": "Never",
             "containers": [
                 {

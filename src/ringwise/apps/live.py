@@ -14,9 +14,9 @@ import msgspec
 from ringwise.apps.extensions import installed_registry
 from ringwise.framework.configuration import Configuration, default_configuration
 from ringwise.kube.client import PAGE, ApiError, Client
+from ringwise.kube.decoding import bare_page
 from ringwise.kube.facts import Fact, NodeReports
 from ringwise.kube.kinds import Place, Reader, standard_kinds
-from ringwise.kube.readers import bare_page
 from ringwise.kube.templates import TemplateStore
 from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.device_info import RawConfigMap

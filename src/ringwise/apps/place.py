@@ -129,7 +129,7 @@ class _Candidates:
             if reason is not None and reason.code in UNASKED:
                 continue
             if reason is None:
-                reason = first_reason(blocks(node) for blocks in filters)
+                reason = first_reason(filters, node)
                 score = score if reason is None else None
             found.append(
                 {

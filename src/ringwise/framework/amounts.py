@@ -35,11 +35,11 @@ def add(total: Amounts, more: Mapping[str, int], times: int = 1) -> None:
 
 def lacking(asked: Mapping[str, int], used: Mapping[str, int], limit: Mapping[str, int]) -> tuple[str, ...]:
     """The resources for which used + asked would exceed a limit that is set. Unset means no limit."""
-    return tuple(
-        name
-        for name, amount in asked.items()
-        if amount and name in limit and used.get(name, 0) + amount > limit[name]
-    )
+    short: list[str] = []
+    for name, amount in asked.items():
+        if amount and name in limit and used.get(name, 0) + amount > limit[name]:
+            short.append(name)
+    return tuple(short)
 
 
 def share(part: Mapping[str, int], whole: Mapping[str, int]) -> float:

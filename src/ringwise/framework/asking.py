@@ -125,7 +125,7 @@ class Asking:
                     passed_by.append(node)
                     self.view.suspend(node)
                     continue
-                blocked = first_reason(blocks(node) for blocks in filters)
+                blocked = first_reason(filters, node)
                 if blocked is None:
                     return Choice(node, score)
                 hidden[node] = blocked

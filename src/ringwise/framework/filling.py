@@ -12,7 +12,6 @@ from ringwise.framework.reasons import GANG_INCOMPLETE, NO_NODE_FITS, NO_PODS_YE
 from ringwise.framework.session import Plan, Session
 from ringwise.framework.statement import Allocation, Statement
 from ringwise.reasons import Reason
-from ringwise.state.index import NOBODY
 from ringwise.state.model import Pod
 
 
@@ -22,7 +21,7 @@ def pending_pods(session: Session, job: Job, *, best_effort: bool = False) -> li
     Pods that ask for nothing are served apart, by backfill.
     """
     pods = [pod for pod in job.in_order if pod.cls.best_effort is best_effort and session.is_pending(pod)]
-    if session.registered(Point.TASK_ORDER):
+    if len(pods) > 1 and session.registered(Point.TASK_ORDER):
         pods.sort(key=session.pod_key)
     return pods
 
@@ -30,16 +29,16 @@ def pending_pods(session: Session, job: Job, *, best_effort: bool = False) -> li
 def started_pods(session: Session, job: Job) -> int:
     """Pods that count for the gang: they have a node and are not going, or have done their work."""
     placements = session.state.pods
-    return sum(
-        1
-        for uid, pod in job.pods.items()
-        if pod.phase == "Succeeded" or (placements[uid].node >= 0 and not pod.deleting)
-    )
+    count = 0
+    for uid, pod in job.pods.items():
+        if pod.phase == "Succeeded" or (placements[uid].node >= 0 and not pod.deleting):
+            count += 1
+    return count
 
 
 def missing_pods(session: Session, job: Job) -> int:
     """How many pods must still get a node before the gang may start; the best-effort ones come later."""
-    free_riders = len(pending_pods(session, job, best_effort=True))
+    free_riders = sum(pod.cls.best_effort and session.is_pending(pod) for pod in job.pods.values())
     return max(0, job.min_available - started_pods(session, job) - free_riders)
 
 
@@ -156,15 +155,17 @@ def _choose(session: Session, job: Job, pod: Pod, asking: Asking, hidden: dict[i
 
 def filters_of(session: Session, job: Job, pod: Pod) -> list[NodeFilter]:
     """What plugins have to say about single nodes for this pod; usually nothing."""
-    found = (make(job, pod) for make in session.registered(Point.NODE_FILTER))
-    return [block for block in found if block is not None]
+    makers = session.registered(Point.NODE_FILTER)
+    return [block for make in makers if (block := make(job, pod)) is not None]
 
 
 def _favours(session: Session, job: Job, pod: Pod) -> dict[int, float]:
     total: dict[int, float] = {}
     for ask in session.registered(Point.NODE_FAVOUR):
-        for node, extra in (ask(job, pod) or NOBODY).items():
-            total[node] = total.get(node, 0.0) + extra
+        favoured = ask(job, pod)
+        if favoured:
+            for node, extra in favoured.items():
+                total[node] = total.get(node, 0.0) + extra
     return total
 
 

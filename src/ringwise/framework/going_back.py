@@ -62,7 +62,7 @@ def choose_like_before(
 
 
 def _own(asking: Asking, node: int | None, filters: Sequence[NodeFilter]) -> Choice | None:
-    if node is None or not asking.fits(node) or first_reason(blocks(node) for blocks in filters) is not None:
+    if node is None or not asking.fits(node) or first_reason(filters, node) is not None:
         return None
     return Choice(node, asking.verdict(node)[0] or 0)
 

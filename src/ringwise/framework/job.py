@@ -75,6 +75,8 @@ class Job:
         """Its pods in natural order of their names; before any exist, those it is going to have."""
         if not self.pods:
             return sorted(self.prospective, key=pod_order)
+        if len(self.pods) == 1:
+            return list(self.pods.values())
         if self.ordered is None:
             self.ordered = [pod.uid for pod in sorted(self.pods.values(), key=pod_order)]
         return [self.pods[uid] for uid in self.ordered]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 
 from ringwise.framework.job import Job
 from ringwise.framework.session import Session
@@ -24,13 +24,16 @@ def lenders(session: Session, job: Job) -> list[str]:
     ]
 
 
-@contextmanager
-def kept_chips_open(session: Session, job: Job, owners: Iterable[str] = ()) -> Iterator[None]:
+def kept_chips_open(
+    session: Session, job: Job, owners: Iterable[str] = ()
+) -> AbstractContextManager[object]:
     """Inside, the chips kept for the job, and for `owners`, are free. They stay kept afterwards."""
     if not len(session.reservations):
-        yield
-        return
-    with ExitStack() as opened:
-        for owner in (job.key, *owners):
-            opened.enter_context(session.reservations.open_to(owner))
-        yield
+        return _NOTHING_KEPT
+    opened = ExitStack()
+    for owner in (job.key, *owners):
+        opened.enter_context(session.reservations.open_to(owner))
+    return opened
+
+
+_NOTHING_KEPT = nullcontext()

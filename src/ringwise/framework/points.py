@@ -16,6 +16,9 @@ from ringwise.reasons import Reason
 class Point(enum.Enum):
     """A registration point, what is asked there, and the switch that gates it."""
 
+    # Points are looked up several times for every pod; enums hash their names, and in Python.
+    __hash__ = object.__hash__
+
     #: (job) -> sort key; the smallest job goes first
     JOB_ORDER = "job_order"
     #: (queue) -> sort key
@@ -70,9 +73,13 @@ class Vote(enum.IntEnum):
     PERMIT = 1
 
 
-def first_reason(answers: Iterable[Reason | None]) -> Reason | None:
+def first_reason(asked: Iterable[Callable[..., Reason | None]], *about: Any) -> Reason | None:
     """Validity and predicates: the first objection counts."""
-    return next((answer for answer in answers if answer is not None), None)
+    for ask in asked:
+        answer = ask(*about)
+        if answer is not None:
+            return answer
+    return None
 
 
 def votes(tiers: Iterable[Iterable[tuple[Vote, Reason | None]]]) -> tuple[bool, Reason | None]:

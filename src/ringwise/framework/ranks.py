@@ -19,9 +19,11 @@ def ranks_of(job: Job) -> dict[str, int]:
 
 
 def _assign(job: Job) -> dict[str, int]:
+    pods = job.in_order
+    if len(pods) == 1:
+        return {pods[0].uid: pods[0].rank or 0}
     ranks: dict[str, int] = {}
     used: set[int] = set()
-    pods = job.in_order
     _give([pod for pod in pods if pod.phase != "Failed"], ranks, used)
     _give([pod for pod in pods if pod.phase == "Failed"], ranks, used)
     return ranks

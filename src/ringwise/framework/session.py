@@ -155,7 +155,7 @@ class Session:
         return tuple(key(pod) for key in self._flat[Point.TASK_ORDER])
 
     def job_valid(self, job: Job) -> Reason | None:
-        return first_reason(check(job) for check in self._flat[Point.JOB_VALID])
+        return first_reason(self._flat[Point.JOB_VALID], job)
 
     def job_ready(self, job: Job) -> bool:
         return all(ready(job) for ready in self._flat[Point.JOB_READY])
@@ -173,7 +173,7 @@ class Session:
         return any(over(queue) for over in self._flat[Point.OVERUSED])
 
     def allocatable(self, queue: Queue, pod: Pod) -> Reason | None:
-        return first_reason(ask(queue, pod) for ask in self._flat[Point.ALLOCATABLE])
+        return first_reason(self._flat[Point.ALLOCATABLE], queue, pod)
 
     def preemptive(self, queue: Queue, pod: Pod) -> bool:
         return all(ask(queue, pod) for ask in self._flat[Point.PREEMPTIVE])

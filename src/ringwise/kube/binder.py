@@ -41,7 +41,7 @@ GIVE_UP = 30.0
 #: Conflicts with a pod that has no node all the same: it is gated or being deleted.
 MOST_CONFLICTS = 5
 #: The server's own limit is below ours, and both below the gap between fence and lease.
-_SERVER_TIMEOUT = {"timeout": "4s"}
+_SERVER_TIMEOUT = "timeout=4s"
 _TIMEOUT = SMALLEST_GAP - 0.5
 #: What the device plugin writes on a pod that has started: it does not tell who bound it.
 _LATER_WRITTEN = frozenset({PREDICATE_TIME, REAL_CHIPS})
@@ -143,16 +143,14 @@ class Binder:
         self._failed(BindFailed(bind.uid, str(failure)))
 
     async def _bind(self, bind: Bind, decided: float) -> None:
-        path = PODS.path(bind.namespace, bind.pod, "binding")
-        body = binding_body(bind)
-        backoff = Backoff(0.1, 5.0, self._chance)
+        backoff: Backoff | None = None
         conflicts = 0
         while True:
             if self._stopping or not self._fence.is_open:
                 raise _FailedError("fenced", "this replica does not lead any more")
             pause = 0.0
             try:
-                await self._client.request("POST", path, params=_SERVER_TIMEOUT, body=body, timeout=_TIMEOUT)
+                await post_binding(self._client, bind)
                 return
             except ApiError as error:
                 kind, why, unclear = error.kind, str(error), error.status == 409 or error.status >= 500
@@ -170,6 +168,7 @@ class Binder:
             waited = self._clock.monotonic() - decided
             if waited >= GIVE_UP or conflicts >= MOST_CONFLICTS:
                 raise _FailedError(kind, why)
+            backoff = backoff or Backoff(0.1, 5.0, self._chance)
             await self._clock.sleep(max(pause, backoff.pause()))
 
     async def _is_bound(self, bind: Bind) -> bool:
@@ -212,18 +211,18 @@ def _differing(ours: Mapping[str, str], found: Mapping[str, str | None]) -> Iter
     return (key for key, value in ours.items() if key not in _LATER_WRITTEN and found.get(key) != value)
 
 
-def binding_body(bind: Bind) -> bytes:
+async def post_binding(client: Client, bind: Bind) -> None:
     """Chips and node in one write; the uid makes sure that it is this pod and no namesake."""
-    return msgspec.json.encode(
-        {
-            "apiVersion": "v1",
-            "kind": "Binding",
-            "metadata": {
-                "name": bind.pod,
-                "namespace": bind.namespace,
-                "uid": bind.uid,
-                "annotations": dict(bind.annotations),
-            },
-            "target": {"apiVersion": "v1", "kind": "Node", "name": bind.node},
-        }
-    )
+    body = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {
+            "name": bind.pod,
+            "namespace": bind.namespace,
+            "uid": bind.uid,
+            "annotations": bind.annotations,
+        },
+        "target": {"apiVersion": "v1", "kind": "Node", "name": bind.node},
+    }
+    path = f"{PODS.path(bind.namespace, bind.pod, 'binding')}?{_SERVER_TIMEOUT}"
+    await client.request("POST", path, body=msgspec.json.encode(body), timeout=_TIMEOUT)

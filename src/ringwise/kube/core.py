@@ -6,7 +6,6 @@ reflectors ──put──> inbox ──> parts (scheduler, controller) ──de
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -29,13 +28,12 @@ COUNT_EVERY = 5.0
 #: A moment that passed in vain is not waited for again before this many seconds.
 _AGAIN = 1.0
 _SECOND = 1_000_000_000
-#: After a cycle the core rests this many times its length, up to the limit in seconds: echoes of our own
-#: bindings gather meanwhile, and the bindings themselves get the processor.
-_REST = 4.0
-#: Seconds for which one thread may keep the interpreter while another waits for it.
-_TURN = 0.0005
 #: So many bindings leave together while a long cycle is still going on.
 _SLICE = 64
+#: After a cycle, and after every slice of one, the core rests this many times as long as it worked, up to
+#: the limit in seconds. The bindings get the processor meanwhile, undisturbed: to take the interpreter from
+#: each other all the time costs both threads more than it brings. And echoes of bindings gather.
+_REST = 4.0
 _LONGEST_REST = 0.2
 
 
@@ -194,7 +192,7 @@ class Core:
         self._parts = parts
         self._deliver = deliver
         for part in parts:
-            part.let_out(deliver)
+            part.let_out(self._go_ahead)
         self._crashed = crashed
         self._clock = clock
         self._observer: Observer = observer or Nobody()
@@ -205,13 +203,13 @@ class Core:
         self._stopping = False
         self._last_wake = 0
         self._counted = float("-inf")
+        #: When the present piece of work began; how long this turn rested; the end of the next rest.
+        self._began = 0.0
+        self._rested = 0.0
         self._rests_until = 0.0
         self._thread = threading.Thread(target=self._run, name="core", daemon=True)
 
     def start(self) -> None:
-        # The loop lets go of the interpreter at every send; with the usual turns of 5 ms a deciding
-        # core would let one binding through in that time.
-        sys.setswitchinterval(_TURN)
         self._thread.start()
 
     def put(self, events: Sequence[ev.Event]) -> None:
@@ -245,13 +243,13 @@ class Core:
         with self._bell:
             if not self._inbox and not self._awake and not self._stopping:
                 self._bell.wait(self._pause())
-            while not self._stopping and (rest := self._rests_until - time.perf_counter()) > 0:
-                self._bell.wait(rest)
+            self._rest()
             if self._stopping:
                 return False
             events, self._inbox = self._inbox, []
             deciding, self._awake = self._deciding, False
-        started = time.perf_counter()
+        started = self._began = time.perf_counter()
+        self._rested = 0.0
         now = self._clock.now()
         self._last_wake = now
         if not deciding:
@@ -263,15 +261,34 @@ class Core:
             commands += part.decide(events, now)
         if commands:
             self._deliver(commands)
-        ended = time.perf_counter()
-        self._rests_until = ended + min(_REST * (ended - started), _LONGEST_REST)
-        self._observer.cycle(ended - started, len(events), len(commands))
+        ended = self._tire()
+        self._observer.cycle(ended - started - self._rested, len(events), len(commands))
         moment = self._clock.monotonic()
         if moment - self._counted >= COUNT_EVERY:
             self._counted = moment
             for part in self._parts:
                 part.count(self._observer)
         return True
+
+    def _go_ahead(self, commands: list[Command]) -> None:
+        """Commands that need not wait for the end of the cycle."""
+        self._deliver(commands)
+        ended = self._tire()
+        with self._bell:
+            self._rest()
+        self._began = time.perf_counter()
+        self._rested += self._began - ended
+
+    def _tire(self) -> float:
+        """A piece of work has ended, now: the next one begins after a rest."""
+        ended = time.perf_counter()
+        self._rests_until = ended + min(_REST * (ended - self._began), _LONGEST_REST)
+        return ended
+
+    def _rest(self) -> None:
+        """With the bell in hand."""
+        while not self._stopping and (rest := self._rests_until - time.perf_counter()) > 0:
+            self._bell.wait(rest)
 
     def _pause(self) -> float | None:
         """Seconds until time alone changes something; None waits for events only."""

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-import msgspec
-
 from ringwise.kube.client import Page
+from ringwise.kube.decoding import Change
 from ringwise.kube.facts import Facts
 from ringwise.kube.readers import (
     ConfigurationReader,
@@ -68,7 +67,8 @@ class Reader(Protocol):
     def page(self, answer: bytes) -> Page[Any]:
         """A page of a list. Its items are sights: decoded structs, or bytes that are not decoded yet."""
 
-    def sight(self, raw: msgspec.Raw) -> object: ...
+    def change(self, line: bytes) -> Change[Any]:
+        """A line of a watch, with a sight of its object. Raises UnreachableError."""
 
     def read(self, sight: object, found: Findings) -> Facts | None:
         """What is wrong with it is in `found`. None: nothing can be said; what was known before stays."""
@@ -129,7 +129,3 @@ def standard_kinds(
     if jobs_only:
         return [kind for kind in kinds if kind[0].resource in (PRIORITY_CLASSES, VCJOBS, POD_GROUPS, PODS)]
     return kinds
-
-
-def _named(name: str) -> dict[str, str]:
-    return {"fieldSelector": f"metadata.name={name}"}

@@ -1,4 +1,4 @@
-"""How the bytes of one object become facts: the trimmed structs of `manifests`, and a little more.
+"""How one object becomes facts: the trimmed structs of `manifests`, and a little more.
 
 What only this room needs is added by subclasses: exit codes of containers, the status that was
 written last, the raw templates of vcjobs.
@@ -6,15 +6,14 @@ written last, the raw templates of vcjobs.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar, cast
+from typing import Any
 
 import msgspec
 
-from ringwise.kube.client import Page, UnreachableError
-from ringwise.kube.facts import Fact, Facts, NodeReports
+from ringwise.kube.decoding import Decoding, DecodingAtOnce, SeenMeta, only
+from ringwise.kube.facts import Facts, NodeReports
 from ringwise.kube.templates import JobTemplates, TemplateStore
 from ringwise.manifests.configuration import ConfigurationError, read_configuration
 from ringwise.manifests.device_info import config_map_from_wire
@@ -30,7 +29,6 @@ from ringwise.manifests.wire import (
     ConfigMapWire,
     JobStatus,
     JobWire,
-    Meta,
     NodeWire,
     PhaseStatus,
     PodGroupWire,
@@ -42,111 +40,20 @@ from ringwise.manifests.wire import (
 )
 from ringwise.state.model import Owner, Pod
 
-Wire = TypeVar("Wire")
-
 CONFIGURATION_KEY = "volcano-scheduler.conf"
-
-
-class SeenMeta(Meta):
-    resource_version: str | None = None
-
-
-class _Plain(Trimmed):
-    """Of an object that does not fit its struct at least the name may be readable."""
-
-    metadata: SeenMeta | None = None
-
-
-_BARE = msgspec.json.Decoder(Page[msgspec.Raw])
-_PLAIN = msgspec.json.Decoder(_Plain)
-_UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
-
-
-def bare_page(answer: bytes) -> Page[Any]:
-    """A page whose items are not decoded yet, so that one bad item harms no other."""
-    try:
-        return _BARE.decode(answer)
-    except _UNREADABLE as problem:
-        raise UnreachableError(f"a list cannot be read: {problem}", maybe_done=False) from None
-
-
-def meta_of(sight: object) -> SeenMeta | None:
-    """Name and version of an object, decoded or not; None when not even that can be read."""
-    if not isinstance(sight, msgspec.Raw):
-        found: SeenMeta | None = getattr(sight, "metadata", None)
-        return found
-    try:
-        return _PLAIN.decode(sight).metadata
-    except _UNREADABLE:
-        return None
-
-
-class _Decoding(ABC, Generic[Wire]):
-    """Reads one struct and hands it on; a misfit is a finding."""
-
-    def __init__(self, shape: type[Wire]) -> None:
-        self._decoder: msgspec.json.Decoder[Wire] = msgspec.json.Decoder(shape)
-
-    def page(self, answer: bytes) -> Page[Any]:
-        return bare_page(answer)
-
-    def sight(self, raw: msgspec.Raw) -> object:
-        return raw
-
-    def read(self, sight: object, found: Findings) -> Facts | None:
-        if not isinstance(sight, msgspec.Raw):
-            return self.facts(cast(Wire, sight), found)
-        try:
-            wire = self._decoder.decode(sight)
-        except _UNREADABLE as problem:
-            found.wrong("", str(problem).replace("`", ""))
-            return None
-        return self.facts(wire, found)
-
-    @abstractmethod
-    def facts(self, wire: Wire, found: Findings) -> Facts | None: ...
-
-    def forget(self, key: str) -> None:
-        """Nothing is kept beside the facts."""
-
-
-class _DecodingAtOnce(_Decoding[Wire]):
-    """For kinds with many objects: a page is decoded in one go, and once more only if that fails."""
-
-    def __init__(self, shape: type[Wire]) -> None:
-        super().__init__(shape)
-        # The type is known at run time only; a checker cannot follow.
-        of_shape: Any = shape
-        self._pages: msgspec.json.Decoder[Page[Any]] = msgspec.json.Decoder(Page[of_shape])
-
-    def page(self, answer: bytes) -> Page[Any]:
-        try:
-            return self._pages.decode(answer)
-        except _UNREADABLE:
-            return bare_page(answer)
-
-    def sight(self, raw: msgspec.Raw) -> object:
-        try:
-            return self._decoder.decode(raw)
-        except _UNREADABLE:
-            return raw
-
-
-def _only(key: str, fact: Fact, found: Findings) -> Facts | None:
-    return None if found.errors else ((key, fact),)
 
 
 class _SeenNode(NodeWire):
     metadata: SeenMeta | None = None
 
 
-class NodeReader(_DecodingAtOnce[_SeenNode]):
+class NodeReader(DecodingAtOnce[_SeenNode]):
     def __init__(self) -> None:
         super().__init__(_SeenNode)
 
     def facts(self, wire: _SeenNode, found: Findings) -> Facts | None:
         node = node_from_wire(wire, found)
-        return _only(node.name, node, found)
+        return only(node.name, node, found)
 
 
 # -- pods
@@ -175,7 +82,7 @@ class _SeenPod(PodWire):
     status: _PodStatus | None = None
 
 
-class PodReader(_DecodingAtOnce[_SeenPod]):
+class PodReader(DecodingAtOnce[_SeenPod]):
     def __init__(self, classes: PodClasses) -> None:
         super().__init__(_SeenPod)
         self._classes = classes
@@ -246,7 +153,7 @@ class _SeenGroup(PodGroupWire):
     status: GroupStatus | None = None
 
 
-class GroupReader(_Decoding[_SeenGroup]):
+class GroupReader(Decoding[_SeenGroup]):
     """Also notes what the status of each group says, so that nobody writes the same again."""
 
     def __init__(self, notes: dict[str, GroupNote]) -> None:
@@ -257,28 +164,28 @@ class GroupReader(_Decoding[_SeenGroup]):
         group = pod_group_from_wire(wire, found)
         if not found.errors:
             self._notes[group.key] = GroupNote(group.uid, group.owner, wire.status or GroupStatus())
-        return _only(group.key, group, found)
+        return only(group.key, group, found)
 
     def forget(self, key: str) -> None:
         self._notes.pop(key, None)
 
 
-class QueueReader(_Decoding[QueueWire]):
+class QueueReader(Decoding[QueueWire]):
     def __init__(self) -> None:
         super().__init__(QueueWire)
 
     def facts(self, wire: QueueWire, found: Findings) -> Facts | None:
         queue = queue_from_wire(wire, found)
-        return _only(queue.name, queue, found)
+        return only(queue.name, queue, found)
 
 
-class PriorityReader(_Decoding[PriorityClassWire]):
+class PriorityReader(Decoding[PriorityClassWire]):
     def __init__(self) -> None:
         super().__init__(PriorityClassWire)
 
     def facts(self, wire: PriorityClassWire, found: Findings) -> Facts | None:
         priority = priority_class_from_wire(wire, found)
-        return _only(priority.name, priority, found)
+        return only(priority.name, priority, found)
 
 
 # -- vcjobs
@@ -304,7 +211,7 @@ class _SeenJob(JobWire):
     status: _JobStatus | None = None
 
 
-class JobReader(_Decoding[_SeenJob]):
+class JobReader(Decoding[_SeenJob]):
     """Also keeps the pod templates as they were written: pods are made from them."""
 
     def __init__(self, classes: PodClasses, templates: TemplateStore) -> None:
@@ -337,7 +244,7 @@ class JobReader(_Decoding[_SeenJob]):
                 job.since = time_of(
                     state.last_transition_time, "status.state.lastTransitionTime", Findings(found.origin)
                 )
-        return _only(job.key, job, found)
+        return only(job.key, job, found)
 
     def forget(self, key: str) -> None:
         self._templates.drop(key)
@@ -346,7 +253,7 @@ class JobReader(_Decoding[_SeenJob]):
 # -- ConfigMaps
 
 
-class ReportReader(_Decoding[ConfigMapWire]):
+class ReportReader(Decoding[ConfigMapWire]):
     def __init__(self) -> None:
         super().__init__(ConfigMapWire)
 
@@ -367,7 +274,7 @@ class ReportReader(_Decoding[ConfigMapWire]):
         )
 
 
-class TopologyReader(_Decoding[ConfigMapWire]):
+class TopologyReader(Decoding[ConfigMapWire]):
     def __init__(self) -> None:
         super().__init__(ConfigMapWire)
 
@@ -380,7 +287,7 @@ class TopologyReader(_Decoding[ConfigMapWire]):
         return ((TOPOLOGY, topology),)
 
 
-class ConfigurationReader(_Decoding[ConfigMapWire]):
+class ConfigurationReader(Decoding[ConfigMapWire]):
     def __init__(self, plugins: Sequence[str] = ()) -> None:
         super().__init__(ConfigMapWire)
         self._plugins = tuple(plugins)

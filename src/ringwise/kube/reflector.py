@@ -21,11 +21,11 @@ import structlog
 from ringwise.kube.client import PAGE, ApiError, Client, UnreachableError
 from ringwise.kube.clock import Backoff, Clock
 from ringwise.kube.credentials import KubeConfigError
+from ringwise.kube.decoding import SeenMeta, bare_change, meta_of
 from ringwise.kube.facts import Facts, changes, gone
 from ringwise.kube.kinds import Place, Reader
 from ringwise.kube.malformed import Malformed
 from ringwise.kube.observer import Nobody, Observer
-from ringwise.kube.readers import SeenMeta, meta_of
 from ringwise.manifests.errors import Findings
 from ringwise.scheduler.events import Event
 
@@ -39,18 +39,10 @@ LASTED = 5.0
 Sink = Callable[[list[Event]], None]
 
 
-class _Change(msgspec.Struct):
-    type: str
-    object: msgspec.Raw
-
-
 class _Status(msgspec.Struct):
     code: int = 0
     reason: str = ""
     message: str = ""
-
-
-_CHANGE = msgspec.json.Decoder(_Change)
 
 
 @dataclass(slots=True)
@@ -227,18 +219,16 @@ class Reflector:
 
     def _line(self, line: bytes, events: list[Event]) -> None:
         try:
-            change = _CHANGE.decode(line)
-        except (msgspec.MsgspecError, ValueError, RecursionError) as problem:
+            change = self._reader.change(line)
+        except UnreachableError:
             # Which object it was nobody knows, so everything is looked at again.
             self._version = ""
             self._observer.relisted(self.place.title, "unreadable")
-            raise UnreachableError(
-                f"a line of the watch cannot be read: {problem}", maybe_done=False
-            ) from None
+            raise
         if change.type == "ERROR":
-            status = _error_status(change.object)
+            status = _error_status(bare_change(line).object)
             raise ApiError(status.code or 500, status.reason, status.message or "the watch failed")
-        sight = self._reader.sight(change.object)
+        sight = change.object
         meta = meta_of(sight)
         version = (meta.resource_version if meta is not None else None) or ""
         if self._is_old(version):

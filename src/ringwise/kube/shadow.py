@@ -146,7 +146,7 @@ class ShadowPart(SchedulerPart):
         session = scheduler.open_session(self._now)
         score, reason = session.asking(job, pod).verdict(number)
         if reason is None:
-            reason = first_reason(blocks(number) for blocks in filters_of(session, job, pod))
+            reason = first_reason(filters_of(session, job, pod), number)
         return _Verdict(score if reason is None else None, None if reason is None else reason.message)
 
     def _tell(self, outcome: str, pod: str, uid: str, now: int, **more: Any) -> None:

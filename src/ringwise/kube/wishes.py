@@ -13,8 +13,8 @@ import msgspec
 
 from ringwise.kube.chains import Chains, Persistence
 from ringwise.kube.client import Client, Page
+from ringwise.kube.decoding import Change, bare_change, bare_page
 from ringwise.kube.facts import Facts
-from ringwise.kube.readers import bare_page
 from ringwise.kube.resources import JOB_COMMANDS, VCJOBS
 from ringwise.manifests.errors import Findings
 from ringwise.scheduler.events import Event, JobCommand
@@ -51,8 +51,8 @@ class Wishes:
     def page(self, answer: bytes) -> Page[Any]:
         return bare_page(answer)
 
-    def sight(self, raw: msgspec.Raw) -> object:
-        return raw
+    def change(self, line: bytes) -> Change[Any]:
+        return bare_change(line)
 
     def read(self, sight: object, found: Findings) -> Facts | None:
         try:

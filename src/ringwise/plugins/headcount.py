@@ -52,7 +52,7 @@ class Headcount:
         if count is None:
             count = self._counts[job.key] = Count(
                 started_pods(self._session, job),
-                sum(1 for pod in job.pods.values() if self._undemanding(pod)),
+                len([pod for pod in job.pods.values() if self._undemanding(pod)]),
             )
             if task_minimums_count(job):
                 self._count_tasks(job, count)

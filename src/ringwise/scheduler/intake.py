@@ -10,6 +10,7 @@ from ringwise.reasons import Event as Happening
 from ringwise.scheduler import events as ev
 from ringwise.scheduler.memory import Sitting
 from ringwise.scheduler.reasons import BIND_FAILED
+from ringwise.state.model import Pod
 
 if TYPE_CHECKING:
     from ringwise.scheduler.machine import Scheduler
@@ -78,14 +79,22 @@ class Intake:
         pod = event.pod
         before = self._scheduler.state.pods.get(pod.uid)
         held = before is not None and before.node >= 0
+        assumed = before is not None and before.assumed
         sitting = self._scheduler.memory.sitting(pod.uid) if pod.phase == "Failed" else None
         job = self._scheduler.book.put_pod(pod)
         if self._scheduler.state.pods[pod.uid].pod is pod:
             self._scheduler.unbound.pop(pod.uid, None)
         if held and self._scheduler.state.pods[pod.uid].node < 0:
             self._let_go(job, sitting, failed=True)
+        if assumed and job is not None and job.group is None and self._is_confirmed(pod):
+            # The echo of a binding: of a pod on its own nobody has to be told anything more.
+            return
         if job is not None:
             self._job_seen(job)
+
+    def _is_confirmed(self, pod: Pod) -> bool:
+        placement = self._scheduler.state.pods[pod.uid]
+        return placement.node >= 0 and not placement.assumed and not pod.deleting
 
     def _pod_gone(self, event: ev.PodGone) -> None:
         placement = self._scheduler.state.pods.get(event.uid)
@@ -169,10 +178,12 @@ class Intake:
 
     def _queue_seen(self, event: ev.QueueSeen) -> None:
         self._scheduler.book.put_queue(event.queue)
+        self._scheduler.reporter.queues.seen(event.queue.name)
         self._scheduler.happened.add(Happening.QUEUE_CHANGED)
 
     def _queue_gone(self, event: ev.QueueGone) -> None:
         self._scheduler.book.drop_queue(event.name)
+        self._scheduler.reporter.queues.gone(event.name)
         self._scheduler.happened.add(Happening.QUEUE_CHANGED)
 
     def _priority_seen(self, event: ev.PriorityClassSeen) -> None:

@@ -47,6 +47,11 @@ class JobBook:
 
     def put_pod(self, pod: Pod) -> Job | None:
         """The pod as the state has it now; None when it belongs to another scheduler."""
+        job = self._job_of_placed(pod)
+        if job is not None and self._state.stays(pod):
+            # Nothing moved: neither the books of the state nor the ledger have to be touched.
+            self._replace(job, pod)
+            return job
         known = self._state.pods.get(pod.uid)
         self._leave_ledger(pod.uid)
         self._state.put_pod(pod)
@@ -64,12 +69,21 @@ class JobBook:
         if job is None:
             job = self._make(key, pod)
         self._job_of_pod[pod.uid] = key
+        self._replace(job, pod)
+        self._enter_ledger(pod, job)
+        return job
+
+    def _job_of_placed(self, pod: Pod) -> Job | None:
+        """The job of a pod that is known, if that is the job it belongs to now."""
+        job = self.job_of(pod.uid)
+        old = job.pods.get(pod.uid) if job is not None else None
+        return job if old is not None and old.group == pod.group and old.scheduler == pod.scheduler else None
+
+    def _replace(self, job: Job, pod: Pod) -> None:
         old = job.pods.get(pod.uid)
         job.pods[pod.uid] = pod
         if old is None or _differs(old, pod):
             self._touch(job)
-        self._enter_ledger(pod, job)
-        return job
 
     def drop_pod(self, uid: str) -> Job | None:
         job = self.job_of(uid)

@@ -283,9 +283,7 @@ class Scheduler:
         annotations = binding_annotations(self, allocation, self.now + self._bindings)
         self._bindings += 1
         rank = int(annotations[RANK_INDEX]) if pod.rank is None and RANK_INDEX in annotations else pod.rank
-        placed = replace(
-            pod, annotations={**pod.annotations, **annotations}, holds=allocation.chips, rank=rank
-        )
+        placed = pod.with_chips(allocation.chips, annotations, rank)
         # The pod as it will be once the binding is through; news from before do not replace it.
         self.unbound[pod.uid] = pod
         self.replace_pod(allocation.job, placed)

@@ -63,7 +63,7 @@ def look_around(scheduler: Scheduler, session: Session, job: Job, pod: Pod) -> R
     for node in state.known_nodes():
         _, reason = asking.verdict(node)
         if reason is None:
-            reason = first_reason(blocks(node) for blocks in filters)
+            reason = first_reason(filters, node)
         if reason is None:
             fits += 1
             continue

@@ -208,9 +208,7 @@ class ClusterState(Decisions):
             if known.assumed and pod.node is None and pod.live and not pod.deleting:
                 # Our own decision is on its way; older news does not undo it.
                 return
-            if self._sits_as_before(known, pod):
-                known.pod = pod
-                known.assumed = False
+            if self.stays(pod):
                 return
             if known.node >= 0:
                 self._unhold(known)
@@ -223,16 +221,26 @@ class ClusterState(Decisions):
             number = self._unknown_node(pod.node)
         self._hold(placement, number, mask_of(pod.holds), assumed=False)
 
-    def _sits_as_before(self, known: Placement, pod: Pod) -> bool:
-        """Most news of a placed pod, our own binding's echo first of all, changes nothing in the books."""
-        return (
-            known.node >= 0
-            and pod.live
-            and pod.node == self.names[known.node]
-            and known.chips == mask_of(pod.holds)
-            and (known.pod.cls is pod.cls or known.pod.cls == pod.cls)
-            and known.pod.key == pod.key
-        )
+    def stays(self, pod: Pod) -> bool:
+        """Most news of a placed pod, our own binding's echo first of all, changes nothing in the books.
+
+        True when that is so; the pod is taken over then.
+        """
+        known = self.pods.get(pod.uid)
+        if (
+            known is None
+            or known.node < 0
+            or not pod.live
+            or pod.node != self.names[known.node]
+            or known.chips != mask_of(pod.holds)
+            or known.pod.name != pod.name
+            or known.pod.namespace != pod.namespace
+            or known.pod.cls != pod.cls
+        ):
+            return False
+        known.pod = pod
+        known.assumed = False
+        return True
 
     def drop_pod(self, uid: str) -> None:
         known = self.pods.pop(uid, None)

@@ -8,7 +8,7 @@ frozen value, so that it can be interned and compared by identity of meaning.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 #: Pod phases in which a pod holds nothing any more.
 ENDED = frozenset({"Succeeded", "Failed"})
@@ -66,8 +66,15 @@ class PodTerm:
     weight: int = 0
 
 
+class _Hashed:
+    """Room for a hash that is found once."""
+
+    __slots__ = ("_hash",)
+    _hash: int
+
+
 @dataclass(frozen=True, slots=True)
-class PodClass:
+class PodClass(_Hashed):
     """All of a pod that decides on which nodes it may run. Pods of one template share one."""
 
     resource: str | None = None
@@ -84,6 +91,21 @@ class PodClass:
     preferred_pod_affinity: tuple[PodTerm, ...] = ()
     preferred_pod_anti_affinity: tuple[PodTerm, ...] = ()
     host_ports: tuple[tuple[str, str, int], ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash(tuple(getattr(self, part.name) for part in fields(self))))
+
+    def __hash__(self) -> int:
+        # Classes are looked up with every decision.
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            # The usual case: whoever makes classes makes each of them once.
+            return True
+        if not isinstance(other, PodClass) or self._hash != other._hash:
+            return False
+        return all(getattr(self, part.name) == getattr(other, part.name) for part in fields(self))
 
     @property
     def best_effort(self) -> bool:
@@ -131,6 +153,36 @@ class Pod:
     exit_code: int | None = None
     ended: int = 0
     restarts: int = 0
+
+    def with_chips(self, chips: tuple[int, ...], annotations: Mapping[str, str], rank: int | None) -> Pod:
+        """The pod as its binding will make it. Written out, because thousands of pods are bound at once."""
+        return Pod(
+            self.uid,
+            self.namespace,
+            self.name,
+            self.cls,
+            self.phase,
+            self.node,
+            self.deleting,
+            self.created,
+            self.labels,
+            {**self.annotations, **annotations},
+            self.group,
+            self.task,
+            rank,
+            self.owner,
+            self.scheduler,
+            self.priority,
+            self.priority_class,
+            self.preemptable,
+            self.gated,
+            self.chip_containers,
+            chips,
+            self.origin,
+            self.exit_code,
+            self.ended,
+            self.restarts,
+        )
 
     @property
     def key(self) -> str:
