@@ -19,6 +19,7 @@ from tests.cluster.cluster import (
     node_of,
 )
 from tests.cluster.objects import (
+    CHIP,
     ENDS,
     NAMESPACE,
     node,
@@ -238,3 +239,45 @@ def test_waiting_job_starts_when_room_appears(cluster: Cluster) -> None:
     assert not node_of(cluster.pods("second")[0])
     cluster.kubectl("delete", "pod", "first-0", "-n", NAMESPACE, "--wait=false")
     check_chips(cluster.wait_running("second", 1))
+
+
+def test_queue_tells_what_is_in_it(cluster: Cluster) -> None:
+    cluster.apply(nodes(1))
+    queue = "/apis/scheduling.volcano.sh/v1beta1/queues/research"
+    cluster.apply(
+        [
+            {
+                "apiVersion": "scheduling.volcano.sh/v1beta1",
+                "kind": "Queue",
+                "metadata": {"name": "research"},
+                "spec": {"weight": 3},
+            }
+        ]
+    )
+    jobs = [vcjob("runs", 1, 8), vcjob("waits", 1, 8)]
+    for job in jobs:
+        job["spec"]["queue"] = "research"
+
+    def told(running: int, others: int) -> bool:
+        status = cluster.api.get(queue).get("status", {})
+        waiting = status.get("pending", 0) + status.get("inqueue", 0)
+        return (status.get("running"), waiting) == (running, others)
+
+    try:
+        cluster.run()
+        cluster.apply(jobs[:1])
+        cluster.wait_running("runs", 1)
+        cluster.apply(jobs[1:])
+        cluster.wait(lambda: told(1, 1), "one group runs and one waits in the queue")
+        status = cluster.api.get(queue)["status"]
+        assert status["state"] == "Open"
+        assert status["allocated"][CHIP] == "8"
+        columns = cluster.kubectl("get", "queue.scheduling.volcano.sh", "research").splitlines()[1].split()
+        assert columns[:3] == ["research", "3", "Open"]
+        for job in jobs:
+            name = job["metadata"]["name"]
+            cluster.kubectl("delete", "job.batch.volcano.sh", name, "-n", NAMESPACE, "--wait=false")
+        cluster.wait(lambda: told(0, 0), "the queue is empty")
+        assert CHIP not in cluster.api.get(queue)["status"].get("allocated", {})
+    finally:
+        cluster.api.delete(queue)

@@ -20,6 +20,7 @@ from ringwise.kube.client import Client
 from ringwise.kube.executor import Executor
 from ringwise.kube.kinds import standard_kinds
 from ringwise.kube.lease import Fence, LeaderElection, LeaseSettings
+from ringwise.kube.queue_status import QueueNote
 from ringwise.kube.status import StatusWriter
 from ringwise.kube.templates import JobTemplates, TemplateStore
 from ringwise.reasons import Reason
@@ -82,7 +83,8 @@ async def written(
     binder = Binder(
         client, fence, clock=clock, failed=lambda failure: None, bound=lambda bind: status.bound(bind)
     )
-    status = StatusWriter(client, fence, {}, clock=clock, binding=binder.idle)
+    queues = {"default": QueueNote("", frozenset())}
+    status = StatusWriter(client, fence, {}, clock=clock, queues=queues, binding=binder.idle)
     executor = Executor(client, binder, status, templates, Persistence(fence, clock))
     for command in commands:
         executor.carry_out([command])
@@ -114,6 +116,7 @@ def test_the_scheduler_has_what_it_needs_and_no_more() -> None:
                     do.Bind(uids[0], "default", "a", "node-1", (0,), {}),
                     do.SetGroupStatus("default/gang", "Running", None, 1, 0, 0),
                     do.TellPod(uids[1], "default", "b", _some_reason()),
+                    do.SetQueueStatus("default", "Open", {}, {}),
                     do.Evict(uids[1], "default", "b", "preempt"),
                     do.Publish("volcano-system", "tor-share-cm", {"x": "y"}),
                 ],

@@ -18,6 +18,7 @@ from ringwise.kube.notes import Subject, rfc3339
 from ringwise.kube.resources import CONFIG_MAPS, POD_GROUPS, PODS, VCJOBS
 from ringwise.kube.status import StatusWriter
 from ringwise.kube.templates import TemplateStore, render
+from ringwise.manifests.quantities import written
 from ringwise.scheduler.commands import (
     Bind,
     Command,
@@ -30,6 +31,7 @@ from ringwise.scheduler.commands import (
     Publish,
     SetGroupStatus,
     SetJobStatus,
+    SetQueueStatus,
     TellPod,
 )
 from ringwise.state.model import PodGroup
@@ -69,6 +71,8 @@ class Executor:
                     self._status.group(command)
                 case TellPod():
                     self._status.pod(command)
+                case SetQueueStatus():
+                    self._status.queues.put(command)
                 case _:
                     rest.append(command)
         if binds:
@@ -247,7 +251,7 @@ def group_body(group: PodGroup) -> dict[str, Any]:
         "minMember": group.min_member,
         "minTaskMember": dict(group.min_task_member),
         "queue": group.queue,
-        "minResources": {name: _quantity(name, count) for name, count in group.min_resources.items()},
+        "minResources": {name: written(name, count) for name, count in group.min_resources.items()},
     }
     if group.priority_class:
         spec["priorityClassName"] = group.priority_class
@@ -269,11 +273,6 @@ def group_body(group: PodGroup) -> dict[str, Any]:
             }
         ]
     return {"apiVersion": POD_GROUPS.version, "kind": POD_GROUPS.kind, "metadata": meta, "spec": spec}
-
-
-def _quantity(name: str, count: int) -> str:
-    """The core counts processors in thousandths."""
-    return f"{count}m" if name == "cpu" else str(count)
 
 
 _COUNTS = {

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from ringwise.kube.client import Page
 from ringwise.kube.decoding import Change
 from ringwise.kube.facts import Facts
+from ringwise.kube.queue_status import NotingQueueReader, QueueNote
 from ringwise.kube.readers import (
     ConfigurationReader,
     GroupNote,
@@ -17,7 +18,6 @@ from ringwise.kube.readers import (
     NodeReader,
     PodReader,
     PriorityReader,
-    QueueReader,
     ReportReader,
     TopologyReader,
 )
@@ -81,6 +81,7 @@ def standard_kinds(
     notes: dict[str, GroupNote],
     configuration: tuple[str, str] | None,
     *,
+    queues: dict[str, QueueNote] | None = None,
     jobs_only: bool = False,
     plugins: Sequence[str] = (),
 ) -> list[tuple[Place, Reader]]:
@@ -93,7 +94,7 @@ def standard_kinds(
     kinds: list[tuple[Place, Reader]] = [
         (Place(NODES), NodeReader()),
         (Place(PRIORITY_CLASSES), PriorityReader()),
-        (Place(QUEUES, optional=True), QueueReader()),
+        (Place(QUEUES, optional=True), NotingQueueReader({} if queues is None else queues)),
         (
             Place(
                 CONFIG_MAPS, NODE_NAMESPACE, {"labelSelector": "mx-consumer-cim=true"}, name="node-reports"

@@ -18,6 +18,7 @@ from ringwise.kube.kinds import Place, Reader, standard_kinds
 from ringwise.kube.lease import Fence, LeaseSettings
 from ringwise.kube.malformed import Malformed
 from ringwise.kube.observer import Observer
+from ringwise.kube.queue_status import QueueNote
 from ringwise.kube.readers import GroupNote
 from ringwise.kube.reflector import Reflector
 from ringwise.kube.resources import JOB_COMMANDS, PODS
@@ -83,6 +84,7 @@ class Life:
         self._crashed = crashed
         self._templates = TemplateStore()
         self._groups: dict[str, GroupNote] = {}
+        self._queues: dict[str, QueueNote] = {}
         self._persistence = Persistence(fence, clock, chance)
         loop = asyncio.get_running_loop()
         self.core = Core(
@@ -97,6 +99,7 @@ class Life:
             self._templates,
             self._groups,
             settings.configuration,
+            queues=self._queues,
             jobs_only=settings.jobs_only,
             plugins=settings.plugins,
         )
@@ -172,6 +175,7 @@ class Life:
             self._fence,
             self._groups,
             clock=self._clock,
+            queues=self._queues,
             binding=binder.idle,
             observer=self._observer,
             chance=self._chance,

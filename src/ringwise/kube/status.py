@@ -1,4 +1,4 @@
-"""What people and controllers read about jobs: PodGroup status, pod conditions, events.
+"""What people and controllers read about jobs: status of PodGroups and queues, pod conditions, events.
 
 Three lanes. *News* is what others wait for: a PodGroup that is let in makes its controller create pods.
 *Chatter* (conditions) and *events* are for people and give way to bindings. Events come at a bounded rate;
@@ -21,6 +21,7 @@ from ringwise.kube.lanes import Lane, Rate
 from ringwise.kube.lease import Fence
 from ringwise.kube.notes import Note, Subject, rfc3339, sentence
 from ringwise.kube.observer import Nobody, Observer
+from ringwise.kube.queue_status import QueueNote, QueueWriter
 from ringwise.kube.readers import GroupNote
 from ringwise.kube.resources import EVENTS, POD_GROUPS, PODS, VCJOBS, Resource
 from ringwise.scheduler.commands import Bind, SetGroupStatus, TellPod
@@ -47,6 +48,7 @@ class StatusWriter:
         groups: Mapping[str, GroupNote],
         *,
         clock: Clock,
+        queues: Mapping[str, QueueNote] | None = None,
         binding: asyncio.Event | None = None,
         observer: Observer | None = None,
         chance: random.Random | None = None,
@@ -62,6 +64,7 @@ class StatusWriter:
         self.chatter: Lane[Write] = Lane(
             "chatter", _carry_out, persistence, 4, observer, self._wait_for_bindings
         )
+        self.queues = QueueWriter(client, self.news, {} if queues is None else queues, clock)
         self._rate = Rate(clock, EVENT_RATE, EVENT_BURST)
         self.events: Lane[tuple[Note, int] | Assigned] = Lane(
             "events", self._write_event, persistence, 4, observer, self._wait_for_my_turn
@@ -196,10 +199,12 @@ class StatusWriter:
             return
 
     async def finish(self) -> None:
+        await self.queues.finish()
         for lane in (self.news, self.chatter, self.events):
             await lane.finish()
 
     async def stop(self) -> None:
+        await self.queues.stop()
         for lane in (self.news, self.chatter, self.events):
             await lane.stop()
 

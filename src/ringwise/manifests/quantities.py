@@ -54,6 +54,11 @@ def whole_quantity(value: str | int | float) -> int:
     return numerator // denominator
 
 
+def written(resource: str, amount: int) -> str:
+    """An amount as the core counts it, processors in thousandths, as a quantity."""
+    return f"{amount}m" if resource == "cpu" else str(amount)
+
+
 def _fraction(value: str | int | float) -> tuple[int, int]:
     text = value if isinstance(value, str) else repr(value)
     match = _QUANTITY.fullmatch(text) if len(text) <= _LONGEST else None

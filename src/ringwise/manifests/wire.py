@@ -7,6 +7,8 @@ turned into an object of the state (`nodes`, `pods`, `groups`, `jobs`).
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 Quantities = dict[str, str | int | float]
@@ -224,6 +226,8 @@ class QueueSpec(Trimmed):
 
 class QueueStatus(Trimmed):
     state: str | None = None
+    #: Written by schedulers; only the names in it are looked at, so nothing in it can be wrong.
+    allocated: Any = None
 
 
 class QueueWire(Trimmed):

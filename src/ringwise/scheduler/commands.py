@@ -54,6 +54,17 @@ class TellPod:
 
 
 @dataclass(frozen=True, slots=True)
+class SetQueueStatus:
+    """How many PodGroups of a queue are in which phase, and what its pods use. Sent only when it changed."""
+
+    name: str
+    state: str
+    groups: Mapping[str, int] = field(hash=False)
+    #: Milli-cores for cpu, whole units for everything else.
+    allocated: Mapping[str, int] = field(hash=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Publish:
     """Write a ConfigMap for others to read."""
 
@@ -134,6 +145,7 @@ Command = (
     | Evict
     | SetGroupStatus
     | TellPod
+    | SetQueueStatus
     | Publish
     | CreateGroup
     | DeleteGroup

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ringwise.framework.job import Job
 from ringwise.reasons import Reason
 from ringwise.scheduler.commands import Command, SetGroupStatus, TellPod
+from ringwise.scheduler.queue_report import QueueReport
 
 if TYPE_CHECKING:
     from ringwise.scheduler.machine import Scheduler
@@ -19,6 +20,7 @@ class Reporter:
         self._touched: dict[str, None] = {}
         self._groups: dict[str, SetGroupStatus] = {}
         self._pods: dict[str, Reason] = {}
+        self.queues = QueueReport(scheduler)
 
     def touch(self, job: Job) -> None:
         """Something about this job may have to be told."""
@@ -27,6 +29,7 @@ class Reporter:
     def forget(self, key: str) -> None:
         self._touched.pop(key, None)
         self._groups.pop(key, None)
+        self.queues.forget(key)
 
     def report(self, jobs: Iterable[Job]) -> list[Command]:
         for job in jobs:
@@ -35,15 +38,20 @@ class Reporter:
         for key in self._touched:
             known = self._scheduler.book.jobs.get(key)
             if known is not None:
+                self.queues.touch(known.queue)
                 commands.extend(self._of_group(known))
                 commands.extend(self._of_pods(known))
         self._touched.clear()
+        commands.extend(self.queues.news())
         return commands
 
     def _of_group(self, job: Job) -> list[Command]:
         if job.group is None:
+            if self._groups.pop(job.key, None) is not None:
+                self.queues.forget(job.key)
             return []
         status = group_status(self._scheduler, job)
+        self.queues.place(job.key, job.queue, status.phase)
         if self._groups.get(job.key) == status:
             return []
         self._groups[job.key] = status
