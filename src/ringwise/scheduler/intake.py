@@ -179,12 +179,10 @@ class Intake:
     def _queue_seen(self, event: ev.QueueSeen) -> None:
         self._scheduler.book.put_queue(event.queue)
         self._scheduler.reporter.queues.seen(event.queue.name)
-        self._scheduler.reporter.queues.seen(event.queue.name)
         self._scheduler.happened.add(Happening.QUEUE_CHANGED)
 
     def _queue_gone(self, event: ev.QueueGone) -> None:
         self._scheduler.book.drop_queue(event.name)
-        self._scheduler.reporter.queues.gone(event.name)
         self._scheduler.reporter.queues.gone(event.name)
         self._scheduler.happened.add(Happening.QUEUE_CHANGED)
 
