@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import pytest
 
 from ringwise.apps import deployment
 from tests.cluster.cluster import CONFIG_MAPS, PODS, Cluster, Component, check_chips, chips_of, node_of
-from tests.cluster.objects import CHIP, node, nodes, pod, switch_topology, vcjob
+from tests.cluster.objects import CHIP, NAMESPACE, node, nodes, pod, switch_topology, vcjob
 
 pytestmark = pytest.mark.cluster
 
@@ -149,6 +150,25 @@ def test_objects_that_make_no_sense_stop_nothing(cluster: Cluster) -> None:
     assert all(component.running for component in cluster.components)
     assert scheduler.figure("ringwise_malformed_objects") >= 1
     assert "basic-tor-node-cm" in scheduler.log()
+    # Each says so itself: the node, which has no namespace, in the usual one.
+    for kind, name, namespace in (
+        ("Pod", "strange-3", NAMESPACE),
+        ("Node", "bad-node", "default"),
+        ("ConfigMap", "basic-tor-node-cm", "kube-system"),
+    ):
+        cluster.wait(
+            partial(_says_that_it_is_malformed, cluster, kind, name, namespace),
+            f"an event says what is wrong with {kind} {name}",
+        )
+    assert "Malformed" in cluster.kubectl("describe", "pod", "strange-3", "-n", NAMESPACE)
+
+
+def _says_that_it_is_malformed(cluster: Cluster, kind: str, name: str, namespace: str) -> bool:
+    return any(
+        event["reason"] == "Malformed"
+        and (event["involvedObject"]["kind"], event["involvedObject"]["name"]) == (kind, name)
+        for event in cluster.api.items(f"/api/v1/namespaces/{namespace}/events")
+    )
 
 
 def test_pod_deleted_while_it_waits_is_forgotten(cluster: Cluster) -> None:

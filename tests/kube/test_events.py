@@ -294,3 +294,19 @@ def test_a_lane_that_was_withdrawn_from_takes_the_next_word() -> None:
         assert said == ["two"]
 
     run(test())
+
+
+def test_a_word_that_cannot_be_said_does_not_silence_the_others() -> None:
+    async def test() -> None:
+        async with writing() as one:
+            odd = Subject("v1", "Pod", "default", "odd", "u1")
+            one.idle.clear()
+            for number in range(8):
+                one.writer.note(odd, f"Reason{number}", "a lone surrogate: \ud800")
+            one.writer.bound(bind(1))
+            one.idle.set()
+            await one.writer.finish()
+            assert one.told() == [("p1", "Scheduled")]
+            assert one.seen.dropped == {"events": 8}
+
+    run(test())

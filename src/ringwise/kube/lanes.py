@@ -96,6 +96,10 @@ class Lane(Generic[Word]):
                 if error.status != 404:
                     self._observer.status_dropped(self._name)
                     _LOG.info("status not written", object=key, why=str(error))
+            except Exception:
+                # One word that cannot be said must not silence the others.
+                self._observer.status_dropped(self._name)
+                _LOG.exception("defect while writing a status", object=key)
             finally:
                 self._busy.discard(key)
                 self._void.discard(key)

@@ -94,6 +94,7 @@ class Life:
             clock=clock,
             observer=observer,
         )
+        self._status: StatusWriter | None = None
         self._carrier: Carrier = _Nothing() if settings.read_only else self._executor()
         kinds = standard_kinds(
             self._templates,
@@ -128,6 +129,8 @@ class Life:
 
     def lead(self) -> None:
         self.core.decide()
+        if self._status is not None:
+            self.malformed.listen(self._status.malformed)
         if self._wishes is not None:
             self._wishes.lead()
 
@@ -170,7 +173,7 @@ class Life:
             chance=self._chance,
             in_flight=self._settings.in_flight,
         )
-        status = StatusWriter(
+        status = self._status = StatusWriter(
             self._client,
             self._fence,
             self._groups,

@@ -31,6 +31,8 @@ class Note:
     reason: str
     message: str
     warning: bool = False
+    #: Makes the event's name where the same is never to be told twice, whoever leads; else its time does.
+    mark: str = ""
 
     def body(self, now: int, number: int) -> Mapping[str, Any]:
         subject = self.subject
@@ -39,7 +41,7 @@ class Note:
             "apiVersion": "v1",
             "kind": "Event",
             "metadata": {
-                "name": f"{subject.name[:200]}.{now:x}{number & 0xFFFF:04x}",
+                "name": f"{subject.name[:200].rstrip('-.')}.{self.mark or f'{now:x}{number & 0xFFFF:04x}'}",
                 "namespace": subject.namespace or "default",
             },
             "involvedObject": {

@@ -24,7 +24,7 @@ from ringwise.kube.credentials import KubeConfigError
 from ringwise.kube.decoding import SeenMeta, bare_change, meta_of
 from ringwise.kube.facts import Facts, changes, gone
 from ringwise.kube.kinds import Place, Reader
-from ringwise.kube.malformed import Malformed
+from ringwise.kube.malformed import WITHOUT_A_NAME, Malformed
 from ringwise.kube.observer import Nobody, Observer
 from ringwise.manifests.errors import Findings
 from ringwise.scheduler.events import Event
@@ -253,7 +253,7 @@ class Reflector:
 
     def _take(self, sight: object, meta: SeenMeta | None, events: list[Event]) -> str | None:
         if meta is None or not meta.name:
-            self._malformed.put(self.place.resource.kind, "(without a name)", ("metadata cannot be read",))
+            self._malformed.put(self.place.resource.kind, WITHOUT_A_NAME, ("metadata cannot be read",))
             self._observer.malformed(len(self._malformed))
             return None
         key, version = _key(meta), meta.resource_version or ""
@@ -267,7 +267,7 @@ class Reflector:
             problems = tuple(
                 f"{error.field}: {error.message}" if error.field else error.message for error in found.errors
             )
-            self._malformed.put(kind, key, problems)
+            self._malformed.put(kind, key, problems, meta.uid or "")
         elif self._malformed:
             self._malformed.mended(kind, key)
         self._observer.malformed(len(self._malformed))

@@ -9,6 +9,7 @@ word about an object replaces one that was not written yet.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import random
 import zlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -19,11 +20,24 @@ from ringwise.kube.client import STRATEGIC_PATCH, ApiError, Client
 from ringwise.kube.clock import Clock
 from ringwise.kube.lanes import Lane, Rate
 from ringwise.kube.lease import Fence
+from ringwise.kube.malformed import BadObject
 from ringwise.kube.notes import Note, Subject, rfc3339, sentence
 from ringwise.kube.observer import Nobody, Observer
 from ringwise.kube.queue_status import QueueNote, QueueWriter
 from ringwise.kube.readers import GroupNote
-from ringwise.kube.resources import EVENTS, POD_GROUPS, PODS, VCJOBS, Resource
+from ringwise.kube.resources import (
+    CONFIG_MAPS,
+    EVENTS,
+    JOB_COMMANDS,
+    NODES,
+    POD_GROUPS,
+    PODS,
+    PRIORITY_CLASSES,
+    QUEUES,
+    VCJOBS,
+    Resource,
+)
+from ringwise.manifests.errors import one_line
 from ringwise.scheduler.commands import Bind, SetGroupStatus, TellPod
 
 #: Events per second, and how many may come at once.
@@ -31,12 +45,16 @@ EVENT_RATE = 50.0
 EVENT_BURST = 200
 #: Seconds that chatter waits for bindings to end before a little of it is written all the same.
 PATIENCE = 2.0
+#: Events about one object that cannot be read; `doctor` lists all its problems.
+MOST_PROBLEMS = 5
 
 Write = Callable[[], Awaitable[object]]
 #: Namespace, name and uid of a pod, its node and the time of the binding: all that its event says. The
 #: binding itself, with all its annotations, would be kept for as long as the event waits.
 Assigned = tuple[str, str, str, str, int]
 
+_READ = (CONFIG_MAPS, JOB_COMMANDS, NODES, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES, VCJOBS)
+_VERSIONS = {resource.kind: resource.version for resource in _READ}
 _READY = "tasks in gang are ready to be scheduled"
 
 
@@ -143,6 +161,19 @@ class StatusWriter:
         """An event on an object; at most one of a kind waits."""
         key = f"Event {subject.kind} {subject.namespace}/{subject.name} {reason}"
         self._put_note(key, Note(subject, reason, message, warning))
+
+    def malformed(self, bad: BadObject) -> None:
+        """Each problem of an object that cannot be read, once: the next leader finds the event there."""
+        version = _VERSIONS.get(bad.kind)
+        if version is None or not bad.is_named:
+            return
+        namespace, _, name = bad.key.rpartition("/")
+        subject = Subject(version, bad.kind, namespace, name, bad.uid)
+        for problem in bad.problems[:MOST_PROBLEMS]:
+            mark = hashlib.sha256(f"{bad.kind} {bad.uid} {problem}".encode(errors="replace")).hexdigest()[:16]
+            message = one_line(f"Ringwise cannot read this object: {problem}")
+            note = Note(subject, "Malformed", message, warning=True, mark=mark)
+            self._put_note(f"Malformed {bad.kind} {bad.key} {mark}", note)
 
     def _put_note(self, key: str, note: Note) -> None:
         self.events.put(key, (note, self._clock.now()))
