@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ringwise.apps import deployment
+from ringwise.apps.certificates import Pair
 from ringwise.apps.control_plane import (
     ApiAnswer,
     ControlPlane,
@@ -97,8 +98,10 @@ class Component:
 class Cluster:
     """A control plane with Ringwise's objects in it, and simulated nodes."""
 
-    def __init__(self, plane: ControlPlane) -> None:
+    def __init__(self, plane: ControlPlane, people: Pair | None = None) -> None:
         self.plane = plane
+        #: The authority whose client certificates the API server believes.
+        self.people = people
         self.api = plane.admin
         self.admin_config = plane.kubeconfig("admin", plane.admin_token)
         self.components: list[Component] = []

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from ringwise.apps.certificates import make_authority
 from ringwise.apps.control_plane import ControlPlane
 from tests.cluster.cluster import Cluster
 
+#: Signs the certificates of people.
+PEOPLE = "people-of-the-tests"
 LOGS = Path("build/cluster-logs")
 
 
 @pytest.fixture(scope="session")
 def whole_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with ControlPlane(tmp_path_factory.mktemp("control-plane")) as plane:
-        cluster = Cluster(plane)
+    folder = tmp_path_factory.mktemp("people")
+    authority = make_authority(PEOPLE, datetime.now(UTC), timedelta(days=1))
+    (folder / "ca.crt").write_text(authority.certificate)
+    with ControlPlane(tmp_path_factory.mktemp("control-plane"), folder / "ca.crt") as plane:
+        cluster = Cluster(plane, authority)
         cluster.install()
         cluster.start_nodes()
         yield cluster

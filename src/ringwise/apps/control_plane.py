@@ -182,8 +182,10 @@ class Api:
 class ControlPlane:
     """etcd and kube-apiserver. RBAC is on; the administrator's token is in `admin`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, client_authority: Path | None = None) -> None:
+        """`client_authority`: whose client certificates are believed, beside tokens."""
         self.folder = folder
+        self._client_authority = client_authority
         folder.mkdir(parents=True, exist_ok=True)
         self.authority = folder / "certificates" / "apiserver.crt"
         self.url = ""
@@ -220,6 +222,10 @@ class ControlPlane:
 
     def kubeconfig(self, name: str, token: str, server: str | None = None) -> Path:
         """A kubeconfig for a token; `server` stands for the real one, as a proxy in between does."""
+        return self.kubeconfig_of(name, {"token": token}, server)
+
+    def kubeconfig_of(self, name: str, user: Mapping[str, Any], server: str | None = None) -> Path:
+        """A kubeconfig with whatever proves who it is."""
         cluster: dict[str, Any] = {"server": server or self.url}
         if cluster["server"].startswith("https:"):
             cluster["certificate-authority"] = str(self.authority)
@@ -228,7 +234,7 @@ class ControlPlane:
             "kind": "Config",
             "current-context": "here",
             "clusters": [{"name": "here", "cluster": cluster}],
-            "users": [{"name": name, "user": {"token": token}}],
+            "users": [{"name": name, "user": dict(user)}],
             "contexts": [{"name": "here", "context": {"cluster": "here", "user": name}}],
         }
         path = self.folder / f"{name}.kubeconfig"
@@ -278,6 +284,7 @@ class ControlPlane:
                 # There is nobody here to make accounts' tokens, nor to take taints off new nodes.
                 "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
                 "--profiling=false",
+                *([f"--client-ca-file={self._client_authority}"] if self._client_authority else ()),
             ],
         )
         process.expect(self._is_ready)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from types import TracebackType
@@ -116,6 +115,24 @@ class Listed(Protocol):
 Listing = TypeVar("Listing", bound=Listed)
 
 
+class _Line:
+    """Connections with one client certificate, and how many requests and watches use them."""
+
+    __slots__ = ("busy", "pair", "retired", "session")
+
+    def __init__(self, session: aiohttp.ClientSession, pair: tuple[str, str]) -> None:
+        self.session = session
+        self.pair = pair
+        self.busy = 0
+        self.retired = False
+
+    async def leave(self) -> None:
+        """Closed by the last one who leaves: whoever still listened would wait for ever, without an error."""
+        self.busy -= 1
+        if self.retired and not self.busy:
+            await self.session.close()
+
+
 class Client:
     """One per process. Connections are kept and shared."""
 
@@ -123,9 +140,7 @@ class Client:
         self._access = access
         self._component = component
         self._connections = connections
-        self._session: aiohttp.ClientSession | None = None
-        self._pair: Credential | None = None
-        self._opening = asyncio.Lock()
+        self._line: _Line | None = None
 
     @property
     def access(self) -> Access:
@@ -143,9 +158,9 @@ class Client:
         await self.close()
 
     async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        line = self._swap(None)
+        if line is not None:
+            await line.session.close()
 
     # -- requests ------------------------------------------------------------------------
 
@@ -163,9 +178,9 @@ class Client:
         headers = {"Content-Type": content_type} if body is not None else {}
         error: ApiError | None = None
         while True:
-            session, authorised = await self._prepared(headers)
+            line, authorised = await self._prepared(headers)
             try:
-                async with session.request(
+                async with line.session.request(
                     method,
                     self._access.server + path,
                     params=params,
@@ -187,6 +202,8 @@ class Client:
                 raise UnreachableError(f"no answer within {timeout:g} s", maybe_done=True) from None
             except (aiohttp.ClientError, OSError) as problem:
                 raise UnreachableError(f"the connection broke: {_why(problem)}", maybe_done=True) from None
+            finally:
+                await line.leave()
             if error.status != 401 or refused:
                 raise error
             # A rotated token: the next one is read before we say that we are not welcome.
@@ -266,7 +283,7 @@ class Client:
         self, path: str, params: Mapping[str, str], version: str
     ) -> AsyncIterator[AsyncIterator[list[bytes]]]:
         """The lines of a watch in bundles as they arrive; ends when the server ends it."""
-        session, headers = await self._prepared({})
+        line, headers = await self._prepared({})
         asked = {
             **params,
             "watch": "1",
@@ -275,7 +292,7 @@ class Client:
             "timeoutSeconds": str(WATCH_SECONDS),
         }
         try:
-            async with session.get(
+            async with line.session.get(
                 self._access.server + path,
                 params=asked,
                 headers=headers,
@@ -293,50 +310,54 @@ class Client:
             raise UnreachableError("the watch fell silent", maybe_done=False) from None
         except (aiohttp.ClientError, OSError) as problem:
             raise UnreachableError(f"the watch broke: {_why(problem)}", maybe_done=False) from None
+        finally:
+            await line.leave()
 
     # -- the session --------------------------------------------------------------------------
 
-    async def _prepared(self, headers: Mapping[str, str]) -> tuple[aiohttp.ClientSession, dict[str, str]]:
+    async def _prepared(self, headers: Mapping[str, str]) -> tuple[_Line, dict[str, str]]:
+        """A line that is ours until we leave it, and what the request carries."""
         credential = await self._access.credentials.current()
-        session = self._session
-        if session is None or self._needs_new_pair(credential):
-            session = await self._open(credential)
+        line = self._line
+        if line is None or line.pair != (credential.certificate, credential.key):
+            line = await self._replaced(credential)
+        # Nothing was awaited since the line was looked up, so nobody has closed it.
+        line.busy += 1
         if credential.token:
-            return session, {**headers, "Authorization": f"Bearer {credential.token}"}
-        return session, dict(headers)
+            return line, {**headers, "Authorization": f"Bearer {credential.token}"}
+        return line, dict(headers)
 
-    def _needs_new_pair(self, credential: Credential) -> bool:
-        return self._pair is not None and (credential.certificate, credential.key) != (
-            self._pair.certificate,
-            self._pair.key,
+    async def _replaced(self, credential: Credential) -> _Line:
+        """The line of now; one with another certificate is closed when nobody uses it any more."""
+        fresh = self._opened(credential)
+        old = self._swap(fresh)
+        if old is not None:
+            old.retired = True
+            if not old.busy:
+                await old.session.close()
+        # Another request may have brought a newer certificate meanwhile.
+        return fresh if self._line is None else self._line
+
+    def _swap(self, line: _Line | None) -> _Line | None:
+        old, self._line = self._line, line
+        return old
+
+    def _opened(self, credential: Credential) -> _Line:
+        tls = self._access.tls(credential)
+        connector = aiohttp.TCPConnector(
+            limit=self._connections, ssl=True if tls is None else tls, keepalive_timeout=60
         )
-
-    async def _open(self, credential: Credential) -> aiohttp.ClientSession:
-        async with self._opening:
-            if self._session is not None and not self._needs_new_pair(credential):
-                return self._session
-            tls = self._access.tls(credential)
-            connector = aiohttp.TCPConnector(
-                limit=self._connections, ssl=True if tls is None else tls, keepalive_timeout=60
-            )
-            old, self._session = (
-                self._session,
-                aiohttp.ClientSession(
-                    connector=connector,
-                    headers={
-                        "User-Agent": f"ringwise-{self._component}/{__version__}",
-                        "Accept": "application/json",
-                    },
-                    trust_env=False,
-                    auto_decompress=True,
-                    read_bufsize=1 << 18,
-                ),
-            )
-            self._pair = credential
-            if old is not None:
-                # Requests of now end on the old certificate; it is closed when they are done.
-                await old.close()
-            return self._session
+        session = aiohttp.ClientSession(
+            connector=connector,
+            headers={
+                "User-Agent": f"ringwise-{self._component}/{__version__}",
+                "Accept": "application/json",
+            },
+            trust_env=False,
+            auto_decompress=True,
+            read_bufsize=1 << 18,
+        )
+        return _Line(session, (credential.certificate, credential.key))
 
 
 async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[list[bytes]]:

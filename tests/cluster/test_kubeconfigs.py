@@ -1,0 +1,250 @@
+"""Ways to prove who one is to a real API server: client certificates, and programs that are asked."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ringwise.apps import deployment
+from ringwise.apps.certificates import Pair, make_authority
+from ringwise.apps.control_plane import ControlPlane, Process, find_program, ringwise_command
+from tests.cluster.cluster import Cluster, check_chips
+from tests.cluster.objects import Object, nodes, pod, vcjob
+
+pytestmark = pytest.mark.cluster
+ROOT = Path(__file__).resolve().parents[2]
+needs_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to sign a request")
+
+SCHEDULER = f"system:serviceaccount:{deployment.NAMESPACE}:ringwise-scheduler"
+EXEC_VERSION = "client.authentication.k8s.io/v1"
+
+#: Prints a credential from a file, good for some seconds, and counts how often it was asked.
+PLUGIN = """
+import datetime, json, os, pathlib, sys
+folder, seconds = pathlib.Path(sys.argv[1]), int(sys.argv[2])
+asked = json.loads(os.environ["KUBERNETES_EXEC_INFO"])
+assert asked["apiVersion"] == "client.authentication.k8s.io/v1", asked
+with (folder / "asked").open("a") as file:
+    file.write("x")
+count = (folder / "asked").stat().st_size
+choices = json.loads((folder / "credentials").read_text())
+status = dict(choices[count % len(choices)])
+if seconds:
+    until = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=seconds)
+    status["expirationTimestamp"] = until.strftime("%Y-%m-%dT%H:%M:%SZ")
+print(json.dumps({"apiVersion": asked["apiVersion"], "kind": "ExecCredential", "status": status}))
+"""
+
+
+def signed(cluster: Cluster, folder: Path, user: str, group: str = "") -> Pair:
+    """A client certificate, as people get it: a request of theirs, signed by the authority."""
+    assert cluster.people is not None
+    (folder / "ca.crt").write_text(cluster.people.certificate)
+    (folder / "ca.key").write_text(cluster.people.key)
+    (folder / "usage").write_text("extendedKeyUsage=clientAuth\n")
+    subject = f"/CN={user}" + (f"/O={group}" if group else "")
+    curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+    given = ["-in", "own.csr", "-CA", "ca.crt", "-CAkey", "ca.key"]
+    for command in (
+        ["req", "-new", *curve, "-keyout", "own.key", "-out", "own.csr", "-subj", subject],
+        ["x509", "-req", *given, "-CAcreateserial", "-days", "1", "-extfile", "usage", "-out", "own.crt"],
+    ):
+        subprocess.run(["openssl", *command], cwd=folder, check=True, capture_output=True)
+    return Pair((folder / "own.crt").read_text(), (folder / "own.key").read_text())
+
+
+def exec_user(folder: Path, credentials: Sequence[Mapping[str, str]], seconds: int = 0) -> Object:
+    (folder / "plugin.py").write_text(PLUGIN)
+    (folder / "credentials").write_text(json.dumps(list(credentials)))
+    return {
+        "exec": {
+            "apiVersion": EXEC_VERSION,
+            "command": sys.executable,
+            "args": [str(folder / "plugin.py"), str(folder), str(seconds)],
+            "interactiveMode": "Never",
+        }
+    }
+
+
+def times_asked(folder: Path) -> int:
+    return (folder / "asked").stat().st_size
+
+
+def asked(kubeconfig: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """`kubectl ringwise ...`, found by kubectl itself on the path, as people run it."""
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    return subprocess.run(
+        [str(find_program("kubectl")), "ringwise", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PATH": path, "KUBECONFIG": str(kubeconfig), "HOME": str(kubeconfig.parent)},
+    )
+
+
+def names_of_nodes(kubeconfig: Path) -> list[str]:
+    done = asked(kubeconfig, "get", "nodes", "-o", "json")
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr.strip(), done.stderr
+    return [one["node"] for one in json.loads(done.stdout)["nodes"]]
+
+
+def allow_reading(cluster: Cluster) -> None:
+    """What the page about access tells an administrator to do for a person called ana."""
+    page = (ROOT / "docs" / "rbac.md").read_text(encoding="utf-8")
+    commands = [line.split()[1:] for line in page.splitlines() if line.startswith("kubectl ")]
+    assert len(commands) >= 4
+    for command in commands:
+        assert command[-1] == "--user=ana"
+        cluster.kubectl(*command)
+
+
+@needs_openssl
+def test_person_with_a_client_certificate(cluster: Cluster, tmp_path: Path) -> None:
+    cluster.apply(nodes(3))
+    pair = signed(cluster, tmp_path, "ana")
+    inline = {
+        "client-certificate-data": base64.b64encode(pair.certificate.encode()).decode(),
+        "client-key-data": base64.b64encode(pair.key.encode()).decode(),
+    }
+    files = {"client-certificate": str(tmp_path / "own.crt"), "client-key": str(tmp_path / "own.key")}
+    configs = [
+        cluster.plane.kubeconfig_of("ana-inline", inline),
+        cluster.plane.kubeconfig_of("ana-files", files),
+    ]
+    refused = asked(configs[0], "get", "nodes")
+    assert refused.returncode != 0
+    assert "list" in refused.stderr, refused.stderr
+    assert "nodes" in refused.stderr, refused.stderr
+
+    allow_reading(cluster)
+    cluster.wait(lambda: asked(configs[0], "get", "nodes").returncode == 0, "ana may read")
+    for config in configs:
+        assert names_of_nodes(config) == ["node-1", "node-2", "node-3"]
+
+
+@needs_openssl
+def test_certificate_of_a_stranger_is_refused(cluster: Cluster, tmp_path: Path) -> None:
+    stranger = Cluster(cluster.plane, make_authority("stranger", datetime.now(UTC), timedelta(days=1)))
+    pair = signed(stranger, tmp_path, "ana", "system:masters")
+    inline = {
+        "client-certificate-data": base64.b64encode(pair.certificate.encode()).decode(),
+        "client-key-data": base64.b64encode(pair.key.encode()).decode(),
+    }
+    done = asked(cluster.plane.kubeconfig_of("stranger", inline), "get", "nodes")
+    assert done.returncode != 0
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+
+
+def test_person_with_a_program_that_prints_tokens(cluster: Cluster, tmp_path: Path) -> None:
+    cluster.apply(nodes(2))
+    user = exec_user(tmp_path, [{"token": cluster.plane.admin_token}])
+    config = cluster.plane.kubeconfig_of("exec-token", user)
+    assert names_of_nodes(config) == ["node-1", "node-2"]
+    # One credential for all the lists of one command.
+    assert times_asked(tmp_path) == 1
+    by_kubectl = subprocess.run(
+        [str(find_program("kubectl")), f"--kubeconfig={config}", "get", "nodes", "-o", "name"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert by_kubectl.stdout.split() == ["node/node-1", "node/node-2"]
+
+
+def test_refused_token_is_asked_for_again(cluster: Cluster, tmp_path: Path) -> None:
+    """The first answer is a token that ended long ago; the program has a better one."""
+    cluster.apply(nodes(1))
+    user = exec_user(tmp_path, [{"token": cluster.plane.admin_token}, {"token": "ended"}])
+    config = cluster.plane.kubeconfig_of("exec-again", user)
+    assert names_of_nodes(config) == ["node-1"]
+    assert times_asked(tmp_path) == 2
+
+
+@pytest.mark.parametrize(
+    ("user", "message"),
+    [
+        (
+            {"exec": {"apiVersion": EXEC_VERSION, "command": "no-such-program", "interactiveMode": "Never"}},
+            "no-such-program",
+        ),
+        (
+            {"exec": {"apiVersion": EXEC_VERSION, "command": "false", "interactiveMode": "Never"}},
+            "ended with code 1",
+        ),
+        ({"client-certificate": "not-there.crt", "client-key": "not-there.key"}, "not-there.crt"),
+    ],
+)
+def test_what_does_not_work_is_one_line(cluster: Cluster, user: dict[str, Any], message: str) -> None:
+    done = asked(cluster.plane.kubeconfig_of("broken", user), "get", "nodes")
+    assert done.returncode == 2
+    (line,) = done.stderr.strip().splitlines()[:1]
+    assert message in line
+
+
+# -- components
+
+
+def launched_with(
+    user: Mapping[str, Any], plane: ControlPlane, name: str, arguments: list[str], token: str
+) -> Process:
+    config = f"--kubeconfig={plane.kubeconfig_of(name, user)}"
+    return plane.run(name, ringwise_command(*arguments, config), {"POD_NAMESPACE": deployment.NAMESPACE})
+
+
+def schedule(cluster: Cluster, user: Mapping[str, Any]) -> None:
+    cluster.apply(nodes(2))
+    scheduler = cluster.start("scheduler", launch=partial(launched_with, user))
+    cluster.wait(lambda: scheduler.leads and scheduler.ready, "the scheduler leads")
+    cluster.run("controller")
+    cluster.apply([vcjob("train", 1, 8), pod("single-0", 4)])
+    cluster.wait_running("train", 1)
+    cluster.wait_running("single", 1)
+    check_chips(cluster.pods())
+
+
+@needs_openssl
+def test_scheduler_with_a_client_certificate(cluster: Cluster, tmp_path: Path) -> None:
+    """Signed for the name of the shipped account, so that the shipped rules count."""
+    signed(cluster, tmp_path, SCHEDULER)
+    schedule(
+        cluster, {"client-certificate": str(tmp_path / "own.crt"), "client-key": str(tmp_path / "own.key")}
+    )
+
+
+@needs_openssl
+def test_scheduler_whose_program_hands_out_other_certificates_all_the_time(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """Good for 12 s, and renewed 10 s before the end: every two seconds another connection."""
+    pairs = []
+    for name in ("one", "two"):
+        folder = tmp_path / name
+        folder.mkdir()
+        pairs.append(signed(cluster, folder, SCHEDULER))
+    credentials = [{"clientCertificateData": one.certificate, "clientKeyData": one.key} for one in pairs]
+    schedule(cluster, exec_user(tmp_path, credentials, seconds=12))
+    before = times_asked(tmp_path)
+    cluster.wait(lambda: times_asked(tmp_path) >= before + 2, "the program is asked again")
+    cluster.apply([pod("late-0", 2)])
+    cluster.wait_running("late", 1)
+    check_chips(cluster.pods())
+
+
+def test_scheduler_whose_program_prints_short_lived_tokens(cluster: Cluster, tmp_path: Path) -> None:
+    token = partial(cluster.plane.account_token, deployment.NAMESPACE, "ringwise-scheduler")
+    credentials = [{"token": token()}, {"token": token()}]
+    schedule(cluster, exec_user(tmp_path, credentials, seconds=12))
+    before = times_asked(tmp_path)
+    cluster.wait(lambda: times_asked(tmp_path) > before, "the program is asked again")
