@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from heapq import heapify, heappop, heappush
+from collections.abc import Collection, Iterable, Iterator
+from heapq import heappop, heappush
+from itertools import chain
 from typing import Any
 
 from ringwise.framework.filling import fill, pending_pods
@@ -19,6 +20,37 @@ from ringwise.state.model import Queue
 Entry = tuple[tuple[Any, ...], int, Job, bool]
 
 
+class Line:
+    """The jobs of one queue, best first. Most come once; those that come back have a heap of their own."""
+
+    __slots__ = ("_back", "_first")
+
+    def __init__(self) -> None:
+        self._first: list[Entry] = []
+        self._back: list[Entry] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._first or self._back)
+
+    def join(self, entry: Entry) -> None:
+        self._first.append(entry)
+
+    def order(self) -> None:
+        """All have joined; the best is the last of the list."""
+        self._first.sort(reverse=True)
+
+    def come_back(self, entry: Entry) -> None:
+        heappush(self._back, entry)
+
+    def pop(self) -> Entry:
+        if self._back and not (self._first and self._first[-1] < self._back[0]):
+            return heappop(self._back)
+        return self._first.pop()
+
+    def __iter__(self) -> Iterator[Entry]:
+        return chain(self._first, self._back)
+
+
 def allocate(session: Session) -> None:
     lines = _lines(session)
     serial = len(session.pending)
@@ -29,13 +61,13 @@ def allocate(session: Session) -> None:
             _tell_overused(session, queue, line)
             del lines[queue.name]
             continue
-        _, _, job, complete = heappop(line)
+        _, _, job, complete = line.pop()
         if not line:
             del lines[queue.name]
         if _serve(session, job, complete):
             # The pods beyond its gang compete again, one at a time.
             serial += 1
-            heappush(lines.setdefault(queue.name, []), (session.job_key(job), serial, job, True))
+            lines.setdefault(queue.name, line).come_back((session.job_key(job), serial, job, True))
 
 
 def _next_queue(session: Session, names: Collection[str]) -> Queue:
@@ -43,10 +75,10 @@ def _next_queue(session: Session, names: Collection[str]) -> Queue:
     return min(queues, key=session.queue_key) if len(queues) > 1 else queues[0]
 
 
-def _lines(session: Session) -> dict[str, list[Entry]]:
+def _lines(session: Session) -> dict[str, Line]:
     """The jobs of each queue that may be placed, best first."""
     enqueues = "enqueue" in session.configuration.actions
-    lines: dict[str, list[Entry]] = {}
+    lines: dict[str, Line] = {}
     for serial, job in enumerate(session.pending):
         if job.queue not in session.queues or (enqueues and not job.inqueue):
             continue
@@ -60,9 +92,12 @@ def _lines(session: Session) -> dict[str, list[Entry]]:
         except Exception as error:
             broken(session, job, error, "allocate")
             continue
-        lines.setdefault(job.queue, []).append((key, serial, job, False))
+        line = lines.get(job.queue)
+        if line is None:
+            line = lines[job.queue] = Line()
+        line.join((key, serial, job, False))
     for line in lines.values():
-        heapify(line)
+        line.order()
     return lines
 
 
@@ -109,7 +144,7 @@ def _attempt(
     return statement, reason
 
 
-def _tell_overused(session: Session, queue: Queue, line: list[Entry]) -> None:
+def _tell_overused(session: Session, queue: Queue, line: Line) -> None:
     for _, _, job, complete in line:
         if not complete:
             session.observe(session, job)

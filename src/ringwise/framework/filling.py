@@ -38,8 +38,10 @@ def started_pods(session: Session, job: Job) -> int:
 
 def missing_pods(session: Session, job: Job) -> int:
     """How many pods must still get a node before the gang may start; the best-effort ones come later."""
-    free_riders = sum(pod.cls.best_effort and session.is_pending(pod) for pod in job.pods.values())
-    return max(0, job.min_available - started_pods(session, job) - free_riders)
+    missing = job.min_available - started_pods(session, job)
+    if missing > 0:
+        missing -= len([pod for pod in job.pods.values() if pod.cls.best_effort and session.is_pending(pod)])
+    return max(0, missing)
 
 
 def fill(session: Session, job: Job, statement: Statement, *, beyond_gang: bool = False) -> Reason | None:

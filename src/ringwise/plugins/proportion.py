@@ -59,8 +59,10 @@ class Proportion:
         used = self._ledger.used_by_queue(queue.name)
         if not used:
             return False
-        deserved = self._accounts.deserved(queue.name)
-        return all(used.get(name, 0) >= amount for name, amount in deserved.items())
+        for name, amount in self._accounts.deserved(queue.name).items():
+            if used.get(name, 0) < amount:
+                return False
+        return True
 
     def allocatable(self, queue: Queue, pod: Pod) -> Reason | None:
         """What the queue uses and what the pod asks for must fit into its share."""

@@ -266,7 +266,7 @@ class ClusterState(Decisions):
         self.pods_on[number][pod.uid] = None
         # A pod may name chips it never asked for; they are in use all the same.
         if cls.resource is not None and (cls.chips or mask):
-            fleet = self._fleet(cls.resource)
+            fleet = self.fleets.get(cls.resource) or self._fleet(cls.resource)
             fleet.requested[number] += cls.chips
             if mask:
                 fleet.claim(number, mask)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 
 def mask_of(chips: Iterable[int]) -> int:
@@ -28,7 +29,8 @@ def chip_prefix(resource: str) -> str:
     return resource.rpartition("/")[2] + "-"
 
 
-def chip_names(resource: str, chips: Iterable[int]) -> str:
+@lru_cache(maxsize=1 << 12)
+def chip_names(resource: str, chips: tuple[int, ...]) -> str:
     """The annotation value: names joined by commas, in the order given."""
     prefix = chip_prefix(resource)
     return ",".join(f"{prefix}{chip}" for chip in chips)
