@@ -76,6 +76,10 @@ VARIATIONS: dict[str, dict[str, Any]] = {
         "scheduler": {"resources": None, "extraArgs": None},
         "podMonitor": {"enabled": True, "labels": None},
     },
+    "gently": {
+        "scheduler": {"bindsInFlight": 16, "kubeApiQps": 50, "kubeApiBurst": 100},
+        "controller": {"kubeApiQps": 12.5, "kubeApiBurst": 20},
+    },
     "part-of-a-larger-chart": {"global": {"region": "north"}},
 }
 

@@ -118,6 +118,17 @@ def test_every_component_understands_its_arguments(values: dict[str, Any]) -> No
             assert argument in container["args"]
 
 
+@needs_helm
+def test_limits_of_requests_reach_the_components() -> None:
+    components = _components(rendered(VARIATIONS["gently"]))
+    told = {name: understood(_container(one)["args"]) for name, one in components.items()}
+    limits = {name: (one["kube_api_qps"], one["kube_api_burst"]) for name, one in told.items()}
+    assert limits == {"scheduler": (50, 100), "controller": (12.5, 20)}
+    assert told["scheduler"]["binds_in_flight"] == 16
+    usual = understood(_container(_components(rendered({}))["scheduler"])["args"])
+    assert (usual["kube_api_qps"], usual["binds_in_flight"]) == (0, 64)
+
+
 def test_wrong_arguments_would_be_noticed() -> None:
     with pytest.raises(click.UsageError, match="No such option"):
         understood(["scheduler", "--shaddow"])
@@ -281,6 +292,9 @@ def test_definitions_can_be_left_to_volcano() -> None:
         ({"controller": {"resources": {"limits": {"cpu": "many"}}}}, "at '/controller/resources/limits/cpu'"),
         ({"controller": {"nodeSelector": {"npu": True}}}, "at '/controller/nodeSelector/npu': got boolean"),
         ({"controller": {"tolerations": [{"effect": "Never"}]}}, "value must be one of 'NoSchedule'"),
+        ({"scheduler": {"bindsInFlight": 0}}, "at '/scheduler/bindsInFlight': minimum"),
+        ({"controller": {"kubeApiQps": -1}}, "at '/controller/kubeApiQps': minimum"),
+        ({"admission": {"kubeApiQps": 5}}, "at '/admission': additional properties 'kubeApiQps' not allowed"),
         ({"controller": {"enabled": None}}, "missing property 'enabled'"),
         ({"admission": {"affinity": {"nodes": {}}}}, "additional properties 'nodes' not allowed"),
         ({"image": {"tag": 1.1}}, "at '/image/tag': got number, want string"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import math
 import os
 import signal
 import socket
@@ -25,6 +26,7 @@ from ringwise.kube.config import Access, find_access
 from ringwise.kube.core import ControllerPart, Part, SchedulerPart
 from ringwise.kube.lease import LeaseSettings
 from ringwise.kube.life import RunnerSettings
+from ringwise.kube.pace import PacedClient
 from ringwise.kube.runner import Runner
 from ringwise.kube.shadow import ShadowPart
 from ringwise.manifests.configuration import ConfigurationError
@@ -63,6 +65,9 @@ class Options:
     with_controller: bool = True
     shadow: bool = False
     in_flight: int = 64
+    #: Requests a second, 0 for no limit; and how many at once, 0 for as many as in a second.
+    requests_per_second: float = 0.0
+    burst: int = 0
 
 
 class ConfigurationFile:
@@ -163,7 +168,7 @@ async def serve(
 
     component = "shadow" if options.shadow else "scheduler" if options.with_scheduler else "controller"
     async with AsyncExitStack() as stack:
-        client = await stack.enter_async_context(Client(access, component=component))
+        client = await stack.enter_async_context(_client(options, access, component))
         runner = Runner(client, parts, _settings(options), observer=metrics, synced=_settle_memory)
         await stack.enter_async_context(
             serving(
@@ -185,6 +190,13 @@ async def serve(
             await asyncio.gather(watching, return_exceptions=True)
             for shadow in shadows:
                 report(shadow.summary())
+
+
+def _client(options: Options, access: Access, component: str) -> Client:
+    if not options.requests_per_second:
+        return Client(access, component=component)
+    burst = options.burst or math.ceil(options.requests_per_second)
+    return PacedClient(access, options.requests_per_second, burst, component=component)
 
 
 def _settings(options: Options) -> RunnerSettings:

@@ -21,6 +21,8 @@ def controller(
     retry_period: int,
     metrics_address: str,
     healthz_address: str,
+    kube_api_qps: float,
+    kube_api_burst: int,
     lease_name: str,
 ) -> None:
     """Turn vcjobs into PodGroups and pods, and follow them to their end."""
@@ -37,5 +39,7 @@ def controller(
             metrics_address=metrics_address,
             health_address=healthz_address,
             with_scheduler=False,
+            requests_per_second=kube_api_qps,
+            burst=kube_api_burst,
         )
     )

@@ -66,6 +66,20 @@ def cluster_options(command: Command) -> Command:
                 show_default=True,
                 help="For /healthz and /readyz; empty for none.",
             ),
+            click.option(
+                "--kube-api-qps",
+                type=click.FloatRange(0, 100_000),
+                default=0.0,
+                show_default=True,
+                help="Most requests to the API server a second, on average; 0 for no limit.",
+            ),
+            click.option(
+                "--kube-api-burst",
+                type=click.IntRange(0, 100_000),
+                default=0,
+                show_default=True,
+                help="Most requests at once where they are limited; 0 for as many as in one second.",
+            ),
         )
     ):
         command = option(command)
@@ -123,6 +137,8 @@ def scheduler(
     retry_period: int,
     metrics_address: str,
     healthz_address: str,
+    kube_api_qps: float,
+    kube_api_burst: int,
     lease_name: str,
     names: tuple[str, ...],
     scheduler_conf: Path | None,
@@ -156,6 +172,8 @@ def scheduler(
             with_controller=with_controller,
             shadow=shadow,
             in_flight=binds_in_flight,
+            requests_per_second=kube_api_qps,
+            burst=kube_api_burst,
         )
     )
 

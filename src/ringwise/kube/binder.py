@@ -146,6 +146,8 @@ class Binder:
         backoff: Backoff | None = None
         conflicts = 0
         while True:
+            # Before the look at the fence: between that and the request no time may pass.
+            await self._client.turn()
             if self._stopping or not self._fence.is_open:
                 raise _FailedError("fenced", "this replica does not lead any more")
             pause = 0.0

@@ -164,6 +164,9 @@ class Client:
 
     # -- requests ------------------------------------------------------------------------
 
+    async def turn(self) -> None:
+        """Wait until one more request may be sent. Here: at once."""
+
     async def request(
         self,
         method: str,

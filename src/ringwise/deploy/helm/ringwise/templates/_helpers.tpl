@@ -23,6 +23,18 @@ app.kubernetes.io/part-of: ringwise
 {{- toYaml (dict "args" $args) }}
 {{- end }}
 
+{{- /* Arguments that limit the requests of a component, where they are limited. As YAML, under args. */ -}}
+{{- define "ringwise.limits" -}}
+{{- $args := list }}
+{{- with .kubeApiQps }}
+{{- $args = append $args (printf "--kube-api-qps=%v" .) }}
+{{- end }}
+{{- with .kubeApiBurst }}
+{{- $args = append $args (printf "--kube-api-burst=%v" .) }}
+{{- end }}
+{{- toYaml (dict "args" $args) }}
+{{- end }}
+
 {{- /* A role and its binding. root, kind, name, namespace ("" for the cluster), rules, component */ -}}
 {{- define "ringwise.access" -}}
 {{- $rules := index (.root.Files.Get "files/rbac.yaml" | fromYaml) .rules }}
