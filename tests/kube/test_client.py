@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
-from ringwise.kube.client import Client, _Line
+from ringwise.kube.client import Client
 from ringwise.kube.config import Access
 from ringwise.kube.credentials import Credential
+from ringwise.kube.line import Line
 from tests.kube.harness import NODES, node, run, until
 from tests.kube.standin import StandIn
 
@@ -29,11 +30,11 @@ def is_in(lines: list[bytes], word: bytes) -> bool:
     return any(word in line for line in lines)
 
 
-def is_closed(line: _Line) -> bool:
+def is_closed(line: Line) -> bool:
     return line.session.closed
 
 
-def line_of(client: Client) -> _Line:
+def line_of(client: Client) -> Line:
     assert client._line is not None
     return client._line
 

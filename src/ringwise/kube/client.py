@@ -13,6 +13,7 @@ import msgspec
 from ringwise import __version__
 from ringwise.kube.config import Access
 from ringwise.kube.credentials import Credential
+from ringwise.kube.line import Line
 from ringwise.kube.resources import Resource
 from ringwise.manifests.errors import one_line
 
@@ -115,24 +116,6 @@ class Listed(Protocol):
 Listing = TypeVar("Listing", bound=Listed)
 
 
-class _Line:
-    """Connections with one client certificate, and how many requests and watches use them."""
-
-    __slots__ = ("busy", "pair", "retired", "session")
-
-    def __init__(self, session: aiohttp.ClientSession, pair: tuple[str, str]) -> None:
-        self.session = session
-        self.pair = pair
-        self.busy = 0
-        self.retired = False
-
-    async def leave(self) -> None:
-        """Closed by the last one who leaves: whoever still listened would wait for ever, without an error."""
-        self.busy -= 1
-        if self.retired and not self.busy:
-            await self.session.close()
-
-
 class Client:
     """One per process. Connections are kept and shared."""
 
@@ -140,7 +123,7 @@ class Client:
         self._access = access
         self._component = component
         self._connections = connections
-        self._line: _Line | None = None
+        self._line: Line | None = None
 
     @property
     def access(self) -> Access:
@@ -318,7 +301,7 @@ class Client:
 
     # -- the session --------------------------------------------------------------------------
 
-    async def _prepared(self, headers: Mapping[str, str]) -> tuple[_Line, dict[str, str]]:
+    async def _prepared(self, headers: Mapping[str, str]) -> tuple[Line, dict[str, str]]:
         """A line that is ours until we leave it, and what the request carries."""
         credential = await self._access.credentials.current()
         line = self._line
@@ -330,7 +313,7 @@ class Client:
             return line, {**headers, "Authorization": f"Bearer {credential.token}"}
         return line, dict(headers)
 
-    async def _replaced(self, credential: Credential) -> _Line:
+    async def _replaced(self, credential: Credential) -> Line:
         """The line of now; one with another certificate is closed when nobody uses it any more."""
         fresh = self._opened(credential)
         old = self._swap(fresh)
@@ -341,11 +324,11 @@ class Client:
         # Another request may have brought a newer certificate meanwhile.
         return fresh if self._line is None else self._line
 
-    def _swap(self, line: _Line | None) -> _Line | None:
+    def _swap(self, line: Line | None) -> Line | None:
         old, self._line = self._line, line
         return old
 
-    def _opened(self, credential: Credential) -> _Line:
+    def _opened(self, credential: Credential) -> Line:
         tls = self._access.tls(credential)
         connector = aiohttp.TCPConnector(
             limit=self._connections, ssl=True if tls is None else tls, keepalive_timeout=60
@@ -360,7 +343,7 @@ class Client:
             auto_decompress=True,
             read_bufsize=1 << 18,
         )
-        return _Line(session, (credential.certificate, credential.key))
+        return Line(session, (credential.certificate, credential.key))
 
 
 async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[list[bytes]]:
