@@ -209,3 +209,53 @@ def test_an_eviction_that_was_refused_is_asked_for_again_soon() -> None:
     rig.step(1)
     rig.step(CHANCE)
     assert rig.evictions() == ["gang-0", "gang-0"]
+
+
+def test_a_gang_whose_last_binding_fails_again_and_again_is_undone() -> None:
+    rig = Rig(2, actions=PLAIN, deaf=True, gang_recovery_limit=LIMIT)
+    rig.submit("gang", pods=2, chips=8)
+    first, last = (command for command in rig.step() if isinstance(command, Bind))
+    rig.change(first.pod, node=first.node, holds=first.chips, annotations=first.annotations)
+    rig.step()
+    began, tries, under_way = rig.now, 0, True
+    while not rig.evictions():
+        if under_way:
+            rig.tell(ev.BindFailed(last.uid, "the server refuses"))
+            tries += 1
+        under_way = any(isinstance(command, Bind) for command in rig.step(1))
+        assert rig.now - began <= (LIMIT + 1) * SECOND
+    assert tries > 4
+    assert first.pod in rig.evictions()
+    # Since the first failure, which was told a second after the other binding came through.
+    assert rig.now - began == (LIMIT + 1) * SECOND
+    assert rig.machine.validate() == []
+
+
+def test_a_gang_that_comes_on_though_a_binding_failed_is_not_hurt() -> None:
+    """Bindings of a large gang come through one by one; each is progress."""
+    rig = Rig(4, actions=PLAIN, deaf=True, gang_recovery_limit=LIMIT)
+    rig.submit("gang", pods=4, chips=8)
+    binds = [command for command in rig.step() if isinstance(command, Bind)]
+    rig.tell(ev.BindFailed(binds[-1].uid, "too many requests"))
+    binds[-1:] = [command for command in rig.step(1) if isinstance(command, Bind)]
+    for bind in binds:
+        rig.change(bind.pod, node=bind.node, holds=bind.chips, annotations=bind.annotations)
+        rig.step(LIMIT - 1)
+    rig.step(10 * LIMIT)
+    assert rig.evictions() == []
+    assert rig.machine.next_deadline() is None
+
+
+def test_a_gang_of_which_nothing_was_bound_may_fail_for_ever() -> None:
+    rig = Rig(2, actions=PLAIN, deaf=True, gang_recovery_limit=LIMIT)
+    rig.submit("gang", pods=2, chips=8)
+    tries = []
+    for second in range(3 * LIMIT):
+        binds = [command for command in rig.step(1) if isinstance(command, Bind)]
+        rig.tell(*(ev.BindFailed(bind.uid, "the server refuses") for bind in binds))
+        if binds:
+            assert len(binds) == 2
+            tries.append(second)
+    assert rig.evictions() == []
+    # Less and less often, and never given up.
+    assert tries == [0, 1, 2, 4, 7, 12, 21, 38, 71]

@@ -69,6 +69,17 @@ class Job:
     #: Uids in natural order of the pods' names, and ranks by uid: found out once.
     ordered: list[str] | None = None
     ranks: dict[str, int] | None = None
+    _seniority: tuple[object, ...] = ()
+
+    @property
+    def seniority(self) -> tuple[object, ...]:
+        """Where it stands among equals: by age, then by name."""
+        return self._seniority or self.take_place()
+
+    def take_place(self) -> tuple[object, ...]:
+        """Its age or name was read."""
+        self._seniority = (self.created, natural_key(f"{self.namespace}/{self.name}"), self.key)
+        return self._seniority
 
     @property
     def in_order(self) -> list[Pod]:

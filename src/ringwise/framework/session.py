@@ -144,8 +144,7 @@ class Session:
 
     def job_key(self, job: Job) -> tuple[Any, ...]:
         """Jobs in order: the smallest key first. Every plugin adds its part, then age, then name."""
-        parts = [key(job) for key in self._flat[Point.JOB_ORDER]]
-        return (*parts, job.created, natural_key(f"{job.namespace}/{job.name}"), job.key)
+        return (*[key(job) for key in self._flat[Point.JOB_ORDER]], *job.seniority)
 
     def queue_key(self, queue: Queue) -> tuple[Any, ...]:
         parts = [key(queue) for key in self._flat[Point.QUEUE_ORDER]]

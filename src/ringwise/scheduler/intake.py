@@ -86,9 +86,11 @@ class Intake:
             self._scheduler.unbound.pop(pod.uid, None)
         if held and self._scheduler.state.pods[pod.uid].node < 0:
             self._let_go(job, sitting, failed=True)
-        if assumed and job is not None and job.group is None and self._is_confirmed(pod):
-            # The echo of a binding: of a pod on its own nobody has to be told anything more.
-            return
+        if assumed and job is not None and self._is_confirmed(pod):
+            self._scheduler.retries.forget_pod(pod.uid)
+            if job.group is None:
+                # The echo of a binding: of a pod on its own nobody has to be told anything more.
+                return
         if job is not None:
             self._job_seen(job)
 
@@ -101,6 +103,7 @@ class Intake:
         held = placement is not None and placement.node >= 0
         sitting = self._scheduler.memory.sitting(event.uid)
         self._scheduler.unbound.pop(event.uid, None)
+        self._scheduler.retries.forget_pod(event.uid)
         job = self._scheduler.book.drop_pod(event.uid)
         if held:
             self._let_go(job, sitting)
@@ -139,6 +142,7 @@ class Intake:
         else:
             self._scheduler.guard.forget(job.key)
             self._scheduler.recovery.forget(job.key)
+            self._scheduler.retries.forget(job.key)
             self._scheduler.waiting.forget(job.key)
             if not self._scheduler.memory.keeps(job):
                 self._scheduler.reservations.lift(job.key)
@@ -170,8 +174,10 @@ class Intake:
         if before is not None:
             self._scheduler.replace_pod(job, before)
         self._let_go(job, None)
+        self._scheduler.recovery.failed(job, self._scheduler.now)
         self._scheduler.switch_news.touch(job)
-        job.reason = BIND_FAILED(pod=placement.pod.name, node=node, why=event.why)
+        seconds = self._scheduler.retries.failed(job, event.uid, self._scheduler.now)
+        job.reason = BIND_FAILED(pod=placement.pod.name, node=node, why=event.why, seconds=seconds)
         self._scheduler.waiting.touch(job.key)
 
     # -- queues, priorities, configuration ------------------------------------------------------------

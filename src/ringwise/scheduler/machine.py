@@ -36,6 +36,7 @@ from ringwise.scheduler.memory import Memory
 from ringwise.scheduler.recovery import Recovery
 from ringwise.scheduler.reporting import Reporter
 from ringwise.scheduler.reserving import Guard
+from ringwise.scheduler.retrying import Retries
 from ringwise.scheduler.switch_news import SwitchNews
 from ringwise.scheduler.waiting import Waiting
 from ringwise.state.cluster import ClusterState
@@ -85,6 +86,7 @@ class Scheduler:
         self.guard = Guard(self)
         self.memory = Memory(self)
         self.recovery = Recovery(self)
+        self.retries = Retries(self)
         self.switch_news = SwitchNews(self)
         self.reporter = Reporter(self)
         #: Pods as they were before the binding that is on its way.
@@ -111,6 +113,7 @@ class Scheduler:
             self.reservations.lift(reservation.owner)
             self.chips_came_free()
         self.memory.review(now)
+        self.retries.wake(now)
         self.guard.wake(self.happened, now)
         self.waiting.wake(self.happened, now)
         commands: list[Command] = []
@@ -137,6 +140,7 @@ class Scheduler:
         """When time alone changes something, in nanoseconds; None when only events can."""
         times = [reservation.expires for reservation in self.reservations]
         times += [self.guard.deadline(), self.memory.deadline(), self.recovery.deadline()]
+        times.append(self.retries.deadline())
         return min((time for time in times if time is not None), default=None)
 
     def chips_came_free(self) -> None:
@@ -224,6 +228,9 @@ class Scheduler:
             if job is None:
                 continue
             reason = self.refusal(job)
+            if reason is None and self.retries.waits(key):
+                # Why its binding failed is still what it waits for.
+                reason = job.reason
             if reason is not None:
                 job.reason = reason
                 self.waiting.settle(job, True, self.now)

@@ -15,6 +15,6 @@ BIND_FAILED = ReasonKind(
     "bind-failed",
     Stage.GANG,
     "the API server refused to bind {pod} to {node}: {why}",
-    ("it is tried again at once",),
+    ("it is tried again after {seconds} s", "see in the API server's answer who refuses it, and why"),
     ROOM | {Event.JOB_CHANGED, Event.TIME_PASSED},
 )

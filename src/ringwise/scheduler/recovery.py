@@ -29,7 +29,8 @@ class Recovery:
     Bindings that are on their way count as made. A gang that stays in halves even when all of them come
     through is cut: under the scheduler that bound it since that was noticed, and where the bindings were
     made before this scheduler began, since the first of them. So schedulers that die one after the other
-    do not prolong it.
+    do not prolong it. A gang whose missing bindings fail and are made anew, again and again, is cut, too:
+    since the last of its bindings came through.
     """
 
     def __init__(self, scheduler: Scheduler) -> None:
@@ -41,17 +42,25 @@ class Recovery:
         #: Gangs that what is on its way does not complete, and when that was noticed first and last.
         self._since: dict[str, int] = {}
         self._noticed: dict[str, int] = {}
+        #: Gangs of which a binding failed, with the time of their last progress and how far they had come.
+        self._failing: dict[str, tuple[int, int]] = {}
         #: Gangs that had all their pods at once.
         self._whole: set[str] = set()
+
+    def failed(self, job: Job, now: int) -> None:
+        """A binding of the job failed."""
+        if job.min_available > 1 and not self.was_whole(job):
+            self._failing.setdefault(job.key, (now, self._confirmed(job)))
 
     def look(self, job: Job, now: int) -> None:
         """After a cycle in which the job was decided: what could be done to complete it is done."""
         if self._began is None:
             self._began = now
-        placements = self._scheduler.state.pods
-        bound = self._bound(job)
-        if sum(not placements[uid].assumed for uid in bound) >= job.min_available:
+        bound, confirmed = self._bound(job), self._confirmed(job)
+        if confirmed >= job.min_available:
             self._whole.add(job.key)
+        if job.key in self._failing and confirmed > self._failing[job.key][1]:
+            self._failing[job.key] = (now, confirmed)
         if not bound or job.min_available < 2 or self.was_whole(job):
             self._over(job.key)
             return
@@ -73,25 +82,33 @@ class Recovery:
         self._inherited.pop(key, None)
         self._since.pop(key, None)
         self._noticed.pop(key, None)
+        self._failing.pop(key, None)
 
     def deadline(self) -> int | None:
-        return min((self._due(key) for key in self._noticed), default=None)
+        return min((self._due(key) for key in {**self._noticed, **self._failing}), default=None)
 
     def overdue(self, now: int) -> list[Evict]:
         """The bound pods of gangs that were given time enough."""
         commands: list[Evict] = []
-        for key in list(self._noticed):
+        for key in {**self._noticed, **self._failing}:
             job = self._scheduler.book.jobs.get(key)
-            if job is None or not self._half_bound(job):
-                del self._noticed[key]
+            if job is None or not self._in_halves(job):
+                self._noticed.pop(key, None)
+                self._failing.pop(key, None)
             elif self._due(key) <= now:
-                del self._noticed[key]
+                self._over(key)
                 commands += [self._scheduler.evict(job, uid, WHY) for uid in self._bound(job)]
         return commands
 
     def _due(self, key: str) -> int:
         limit = self._scheduler.configuration.settings.gang_recovery_limit
-        return max(self._since[key] + limit * _SECOND, self._noticed[key] + min(limit, CHANCE) * _SECOND)
+        times = []
+        if key in self._noticed:
+            chance = self._noticed[key] + min(limit, CHANCE) * _SECOND
+            times.append(max(self._since[key] + limit * _SECOND, chance))
+        if key in self._failing:
+            times.append(self._failing[key][0] + limit * _SECOND)
+        return min(times)
 
     def _bound_before_us(self, job: Job, bound: list[str]) -> int | None:
         """When the first of its pods was bound, where that was before this scheduler began."""
@@ -108,10 +125,17 @@ class Recovery:
             if placements[uid].node >= 0 and pod.live and not pod.deleting
         ]
 
-    def _half_bound(self, job: Job) -> bool:
-        if job.min_available < 2:
+    def _confirmed(self, job: Job) -> int:
+        """How many of its bindings are known to be through."""
+        placements = self._scheduler.state.pods
+        return sum(not placements[uid].assumed for uid in self._bound(job))
+
+    def _in_halves(self, job: Job) -> bool:
+        if job.min_available < 2 or self.was_whole(job):
             return False
-        return 0 < len(self._bound(job)) < job.min_available and not self.was_whole(job)
+        if job.key in self._failing:
+            return 0 < self._confirmed(job) < job.min_available
+        return 0 < len(self._bound(job)) < job.min_available
 
     def was_whole(self, job: Job) -> bool:
         """All pods of its gang had a node at once: seen by us, or told by its objects after a restart."""
