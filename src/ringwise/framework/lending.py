@@ -24,9 +24,7 @@ def lenders(session: Session, job: Job) -> list[str]:
     ]
 
 
-def kept_chips_open(
-    session: Session, job: Job, owners: Iterable[str] = ()
-) -> AbstractContextManager[object]:
+def kept_chips_open(session: Session, job: Job, owners: Iterable[str] = ()) -> AbstractContextManager[object]:
     """Inside, the chips kept for the job, and for `owners`, are free. They stay kept afterwards."""
     if not len(session.reservations):
         return _NOTHING_KEPT

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from types import TracebackType
@@ -348,10 +349,20 @@ class Client:
 
 async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[list[bytes]]:
     splitter = LineSplitter()
+    transport = response.connection.transport if response.connection is not None else None
     async for chunk in response.content.iter_any():
         lines = splitter.feed(chunk)
-        if lines:
+        if not lines:
+            continue
+        if not isinstance(transport, asyncio.ReadTransport):
             yield lines
+            continue
+        # While nobody asks for more it gathers in the socket: many lines at once cost less.
+        transport.pause_reading()
+        try:
+            yield lines
+        finally:
+            transport.resume_reading()
 
 
 def _why(problem: Exception) -> str:

@@ -200,7 +200,7 @@ class Core:
         self._inbox: list[ev.Event] = []
         self._deciding = False
         self._awake = False
-        self._stopping = False
+        self._stopping = threading.Event()
         self._last_wake = 0
         self._counted = float("-inf")
         #: When the present piece of work began; how long this turn rested; the end of the next rest.
@@ -226,7 +226,7 @@ class Core:
     def stop(self) -> None:
         """Ends after the batch of now; what came later is not looked at."""
         with self._bell:
-            self._stopping = True
+            self._stopping.set()
             self._bell.notify()
         if self._thread.is_alive():
             self._thread.join()
@@ -241,11 +241,11 @@ class Core:
 
     def _turn(self) -> bool:
         with self._bell:
-            if not self._inbox and not self._awake and not self._stopping:
+            if not self._inbox and not self._awake and not self._stopping.is_set():
                 self._bell.wait(self._pause())
-            self._rest()
-            if self._stopping:
-                return False
+        if self._rest():
+            return False
+        with self._bell:
             events, self._inbox = self._inbox, []
             deciding, self._awake = self._deciding, False
         started = self._began = time.perf_counter()
@@ -274,8 +274,7 @@ class Core:
         """Commands that need not wait for the end of the cycle."""
         self._deliver(commands)
         ended = self._tire()
-        with self._bell:
-            self._rest()
+        self._rest()
         self._began = time.perf_counter()
         self._rested += self._began - ended
 
@@ -285,10 +284,10 @@ class Core:
         self._rests_until = ended + min(_REST * (ended - self._began), _LONGEST_REST)
         return ended
 
-    def _rest(self) -> None:
-        """With the bell in hand."""
-        while not self._stopping and (rest := self._rests_until - time.perf_counter()) > 0:
-            self._bell.wait(rest)
+    def _rest(self) -> bool:
+        """News do not wake it: they gather. True when it is to stop."""
+        rest = self._rests_until - time.perf_counter()
+        return self._stopping.wait(rest) if rest > 0 else self._stopping.is_set()
 
     def _pause(self) -> float | None:
         """Seconds until time alone changes something; None waits for events only."""
