@@ -28,8 +28,10 @@ COUNT_EVERY = 5.0
 #: A moment that passed in vain is not waited for again before this many seconds.
 _AGAIN = 1.0
 _SECOND = 1_000_000_000
-#: So many bindings leave together while a long cycle is still going on.
-_SLICE = 64
+#: So many bindings leave together while a long cycle is still going on: first a few, then more and more, as
+#: there is enough to do meanwhile.
+_FIRST_SLICE = 64
+_LARGEST_SLICE = 256
 #: After a cycle, and after every slice of one, the core rests this many times as long as it worked, up to
 #: the limit in seconds. The bindings get the processor meanwhile, undisturbed: to take the interpreter from
 #: each other all the time costs both threads more than it brings. And echoes of bindings gather.
@@ -75,7 +77,7 @@ class SchedulerPart:
         if len(binds) < self._out:
             # Another cycle of the same decision has begun.
             self._out = 0
-        if len(binds) - self._out >= _SLICE:
+        if len(binds) - self._out >= min(max(self._out, _FIRST_SLICE), _LARGEST_SLICE):
             ready = list(binds[self._out :])
             self._out = len(binds)
             self._gone_ahead.update(bind.uid for bind in ready)

@@ -7,7 +7,7 @@ the same name, a list that was read anew.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from ringwise.framework.configuration import Configuration
@@ -31,11 +31,18 @@ Fact = Node | Pod | PodGroup | Queue | PriorityClass | VcJob | NodeReports | Swi
 Facts = tuple[tuple[str, Fact], ...]
 
 
-def changes(before: Facts, after: Facts) -> Iterator[ev.Event]:
+def changes(before: Facts, after: Facts) -> Iterable[ev.Event]:
     """What to tell when an object that carried the facts `before` carries `after` now."""
     if len(before) == 1 and len(after) == 1 and before[0][0] == after[0][0]:
-        yield from changed(before[0][1], after[0][1])
-        return
+        old, new = before[0][1], after[0][1]
+        if isinstance(new, Pod):
+            # There are as many as all others together.
+            return () if old == new else (ev.PodSeen(new),)
+        return changed(old, new)
+    return _all_changes(before, after)
+
+
+def _all_changes(before: Facts, after: Facts) -> Iterator[ev.Event]:
     old, new = dict(before), dict(after)
     for key, fact in old.items():
         if key not in new:

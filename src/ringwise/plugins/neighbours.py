@@ -93,9 +93,9 @@ class Neighbours:
         table = self._aversions
         if table is None:
             table = self._aversions = {}
-            for placement in self._session.state.pods.values():
-                if placement.node >= 0 and placement.pod.cls.pod_anti_affinity:
-                    self._avert(placement.pod, placement.node, 1)
+            placements = self._session.state.pods
+            for uid in self._session.state.averse:
+                self._avert(placements[uid].pod, placements[uid].node, 1)
         if not table:
             return []
         return [

@@ -35,6 +35,9 @@ class NodeFilters:
 
     def filter(self, job: Job, pod: Pod) -> Filter | None:
         cls = pod.cls
+        asks = cls.node_terms or cls.host_ports or cls.pod_affinity or cls.pod_anti_affinity
+        if not asks and not self._session.state.averse:
+            return None
         filters: list[Filter] = []
         if self._names and cls.node_terms and any(term.fields for term in cls.node_terms):
             filters.append(self._by_name(pod))

@@ -28,6 +28,8 @@ class ClusterState(Decisions):
         self.node_id: dict[str, int] = {}
         self.fleets[HOSTS] = Fleet(HOSTS, self_maintain)
         self.pods_on: list[dict[str, None]] = []
+        #: Pods with a node that want certain others not near them: few, and everybody has to ask them.
+        self.averse: dict[str, None] = {}
         self.shapes = ShapeTable()
         self.reports: dict[tuple[str, str], dict[bool, DeviceReport]] = {}
         self.use_aggregated = True
@@ -264,6 +266,8 @@ class ClusterState(Decisions):
         placement.chips = mask
         placement.assumed = assumed
         self.pods_on[number][pod.uid] = None
+        if cls.pod_anti_affinity:
+            self.averse[pod.uid] = None
         # A pod may name chips it never asked for; they are in use all the same.
         if cls.resource is not None and (cls.chips or mask):
             fleet = self.fleets.get(cls.resource) or self._fleet(cls.resource)
@@ -282,6 +286,7 @@ class ClusterState(Decisions):
         pod, number = placement.pod, placement.node
         cls = pod.cls
         del self.pods_on[number][pod.uid]
+        self.averse.pop(pod.uid, None)
         if cls.resource is not None and (cls.chips or placement.chips):
             fleet = self._fleet(cls.resource)
             fleet.requested[number] -= cls.chips

@@ -62,13 +62,24 @@ class Bucket:
 class RequestOrder:
     """For one request size: the score levels in order, and which of them hold nodes."""
 
-    __slots__ = ("level_of", "levels", "occupied", "scores")
+    __slots__ = ("counts", "level_of", "levels", "occupied", "scores")
 
     def __init__(self) -> None:
         self.scores: list[int] = []
         self.levels: list[list[Bucket]] = []
         self.level_of: list[int] = []
+        #: Buckets that hold nodes, by level, and the levels where that is not zero, as bits.
+        self.counts: list[int] = []
         self.occupied = 0
+
+    def occupy(self, level: int) -> None:
+        self.counts[level] += 1
+        self.occupied |= 1 << level
+
+    def vacate(self, level: int) -> None:
+        self.counts[level] -= 1
+        if not self.counts[level]:
+            self.occupied &= ~(1 << level)
 
 
 class View:
@@ -183,25 +194,26 @@ class View:
         order = RequestOrder()
         order.scores = sorted(by_score, reverse=True)
         order.level_of = [-1] * len(self._buckets)
+        order.counts = [0] * len(order.scores)
         for level, score in enumerate(order.scores):
             order.levels.append(by_score[score])
             for bucket in by_score[score]:
                 order.level_of[bucket.number] = level
                 if bucket.groups:
-                    order.occupied |= 1 << level
+                    order.occupy(level)
         return order
 
     def _occupy(self, bucket: Bucket) -> None:
         for order in self._orders.values():
             level = order.level_of[bucket.number]
             if level >= 0:
-                order.occupied |= 1 << level
+                order.occupy(level)
 
     def _vacate(self, bucket: Bucket) -> None:
         for order in self._orders.values():
             level = order.level_of[bucket.number]
-            if level >= 0 and not any(other.groups for other in order.levels[level]):
-                order.occupied &= ~(1 << level)
+            if level >= 0:
+                order.vacate(level)
 
     # -- asking --------------------------------------------------------------------
 
