@@ -220,6 +220,11 @@ class ControlPlane:
         self._running.append(process)
         return process
 
+    @property
+    def programs(self) -> list[int]:
+        """The process ids of everything that runs for it."""
+        return [process.pid for process in self._running]
+
     def kubeconfig(self, name: str, token: str, server: str | None = None) -> Path:
         """A kubeconfig for a token; `server` stands for the real one, as a proxy in between does."""
         return self.kubeconfig_of(name, {"token": token}, server)
