@@ -17,6 +17,7 @@ import signal
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from ringwise.apps import deployment
@@ -32,8 +33,8 @@ PATIENCE = 600.0
 
 def contest(scene: Scene, who: Sequence[str]) -> list[dict[str, float]]:
     """For every round: the seconds each of them needed to bind all pods. Making the pods is not counted."""
-    with contextlib.ExitStack() as stack:
-        worlds = [stack.enter_context(_world(scene, name)) for name in who]
+    with contextlib.ExitStack() as stack, ThreadPoolExecutor() as starting:
+        worlds = list(starting.map(lambda name: stack.enter_context(_world(scene, name)), who))
         rounds = []
         for number in range(scene.rounds):
             for world in worlds:

@@ -73,13 +73,14 @@ class Job:
 
     @property
     def seniority(self) -> tuple[object, ...]:
-        """Where it stands among equals: by age, then by name."""
-        return self._seniority or self.take_place()
-
-    def take_place(self) -> tuple[object, ...]:
-        """Its age or name was read."""
-        self._seniority = (self.created, natural_key(f"{self.namespace}/{self.name}"), self.key)
+        """Where it stands among equals: by age, then by name. Kept while the job waits."""
+        if not self._seniority:
+            self._seniority = (self.created, natural_key(f"{self.namespace}/{self.name}"), self.key)
         return self._seniority
+
+    def leave_line(self) -> None:
+        """It has its nodes; thousands of those need no place in a line."""
+        self._seniority = ()
 
     @property
     def in_order(self) -> list[Pod]:
@@ -127,6 +128,7 @@ class Job:
         self.asked_total = None
         self.ordered = None
         self.ranks = None
+        self._seniority = ()
 
 
 def job_key(pod: Pod) -> str:

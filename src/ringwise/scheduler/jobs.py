@@ -231,7 +231,6 @@ class JobBook:
                 job.defects = (POD_GROUP_MISSING(group=f"{job.namespace}/{first.group}"),)
         if vcjob is not None and vcjob.problems:
             job.defects = tuple(MALFORMED_JOB(problem=problem) for problem in vcjob.problems)
-        job.take_place()
         job.priority = self._priority(job)
         job.expected = _expected(job, vcjob)
         if job.queue != queue:

@@ -195,6 +195,8 @@ class Scheduler:
     def _settle(self, job: Job, now: int) -> None:
         since, waits = job.waiting_since, self._still_pending(job)
         self.waiting.settle(job, waits, now)
+        if not waits:
+            job.leave_line()
         if not waits and not job.pods:
             # It was let in and its pods are being made: it waits for room all the while.
             job.waiting_since = since
