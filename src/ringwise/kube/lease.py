@@ -217,6 +217,10 @@ class LeaderElection:
             return False
         self._ours = written
         self._seen = None
+        if self.leading.is_set() and not self._fence.is_open:
+            # Too late: what was to be written since the deadline has been given up, and nobody would say it
+            # again. The lead is lost, and everything begins anew.
+            return False
         self._fence.open_until(sent + self._settings.renew_deadline)
         return True
 

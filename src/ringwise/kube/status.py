@@ -78,7 +78,7 @@ class StatusWriter:
         self._idle = binding
         observer = observer or Nobody()
         persistence = Persistence(fence, clock, chance)
-        self.news: Lane[Write] = Lane("news", _carry_out, persistence, 8, observer)
+        self.news: Lane[Write] = Lane("news", _carry_out, persistence, 8, observer, lasting=True)
         self.chatter: Lane[Write] = Lane(
             "chatter", _carry_out, persistence, 4, observer, self._wait_for_bindings
         )

@@ -15,6 +15,9 @@ from ringwise.state.model import Pod
 if TYPE_CHECKING:
     from ringwise.scheduler.machine import Scheduler
 
+#: Node and chips of a pod that has none.
+_NO_SEAT = (-1, 0)
+
 
 class Intake:
     def __init__(self, scheduler: Scheduler) -> None:
@@ -78,14 +81,18 @@ class Intake:
     def _pod_seen(self, event: ev.PodSeen) -> None:
         pod = event.pod
         before = self._scheduler.state.pods.get(pod.uid)
-        held = before is not None and before.node >= 0
+        seat = (before.node, before.chips) if before is not None else _NO_SEAT
         assumed = before is not None and before.assumed
         sitting = self._scheduler.memory.sitting(pod.uid) if pod.phase == "Failed" else None
         job = self._scheduler.book.put_pod(pod)
         if self._scheduler.state.pods[pod.uid].pod is pod:
             self._scheduler.unbound.pop(pod.uid, None)
-        if held and self._scheduler.state.pods[pod.uid].node < 0:
+        placement = self._scheduler.state.pods[pod.uid]
+        if seat[0] >= 0 and placement.node < 0:
             self._let_go(job, sitting, failed=True)
+        elif seat[0] >= 0 and seat != (placement.node, placement.chips):
+            # Somebody else gave it another place than the one we had in mind.
+            self._scheduler.chips_came_free()
         if assumed and job is not None and self._is_confirmed(pod):
             self._scheduler.retries.forget_pod(pod.uid)
             if job.group is None:
@@ -104,6 +111,7 @@ class Intake:
         sitting = self._scheduler.memory.sitting(event.uid)
         self._scheduler.unbound.pop(event.uid, None)
         self._scheduler.retries.forget_pod(event.uid)
+        self._scheduler.reporter.forget_pod(event.uid)
         job = self._scheduler.book.drop_pod(event.uid)
         if held:
             self._let_go(job, sitting)

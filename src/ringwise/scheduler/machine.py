@@ -230,7 +230,10 @@ class Scheduler:
             if job is None:
                 continue
             reason = self.refusal(job)
-            if reason is None and self.retries.waits(key):
+            if reason is not None:
+                # Once this is mended, it need not wait for its time as well.
+                self.retries.forget(key)
+            elif self.retries.waits(key) and self._still_pending(job):
                 # Why its binding failed is still what it waits for.
                 reason = job.reason
             if reason is not None:

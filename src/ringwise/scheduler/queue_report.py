@@ -61,6 +61,9 @@ class QueueReport:
         counts[phase] -= 1
         if not counts[phase]:
             del counts[phase]
+        if not counts:
+            # Jobs may name queues that never were.
+            del self._counts[queue]
         self._touched[queue] = None
         return True
 

@@ -31,6 +31,9 @@ class Reporter:
         self._groups.pop(key, None)
         self.queues.forget(key)
 
+    def forget_pod(self, uid: str) -> None:
+        self._pods.pop(uid, None)
+
     def report(self, jobs: Iterable[Job]) -> list[Command]:
         for job in jobs:
             self._touched[job.key] = None

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _SECOND = 1_000_000_000
 #: So many failures of one pod in a row are forgiven; from then on its job waits 1, 2, 4 ... seconds.
 AT_ONCE = 2
-LONGEST = 60
+LONGEST = 10
 
 
 class Retries:
