@@ -12,7 +12,7 @@ from ringwise.kube.client import Client
 from ringwise.kube.lease import Fence
 from ringwise.scheduler.commands import Bind
 from ringwise.scheduler.events import BindFailed
-from tests.kube.harness import CHIP, PODS, JumpingClock, pod, run, server
+from tests.kube.harness import CHIP, PODS, JumpingClock, pod, run, server, until
 from tests.kube.standin import StandIn
 
 
@@ -36,6 +36,7 @@ class Counting:
 class Trial:
     def __init__(self, standin: StandIn, client: Client, clock: JumpingClock, in_flight: int = 64) -> None:
         self.standin = standin
+        self.client = client
         self.clock = clock
         self.failures: list[BindFailed] = []
         self.bound: list[Bind] = []
@@ -270,3 +271,25 @@ def test_stopping_gives_back_what_was_not_sent() -> None:
         assert len(one.failures) == 1
 
     trial(test, in_flight=1)
+
+
+def test_bindings_that_come_while_all_workers_end_are_carried_out() -> None:
+    async def test(one: Trial) -> None:
+        one.standin.put(PODS, pod("other"))
+        late = one.bind("other")
+
+        def bound(bind: Bind) -> None:
+            one.bound.append(bind)
+            if bind is not late:
+                # As the core does it: its turn comes when the worker has just ended.
+                asyncio.get_running_loop().call_soon(one.binder.submit, [late])
+
+        one.binder = Binder(
+            one.client, one.fence, clock=one.clock, failed=one.failures.append, bound=bound, in_flight=1
+        )
+        one.binder.submit([one.bind("train")])
+        await until(lambda: len(one.bound) == 2)
+        await one.binder.idle.wait()
+        assert node_of(one.standin, "other") == "node-1"
+
+    trial(test)

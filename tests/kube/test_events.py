@@ -310,3 +310,24 @@ def test_a_word_that_cannot_be_said_does_not_silence_the_others() -> None:
             assert one.seen.dropped == {"events": 8}
 
     run(test())
+
+
+def test_a_word_that_comes_while_all_workers_end_is_written() -> None:
+    async def test() -> None:
+        clock = JumpingClock()
+        fence = Fence(clock)
+        fence.open_for_good()
+        said: list[str] = []
+
+        async def write(word: str) -> None:
+            said.append(word)
+            if word == "first":
+                # As the core does it: its turn comes when the worker has just ended.
+                asyncio.get_running_loop().call_soon(lane.put, "b", "second")
+
+        lane = Lane("news", write, Persistence(fence, clock), 1, Nobody())
+        lane.put("a", "first")
+        await until(lambda: len(said) == 2)
+        await lane.finish()
+
+    run(test())

@@ -179,17 +179,46 @@ def test_a_condition_is_not_written_on_a_namesake() -> None:
     run(test())
 
 
-def test_passing_errors_are_tried_again_and_lasting_ones_dropped() -> None:
+def test_what_others_wait_for_is_written_however_long_the_server_is_away() -> None:
     async def test() -> None:
         async with writing() as one:
-            one.standin.fault("podgroups/gang/status", status=503, times=3)
+            one.standin.fault("podgroups/gang/status", status=503, times=30)
             one.writer.group(SetGroupStatus("default/gang", "Running"))
             await one.writer.finish()
             assert one.groups()["phase"] == "Running"
-            one.standin.fault("podgroups/gang/status", status=500, times=100)
+            one.standin.fault("podgroups/gang/status", status=403)
             one.writer.group(SetGroupStatus("default/gang", "Completed"))
             await one.writer.finish()
             assert one.groups()["phase"] == "Running"
+
+    run(test())
+
+
+def test_a_newer_word_takes_the_place_of_one_that_waits_for_the_server() -> None:
+    async def test() -> None:
+        async with writing() as one:
+            hold = asyncio.Event()
+            one.standin.fault("podgroups/gang/status", status=503, times=4)
+            one.standin.fault("podgroups/gang/status", status=503, until=hold)
+            one.writer.group(SetGroupStatus("default/gang", "Running"))
+            await until(lambda: one.standin.count("gang/status") == 5)
+            one.writer.group(SetGroupStatus("default/gang", "Completed"))
+            hold.set()
+            await one.writer.finish()
+            assert one.groups()["phase"] == "Completed"
+            assert one.standin.count("gang/status") == 6
+
+    run(test())
+
+
+def test_what_people_read_is_dropped_when_the_server_is_away_for_long() -> None:
+    async def test() -> None:
+        async with writing() as one:
+            one.standin.fault("pods/train/status", status=503, times=30)
+            uid = one.standin.get(PODS, "default/train")["metadata"]["uid"]
+            one.writer.pod(TellPod(uid, "default", "train", reason()))
+            await one.writer.finish()
+            assert "conditions" not in one.standin.get(PODS, "default/train")["status"]
 
     run(test())
 

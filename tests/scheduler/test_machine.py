@@ -7,10 +7,14 @@ from dataclasses import replace
 import pytest
 
 from ringwise.scheduler import events as ev
-from ringwise.scheduler.commands import Bind, Evict, SetGroupStatus
+from ringwise.scheduler.commands import Bind, Command, Evict, SetGroupStatus, TellPod
 from tests.scheduler.rig import SECOND, Rig
 
 PLAIN = ("enqueue", "allocate", "backfill")
+
+
+def binds(commands: list[Command]) -> list[str]:
+    return [command.pod for command in commands if isinstance(command, Bind)]
 
 
 def books(rig: Rig) -> tuple[object, ...]:
@@ -226,3 +230,27 @@ def test_deadlines_are_the_earliest_of_all() -> None:
     rig.end("a")
     rig.run()
     assert rig.machine.next_deadline() == rig.now + 60 * SECOND
+
+
+def test_chips_that_were_meant_for_a_pod_are_free_when_somebody_else_places_it() -> None:
+    rig = Rig(1, actions=PLAIN, deaf=True)
+    rig.submit("moved", chips=4)
+    assert binds(rig.step()) == ["moved-0"]
+    rig.submit("large", chips=8)
+    rig.node("n2", chips=4)
+    assert binds(rig.step()) == []
+    rig.change("moved-0", node="n2", holds=(0, 1, 2, 3))
+    assert binds(rig.step()) == ["large-0"]
+    assert rig.machine.validate() == []
+
+
+def test_what_was_told_to_a_pod_is_forgotten_with_it() -> None:
+    rig = Rig(1, actions=PLAIN)
+    rig.submit("large", chips=16)
+    waiting = rig.pods["large-0"]
+    for _ in range(2):
+        rig.put(waiting)
+        assert [command.uid for command in rig.step() if isinstance(command, TellPod)] == [waiting.uid]
+        assert rig.step(1) == []
+        rig.gone("large-0")
+        rig.step()

@@ -173,3 +173,13 @@ def test_the_last_words_are_what_a_count_gives(steps: list[tuple[str, int]]) -> 
                 add(used, amounts_of(pod.cls))
         assert last[name].groups == groups
         assert last[name].allocated == used
+
+
+def test_queues_that_never_were_are_forgotten_with_the_jobs_that_named_them() -> None:
+    rig = Rig(1, actions=PLAIN)
+    for number in range(3):
+        rig.submit("lost", chips=1, queue=f"nowhere-{number}")
+        rig.run()
+        rig.end("lost")
+        rig.run()
+    assert rig.machine.reporter.queues._counts == {}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ringwise.scheduler import events as ev
 from ringwise.scheduler.commands import Bind, Command
 from ringwise.scheduler.retrying import AT_ONCE, LONGEST
-from tests.scheduler.rig import SECOND, Rig
+from tests.scheduler.rig import CHIP, SECOND, Rig
 
 PLAIN = ("enqueue", "allocate", "backfill")
 
@@ -71,3 +73,23 @@ def test_a_job_that_is_gone_is_not_waited_for() -> None:
     rig.end("bad")
     rig.step()
     assert rig.machine.next_deadline() is None
+
+
+def test_a_job_whose_binding_came_through_all_the_same_does_not_wait() -> None:
+    rig = refused(AT_ONCE + 1)
+    rig.step()
+    rig.change("bad-0", node="n1", holds=(0,), annotations={CHIP: "Ascend910-0"})
+    rig.step(0.1)
+    assert rig.machine.book.jobs["default/bad"].waiting_since is None
+
+
+def test_what_was_wrong_beside_and_is_mended_is_not_told_any_more() -> None:
+    rig = refused(AT_ONCE + 1)
+    rig.step()
+    group = rig.groups["default/bad"]
+    rig.tell(ev.PodGroupSeen(replace(group, queue="nowhere")))
+    rig.step(0.1)
+    assert rig.reason("bad") == "unknown-queue"
+    rig.tell(ev.PodGroupSeen(group))
+    assert binds(rig.step(0.1)) == ["bad-0"]
+    assert rig.reason("bad") is None

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ringwise.framework.points import Point, first_reason
 from ringwise.framework.policy import ChipPolicy
@@ -26,8 +25,7 @@ BOARD_WEIGHT = 100
 NodeFilter = Callable[[int], Reason | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(NamedTuple):
     node: int
     score: int
 

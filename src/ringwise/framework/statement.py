@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ringwise.framework.job import Job
 from ringwise.framework.points import Point
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from ringwise.framework.session import Session
 
 
-@dataclass(frozen=True, slots=True)
-class Allocation:
+class Allocation(NamedTuple):
     """A pod got a node and, in written order, its chips."""
 
     job: Job
