@@ -32,6 +32,7 @@ from ringwise.scheduler.commands import (
     Publish,
     SetJobStatus,
 )
+from ringwise.scheduler.events import EvictFailed
 from ringwise.state.model import Owner, Pod, PodClass, PodGroup
 from tests.kube.harness import CONFIG_MAPS, EVENTS, GROUPS, JOBS, PODS, JumpingClock, pod, run, server, until
 from tests.kube.standin import StandIn
@@ -49,10 +50,11 @@ COMMANDS = "/apis/bus.volcano.sh/v1alpha1/commands"
 
 
 class Carrying:
-    def __init__(self, standin: StandIn, executor: Executor, fence: Fence) -> None:
+    def __init__(self, standin: StandIn, executor: Executor, fence: Fence, failed: list[EvictFailed]) -> None:
         self.standin = standin
         self.executor = executor
         self.fence = fence
+        self.failed = failed
 
     async def do(self, *commands: Command) -> None:
         self.executor.carry_out(commands)
@@ -75,8 +77,9 @@ async def carrying() -> AsyncIterator[Carrying]:
         standin.put(JOBS, {**JOB})
         binder = Binder(client, fence, clock=clock, failed=lambda failure: None)
         status = StatusWriter(client, fence, {}, clock=clock)
-        executor = Executor(client, binder, status, templates, Persistence(fence, clock))
-        yield Carrying(standin, executor, fence)
+        failed: list[EvictFailed] = []
+        executor = Executor(client, binder, status, templates, Persistence(fence, clock), failed.append)
+        yield Carrying(standin, executor, fence, failed)
         await executor.stop()
 
 
@@ -221,6 +224,20 @@ def test_an_eviction_waits_for_its_budget() -> None:
             await one.do(Evict(uid, "default", "victim", "preempt"))
             assert one.standin.all(PODS) == []
             assert "because of preempt" in one.standin.all(EVENTS)[0]["message"]
+
+    run(test())
+
+
+def test_an_eviction_that_is_given_up_is_told_to_the_core() -> None:
+    async def test() -> None:
+        async with carrying() as one:
+            uid = one.standin.put(PODS, pod("victim"))["metadata"]["uid"]
+            await one.do(Evict("earlier", "default", "victim", "preempt"))
+            await one.do(Evict("gone", "default", "nobody", "preempt"))
+            assert one.failed == []
+            one.standin.fault("/eviction", status=503, times=20)
+            await one.do(Evict(uid, "default", "victim", "preempt"))
+            assert one.failed == [EvictFailed(uid)]
 
     run(test())
 

@@ -211,6 +211,24 @@ def test_an_eviction_that_was_refused_is_asked_for_again_soon() -> None:
     assert rig.evictions() == ["gang-0", "gang-0"]
 
 
+def test_an_eviction_that_did_not_come_about_is_asked_for_again() -> None:
+    rig = restarted(cut_gang(second_node=False), LIMIT)
+    rig.step()
+    rig.step(CHANCE)
+    assert rig.evictions() == ["gang-0"]
+    rig.tell(ev.EvictFailed(rig.pods["gang-0"].uid))
+    rig.step(1)
+    rig.step(CHANCE)
+    assert rig.evictions() == ["gang-0", "gang-0"]
+    # Somebody else sends it away meanwhile: then it is going, whatever became of our own word.
+    rig.change("gang-0", deleting=True)
+    rig.tell(ev.EvictFailed(rig.pods["gang-0"].uid))
+    rig.step(1)
+    rig.step(LIMIT)
+    assert rig.evictions() == ["gang-0", "gang-0"]
+    assert rig.machine.validate() == []
+
+
 def test_a_gang_whose_last_binding_fails_again_and_again_is_undone() -> None:
     rig = Rig(2, actions=PLAIN, deaf=True, gang_recovery_limit=LIMIT)
     rig.submit("gang", pods=2, chips=8)

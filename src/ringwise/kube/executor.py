@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -34,6 +34,7 @@ from ringwise.scheduler.commands import (
     SetQueueStatus,
     TellPod,
 )
+from ringwise.scheduler.events import EvictFailed
 from ringwise.state.model import PodGroup
 
 _LOG = structlog.get_logger("ringwise.kube")
@@ -50,12 +51,14 @@ class Executor:
         status: StatusWriter,
         templates: TemplateStore,
         persistence: Persistence,
+        failed: Callable[[EvictFailed], object] = lambda failure: None,
     ) -> None:
         self._client = client
         self._binder = binder
         self._status = status
         self._templates = templates
         self._persistence = persistence
+        self._failed = failed
         self._belongings = Belongings(client, templates)
         self._chains = Chains()
 
@@ -170,7 +173,12 @@ class Executor:
         self._status.note(subject, "Evict", f"Pod is evicted, because of {command.why}")
         path = PODS.path(command.namespace, command.pod, "eviction")
         encoded = msgspec.json.encode(body)
-        await self._gone(partial(self._client.request, "POST", path, body=encoded))
+        try:
+            await self._gone(partial(self._client.request, "POST", path, body=encoded))
+        except GivenUpError:
+            # Nobody would ask for it again: the core believes that the pod is going.
+            self._failed(EvictFailed(command.uid))
+            raise
 
     async def _gone(self, action: Action) -> None:
         """Whatever is not there any more, or is somebody else by now, need not be removed."""

@@ -183,4 +183,11 @@ class Life:
             observer=self._observer,
             chance=self._chance,
         )
-        return Executor(self._client, binder, status, self._templates, self._persistence)
+        return Executor(
+            self._client,
+            binder,
+            status,
+            self._templates,
+            self._persistence,
+            failed=lambda failure: self.core.put([failure]),
+        )

@@ -107,6 +107,13 @@ class BindFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class EvictFailed:
+    """A pod that was asked to go was not sent away."""
+
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
 class JobCommand:
     """A person's wish for a vcjob: AbortJob, ResumeJob, RestartJob, TerminateJob, CompleteJob."""
 
@@ -132,5 +139,6 @@ Event = (
     | TopologySeen
     | ConfigurationSeen
     | BindFailed
+    | EvictFailed
     | JobCommand
 )

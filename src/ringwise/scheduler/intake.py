@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ringwise.framework.job import Job
@@ -40,6 +41,7 @@ class Intake:
             ev.TopologySeen: self._topology_seen,
             ev.ConfigurationSeen: self._configuration_seen,
             ev.BindFailed: self._bind_failed,
+            ev.EvictFailed: self._evict_failed,
         }
 
     def take(self, event: ev.Event) -> None:
@@ -87,6 +89,7 @@ class Intake:
         job = self._scheduler.book.put_pod(pod)
         if self._scheduler.state.pods[pod.uid].pod is pod:
             self._scheduler.unbound.pop(pod.uid, None)
+            self._scheduler.sent_away.discard(pod.uid)
         placement = self._scheduler.state.pods[pod.uid]
         if seat[0] >= 0 and placement.node < 0:
             self._let_go(job, sitting, failed=True)
@@ -110,6 +113,7 @@ class Intake:
         held = placement is not None and placement.node >= 0
         sitting = self._scheduler.memory.sitting(event.uid)
         self._scheduler.unbound.pop(event.uid, None)
+        self._scheduler.sent_away.discard(event.uid)
         self._scheduler.retries.forget_pod(event.uid)
         self._scheduler.reporter.forget_pod(event.uid)
         job = self._scheduler.book.drop_pod(event.uid)
@@ -187,6 +191,14 @@ class Intake:
         seconds = self._scheduler.retries.failed(job, event.uid, self._scheduler.now)
         job.reason = BIND_FAILED(pod=placement.pod.name, node=node, why=event.why, seconds=seconds)
         self._scheduler.waiting.touch(job.key)
+
+    def _evict_failed(self, event: ev.EvictFailed) -> None:
+        """It stays, so it is counted on again; whoever wants it gone has to ask once more."""
+        job = self._scheduler.book.job_of(event.uid)
+        if event.uid in self._scheduler.sent_away and job is not None:
+            self._scheduler.sent_away.discard(event.uid)
+            self._scheduler.replace_pod(job, replace(job.pods[event.uid], deleting=False))
+            self._job_seen(job)
 
     # -- queues, priorities, configuration ------------------------------------------------------------
 

@@ -91,6 +91,8 @@ class Scheduler:
         self.reporter = Reporter(self)
         #: Pods as they were before the binding that is on its way.
         self.unbound: dict[str, Pod] = {}
+        #: Pods that we asked to go; the API server has not said anything about them since.
+        self.sent_away: set[str] = set()
         self.now = 0
         self._bindings = 0
         self.happened: set[Happening] = set()
@@ -307,6 +309,8 @@ class Scheduler:
     def evict(self, job: Job, uid: str, why: str) -> Evict:
         """Ask a pod to go. It holds its chips until it is gone, but nobody counts on it any more."""
         pod = job.pods[uid]
+        if not pod.deleting:
+            self.sent_away.add(uid)
         self.replace_pod(job, replace(pod, deleting=True))
         return Evict(uid, pod.namespace, pod.name, why)
 
