@@ -50,11 +50,19 @@ COMMANDS = "/apis/bus.volcano.sh/v1alpha1/commands"
 
 
 class Carrying:
-    def __init__(self, standin: StandIn, executor: Executor, fence: Fence, failed: list[EvictFailed]) -> None:
+    def __init__(
+        self,
+        standin: StandIn,
+        executor: Executor,
+        fence: Fence,
+        failed: list[EvictFailed],
+        templates: TemplateStore,
+    ) -> None:
         self.standin = standin
         self.executor = executor
         self.fence = fence
         self.failed = failed
+        self.templates = templates
 
     async def do(self, *commands: Command) -> None:
         self.executor.carry_out(commands)
@@ -79,7 +87,7 @@ async def carrying() -> AsyncIterator[Carrying]:
         status = StatusWriter(client, fence, {}, clock=clock)
         failed: list[EvictFailed] = []
         executor = Executor(client, binder, status, templates, Persistence(fence, clock), failed.append)
-        yield Carrying(standin, executor, fence, failed)
+        yield Carrying(standin, executor, fence, failed, templates)
         await executor.stop()
 
 
@@ -238,6 +246,26 @@ def test_an_eviction_that_is_given_up_is_told_to_the_core() -> None:
             one.standin.fault("/eviction", status=503, times=20)
             await one.do(Evict(uid, "default", "victim", "preempt"))
             assert one.failed == [EvictFailed(uid)]
+
+    run(test())
+
+
+def test_a_template_that_cannot_be_used_is_told_and_the_status_is_written_all_the_same() -> None:
+    async def test() -> None:
+        async with carrying() as one:
+            container = {"name": "main", "image": "i", "volumeMounts": ["nonsense"]}
+            tasks = [{"name": "worker", "template": {"spec": {"containers": [container]}}}]
+            broken = {**JOB, "spec": {"tasks": tasks}}
+            one.templates.put("default/train", JobTemplates.of(msgspec.Raw(msgspec.json.encode(broken))))
+            additions = PodAdditions(mounts=((SSH_FOLDER, "Secret", "train-ssh"),))
+            await one.do(
+                CreatePod(worker(0), "default/train", additions), SetJobStatus("default/train", "Pending")
+            )
+            assert job_state(one) == "Pending"
+            assert one.standin.all(PODS) == []
+            (told,) = one.standin.all(EVENTS)
+            assert (told["reason"], told["involvedObject"]["name"]) == ("FailedCreate", "train")
+            assert "the template of task worker cannot be used" in told["message"]
 
     run(test())
 

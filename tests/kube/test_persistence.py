@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from ringwise.kube.chains import MOST_CONFLICTS, GivenUpError, Persistence
+from ringwise.kube.chains import MOST_CONFLICTS, Chains, GivenUpError, Persistence
 from ringwise.kube.client import ApiError
 from ringwise.kube.lease import Fence
 from tests.kube.harness import JumpingClock, run
@@ -59,3 +59,22 @@ def _tries(answers: list[ApiError]) -> tuple[int, int | None]:
 
     run(test())
     return made, status
+
+
+def test_a_defect_in_one_step_does_not_lose_the_next() -> None:
+    done: list[str] = []
+
+    async def broken() -> None:
+        raise ValueError("a defect")
+
+    async def sound() -> None:
+        done.append("next")
+
+    async def test() -> None:
+        chains = Chains()
+        chains.add("job", [broken])
+        chains.add("job", [sound])
+        await chains.finish()
+
+    run(test())
+    assert done == ["next"]

@@ -101,6 +101,9 @@ class Chains:
                 await action()
             except GivenUpError as error:
                 _LOG.warning("given up", why=str(error))
+            except Exception:
+                # The next steps are for others to read: they must not be lost with this one.
+                _LOG.exception("defect in a step")
 
     async def finish(self) -> None:
         """Wait for everything that was begun."""

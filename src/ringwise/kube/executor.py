@@ -17,7 +17,7 @@ from ringwise.kube.client import ApiError, Client
 from ringwise.kube.notes import Subject, rfc3339
 from ringwise.kube.resources import CONFIG_MAPS, POD_GROUPS, PODS, VCJOBS
 from ringwise.kube.status import StatusWriter
-from ringwise.kube.templates import TemplateStore, render
+from ringwise.kube.templates import JobTemplates, TemplateStore, render
 from ringwise.manifests.quantities import written
 from ringwise.scheduler.commands import (
     Bind,
@@ -153,7 +153,7 @@ class Executor:
             await self._persistence.insist(
                 partial(self._belongings.provide, command.job, pod.namespace, command.additions), _ATTEMPTS
             )
-            body = render(command, templates)
+            body = _rendered(command, templates)
             await self._persistence.insist(partial(self._client.create, PODS, pod.namespace, body), _ATTEMPTS)
         except GivenUpError as error:
             if error.status == 409:
@@ -243,6 +243,14 @@ class Executor:
 
     async def stop(self) -> None:
         await asyncio.gather(self._binder.stop(), self._chains.stop(), self._status.stop())
+
+
+def _rendered(command: CreatePod, templates: JobTemplates) -> dict[str, Any]:
+    try:
+        return render(command, templates)
+    except (AttributeError, TypeError) as problem:
+        # API servers do not look into the templates of vcjobs: anything may stand there.
+        raise GivenUpError(f"the template of task {command.pod.task} cannot be used: {problem}") from None
 
 
 def _step_of(command: Command) -> str:
