@@ -114,3 +114,34 @@ def test_bindings_of_a_long_cycle_leave_before_its_end_and_only_once() -> None:
     assert [len(slice_) for slice_ in early] == [64, 64]
     assert first == [f"p{n}" for n in range(128)]
     assert len(first + last) == len(set(first + last)) == 200
+
+
+def test_what_was_prepared_changes_no_decision() -> None:
+    nodes = [ev.NodeSeen(Node(f"node-{n}", chips_allocatable={RESOURCE: 8})) for n in range(3)]
+    pods = [
+        ev.PodSeen(Pod(f"p{n}", "x", f"p{n}", PodClass(RESOURCE, (1, 2, 4)[n % 3]), chip_containers=1))
+        for n in range(12)
+    ]
+    plain, prepared = Scheduler(), Scheduler()
+    for scheduler in (plain, prepared):
+        scheduler.take([*nodes, *pods], 1)
+    prepared.prepare(1)
+    assert prepared.validate() == []
+    assert all(job.policy is not None for job in prepared.book.jobs.values())
+    # A job that changes afterwards is judged anew.
+    bad = ev.PodSeen(Pod("p0", "x", "p0", PodClass(RESOURCE, 3), chip_containers=2))
+    assert prepared.handle([bad], 2) == plain.handle([bad], 2)
+    assert prepared.book.jobs["x/pod:p0"].reason is not None
+
+
+def test_nobody_waits_for_a_core_that_fails_while_it_prepares() -> None:
+    class Broken(SchedulerPart):
+        def prepare(self, now: int) -> None:
+            raise RuntimeError("no")
+
+    crashed: list[BaseException] = []
+    core = Core([Broken(Scheduler())], lambda commands: None, crashed.append, clock=JumpingClock())
+    core.start()
+    core.prepare()
+    core.stop()
+    assert [str(defect) for defect in crashed] == ["no"]

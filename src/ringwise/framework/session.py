@@ -202,6 +202,15 @@ class Session:
             found = self._askings[key] = Asking(self, pod.cls, policy)
         return found
 
+    def ready_to_serve(self, job: Job) -> None:
+        """Find out about the job what does not change before it is served. What goes wrong is told then."""
+        try:
+            if self.job_valid(job) is None:
+                for pod in job.pods.values():
+                    self.asking(job, pod)
+        except Exception as error:
+            self.contain(error, job, "prepare")
+
     def is_pending(self, pod: Pod) -> bool:
         """Waits for a node and may get one."""
         placement = self.state.pods.get(pod.uid)

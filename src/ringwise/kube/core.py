@@ -58,6 +58,9 @@ class Part(Protocol):
     def let_out(self, deliver: Deliver) -> None:
         """Commands of a decision that takes long may leave through `deliver` before it is over."""
 
+    def prepare(self, now: int) -> None:
+        """Everything is known: do what can be done before the first decision."""
+
 
 class SchedulerPart:
     def __init__(self, scheduler: Scheduler) -> None:
@@ -85,6 +88,9 @@ class SchedulerPart:
 
     def absorb(self, events: Sequence[ev.Event], now: int) -> None:
         self.scheduler.take(_for_scheduler(events), now)
+
+    def prepare(self, now: int) -> None:
+        self.scheduler.prepare(now)
 
     def decide(self, events: Sequence[ev.Event], now: int) -> list[Command]:
         self._out = 0
@@ -152,6 +158,9 @@ class ControllerPart:
     def let_out(self, deliver: Deliver) -> None:
         """The order of a controller's commands matters: they leave together."""
 
+    def prepare(self, now: int) -> None:
+        """Its first call brings everything at once."""
+
 
 def _for_scheduler(events: Iterable[ev.Event]) -> list[ev.Event]:
     return [event for event in events if not isinstance(event, ev.JobCommand)]
@@ -202,6 +211,8 @@ class Core:
         self._inbox: list[ev.Event] = []
         self._deciding = False
         self._awake = False
+        self._preparing = False
+        self._prepared = threading.Event()
         self._stopping = threading.Event()
         self._last_wake = 0
         self._counted = float("-inf")
@@ -218,6 +229,13 @@ class Core:
         with self._bell:
             self._inbox.extend(events)
             self._bell.notify()
+
+    def prepare(self) -> None:
+        """Everything there is has been told. Returns when the first decision can be made without delay."""
+        with self._bell:
+            self._preparing = self._awake = True
+            self._bell.notify()
+        self._prepared.wait()
 
     def decide(self) -> None:
         """From now on decisions are wanted; everything known so far is decided upon at once."""
@@ -240,6 +258,9 @@ class Core:
         except BaseException as defect:
             _LOG.exception("the core failed")
             self._crashed(defect)
+        finally:
+            # Nobody waits for a core that has ended.
+            self._prepared.set()
 
     def _turn(self) -> bool:
         with self._bell:
@@ -250,6 +271,7 @@ class Core:
         with self._bell:
             events, self._inbox = self._inbox, []
             deciding, self._awake = self._deciding, False
+            preparing, self._preparing = self._preparing, False
         started = self._began = time.perf_counter()
         self._rested = 0.0
         now = self._clock.now()
@@ -257,6 +279,10 @@ class Core:
         if not deciding:
             for part in self._parts:
                 part.absorb(events, now)
+                if preparing:
+                    part.prepare(now)
+            if preparing:
+                self._prepared.set()
             return True
         commands: list[Command] = []
         for part in self._parts:

@@ -123,6 +123,7 @@ class Life:
         await asyncio.gather(*(reflector.synced.wait() for reflector in first))
         self._pods.start()
         await self._pods.synced.wait()
+        await asyncio.to_thread(self.core.prepare)
 
     async def read_pods_again(self) -> None:
         await self._pods.refresh()

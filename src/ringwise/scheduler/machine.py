@@ -138,6 +138,14 @@ class Scheduler:
             self._intake.take(event)
         self.book.read_changed()
 
+    def prepare(self, now: int) -> None:
+        """Work out what the first cycle needs of nodes, boards and jobs: a standby has the time for it."""
+        session = self.open_session(now)
+        for key in self.waiting.awake:
+            job = self.book.jobs.get(key)
+            if job is not None and self.refusal(job) is None and self._still_pending(job):
+                session.ready_to_serve(job)
+
     def next_deadline(self) -> int | None:
         """When time alone changes something, in nanoseconds; None when only events can."""
         times = [reservation.expires for reservation in self.reservations]

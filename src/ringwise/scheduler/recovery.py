@@ -49,8 +49,9 @@ class Recovery:
 
     def failed(self, job: Job, now: int) -> None:
         """A binding of the job failed."""
-        if job.min_available > 1 and not self.was_whole(job):
-            self._failing.setdefault(job.key, (now, self._confirmed(job)))
+        # Of a large gang thousands may fail at once: it is looked through once.
+        if job.min_available > 1 and job.key not in self._failing and not self.was_whole(job):
+            self._failing[job.key] = (now, self._confirmed(job))
 
     def look(self, job: Job, now: int) -> None:
         """After a cycle in which the job was decided: what could be done to complete it is done."""
