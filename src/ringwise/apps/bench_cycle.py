@@ -75,6 +75,8 @@ def _cycle(nodes: int, gangs: Sequence[tuple[int, int]]) -> Timed:
     """Place gangs of (pods, chips) on an empty cluster in one cycle."""
     scheduler = Scheduler()
     scheduler.handle(_nodes(nodes), SECOND)
+    # Nodes are put in order once, before anybody asks for them.
+    scheduler.prepare(SECOND)
     events: list[ev.Event] = []
     for number, (pods, chips) in enumerate(gangs):
         events += _gang(f"job-{number}", pods, chips, SECOND + number)
