@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -111,17 +112,20 @@ def test_shadow_mode_writes_nothing() -> None:
         stop, lines = asyncio.Event(), list[dict[str, Any]]()
         async with StandIn() as standin:
             standin.put(NODES, node("node-1"))
-            standin.put(PODS, pod("train", 1))
             task = asyncio.create_task(component(standin, stop, lines, shadow=True))
-            # Watches are open when everything was listed; then the other scheduler binds.
-            await until(lambda: standin.count("GET /api/v1/pods") >= 2)
-            while not lines:
-                standin.put(PODS, pod("train", 1, on="node-1", held="Ascend910-0"))
-                await asyncio.sleep(0.002)
+            # Sooner or later we decide about a pod before the other scheduler binds it.
+            for number in itertools.count():
+                standin.put(PODS, pod(f"train-{number}", 1))
+                await asyncio.sleep(0.05)
+                standin.put(PODS, pod(f"train-{number}", 1, on="node-1", held="Ascend910-0"))
+                await asyncio.sleep(0.05)
+                standin.remove(PODS, f"default/train-{number}")
+                if lines:
+                    break
             stop.set()
             await task
             assert {method for method, _ in standin.requests} == {"GET"}
-        assert lines[0]["pod"] == "default/train"
+        assert lines[0]["pod"].startswith("default/train-")
         assert lines[-1]["event"] == "summary"
         assert json.dumps(lines)
 

@@ -8,7 +8,7 @@ import pytest
 
 from ringwise.scheduler import events as ev
 from ringwise.scheduler.commands import Bind
-from ringwise.scheduler.recovery import CHANCE, bound_at
+from ringwise.scheduler.recovery import CHANCE, UNDER_WAY, bound_at
 from ringwise.state.model import Pod, PodClass
 from tests.scheduler.rig import CHIP, SECOND, Rig
 
@@ -133,8 +133,9 @@ def test_a_leader_that_comes_late_completes_the_gang_first() -> None:
     binds = [command for command in rig.step() if isinstance(command, Bind)]
     assert [bind.pod for bind in binds] == ["gang-1"]
     # The binding takes its time: it is on its way, and nothing is undone meanwhile.
-    assert rig.machine.next_deadline() is None
-    rig.step(25)
+    assert rig.machine.next_deadline() == rig.now + UNDER_WAY * SECOND
+    rig.step(UNDER_WAY - 1)
+    assert rig.evictions() == []
     rig.change("gang-1", node=binds[0].node, holds=binds[0].chips, annotations=binds[0].annotations)
     rig.step()
     rig.step(1000)
@@ -244,8 +245,8 @@ def test_a_gang_whose_last_binding_fails_again_and_again_is_undone() -> None:
         assert rig.now - began <= (LIMIT + 1) * SECOND
     assert tries > 4
     assert first.pod in rig.evictions()
-    # Since the first failure, which was told a second after the other binding came through.
-    assert rig.now - began == (LIMIT + 1) * SECOND
+    # Since the other binding came through.
+    assert rig.now - began == LIMIT * SECOND
     assert rig.machine.validate() == []
 
 
@@ -277,3 +278,35 @@ def test_a_gang_of_which_nothing_was_bound_may_fail_for_ever() -> None:
     assert rig.evictions() == []
     # Less and less often, and never given up.
     assert tries[:8] == [0, 1, 2, 4, 7, 12, 21, 32]
+
+
+def test_a_gang_whose_last_binding_hangs_is_undone() -> None:
+    """Nobody knows whether it will come through; the others have waited long enough."""
+    rig = Rig(2, actions=PLAIN, deaf=True, gang_recovery_limit=LIMIT)
+    rig.submit("gang", pods=2, chips=8)
+    first, last = (command for command in rig.step() if isinstance(command, Bind))
+    rig.change(first.pod, node=first.node, holds=first.chips, annotations=first.annotations)
+    rig.step()
+    assert rig.machine.next_deadline() == rig.now + LIMIT * SECOND
+    rig.step(LIMIT - 1)
+    assert rig.evictions() == []
+    rig.step(1)
+    assert rig.evictions() == [first.pod, last.pod]
+    # It came through after all: it goes, too, and holds its chips until it is gone.
+    rig.change(last.pod, node=last.node, holds=last.chips, annotations=last.annotations, deleting=True)
+    rig.step()
+    assert rig.machine.validate() == []
+
+
+def test_a_gang_that_is_being_bound_has_time_whatever_the_limit() -> None:
+    rig = Rig(2, actions=PLAIN, deaf=True, gang_recovery_limit=0)
+    rig.submit("gang", pods=2, chips=8)
+    first, last = (command for command in rig.step() if isinstance(command, Bind))
+    rig.change(first.pod, node=first.node, holds=first.chips, annotations=first.annotations)
+    rig.step()
+    rig.step(UNDER_WAY - 1)
+    assert rig.evictions() == []
+    rig.change(last.pod, node=last.node, holds=last.chips, annotations=last.annotations)
+    rig.step()
+    rig.step(1000)
+    assert rig.evictions() == []

@@ -186,7 +186,6 @@ class Intake:
         if before is not None:
             self._scheduler.replace_pod(job, before)
         self._let_go(job, None)
-        self._scheduler.recovery.failed(job, self._scheduler.now)
         self._scheduler.switch_news.touch(job)
         seconds = self._scheduler.retries.failed(job, event.uid, self._scheduler.now)
         job.reason = BIND_FAILED(pod=placement.pod.name, node=node, why=event.why, seconds=seconds)

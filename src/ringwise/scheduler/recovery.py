@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ringwise.framework.job import Job
@@ -14,111 +15,101 @@ if TYPE_CHECKING:
 
 WHY = "the gang could not be completed"
 _SECOND = 1_000_000_000
-#: Seconds that a scheduler waits after it found a gang in halves, however old the cut is: its own try to
+#: Seconds that a scheduler has after it found a gang in halves, however old the cut is: its own try to
 #: complete the gang has failed by then, and news of bindings that came through meanwhile have arrived.
 CHANCE = 2
+#: The same while bindings for all that is missing are under way.
+UNDER_WAY = 10
 #: More digits than any time has; the largest unsigned number, which says "given out", has as many.
 _DIGITS = 20
 
 
+@dataclass(slots=True)
+class Halves:
+    """A gang of which some pods are bound and others are not."""
+
+    #: The last time it came nearer to being whole.
+    since: int
+    #: When this scheduler saw it first, and how many pods were bound for sure when it looked last.
+    noticed: int
+    confirmed: int
+
+
 class Recovery:
-    """Watches gangs that were never whole: some pods have a node, and the others find no place.
+    """Watches gangs that were never whole: some of their bindings are through, and others are not.
+
+    Whatever the others wait for (room, a server that refuses them or does not answer): after the limit
+    without any progress the gang is undone. Every binding that comes through is progress. Where the
+    bindings were made before this scheduler began, the time counts from the first of them, so schedulers
+    that die one after the other do not prolong it.
 
     A gang that was whole and lost a pod is another matter: its pods go on, and the lost one is replaced.
-
-    Bindings that are on their way count as made. A gang that stays in halves even when all of them come
-    through is cut: under the scheduler that bound it since that was noticed, and where the bindings were
-    made before this scheduler began, since the first of them. So schedulers that die one after the other
-    do not prolong it. A gang whose missing bindings fail and are made anew, again and again, is cut, too:
-    since the last of its bindings came through.
     """
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
         #: When this scheduler began to decide about gangs.
         self._began: int | None = None
-        #: Gangs that are not whole yet, with the time of the first binding that was made before us.
-        self._inherited: dict[str, int | None] = {}
-        #: Gangs that what is on its way does not complete, and when that was noticed first and last.
-        self._since: dict[str, int] = {}
-        self._noticed: dict[str, int] = {}
-        #: Gangs of which a binding failed, with the time of their last progress and how far they had come.
-        self._failing: dict[str, tuple[int, int]] = {}
+        self._halves: dict[str, Halves] = {}
         #: Gangs that had all their pods at once.
         self._whole: set[str] = set()
-
-    def failed(self, job: Job, now: int) -> None:
-        """A binding of the job failed."""
-        # Of a large gang thousands may fail at once: it is looked through once.
-        if job.min_available > 1 and job.key not in self._failing and not self.was_whole(job):
-            self._failing[job.key] = (now, self._confirmed(job))
 
     def look(self, job: Job, now: int) -> None:
         """After a cycle in which the job was decided: what could be done to complete it is done."""
         if self._began is None:
             self._began = now
-        bound, confirmed = self._bound(job), self._confirmed(job)
-        if confirmed >= job.min_available:
+        confirmed = self._confirmed(job)
+        if len(confirmed) >= job.min_available:
             self._whole.add(job.key)
-        if job.key in self._failing and confirmed > self._failing[job.key][1]:
-            self._failing[job.key] = (now, confirmed)
-        if not bound or job.min_available < 2 or self.was_whole(job):
-            self._over(job.key)
+        if not confirmed or job.min_available < 2 or self.was_whole(job):
+            self._halves.pop(job.key, None)
             return
-        if job.key not in self._inherited:
-            self._inherited[job.key] = self._bound_before_us(job, bound)
-        if len(bound) < job.min_available:
-            inherited = self._inherited[job.key]
-            self._since.setdefault(job.key, now if inherited is None else inherited)
-            self._noticed.setdefault(job.key, now)
-        else:
-            self._noticed.pop(job.key, None)
+        halves = self._halves.get(job.key)
+        if halves is None:
+            since = self._bound_before_us(job, confirmed)
+            self._halves[job.key] = Halves(now if since is None else since, now, len(confirmed))
+            return
+        if len(confirmed) > halves.confirmed:
+            halves.since = now
+        halves.confirmed = len(confirmed)
 
     def forget(self, key: str) -> None:
         self._whole.discard(key)
-        self._over(key)
-
-    def _over(self, key: str) -> None:
-        """The gang is whole, or nobody of it has a node."""
-        self._inherited.pop(key, None)
-        self._since.pop(key, None)
-        self._noticed.pop(key, None)
-        self._failing.pop(key, None)
+        self._halves.pop(key, None)
 
     def deadline(self) -> int | None:
-        return min((self._due(key) for key in {**self._noticed, **self._failing}), default=None)
+        jobs = self._scheduler.book.jobs
+        times = [self._due(jobs[key], halves) for key, halves in self._halves.items() if key in jobs]
+        return min(times, default=None)
 
     def overdue(self, now: int) -> list[Evict]:
         """The bound pods of gangs that were given time enough."""
         commands: list[Evict] = []
-        for key in {**self._noticed, **self._failing}:
+        for key, halves in list(self._halves.items()):
             job = self._scheduler.book.jobs.get(key)
-            if job is None or not self._in_halves(job):
-                self._noticed.pop(key, None)
-                self._failing.pop(key, None)
-            elif self._due(key) <= now:
-                self._over(key)
+            if job is None or not self._confirmed(job) or self.was_whole(job):
+                del self._halves[key]
+            elif self._due(job, halves) <= now:
+                del self._halves[key]
                 commands += [self._scheduler.evict(job, uid, WHY) for uid in self._bound(job)]
         return commands
 
-    def _due(self, key: str) -> int:
+    def _due(self, job: Job, halves: Halves) -> int:
         limit = self._scheduler.configuration.settings.gang_recovery_limit
-        times = []
-        if key in self._noticed:
-            chance = self._noticed[key] + min(limit, CHANCE) * _SECOND
-            times.append(max(self._since[key] + limit * _SECOND, chance))
-        if key in self._failing:
-            times.append(self._failing[key][0] + limit * _SECOND)
-        return min(times)
+        chance = min(limit, CHANCE)
+        if len(self._bound(job)) >= job.min_available:
+            # No limit is so short that bindings which are under way have no time to arrive.
+            limit, chance = max(limit, UNDER_WAY), UNDER_WAY
+        return max(halves.since + limit * _SECOND, halves.noticed + chance * _SECOND)
 
-    def _bound_before_us(self, job: Job, bound: list[str]) -> int | None:
+    def _bound_before_us(self, job: Job, confirmed: list[str]) -> int | None:
         """When the first of its pods was bound, where that was before this scheduler began."""
-        placements = self._scheduler.state.pods
-        times = [bound_at(job.pods[uid]) for uid in bound if not placements[uid].assumed]
+        times = [bound_at(job.pods[uid]) for uid in confirmed]
         began = self._began or 0
         return min((time for time in times if time is not None and time < began), default=None)
 
     def _bound(self, job: Job) -> list[str]:
+        """Pods with a node, those whose binding is under way as well."""
         placements = self._scheduler.state.pods
         return [
             uid
@@ -126,17 +117,10 @@ class Recovery:
             if placements[uid].node >= 0 and pod.live and not pod.deleting
         ]
 
-    def _confirmed(self, job: Job) -> int:
-        """How many of its bindings are known to be through."""
+    def _confirmed(self, job: Job) -> list[str]:
+        """Pods whose binding is known to be through."""
         placements = self._scheduler.state.pods
-        return sum(not placements[uid].assumed for uid in self._bound(job))
-
-    def _in_halves(self, job: Job) -> bool:
-        if job.min_available < 2 or self.was_whole(job):
-            return False
-        if job.key in self._failing:
-            return 0 < self._confirmed(job) < job.min_available
-        return 0 < len(self._bound(job)) < job.min_available
+        return [uid for uid in self._bound(job) if not placements[uid].assumed]
 
     def was_whole(self, job: Job) -> bool:
         """All pods of its gang had a node at once: seen by us, or told by its objects after a restart."""
