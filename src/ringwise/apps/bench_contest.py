@@ -21,9 +21,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from ringwise.apps import deployment
-from ringwise.apps.bench_binders import BEGAN, DONE, Failed, Ready, Task, work
+from ringwise.apps.bench_binders import BEGAN, DONE, KUBE_SCHEDULER, Failed, Ready, Task, work
 from ringwise.apps.bench_scene import NAMESPACE, Scene
-from ringwise.apps.control_plane import ControlPlane
+from ringwise.apps.control_plane import ControlPlane, ControlPlaneError, find_program
 
 #: Seconds of one turn.
 TURN = 0.25
@@ -33,6 +33,9 @@ PATIENCE = 600.0
 
 def contest(scene: Scene, who: Sequence[str]) -> list[dict[str, float]]:
     """For every round: the seconds each of them needed to bind all pods. Making the pods is not counted."""
+    if KUBE_SCHEDULER in who:
+        # A missing program is told before anything runs.
+        find_program("kube-scheduler")
     with contextlib.ExitStack() as stack, ThreadPoolExecutor() as starting:
         worlds = list(starting.map(lambda name: stack.enter_context(_world(scene, name)), who))
         rounds = []
@@ -99,7 +102,7 @@ class _World:
     def expect_ready(self) -> None:
         word = self._hear(PATIENCE)
         if not isinstance(word, Ready):
-            raise RuntimeError(f"{self.who} did not get ready: {word}")
+            raise ControlPlaneError(f"{self.who} did not get ready: {word}")
         self._programs = word.programs
 
     def take_turn(self) -> None:
@@ -120,7 +123,7 @@ class _World:
             self.seconds += time.perf_counter() - started
         self.stand_still(True)
         if self.seconds > PATIENCE:
-            raise RuntimeError(f"{self.who} is not done after {PATIENCE:g} s")
+            raise ControlPlaneError(f"{self.who} is not done after {PATIENCE:g} s")
 
     def _hear(self, seconds: float) -> object:
         """What the binder says within this time; None for nothing."""
@@ -129,7 +132,7 @@ class _World:
         except EOFError:
             word = Failed(f"{self.who} ended with {self._binder.exitcode}")
         if isinstance(word, Failed):
-            raise RuntimeError(word.why)
+            raise ControlPlaneError(word.why)
         return word
 
     def stand_still(self, still: bool) -> None:
