@@ -1,0 +1,28 @@
+"""The benchmark on a real API server, in small: everybody binds, and nobody is left standing still."""
+
+from __future__ import annotations
+
+import multiprocessing
+
+import pytest
+
+from ringwise.apps.bench_binders import LOOP, SCHEDULER
+from ringwise.apps.bench_contest import contest
+from ringwise.apps.bench_scene import Scene
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.mark.parametrize(
+    "scene",
+    [
+        Scene("pods", nodes=20, pods=70, rounds=2),
+        Scene("gang", nodes=20, pods=20, chips=8, gang=True, rounds=1),
+    ],
+    ids=lambda scene: scene.name,
+)
+def test_everybody_binds_all_pods_in_every_round(scene: Scene) -> None:
+    rounds = contest(scene, (LOOP, SCHEDULER))
+    assert len(rounds) == scene.rounds
+    assert all(seconds[who] > 0 for seconds in rounds for who in (LOOP, SCHEDULER))
+    assert multiprocessing.active_children() == []
