@@ -59,6 +59,7 @@ class Session:
         registry: Registry,
         now: int,
         pending: Iterable[Job] = (),
+        ours: Callable[[Pod], bool] = lambda pod: True,
         observer: Callable[[Session, Job], None] | None = None,
     ) -> None:
         self.state = state
@@ -72,6 +73,8 @@ class Session:
         self.now = now
         #: The jobs this cycle may decide about.
         self.pending = list(pending)
+        #: Pods of other schedulers are neither placed nor sent away by us.
+        self.ours = ours
         #: Told about every job just before it is decided; sees the state as the decision will.
         self.observe = observer or (lambda session, job: None)
         self.observed = observer is not None
@@ -220,4 +223,5 @@ class Session:
             and pod.phase == "Pending"
             and not pod.deleting
             and not pod.gated
+            and self.ours(pod)
         )

@@ -53,7 +53,8 @@ def placed_pods(session: Session, flagged: Callable[[Pod], bool]) -> list[Member
         (job, pod)
         for job in session.jobs.values()
         for uid, pod in job.pods.items()
-        if flagged(pod) and pod.live and not pod.deleting and uid not in going and placements[uid].node >= 0
+        if flagged(pod) and pod.live and not pod.deleting and uid not in going
+        if placements[uid].node >= 0 and session.ours(pod)
     ]
 
 

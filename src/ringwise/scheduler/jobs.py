@@ -45,6 +45,14 @@ class JobBook:
     def is_ours(self, pod: Pod) -> bool:
         return pod.scheduler in self._names
 
+    def serves(self, job: Job) -> bool:
+        """Whether the job is for us: one of its pods is, or will be. Others' jobs are only watched."""
+        members = list(job.pods.values()) or job.prospective
+        if members:
+            return any(self.is_ours(pod) for pod in members)
+        vcjob = self._vcjob_of(job)
+        return vcjob is None or vcjob.scheduler in self._names
+
     def put_pod(self, pod: Pod) -> Job | None:
         """The pod as the state has it now; None when it belongs to another scheduler."""
         job = self._job_of_placed(pod)

@@ -229,6 +229,7 @@ class Scheduler:
             registry=self.registry,
             now=now,
             pending=pending,
+            ours=self.book.is_ours,
             observer=self.observer,
         )
 
@@ -237,7 +238,7 @@ class Scheduler:
         pending: list[Job] = []
         for key in self.waiting.take():
             job = self.book.jobs.get(key)
-            if job is None:
+            if job is None or not self.book.serves(job):
                 continue
             reason = self.refusal(job)
             if reason is not None:

@@ -91,7 +91,8 @@ class Recovery:
                 del self._halves[key]
             elif self._due(job, halves) <= now:
                 del self._halves[key]
-                commands += [self._scheduler.evict(job, uid, WHY) for uid in self._bound(job)]
+                ours = [uid for uid in self._bound(job) if self._scheduler.book.is_ours(job.pods[uid])]
+                commands += [self._scheduler.evict(job, uid, WHY) for uid in ours]
         return commands
 
     def _due(self, job: Job, halves: Halves) -> int:

@@ -40,10 +40,15 @@ class Reporter:
         commands: list[Command] = []
         for key in self._touched:
             known = self._scheduler.book.jobs.get(key)
-            if known is not None:
-                self.queues.touch(known.queue)
+            if known is None:
+                continue
+            self.queues.touch(known.queue)
+            if self._scheduler.book.serves(known):
                 commands.extend(self._of_group(known))
                 commands.extend(self._of_pods(known))
+            elif known.group is not None:
+                # Its own scheduler speaks about it; it takes part in its queue all the same.
+                self.queues.place(known.key, known.queue, known.group.phase or "Pending")
         self._touched.clear()
         commands.extend(self.queues.news())
         return commands
@@ -65,7 +70,7 @@ class Reporter:
         reason = job.reason
         for uid, pod in job.pods.items():
             waits = self._scheduler.state.pods[uid].node < 0 and pod.phase == "Pending" and not pod.deleting
-            if not waits or reason is None:
+            if not waits or reason is None or not self._scheduler.book.is_ours(pod):
                 self._pods.pop(uid, None)
             elif self._pods.get(uid) != reason:
                 self._pods[uid] = reason
