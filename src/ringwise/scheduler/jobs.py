@@ -47,9 +47,10 @@ class JobBook:
 
     def serves(self, job: Job) -> bool:
         """Whether the job is for us: one of its pods is, or will be. Others' jobs are only watched."""
-        members = list(job.pods.values()) or job.prospective
-        if members:
-            return any(self.is_ours(pod) for pod in members)
+        if job.pods:
+            return any(self.is_ours(pod) for pod in job.pods.values())
+        if job.prospective:
+            return any(self.is_ours(pod) for pod in job.prospective)
         vcjob = self._vcjob_of(job)
         return vcjob is None or vcjob.scheduler in self._names
 
