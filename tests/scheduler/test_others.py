@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -11,10 +12,10 @@ from ringwise.scheduler.commands import Bind, Command, SetGroupStatus, TellPod
 from tests.scheduler.rig import Rig, gangs_may_end
 
 
-def submit_elsewhere(rig: Rig, name: str, *, only: str = "", **asked: object) -> None:
+def submit_elsewhere(rig: Rig, name: str, *, only: str = "", **asked: Any) -> None:
     """A job with a PodGroup whose pods (or `only` that one) name another scheduler."""
     before = len(rig.events)
-    rig.submit(name, **asked)  # type: ignore[arg-type]
+    rig.submit(name, **asked)
     for place, event in enumerate(rig.events[before:], before):
         if isinstance(event, ev.PodSeen) and (not only or event.pod.name == only):
             pod = replace(event.pod, scheduler="other")
