@@ -7,7 +7,7 @@ import click
 from ringwise.apps.admission import Options, run
 from ringwise.apps.kube_scheduler import default_lease_namespace, in_namespace, log_as_json
 from ringwise.cli.output import stop
-from ringwise.cli.scheduler import DEFAULT_CONFIGURATION
+from ringwise.cli.scheduler import DEFAULT_CONFIGURATION, scheduler_names
 from ringwise.kube.credentials import KubeConfigError
 from ringwise.metrics.endpoints import AddressError, parse_address
 
@@ -27,14 +27,7 @@ from ringwise.metrics.endpoints import AddressError, parse_address
     show_default=True,
     help="NAMESPACE/NAME of the scheduler's configuration; empty for the defaults.",
 )
-@click.option(
-    "--scheduler-name",
-    "names",
-    multiple=True,
-    default=("volcano", "ringwise"),
-    show_default=True,
-    help="Jobs and pods with this schedulerName are looked at; may be given several times.",
-)
+@scheduler_names("Jobs and pods with this schedulerName are looked at; may be given several times.")
 @click.option("--address", default=":9443", show_default=True, help="For the API server.")
 @click.option(
     "--healthz-address",

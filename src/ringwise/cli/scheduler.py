@@ -15,11 +15,30 @@ from ringwise.kube.lease import LeaseSettingsError
 from ringwise.kube.runner import CoreFailedError
 from ringwise.manifests.configuration import ConfigurationError
 from ringwise.metrics.endpoints import AddressError, parse_address
+from ringwise.scheduler.machine import DEFAULT_SCHEDULER_NAMES
 from ringwise.topology.board import BoardError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 DEFAULT_CONFIGURATION = "volcano-system/volcano-scheduler-configmap"
+
+
+def _none_empty(_context: click.Context, _option: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
+    if not all(name.strip() for name in names):
+        raise click.BadParameter("a schedulerName is never empty; leave the option out for the usual ones")
+    return names
+
+
+def scheduler_names(what: str) -> Callable[[Command], Command]:
+    return click.option(
+        "--scheduler-name",
+        "names",
+        multiple=True,
+        default=DEFAULT_SCHEDULER_NAMES,
+        show_default=True,
+        callback=_none_empty,
+        help=what,
+    )
 
 
 def _seconds(name: str, usual: int, what: str) -> Callable[[Command], Command]:
@@ -89,14 +108,7 @@ def cluster_options(command: Command) -> Command:
 @click.command()
 @cluster_options
 @click.option("--lease-name", default="ringwise-scheduler", show_default=True, help="Name of the Lease.")
-@click.option(
-    "--scheduler-name",
-    "names",
-    multiple=True,
-    default=("volcano", "ringwise"),
-    show_default=True,
-    help="Pods with this schedulerName are ours; may be given several times.",
-)
+@scheduler_names("Pods with this schedulerName are ours; may be given several times.")
 @click.option(
     "--scheduler-conf",
     type=click.Path(path_type=Path),
