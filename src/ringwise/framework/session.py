@@ -209,6 +209,8 @@ class Session:
         """Find out about the job what does not change before it is served. What goes wrong is told then."""
         try:
             if self.job_valid(job) is None:
+                # Its place in the line is found here, too.
+                self.job_key(job)
                 for pod in job.pods.values():
                     self.asking(job, pod)
         except Exception as error:

@@ -34,7 +34,8 @@ _FIRST_SLICE = 64
 _LARGEST_SLICE = 256
 #: After a cycle, and after every slice of one, the core rests this many times as long as it worked, up to
 #: the limit in seconds. The bindings get the processor meanwhile, undisturbed: to take the interpreter from
-#: each other all the time costs both threads more than it brings. And echoes of bindings gather.
+#: each other all the time costs both threads more than it brings. And echoes of bindings gather. Between
+#: slices it rests only while there is something to bind.
 _REST = 4.0
 _LONGEST_REST = 0.2
 
@@ -214,9 +215,14 @@ class Core:
         self._preparing = False
         self._prepared = threading.Event()
         self._stopping = threading.Event()
+        #: Set when the rest between two slices is over before its time.
+        self._wanted = threading.Event()
+        #: How often commands were handed over.
+        self.deliveries = 0
         self._last_wake = 0
         self._counted = float("-inf")
-        #: When the present piece of work began; how long this turn rested; the end of the next rest.
+        #: Processor time of this thread when the present piece of work began: waiting for the interpreter is
+        #: no work. How long this turn rested; the end of the next rest.
         self._began = 0.0
         self._rested = 0.0
         self._rests_until = 0.0
@@ -243,10 +249,15 @@ class Core:
             self._deciding = self._awake = True
             self._bell.notify()
 
+    def hurry(self) -> None:
+        """There is hardly anything left to bind."""
+        self._wanted.set()
+
     def stop(self) -> None:
         """Ends after the batch of now; what came later is not looked at."""
         with self._bell:
             self._stopping.set()
+            self._wanted.set()
             self._bell.notify()
         if self._thread.is_alive():
             self._thread.join()
@@ -266,13 +277,15 @@ class Core:
         with self._bell:
             if not self._inbox and not self._awake and not self._stopping.is_set():
                 self._bell.wait(self._pause())
-        if self._rest():
+        # News do not end this rest: they gather.
+        if self._rest(self._stopping):
             return False
         with self._bell:
             events, self._inbox = self._inbox, []
             deciding, self._awake = self._deciding, False
             preparing, self._preparing = self._preparing, False
-        started = self._began = time.perf_counter()
+        started = time.perf_counter()
+        self._began = time.thread_time()
         self._rested = 0.0
         now = self._clock.now()
         self._last_wake = now
@@ -288,9 +301,9 @@ class Core:
         for part in self._parts:
             commands += part.decide(events, now)
         if commands:
-            self._deliver(commands)
-        ended = self._tire()
-        self._observer.cycle(ended - started - self._rested, len(events), len(commands))
+            self._hand_over(commands)
+        self._tire()
+        self._observer.cycle(time.perf_counter() - started - self._rested, len(events), len(commands))
         moment = self._clock.monotonic()
         if moment - self._counted >= COUNT_EVERY:
             self._counted = moment
@@ -300,22 +313,30 @@ class Core:
 
     def _go_ahead(self, commands: list[Command]) -> None:
         """Commands that need not wait for the end of the cycle."""
+        self._hand_over(commands)
+        self._tire()
+        resting = time.perf_counter()
+        # Whoever stops sets it too, but only after he has set the other.
+        if not self._stopping.is_set():
+            self._rest(self._wanted)
+        self._rested += time.perf_counter() - resting
+        self._began = time.thread_time()
+
+    def _hand_over(self, commands: list[Command]) -> None:
+        # In this order: whoever saw the deliveries of before does not want these sooner.
+        self.deliveries += 1
+        self._wanted.clear()
         self._deliver(commands)
-        ended = self._tire()
-        self._rest()
-        self._began = time.perf_counter()
-        self._rested += self._began - ended
 
-    def _tire(self) -> float:
+    def _tire(self) -> None:
         """A piece of work has ended, now: the next one begins after a rest."""
-        ended = time.perf_counter()
-        self._rests_until = ended + min(_REST * (ended - self._began), _LONGEST_REST)
-        return ended
+        worked = time.thread_time() - self._began
+        self._rests_until = time.perf_counter() + min(_REST * worked, _LONGEST_REST)
 
-    def _rest(self) -> bool:
-        """News do not wake it: they gather. True when it is to stop."""
+    def _rest(self, unless: threading.Event) -> bool:
+        """Rest to the end, or until this happens; whether it did."""
         rest = self._rests_until - time.perf_counter()
-        return self._stopping.wait(rest) if rest > 0 else self._stopping.is_set()
+        return unless.wait(rest) if rest > 0 else unless.is_set()
 
     def _pause(self) -> float | None:
         """Seconds until time alone changes something; None waits for events only."""

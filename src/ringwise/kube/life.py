@@ -94,6 +94,8 @@ class Life:
             clock=clock,
             observer=observer,
         )
+        #: Deliveries of the core that have arrived.
+        self._received = 0
         self._status: StatusWriter | None = None
         self._carrier: Carrier = _Nothing() if settings.read_only else self._executor()
         kinds = standard_kinds(
@@ -142,7 +144,13 @@ class Life:
             await self._wishes.stop()
         await self._carrier.stop()
 
+    def _hurry(self) -> None:
+        # What is on its way here is no reason to ask for more.
+        if self.core.deliveries == self._received:
+            self.core.hurry()
+
     def _carry_out(self, commands: list[Command]) -> None:
+        self._received += 1
         try:
             self._carrier.carry_out(commands)
         except Exception as defect:
@@ -170,6 +178,7 @@ class Life:
             clock=self._clock,
             failed=lambda failure: self.core.put([failure]),
             bound=lambda bind: status.bound(bind),
+            hungry=self._hurry,
             observer=self._observer,
             chance=self._chance,
             in_flight=self._settings.in_flight,
