@@ -41,11 +41,23 @@ class Recording:
 
     def count(self, observer: Any) -> None: ...
 
-    def let_out(self, deliver: Any) -> None: ...
+    def let_out(self, deliver: Any, give_way: Any) -> None: ...
 
 
-def core_of(part: Any, commands: list[Command]) -> Core:
-    core = Core([part], commands.extend, lambda defect: None, clock=JumpingClock())
+def always() -> threading.Event:
+    event = threading.Event()
+    event.set()
+    return event
+
+
+def core_of(part: Any, commands: list[Command], loop_is_idle: threading.Event | None = None) -> Core:
+    core = Core(
+        [part],
+        commands.extend,
+        lambda defect: None,
+        clock=JumpingClock(),
+        loop_is_idle=loop_is_idle or always(),
+    )
     core.start()
     return core
 
@@ -107,13 +119,42 @@ def test_bindings_of_a_long_cycle_leave_before_its_end_and_only_once() -> None:
     ]
     part = SchedulerPart(scheduler)
     early: list[list[Command]] = []
-    part.let_out(early.append)
+    gave_way: list[int] = []
+    part.let_out(early.append, lambda: gave_way.append(len(early)))
     rest = part.decide([*nodes, *pods], 1)
     first = [command.uid for slice_ in early for command in slice_ if isinstance(command, Bind)]
     last = [command.uid for command in rest if isinstance(command, Bind)]
-    assert [len(slice_) for slice_ in early] == [64, 64]
-    assert first == [f"p{n}" for n in range(128)]
+    assert [len(slice_) for slice_ in early] == [64, 64, 64]
+    assert first == [f"p{n}" for n in range(192)]
     assert len(first + last) == len(set(first + last)) == 200
+    # After every decision, and what is complete has left before.
+    assert gave_way == [n // 64 for n in range(1, 201)]
+
+
+class Busy(threading.Event):
+    """An event loop that has something to do, and is done when somebody waits for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waited: list[float | None] = []
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.waited.append(timeout)
+        self.set()
+        return True
+
+
+def test_the_event_loop_comes_first_but_not_for_ever() -> None:
+    part, commands, loop_is_idle = Recording(), list[Command](), Busy()
+    core = core_of(part, commands, loop_is_idle)
+    for name in ("a", "b"):
+        loop_is_idle.clear()
+        core.put([ev.NodeGone(name)])
+        assert part.called.acquire(timeout=PATIENCE)
+    core.stop()
+    assert part.absorbed == [ev.NodeGone("a"), ev.NodeGone("b")]
+    assert len(loop_is_idle.waited) == 2
+    assert all(limit is not None and 0 < limit < 1 for limit in loop_is_idle.waited)
 
 
 def test_what_was_prepared_changes_no_decision() -> None:
@@ -140,7 +181,13 @@ def test_nobody_waits_for_a_core_that_fails_while_it_prepares() -> None:
             raise RuntimeError("no")
 
     crashed: list[BaseException] = []
-    core = Core([Broken(Scheduler())], lambda commands: None, crashed.append, clock=JumpingClock())
+    core = Core(
+        [Broken(Scheduler())],
+        lambda commands: None,
+        crashed.append,
+        clock=JumpingClock(),
+        loop_is_idle=always(),
+    )
     core.start()
     core.prepare()
     core.stop()

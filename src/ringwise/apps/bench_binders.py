@@ -27,6 +27,7 @@ from ringwise.apps import bench_scene as scenery
 from ringwise.apps.bench_scene import NAMESPACE, Scene
 from ringwise.apps.control_plane import Process, find_program
 from ringwise.framework.configuration import default_configuration
+from ringwise.kube import telling_loop
 from ringwise.kube.binder import IN_FLIGHT, post_binding
 from ringwise.kube.client import Client
 from ringwise.kube.config import find_access
@@ -76,7 +77,7 @@ def work(task: Task, contest: Connection) -> None:
     try:
         asyncio.run(binder.make_nodes())
         while (number := contest.recv()) is not None:
-            asyncio.run(binder.round(number))
+            telling_loop.run(binder.round(number))
     except EOFError:
         return
     except Exception as error:

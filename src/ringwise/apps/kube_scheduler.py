@@ -21,6 +21,7 @@ import structlog
 
 from ringwise.apps.extensions import installed_registry, new_scheduler, read_user_configuration
 from ringwise.framework.configuration import Configuration, default_configuration
+from ringwise.kube import telling_loop
 from ringwise.kube.client import Client
 from ringwise.kube.config import Access, find_access
 from ringwise.kube.core import ControllerPart, Part, SchedulerPart
@@ -116,7 +117,7 @@ def run(options: Options, report: Callable[[dict[str, Any]], None] | None = None
     access = find_access(options.kubeconfig, options.context)
     file = ConfigurationFile(options.scheduler_conf) if options.scheduler_conf is not None else None
     catalog = shipped_catalog(options.boards)
-    asyncio.run(_run(options, access, file, catalog, report or print_line))
+    telling_loop.run(_run(options, access, file, catalog, report or print_line))
 
 
 def print_line(line: dict[str, Any]) -> None:

@@ -36,8 +36,6 @@ _LOG = structlog.get_logger("ringwise.kube")
 
 #: Requests under way at once.
 IN_FLIGHT = 64
-#: With no more than this many waiting, the next ones are asked for: they come before these are all sent.
-_FEW = 2 * IN_FLIGHT
 #: Seconds after which a pod that is still without a node is given back.
 GIVE_UP = 30.0
 #: Conflicts with a pod that has no node all the same: it is gated or being deleted.
@@ -81,7 +79,6 @@ class Binder:
         clock: Clock,
         failed: Callable[[BindFailed], None],
         bound: Callable[[Bind], None] = lambda bind: None,
-        hungry: Callable[[], None] = lambda: None,
         observer: Observer | None = None,
         chance: random.Random | None = None,
         in_flight: int = IN_FLIGHT,
@@ -91,7 +88,6 @@ class Binder:
         self._clock = clock
         self._failed = failed
         self._bound = bound
-        self._hungry = hungry
         self._observer: Observer = observer or Nobody()
         self._chance = chance or random.Random()
         self._in_flight = in_flight
@@ -129,8 +125,6 @@ class Binder:
     async def _work(self) -> None:
         while self._waiting:
             bind, decided = self._waiting.popleft()
-            if len(self._waiting) <= _FEW:
-                self._hungry()
             try:
                 await self._bind(bind, decided)
             except _FailedError as failure:

@@ -28,16 +28,10 @@ COUNT_EVERY = 5.0
 #: A moment that passed in vain is not waited for again before this many seconds.
 _AGAIN = 1.0
 _SECOND = 1_000_000_000
-#: So many bindings leave together while a long cycle is still going on: first a few, then more and more, as
-#: there is enough to do meanwhile.
-_FIRST_SLICE = 64
-_LARGEST_SLICE = 256
-#: After a cycle, and after every slice of one, the core rests this many times as long as it worked, up to
-#: the limit in seconds. The bindings get the processor meanwhile, undisturbed: to take the interpreter from
-#: each other all the time costs both threads more than it brings. And echoes of bindings gather. Between
-#: slices it rests only while there is something to bind.
-_REST = 4.0
-_LONGEST_REST = 0.2
+#: So many bindings leave together while a long cycle is still going on.
+_SLICE = 64
+#: Seconds for which one slice, or one batch of news, waits at most for the event loop to have time.
+_PATIENCE = 0.05
 
 
 Deliver = Callable[[list[Command]], object]
@@ -56,8 +50,11 @@ class Part(Protocol):
     def count(self, observer: Observer) -> None:
         """Tell what waits and what is free."""
 
-    def let_out(self, deliver: Deliver) -> None:
-        """Commands of a decision that takes long may leave through `deliver` before it is over."""
+    def let_out(self, deliver: Deliver, give_way: Callable[[], object]) -> None:
+        """Commands of a decision that takes long may leave through `deliver` before it is over.
+
+        And in between, others are given way.
+        """
 
     def prepare(self, now: int) -> None:
         """Everything is known: do what can be done before the first decision."""
@@ -66,26 +63,27 @@ class Part(Protocol):
 class SchedulerPart:
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
-        self._deliver: Deliver | None = None
+        self._deliver: Deliver = lambda commands: None
+        self._give_way: Callable[[], object] = lambda: None
         #: How many bindings of the present cycle are on their way, and whose.
         self._out = 0
         self._gone_ahead: set[str] = set()
 
-    def let_out(self, deliver: Deliver) -> None:
+    def let_out(self, deliver: Deliver, give_way: Callable[[], object]) -> None:
         self._deliver = deliver
+        self._give_way = give_way
         self.scheduler.early = self._bound_early
 
     def _bound_early(self, binds: Sequence[Bind]) -> None:
-        if self._deliver is None:
-            return
         if len(binds) < self._out:
             # Another cycle of the same decision has begun.
             self._out = 0
-        if len(binds) - self._out >= min(max(self._out, _FIRST_SLICE), _LARGEST_SLICE):
+        if len(binds) - self._out >= _SLICE:
             ready = list(binds[self._out :])
             self._out = len(binds)
             self._gone_ahead.update(bind.uid for bind in ready)
             self._deliver([*ready])
+        self._give_way()
 
     def absorb(self, events: Sequence[ev.Event], now: int) -> None:
         self.scheduler.take(_for_scheduler(events), now)
@@ -156,7 +154,7 @@ class ControllerPart:
     def count(self, observer: Observer) -> None:
         """The controller counts in the status of each job."""
 
-    def let_out(self, deliver: Deliver) -> None:
+    def let_out(self, deliver: Deliver, give_way: Callable[[], object]) -> None:
         """The order of a controller's commands matters: they leave together."""
 
     def prepare(self, now: int) -> None:
@@ -200,11 +198,12 @@ class Core:
         *,
         clock: Clock,
         observer: Observer | None = None,
+        loop_is_idle: threading.Event,
     ) -> None:
         self._parts = parts
         self._deliver = deliver
         for part in parts:
-            part.let_out(self._go_ahead)
+            part.let_out(self._hand_over, self._give_way)
         self._crashed = crashed
         self._clock = clock
         self._observer: Observer = observer or Nobody()
@@ -215,17 +214,12 @@ class Core:
         self._preparing = False
         self._prepared = threading.Event()
         self._stopping = threading.Event()
-        #: Set when the rest between two slices is over before its time.
-        self._wanted = threading.Event()
-        #: How often commands were handed over.
-        self.deliveries = 0
+        self._loop_is_idle = loop_is_idle
+        #: How much longer it gives way, and for how long it did in this turn, in seconds.
+        self._patience = _PATIENCE
+        self._waited = 0.0
         self._last_wake = 0
         self._counted = float("-inf")
-        #: Processor time of this thread when the present piece of work began: waiting for the interpreter is
-        #: no work. How long this turn rested; the end of the next rest.
-        self._began = 0.0
-        self._rested = 0.0
-        self._rests_until = 0.0
         self._thread = threading.Thread(target=self._run, name="core", daemon=True)
 
     def start(self) -> None:
@@ -249,15 +243,10 @@ class Core:
             self._deciding = self._awake = True
             self._bell.notify()
 
-    def hurry(self) -> None:
-        """There is hardly anything left to bind."""
-        self._wanted.set()
-
     def stop(self) -> None:
         """Ends after the batch of now; what came later is not looked at."""
         with self._bell:
             self._stopping.set()
-            self._wanted.set()
             self._bell.notify()
         if self._thread.is_alive():
             self._thread.join()
@@ -277,16 +266,17 @@ class Core:
         with self._bell:
             if not self._inbox and not self._awake and not self._stopping.is_set():
                 self._bell.wait(self._pause())
-        # News do not end this rest: they gather.
-        if self._rest(self._stopping):
+        if self._stopping.is_set():
             return False
+        # More news gather meanwhile.
+        self._give_way()
         with self._bell:
             events, self._inbox = self._inbox, []
             deciding, self._awake = self._deciding, False
             preparing, self._preparing = self._preparing, False
         started = time.perf_counter()
-        self._began = time.thread_time()
-        self._rested = 0.0
+        self._waited = 0.0
+        self._patience = _PATIENCE
         now = self._clock.now()
         self._last_wake = now
         if not deciding:
@@ -302,8 +292,7 @@ class Core:
             commands += part.decide(events, now)
         if commands:
             self._hand_over(commands)
-        self._tire()
-        self._observer.cycle(time.perf_counter() - started - self._rested, len(events), len(commands))
+        self._observer.cycle(time.perf_counter() - started - self._waited, len(events), len(commands))
         moment = self._clock.monotonic()
         if moment - self._counted >= COUNT_EVERY:
             self._counted = moment
@@ -311,32 +300,22 @@ class Core:
                 part.count(self._observer)
         return True
 
-    def _go_ahead(self, commands: list[Command]) -> None:
-        """Commands that need not wait for the end of the cycle."""
-        self._hand_over(commands)
-        self._tire()
-        resting = time.perf_counter()
-        # Whoever stops sets it too, but only after he has set the other.
-        if not self._stopping.is_set():
-            self._rest(self._wanted)
-        self._rested += time.perf_counter() - resting
-        self._began = time.thread_time()
-
     def _hand_over(self, commands: list[Command]) -> None:
-        # In this order: whoever saw the deliveries of before does not want these sooner.
-        self.deliveries += 1
-        self._wanted.clear()
         self._deliver(commands)
+        self._patience = _PATIENCE
 
-    def _tire(self) -> None:
-        """A piece of work has ended, now: the next one begins after a rest."""
-        worked = time.thread_time() - self._began
-        self._rests_until = time.perf_counter() + min(_REST * worked, _LONGEST_REST)
+    def _give_way(self) -> None:
+        """Let the event loop do what it has to do: to send what was decided comes first.
 
-    def _rest(self, unless: threading.Event) -> bool:
-        """Rest to the end, or until this happens; whether it did."""
-        rest = self._rests_until - time.perf_counter()
-        return unless.wait(rest) if rest > 0 else unless.is_set()
+        While it is busy it could not send what is decided now.
+        """
+        if self._loop_is_idle.is_set() or self._patience <= 0:
+            return
+        began = time.perf_counter()
+        self._loop_is_idle.wait(self._patience)
+        waited = time.perf_counter() - began
+        self._patience -= waited
+        self._waited += waited
 
     def _pause(self) -> float | None:
         """Seconds until time alone changes something; None waits for events only."""

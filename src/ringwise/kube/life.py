@@ -23,6 +23,7 @@ from ringwise.kube.readers import GroupNote
 from ringwise.kube.reflector import Reflector
 from ringwise.kube.resources import JOB_COMMANDS, PODS
 from ringwise.kube.status import StatusWriter
+from ringwise.kube.telling_loop import idleness
 from ringwise.kube.templates import TemplateStore
 from ringwise.kube.wishes import Wishes
 from ringwise.scheduler.commands import Command
@@ -93,9 +94,8 @@ class Life:
             lambda defect: loop.call_soon_threadsafe(crashed, defect),
             clock=clock,
             observer=observer,
+            loop_is_idle=idleness(),
         )
-        #: Deliveries of the core that have arrived.
-        self._received = 0
         self._status: StatusWriter | None = None
         self._carrier: Carrier = _Nothing() if settings.read_only else self._executor()
         kinds = standard_kinds(
@@ -144,13 +144,7 @@ class Life:
             await self._wishes.stop()
         await self._carrier.stop()
 
-    def _hurry(self) -> None:
-        # What is on its way here is no reason to ask for more.
-        if self.core.deliveries == self._received:
-            self.core.hurry()
-
     def _carry_out(self, commands: list[Command]) -> None:
-        self._received += 1
         try:
             self._carrier.carry_out(commands)
         except Exception as defect:
@@ -178,7 +172,6 @@ class Life:
             clock=self._clock,
             failed=lambda failure: self.core.put([failure]),
             bound=lambda bind: status.bound(bind),
-            hungry=self._hurry,
             observer=self._observer,
             chance=self._chance,
             in_flight=self._settings.in_flight,

@@ -47,7 +47,7 @@ class ShadowPart(SchedulerPart):
         self._now = 0
         self.outcomes: Counter[str] = Counter()
 
-    def let_out(self, deliver: Deliver) -> None:
+    def let_out(self, deliver: Deliver, give_way: Callable[[], object]) -> None:
         """Thoughts never leave."""
 
     def decide(self, events: Sequence[ev.Event], now: int) -> list[Command]:
