@@ -66,6 +66,33 @@ def test_candidates_are_flagged_pods_of_strictly_lower_priority(
     assert len(rig.evictions()) == evicted
 
 
+def test_who_sends_nobody_away_waits_for_room() -> None:
+    """ "eligibility (preemptionPolicy Never refuses ...)": said by the pod's class, or by the pod itself."""
+    rig = rig_of(1)
+    rig.priority("patient", 100, never_preempts=True)
+    fill_with(rig, 8)
+    rig.submit("boss", chips=8, priority="patient")
+    rig.submit("other", chips=8, priority="high")
+    rig.change("other-0", never_preempts=True)
+    rig.run()
+    assert rig.evictions() == []
+    rig.change("other-0", never_preempts=False)
+    rig.run()
+    assert rig.evictions() == ["v0-0"]
+
+
+def test_a_gang_with_one_patient_pod_sends_nobody_away() -> None:
+    rig = rig_of(2)
+    fill_with(rig, 8, 8)
+    rig.submit("boss", pods=2, chips=8, priority="high")
+    rig.change("boss-1", never_preempts=True)
+    rig.run()
+    assert rig.evictions() == []
+    rig.change("boss-1", never_preempts=False)
+    rig.run()
+    assert sorted(rig.evictions()) == ["v0-0", "v1-0"]
+
+
 def test_other_queues_are_reclaims_business() -> None:
     rig = rig_of(1)
     rig.queue("other")

@@ -31,6 +31,16 @@ def occupy(rig: Rig, count: int, *, queue: str = "a", preemptable: bool = True, 
         rig.run()
 
 
+def test_who_sends_nobody_away_takes_nothing_back() -> None:
+    """ "task preemptionPolicy not Never"."""
+    rig = rig_of(2)
+    occupy(rig, 2)
+    rig.submit("mine", chips=8, queue="bb")
+    rig.change("mine-0", never_preempts=True)
+    rig.run()
+    assert rig.evictions() == []
+
+
 def test_a_queue_beyond_its_share_gives_back_and_the_other_gets_the_chips() -> None:
     """ "Reclaimable: victim while its queue's allocated exceeds deserved"."""
     rig = rig_of(2)

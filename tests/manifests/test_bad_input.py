@@ -159,6 +159,10 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         pod(annotations={"hccl/rankIndex": "-1"}),
         'metadata.annotations[hccl/rankIndex]: must be a whole number of 0 or more, got "-1"',
     ),
+    "an unknown policy": (
+        {**pod(), "spec": {**pod()["spec"], "preemptionPolicy": "Sometimes"}},
+        'spec.preemptionPolicy: must be one of Never, PreemptLowerPriority, got "Sometimes"',
+    ),
     "no flag": (
         pod(labels={"volcano.sh/preemptable": "maybe"}),
         'metadata.labels[volcano.sh/preemptable]: must be "true" or "false", got "maybe"',

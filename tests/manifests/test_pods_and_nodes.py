@@ -218,11 +218,14 @@ def test_the_rest_of_a_pod() -> None:
         deletionTimestamp="2025-01-31T08:00:00Z",
     )
     built["spec"].update(priority=10, priorityClassName="high", schedulingGates=[{"name": "wait"}])
+    built["spec"]["preemptionPolicy"] = "Never"
     read = the_pod(built)
     assert read.labels == {"app": "a", "empty": ""}
     assert "kubectl.kubernetes.io/last-applied-configuration" not in read.annotations
     assert (read.group, read.task, read.preemptable, read.gated) == ("gang", "work", True, True)
     assert (read.priority, read.priority_class, read.scheduler) == (10, "high", "volcano")
+    assert read.never_preempts
+    assert not the_pod(pod()).never_preempts
     assert read.owner == Owner("Job", "j", "u")
     assert read.deleting
     assert read.key == "team/pod-0"

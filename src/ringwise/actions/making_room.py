@@ -15,11 +15,13 @@ from ringwise.state.model import Queue
 def starving_jobs(session: Session) -> Iterator[tuple[Queue, Job]]:
     """Valid jobs that have not what they need, best queue first, best job first.
 
-    A job for which chips are kept already has made its room.
+    A job for which chips are kept already has made its room, and some want nobody to go for them.
     """
     by_queue: dict[str, list[Job]] = {}
     for job in session.pending:
-        if job.queue in session.queues and session.reservations.of(job.key) is None:
+        if job.never_preempts or session.reservations.of(job.key) is not None:
+            continue
+        if job.queue in session.queues:
             by_queue.setdefault(job.queue, []).append(job)
     for queue in sorted((session.queues[name] for name in by_queue), key=session.queue_key):
         for job in sorted(by_queue[queue.name], key=session.job_key):

@@ -7,6 +7,7 @@ import sys
 from ringwise.manifests.checking import keyed
 from ringwise.manifests.errors import Findings, shown
 from ringwise.manifests.metadata import identity
+from ringwise.manifests.pods import never_preempts
 from ringwise.manifests.resources import amounts
 from ringwise.manifests.wire import (
     PhaseStatus,
@@ -81,5 +82,6 @@ def priority_class_from_wire(wire: PriorityClassWire, found: Findings) -> Priori
         name=who.name,
         value=found.count("value", wire.value, 0, least=-_PRIORITIES, most=_PRIORITIES - 1),
         default=bool(wire.global_default),
+        never_preempts=never_preempts(wire.preemption_policy, "preemptionPolicy", found),
         origin=found.origin,
     )

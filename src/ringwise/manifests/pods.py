@@ -30,6 +30,8 @@ DEFAULT_SCHEDULER = "volcano"
 _ENCODER = msgspec.msgpack.Encoder()
 _PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
 _PRIORITIES = 2**31
+_NEVER = "Never"
+_PREEMPTION_POLICIES = (_NEVER, "PreemptLowerPriority")
 
 
 @dataclass(slots=True)
@@ -163,6 +165,7 @@ def pod_from_wire(wire: PodWire, classes: PodClasses, found: Findings) -> Pod:
         chip_containers=chip_containers,
         holds=_holds(cls, annotations, phase, found) if node else (),
         origin=found.origin,
+        never_preempts=never_preempts(spec.preemption_policy, "spec.preemptionPolicy", found),
     )
 
 
@@ -179,6 +182,12 @@ def priority_of(spec: PodSpec, annotations: Mapping[str, str], path: str, found:
         number = number_in(annotations[TASK_PRIORITY], keyed("metadata.annotations", TASK_PRIORITY), found)
         return number or 0
     return found.count(path, spec.priority, 0, least=-_PRIORITIES, most=_PRIORITIES - 1)
+
+
+def never_preempts(policy: str | None, path: str, found: Findings) -> bool:
+    if policy and policy not in _PREEMPTION_POLICIES:
+        found.wrong(path, f"must be one of {', '.join(_PREEMPTION_POLICIES)}, got {shown(policy)}")
+    return policy == _NEVER
 
 
 def preemptable(

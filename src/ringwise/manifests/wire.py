@@ -139,6 +139,7 @@ class PodSpec(Trimmed):
     scheduler_name: str | None = None
     priority: int | None = None
     priority_class_name: str | None = None
+    preemption_policy: str | None = None
     containers: list[Container] | None = None
     init_containers: list[Container] | None = None
     overhead: Quantities | None = None
@@ -240,6 +241,7 @@ class PriorityClassWire(Trimmed):
     metadata: Meta | None = None
     value: int | None = None
     global_default: bool | None = None
+    preemption_policy: str | None = None
 
 
 class ConfigMapWire(Trimmed):

@@ -111,6 +111,7 @@ def _pod(job: VcJob, task: Task, index: int, rank: int | None, owner: Owner, gro
         priority=template.priority,
         priority_class=template.priority_class or job.priority_class,
         preemptable=template.preemptable or _preemptable(job),
+        never_preempts=template.never_preempts,
         gated=template.gated,
         chip_containers=template.chip_containers,
         origin=job.origin,

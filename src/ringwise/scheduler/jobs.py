@@ -173,7 +173,7 @@ class JobBook:
         else:
             self._priorities[name] = priority_class
         for job in self.jobs.values():
-            job.priority = self._priority(job)
+            self._rank_job(job)
 
     def put_queue(self, queue: Queue) -> None:
         self.queues[queue.name] = queue
@@ -240,7 +240,7 @@ class JobBook:
                 job.defects = (POD_GROUP_MISSING(group=f"{job.namespace}/{first.group}"),)
         if vcjob is not None and vcjob.problems:
             job.defects = tuple(MALFORMED_JOB(problem=problem) for problem in vcjob.problems)
-        job.priority = self._priority(job)
+        self._rank_job(job)
         job.expected = _expected(job, vcjob)
         if job.queue != queue:
             self._move_ledger(job, queue)
@@ -267,6 +267,13 @@ class JobBook:
         if owner is None or owner.kind != "Job":
             return None
         return self.vcjobs.get(f"{job.namespace}/{owner.name}")
+
+    def _rank_job(self, job: Job) -> None:
+        """How important it is, and whether it may send others away."""
+        job.priority = self._priority(job)
+        patient = {name for name, known in self._priorities.items() if known.never_preempts}
+        pods = job.pods.values() or job.prospective
+        job.never_preempts = any(pod.never_preempts or pod.priority_class in patient for pod in pods)
 
     def _priority(self, job: Job) -> int:
         group = job.group
@@ -303,6 +310,7 @@ def _differs(old: Pod, new: Pod) -> bool:
         or old.rank != new.rank
         or old.gated != new.gated
         or old.priority != new.priority
+        or old.never_preempts != new.never_preempts
         or old.chip_containers != new.chip_containers
     )
 

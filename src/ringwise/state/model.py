@@ -153,6 +153,8 @@ class Pod:
     exit_code: int | None = None
     ended: int = 0
     restarts: int = 0
+    #: It waits for room and sends nobody away for it.
+    never_preempts: bool = False
 
     def with_chips(self, chips: tuple[int, ...], annotations: Mapping[str, str], rank: int | None) -> Pod:
         """The pod as its binding will make it. Written out, because thousands of pods are bound at once."""
@@ -182,6 +184,7 @@ class Pod:
             self.exit_code,
             self.ended,
             self.restarts,
+            self.never_preempts,
         )
 
     @property
@@ -289,4 +292,6 @@ class PriorityClass:
     name: str
     value: int = 0
     default: bool = False
+    #: Pods of this class send nobody away.
+    never_preempts: bool = False
     origin: str = ""
