@@ -217,9 +217,10 @@ class Fleet:
     def claim(self, node: int, mask: int) -> int:
         """Hold chips; returns those that somebody held already (never, inside a cycle)."""
         twice = self.held[node] & mask
-        for chip in chips_of(twice):
-            key = (node, chip)
-            self.extra_claims[key] = self.extra_claims.get(key, 0) + 1
+        if twice:
+            for chip in chips_of(twice):
+                key = (node, chip)
+                self.extra_claims[key] = self.extra_claims.get(key, 0) + 1
         self.held[node] |= mask
         return twice
 
@@ -271,18 +272,19 @@ class Fleet:
             if closed is not None:
                 self.closed_counts[closed.code] = self.closed_counts.get(closed.code, 0) + 1
             self.closed[node] = closed
-        counted = free.bit_count() if closed is None and self.allocatable[node] >= 0 else 0
+        allocatable = self.allocatable[node]
+        counted = free.bit_count() if closed is None and allocatable >= 0 else 0
         self.free_total += counted - self._counted[node]
         self._counted[node] = counted
         for (_, _, withholds_network), view in self.views.items():
-            if shape is None or closed is not None or self.allocatable[node] < 0:
+            if shape is None or closed is not None or allocatable < 0:
                 view.drop(node)
                 continue
-            usable = self.usable(node, withholds_network)
+            usable = self.usable(node, True) if withholds_network else free
             if usable < 0:
                 view.drop(node)
             else:
-                view.put(node, usable, self.allocatable[node], self.faulty[node], shape)
+                view.put(node, usable, allocatable, self.faulty[node], shape)
 
     def _closed(self, node: int, name: str, free: int, ready: bool) -> Reason | None:
         allocatable = self.allocatable[node]

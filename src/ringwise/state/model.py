@@ -66,15 +66,17 @@ class PodTerm:
     weight: int = 0
 
 
-class _Hashed:
-    """Room for a hash that is found once."""
+class _FoundOnce:
+    """Room for what follows from the fields and is asked with every decision."""
 
-    __slots__ = ("_hash",)
+    __slots__ = ("_hash", "best_effort")
     _hash: int
+    #: It asks for nothing.
+    best_effort: bool
 
 
 @dataclass(frozen=True, slots=True)
-class PodClass(_Hashed):
+class PodClass(_FoundOnce):
     """All of a pod that decides on which nodes it may run. Pods of one template share one."""
 
     resource: str | None = None
@@ -94,6 +96,8 @@ class PodClass(_Hashed):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_hash", hash(tuple(getattr(self, part.name) for part in fields(self))))
+        asks = self.chips or self.cpu_milli or self.memory or self.extended
+        object.__setattr__(self, "best_effort", not asks)
 
     def __hash__(self) -> int:
         # Classes are looked up with every decision.
@@ -106,10 +110,6 @@ class PodClass(_Hashed):
         if not isinstance(other, PodClass) or self._hash != other._hash:
             return False
         return all(getattr(self, part.name) == getattr(other, part.name) for part in fields(self))
-
-    @property
-    def best_effort(self) -> bool:
-        return not (self.chips or self.cpu_milli or self.memory or self.extended)
 
 
 @dataclass(frozen=True, slots=True)
