@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from ringwise.framework.asking import Asking
 from ringwise.framework.configuration import Configuration
@@ -24,6 +24,8 @@ from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod, PodClass, Queue
 from ringwise.state.reservations import Reservations
 from ringwise.topology.natural import natural_key
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -88,6 +90,7 @@ class Session:
         self._flat: dict[Point, list[Callable[..., Any]]] = {point: [] for point in Point}
         self._owner_of: dict[object, str] = {}
         self._askings: dict[tuple[PodClass, str, bool, bool], Asking] = {}
+        self._shared: dict[Callable[[Session], Any], Any] = {}
         self._option: PluginOption | None = None
         state.settle()
         for tier in configuration.tiers:
@@ -123,6 +126,13 @@ class Session:
         code = getattr(answer, "__code__", None)
         if code is not None:
             self._owner_of[code] = option.name
+
+    def shared(self, make: Callable[[Session], T]) -> T:
+        """What several plugins keep count of in the same way: made for the first, then given to all."""
+        found: T | None = self._shared.get(make)
+        if found is None:
+            found = self._shared[make] = make(self)
+        return found
 
     def registered(self, point: Point) -> list[Callable[..., Any]]:
         return self._flat[point]
@@ -193,16 +203,15 @@ class Session:
 
     def asking(self, job: Job, pod: Pod) -> Asking:
         """What is known about pods of this class: shared by all jobs of the cycle that ask the same."""
-        policy = job.policy if pod.cls.chips else None
-        key = (
-            pod.cls,
-            policy.board.name if policy else "",
-            bool(policy and policy.multi_pod),
-            bool(policy and policy.withholds_network),
-        )
+        cls = pod.cls
+        policy = job.policy if cls.chips else None
+        if policy is None:
+            key = (cls, "", False, False)
+        else:
+            key = (cls, policy.board.name, policy.multi_pod, policy.withholds_network)
         found = self._askings.get(key)
         if found is None:
-            found = self._askings[key] = Asking(self, pod.cls, policy)
+            found = self._askings[key] = Asking(self, cls, policy)
         return found
 
     def ready_to_serve(self, job: Job) -> None:

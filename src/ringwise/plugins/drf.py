@@ -36,7 +36,8 @@ class Drf:
 
     def job_order(self, job: Job) -> float:
         ledger = self._session.ledger
-        return share(ledger.used_by_job(job.key), ledger.total)
+        used = ledger.used_by_job(job.key)
+        return share(used, ledger.total) if used else 0.0
 
     def preemptable(self, job: Job, pod: Pod, candidates: list[str]) -> list[str]:
         """Victims whose job keeps at least the share that the preempting job gets."""

@@ -24,7 +24,7 @@ class Gang:
 
     def open(self, session: Session) -> None:
         self._session = session
-        self._headcount = Headcount(session)
+        self._headcount = session.shared(Headcount)
         session.on(Point.JOB_VALID, self.valid)
         session.on(Point.JOB_ORDER, self.job_order)
         session.on(Point.JOB_READY, self.ready)
@@ -35,7 +35,7 @@ class Gang:
 
     def valid(self, job: Job) -> Reason | None:
         """Enough pods exist that run, ran well, or can still be placed: in every task, then in all."""
-        able = [pod for pod in job.in_order if _can_take_part(pod)]
+        able = [pod for pod in job.pods.values() or job.prospective if _can_take_part(pod)]
         if task_minimums_count(job):
             per_task: dict[str, int] = {}
             for pod in able:
@@ -52,12 +52,12 @@ class Gang:
         return None
 
     def ready(self, job: Job) -> bool:
-        """Every task and the job as a whole have their minimum; pods that ask for nothing count at once."""
-        return self._headcount.startable(job) >= job.min_available and not self._headcount.tasks_short(job)
+        """Every task and the job as a whole have their minimum."""
+        return self._headcount.complete(job)
 
     def job_order(self, job: Job) -> bool:
         """Jobs that are not complete go before jobs that only want more."""
-        return self.ready(job)
+        return self._headcount.complete(job)
 
     def pipelined(self, job: Job) -> tuple[Vote, Reason | None]:
         """Places that will be free count like free ones: the statement holds both in the same books."""

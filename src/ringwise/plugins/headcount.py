@@ -43,6 +43,15 @@ class Headcount:
         count = self._of(job)
         return count.started + count.undemanding
 
+    def complete(self, job: Job) -> bool:
+        """Every task and the job as a whole have their minimum; pods that ask for nothing count at once."""
+        if len(job.pods) == 1 and not job.min_per_task:
+            # Thousands of jobs have one pod only: to look at it is less work than to keep its count.
+            started, undemanding = self._count_now(job)
+            return started + undemanding >= job.min_available
+        count = self._of(job)
+        return count.started + count.undemanding >= job.min_available and not count.tasks_short
+
     def tasks_short(self, job: Job) -> int:
         """Tasks that have not their minimum, where the minimums of tasks count."""
         return self._of(job).tasks_short
@@ -50,13 +59,18 @@ class Headcount:
     def _of(self, job: Job) -> Count:
         count = self._counts.get(job.key)
         if count is None:
-            count = self._counts[job.key] = Count(
-                started_pods(self._session, job),
-                len([pod for pod in job.pods.values() if self._undemanding(pod)]),
-            )
+            count = self._counts[job.key] = Count(*self._count_now(job))
             if task_minimums_count(job):
                 self._count_tasks(job, count)
         return count
+
+    def _count_now(self, job: Job) -> tuple[int, int]:
+        """Counted anew: pods with a place or done, and pods that wait and ask for nothing."""
+        undemanding = 0
+        for pod in job.pods.values():
+            if pod.cls.best_effort and self._session.is_pending(pod):
+                undemanding += 1
+        return started_pods(self._session, job), undemanding
 
     def _count_tasks(self, job: Job, count: Count) -> None:
         count.by_task = {task: [0, needed] for task, needed in job.min_per_task.items()}

@@ -31,7 +31,7 @@ class NodeFilters:
         self._session = session
         self._names = names
         self._ports = ports
-        self._neighbours = Neighbours(session) if neighbours else None
+        self._neighbours = session.shared(Neighbours) if neighbours else None
 
     def filter(self, job: Job, pod: Pod) -> Filter | None:
         cls = pod.cls

@@ -38,7 +38,7 @@ class Nodeorder:
         self._session = session
         session.on(Point.NODE_SCORE, self.score)
         session.on(Point.NODE_FAVOUR, self.favour)
-        self._neighbours = Neighbours(session)
+        self._neighbours = session.shared(Neighbours)
 
     # -- by class ----------------------------------------------------------------------
 
@@ -61,6 +61,8 @@ class Nodeorder:
     def favour(self, job: Job, pod: Pod) -> dict[int, float] | None:
         """Extra scores for wishes that name nodes or neighbours; None for the pods that have none."""
         cls = pod.cls
+        if not (cls.preferred_nodes or cls.preferred_pod_affinity or cls.preferred_pod_anti_affinity):
+            return None
         extra: dict[int, float] = {}
         if self._affinity and any(term.fields for _, term in cls.preferred_nodes):
             self._favour_named_nodes(cls, extra)

@@ -13,12 +13,11 @@ their switches are known and have no effect.
 
 from __future__ import annotations
 
-from ringwise.framework.job import Job
 from ringwise.framework.plugin_options import PluginOption
 from ringwise.framework.points import Point
 from ringwise.framework.policy import ChipPolicy
 from ringwise.framework.session import Session
-from ringwise.plugins.node_filters import Filter, NodeFilters
+from ringwise.plugins.node_filters import NodeFilters
 from ringwise.plugins.reasons import (
     AFFINITY_MISMATCH,
     INSUFFICIENT_RESOURCE,
@@ -29,7 +28,7 @@ from ringwise.plugins.reasons import (
 )
 from ringwise.plugins.selectors import CORDON, FORBIDDING, may_match, tolerates, written_taint, written_term
 from ringwise.reasons import Reason
-from ringwise.state.model import Pod, PodClass
+from ringwise.state.model import PodClass
 from ringwise.state.shapes import NodeClass, Shape
 
 
@@ -43,14 +42,9 @@ class Predicates:
         self._settled: dict[tuple[PodClass, int], Reason | None] = {}
 
     def open(self, session: Session) -> None:
-        self._filters = NodeFilters(
-            session, names=self._affinity, ports=self._ports, neighbours=self._neighbours
-        )
+        filters = NodeFilters(session, names=self._affinity, ports=self._ports, neighbours=self._neighbours)
         session.on(Point.PREDICATE, self.predicate)
-        session.on(Point.NODE_FILTER, self.node_filter)
-
-    def node_filter(self, job: Job, pod: Pod) -> Filter | None:
-        return self._filters.filter(job, pod)
+        session.on(Point.NODE_FILTER, filters.filter)
 
     def predicate(self, pod_class: PodClass, policy: ChipPolicy | None, shape: Shape) -> Reason | None:
         key = (pod_class, shape.node_class.number)

@@ -20,7 +20,7 @@ class Priority:
 
     def open(self, session: Session) -> None:
         self._session = session
-        self._headcount = Headcount(session)
+        self._headcount = session.shared(Headcount)
         session.on(Point.TASK_ORDER, self.pod_order)
         session.on(Point.JOB_ORDER, self.job_order)
         session.on(Point.PREEMPTABLE, self.preemptable)
