@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ringwise.framework.points import Point, first_reason
@@ -11,6 +11,7 @@ from ringwise.framework.policy import ChipPolicy
 from ringwise.framework.reasons import RESOURCE_NOT_OFFERED
 from ringwise.placement.reasons import NETWORK_KEY_MISSING
 from ringwise.reasons import Reason
+from ringwise.state.fleet import Fleet
 from ringwise.state.index import NOBODY, Group, View
 from ringwise.state.model import PodClass
 from ringwise.state.shapes import Shape
@@ -35,10 +36,12 @@ class Asking:
 
     __slots__ = (
         "_admitted",
+        "_fleet",
         "_rated",
         "_reasons",
         "_refusals",
         "_session",
+        "_sums",
         "chips",
         "pod_class",
         "policy",
@@ -61,6 +64,9 @@ class Asking:
             if policy is not None
             else session.state.host_view()
         )
+        #: The fleet of its chips: there since the view is.
+        self._fleet: Fleet | None = session.state.fleets[policy.resource] if policy is not None else None
+        self._sums = session.settings.score_combination == "sum"
         self._admitted: dict[int, bool] = {}
         self._reasons: dict[int, Reason] = {}
         self._rated: dict[int, float] = {}
@@ -103,7 +109,7 @@ class Asking:
     def choose(
         self,
         hidden: dict[int, Reason],
-        filters: Iterable[NodeFilter] = (),
+        filters: Sequence[NodeFilter] = (),
         favoured: Mapping[int, float] = NOBODY,
         avoided: Collection[int] = (),
     ) -> Choice | None:
@@ -111,7 +117,9 @@ class Asking:
 
         Nodes that a filter refuses are hidden from the view and noted in `hidden`.
         """
-        filters = tuple(filters)
+        if not filters and not avoided:
+            found = self._best(favoured)
+            return None if found is None else Choice(*found)
         passed_by: list[int] = []
         try:
             while True:
@@ -132,7 +140,7 @@ class Asking:
             self._resume(passed_by)
 
     def _best(self, favoured: Mapping[int, float]) -> tuple[int, int] | None:
-        if self._session.settings.score_combination == "sum":
+        if self._sums:
             return self.view.best_sum(self.chips, self.admits, self.rate, BOARD_WEIGHT, favoured)
         return self.view.best(self.chips, self.admits, self.rate, favoured)
 
@@ -159,6 +167,14 @@ class Asking:
             return ()
         return policy.rule.chips(usable, self.chips, policy.multi_pod)
 
+    def chips_of_chosen(self, node: int) -> tuple[int, ...]:
+        """The same for a node that was just chosen: that they fit there is known."""
+        policy, fleet = self.policy, self._fleet
+        if policy is None or fleet is None:
+            return ()
+        usable = fleet.usable(node, policy.withholds_network)
+        return policy.rule.chips(usable, self.chips, policy.multi_pod)
+
     def fits(self, node: int) -> bool:
         """Fits now: by class, by chips, and not closed."""
         group = self.view.group_of(node)
@@ -182,15 +198,14 @@ class Asking:
         return self.policy.rule.score(group.bucket.signature, self.chips, self.policy.multi_pod)
 
     def usable(self, node: int) -> int:
-        if self.policy is None:
+        if self.policy is None or self._fleet is None:
             return 0
-        fleet = self._session.state.fleets[self.policy.resource]
-        return fleet.usable(node, self.policy.withholds_network)
+        return self._fleet.usable(node, self.policy.withholds_network)
 
     def _health(self, node: int) -> tuple[int, int]:
-        if self.policy is None:
+        fleet = self._fleet
+        if fleet is None:
             return 0, 0
-        fleet = self._session.state.fleets[self.policy.resource]
         return fleet.allocatable[node], fleet.faulty[node]
 
     # -- explaining --------------------------------------------------------------------------

@@ -40,7 +40,9 @@ def missing_pods(session: Session, job: Job) -> int:
     """How many pods must still get a node before the gang may start; the best-effort ones come later."""
     missing = job.min_available - started_pods(session, job)
     if missing > 0:
-        missing -= len([pod for pod in job.pods.values() if pod.cls.best_effort and session.is_pending(pod)])
+        for pod in job.pods.values():
+            if pod.cls.best_effort and session.is_pending(pod):
+                missing -= 1
     return max(0, missing)
 
 
@@ -121,7 +123,7 @@ def _one_by_one(
             denied = session.allocatable(queue, pod) if queue is not None else None
             if denied is not None and failed is not None:
                 continue
-            if current is not None and asking is not current:
+            if hidden and current is not None and asking is not current:
                 current.show(hidden)
             current = asking
             choice = _choose(session, job, pod, asking, hidden)
@@ -133,12 +135,13 @@ def _one_by_one(
                 # There is room, so it really is the queue that keeps the pod waiting.
                 failed = denied
                 continue
-            statement.allocate(Allocation(job, pod, choice.node, asking.chips_on(choice.node), choice.score))
+            chips = asking.chips_of_chosen(choice.node)
+            statement.allocate(Allocation(job, pod, choice.node, chips, choice.score))
             placed += 1
             if missing is not None and placed >= missing and session.job_ready(job):
                 return None
     finally:
-        if current is not None:
+        if hidden and current is not None:
             current.show(hidden)
     if placed >= (missing or 0) and session.job_ready(job):
         return None
