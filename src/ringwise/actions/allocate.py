@@ -71,8 +71,9 @@ def allocate(session: Session) -> None:
 
 
 def _next_queue(session: Session, names: Collection[str]) -> Queue:
-    queues = [session.queues[name] for name in names]
-    return min(queues, key=session.queue_key) if len(queues) > 1 else queues[0]
+    if len(names) == 1:
+        return session.queues[next(iter(names))]
+    return min((session.queues[name] for name in names), key=session.queue_key)
 
 
 def _lines(session: Session) -> dict[str, Line]:

@@ -40,20 +40,16 @@ def binding_annotations(scheduler: Scheduler, allocation: Allocation, time: int)
     if not pod.annotations.get(RANK_INDEX):
         annotations[RANK_INDEX] = str(ranks_of(job)[pod.uid])
     node = scheduler.state.nodes[allocation.node]
-    if node is not None and _chips_are_sure(pod, node, policy.resource, allocation.chips):
+    if node is not None and carries_rank_table(
+        pod.labels.get(OPERATOR_LABEL),
+        len(allocation.chips),
+        node.chips_allocatable.get(policy.resource, 0),
+        len(node.devices or ()),
+    ):
         annotations[REAL_CHIPS] = chips
         annotations[rank_table_key(policy.resource)] = _fragment(scheduler, pod, node, allocation)
     annotations.update(allocation.annotations)
     return annotations
-
-
-def _chips_are_sure(pod: Pod, node: Node, resource: str, chips: tuple[int, ...]) -> bool:
-    return carries_rank_table(
-        pod.labels.get(OPERATOR_LABEL),
-        len(chips),
-        node.chips_allocatable.get(resource, 0),
-        len(node.devices or ()),
-    )
 
 
 def _fragment(scheduler: Scheduler, pod: Pod, node: Node, allocation: Allocation) -> str:

@@ -48,7 +48,7 @@ class JobBook:
     def serves(self, job: Job) -> bool:
         """Whether the job is for us: one of its pods is, or will be. Others' jobs are only watched."""
         if job.pods:
-            return any(self.is_ours(pod) for pod in job.pods.values())
+            return any(map(self.is_ours, job.pods.values()))
         if job.prospective:
             return any(self.is_ours(pod) for pod in job.prospective)
         vcjob = self._vcjob_of(job)

@@ -238,20 +238,24 @@ class Scheduler:
         pending: list[Job] = []
         for key in self.waiting.take():
             job = self.book.jobs.get(key)
-            if job is None or not self.book.serves(job):
+            if job is None:
+                continue
+            waits = self._still_pending(job)
+            # A pod of its that waits is ours; else it is asked whose job it is.
+            if not (waits and job.pods) and not self.book.serves(job):
                 continue
             reason = self.refusal(job)
             if reason is not None:
                 # Once this is mended, it need not wait for its time as well.
                 self.retries.forget(key)
-            elif self.retries.waits(key) and self._still_pending(job):
+            elif waits and self.retries.waits(key):
                 # Why its binding failed is still what it waits for.
                 reason = job.reason
             if reason is not None:
                 job.reason = reason
                 self.waiting.settle(job, True, self.now)
                 self.reporter.touch(job)
-            elif self._still_pending(job):
+            elif waits:
                 pending.append(job)
             elif job.pods:
                 self._settle(job, self.now)
@@ -260,7 +264,7 @@ class Scheduler:
     def _still_pending(self, job: Job) -> bool:
         if not job.pods:
             return job.group is not None and not job.inqueue and bool(job.prospective)
-        return any(self.is_waiting(pod) for pod in job.pods.values())
+        return any(map(self.is_waiting, job.pods.values()))
 
     def is_waiting(self, pod: Pod) -> bool:
         """A pod of ours that has no node and may get one."""

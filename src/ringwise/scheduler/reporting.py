@@ -44,8 +44,8 @@ class Reporter:
                 continue
             self.queues.touch(known.queue)
             if self._scheduler.book.serves(known):
-                commands.extend(self._of_group(known))
-                commands.extend(self._of_pods(known))
+                self._tell_group(known, commands)
+                self._tell_pods(known, commands)
             elif known.group is not None:
                 # Its own scheduler speaks about it; it takes part in its queue all the same.
                 self.queues.place(known.key, known.queue, known.group.phase or "Pending")
@@ -53,29 +53,30 @@ class Reporter:
         commands.extend(self.queues.news())
         return commands
 
-    def _of_group(self, job: Job) -> list[Command]:
+    def _tell_group(self, job: Job, told: list[Command]) -> None:
         if job.group is None:
             if self._groups.pop(job.key, None) is not None:
                 self.queues.forget(job.key)
-            return []
+            return
         status = group_status(self._scheduler, job)
         self.queues.place(job.key, job.queue, status.phase)
-        if self._groups.get(job.key) == status:
-            return []
-        self._groups[job.key] = status
-        return [status]
+        if self._groups.get(job.key) != status:
+            self._groups[job.key] = status
+            told.append(status)
 
-    def _of_pods(self, job: Job) -> list[Command]:
-        told: list[Command] = []
+    def _tell_pods(self, job: Job, told: list[Command]) -> None:
         reason = job.reason
+        if reason is None:
+            for uid in job.pods:
+                self._pods.pop(uid, None)
+            return
         for uid, pod in job.pods.items():
             waits = self._scheduler.state.pods[uid].node < 0 and pod.phase == "Pending" and not pod.deleting
-            if not waits or reason is None or not self._scheduler.book.is_ours(pod):
+            if not waits or not self._scheduler.book.is_ours(pod):
                 self._pods.pop(uid, None)
             elif self._pods.get(uid) != reason:
                 self._pods[uid] = reason
                 told.append(TellPod(uid, pod.namespace, pod.name, reason))
-        return told
 
 
 def group_status(scheduler: Scheduler, job: Job) -> SetGroupStatus:
