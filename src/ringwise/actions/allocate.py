@@ -130,20 +130,28 @@ def _attempt(
     session: Session, job: Job, complete: bool, owners: Iterable[str]
 ) -> tuple[Statement, Reason | None]:
     """Fill the job in, on its own kept chips and on those of `owners`; nothing stays when it does not fit."""
+    if not len(session.reservations):
+        return _fill_in(session, job, complete)
     with kept_chips_open(session, job, owners):
-        statement = session.statement()
-        try:
-            reason = fill(session, job, statement, beyond_gang=complete)
-        except Exception:
-            statement.discard()
-            raise
-        if reason is not None:
-            statement.discard()
-        else:
-            statement.commit()
-            job.reason = None
-            if statement.allocations:
-                session.reservations.lift(job.key)
+        answer = _fill_in(session, job, complete)
+        statement, reason = answer
+        if reason is None and statement.allocations:
+            session.reservations.lift(job.key)
+    return answer
+
+
+def _fill_in(session: Session, job: Job, complete: bool) -> tuple[Statement, Reason | None]:
+    statement = session.statement()
+    try:
+        reason = fill(session, job, statement, beyond_gang=complete)
+    except Exception:
+        statement.discard()
+        raise
+    if reason is not None:
+        statement.discard()
+    else:
+        statement.commit()
+        job.reason = None
     return statement, reason
 
 

@@ -18,6 +18,11 @@ def ranks_of(job: Job) -> dict[str, int]:
     return job.ranks
 
 
+def rank_of(job: Job, pod: Pod) -> int:
+    """The rank of one of its pods; a pod that is alone needs no table."""
+    return pod.rank or 0 if len(job.pods) == 1 else ranks_of(job)[pod.uid]
+
+
 def _assign(job: Job) -> dict[str, int]:
     pods = job.in_order
     if len(pods) == 1:

@@ -118,15 +118,15 @@ class Neighbours:
             _count(places, place_of(self._session, node, term.topology_key), by)
 
     def _placed(self, job: Job, pod: Pod, node: int) -> None:
-        self._change(pod, node, 1)
+        if self._companies or pod.cls.pod_anti_affinity:
+            self._change(pod, node, 1)
 
     def _removed(self, job: Job, pod: Pod, node: int) -> None:
         self._change(pod, node, -1)
 
     def _change(self, pod: Pod, node: int, by: int) -> None:
-        if self._companies:
-            for company in self._companies.values():
-                company.change(pod, node, by)
+        for company in self._companies.values():
+            company.change(pod, node, by)
         if pod.cls.pod_anti_affinity:
             self._avert(pod, node, by)
 

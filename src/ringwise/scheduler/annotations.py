@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ringwise.framework.ranks import ranks_of
+from ringwise.framework.ranks import rank_of
 from ringwise.framework.statement import Allocation
 from ringwise.placement.rank_table import (
     OPERATOR_LABEL,
@@ -38,7 +38,7 @@ def binding_annotations(scheduler: Scheduler, allocation: Allocation, time: int)
         PREDICATE_TIME: str(time),
     }
     if not pod.annotations.get(RANK_INDEX):
-        annotations[RANK_INDEX] = str(ranks_of(job)[pod.uid])
+        annotations[RANK_INDEX] = str(rank_of(job, pod))
     node = scheduler.state.nodes[allocation.node]
     if node is not None and carries_rank_table(
         pod.labels.get(OPERATOR_LABEL),

@@ -207,9 +207,9 @@ class Scheduler:
         self.waiting.settle(job, waits, now)
         if not waits:
             job.leave_line()
-        if not waits and not job.pods:
-            # It was let in and its pods are being made: it waits for room all the while.
-            job.waiting_since = since
+            if not job.pods:
+                # It was let in and its pods are being made: it waits for room all the while.
+                job.waiting_since = since
         self.guard.note(job)
         if job.former:
             self.memory.settle(job)

@@ -14,7 +14,7 @@ from ringwise.reasons import Reason
 from ringwise.state.decisions import Decisions, Placement
 from ringwise.state.fleet import HOSTS, NODE_NOT_READY, Fleet, HostRule
 from ringwise.state.index import Scorer, View
-from ringwise.state.model import DeviceReport, Node, Pod
+from ringwise.state.model import DeviceReport, Node, Pod, PodClass
 from ringwise.state.shapes import NodeClass, Shape, ShapeTable, add_extended
 from ringwise.topology.chips import mask_of
 from ringwise.topology.natural import natural_key
@@ -280,7 +280,7 @@ class ClusterState(Decisions):
                     fleet.listed[number] |= mask
             else:
                 fleet.unknown_holders.setdefault(number, {})[pod.key] = cls.chips
-        self._load(number, cls.cpu_milli, cls.memory, cls.extended, 1)
+        self._load(number, cls, 1)
 
     def _unhold(self, placement: Placement) -> None:
         pod, number = placement.pod, placement.node
@@ -300,19 +300,19 @@ class ClusterState(Decisions):
         placement.node = -1
         placement.chips = 0
         placement.assumed = False
-        self._load(number, cls.cpu_milli, cls.memory, cls.extended, -1)
+        self._load(number, cls, -1)
 
-    def _load(
-        self, number: int, cpu: int, memory: int, extended: tuple[tuple[str, int], ...], sign: int
-    ) -> None:
+    def _load(self, number: int, cls: PodClass, sign: int) -> None:
         shape = self._shape_of[number]
         if shape is not None:
             self._shape_of[number] = self.shapes.shape(
                 shape.node_class,
-                shape.cpu_used + sign * cpu,
-                shape.memory_used + sign * memory,
+                shape.cpu_used + sign * cls.cpu_milli,
+                shape.memory_used + sign * cls.memory,
                 len(self.pods_on[number]),
-                add_extended(shape.extended_used, extended, sign),
+                add_extended(shape.extended_used, cls.extended, sign)
+                if cls.extended
+                else shape.extended_used,
             )
         self._refresh(number)
 
