@@ -80,7 +80,7 @@ class Proportion:
             return QUEUE_NOT_OPEN(queue=queue.name, state=queue.state)
         asked = self._ledger.amounts(pod.cls)
         used = self._ledger.used_by_queue(queue.name)
-        capability = self._accounts.capability(queue)
+        capability = self._accounts.capability(queue) if queue.capability else None
         if capability and (over := lacking(asked, used, capability)):
             name = over[0]
             return QUEUE_CAPABILITY_REACHED(
