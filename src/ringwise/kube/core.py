@@ -268,6 +268,7 @@ class Core:
                 self._bell.wait(self._pause())
         if self._stopping.is_set():
             return False
+        self._patience = _PATIENCE
         # More news gather meanwhile.
         self._give_way()
         with self._bell:
@@ -276,7 +277,6 @@ class Core:
             preparing, self._preparing = self._preparing, False
         started = time.perf_counter()
         self._waited = 0.0
-        self._patience = _PATIENCE
         now = self._clock.now()
         self._last_wake = now
         if not deciding:
