@@ -93,6 +93,25 @@ def test_a_gang_with_one_patient_pod_sends_nobody_away() -> None:
     assert sorted(rig.evictions()) == ["v0-0", "v1-0"]
 
 
+def test_the_class_of_pods_that_name_none_counts_too() -> None:
+    rig = rig_of(1)
+    rig.priority("usual", 100, never_preempts=True, default=True)
+    fill_with(rig, 8)
+    rig.submit("boss", chips=8)
+    rig.run()
+    assert rig.evictions() == []
+
+
+def test_a_pod_says_it_louder_than_its_class() -> None:
+    rig = rig_of(1)
+    rig.priority("patient", 100, never_preempts=True)
+    fill_with(rig, 8)
+    rig.submit("boss", chips=8, priority="patient")
+    rig.change("boss-0", never_preempts=False)
+    rig.run()
+    assert rig.evictions() == ["v0-0"]
+
+
 def test_other_queues_are_reclaims_business() -> None:
     rig = rig_of(1)
     rig.queue("other")

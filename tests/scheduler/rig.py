@@ -104,8 +104,8 @@ class Rig:
     def queue(self, name: str, **more: Any) -> None:
         self.tell(ev.QueueSeen(Queue(name, created=len(name), **more)))
 
-    def priority(self, name: str, value: int, *, never_preempts: bool = False) -> None:
-        self.tell(ev.PriorityClassSeen(PriorityClass(name, value, never_preempts=never_preempts)))
+    def priority(self, name: str, value: int, **more: Any) -> None:
+        self.tell(ev.PriorityClassSeen(PriorityClass(name, value, **more)))
 
     def submit(
         self,

@@ -77,9 +77,9 @@ def _next_queue(session: Session, names: Collection[str]) -> Queue:
 
 
 def _lines(session: Session) -> dict[str, Line]:
-    """The jobs of each queue that were let in, best first.
+    """The jobs of each queue that may be placed, best first.
 
-    Nothing is bound before all have their place here, so what can be asked later is asked later.
+    Whether they can be placed at all is asked first: a job that cannot asks for no share of its queue.
     """
     enqueues = "enqueue" in session.configuration.actions
     lines: dict[str, Line] = {}
@@ -87,6 +87,11 @@ def _lines(session: Session) -> dict[str, Line]:
         if job.queue not in session.queues or (enqueues and not job.inqueue):
             continue
         try:
+            reason = session.job_valid(job)
+            if reason is not None:
+                session.observe(session, job)
+                job.reason = reason
+                continue
             key = session.job_key(job)
         except Exception as error:
             broken(session, job, error, "allocate")
@@ -106,10 +111,6 @@ def _serve(session: Session, job: Job, complete: bool) -> bool:
         with session.reservations.open_to(job.key):
             session.observe(session, job)
     try:
-        reason = None if complete else session.job_valid(job)
-        if reason is not None:
-            job.reason = reason
-            return False
         statement, reason = _attempt(session, job, complete, ())
         if reason is None and not statement.allocations and pending_pods(session, job):
             # Its gang is complete; a pod beyond it waits, and should know why.
@@ -159,12 +160,7 @@ def _tell_overused(session: Session, queue: Queue, line: Line) -> None:
     for _, _, job, complete in line:
         if not complete:
             session.observe(session, job)
-        try:
-            invalid = None if complete else session.job_valid(job)
-        except Exception as error:
-            broken(session, job, error, "allocate")
-            continue
-        job.reason = invalid or QUEUE_OVERUSED(queue=queue.name)
+        job.reason = QUEUE_OVERUSED(queue=queue.name)
 
 
 def broken(session: Session, job: Job, error: Exception, action: str) -> None:

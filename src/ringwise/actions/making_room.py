@@ -19,7 +19,7 @@ def starving_jobs(session: Session) -> Iterator[tuple[Queue, Job]]:
     """
     by_queue: dict[str, list[Job]] = {}
     for job in session.pending:
-        if job.never_preempts or session.reservations.of(job.key) is not None:
+        if _is_patient(session, job) or session.reservations.of(job.key) is not None:
             continue
         if job.queue in session.queues:
             by_queue.setdefault(job.queue, []).append(job)
@@ -27,6 +27,13 @@ def starving_jobs(session: Session) -> Iterator[tuple[Queue, Job]]:
         for job in sorted(by_queue[queue.name], key=session.job_key):
             if session.job_valid(job) is None and (not job.pods or session.job_starving(job)):
                 yield queue, job
+
+
+def _is_patient(session: Session, job: Job) -> bool:
+    """One of the pods it waits for sends nobody away, so the gang cannot."""
+    if not job.patient:
+        return False
+    return not job.pods or any(pod.uid in job.patient for pod in pending_pods(session, job))
 
 
 def make_room(session: Session, job: Job, candidates: list[Member], ask: Ask, why: str) -> bool:

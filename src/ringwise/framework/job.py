@@ -41,8 +41,8 @@ class Job:
     group: PodGroup | None = None
     queue: str = "default"
     priority: int = 0
-    #: One of its pods sends nobody away, so the gang cannot.
-    never_preempts: bool = False
+    #: Pods that wait for room and send nobody away for it, by uid.
+    patient: frozenset[str] = frozenset()
     created: int = 0
     min_available: int = 1
     min_per_task: Mapping[str, int] = field(default_factory=dict)

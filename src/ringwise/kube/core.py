@@ -309,7 +309,7 @@ class Core:
 
         While it is busy it could not send what is decided now.
         """
-        if self._loop_is_idle.is_set() or self._patience <= 0:
+        if self._loop_is_idle.is_set() or self._patience <= 0 or self._stopping.is_set():
             return
         began = time.perf_counter()
         self._loop_is_idle.wait(self._patience)

@@ -82,6 +82,6 @@ def priority_class_from_wire(wire: PriorityClassWire, found: Findings) -> Priori
         name=who.name,
         value=found.count("value", wire.value, 0, least=-_PRIORITIES, most=_PRIORITIES - 1),
         default=bool(wire.global_default),
-        never_preempts=never_preempts(wire.preemption_policy, "preemptionPolicy", found),
+        never_preempts=bool(never_preempts(wire.preemption_policy, "preemptionPolicy", found)),
         origin=found.origin,
     )

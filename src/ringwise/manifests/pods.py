@@ -184,10 +184,11 @@ def priority_of(spec: PodSpec, annotations: Mapping[str, str], path: str, found:
     return found.count(path, spec.priority, 0, least=-_PRIORITIES, most=_PRIORITIES - 1)
 
 
-def never_preempts(policy: str | None, path: str, found: Findings) -> bool:
+def never_preempts(policy: str | None, path: str, found: Findings) -> bool | None:
+    """None where nothing is said."""
     if policy and policy not in _PREEMPTION_POLICIES:
         found.wrong(path, f"must be one of {', '.join(_PREEMPTION_POLICIES)}, got {shown(policy)}")
-    return policy == _NEVER
+    return policy == _NEVER if policy else None
 
 
 def preemptable(

@@ -269,11 +269,17 @@ class JobBook:
         return self.vcjobs.get(f"{job.namespace}/{owner.name}")
 
     def _rank_job(self, job: Job) -> None:
-        """How important it is, and whether it may send others away."""
+        """How important it is, and which of its pods send nobody away."""
         job.priority = self._priority(job)
-        patient = {name for name, known in self._priorities.items() if known.never_preempts}
-        pods = job.pods.values() or job.prospective
-        job.never_preempts = any(pod.never_preempts or pod.priority_class in patient for pod in pods)
+        classes = {name for name, known in self._priorities.items() if known.never_preempts}
+        if classes & {known.name for known in self._defaults()}:
+            # The class of pods that name none.
+            classes.add("")
+        job.patient = frozenset(
+            pod.uid
+            for pod in job.pods.values() or job.prospective
+            if (pod.never_preempts if pod.never_preempts is not None else pod.priority_class in classes)
+        )
 
     def _priority(self, job: Job) -> int:
         group = job.group
@@ -290,7 +296,12 @@ class JobBook:
         return found.value if found is not None else _SYSTEM_PRIORITIES.get(name, 0)
 
     def _default_priority(self) -> int:
-        return max((p.value for p in self._priorities.values() if p.default), default=0)
+        return max((known.value for known in self._defaults()), default=0)
+
+    def _defaults(self) -> list[PriorityClass]:
+        """The class for pods without one: the largest, should there be several."""
+        defaults = [known for known in self._priorities.values() if known.default]
+        return sorted(defaults, key=lambda known: (-known.value, known.name))[:1]
 
 
 _SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}

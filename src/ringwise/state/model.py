@@ -153,8 +153,8 @@ class Pod:
     exit_code: int | None = None
     ended: int = 0
     restarts: int = 0
-    #: It waits for room and sends nobody away for it.
-    never_preempts: bool = False
+    #: Whether it waits for room and sends nobody away for it; None: its priority class says it.
+    never_preempts: bool | None = None
 
     def with_chips(self, chips: tuple[int, ...], annotations: Mapping[str, str], rank: int | None) -> Pod:
         """The pod as its binding will make it. Written out, because thousands of pods are bound at once."""

@@ -70,7 +70,7 @@ class PodTemplate:
     priority: int = 0
     priority_class: str = ""
     preemptable: bool = False
-    never_preempts: bool = False
+    never_preempts: bool | None = None
     gated: bool = False
     chip_containers: int = 0
     #: A rank written into the template itself; it can only be meant for a task of one pod.
