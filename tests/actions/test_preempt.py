@@ -112,6 +112,17 @@ def test_a_pod_says_it_louder_than_its_class() -> None:
     assert rig.evictions() == ["v0-0"]
 
 
+def test_a_class_that_comes_after_its_job_counts_at_once() -> None:
+    rig = rig_of(1)
+    fill_with(rig, 8)
+    rig.submit("boss", chips=8, priority="late")
+    rig.run()
+    assert rig.evictions() == []
+    rig.priority("late", 100)
+    rig.run()
+    assert rig.evictions() == ["v0-0"]
+
+
 def test_other_queues_are_reclaims_business() -> None:
     rig = rig_of(1)
     rig.queue("other")

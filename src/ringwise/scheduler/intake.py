@@ -11,7 +11,7 @@ from ringwise.reasons import Event as Happening
 from ringwise.scheduler import events as ev
 from ringwise.scheduler.memory import Sitting
 from ringwise.scheduler.reasons import BIND_FAILED
-from ringwise.state.model import Pod
+from ringwise.state.model import Pod, PriorityClass
 
 if TYPE_CHECKING:
     from ringwise.scheduler.machine import Scheduler
@@ -212,10 +212,15 @@ class Intake:
         self._scheduler.happened.add(Happening.QUEUE_CHANGED)
 
     def _priority_seen(self, event: ev.PriorityClassSeen) -> None:
-        self._scheduler.book.put_priority_class(event.priority_class, event.priority_class.name)
+        self._put_class(event.priority_class, event.priority_class.name)
 
     def _priority_gone(self, event: ev.PriorityClassGone) -> None:
-        self._scheduler.book.put_priority_class(None, event.name)
+        self._put_class(None, event.name)
+
+    def _put_class(self, priority_class: PriorityClass | None, name: str) -> None:
+        for job in self._scheduler.book.put_priority_class(priority_class, name):
+            # It may go first now, or send others away.
+            self._scheduler.waiting.touch(job.key)
 
     def _configuration_seen(self, event: ev.ConfigurationSeen) -> None:
         self._scheduler.configuration = event.configuration

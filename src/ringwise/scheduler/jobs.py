@@ -167,13 +167,19 @@ class JobBook:
     def drop_vcjob(self, key: str) -> None:
         self.vcjobs.pop(key, None)
 
-    def put_priority_class(self, priority_class: PriorityClass | None, name: str) -> None:
+    def put_priority_class(self, priority_class: PriorityClass | None, name: str) -> list[Job]:
+        """The jobs that count for more or less now, or make room in another way."""
         if priority_class is None:
             self._priorities.pop(name, None)
         else:
             self._priorities[name] = priority_class
+        changed = []
         for job in self.jobs.values():
+            before = job.priority, job.patient
             self._rank_job(job)
+            if before != (job.priority, job.patient):
+                changed.append(job)
+        return changed
 
     def put_queue(self, queue: Queue) -> None:
         self.queues[queue.name] = queue
