@@ -176,7 +176,7 @@ class JobBook:
         changed = []
         for job in self.jobs.values():
             before = job.priority, job.patient
-            self._rank_job(job)
+            self._weigh(job)
             if before != (job.priority, job.patient):
                 changed.append(job)
         return changed
@@ -246,7 +246,7 @@ class JobBook:
                 job.defects = (POD_GROUP_MISSING(group=f"{job.namespace}/{first.group}"),)
         if vcjob is not None and vcjob.problems:
             job.defects = tuple(MALFORMED_JOB(problem=problem) for problem in vcjob.problems)
-        self._rank_job(job)
+        self._weigh(job)
         job.expected = _expected(job, vcjob)
         if job.queue != queue:
             self._move_ledger(job, queue)
@@ -274,11 +274,12 @@ class JobBook:
             return None
         return self.vcjobs.get(f"{job.namespace}/{owner.name}")
 
-    def _rank_job(self, job: Job) -> None:
+    def _weigh(self, job: Job) -> None:
         """How important it is, and which of its pods send nobody away."""
         job.priority = self._priority(job)
         classes = {name for name, known in self._priorities.items() if known.never_preempts}
-        if classes & {known.name for known in self._defaults()}:
+        default = self._default_class()
+        if default is not None and default.never_preempts:
             # The class of pods that name none.
             classes.add("")
         job.patient = frozenset(
@@ -295,19 +296,19 @@ class JobBook:
             self._value(pod.priority_class) if pod.priority_class and not pod.priority else pod.priority
             for pod in job.in_order[:1]
         ]
-        return max(values, default=0) or self._default_priority()
+        if value := max(values, default=0):
+            return value
+        default = self._default_class()
+        return default.value if default is not None else 0
 
     def _value(self, name: str) -> int:
         found = self._priorities.get(name)
         return found.value if found is not None else _SYSTEM_PRIORITIES.get(name, 0)
 
-    def _default_priority(self) -> int:
-        return max((known.value for known in self._defaults()), default=0)
-
-    def _defaults(self) -> list[PriorityClass]:
-        """The class for pods without one: the largest, should there be several."""
+    def _default_class(self) -> PriorityClass | None:
+        """The class of pods that name none: the most important, should there be several."""
         defaults = [known for known in self._priorities.values() if known.default]
-        return sorted(defaults, key=lambda known: (-known.value, known.name))[:1]
+        return max(defaults, key=lambda known: (known.value, known.name), default=None)
 
 
 _SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
