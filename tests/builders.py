@@ -13,11 +13,11 @@ from typing import Any
 from ringwise.framework.amounts import add
 from ringwise.framework.configuration import Configuration, Tier
 from ringwise.framework.job import Job
-from ringwise.framework.ledger import Ledger
 from ringwise.framework.plugin_options import PluginOption
 from ringwise.framework.registry import PluginBuilder, Registry
 from ringwise.framework.session import Session
-from ringwise.framework.world import World
+from ringwise.framework.topology_cache import World
+from ringwise.framework.usage import Ledger
 from ringwise.plugins import PLUGINS
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Node, Pod, PodClass, PodGroup, Queue, Taint

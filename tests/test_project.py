@@ -20,8 +20,21 @@ import ringwise
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "ringwise"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
-CORE = ("reasons", "topology", "state", "placement", "framework", "actions", "plugins", "scheduler")
-LONGEST_SOURCE = 400
+CORE = (
+    "reasons",
+    "topology",
+    "state",
+    "placement",
+    "framework",
+    "messages",
+    "actions",
+    "plugins",
+    "scheduler",
+    "controller",
+)
+#: A file over this many lines wants a reason; those that have one are listed here with it.
+LONG_SOURCE = 500
+LONG_FOR_A_REASON: dict[str, str] = {}
 
 # Written in pieces, so that this file does not find itself.
 # The folder of a container's ssh keys is the same everywhere: it says nothing about a machine.
@@ -185,7 +198,8 @@ def test_rooms_stand_in_the_agreed_order() -> None:
         "reasons",
     ]
     assert [room for room in order if room in agreed] == agreed
-    assert {"actions", "plugins"} in layers()
+    assert {"actions", "plugins", "messages"} in layers()
+    assert {"scheduler", "controller"} in layers()
 
 
 def test_the_core_contract_covers_the_core() -> None:
@@ -252,8 +266,9 @@ def test_sources_stay_short_and_say_what_they_are_for() -> None:
     complaints = []
     for path in SOURCES:
         text = path.read_text(encoding="utf-8")
-        if len(text.splitlines()) >= LONGEST_SOURCE:
-            complaints.append(f"{path.relative_to(ROOT)} has {len(text.splitlines())} lines")
+        name = str(path.relative_to(PACKAGE))
+        if len(text.splitlines()) > LONG_SOURCE and name not in LONG_FOR_A_REASON:
+            complaints.append(f"{name} has {len(text.splitlines())} lines: split it, or say here why not")
         if text.strip() and ast.get_docstring(ast.parse(text)) is None:
             complaints.append(f"{path.relative_to(ROOT)} does not say what it is for")
     assert complaints == []

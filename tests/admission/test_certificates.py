@@ -9,11 +9,16 @@ from typing import Any
 import aiohttp
 import pytest
 
-from ringwise.apps.admission import Options, serve
-from ringwise.apps.admission_objects import NAME, PATH, webhook_configuration
-from ringwise.apps.certificates import Pair, make_authority, make_server
-from ringwise.apps.serving_certificate import AUTHORITY_LIFETIME, SERVER_LIFETIME, Keeper, server_context
-from ringwise.kube.client import ApiError, Client
+from ringwise.apps.admission.certificates import Pair, make_authority, make_server
+from ringwise.apps.admission.objects import NAME, PATH, webhook_configuration
+from ringwise.apps.admission.serving_certificate import (
+    AUTHORITY_LIFETIME,
+    SERVER_LIFETIME,
+    Keeper,
+    server_context,
+)
+from ringwise.apps.admission.webhook import Options, serve
+from ringwise.kubeclient.client import ApiError, Client
 from tests.admission.reviews import review, vcjob
 from tests.kube.harness import JumpingClock, StandingClock, run, server, until
 from tests.kube.standin import StandIn

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringwise.apps.admission import answer
-from ringwise.apps.judging import World
+from ringwise.apps.admission.rules import World
+from ringwise.apps.admission.webhook import answer
 from ringwise.manifests.configuration import read_configuration
-from ringwise.scheduler.events import ConfigurationSeen, QueueGone, QueueSeen
+from ringwise.messages.events import ConfigurationSeen, QueueGone, QueueSeen
 from ringwise.state.model import Queue
 from ringwise.topology.boards import shipped_catalog
 from tests.admission.reviews import container, group, pod, review, vcjob

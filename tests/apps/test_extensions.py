@@ -8,7 +8,7 @@ from ringwise.apps.extensions import GROUP, load_plugins
 from ringwise.framework.plugin_options import PluginOption
 from ringwise.framework.session import Session
 from ringwise.manifests.configuration import read_configuration
-from ringwise.scheduler.machine import DEFAULT_REGISTRY, Scheduler
+from ringwise.scheduler.core.machine import DEFAULT_REGISTRY, Scheduler
 
 
 class Quiet:

@@ -11,9 +11,9 @@ from ringwise.apps.why import duration_text, why
 from ringwise.framework.configuration import default_configuration
 from ringwise.manifests.bundle import read_bundle
 from ringwise.manifests.configuration import read_configuration
-from ringwise.scheduler.capacity import capacity
-from ringwise.scheduler.doctor import diagnose
-from ringwise.scheduler.explaining import explain
+from ringwise.scheduler.explain.capacity import capacity
+from ringwise.scheduler.explain.doctor import diagnose
+from ringwise.scheduler.explain.why import explain
 from ringwise.topology.boards import shipped_catalog
 from tests.fingerprint import fingerprint
 

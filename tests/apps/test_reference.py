@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from ringwise.apps.board_views import ring_picture
 from ringwise.topology.boards import shipped_boards
+from ringwise.views.boards import ring_picture
 
 
 def test_every_chip_is_in_the_picture_once() -> None:

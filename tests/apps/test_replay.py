@@ -22,9 +22,9 @@ from ringwise.cli.replay import replay_command
 from ringwise.framework.configuration import Configuration, default_configuration
 from ringwise.manifests.bundle import read_bundle
 from ringwise.manifests.configuration import read_configuration
-from ringwise.scheduler import events as ev
+from ringwise.messages import events as ev
+from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.journal import Batch, Journal
-from ringwise.scheduler.machine import Scheduler
 from ringwise.topology.boards import shipped_catalog
 
 ROOT = Path(__file__).parents[2]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ringwise.apps.reasons_reference import all_kinds
+from ringwise.apps.docs.reasons_reference import all_kinds
 from ringwise.cli.docs import pages, write_pages
 from tests.cli.command_tree import command_paths
 

@@ -13,9 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ringwise.apps import deployment
-from ringwise.apps.certificates import Pair
-from ringwise.apps.control_plane import (
+from ringwise.apps.admission.certificates import Pair
+from ringwise.apps.bench.control_plane import (
     ApiAnswer,
     ControlPlane,
     Process,
@@ -23,6 +22,7 @@ from ringwise.apps.control_plane import (
     free_port,
     ringwise_command,
 )
+from ringwise.apps.install import deployment
 from tests.cluster.objects import CHIP, NAMESPACE, Object
 
 STAGES = Path(__file__).with_name("stages.yaml")

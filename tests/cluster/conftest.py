@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ringwise.apps.certificates import make_authority
-from ringwise.apps.control_plane import ControlPlane
+from ringwise.apps.admission.certificates import make_authority
+from ringwise.apps.bench.control_plane import ControlPlane
 from tests.cluster.cluster import Cluster
 
 #: Signs the certificates of people.

@@ -15,12 +15,12 @@ from datetime import timedelta
 
 import pytest
 
-from ringwise.apps import deployment
-from ringwise.apps.admission import Options, serve
-from ringwise.apps.control_plane import free_port
-from ringwise.kube.client import Client
-from ringwise.kube.clock import RealClock
-from ringwise.kube.config import find_access
+from ringwise.apps.admission.webhook import Options, serve
+from ringwise.apps.bench.control_plane import free_port
+from ringwise.apps.install import deployment
+from ringwise.kubeclient.client import Client
+from ringwise.kubeclient.clock import RealClock
+from ringwise.kubeclient.config import find_access
 from tests.cluster.cluster import JOBS, Cluster, Component, is_ready
 from tests.cluster.objects import NAMESPACE, Object, nodes, pod, vcjob
 

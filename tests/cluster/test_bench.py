@@ -6,9 +6,9 @@ import multiprocessing
 
 import pytest
 
-from ringwise.apps.bench_binders import LOOP, SCHEDULER
-from ringwise.apps.bench_contest import contest
-from ringwise.apps.bench_scene import Scene
+from ringwise.apps.bench.binders import LOOP, SCHEDULER
+from ringwise.apps.bench.contest import contest
+from ringwise.apps.bench.scene import Scene
 
 pytestmark = pytest.mark.cluster
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from ringwise.apps import deployment
-from ringwise.apps.control_plane import ControlPlane, find_program
+from ringwise.apps.bench.control_plane import ControlPlane, find_program
+from ringwise.apps.install import deployment
 from tests.cluster.cluster import Cluster
 from tests.cluster.objects import Object
 from tests.deploy import charts

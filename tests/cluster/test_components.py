@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from ringwise.apps import deployment
+from ringwise.apps.install import deployment
 from tests.cluster.cluster import CONFIG_MAPS, PODS, Cluster, Component, check_chips, chips_of, node_of
 from tests.cluster.objects import CHIP, NAMESPACE, node, nodes, pod, switch_topology, vcjob
 

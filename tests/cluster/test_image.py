@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from ringwise.apps import deployment
-from ringwise.apps.control_plane import ControlPlane, Process
+from ringwise.apps.bench.control_plane import ControlPlane, Process
+from ringwise.apps.install import deployment
 from tests.cluster.cluster import Cluster, check_chips, is_ready
 from tests.cluster.objects import nodes, vcjob
 

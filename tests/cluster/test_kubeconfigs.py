@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from ringwise.apps import deployment
-from ringwise.apps.certificates import Pair, make_authority
-from ringwise.apps.control_plane import ControlPlane, Process, find_program, ringwise_command
+from ringwise.apps.admission.certificates import Pair, make_authority
+from ringwise.apps.bench.control_plane import ControlPlane, Process, find_program, ringwise_command
+from ringwise.apps.install import deployment
 from tests.cluster.cluster import Cluster, check_chips
 from tests.cluster.objects import Object, nodes, pod, vcjob
 

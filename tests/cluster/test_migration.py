@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from ringwise.apps import deployment
+from ringwise.apps.install import deployment
 from tests.cluster.cluster import (
     GROUPS,
     JOBS,

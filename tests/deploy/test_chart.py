@@ -10,8 +10,8 @@ import click
 import pytest
 import yaml
 
-from ringwise.apps.deployment import Choices
-from ringwise.apps.install import printed
+from ringwise.apps.install.deployment import Choices
+from ringwise.apps.install.steps import printed
 from ringwise.cli.main import cli
 from tests.deploy.charts import CHART, HELM, VARIATIONS, helm, rendered, template, usual_values
 from tests.deploy.comparing import Objects, by_identity

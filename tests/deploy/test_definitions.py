@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
-from ringwise.apps.deployment import definitions
-from ringwise.kube.executor import group_body, job_status
-from ringwise.scheduler.commands import SetJobStatus
+from ringwise.apps.install.deployment import definitions
+from ringwise.kube.write.executor import group_body, job_status
+from ringwise.messages.commands import SetJobStatus
 from ringwise.state.model import PodGroup
 from tests.deploy.schemas import misfits, not_structural
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ringwise.apps.deployment import Choices, objects
+from ringwise.apps.install.deployment import Choices, objects
 
 ROOT = Path(__file__).resolve().parents[2]
 LINES = (ROOT / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", " ").splitlines()

@@ -7,11 +7,20 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from ringwise.apps.deployment import Choices, definitions, objects
-from ringwise.apps.install import CONFIGURED, CREATED, KEPT, UNCHANGED, InstallError, Step, install, uninstall
+from ringwise.apps.install.deployment import Choices, definitions, objects
+from ringwise.apps.install.steps import (
+    CONFIGURED,
+    CREATED,
+    KEPT,
+    UNCHANGED,
+    InstallError,
+    Step,
+    install,
+    uninstall,
+)
 from ringwise.cli.install import install_command
-from ringwise.kube.client import ApiError, Client
-from ringwise.kube.config import direct
+from ringwise.kubeclient.client import ApiError, Client
+from ringwise.kubeclient.config import direct
 from tests.kube.harness import run, server
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

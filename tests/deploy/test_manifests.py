@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 import ringwise
-from ringwise.apps.deployment import Choices, access_rules, chart, configuration, definitions, objects
-from ringwise.apps.install import printed
+from ringwise.apps.install.deployment import Choices, access_rules, chart, configuration, definitions, objects
+from ringwise.apps.install.steps import printed
 from ringwise.framework.configuration import default_configuration
 from ringwise.manifests.configuration import read_configuration
 from tests.deploy.comparing import by_identity

@@ -11,20 +11,20 @@ from typing import Any
 import msgspec
 import pytest
 
-from ringwise.apps.admission_objects import webhook_configuration
-from ringwise.apps.deployment import access_rules
-from ringwise.apps.serving_certificate import SERVER_LIFETIME, Keeper
-from ringwise.kube.binder import Binder
-from ringwise.kube.chains import Persistence
-from ringwise.kube.client import Client
-from ringwise.kube.executor import Executor
-from ringwise.kube.kinds import standard_kinds
-from ringwise.kube.lease import Fence, LeaderElection, LeaseSettings
-from ringwise.kube.queue_status import QueueNote
-from ringwise.kube.status import StatusWriter
-from ringwise.kube.templates import JobTemplates, TemplateStore
+from ringwise.apps.admission.objects import webhook_configuration
+from ringwise.apps.admission.serving_certificate import SERVER_LIFETIME, Keeper
+from ringwise.apps.install.deployment import access_rules
+from ringwise.kube.run.leader_election import Fence, LeaderElection, LeaseSettings
+from ringwise.kube.watch.kinds import standard_kinds
+from ringwise.kube.write.binder import Binder
+from ringwise.kube.write.executor import Executor
+from ringwise.kube.write.ordered_work import Persistence
+from ringwise.kube.write.pod_templates import JobTemplates, TemplateStore
+from ringwise.kube.write.queue_status import QueueNote
+from ringwise.kube.write.status import StatusWriter
+from ringwise.kubeclient.client import Client
+from ringwise.messages import commands as do
 from ringwise.reasons import Reason
-from ringwise.scheduler import commands as do
 from ringwise.scheduler.reasons import POD_GROUP_MISSING
 from ringwise.state.model import Owner, PodClass, PodGroup
 from ringwise.state.model import Pod as CorePod

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from ringwise.controller.machine import Controller
 from ringwise.embed.clock import SECOND, VirtualClock
 from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.embed.fleets import make_fleet
 from ringwise.embed.loop import Lab
 from ringwise.embed.simulated import Habits
-from ringwise.scheduler import events as told
-from ringwise.scheduler.commands import Bind, Command, SetGroupStatus
-from ringwise.scheduler.controller import Controller
+from ringwise.messages import events as told
+from ringwise.messages.commands import Bind, Command, SetGroupStatus
 from ringwise.state.model import Node, Pod, PodClass, PodGroup
 from ringwise.state.vcjob import PodTemplate, Policy, Task, VcJob
 from ringwise.topology.chips import chip_names

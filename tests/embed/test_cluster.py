@@ -12,9 +12,8 @@ from ringwise.embed.fleets import make_fleet
 from ringwise.embed.objects import ConflictError
 from ringwise.embed.records import RefusedError
 from ringwise.embed.simulated import Habits
-from ringwise.reasons import ROOM, ReasonKind, Stage
-from ringwise.scheduler import events as told
-from ringwise.scheduler.commands import (
+from ringwise.messages import events as told
+from ringwise.messages.commands import (
     Bind,
     Command,
     CreateGroup,
@@ -25,7 +24,8 @@ from ringwise.scheduler.commands import (
     SetGroupStatus,
     TellPod,
 )
-from ringwise.scheduler.expansion import pod_group_of, pods_of
+from ringwise.messages.job_expansion import pod_group_of, pods_of
+from ringwise.reasons import ROOM, ReasonKind, Stage
 from ringwise.state.model import Node, Pod, PodGroup, Queue
 from ringwise.state.vcjob import VcJob
 from tests.embed.builders import CHIP, job_of, pod_of, task_of

@@ -6,15 +6,15 @@ from collections.abc import Iterable
 
 import pytest
 
+from ringwise.controller.machine import Controller
 from ringwise.embed import loop
 from ringwise.embed.clock import SECOND, RealClock, VirtualClock
 from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.embed.fleets import make_fleet
 from ringwise.embed.loop import Lab, RestlessError
-from ringwise.scheduler.commands import Command, SetGroupStatus
-from ringwise.scheduler.controller import Controller
-from ringwise.scheduler.events import Event, JobCommand
-from ringwise.scheduler.machine import Scheduler
+from ringwise.messages.commands import Command, SetGroupStatus
+from ringwise.messages.events import Event, JobCommand
+from ringwise.scheduler.core.machine import Scheduler
 from ringwise.state.model import Pod, PodGroup
 from ringwise.state.vcjob import VcJob
 from tests.embed.builders import FirstFit, job_of, lab_of, pod_of, task_of

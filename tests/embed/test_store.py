@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from ringwise.controller.machine import Controller
 from ringwise.embed.clock import SECOND, VirtualClock
 from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.embed.fleets import make_fleet
 from ringwise.embed.loop import Lab
 from ringwise.embed.objects import ObjectTable
 from ringwise.embed.store import Store, StoreError
-from ringwise.scheduler.controller import Controller
 from ringwise.state.model import Pod, PriorityClass, Queue
 from ringwise.state.vcjob import VcJob
 from tests.embed.builders import FirstFit, job_of, lab_of, task_of

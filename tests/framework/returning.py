@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from ringwise.framework.configuration import Settings
-from ringwise.framework.filling import fill
+from ringwise.framework.extension_points import Point
+from ringwise.framework.gang_placement import fill
 from ringwise.framework.job import FormerSeat
 from ringwise.framework.plugin_options import PluginOption
-from ringwise.framework.points import Point
 from ringwise.framework.session import Session
 from tests.builders import cluster
 

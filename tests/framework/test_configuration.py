@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringwise.apps.settings_reference import settings_page
+from ringwise.apps.docs.settings_reference import settings_page
 from ringwise.framework.configuration import (
     SETTINGS,
     Settings,
     default_configuration,
     settings_from,
 )
+from ringwise.framework.extension_points import GATED_WITH, UNGATED, Point
 from ringwise.framework.parameters import NotAllowed, printed
 from ringwise.framework.plugin_options import (
     ACTION_ARGUMENTS,
@@ -28,7 +29,6 @@ from ringwise.framework.plugin_options import (
     argument_of,
     plugin_named,
 )
-from ringwise.framework.points import GATED_WITH, UNGATED, Point
 from tests.framework.settings_by_name import value_of
 
 

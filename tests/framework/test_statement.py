@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ringwise.framework.extension_points import Point
 from ringwise.framework.job import Job
 from ringwise.framework.plugin_options import PluginOption
-from ringwise.framework.points import Point
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation, Eviction, Statement
 from ringwise.state.model import Pod

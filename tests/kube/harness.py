@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
-from ringwise.kube.client import Client
-from ringwise.kube.config import direct
+from ringwise.kubeclient.client import Client
+from ringwise.kubeclient.config import direct
 from tests.kube.standin import Object, StandIn
 
 #: A test that hangs ends after this long with an error; no test waits for it.

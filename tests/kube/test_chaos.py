@@ -8,13 +8,13 @@ from collections import Counter
 
 import pytest
 
-from ringwise.kube.client import Client
-from ringwise.kube.config import direct
-from ringwise.kube.core import SchedulerPart
-from ringwise.kube.lease import LeaseSettings
-from ringwise.kube.life import RunnerSettings
-from ringwise.kube.runner import Runner
-from ringwise.scheduler.machine import Scheduler
+from ringwise.kube.run.core_thread import SchedulerPart
+from ringwise.kube.run.leader_election import LeaseSettings
+from ringwise.kube.run.leader_term import RunnerSettings
+from ringwise.kube.run.runner import Runner
+from ringwise.kubeclient.client import Client
+from ringwise.kubeclient.config import direct
+from ringwise.scheduler.core.machine import Scheduler
 from tests.kube.harness import CHIP, GROUPS, NODES, PODS, JumpingClock, group, node, pod, run, until
 from tests.kube.standin import StandIn
 

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from ringwise.apps.kube_scheduler import ConfigurationFile, Options, in_namespace, serve
 from ringwise.cli.main import cli
-from ringwise.kube.config import direct
+from ringwise.kubeclient.config import direct
 from ringwise.manifests.configuration import ConfigurationError
 from ringwise.metrics.endpoints import AddressError, parse_address, serving
 from ringwise.metrics.prometheus import Metrics

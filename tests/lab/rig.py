@@ -14,10 +14,10 @@ from typing import Any
 
 from click.testing import CliRunner, Result
 
-from ringwise.apps.lab import Fleet, LabSettings, LiveLab
-from ringwise.apps.lab_api import LabServer
-from ringwise.apps.lab_client import LabClient
-from ringwise.apps.lab_folder import LabFolder
+from ringwise.apps.lab.api import LabServer
+from ringwise.apps.lab.client import LabClient
+from ringwise.apps.lab.folder import LabFolder
+from ringwise.apps.lab.lab import Fleet, LabSettings, LiveLab
 from ringwise.cli.lab_questions import QUESTIONS
 from ringwise.cli.main import cli
 

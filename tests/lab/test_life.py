@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from ringwise.apps.lab import LabSettings, LiveLab, SpedClock
-from ringwise.apps.lab_client import LabClient, RefusedByLabError
-from ringwise.apps.lab_folder import FolderError, LabFolder, default_folder
-from ringwise.apps.lab_submission import submission_of
+from ringwise.apps.lab.client import LabClient, RefusedByLabError
+from ringwise.apps.lab.folder import FolderError, LabFolder, default_folder
+from ringwise.apps.lab.lab import LabSettings, LiveLab, SpedClock
+from ringwise.apps.lab.submission import submission_of
 from ringwise.cli.main import cli
 from ringwise.manifests.bundle import read_bundle
 from tests.lab.rig import SMALL, Terminal, job, nodes, pod, queue, running
@@ -261,8 +261,8 @@ def test_strange_requests_are_refused_and_the_lab_lives_on(
 
 def test_time_runs_at_its_speed_and_never_back(monkeypatch: pytest.MonkeyPatch) -> None:
     wall, steady = [1_000], [50]
-    monkeypatch.setattr("ringwise.apps.lab.time.time_ns", lambda: wall[0])
-    monkeypatch.setattr("ringwise.apps.lab.time.monotonic_ns", lambda: steady[0])
+    monkeypatch.setattr("ringwise.apps.lab.lab.time.time_ns", lambda: wall[0])
+    monkeypatch.setattr("ringwise.apps.lab.lab.time.monotonic_ns", lambda: steady[0])
     clock = SpedClock(5_000, 10.0)
     assert clock.now() == 5_000
     steady[0] += 7
@@ -276,7 +276,7 @@ def test_real_time_ends_pods_that_ran_out_while_the_lab_was_down(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wall = [1_800_000_000_000_000_000]
-    monkeypatch.setattr("ringwise.apps.lab.time.time_ns", lambda: wall[0])
+    monkeypatch.setattr("ringwise.apps.lab.lab.time.time_ns", lambda: wall[0])
     terminal = Terminal(tmp_path)
     with running(tmp_path, SMALL):
         terminal.submit(job("first", 4, 8, minutes=10), job("second", 4, 8))
@@ -290,7 +290,7 @@ def test_real_time_ends_pods_that_ran_out_while_the_lab_was_down(
 
 def test_what_a_person_does_happens_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     steady = [0]
-    monkeypatch.setattr("ringwise.apps.lab.time.monotonic_ns", lambda: steady[0])
+    monkeypatch.setattr("ringwise.apps.lab.lab.time.monotonic_ns", lambda: steady[0])
     folder = LabFolder(tmp_path)
     folder.take()
     live = LiveLab(folder, LabSettings(fleet=SMALL.fleet))

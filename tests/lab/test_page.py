@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ringwise.apps.lab import Fleet
+from ringwise.apps.lab.lab import Fleet
 from ringwise.embed.clock import SECOND
 from ringwise.embed.simulated import Habits
 from tests.lab.rig import SMALL, Terminal, running
@@ -25,7 +25,7 @@ BLOCK = re.compile(r"```\n(\$ ringwise .*?)```\n", re.DOTALL)
 
 def test_the_tour_shows_what_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr("ringwise.apps.lab.time.time_ns", lambda: START)
+    monkeypatch.setattr("ringwise.apps.lab.lab.time.time_ns", lambda: START)
     settings = replace(
         SMALL, fleet=Fleet(6, "910-x8", leaf_size=3), habits=Habits(default_duration=1800 * SECOND)
     )

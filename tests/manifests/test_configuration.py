@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ringwise.apps.settings_reference import settings_page
+from ringwise.apps.docs.settings_reference import settings_page
 from ringwise.framework.configuration import (
     Configuration,
     Settings,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ringwise.manifests.bundle import read_bundle
-from ringwise.scheduler.expansion import pod_group_of, pods_of
+from ringwise.messages.job_expansion import pod_group_of, pods_of
 from ringwise.state.model import Owner
 from ringwise.state.vcjob import Policy, VcJob
 from tests.manifests.builders import ASCEND, task, text_of, vcjob

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringwise.framework.filling import fill
+from ringwise.framework.gang_placement import fill
 from ringwise.state.model import Node, NodeTerm, Pod, PodClass, Requirement, Taint, Toleration
 from tests.builders import Lab, cluster, pod_class_of
 

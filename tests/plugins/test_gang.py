@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringwise.framework.filling import fill, started_pods
+from ringwise.framework.gang_placement import fill, started_pods
 from ringwise.framework.statement import Allocation, Eviction
 from tests.builders import cluster
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringwise.framework.filling import fill
-from ringwise.framework.points import Point
+from ringwise.framework.extension_points import Point
+from ringwise.framework.gang_placement import fill
+from ringwise.framework.selectors import all_hold
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation
-from ringwise.plugins.selectors import all_hold
 from ringwise.state.model import NodeTerm, Pod, PodTerm, Requirement
 from tests.builders import Lab, cluster, option, pod_class_of
 

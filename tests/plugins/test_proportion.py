@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringwise.framework.filling import fill
+from ringwise.framework.gang_placement import fill
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation
 from ringwise.plugins.reasons import NOT_ENOUGH_PODS

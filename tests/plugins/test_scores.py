@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from ringwise.framework.filling import fill
+from ringwise.framework.extension_points import Point
+from ringwise.framework.gang_placement import fill
 from ringwise.framework.plugin_options import PluginOption
-from ringwise.framework.points import Point
 from ringwise.state.model import NodeTerm, PodClass, PodTerm, Requirement, Taint, Toleration
 from tests.builders import CHIP, Lab, cluster, option, pod_class_of
 

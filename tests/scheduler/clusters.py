@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from ringwise.framework.configuration import Configuration
-from ringwise.scheduler import events as ev
-from ringwise.scheduler.machine import Scheduler
+from ringwise.messages import events as ev
+from ringwise.scheduler.core.machine import Scheduler
 from ringwise.state.model import Device, DeviceReport, Node, Pod, PodClass, PodGroup
 from ringwise.topology.chips import mask_of
 

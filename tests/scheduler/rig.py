@@ -11,9 +11,9 @@ from typing import Any
 
 from ringwise.framework.configuration import Configuration, Tier, default_tiers, settings_from
 from ringwise.framework.plugin_options import PluginOption
-from ringwise.scheduler import events as ev
-from ringwise.scheduler.commands import Bind, Command, Evict, Publish, SetGroupStatus
-from ringwise.scheduler.machine import Scheduler
+from ringwise.messages import events as ev
+from ringwise.messages.commands import Bind, Command, Evict, Publish, SetGroupStatus
+from ringwise.scheduler.core.machine import Scheduler
 from ringwise.state.model import (
     Device,
     DeviceReport,

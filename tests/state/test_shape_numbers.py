@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ringwise.scheduler import events as ev
-from ringwise.scheduler.commands import Bind
-from ringwise.scheduler.machine import Scheduler
+from ringwise.messages import events as ev
+from ringwise.messages.commands import Bind
+from ringwise.scheduler.core.machine import Scheduler
 from ringwise.state.model import Node, Pod, PodClass
 
 CHIP = "huawei.com/Ascend910"

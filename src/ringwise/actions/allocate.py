@@ -7,9 +7,9 @@ from heapq import heappop, heappush
 from itertools import chain
 from typing import Any
 
-from ringwise.framework.filling import fill, pending_pods
+from ringwise.framework.backfill_reservations import kept_chips_open, lenders
+from ringwise.framework.gang_placement import fill, pending_pods
 from ringwise.framework.job import Job
-from ringwise.framework.lending import kept_chips_open, lenders
 from ringwise.framework.reasons import INTERNAL_ERROR, QUEUE_OVERUSED
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Statement

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ringwise.framework.filling import fill_best_effort
+from ringwise.framework.gang_placement import fill_best_effort
 from ringwise.framework.reasons import INTERNAL_ERROR
 from ringwise.framework.session import Session
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ringwise.framework.backfill_reservations import kept_chips_open, lenders
 from ringwise.framework.job import Job
-from ringwise.framework.lending import kept_chips_open, lenders
 from ringwise.framework.reasons import INTERNAL_ERROR, QUEUE_NOT_OPEN
 from ringwise.framework.session import Session
 from ringwise.reasons import Reason

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ringwise.actions.allocate import broken
-from ringwise.framework.filling import pending_pods
+from ringwise.framework.eviction import Ask, Member, Search, nominate
+from ringwise.framework.gang_placement import pending_pods
 from ringwise.framework.job import Job
 from ringwise.framework.session import Session
-from ringwise.framework.victims import Ask, Member, Search, nominate
 from ringwise.state.model import Queue
 
 

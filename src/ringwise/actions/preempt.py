@@ -8,8 +8,8 @@ for a job that still lacks pods, less important pods of its own.
 from __future__ import annotations
 
 from ringwise.actions.making_room import make_room, starving_jobs
+from ringwise.framework.eviction import placed_pods
 from ringwise.framework.session import Session
-from ringwise.framework.victims import placed_pods
 
 WHY = "preempt"
 

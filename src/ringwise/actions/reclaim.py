@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ringwise.actions.making_room import make_room, starving_jobs
-from ringwise.framework.filling import missing_pods, pending_pods
+from ringwise.framework.eviction import Member, as_if_placed, placed_pods
+from ringwise.framework.gang_placement import missing_pods, pending_pods
 from ringwise.framework.job import Job
 from ringwise.framework.session import Session
-from ringwise.framework.victims import Member, as_if_placed, placed_pods
 from ringwise.state.model import Queue
 
 WHY = "reclaim"

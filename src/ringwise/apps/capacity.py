@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ringwise.apps.source import Source
-from ringwise.scheduler.capacity import BoardCapacity, capacity
+from ringwise.scheduler.explain.capacity import BoardCapacity, capacity
 from ringwise.topology.nearest import did_you_mean
 
 

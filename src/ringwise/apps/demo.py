@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ringwise.apps.source import Source
+from ringwise.controller.machine import Controller
 from ringwise.embed.clock import SECOND, VirtualClock
 from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.embed.fleets import MadeFleet
@@ -14,9 +15,8 @@ from ringwise.embed.simulated import EXPECTED_DURATION
 from ringwise.framework.configuration import Configuration, default_configuration
 from ringwise.framework.job import Job
 from ringwise.framework.ranks import ranks_of
-from ringwise.scheduler.controller import Controller
-from ringwise.scheduler.explaining import find_job
-from ringwise.scheduler.machine import Scheduler
+from ringwise.scheduler.core.machine import Scheduler
+from ringwise.scheduler.explain.why import find_job
 from ringwise.state.model import Pod, PodClass, Queue
 from ringwise.state.vcjob import PodTemplate, Task, VcJob
 from ringwise.topology.board import Board

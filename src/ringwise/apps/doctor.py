@@ -8,8 +8,8 @@ from ringwise.apps.source import from_bundle
 from ringwise.framework.configuration import Configuration
 from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.errors import ManifestError, one_line
-from ringwise.scheduler.doctor import Diagnosis, diagnose
-from ringwise.scheduler.findings import ERROR, Finding
+from ringwise.scheduler.explain.doctor import Diagnosis, diagnose
+from ringwise.scheduler.explain.findings import ERROR, Finding
 from ringwise.topology.boards import BoardCatalog
 
 

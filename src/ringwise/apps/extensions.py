@@ -15,7 +15,7 @@ from ringwise.framework.configuration import Configuration
 from ringwise.framework.registry import PluginBuilder, Registry
 from ringwise.manifests.configuration import read_configuration
 from ringwise.plugins import PLUGINS
-from ringwise.scheduler.machine import DEFAULT_REGISTRY, DEFAULT_SCHEDULER_NAMES, Scheduler
+from ringwise.scheduler.core.machine import DEFAULT_REGISTRY, DEFAULT_SCHEDULER_NAMES, Scheduler
 from ringwise.topology.boards import BoardCatalog
 
 GROUP = "ringwise.plugins"

@@ -21,19 +21,19 @@ import structlog
 
 from ringwise.apps.extensions import installed_registry, new_scheduler, read_user_configuration
 from ringwise.framework.configuration import Configuration, default_configuration
-from ringwise.kube import telling_loop
-from ringwise.kube.client import Client
-from ringwise.kube.config import Access, find_access
-from ringwise.kube.core import ControllerPart, Part, SchedulerPart
-from ringwise.kube.lease import LeaseSettings
-from ringwise.kube.life import RunnerSettings
-from ringwise.kube.pace import PacedClient
-from ringwise.kube.runner import Runner
-from ringwise.kube.shadow import ShadowPart
+from ringwise.kube.run import idle_event_loop as telling_loop
+from ringwise.kube.run.core_thread import ControllerPart, Part, SchedulerPart
+from ringwise.kube.run.leader_election import LeaseSettings
+from ringwise.kube.run.leader_term import RunnerSettings
+from ringwise.kube.run.runner import Runner
+from ringwise.kube.run.shadow import ShadowPart
+from ringwise.kubeclient.client import Client
+from ringwise.kubeclient.config import Access, find_access
+from ringwise.kubeclient.rate_limit import PacedClient
 from ringwise.manifests.configuration import ConfigurationError
+from ringwise.messages.events import ConfigurationSeen
 from ringwise.metrics.endpoints import serving
 from ringwise.metrics.prometheus import Metrics
-from ringwise.scheduler.events import ConfigurationSeen
 from ringwise.topology.boards import BoardCatalog, shipped_catalog
 
 _LOG = structlog.get_logger("ringwise")

@@ -13,11 +13,11 @@ import msgspec
 
 from ringwise.apps.extensions import installed_registry
 from ringwise.framework.configuration import Configuration, default_configuration
-from ringwise.kube.client import PAGE, ApiError, Client
-from ringwise.kube.decoding import bare_page
-from ringwise.kube.facts import Fact, NodeReports
-from ringwise.kube.kinds import Place, Reader, standard_kinds
-from ringwise.kube.templates import TemplateStore
+from ringwise.kube.watch.decoding import bare_page
+from ringwise.kube.watch.facts import Fact, NodeReports
+from ringwise.kube.watch.kinds import Place, Reader, standard_kinds
+from ringwise.kube.write.pod_templates import TemplateStore
+from ringwise.kubeclient.client import PAGE, ApiError, Client
 from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.device_info import RawConfigMap
 from ringwise.manifests.errors import Findings

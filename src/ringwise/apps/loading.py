@@ -8,8 +8,8 @@ from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.errors import ManifestError
 from ringwise.manifests.switches import CONFIG_MAP as TOPOLOGY_CONFIG_MAP
 from ringwise.manifests.switches import topology_of_config_map
-from ringwise.scheduler import events as ev
-from ringwise.scheduler.expansion import JOB_NAME, group_name, pod_group_of, pods_of
+from ringwise.messages import events as ev
+from ringwise.messages.job_expansion import JOB_NAME, group_name, pod_group_of, pods_of
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Node, Owner, Pod, PodGroup
 from ringwise.topology.chips import chip_names, chips_of, mask_of

@@ -7,22 +7,22 @@ from typing import Any
 
 from ringwise.apps.source import from_bundle
 from ringwise.framework.configuration import Configuration
-from ringwise.framework.filling import filters_of
+from ringwise.framework.extension_points import first_reason
+from ringwise.framework.gang_placement import filters_of
 from ringwise.framework.job import Job
-from ringwise.framework.points import first_reason
 from ringwise.framework.ranks import ranks_of
 from ringwise.framework.session import Session
 from ringwise.framework.switch_use import states_now
 from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.errors import ManifestError
+from ringwise.messages import events as ev
+from ringwise.messages.commands import Bind
 from ringwise.placement.superpods.annotations import SUPER_POD_ID, SUPER_POD_RANK
 from ringwise.placement.switches.classes import LABEL, SwitchClass, classify
 from ringwise.plugins.reasons import NODE_CORDONED, SELECTOR_MISMATCH, UNTOLERATED_TAINT
 from ringwise.plugins.topology910.validity import board_policy
 from ringwise.reasons import Reason, Stage
-from ringwise.scheduler import events as ev
-from ringwise.scheduler.commands import Bind
-from ringwise.scheduler.machine import Scheduler
+from ringwise.scheduler.core.machine import Scheduler
 from ringwise.state.fleet import HOSTS
 from ringwise.state.model import Pod
 from ringwise.topology.boards import BoardCatalog

@@ -20,11 +20,11 @@ from ringwise import __version__
 from ringwise.framework.configuration import Configuration, Settings, Tier
 from ringwise.framework.plugin_options import PluginOption
 from ringwise.manifests.errors import one_line
+from ringwise.messages import events as ev
+from ringwise.messages.commands import Command
 from ringwise.reasons import Reason
-from ringwise.scheduler import events as ev
-from ringwise.scheduler.commands import Command
+from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.journal import Batch
-from ringwise.scheduler.machine import Scheduler
 from ringwise.topology.boards import BoardCatalog
 
 FORMAT, VERSION = "ringwise-journal", 1

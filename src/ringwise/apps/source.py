@@ -9,8 +9,8 @@ from ringwise.apps.loading import check_holds, cluster_events, job_events
 from ringwise.framework.configuration import Configuration
 from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.errors import ManifestError
-from ringwise.scheduler import events as ev
-from ringwise.scheduler.machine import Scheduler
+from ringwise.messages import events as ev
+from ringwise.scheduler.core.machine import Scheduler
 from ringwise.topology.boards import BoardCatalog
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ringwise.apps.source import Source
-from ringwise.scheduler.explaining import Explanation, explain, find_job
+from ringwise.scheduler.explain.why import Explanation, explain, find_job
 
 
 def why(source: Source, name: str) -> Explanation:

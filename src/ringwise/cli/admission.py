@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from ringwise.apps.admission import Options, run
+from ringwise.apps.admission.webhook import Options, run
 from ringwise.apps.kube_scheduler import default_lease_namespace, in_namespace, log_as_json
 from ringwise.cli.output import stop
 from ringwise.cli.scheduler import DEFAULT_CONFIGURATION, scheduler_names
-from ringwise.kube.credentials import KubeConfigError
+from ringwise.kubeclient.credentials import KubeConfigError
 from ringwise.metrics.endpoints import AddressError, parse_address
 
 

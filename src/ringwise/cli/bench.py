@@ -8,9 +8,14 @@ import click
 from rich import box
 from rich.table import Table
 
-from ringwise.apps import bench_api, bench_cycle, bench_decide, bench_list, bench_superpods, bench_switches
-from ringwise.apps.bench import Bench, run_bench
-from ringwise.apps.control_plane import ControlPlaneError
+from ringwise.apps.bench import api as bench_api
+from ringwise.apps.bench import cycle as bench_cycle
+from ringwise.apps.bench import decide as bench_decide
+from ringwise.apps.bench import list as bench_list
+from ringwise.apps.bench import superpods as bench_superpods
+from ringwise.apps.bench import switches as bench_switches
+from ringwise.apps.bench.control_plane import ControlPlaneError
+from ringwise.apps.bench.report import Bench, run_bench
 from ringwise.cli.output import output_option, print_document, stdout_console, stop
 
 BENCHES: Mapping[str, Bench] = {

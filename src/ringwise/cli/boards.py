@@ -14,7 +14,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ringwise.apps.board_views import (
+from ringwise.placement.rules import ScoreTable, chip_rule
+from ringwise.topology.board import Board, BoardError
+from ringwise.topology.boards import BoardCatalog, shipped_catalog
+from ringwise.topology.counts import counts_text
+from ringwise.topology.nearest import did_you_mean
+from ringwise.topology.rule_specs import RULE_SPECS
+from ringwise.views.boards import (
     board_json,
     chosen_by,
     chosen_by_words,
@@ -23,12 +29,6 @@ from ringwise.apps.board_views import (
     rings_text,
     table_grid,
 )
-from ringwise.placement.rules import ScoreTable, chip_rule
-from ringwise.topology.board import Board, BoardError
-from ringwise.topology.boards import BoardCatalog, shipped_catalog
-from ringwise.topology.counts import counts_text
-from ringwise.topology.nearest import did_you_mean
-from ringwise.topology.rule_specs import RULE_SPECS
 
 #: Columns from which on a terminal has room for everything.
 _ROOMY = 120

@@ -12,10 +12,10 @@ from rich.table import Table
 
 from ringwise.apps.capacity import as_json, count
 from ringwise.apps.source import Source
-from ringwise.cli.asking import Answer
 from ringwise.cli.output import output_option
+from ringwise.cli.queries import Answer
 from ringwise.cli.source import answer_question, source_options
-from ringwise.scheduler.capacity import BoardCapacity
+from ringwise.scheduler.explain.capacity import BoardCapacity
 
 
 @click.command("capacity")

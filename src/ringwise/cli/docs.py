@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from ringwise.apps.commands_reference import commands_page
-from ringwise.apps.reasons_reference import reasons_page
-from ringwise.apps.reference import boards_page
-from ringwise.apps.settings_reference import settings_page
-from ringwise.apps.switches_page import drawn_page
+from ringwise.apps.docs.boards_reference import boards_page
+from ringwise.apps.docs.commands_reference import commands_page
+from ringwise.apps.docs.reasons_reference import reasons_page
+from ringwise.apps.docs.settings_reference import settings_page
+from ringwise.apps.docs.switches_page import drawn_page
 from ringwise.cli.main import cli
 
 

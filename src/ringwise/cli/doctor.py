@@ -10,11 +10,11 @@ from rich.console import Console
 from rich.markup import escape
 
 from ringwise.apps.doctor import examine
-from ringwise.cli.asking import Answer, ask_lab, show
 from ringwise.cli.output import output_option
 from ringwise.cli.place import load_catalog, load_configuration, read_files
+from ringwise.cli.queries import Answer, ask_lab, show
 from ringwise.cli.source import OR_FILES, asks_files, source_options
-from ringwise.scheduler.doctor import ERROR, NOTE, WARNING, Diagnosis
+from ringwise.scheduler.explain.doctor import ERROR, NOTE, WARNING, Diagnosis
 
 _COLOURS = {ERROR: "red", WARNING: "yellow", NOTE: "cyan"}
 

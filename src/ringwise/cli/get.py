@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from ringwise.cli.asking import ask_lab, lab_option
 from ringwise.cli.output import output_option
+from ringwise.cli.queries import ask_lab, lab_option
 
 _PLURALS = {"node": "nodes", "job": "jobs", "queue": "queues", "pod": "pods"}
 _NAMESPACE = click.option("-n", "--namespace", help="Only this namespace.  [default: all]")

@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 
 import click
 
-from ringwise.apps.deployment import IMAGE, NAMESPACE, Choices
-from ringwise.apps.install import InstallError, Step, install, printed, uninstall
+from ringwise.apps.install.deployment import IMAGE, NAMESPACE, Choices
+from ringwise.apps.install.steps import InstallError, Step, install, printed, uninstall
 from ringwise.cli.output import complain, output_option, print_document, stop
-from ringwise.kube.client import ApiError, Client, UnreachableError
-from ringwise.kube.config import find_access
-from ringwise.kube.credentials import KubeConfigError
+from ringwise.kubeclient.client import ApiError, Client, UnreachableError
+from ringwise.kubeclient.config import find_access
+from ringwise.kubeclient.credentials import KubeConfigError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

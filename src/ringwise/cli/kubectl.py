@@ -29,18 +29,18 @@ from ringwise.apps.live import (
 )
 from ringwise.apps.place import PLACED, PlacedJob, place
 from ringwise.apps.source import Source, from_bundle
-from ringwise.cli.asking import Answer, show
 from ringwise.cli.capacity import capacity_answer
 from ringwise.cli.doctor import diagnosis_answer
 from ringwise.cli.main import run_safely
 from ringwise.cli.output import complain, output_option, stop
 from ringwise.cli.place import load_bundle, load_catalog, load_configuration, print_answer
+from ringwise.cli.queries import Answer, show
 from ringwise.cli.topology_show import topology_answer
 from ringwise.cli.why import why_answer
 from ringwise.framework.configuration import Configuration
-from ringwise.kube.client import ApiError, Client, UnreachableError
-from ringwise.kube.config import find_access
-from ringwise.kube.credentials import KubeConfigError
+from ringwise.kubeclient.client import ApiError, Client, UnreachableError
+from ringwise.kubeclient.config import find_access
+from ringwise.kubeclient.credentials import KubeConfigError
 from ringwise.state.fleet import HOSTS
 
 Command = TypeVar("Command", bound=Callable[..., Any])

@@ -9,11 +9,11 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from ringwise.apps.lab import Fleet, LabSettings, LiveLab
-from ringwise.apps.lab_api import run_lab
-from ringwise.apps.lab_folder import FolderError, LabFolder, default_folder
-from ringwise.apps.lab_journal import MOST_BYTES
-from ringwise.apps.lab_views import status_document
+from ringwise.apps.lab.api import run_lab
+from ringwise.apps.lab.folder import FolderError, LabFolder, default_folder
+from ringwise.apps.lab.journal import MOST_BYTES
+from ringwise.apps.lab.lab import Fleet, LabSettings, LiveLab
+from ringwise.apps.lab.views import status_document
 from ringwise.apps.why import time_text
 from ringwise.cli.lab_questions import QUESTIONS
 from ringwise.cli.lab_top import counts_text

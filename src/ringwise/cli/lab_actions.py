@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 from ringwise.apps.why import time_text
-from ringwise.cli.asking import Answer, lab_option, show, talking
 from ringwise.cli.lab import duration_argument
 from ringwise.cli.output import output_option, stop
+from ringwise.cli.queries import Answer, lab_option, show, talking
 
 
 def _do(lab: Path | None, output: str, action: str, sentence: str, **parameters: Any) -> None:

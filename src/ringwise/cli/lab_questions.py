@@ -8,10 +8,10 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from ringwise.apps.lab import LiveLab
-from ringwise.apps.lab_api import Question
-from ringwise.apps.lab_jobs import JobView, job_views
-from ringwise.apps.lab_views import (
+from ringwise.apps.lab.api import Question
+from ringwise.apps.lab.jobs import JobView, job_views
+from ringwise.apps.lab.lab import LiveLab
+from ringwise.apps.lab.views import (
     UnknownNameError,
     find_name,
     node_documents,
@@ -21,7 +21,6 @@ from ringwise.apps.lab_views import (
     status_document,
 )
 from ringwise.apps.why import time_text
-from ringwise.cli.asking import Answer, render
 from ringwise.cli.capacity import capacity_answer
 from ringwise.cli.doctor import diagnosis_answer
 from ringwise.cli.lab_tables import (
@@ -34,10 +33,11 @@ from ringwise.cli.lab_tables import (
     node_state,
 )
 from ringwise.cli.lab_top import top_answer
+from ringwise.cli.queries import Answer, render
 from ringwise.cli.topology_show import topology_answer
 from ringwise.cli.why import why_answer
-from ringwise.scheduler.doctor import diagnose
-from ringwise.scheduler.explaining import UnknownJobError
+from ringwise.scheduler.explain.doctor import diagnose
+from ringwise.scheduler.explain.why import UnknownJobError
 from ringwise.state.model import Node, Pod, Queue
 
 Parameters = Mapping[str, Any]

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ringwise.apps.lab import LiveLab
-from ringwise.apps.lab_jobs import JobView
+from ringwise.apps.lab.jobs import JobView
+from ringwise.apps.lab.lab import LiveLab
 from ringwise.apps.why import duration_text
 from ringwise.cli.chip_pictures import chip_list, chip_picture
 

@@ -8,13 +8,13 @@ from rich.columns import Columns
 from rich.console import Console
 from rich.markup import escape
 
-from ringwise.apps.lab import LiveLab
-from ringwise.apps.lab_jobs import JobView, job_views
-from ringwise.apps.lab_views import node_documents, queue_documents, status_document
+from ringwise.apps.lab.jobs import JobView, job_views
+from ringwise.apps.lab.lab import LiveLab
+from ringwise.apps.lab.views import node_documents, queue_documents, status_document
 from ringwise.apps.why import duration_text, time_text
-from ringwise.cli.asking import Answer
 from ringwise.cli.chip_pictures import LEGEND
 from ringwise.cli.lab_tables import draw_queues, node_picture
+from ringwise.cli.queries import Answer
 
 #: Without a screen to fill, so many nodes are drawn.
 _NODES = 200

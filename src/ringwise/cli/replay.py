@@ -8,12 +8,12 @@ from typing import Any
 
 import click
 
-from ringwise.apps.lab_folder import LabFolder, default_folder
+from ringwise.apps.lab.folder import LabFolder, default_folder
 from ringwise.apps.replay import JournalError, Replay, open_journal, replay
 from ringwise.apps.why import time_text
-from ringwise.cli.asking import lab_option
 from ringwise.cli.output import complain, output_option, print_document, stop
 from ringwise.cli.place import load_catalog
+from ringwise.cli.queries import lab_option
 
 _SHOWN = 400
 

@@ -10,12 +10,12 @@ import click
 
 from ringwise.apps.kube_scheduler import Options, default_lease_namespace, in_namespace, log_as_json, run
 from ringwise.cli.output import stop
-from ringwise.kube.credentials import KubeConfigError
-from ringwise.kube.lease import LeaseSettingsError
-from ringwise.kube.runner import CoreFailedError
+from ringwise.kube.run.leader_election import LeaseSettingsError
+from ringwise.kube.run.runner import CoreFailedError
+from ringwise.kubeclient.credentials import KubeConfigError
 from ringwise.manifests.configuration import ConfigurationError
 from ringwise.metrics.endpoints import AddressError, parse_address
-from ringwise.scheduler.machine import DEFAULT_SCHEDULER_NAMES
+from ringwise.scheduler.core.machine import DEFAULT_SCHEDULER_NAMES
 from ringwise.topology.board import BoardError
 
 Command = TypeVar("Command", bound=Callable[..., Any])

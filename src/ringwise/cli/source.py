@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import click
 
 from ringwise.apps.source import Source, from_bundle
-from ringwise.cli.asking import Answer, ask_lab, lab_option, show
 from ringwise.cli.output import complain, stop
 from ringwise.cli.place import load_bundle, load_catalog, load_configuration
+from ringwise.cli.queries import Answer, ask_lab, lab_option, show
 
 OR_FILES = ", or give -f PATH with manifests"
 

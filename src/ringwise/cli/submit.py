@@ -9,10 +9,10 @@ import click
 from rich.console import Console
 from rich.markup import escape
 
-from ringwise.apps.lab_submission import submission_of
-from ringwise.cli.asking import Answer, lab_option, show, talking
+from ringwise.apps.lab.submission import submission_of
 from ringwise.cli.output import BAD_INPUT, complain, output_option, stop
 from ringwise.cli.place import load_bundle
+from ringwise.cli.queries import Answer, lab_option, show, talking
 
 _COLOURS = {"placed": "green", "waiting": "yellow", "refused": "red", "ended": "dim"}
 #: More objects of one kind than this are counted, not listed.

@@ -11,10 +11,10 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from ringwise.apps.lab_client import LabClient, NoLabError, RefusedByLabError
-from ringwise.apps.lab_folder import default_folder
-from ringwise.cli.asking import ask_lab, lab_option, screen
+from ringwise.apps.lab.client import LabClient, NoLabError, RefusedByLabError
+from ringwise.apps.lab.folder import default_folder
 from ringwise.cli.output import output_option, stdout_console, stop
+from ringwise.cli.queries import ask_lab, lab_option, screen
 
 
 @click.command("top")

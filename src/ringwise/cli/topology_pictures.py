@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from ringwise.apps.topology import SuperPodPicture, superpod_pictures, switch_picture
 from ringwise.cli.superpod_drawing import DrawnBlock, DrawnSuperPod, draw_superpods
 from ringwise.cli.switch_drawing import draw_switches
-from ringwise.scheduler.machine import Scheduler
+from ringwise.scheduler.core.machine import Scheduler
+from ringwise.views.topology import SuperPodPicture, superpod_pictures, switch_picture
 
 
 def print_switches(console: Console, scheduler: Scheduler) -> bool:

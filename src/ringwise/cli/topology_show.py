@@ -7,14 +7,14 @@ from typing import Any
 import click
 from rich.console import Console
 
-from ringwise.apps.topology import superpod_pictures, switch_picture, topology_problems
-from ringwise.cli.asking import Answer
 from ringwise.cli.output import output_option
+from ringwise.cli.queries import Answer
 from ringwise.cli.source import answer_question, source_options
 from ringwise.cli.switch_drawing import switch_rows
 from ringwise.cli.topology_pictures import print_superpods, print_switches
 from ringwise.manifests.errors import one_line
-from ringwise.scheduler.machine import Scheduler
+from ringwise.scheduler.core.machine import Scheduler
+from ringwise.views.topology import superpod_pictures, switch_picture, topology_problems
 
 _SHOWN_PROBLEMS = 8
 

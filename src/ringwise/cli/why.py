@@ -12,12 +12,12 @@ from rich.table import Table
 
 from ringwise.apps.source import Source
 from ringwise.apps.why import as_json, duration_text, time_text, why
-from ringwise.cli.asking import Answer
 from ringwise.cli.chip_pictures import LEGEND, chip_list, chip_picture
 from ringwise.cli.output import output_option
+from ringwise.cli.queries import Answer
 from ringwise.cli.source import answer_question, source_options
 from ringwise.cli.topology_pictures import print_superpods, print_switches
-from ringwise.scheduler.explaining import Explanation, Seat, find_job
+from ringwise.scheduler.explain.why import Explanation, Seat, find_job
 from ringwise.topology.chips import mask_of
 
 _SHOWN_SEATS = 8

@@ -29,9 +29,9 @@ from ringwise.embed.records import (
 )
 from ringwise.embed.simulated import Habits
 from ringwise.embed.timers import Timers
+from ringwise.messages import commands as want
+from ringwise.messages.events import BindFailed, Event
 from ringwise.reasons import Reason
-from ringwise.scheduler import commands as want
-from ringwise.scheduler.events import BindFailed, Event
 from ringwise.state.model import ENDED, Owner, Pod, PodGroup, Queue
 from ringwise.state.vcjob import VcJob
 

@@ -9,8 +9,8 @@ from ringwise.embed.clock import Clock, VirtualClock
 from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.embed.happenings import events_of
 from ringwise.embed.objects import Watch
-from ringwise.scheduler.commands import Command
-from ringwise.scheduler.events import Event
+from ringwise.messages.commands import Command
+from ringwise.messages.events import Event
 
 #: Rounds of events and commands without time passing. More means that two parts never agree.
 MOST_ROUNDS = 10_000

@@ -16,7 +16,7 @@ import msgspec
 from ringwise.embed.kubelet import Life
 from ringwise.embed.objects import Change, ObjectTable, TooOldError
 from ringwise.embed.records import ADDITIONS, LIFE, PUBLISHED, ConfigMap
-from ringwise.scheduler.commands import PodAdditions
+from ringwise.messages.commands import PodAdditions
 from ringwise.state.model import DeviceReport, Node, Pod, PodClass, PodGroup, PriorityClass, Queue
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.switches import SwitchTopology

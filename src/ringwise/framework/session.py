@@ -10,15 +10,23 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from ringwise.framework.asking import Asking
 from ringwise.framework.configuration import Configuration
+from ringwise.framework.extension_points import (
+    GATED_WITH,
+    UNGATED,
+    Point,
+    first_reason,
+    starving,
+    victims,
+    votes,
+)
 from ringwise.framework.job import Job
-from ringwise.framework.ledger import Ledger
+from ringwise.framework.node_selection import Asking
 from ringwise.framework.plugin_options import PluginOption
-from ringwise.framework.points import GATED_WITH, UNGATED, Point, first_reason, starving, victims, votes
 from ringwise.framework.registry import Registry
 from ringwise.framework.statement import Allocation, Eviction, Statement
-from ringwise.framework.world import World
+from ringwise.framework.topology_cache import World
+from ringwise.framework.usage import Ledger
 from ringwise.reasons import Reason
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod, PodClass, Queue

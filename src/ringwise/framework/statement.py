@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from ringwise.framework.extension_points import Point
 from ringwise.framework.job import Job
-from ringwise.framework.points import Point
 from ringwise.state.model import EMPTY, Pod
 from ringwise.topology.chips import mask_of
 

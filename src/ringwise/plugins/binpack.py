@@ -7,8 +7,8 @@ not say which chips are in use.
 
 from __future__ import annotations
 
+from ringwise.framework.extension_points import Point
 from ringwise.framework.plugin_options import PluginOption
-from ringwise.framework.points import Point
 from ringwise.framework.session import Session
 from ringwise.state.model import PodClass
 from ringwise.state.shapes import Shape

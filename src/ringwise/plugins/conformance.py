@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ringwise.framework.extension_points import Point
 from ringwise.framework.job import Job
 from ringwise.framework.plugin_options import PluginOption
-from ringwise.framework.points import Point
 from ringwise.framework.session import Session
 from ringwise.state.model import Pod
 

@@ -7,12 +7,12 @@ the switch `enableHierarchy` queues are ordered too, by their shares down a tree
 from __future__ import annotations
 
 from ringwise.framework.amounts import Amounts, add, share
+from ringwise.framework.extension_points import Point
 from ringwise.framework.job import Job
+from ringwise.framework.owners import job_of
 from ringwise.framework.plugin_options import PluginOption
-from ringwise.framework.points import Point
 from ringwise.framework.session import Session
 from ringwise.plugins.hierarchy import Hierarchy, Key
-from ringwise.plugins.owners import job_of
 from ringwise.state.model import Pod, Queue
 
 #: Shares this close count as equal.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from ringwise.framework.extension_points import Point, Vote
+from ringwise.framework.headcount import Headcount, task_minimums_count
 from ringwise.framework.job import Job
+from ringwise.framework.owners import job_of
 from ringwise.framework.plugin_options import PluginOption
-from ringwise.framework.points import Point, Vote
 from ringwise.framework.session import Session
-from ringwise.plugins.headcount import Headcount, task_minimums_count
-from ringwise.plugins.owners import job_of
 from ringwise.plugins.reasons import (
     GANG_NOT_COMPLETE,
     NOT_ENOUGH_PODS,

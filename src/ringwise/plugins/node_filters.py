@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ringwise.framework.job import Job
+from ringwise.framework.neighbours import Company, Neighbours, Places, place_of
+from ringwise.framework.selectors import matches_node, written_term
 from ringwise.framework.session import Session
-from ringwise.plugins.neighbours import Company, Neighbours, Places, place_of
 from ringwise.plugins.reasons import (
     AFFINITY_MISMATCH,
     NO_NEIGHBOUR,
@@ -17,7 +18,6 @@ from ringwise.plugins.reasons import (
     UNWANTED_BY_NEIGHBOUR,
     UNWANTED_NEIGHBOUR,
 )
-from ringwise.plugins.selectors import matches_node, written_term
 from ringwise.reasons import Reason, ReasonKind
 from ringwise.state.model import Pod, PodTerm
 

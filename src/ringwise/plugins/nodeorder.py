@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from math import sqrt
 
+from ringwise.framework.extension_points import Point
 from ringwise.framework.job import Job
+from ringwise.framework.neighbours import Neighbours, place_of
 from ringwise.framework.plugin_options import PluginOption
-from ringwise.framework.points import Point
+from ringwise.framework.selectors import matches_node, may_match, tolerates
 from ringwise.framework.session import Session
-from ringwise.plugins.neighbours import Neighbours, place_of
-from ringwise.plugins.selectors import matches_node, may_match, tolerates
 from ringwise.state.model import Pod, PodClass
 from ringwise.state.shapes import Shape
 

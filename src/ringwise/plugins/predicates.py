@@ -13,9 +13,10 @@ their switches are known and have no effect.
 
 from __future__ import annotations
 
+from ringwise.framework.extension_points import Point
 from ringwise.framework.plugin_options import PluginOption
-from ringwise.framework.points import Point
 from ringwise.framework.policy import ChipPolicy
+from ringwise.framework.selectors import CORDON, FORBIDDING, may_match, tolerates, written_taint, written_term
 from ringwise.framework.session import Session
 from ringwise.plugins.node_filters import NodeFilters
 from ringwise.plugins.reasons import (
@@ -26,7 +27,6 @@ from ringwise.plugins.reasons import (
     TOO_MANY_PODS,
     UNTOLERATED_TAINT,
 )
-from ringwise.plugins.selectors import CORDON, FORBIDDING, may_match, tolerates, written_taint, written_term
 from ringwise.reasons import Reason
 from ringwise.state.model import PodClass
 from ringwise.state.shapes import NodeClass, Shape

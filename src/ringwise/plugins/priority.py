@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from ringwise.framework.extension_points import Point
+from ringwise.framework.headcount import Headcount
 from ringwise.framework.job import Job
+from ringwise.framework.owners import job_of
 from ringwise.framework.plugin_options import PluginOption
-from ringwise.framework.points import Point
 from ringwise.framework.session import Session
-from ringwise.plugins.headcount import Headcount
-from ringwise.plugins.owners import job_of
 from ringwise.state.model import Pod
 
 #: Overrides a pod's own priority among the pods of its job.

@@ -15,12 +15,12 @@ Three cases in which a ceiling would keep idle what somebody could use are settl
 from __future__ import annotations
 
 from ringwise.framework.amounts import Amounts, add, lacking, share
+from ringwise.framework.extension_points import Point, Vote
 from ringwise.framework.job import Job
+from ringwise.framework.owners import job_of
 from ringwise.framework.plugin_options import PluginOption
-from ringwise.framework.points import Point, Vote
 from ringwise.framework.reasons import QUEUE_NOT_OPEN
 from ringwise.framework.session import Session
-from ringwise.plugins.owners import job_of
 from ringwise.plugins.queue_accounts import Accounts
 from ringwise.plugins.reasons import (
     QUEUE_CAPABILITY_REACHED,

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from ringwise.framework.configuration import Configuration
+from ringwise.messages.commands import Command, SetGroupStatus, TellPod
+from ringwise.messages.events import Event
 from ringwise.reasons import Reason
-from ringwise.scheduler.commands import Command, SetGroupStatus, TellPod
-from ringwise.scheduler.events import Event
 
 #: Batches kept in memory where nobody says otherwise.
 KEPT_BATCHES = 1000

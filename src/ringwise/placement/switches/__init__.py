@@ -11,7 +11,7 @@ from ringwise.placement.switches.publish import (
     read_mark,
     tor_share_config,
 )
-from ringwise.placement.switches.replanning import replan
+from ringwise.placement.switches.reschedule import replan
 from ringwise.placement.switches.seats import Seat
 from ringwise.placement.switches.states import PlacedJob, State, SwitchState, switch_states
 from ringwise.placement.switches.view import (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ringwise.placement.switches.affinity_v1 import plan_version1
+from ringwise.placement.switches.affinity_v2 import plan_version2
 from ringwise.placement.switches.one_switch import plan_single_layer
-from ringwise.placement.switches.version1 import plan_version1
-from ringwise.placement.switches.version2 import plan_version2
 from ringwise.placement.switches.view import ClusterView, Request, SwitchPlan
 from ringwise.reasons import Reason
 from ringwise.topology.switch_reasons import FATAL, NO_NODES_PER_SWITCH, TOPOLOGY_EMPTY

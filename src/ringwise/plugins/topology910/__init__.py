@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ringwise.framework.extension_points import Point, Vote
 from ringwise.framework.job import Job
 from ringwise.framework.plugin_options import PluginOption
-from ringwise.framework.points import Point, Vote
 from ringwise.framework.policy import ChipPolicy
 from ringwise.framework.session import Plan, Session
 from ringwise.placement.reasons import NODE_LABEL_MISSING

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ringwise.framework.filling import filters_of
+from ringwise.framework.gang_placement import filters_of
 from ringwise.framework.job import Job
 from ringwise.framework.session import Session
 from ringwise.state.model import Pod

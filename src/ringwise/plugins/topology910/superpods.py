@@ -14,7 +14,7 @@ from ringwise.placement.superpods.blocks import Block
 from ringwise.placement.superpods.packing import plan as pack
 from ringwise.placement.superpods.packing import plan_one_pod
 from ringwise.placement.superpods.ranks import blocks_by_rank
-from ringwise.placement.superpods.rescheduling import reschedule
+from ringwise.placement.superpods.reschedule import reschedule
 from ringwise.placement.superpods.settings import Packing, SuperPodSettings
 from ringwise.plugins.topology910.candidates import candidates
 from ringwise.plugins.topology910.reasons import PODS_MISSING

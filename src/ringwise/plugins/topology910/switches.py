@@ -12,7 +12,7 @@ from ringwise.framework.switch_use import placed_job
 from ringwise.placement.switches.classes import LABEL, SwitchClass
 from ringwise.placement.switches.planning import plan_at_least
 from ringwise.placement.switches.publish import pod_annotations, read_mark
-from ringwise.placement.switches.replanning import replan
+from ringwise.placement.switches.reschedule import replan
 from ringwise.placement.switches.seats import Seat
 from ringwise.placement.switches.states import PlacedJob, SwitchState, switch_states
 from ringwise.placement.switches.view import (

@@ -1,0 +1,95 @@
+"""What is there in a benchmark on a real API server, and what is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from ringwise.kubeclient.resources import POD_GROUPS
+from ringwise.messages.commands import Bind
+
+NAMESPACE = "bench"
+CHIP = "huawei.com/Ascend910"
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    name: str
+    nodes: int
+    pods: int
+    chips: int = 1
+    gang: bool = False
+    rounds: int = 2
+    #: Which ratio to the bare loop is wanted.
+    goal: float | None = None
+
+
+class _Named(msgspec.Struct):
+    uid: str
+
+
+class _Made(msgspec.Struct):
+    metadata: _Named
+
+
+_MADE = msgspec.json.Decoder(_Made)
+
+
+def bind_of(scene: Scene, team: str, number: int, created: bytes) -> Bind:
+    """As the scheduler would say it."""
+    place = number // scene.nodes * scene.chips
+    chips = tuple(range(place, place + scene.chips))
+    annotations = {
+        "distributed-job": "true" if scene.gang else "false",
+        CHIP: ",".join(f"Ascend910-{chip}" for chip in chips),
+        "predicate-time": str(1_760_000_000_000_000_000 + number),
+        "hccl/rankIndex": str(number if scene.gang else 0),
+    }
+    uid = _MADE.decode(created).metadata.uid
+    return Bind(uid, NAMESPACE, f"{team}-{number}", f"node-{number % scene.nodes}", chips, annotations)
+
+
+def group(team: str, members: int) -> dict[str, Any]:
+    return {
+        "apiVersion": POD_GROUPS.version,
+        "kind": POD_GROUPS.kind,
+        "metadata": {"name": team},
+        "spec": {"minMember": members, "queue": "default"},
+        "status": {"phase": "Inqueue"},
+    }
+
+
+def pod(scene: Scene, team: str, number: int, scheduler: str) -> dict[str, Any]:
+    amounts = {"cpu": "1", "memory": "1Gi", CHIP: str(scene.chips)}
+    annotations = {"scheduling.k8s.io/group-name": team} if scene.gang else {}
+    return {
+        "metadata": {"name": f"{team}-{number}", "annotations": annotations},
+        "spec": {
+            "schedulerName": scheduler,
+            "restartPolicy": "Never",
+            "containers": [
+                {
+                    "name": "main",
+                    "image": "train:latest",
+                    "resources": {"requests": amounts, "limits": amounts},
+                }
+            ],
+        },
+    }
+
+
+def node(number: int) -> dict[str, Any]:
+    amounts = {"cpu": "192", "memory": "768Gi", "pods": "110", CHIP: "8"}
+    labels = {"accelerator": "huawei-Ascend910", "accelerator-type": "module", "host-arch": "huawei-arm"}
+    return {
+        "metadata": {"name": f"node-{number}", "labels": labels},
+        "status": {
+            "capacity": amounts,
+            "allocatable": amounts,
+            "conditions": [
+                {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "simulated"}
+            ],
+        },
+    }

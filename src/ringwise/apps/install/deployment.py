@@ -1,0 +1,288 @@
+"""Ringwise on a cluster as Kubernetes objects: what `ringwise install` applies and prints.
+
+The rules of access and the default configuration are read from the chart's files, so that there is one
+copy of each. The workloads are written here and, with more choices, as templates of the chart; the plain
+manifests in the repository are printed from here, and the tests compare both with the chart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import Any
+
+import yaml
+
+from ringwise import __version__
+from ringwise.apps.admission.objects import NAME as ADMISSION
+from ringwise.apps.admission.objects import SERVICE_PORT, WEBHOOK_PORT, webhook_configuration
+from ringwise.manifests.device_info import CLUSTER_NAMESPACE, NODE_NAMESPACE
+from ringwise.scheduler.core.tor_share_publisher import NAMESPACE as SWITCH_NAMESPACE
+
+Object = dict[str, Any]
+
+NAMESPACE = "volcano-system"
+IMAGE = f"ringwise/ringwise:{__version__}"
+CONFIGURATION_MAP = "volcano-scheduler-configmap"
+CONFIGURATION_KEY = "volcano-scheduler.conf"
+SCHEDULER, CONTROLLER = "ringwise-scheduler", "ringwise-controller"
+METRICS_PORT, HEALTH_PORT = 8080, 11251
+_USER = 65532
+_RBAC = "rbac.authorization.k8s.io"
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What a person can choose. The chart has more."""
+
+    namespace: str = NAMESPACE
+    image: str = IMAGE
+    with_controller: bool = True
+    with_admission: bool = False
+
+
+def chart() -> Traversable:
+    return files("ringwise").joinpath("deploy", "helm", "ringwise")
+
+
+def definitions() -> list[Object]:
+    """The CustomResourceDefinitions, by name. They belong to nobody: existing ones are left alone."""
+    folder = chart().joinpath("crds")
+    found = [yaml.safe_load(file.read_text(encoding="utf-8")) for file in folder.iterdir()]
+    return sorted(found, key=lambda definition: str(definition["metadata"]["name"]))
+
+
+@cache
+def access_rules() -> Mapping[str, list[Object]]:
+    rules: Mapping[str, list[Object]] = yaml.safe_load(_text("rbac.yaml"))
+    return rules
+
+
+def _text(name: str) -> str:
+    return chart().joinpath("files", name).read_text(encoding="utf-8")
+
+
+def objects(choices: Choices) -> list[Object]:
+    """Everything but the definitions, in an order in which it can be applied."""
+    return [
+        *_namespaces(choices),
+        *_accounts(choices),
+        *_access(choices),
+        configuration(choices),
+        *_workloads(choices),
+        *(_admission(choices) if choices.with_admission else ()),
+    ]
+
+
+def configuration(choices: Choices) -> Object:
+    """The scheduler's settings. A person changes them, so they are made once and never overwritten."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": _meta(CONFIGURATION_MAP, choices.namespace, "scheduler"),
+        "data": {CONFIGURATION_KEY: _text(CONFIGURATION_KEY)},
+    }
+
+
+def _namespaces(choices: Choices) -> Iterator[Object]:
+    """Ours, and those we look into, whether or not anybody reports there."""
+    for name in dict.fromkeys((choices.namespace, SWITCH_NAMESPACE, CLUSTER_NAMESPACE)):
+        yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+
+def _components(choices: Choices) -> list[str]:
+    names = ["scheduler"]
+    if choices.with_controller:
+        names.append("controller")
+    if choices.with_admission:
+        names.append("admission")
+    return names
+
+
+def _accounts(choices: Choices) -> Iterator[Object]:
+    for component in _components(choices):
+        yield {
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": _meta(f"ringwise-{component}", choices.namespace, component),
+        }
+
+
+# -- access
+
+
+def _access(choices: Choices) -> Iterator[Object]:
+    own = choices.namespace
+    yield from _cluster_access("ringwise-reader", "reader", "scheduler", own)
+    yield from _cluster_access(SCHEDULER, "scheduler", "scheduler", own)
+    for namespace in (NODE_NAMESPACE, CLUSTER_NAMESPACE):
+        yield from _access_in(namespace, "ringwise-reports", "reports", "scheduler", own)
+    yield from _access_in(own, "ringwise-configuration", "configuration", "scheduler", own)
+    yield from _access_in(SWITCH_NAMESPACE, "ringwise-switches", "switches", "scheduler", own)
+    yield from _access_in(own, SCHEDULER, "schedulerLease", "scheduler", own)
+    if choices.with_controller:
+        yield from _cluster_access(CONTROLLER, "controller", "controller", own)
+        yield from _access_in(own, CONTROLLER, "controllerLease", "controller", own)
+    if choices.with_admission:
+        yield from _cluster_access(ADMISSION, "admission", "admission", own)
+        yield from _access_in(own, ADMISSION, "admissionSecret", "admission", own)
+        yield from _access_in(own, f"{ADMISSION}-configuration", "configuration", "admission", own)
+        yield from _access_in(NODE_NAMESPACE, ADMISSION, "admissionTopology", "admission", own)
+
+
+def _cluster_access(name: str, rules: str, component: str, own: str) -> Iterator[Object]:
+    yield _role("ClusterRole", _meta(name, None, component), rules)
+    yield _binding("ClusterRole", _meta(name, None, component), component, own)
+
+
+def _access_in(namespace: str, name: str, rules: str, component: str, own: str) -> Iterator[Object]:
+    yield _role("Role", _meta(name, namespace, component), rules)
+    yield _binding("Role", _meta(name, namespace, component), component, own)
+
+
+def _role(kind: str, meta: Object, rules: str) -> Object:
+    return {"apiVersion": f"{_RBAC}/v1", "kind": kind, "metadata": meta, "rules": access_rules()[rules]}
+
+
+def _binding(kind: str, meta: Object, component: str, own: str) -> Object:
+    return {
+        "apiVersion": f"{_RBAC}/v1",
+        "kind": f"{kind}Binding",
+        "metadata": meta,
+        "roleRef": {"apiGroup": _RBAC, "kind": kind, "name": meta["name"]},
+        "subjects": [{"kind": "ServiceAccount", "name": f"ringwise-{component}", "namespace": own}],
+    }
+
+
+# -- workloads
+
+
+def _workloads(choices: Choices) -> Iterator[Object]:
+    # Where we run the controller it has an account of its own: the scheduler need not read Secrets.
+    arguments = [
+        "scheduler",
+        "--no-controller",
+        f"--scheduler-configmap={choices.namespace}/{CONFIGURATION_MAP}",
+    ]
+    yield from _workload(choices, "scheduler", arguments, {"cpu": "500m", "memory": "512Mi"}, "2Gi")
+    if choices.with_controller:
+        yield from _workload(choices, "controller", ["controller"], {"cpu": "100m", "memory": "256Mi"}, "1Gi")
+
+
+def _workload(
+    choices: Choices,
+    component: str,
+    arguments: list[str],
+    requests: Object,
+    memory: str,
+) -> Iterator[Object]:
+    ports = {"metrics": METRICS_PORT, "health": HEALTH_PORT}
+    if component == "admission":
+        ports = {"webhook": WEBHOOK_PORT, "health": HEALTH_PORT}
+    name = f"ringwise-{component}"
+    labels = _labels(component)
+    selector = {"matchLabels": _selected(component)}
+    yield {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": _meta(name, choices.namespace, component),
+        "spec": {
+            "replicas": 2,
+            "selector": selector,
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {
+                    "serviceAccountName": name,
+                    "priorityClassName": "system-cluster-critical",
+                    "terminationGracePeriodSeconds": 30,
+                    "securityContext": {
+                        "runAsNonRoot": True,
+                        "runAsUser": _USER,
+                        "runAsGroup": _USER,
+                        "seccompProfile": {"type": "RuntimeDefault"},
+                    },
+                    "topologySpreadConstraints": [
+                        {
+                            "maxSkew": 1,
+                            "topologyKey": "kubernetes.io/hostname",
+                            "whenUnsatisfiable": "ScheduleAnyway",
+                            "labelSelector": selector,
+                        }
+                    ],
+                    "containers": [
+                        {
+                            "name": component,
+                            "image": choices.image,
+                            "imagePullPolicy": "IfNotPresent",
+                            "args": arguments,
+                            "env": [
+                                {
+                                    "name": "POD_NAMESPACE",
+                                    "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}},
+                                }
+                            ],
+                            "ports": [
+                                {"name": port, "containerPort": number} for port, number in ports.items()
+                            ],
+                            "livenessProbe": _probe("/healthz", period=10, failures=6),
+                            "readinessProbe": _probe("/readyz", period=5, failures=3),
+                            "resources": {"requests": requests, "limits": {"memory": memory}},
+                            "securityContext": {
+                                "allowPrivilegeEscalation": False,
+                                "readOnlyRootFilesystem": True,
+                                "capabilities": {"drop": ["ALL"]},
+                            },
+                        }
+                    ],
+                },
+            },
+        },
+    }
+    yield {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": _meta(name, choices.namespace, component),
+        "spec": {"maxUnavailable": 1, "selector": selector},
+    }
+
+
+def _probe(path: str, period: int, failures: int) -> Object:
+    return {
+        "httpGet": {"path": path, "port": "health"},
+        "periodSeconds": period,
+        "timeoutSeconds": 5,
+        "failureThreshold": failures,
+    }
+
+
+def _admission(choices: Choices) -> Iterator[Object]:
+    arguments = ["admission", f"--scheduler-configmap={choices.namespace}/{CONFIGURATION_MAP}"]
+    yield from _workload(choices, "admission", arguments, {"cpu": "50m", "memory": "128Mi"}, "512Mi")
+    yield {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": _meta(ADMISSION, choices.namespace, "admission"),
+        "spec": {
+            "selector": _selected("admission"),
+            "ports": [{"name": "webhook", "port": SERVICE_PORT, "targetPort": "webhook"}],
+        },
+    }
+    yield webhook_configuration(choices.namespace, _labels("admission"))
+
+
+def _selected(component: str) -> dict[str, str]:
+    return {"app.kubernetes.io/name": "ringwise", "app.kubernetes.io/component": component}
+
+
+def _labels(component: str) -> dict[str, str]:
+    return {**_selected(component), "app.kubernetes.io/part-of": "ringwise"}
+
+
+def _meta(name: str, namespace: str | None, component: str) -> Object:
+    meta: Object = {"name": name, "labels": _labels(component)}
+    if namespace is not None:
+        meta["namespace"] = namespace
+    return meta

@@ -1,0 +1,245 @@
+"""Puts Ringwise on a cluster, and takes it off again. Doing it twice changes nothing the second time.
+
+What belongs to others is left alone: definitions and a configuration that exist are used as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import yaml
+
+from ringwise.apps.install.deployment import CONFIGURATION_MAP, Choices, Object, definitions, objects
+from ringwise.kubeclient.client import STRATEGIC_PATCH, ApiError, Client
+from ringwise.kubeclient.resources import Resource
+
+#: The first Kubernetes that lets a webhook say which pods it wants to see.
+_MATCH_CONDITIONS_SINCE = 28
+
+_RBAC = "rbac.authorization.k8s.io/v1"
+DEFINITIONS = Resource(
+    "apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
+)
+DEPLOYMENTS = Resource("apps/v1", "Deployment", "deployments")
+NAMESPACES = Resource("v1", "Namespace", "namespaces", namespaced=False)
+SECRETS = Resource("v1", "Secret", "secrets")
+WEBHOOKS = Resource(
+    "admissionregistration.k8s.io/v1",
+    "ValidatingWebhookConfiguration",
+    "validatingwebhookconfigurations",
+    namespaced=False,
+)
+_RESOURCES = {
+    resource.kind: resource
+    for resource in (
+        DEFINITIONS,
+        DEPLOYMENTS,
+        NAMESPACES,
+        WEBHOOKS,
+        Resource("v1", "ServiceAccount", "serviceaccounts"),
+        Resource("v1", "ConfigMap", "configmaps"),
+        Resource("v1", "Service", "services"),
+        Resource(_RBAC, "ClusterRole", "clusterroles", namespaced=False),
+        Resource(_RBAC, "ClusterRoleBinding", "clusterrolebindings", namespaced=False),
+        Resource(_RBAC, "Role", "roles"),
+        Resource(_RBAC, "RoleBinding", "rolebindings"),
+        Resource("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets"),
+    )
+}
+
+CREATED, CONFIGURED, UNCHANGED, KEPT = "created", "configured", "unchanged", "kept"
+DELETED, ABSENT = "deleted", "not there"
+
+
+class InstallError(Exception):
+    """The cluster is not in a state in which this can be done; says what to do first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What happened to one object."""
+
+    kind: str
+    name: str
+    outcome: str
+    note: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}: {self.outcome}{f' ({self.note})' if self.note else ''}"
+
+    def as_json(self) -> dict[str, str]:
+        return {"kind": self.kind, "name": self.name, "outcome": self.outcome, "note": self.note}
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+    labels: dict[str, str] | None = None
+
+
+class _Found(msgspec.Struct):
+    metadata: _Meta = msgspec.field(default_factory=_Meta)
+
+
+class _Replicas(msgspec.Struct):
+    replicas: int | None = None
+
+
+class _Deployment(msgspec.Struct):
+    spec: _Replicas = msgspec.field(default_factory=_Replicas)
+
+
+class _Version(msgspec.Struct):
+    name: str = ""
+    served: bool = False
+
+
+class _Versions(msgspec.Struct):
+    versions: list[_Version] = msgspec.field(default_factory=list)
+
+
+class _Definition(msgspec.Struct):
+    spec: _Versions = msgspec.field(default_factory=_Versions)
+
+
+class _ServerVersion(msgspec.Struct):
+    minor: str = ""
+
+
+def printed(choices: Choices) -> str:
+    """All objects but the definitions as YAML, for `kubectl apply -f -` and for the repository."""
+    texts = [yaml.dump(one, Dumper=_Plain, sort_keys=False, width=110) for one in objects(choices)]
+    return "---\n".join(texts)
+
+
+class _Plain(yaml.SafeDumper):
+    """Repeats what is equal instead of referring to it, and keeps long texts readable."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _text_block(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Plain.add_representer(str, _text_block)
+
+
+async def install(client: Client, choices: Choices) -> AsyncIterator[Step]:
+    """Apply everything, one object after the other. Raises ApiError, UnreachableError or InstallError."""
+    await _check_nobody_else_runs(client, choices)
+    for definition in definitions():
+        yield await _define(client, definition)
+    conditions = await _knows_match_conditions(client)
+    for wanted in objects(choices):
+        if wanted["kind"] == WEBHOOKS.kind and not conditions:
+            wanted = _without_conditions(wanted)
+        yield await _apply(client, wanted)
+
+
+async def uninstall(client: Client, choices: Choices) -> AsyncIterator[Step]:
+    """Remove what `install` made. Definitions, namespaces and the configuration stay: jobs need them."""
+    for wanted in reversed(objects(choices)):
+        resource, meta = _RESOURCES[wanted["kind"]], wanted["metadata"]
+        if resource is NAMESPACES or meta["name"] == CONFIGURATION_MAP:
+            continue
+        yield await _remove(client, resource, meta.get("namespace"), meta["name"])
+    if choices.with_admission:
+        yield await _remove(client, SECRETS, choices.namespace, "ringwise-admission")
+
+
+async def _remove(client: Client, resource: Resource, namespace: str | None, name: str) -> Step:
+    try:
+        await client.delete(resource, namespace, name)
+    except ApiError as error:
+        if error.status != 404:
+            raise
+        return Step(resource.kind, _full(namespace, name), ABSENT)
+    return Step(resource.kind, _full(namespace, name), DELETED)
+
+
+async def _check_nobody_else_runs(client: Client, choices: Choices) -> None:
+    """Two schedulers for the same pods, or two controllers for the same jobs, would fight."""
+    rivals = [("volcano-scheduler", "")]
+    if choices.with_controller:
+        rivals.append(("volcano-controllers", ", or install with --no-controller"))
+    for name, otherwise in rivals:
+        try:
+            found = await client.get(DEPLOYMENTS, "volcano-system", name, _Deployment)
+        except ApiError as error:
+            if error.status == 404:
+                continue
+            raise
+        replicas = 1 if found.spec.replicas is None else found.spec.replicas
+        if replicas:
+            raise InstallError(
+                f"Deployment volcano-system/{name} runs with {replicas} replica(s) and serves the same jobs; "
+                f"first: kubectl -n volcano-system scale deployment {name} --replicas=0{otherwise}"
+            )
+
+
+async def _define(client: Client, definition: Object) -> Step:
+    name = definition["metadata"]["name"]
+    needed = definition["spec"]["versions"][0]["name"]
+    try:
+        found = await client.get(DEFINITIONS, None, name, _Definition)
+    except ApiError as error:
+        if error.status != 404:
+            raise
+        await client.create(DEFINITIONS, None, definition)
+        return Step(DEFINITIONS.kind, name, CREATED)
+    served = [version.name for version in found.spec.versions if version.served]
+    if needed not in served:
+        raise InstallError(
+            f"CustomResourceDefinition {name} is there and serves {', '.join(served) or 'no version'}, "
+            f"not {needed}, which Ringwise speaks; update Volcano, or delete the definition if nobody uses it"
+        )
+    return Step(DEFINITIONS.kind, name, KEPT, "it was there already and is used as it is")
+
+
+async def _apply(client: Client, wanted: Object) -> Step:
+    resource, meta = _RESOURCES[wanted["kind"]], wanted["metadata"]
+    namespace, name = meta.get("namespace"), meta["name"]
+    full = _full(namespace, name)
+    try:
+        before = await client.get(resource, namespace, name, _Found)
+    except ApiError as error:
+        if error.status != 404:
+            raise
+        await client.create(resource, namespace, wanted)
+        return Step(resource.kind, full, CREATED)
+    if resource is NAMESPACES:
+        return Step(resource.kind, full, UNCHANGED)
+    if name == CONFIGURATION_MAP:
+        return Step(resource.kind, full, KEPT, "your settings are not touched")
+    # Lists of named things are merged by name: what the webhook wrote about itself stays.
+    answer = await client.patch(resource, namespace, name, wanted, content_type=STRATEGIC_PATCH)
+    after = msgspec.json.decode(answer, type=_Found)
+    same = after.metadata.resource_version == before.metadata.resource_version
+    return Step(resource.kind, full, UNCHANGED if same else CONFIGURED)
+
+
+async def _knows_match_conditions(client: Client) -> bool:
+    """By the server's version; one that does not tell is taken for a new one."""
+    try:
+        answer = await client.request("GET", "/version")
+        minor = msgspec.json.decode(answer, type=_ServerVersion).minor
+    except (ApiError, msgspec.MsgspecError):
+        return True
+    digits = "".join(character for character in minor if character.isdigit())
+    return not digits or int(digits) >= _MATCH_CONDITIONS_SINCE
+
+
+def _without_conditions(webhook: Object) -> Object:
+    kept = [
+        {key: value for key, value in hook.items() if key != "matchConditions"}
+        for hook in webhook["webhooks"]
+    ]
+    return {**webhook, "webhooks": kept}
+
+
+def _full(namespace: str | None, name: str) -> str:
+    return f"{namespace}/{name}" if namespace else name

@@ -1,0 +1,195 @@
+"""The lab's local API: JSON over a socket in its folder, on the thread that owns the lab.
+
+Every request is handled from beginning to end before the next one and before the next
+turn of the lab, so nobody sees a half-done change, and what was answered is on disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from ringwise.apps.lab.jobs import job_views
+from ringwise.apps.lab.lab import LiveLab
+from ringwise.apps.lab.submission import Submission
+from ringwise.apps.lab.views import UnknownNameError, find_name
+from ringwise.embed.objects import ConflictError
+from ringwise.embed.records import RefusedError
+from ringwise.manifests.configuration import ConfigurationError
+
+#: What a person may ask: the lab and the parameters in, a document out.
+Question = Callable[[LiveLab, Mapping[str, Any]], Any]
+
+#: A submission of fifty thousand pods is some sixty megabytes.
+MOST_BYTES = 1 << 30
+#: A century in nanoseconds.
+MOST_TIME = 100 * 366 * 86400 * 1_000_000_000
+NODE_ACTIONS = frozenset({"cordon", "uncordon", "drain", "fault", "ready", "unready"})
+
+#: Said before anything was changed.
+_REFUSALS = (RefusedError, ConflictError, UnknownNameError, ConfigurationError)
+
+
+class LabServer:
+    """Turns a lab as its clock says, and answers."""
+
+    def __init__(self, live: LiveLab, questions: Mapping[str, Question]) -> None:
+        self.live = live
+        self._questions = questions
+        self._wake = asyncio.Event()
+        self._stopped = asyncio.Event()
+        #: What ended the lab, when it was not a person.
+        self.failure: Exception | None = None
+
+    # -- life -------------------------------------------------------------------------------
+
+    async def run(self, on_turn: Callable[[], None] | None = None) -> None:
+        """Until `stop`, a signal, or an error nobody can mend."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with suppress(NotImplementedError, RuntimeError, ValueError):
+                loop.add_signal_handler(number, self.stop)
+        async with self._serving():
+            while not self._stopped.is_set():
+                self._wake.clear()
+                self._guarded(self.live.turn)
+                if on_turn is not None:
+                    on_turn()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._wake.wait(), self.live.seconds_to_next())
+        if self.failure is not None:
+            raise self.failure
+        # The time of the stop is kept, too: a lab never lives through a time twice.
+        self.live.turn()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._wake.set()
+
+    @asynccontextmanager
+    async def _serving(self) -> AsyncIterator[None]:
+        application = web.Application(client_max_size=MOST_BYTES)
+        application.add_routes(
+            [
+                web.post("/v1/ask/{question}", self._answering(self._ask)),
+                web.post("/v1/do/{action}", self._answering(self._do)),
+                web.post("/v1/submit", self._answering(self._submit)),
+            ]
+        )
+        runner = web.AppRunner(application, access_log=None, shutdown_timeout=1)
+        await runner.setup()
+        socket = self.live.folder.listen()
+        try:
+            await web.SockSite(runner, socket).start()
+            yield
+        finally:
+            await runner.cleanup()
+            self.live.folder.socket.unlink(missing_ok=True)
+
+    def _guarded(self, work: Callable[[], Any]) -> Any:
+        """Run work that changes the lab. What it did not foresee ends the lab: the folder is still whole."""
+        try:
+            return work()
+        except _REFUSALS:
+            raise
+        except Exception as error:
+            self.failure = error
+            self.stop()
+            raise
+
+    # -- requests -----------------------------------------------------------------------------
+
+    def _answering(
+        self, handler: Callable[[web.Request, bytes], Any]
+    ) -> Callable[[web.Request], Awaitable[web.Response]]:
+        async def answer(request: web.Request) -> web.Response:
+            body = await request.read()
+            try:
+                document = handler(request, body)
+            except msgspec.MsgspecError as error:
+                return _refusal(400, f"the request cannot be read: {error}")
+            except (*_REFUSALS, LookupError) as error:
+                return _refusal(409, str(error))
+            except Exception as error:
+                return _refusal(500, f"internal error: {type(error).__name__}: {error}")
+            return web.Response(body=msgspec.json.encode(document), content_type="application/json")
+
+        return answer
+
+    def _ask(self, request: web.Request, body: bytes) -> Any:
+        name = request.match_info["question"]
+        question = self._questions.get(name)
+        if question is None:
+            raise RefusedError(f"the lab does not know the question {name}; is it of another version?")
+        return question(self.live, _parameters(body))
+
+    def _submit(self, _request: web.Request, body: bytes) -> Any:
+        submission = msgspec.json.decode(body, type=Submission)
+        answer = self._guarded(lambda: self.live.submit(submission))
+        self._wake.set()
+        wanted = set(answer.jobs)
+        jobs = [view.as_json() for view in job_views(self.live) if view.key in wanted]
+        return {"objects": answer.objects, "jobs": jobs}
+
+    def _do(self, request: web.Request, body: bytes) -> Any:
+        action = request.match_info["action"]
+        parameters = _parameters(body)
+        document = self._guarded(lambda: self._done(action, parameters))
+        self._wake.set()
+        return document
+
+    def _done(self, action: str, parameters: Mapping[str, Any]) -> Any:
+        live = self.live
+        if action in NODE_ACTIONS:
+            node = find_name(live, "node", _word(parameters, "node"))
+            return {"node": node, "action": action, "leaving": live.change_node(node, action, parameters)}
+        if action == "delete":
+            kind = _word(parameters, "kind")
+            key = find_name(live, kind, _word(parameters, "name"), parameters.get("namespace"))
+            live.delete(kind, key)
+            return {"kind": kind, "name": key, "action": "deleted"}
+        if action == "advance":
+            live.advance(_count(parameters, "nanoseconds"))
+            return {"now": live.cluster.now}
+        raise RefusedError(f"the lab does not know how to {action}")
+
+
+def _parameters(body: bytes) -> dict[str, Any]:
+    return msgspec.json.decode(body or b"{}", type=dict[str, Any])
+
+
+def _word(parameters: Mapping[str, Any], name: str) -> str:
+    value = parameters.get(name)
+    if not isinstance(value, str):
+        raise RefusedError(f"the request names no {name}")
+    return value
+
+
+def _count(parameters: Mapping[str, Any], name: str) -> int | None:
+    value = parameters.get(name)
+    if value is not None and not (isinstance(value, int) and 0 <= value < MOST_TIME):
+        raise RefusedError(f"{name} must be a whole number of 0 or more, got {value!r}")
+    return value
+
+
+def _refusal(status: int, message: str) -> web.Response:
+    return web.Response(
+        status=status, body=msgspec.json.encode({"error": message}), content_type="application/json"
+    )
+
+
+def run_lab(
+    live: LiveLab, questions: Mapping[str, Question], on_turn: Callable[[], None] | None = None
+) -> None:
+    """Run in the foreground until Ctrl-C; the folder is left complete."""
+
+    async def main() -> None:
+        await LabServer(live, questions).run(on_turn)
+
+    asyncio.run(main())

@@ -1,0 +1,76 @@
+"""Talks to a running lab over its socket."""
+
+from __future__ import annotations
+
+import http.client
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ringwise.apps.lab.folder import LabFolder
+from ringwise.apps.lab.submission import Submission
+
+
+class NoLabError(Exception):
+    """Nobody answers; one line that says how to begin."""
+
+
+class RefusedByLabError(Exception):
+    """The lab says no; one line or more."""
+
+
+class _Connection(http.client.HTTPConnection):
+    def __init__(self, folder: LabFolder, timeout: float | None) -> None:
+        super().__init__("lab", timeout=timeout)
+        self._folder = folder
+        self._timeout = timeout
+
+    def connect(self) -> None:
+        self.sock = self._folder.connect(self._timeout)
+
+
+class LabClient:
+    def __init__(self, folder: Path, timeout: float | None = 300.0) -> None:
+        self._folder = LabFolder(folder)
+        self._timeout = timeout
+
+    def ask(self, question: str, **parameters: Any) -> Any:
+        """A question about the lab; nothing changes."""
+        return self._call(f"/v1/ask/{question}", parameters)
+
+    def do(self, action: str, **parameters: Any) -> Any:
+        """Change something."""
+        return self._call(f"/v1/do/{action}", parameters)
+
+    def submit(self, submission: Submission) -> Any:
+        return self._call("/v1/submit", submission)
+
+    def _call(self, path: str, body: object) -> Any:
+        connection = _Connection(self._folder, self._timeout)
+        try:
+            headers = {"Content-Type": "application/json"}
+            connection.request("POST", path, msgspec.json.encode(body), headers)
+            response = connection.getresponse()
+            answer = response.read()
+        except (OSError, http.client.HTTPException) as problem:
+            raise self._nobody(problem) from None
+        finally:
+            connection.close()
+        try:
+            document = msgspec.json.decode(answer)
+        except msgspec.MsgspecError:
+            document = {"error": f"the lab answered {response.status}"}
+        if response.status >= 400:
+            raise RefusedByLabError(document.get("error", "the lab refused"))
+        return document
+
+    def _nobody(self, problem: Exception) -> NoLabError:
+        folder = self._folder.path
+        if isinstance(problem, (FileNotFoundError, ConnectionRefusedError, NotADirectoryError)):
+            return NoLabError(f"no lab runs on {folder}; start one in another terminal with: ringwise lab")
+        if isinstance(problem, TimeoutError):
+            return NoLabError(f"the lab on {folder} does not answer; it may be at work on something large")
+        if isinstance(problem, PermissionError):
+            return NoLabError(f"the lab on {folder} belongs to somebody else")
+        return NoLabError(f"the lab on {folder} ended while it was asked ({type(problem).__name__})")

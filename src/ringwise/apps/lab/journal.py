@@ -1,0 +1,62 @@
+"""The lab's journal on disk: two files of bounded size, each of which can be replayed by itself."""
+
+from __future__ import annotations
+
+from typing import BinaryIO
+
+from ringwise.apps.lab.folder import LabFolder
+from ringwise.apps.replay import JournalWriter
+from ringwise.scheduler.core.machine import Scheduler
+from ringwise.scheduler.journal import Journal
+
+#: A file that has grown beyond this is put aside; the one put aside before it goes.
+MOST_BYTES = 64 << 20
+#: While jobs wait, a file may grow so many times larger, so that they keep their place in time.
+_PATIENCE = 4
+
+
+class LabJournal:
+    """Follows one scheduler at a time, from its first batch on: only so can its decisions be repeated.
+
+    A new file therefore needs a new scheduler. That is as harmless as a restart of the lab, which
+    forgets for how long jobs have waited; so it happens when none waits, or when it must.
+    """
+
+    def __init__(self, folder: LabFolder, most_bytes: int = MOST_BYTES) -> None:
+        self._folder = folder
+        self._most_bytes = most_bytes
+        self._file: BinaryIO | None = None
+
+    def wants_a_new_file(self, scheduler: Scheduler) -> bool:
+        if self._file is None:
+            return False
+        size = self._file.tell()
+        if size <= self._most_bytes:
+            return False
+        remembers = len(scheduler.memory) or any(scheduler.reservations) or _somebody_waits(scheduler)
+        return not remembers or size > self._most_bytes * _PATIENCE
+
+    def follow(self, scheduler: Scheduler) -> None:
+        """Begin a file with this scheduler, which must not have been told anything yet."""
+        if self._most_bytes <= 0:
+            return
+        self.close()
+        folder = self._folder
+        if folder.journal.exists():
+            folder.journal.replace(folder.older_journal)
+        self._file = folder.journal.open("wb")
+        folder.journal.chmod(0o600)
+        writer = JournalWriter(self._file, scheduler.configuration, scheduler.scheduler_names)
+        scheduler.journal = Journal(scheduler.configuration, keep=1, sink=writer)
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def _somebody_waits(scheduler: Scheduler) -> bool:
+    return any(
+        job.waiting_since is not None and any(scheduler.is_waiting(pod) for pod in job.pods.values())
+        for job in scheduler.book.jobs.values()
+    )

@@ -1,0 +1,305 @@
+"""A live lab: the embedded cluster with the real scheduler and controller, kept in a folder."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ringwise.apps.lab.folder import LabFolder
+from ringwise.apps.lab.journal import MOST_BYTES, LabJournal
+from ringwise.apps.lab.submission import CONFIGURATION_KEY, Submission, adopted, refusals
+from ringwise.apps.loading import check_holds
+from ringwise.apps.source import Source
+from ringwise.controller.machine import Controller
+from ringwise.embed.clock import SECOND, VirtualClock
+from ringwise.embed.cluster import EmbeddedCluster
+from ringwise.embed.fleets import make_fleet
+from ringwise.embed.loop import Lab
+from ringwise.embed.records import PUBLISHED, ConfigMap, RefusedError, Storable, key_of
+from ringwise.embed.simulated import Habits
+from ringwise.embed.store import Store
+from ringwise.framework.configuration import Configuration, default_configuration
+from ringwise.manifests.bundle import Bundle
+from ringwise.manifests.configuration import read_configuration
+from ringwise.messages.events import ConfigurationSeen
+from ringwise.scheduler.core.machine import Scheduler
+from ringwise.state.model import DeviceReport, Node, Pod, PodGroup, Queue
+from ringwise.state.vcjob import VcJob
+from ringwise.topology.boards import shipped_catalog
+
+#: Where the lab keeps the configuration it was given, as a cluster would.
+CONFIGURATION_MAP = ("volcano-system", "volcano-scheduler-configmap")
+_WORDS = {"VcJob": "Job", "DeviceReport": "device report", "SwitchTopology": "leaf switches"}
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """The nodes a new lab begins with."""
+
+    nodes: int = 16
+    board: str = "910-x8"
+    leaf_size: int | None = None
+    superpod_size: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LabSettings:
+    fleet: Fleet = Fleet()
+    #: Text of a volcano-scheduler.conf, and where it stood; None: the one of last time, else the default.
+    configuration: tuple[str, str] | None = None
+    boards: tuple[Path, ...] = ()
+    habits: Habits = field(default_factory=Habits)
+    #: Seconds of the lab in one second; None: time stands still until somebody advances it.
+    speed: float | None = 1.0
+    journal_bytes: int = MOST_BYTES
+
+
+class SpedClock:
+    """Wall time, faster or slower. Never before the time at which the lab was stopped."""
+
+    def __init__(self, not_before: int, speed: float) -> None:
+        self._speed = speed
+        self._began = time.monotonic_ns()
+        self._start = max(time.time_ns(), not_before)
+
+    def now(self) -> int:
+        return self._start + int((time.monotonic_ns() - self._began) * self._speed)
+
+    def seconds_until(self, moment: int) -> float:
+        return max(0.0, (moment - self.now()) / SECOND / self._speed)
+
+
+@dataclass(slots=True)
+class Submitted:
+    objects: list[dict[str, str]] = field(default_factory=list)
+    #: Keys of jobs as their users know them.
+    jobs: list[str] = field(default_factory=list)
+
+
+class LiveLab:
+    """Everything of one lab, on one thread. After each turn the folder holds what the memory holds."""
+
+    def __init__(self, folder: LabFolder, settings: LabSettings) -> None:
+        self.folder = folder
+        self.settings = settings
+        self.catalog = shipped_catalog(settings.boards)
+        self.store = Store(folder.database)
+        table, now = self.store.load()
+        #: Whether the folder held a lab already.
+        self.continued = table.version > 0
+        self.clock: SpedClock | VirtualClock
+        if settings.speed is None:
+            self.clock = VirtualClock(now or time.time_ns())
+        else:
+            self.clock = SpedClock(now, settings.speed)
+        self.cluster = EmbeddedCluster(habits=settings.habits, now=max(now, self.clock.now()), table=table)
+        if settings.configuration is not None:
+            self._keep_configuration(*settings.configuration)
+        self.configuration = self._kept_configuration()
+        if not self.continued:
+            self._populate(settings.fleet)
+        self.journal = LabJournal(folder, settings.journal_bytes)
+        self.scheduler = self._new_scheduler()
+        self.lab = Lab(self.cluster, self.scheduler, Controller(), self.clock)
+
+    def _new_scheduler(self) -> Scheduler:
+        scheduler = Scheduler(self.configuration, catalog=self.catalog)
+        self.journal.follow(scheduler)
+        return scheduler
+
+    def _populate(self, fleet: Fleet) -> None:
+        if fleet.nodes:
+            made = make_fleet(
+                fleet.nodes, fleet.board, leaf_size=fleet.leaf_size, superpod_size=fleet.superpod_size
+            )
+            self.cluster.submit_all(made.nodes)
+            self.cluster.submit_all(made.reports)
+            if made.topology is not None:
+                self.cluster.submit(made.topology)
+        self.cluster.submit(Queue("default"))
+
+    # -- time --------------------------------------------------------------------------------
+
+    def turn(self) -> None:
+        """Let happen what follows from now, and write it down."""
+        if self.journal.wants_a_new_file(self.scheduler):
+            self.scheduler = self._new_scheduler()
+            self.lab.replace_scheduler(self.scheduler)
+        self.lab.step()
+        # New nodes are put in order before the next decision; who looks before that wants to see them, too.
+        self.scheduler.state.settle()
+        self.store.save(self.cluster.table, self.cluster.now)
+
+    def seconds_to_next(self) -> float | None:
+        """How long nothing will happen by itself; None: until somebody does something."""
+        due = self.lab.next_deadline()
+        if due is None or isinstance(self.clock, VirtualClock):
+            return None
+        return self.clock.seconds_until(due)
+
+    def advance(self, nanoseconds: int | None) -> None:
+        """Let virtual time pass; None: to the next moment at which something happens."""
+        if not isinstance(self.clock, VirtualClock):
+            raise RefusedError(
+                "time passes by itself in this lab; start one with --virtual to move it by hand"
+            )
+        if nanoseconds is None:
+            due = self.lab.next_deadline()
+            nanoseconds = 0 if due is None else due - self.clock.now()
+        self.lab.run_until(self.clock.now() + nanoseconds)
+        self.turn()
+
+    @property
+    def now(self) -> int:
+        return max(self.clock.now(), self.cluster.now)
+
+    def _catch_up(self) -> None:
+        """What a person does happens now, not when the lab last moved."""
+        self.cluster.pass_time(self.now)
+
+    @property
+    def source(self) -> Source:
+        """What a question about the cluster is asked of."""
+        return Source(self.scheduler, self.now)
+
+    def close(self) -> None:
+        """Nothing is saved here: after an error the memory may hold what must not be kept."""
+        self.store.close()
+        self.journal.close()
+
+    # -- what people hand in -------------------------------------------------------------------
+
+    def submit(self, submission: Submission) -> Submitted:
+        """Take everything or nothing; RefusedError says all that is wrong, one line each."""
+        submission.share_classes()
+        self._catch_up()
+        wrong = refusals(self.cluster, submission.objects()) + self._misplaced(submission)
+        if wrong:
+            raise RefusedError("\n".join(wrong))
+        answer = Submitted()
+        if submission.configuration is not None:
+            self._keep_configuration(*submission.configuration)
+            self.configuration = self._kept_configuration()
+            self.lab.tell(ConfigurationSeen(self.configuration))
+            answer.objects.append({"kind": "scheduler configuration", "name": "", "action": "changed"})
+        here_before = {node.name for node in self.cluster.all(Node)}
+        for job in submission.vcjobs:
+            self._store(job, answer)
+        adopted(self.cluster, submission)
+        for value in submission.objects():
+            if not isinstance(value, VcJob):
+                self._store(value, answer)
+            if isinstance(value, DeviceReport) and value.node in here_before:
+                # The report may be older than the pods that run here: tell again what is in use.
+                self.cluster.nodes.set_health(value.node, (), healthy=True, now=self.cluster.now)
+        self.turn()
+        return answer
+
+    def _store(self, value: Storable, answer: Submitted) -> None:
+        name = key_of(value)
+        action = "created" if self.cluster.table.get(name.kind, name.key) is None else "changed"
+        self.cluster.submit(value)
+        answer.objects.append({"kind": _WORDS.get(name.kind, name.kind), "name": name.key, "action": action})
+        match value:
+            case VcJob():
+                answer.jobs.append(value.key)
+            case PodGroup() if value.owner is None or value.owner.kind != "Job":
+                answer.jobs.append(value.key)
+            case Pod() if value.group is None:
+                answer.jobs.append(value.key)
+
+    def _misplaced(self, submission: Submission) -> list[str]:
+        """Pods that come with a node: it must be there, and the chips they name must be theirs."""
+        bound = [pod for pod in submission.pods if pod.node is not None and pod.live]
+        if not bound:
+            return []
+        nodes = {node.name: node for node in (*self.cluster.all(Node), *submission.nodes)}
+        lost = [
+            f"{pod.origin}: spec.nodeName: there is no node {pod.node}"
+            for pod in bound
+            if pod.node not in nodes
+        ]
+        reports = [*self.cluster.all(DeviceReport), *submission.reports]
+        everything = Bundle(
+            nodes=list(nodes.values()), reports=reports, pods=[*self.cluster.all(Pod), *submission.pods]
+        )
+        return lost + [str(error) for error in check_holds(everything)]
+
+    # -- configuration -----------------------------------------------------------------------------
+
+    def _keep_configuration(self, text: str, origin: str) -> None:
+        """Raises ConfigurationError for a wrong one: the last good one stays."""
+        read_configuration(text, origin)
+        namespace, name = CONFIGURATION_MAP
+        kept = ConfigMap(namespace, name, {CONFIGURATION_KEY: text})
+        self.cluster.table.put(PUBLISHED, f"{namespace}/{name}", kept)
+
+    def _kept_configuration(self) -> Configuration:
+        kept = self.cluster.table.get(PUBLISHED, "/".join(CONFIGURATION_MAP))
+        if not isinstance(kept, ConfigMap):
+            return default_configuration()
+        return read_configuration(kept.data[CONFIGURATION_KEY], "/".join(CONFIGURATION_MAP))
+
+    # -- what people do ------------------------------------------------------------------------------
+
+    def delete(self, kind: str, key: str) -> None:
+        """Delete a job (a vcjob, a PodGroup with its pods, a bare pod), a pod, a queue or a node."""
+        self._catch_up()
+        if kind == "job":
+            self._delete_job(key)
+        elif kind == "queue":
+            self._delete_queue(key)
+        else:
+            self.cluster.delete({"pod": "Pod", "node": "Node"}[kind], key)
+        self.turn()
+
+    def _delete_job(self, key: str) -> None:
+        if self.cluster.delete("VcJob", key):
+            return
+        group = self.cluster.get(PodGroup, key)
+        if group is None:
+            self.cluster.delete("Pod", key)
+            return
+        for pod in self.cluster.all(Pod):
+            if f"{pod.namespace}/{pod.group}" == key:
+                self.cluster.delete("Pod", pod.key)
+        self.cluster.delete("PodGroup", key)
+
+    def _delete_queue(self, name: str) -> None:
+        if name == "default":
+            raise RefusedError("the queue default stays: jobs that name no queue are in it")
+        inside = [group for group in self.cluster.all(PodGroup) if group.queue == name]
+        if inside:
+            some = ", ".join(group.key for group in inside[:3]) + (", ..." if len(inside) > 3 else "")
+            raise RefusedError(f"queue {name} has {len(inside)} job(s): {some}; delete them first")
+        self.cluster.delete("Queue", name)
+
+    def change_node(self, name: str, action: str, parameters: Mapping[str, Any]) -> list[str]:
+        """Cordon, uncordon, drain, or break and heal chips; returns the pods that are asked to go."""
+        self._catch_up()
+        leaving: list[str] = []
+        match action:
+            case "cordon" | "uncordon":
+                self.cluster.cordon(name, action == "cordon")
+            case "drain":
+                leaving = self.cluster.drain(name)
+            case "fault":
+                chips = parameters.get("chips", ())
+                if not isinstance(chips, (list, tuple)) or not all(isinstance(chip, int) for chip in chips):
+                    raise RefusedError(f"chips are whole numbers, got {chips!r}")
+                self.cluster.nodes.set_health(
+                    name,
+                    tuple(chips),
+                    healthy=bool(parameters.get("heal")),
+                    network=bool(parameters.get("network")),
+                    now=self.cluster.now,
+                )
+            case "ready" | "unready":
+                self.cluster.set_ready(name, action == "ready")
+            case _:
+                raise RefusedError(f"nothing is known about {action}")
+        self.turn()
+        return leaving

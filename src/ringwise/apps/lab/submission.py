@@ -1,0 +1,127 @@
+"""What is handed to a lab: the objects of an input, read and checked where the files are, sent as values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import msgspec
+
+from ringwise.embed.cluster import EmbeddedCluster
+from ringwise.embed.records import RefusedError, Storable, key_of, merged
+from ringwise.manifests.bundle import Bundle
+from ringwise.manifests.configuration import ConfigurationError, read_configuration
+from ringwise.manifests.switches import CONFIG_MAP as TOPOLOGY_CONFIG_MAP
+from ringwise.manifests.switches import topology_of_config_map
+from ringwise.messages.job_expansion import GROUP, JOB_NAME, JOB_VERSION, group_name
+from ringwise.state.model import DeviceReport, Node, Owner, Pod, PodClass, PodGroup, PriorityClass, Queue
+from ringwise.state.vcjob import VcJob
+from ringwise.topology.switches import SwitchTopology
+
+CONFIGURATION_KEY = "volcano-scheduler.conf"
+
+
+class Submission(msgspec.Struct):
+    nodes: list[Node] = []
+    reports: list[DeviceReport] = []
+    topology: SwitchTopology | None = None
+    queues: list[Queue] = []
+    priority_classes: list[PriorityClass] = []
+    pod_groups: list[PodGroup] = []
+    vcjobs: list[VcJob] = []
+    pods: list[Pod] = []
+    #: Text of a volcano-scheduler.conf, and where it stood.
+    configuration: tuple[str, str] | None = None
+
+    def objects(self) -> Iterator[Storable]:
+        """In the order in which they are stored: what others need comes first."""
+        yield from self.nodes
+        yield from self.reports
+        if self.topology is not None:
+            yield self.topology
+        yield from self.queues
+        yield from self.priority_classes
+        yield from self.vcjobs
+        yield from self.pod_groups
+        yield from self.pods
+
+    def share_classes(self) -> None:
+        """Pods of one template share one class again, as before they were sent."""
+        classes: dict[PodClass, PodClass] = {}
+        for pod in self.pods:
+            pod.cls = classes.setdefault(pod.cls, pod.cls)
+
+
+def submission_of(bundle: Bundle) -> tuple[Submission, list[str]]:
+    """The bundle as it is sent, and what is wrong with its ConfigMaps."""
+    problems: list[str] = []
+    made = Submission(
+        bundle.nodes,
+        bundle.reports,
+        None,
+        bundle.queues,
+        bundle.priority_classes,
+        bundle.pod_groups,
+        bundle.vcjobs,
+        bundle.pods,
+    )
+    for config_map in bundle.config_maps:
+        if config_map.name == TOPOLOGY_CONFIG_MAP:
+            made.topology = topology_of_config_map(config_map.data, config_map.origin)
+            if made.topology.unusable is not None:
+                problems.append(made.topology.unusable.message)
+            continue
+        text = config_map.data.get(CONFIGURATION_KEY)
+        if text is None:
+            problems.append(f"{config_map.origin}: data.{CONFIGURATION_KEY}: is missing")
+            continue
+        try:
+            read_configuration(text, config_map.origin)
+        except ConfigurationError as error:
+            problems += str(error).splitlines()
+        made.configuration = (text, config_map.origin)
+    return made, problems
+
+
+def refusals(cluster: EmbeddedCluster, objects: Iterable[Storable]) -> list[str]:
+    """What the cluster would not take; looked at before anything is stored, so that it is all or nothing."""
+    found = []
+    for value in objects:
+        name = key_of(value)
+        try:
+            merged(cluster.table.get(name.kind, name.key), value, cluster.now, "")
+        except RefusedError as error:
+            found.append(str(error))
+    return found
+
+
+def adopted(cluster: EmbeddedCluster, submission: Submission) -> Submission:
+    """Groups and pods that came with their vcjob belong to the job as the lab knows it.
+
+    The lab gives every job a uid of its own; what was made for it elsewhere is written for the old one.
+    """
+    ours: dict[str, VcJob] = {}
+    for sent in submission.vcjobs:
+        known = cluster.get(VcJob, sent.key)
+        if known is not None and sent.uid:
+            ours[sent.uid] = known
+    groups: dict[str, str] = {}
+    for position, group in enumerate(submission.pod_groups):
+        job = ours.get(group.owner.uid) if group.owner is not None else None
+        if job is not None:
+            name = group_name(job)
+            groups[group.key] = name
+            owner = Owner("Job", job.name, job.uid)
+            submission.pod_groups[position] = replace(group, name=name, uid="", owner=owner)
+    for position, pod in enumerate(submission.pods):
+        job = ours.get(pod.owner.uid) if pod.owner is not None else None
+        if job is not None:
+            name = groups.get(f"{pod.namespace}/{pod.group}", group_name(job))
+            submission.pods[position] = replace(
+                pod,
+                group=name,
+                owner=Owner("Job", job.name, job.uid),
+                # In the lab the job begins anew: this is its first attempt.
+                annotations={**pod.annotations, GROUP: name, JOB_NAME: job.name, JOB_VERSION: "0"},
+            )
+    return submission

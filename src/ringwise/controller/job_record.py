@@ -1,0 +1,192 @@
+"""What the controller knows of one vcjob: its status, its pods, and what it has asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from ringwise.messages.commands import SetJobStatus
+from ringwise.messages.job_expansion import JOB_VERSION, TASK_INDEX, pods_of
+from ringwise.state.model import ENDED, Pod
+from ringwise.state.vcjob import OVER, Task, VcJob
+
+#: An order that shows no effect after this long is given again.
+ASK_AGAIN = 10_000_000_000
+
+PENDING, RUNNING, SUCCEEDED, FAILED = "Pending", "Running", "Succeeded", "Failed"
+TERMINATING, UNKNOWN = "Terminating", "Unknown"
+#: Keys of the status counts, in the order of the vcjob's status.
+COUNTED = (PENDING, RUNNING, SUCCEEDED, FAILED, TERMINATING, UNKNOWN)
+
+
+@dataclass(slots=True)
+class Counts:
+    """Pods by phase, over the job and per task. A pod that is to go counts as terminating."""
+
+    total: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTED, 0))
+    tasks: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def add(self, task: str, phase: str, pods: int = 1) -> None:
+        self.total[phase] = self.total.get(phase, 0) + pods
+        of_task = self.tasks.setdefault(task, {})
+        of_task[phase] = of_task.get(phase, 0) + pods
+
+    def of(self, task: str, *phases: str) -> int:
+        found = self.tasks.get(task, {})
+        return sum(found.get(phase, 0) for phase in phases)
+
+    def __getitem__(self, phase: str) -> int:
+        return self.total[phase]
+
+
+@dataclass(slots=True)
+class JobBook:
+    """One job. Status fields are ours; the job's own are read once, when it is first seen."""
+
+    job: VcJob
+    #: Every pod that carries the job's name, by uid; also those of an earlier job of that name.
+    pods: dict[str, Pod]
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    since: int = 0
+    retries: int = 0
+    version: int = 0
+    #: Pods we asked to delete (uid) and to create (name), and when.
+    doomed: dict[str, int] = field(default_factory=dict)
+    coming: dict[str, tuple[str, int]] = field(default_factory=dict)
+    #: Pods that somebody else took away (name -> task, when), until they run again.
+    evicted: dict[str, tuple[str, int]] = field(default_factory=dict)
+    #: Since when something that has no time of its own has been so.
+    noticed: dict[tuple[str, str], int] = field(default_factory=dict)
+    updated: bool = False
+    group_asked: int | None = None
+    group_leaving: bool = False
+    told: SetJobStatus | None = None
+    #: When time alone changes something, None for never.
+    due: int | None = None
+
+    @classmethod
+    def opened(cls, job: VcJob, pods: dict[str, Pod]) -> JobBook:
+        return cls(
+            job,
+            pods,
+            phase=job.phase,
+            reason=job.reason,
+            message=job.message,
+            since=job.since,
+            retries=job.retry_count,
+            version=job.version,
+        )
+
+    def own(self) -> Iterator[Pod]:
+        uid = self.job.uid
+        for pod in self.pods.values():
+            if pod.owner is not None and pod.owner.uid == uid:
+                yield pod
+
+    def current(self) -> list[Pod]:
+        """Pods of the running attempt that nobody has asked to go, in task order."""
+        version = str(self.version)
+        place = {task.name: position for position, task in enumerate(self.job.tasks)}
+        found = [
+            pod
+            for pod in self.own()
+            if not self.leaving(pod) and pod.annotations.get(JOB_VERSION, "0") == version
+        ]
+        found.sort(key=lambda pod: (place.get(pod.task, len(place)), index_of(pod), pod.uid))
+        return found
+
+    def leaving(self, pod: Pod) -> bool:
+        return pod.deleting or pod.uid in self.doomed
+
+    def old(self, pod: Pod) -> bool:
+        return pod.annotations.get(JOB_VERSION, "0") != str(self.version)
+
+    def task(self, name: str) -> Task | None:
+        return next((task for task in self.job.tasks if task.name == name), None)
+
+    def counts(self) -> Counts:
+        counts = Counts()
+        for pod in self.own():
+            if self.leaving(pod):
+                # An ended pod that is being removed holds nothing and waits for nobody.
+                if pod.phase not in ENDED:
+                    counts.add(pod.task, TERMINATING)
+            else:
+                counts.add(pod.task, pod.phase if pod.phase in counts.total else UNKNOWN)
+        for task, _ in self.coming.values():
+            counts.add(task, PENDING)
+        return counts
+
+    def status(self, counts: Counts) -> SetJobStatus:
+        return SetJobStatus(
+            key=self.job.key,
+            phase=self.phase,
+            reason=self.reason,
+            message=self.message,
+            counts=counts.total,
+            retries=self.retries,
+            version=self.version,
+            since=self.since,
+            tasks=counts.tasks,
+        )
+
+    def agrees(self, job: VcJob) -> bool:
+        """Whether the object says what we said last."""
+        told = self.told
+        return told is None or (
+            (told.phase, told.reason, told.message, told.retries, told.version, told.since)
+            == (job.phase, job.reason, job.message, job.retry_count, job.version, job.since)
+            and same_counts(told.counts, job.counts)
+        )
+
+    def move(self, phase: str, now: int, reason: str = "", message: str = "") -> None:
+        if phase != self.phase:
+            self.since = now
+        self.phase, self.reason, self.message = phase, reason, message
+
+    def note_eviction(self, pod: Pod, now: int) -> None:
+        """Somebody else took a pod of the running attempt away."""
+        ours = pod.owner is not None and pod.owner.uid == self.job.uid
+        if ours and pod.uid not in self.doomed and not self.old(pod) and self.phase not in OVER:
+            self.evicted[pod.name] = (pod.task, now)
+
+    def note_losses(self, now: int) -> None:
+        """Pods that were taken away while nobody watched: the status counted more than there are."""
+        if self.phase not in ("Pending", "Running"):
+            return
+        counted = sum(pods for phase, pods in self.job.counts.items() if phase != TERMINATING)
+        current = self.current()
+        missing = pods_of(self.job, {pod.key for pod in current}) if counted > len(current) else []
+        for pod in missing[: counted - len(current)]:
+            self.evicted[pod.name] = (pod.task, now)
+
+    def sleep(self) -> None:
+        self.due = None
+
+    def wake_at(self, moment: int) -> None:
+        if self.due is None or moment < self.due:
+            self.due = moment
+
+
+def same_counts(left: Mapping[str, int], right: Mapping[str, int]) -> bool:
+    return all(left.get(phase, 0) == right.get(phase, 0) for phase in COUNTED)
+
+
+def index_of(pod: Pod) -> int:
+    text = pod.annotations.get(TASK_INDEX, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 9 else -1
+
+
+def newer(known: Pod | None, seen: Pod) -> Pod:
+    """The later of two sights of one pod. A pod never runs before it starts, nor after it ended."""
+    if known is None:
+        return seen
+    if known.phase in ENDED and seen.phase not in ENDED:
+        return known
+    if known.deleting and not seen.deleting:
+        return known
+    if known.phase == RUNNING and seen.phase == PENDING:
+        return known
+    return seen

@@ -1,0 +1,176 @@
+"""Shadow mode: decide beside the scheduler that is in charge, bind nothing, and tell the differences.
+
+Each pod that was placed by us in thought is compared with where it really went. Where the two differ,
+both nodes are judged by our rules on the state of that moment, so that the difference comes with its why.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ringwise.framework.extension_points import first_reason
+from ringwise.framework.gang_placement import filters_of
+from ringwise.kube.observer import Nobody, Observer
+from ringwise.kube.run.core_thread import Deliver, SchedulerPart
+from ringwise.kube.write.event_recorder import rfc3339
+from ringwise.messages import events as ev
+from ringwise.messages.commands import Bind, Command
+from ringwise.scheduler.core.machine import Scheduler
+from ringwise.state.model import Pod
+
+SAME, OTHER_CHIPS, OTHER_NODE = "same", "other-chips", "other-node"
+ONLY_THEIRS, ONLY_OURS = "only-theirs", "only-ours"
+
+Report = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    score: int | None
+    why_not: str | None
+
+    def as_json(self, node: str, chips: Sequence[int]) -> dict[str, Any]:
+        return {"node": node, "chips": list(chips), "score": self.score, "reason": self.why_not}
+
+
+class ShadowPart(SchedulerPart):
+    """A scheduler whose bindings stay thoughts. They hold until the real binding is seen, or the pod goes."""
+
+    def __init__(self, scheduler: Scheduler, report: Report, observer: Observer | None = None) -> None:
+        super().__init__(scheduler)
+        self._report = report
+        self._observer: Observer = observer or Nobody()
+        self._thought: dict[str, Bind] = {}
+        self._now = 0
+        self.outcomes: Counter[str] = Counter()
+
+    def let_out(self, deliver: Deliver, give_way: Callable[[], object]) -> None:
+        """Thoughts never leave."""
+
+    def decide(self, events: Sequence[ev.Event], now: int) -> list[Command]:
+        self._now = now
+        given_back: list[ev.Event] = []
+        for event in events:
+            if isinstance(event, ev.PodSeen) and event.pod.node is not None:
+                if self._placed(event.pod, event.pod.node, now):
+                    given_back.append(ev.BindFailed(event.pod.uid, "bound by another scheduler"))
+            elif isinstance(event, ev.PodGone):
+                self._vanished(event.uid, now)
+        for command in super().decide([*given_back, *events], now):
+            if isinstance(command, Bind):
+                self._thought[command.uid] = command
+        return []
+
+    def summary(self) -> dict[str, Any]:
+        """How often both agreed, and how often not."""
+        compared = sum(self.outcomes[outcome] for outcome in (SAME, OTHER_CHIPS, OTHER_NODE))
+        return {
+            "event": "summary",
+            "compared": compared,
+            "outcomes": dict(sorted(self.outcomes.items())),
+            "same_share": round(self.outcomes[SAME] / compared, 4) if compared else None,
+            "still_only_ours": len(self._thought),
+        }
+
+    def _placed(self, pod: Pod, node: str, now: int) -> bool:
+        """Another scheduler bound this pod. Whether we had placed it elsewhere, in thought."""
+        ours = self._thought.pop(pod.uid, None)
+        if ours is None:
+            known = self.scheduler.state.pods.get(pod.uid)
+            if known is not None and known.node < 0 and self.scheduler.book.is_ours(pod):
+                self._only_theirs(pod, node, now)
+            return False
+        if ours.node == node and tuple(sorted(ours.chips)) == tuple(sorted(pod.holds)):
+            self._tell(SAME, pod.key, ours.uid, now)
+            return False
+        outcome = OTHER_CHIPS if ours.node == node else OTHER_NODE
+        mine, other = self._verdicts(ours.uid, ours.node, node)
+        self._tell(
+            outcome,
+            pod.key,
+            pod.uid,
+            now,
+            ours=mine.as_json(ours.node, ours.chips),
+            theirs=other.as_json(node, pod.holds),
+            why=_why(outcome, mine, other),
+        )
+        return True
+
+    def _only_theirs(self, pod: Pod, node: str, now: int) -> None:
+        job = self.scheduler.book.job_of(pod.uid)
+        reason = job.reason if job is not None else None
+        self._tell(
+            ONLY_THEIRS,
+            pod.key,
+            pod.uid,
+            now,
+            ours=None,
+            theirs={"node": node, "chips": list(pod.holds)},
+            why=reason.message if reason is not None else "it was bound before it could be decided here",
+        )
+
+    def _vanished(self, uid: str, now: int) -> None:
+        ours = self._thought.pop(uid, None)
+        if ours is not None:
+            self._tell(
+                ONLY_OURS,
+                f"{ours.namespace}/{ours.pod}",
+                uid,
+                now,
+                ours={"node": ours.node, "chips": list(ours.chips)},
+                theirs=None,
+                why="it went away before the other scheduler placed it",
+            )
+
+    def _verdicts(self, uid: str, our_node: str, their_node: str) -> tuple[_Verdict, _Verdict]:
+        """Both nodes by our rules, as if the pod had not been placed yet."""
+        state = self.scheduler.state
+        mark = state.checkpoint()
+        state.release(uid)
+        try:
+            return self._verdict(uid, our_node), self._verdict(uid, their_node)
+        finally:
+            state.rollback(mark)
+
+    def _verdict(self, uid: str, node: str) -> _Verdict:
+        scheduler = self.scheduler
+        job, number = scheduler.book.job_of(uid), scheduler.state.node_id.get(node)
+        if job is None or number is None:
+            return _Verdict(None, "the node is not known")
+        pod = scheduler.state.pods[uid].pod
+        if pod.cls.chips and job.policy is None:
+            return _Verdict(None, "the job changed meanwhile")
+        session = scheduler.open_session(self._now)
+        score, reason = session.asking(job, pod).verdict(number)
+        if reason is None:
+            reason = first_reason(filters_of(session, job, pod), number)
+        return _Verdict(score if reason is None else None, None if reason is None else reason.message)
+
+    def _tell(self, outcome: str, pod: str, uid: str, now: int, **more: Any) -> None:
+        self.outcomes[outcome] += 1
+        self._observer.shadow(outcome)
+        job = self.scheduler.book.job_of(uid)
+        self._report(
+            {
+                "event": "placed",
+                "time": rfc3339(now),
+                "outcome": outcome,
+                "pod": pod,
+                "job": f"{job.namespace}/{job.name}" if job is not None else None,
+                **more,
+            }
+        )
+
+
+def _why(outcome: str, ours: _Verdict, theirs: _Verdict) -> str:
+    if theirs.why_not is not None:
+        return f"by our rules it cannot go there: {theirs.why_not}"
+    if outcome == OTHER_CHIPS:
+        return "the same node, with other chips"
+    if ours.score is not None and theirs.score is not None and ours.score != theirs.score:
+        better = "ours" if ours.score > theirs.score else "theirs, for this pod alone"
+        return f"our node has score {ours.score}, theirs {theirs.score}: better is {better}"
+    return "both nodes are equal by our rules; the order of names, or the rest of the gang, decided"

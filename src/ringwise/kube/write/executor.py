@@ -1,0 +1,322 @@
+"""Carries out what the core wants. Bindings go ahead of everything; the rest in order, job by job."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+import msgspec
+import structlog
+
+from ringwise.kube.write.binder import Binder
+from ringwise.kube.write.event_recorder import Subject, rfc3339
+from ringwise.kube.write.job_resources import Belongings
+from ringwise.kube.write.ordered_work import Action, Chains, GivenUpError, Persistence
+from ringwise.kube.write.pod_templates import JobTemplates, TemplateStore, render
+from ringwise.kube.write.status import StatusWriter
+from ringwise.kubeclient.client import ApiError, Client
+from ringwise.kubeclient.resources import CONFIG_MAPS, POD_GROUPS, PODS, VCJOBS
+from ringwise.manifests.quantities import written
+from ringwise.messages.commands import (
+    Bind,
+    Command,
+    CreateGroup,
+    CreatePod,
+    DeleteGroup,
+    DeleteJob,
+    DeletePod,
+    Evict,
+    Publish,
+    SetGroupStatus,
+    SetJobStatus,
+    SetQueueStatus,
+    TellPod,
+)
+from ringwise.messages.events import EvictFailed
+from ringwise.state.model import PodGroup
+
+_LOG = structlog.get_logger("ringwise.kube")
+
+#: Creations and deletions are asked for again by the controller; insisting longer would only delay others.
+_ATTEMPTS = 5
+
+
+class Executor:
+    def __init__(
+        self,
+        client: Client,
+        binder: Binder,
+        status: StatusWriter,
+        templates: TemplateStore,
+        persistence: Persistence,
+        failed: Callable[[EvictFailed], object] = lambda failure: None,
+    ) -> None:
+        self._client = client
+        self._binder = binder
+        self._status = status
+        self._templates = templates
+        self._persistence = persistence
+        self._failed = failed
+        self._belongings = Belongings(client, templates)
+        self._chains = Chains()
+
+    def carry_out(self, commands: Iterable[Command]) -> None:
+        """Begin everything; called in the event loop."""
+        binds: list[Bind] = []
+        rest: list[Command] = []
+        for command in commands:
+            match command:
+                case Bind():
+                    binds.append(command)
+                case SetGroupStatus():
+                    self._status.group(command)
+                case TellPod():
+                    self._status.pod(command)
+                case SetQueueStatus():
+                    self._status.queues.put(command)
+                case _:
+                    rest.append(command)
+        if binds:
+            self._status.to_be_bound(binds)
+            self._binder.submit(binds)
+        if rest:
+            self._in_order(rest)
+
+    def _in_order(self, commands: list[Command]) -> None:
+        """The controller speaks job by job: what is to be made, its status, what is to go.
+
+        A status must stand before pods are deleted for it, so commands of one job form a chain of steps.
+        """
+        job, step, actions = "", "", list[Action]()
+        for command in commands:
+            belongs, kind = self._job_of(command, job), _step_of(command)
+            if (belongs, kind) != (job, step) and actions:
+                self._chains.add(job, actions)
+                actions = []
+            job, step = belongs, kind
+            actions.append(partial(self._do, command))
+        if actions:
+            self._chains.add(job, actions)
+
+    def _job_of(self, command: Command, current: str) -> str:
+        match command:
+            case SetJobStatus() | DeleteJob():
+                return command.key
+            case CreatePod():
+                return command.job
+            case CreateGroup() if command.group.owner is not None:
+                return f"{command.group.namespace}/{command.group.owner.name}"
+            case Publish():
+                owner = f"{command.namespace}/{command.name.removesuffix('-svc')}"
+                return (
+                    owner if self._templates.get(owner) is not None else f"{command.namespace}/{command.name}"
+                )
+            case Evict():
+                return f"evict {command.uid}"
+        return current
+
+    async def _do(self, command: Command) -> None:
+        insist = self._persistence.insist
+        match command:
+            case SetJobStatus():
+                # Without a limit: pods are deleted for it only after it stands.
+                await insist(partial(self._set_job_status, command))
+            case CreatePod():
+                await self._create_pod(command)
+            case CreateGroup():
+                await insist(partial(self._create_group, command.group), _ATTEMPTS)
+            case DeletePod():
+                await self._gone(
+                    partial(self._client.delete, PODS, command.namespace, command.pod, uid=command.uid)
+                )
+            case DeleteGroup():
+                namespace, _, name = command.key.partition("/")
+                await self._gone(partial(self._client.delete, POD_GROUPS, namespace, name))
+            case DeleteJob():
+                await self._delete_job(command.key)
+            case Evict():
+                await self._evict(command)
+            case Publish():
+                await insist(partial(self._publish, command), _ATTEMPTS)
+
+    # -- pods ------------------------------------------------------------------------------
+
+    async def _create_pod(self, command: CreatePod) -> None:
+        templates = self._templates.get(command.job)
+        if templates is None:
+            # The job was deleted meanwhile; its pods would be orphans.
+            return
+        pod = command.pod
+        try:
+            await self._persistence.insist(
+                partial(self._belongings.provide, command.job, pod.namespace, command.additions), _ATTEMPTS
+            )
+            body = _rendered(command, templates)
+            await self._persistence.insist(partial(self._client.create, PODS, pod.namespace, body), _ATTEMPTS)
+        except GivenUpError as error:
+            if error.status == 409:
+                return  # it exists
+            subject = Subject(VCJOBS.version, VCJOBS.kind, pod.namespace, templates.name, templates.uid)
+            self._status.note(subject, "FailedCreate", f"pod {pod.name}: {error}", warning=True)
+            raise
+
+    async def _evict(self, command: Evict) -> None:
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": command.pod, "namespace": command.namespace},
+            "deleteOptions": {"preconditions": {"uid": command.uid}},
+        }
+        subject = Subject("v1", "Pod", command.namespace, command.pod, command.uid)
+        self._status.note(subject, "Evict", f"Pod is evicted, because of {command.why}")
+        path = PODS.path(command.namespace, command.pod, "eviction")
+        encoded = msgspec.json.encode(body)
+        try:
+            await self._gone(partial(self._client.request, "POST", path, body=encoded))
+        except GivenUpError:
+            # Nobody would ask for it again: the core believes that the pod is going.
+            self._failed(EvictFailed(command.uid))
+            raise
+
+    async def _gone(self, action: Action) -> None:
+        """Whatever is not there any more, or is somebody else by now, need not be removed."""
+        try:
+            await self._persistence.insist(action, _ATTEMPTS)
+        except GivenUpError as error:
+            if error.status not in (404, 409):
+                raise
+
+    # -- jobs and groups ---------------------------------------------------------------------
+
+    async def _create_group(self, group: PodGroup) -> None:
+        body = group_body(group)
+        try:
+            await self._client.create(POD_GROUPS, group.namespace, body)
+        except ApiError as error:
+            if error.status != 409:
+                raise
+            change = {"metadata": {"labels": dict(group.labels)}, "spec": body["spec"]}
+            await self._client.patch(POD_GROUPS, group.namespace, group.name, change)
+
+    async def _set_job_status(self, command: SetJobStatus) -> None:
+        namespace, _, name = command.key.partition("/")
+        try:
+            await self._status.write_status(VCJOBS, namespace, name, job_status(command))
+        except ApiError as error:
+            # Where the job is gone, everything that belongs to it goes, too.
+            if error.status != 404:
+                raise
+
+    async def _delete_job(self, key: str) -> None:
+        namespace, _, name = key.partition("/")
+        templates = self._templates.get(key)
+        uid = templates.uid if templates is not None else ""
+        await self._gone(
+            partial(self._client.delete, VCJOBS, namespace, name, uid=uid, propagation="Foreground")
+        )
+
+    async def _publish(self, command: Publish) -> None:
+        data = {"data": dict(command.data)}
+        try:
+            await self._client.patch(CONFIG_MAPS, command.namespace, command.name, data)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            meta: dict[str, Any] = {
+                "name": command.name,
+                "namespace": command.namespace,
+                "labels": {"app.kubernetes.io/managed-by": "ringwise"},
+            }
+            owner = self._templates.get(f"{command.namespace}/{command.name.removesuffix('-svc')}")
+            if owner is not None:
+                meta["ownerReferences"] = [owner.owner]
+            body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, **data}
+            await self._client.create(CONFIG_MAPS, command.namespace, body)
+
+    async def finish(self) -> None:
+        """Wait until everything that was begun has ended."""
+        await self._binder.idle.wait()
+        await self._chains.finish()
+        await self._status.finish()
+
+    async def stop(self) -> None:
+        await asyncio.gather(self._binder.stop(), self._chains.stop(), self._status.stop())
+
+
+def _rendered(command: CreatePod, templates: JobTemplates) -> dict[str, Any]:
+    try:
+        return render(command, templates)
+    except (AttributeError, TypeError) as problem:
+        # API servers do not look into the templates of vcjobs: anything may stand there.
+        raise GivenUpError(f"the template of task {command.pod.task} cannot be used: {problem}") from None
+
+
+def _step_of(command: Command) -> str:
+    match command:
+        case SetJobStatus():
+            return "status"
+        case DeletePod() | DeleteGroup() | DeleteJob():
+            return "go"
+    return "make"
+
+
+def group_body(group: PodGroup) -> dict[str, Any]:
+    spec: dict[str, Any] = {
+        "minMember": group.min_member,
+        "minTaskMember": dict(group.min_task_member),
+        "queue": group.queue,
+        "minResources": {name: written(name, count) for name, count in group.min_resources.items()},
+    }
+    if group.priority_class:
+        spec["priorityClassName"] = group.priority_class
+    meta: dict[str, Any] = {
+        "name": group.name,
+        "namespace": group.namespace,
+        "labels": dict(group.labels),
+        "annotations": dict(group.annotations),
+    }
+    if group.owner is not None:
+        meta["ownerReferences"] = [
+            {
+                "apiVersion": VCJOBS.version,
+                "kind": group.owner.kind,
+                "name": group.owner.name,
+                "uid": group.owner.uid,
+                "controller": True,
+                "blockOwnerDeletion": True,
+            }
+        ]
+    return {"apiVersion": POD_GROUPS.version, "kind": POD_GROUPS.kind, "metadata": meta, "spec": spec}
+
+
+_COUNTS = {
+    "pending": "Pending",
+    "running": "Running",
+    "succeeded": "Succeeded",
+    "failed": "Failed",
+    "terminating": "Terminating",
+    "unknown": "Unknown",
+}
+
+
+def job_status(command: SetJobStatus) -> dict[str, Any]:
+    state = {
+        "phase": command.phase,
+        "reason": command.reason,
+        "message": command.message,
+        # To the nanosecond: a controller that starts anew must find the time it wrote.
+        "lastTransitionTime": rfc3339(command.since, exact=True),
+    }
+    tasks = {
+        task: {"phase": {phase: counts.get(phase) or None for phase in _COUNTS.values()}}
+        for task, counts in command.tasks.items()
+    }
+    return {
+        "state": state,
+        **{field: command.counts.get(phase, 0) for field, phase in _COUNTS.items()},
+        "retryCount": command.retries,
+        "version": command.version,
+        "taskStatusCount": tasks,
+    }

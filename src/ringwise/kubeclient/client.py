@@ -1,0 +1,392 @@
+"""A thin client: bytes in, bytes out, errors as values that say what may have happened."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any, Generic, Protocol, TypeVar
+
+import aiohttp
+import msgspec
+
+from ringwise import __version__
+from ringwise.kubeclient.config import Access
+from ringwise.kubeclient.connection_pool import Line
+from ringwise.kubeclient.credentials import Credential
+from ringwise.kubeclient.resources import Resource
+from ringwise.manifests.errors import one_line
+
+#: Objects of one page. Larger pages save requests, smaller ones memory and the server's patience.
+PAGE = 500
+#: Seconds for a request that is no watch; the server is told to give up before we do.
+TIMEOUT = 30.0
+#: A list of one page may take long on a busy server.
+LIST_TIMEOUT = 120.0
+#: The server ends a watch after this long; we ask for it so that no proxy does it in its own way.
+WATCH_SECONDS = 290
+#: Silence after which a watch is taken for dead. Bookmarks come about once a minute.
+WATCH_SILENCE = 330.0
+
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+
+Struct = TypeVar("Struct")
+
+
+class ApiError(Exception):
+    """The server answered, and the answer is no."""
+
+    def __init__(self, status: int, reason: str, message: str, retry_after: float | None = None) -> None:
+        super().__init__(status, reason, message)
+        self.status = status
+        self.reason = reason
+        self.message = message
+        #: Seconds the server asks to wait.
+        self.retry_after = retry_after
+
+    def __str__(self) -> str:
+        return one_line(f"{self.status} {self.reason}: {self.message}")
+
+    @property
+    def kind(self) -> str:
+        """A word for counters."""
+        if self.status in (404, 409, 410, 429):
+            return {404: "not-found", 409: "conflict", 410: "gone", 429: "too-many-requests"}[self.status]
+        return "server-error" if self.status >= 500 else "refused"
+
+
+class UnreachableError(Exception):
+    """There was no answer. `maybe_done`: the request may have reached the server and taken effect."""
+
+    def __init__(self, why: str, *, maybe_done: bool) -> None:
+        super().__init__(one_line(why))
+        self.maybe_done = maybe_done
+
+    @property
+    def kind(self) -> str:
+        return "unknown-outcome" if self.maybe_done else "unreachable"
+
+
+class _Details(msgspec.Struct, rename="camel"):
+    retry_after_seconds: int | None = None
+
+
+class _Status(msgspec.Struct):
+    reason: str | None = None
+    message: str | None = None
+    code: int | None = None
+    details: _Details | None = None
+
+
+class LineSplitter:
+    """Cuts a stream of bytes into lines of any length: an object may be megabytes long."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """The lines that this chunk completes, without their ends and without empty ones."""
+        head, newline, rest = chunk.partition(b"\n")
+        self._parts.append(head)
+        if not newline:
+            return []
+        lines = [b"".join(self._parts), *rest.split(b"\n")]
+        self._parts = [lines.pop()]
+        return [line for line in lines if line.strip()]
+
+
+class ListMeta(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+    token: str | None = msgspec.field(default=None, name="continue")
+
+
+class Page(msgspec.Struct, Generic[Struct]):
+    """One page of a list; its items decoded or not, as their reader likes."""
+
+    metadata: ListMeta = msgspec.field(default_factory=ListMeta)
+    items: list[Struct] | None = None
+
+
+class Listed(Protocol):
+    @property
+    def metadata(self) -> ListMeta: ...
+
+
+Listing = TypeVar("Listing", bound=Listed)
+
+
+class Client:
+    """One per process. Connections are kept and shared."""
+
+    def __init__(self, access: Access, *, connections: int = 128, component: str = "scheduler") -> None:
+        self._access = access
+        self._component = component
+        self._connections = connections
+        self._line: Line | None = None
+
+    @property
+    def access(self) -> Access:
+        return self._access
+
+    async def __aenter__(self) -> Client:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        line = self._swap(None)
+        if line is not None:
+            await line.session.close()
+
+    # -- requests ------------------------------------------------------------------------
+
+    async def turn(self) -> None:
+        """Wait until one more request may be sent. Here: at once."""
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        content_type: str = "application/json",
+        timeout: float = TIMEOUT,
+    ) -> bytes:
+        """The body of the answer. Raises ApiError or UnreachableError."""
+        headers = {"Content-Type": content_type} if body is not None else {}
+        error: ApiError | None = None
+        while True:
+            line, authorised = await self._prepared(headers)
+            try:
+                async with line.session.request(
+                    method,
+                    self._access.server + path,
+                    params=params,
+                    data=body,
+                    headers=authorised,
+                    timeout=aiohttp.ClientTimeout(total=timeout),
+                    proxy=self._access.proxy or None,
+                    server_hostname=self._access.server_name or None,
+                    allow_redirects=False,
+                ) as response:
+                    answer = await response.read()
+                    if response.status < 300:
+                        return answer
+                    refused = error is not None
+                    error = _error(response, answer)
+            except aiohttp.ClientConnectorError as problem:
+                raise UnreachableError(str(problem), maybe_done=False) from None
+            except TimeoutError:
+                raise UnreachableError(f"no answer within {timeout:g} s", maybe_done=True) from None
+            except (aiohttp.ClientError, OSError) as problem:
+                raise UnreachableError(f"the connection broke: {_why(problem)}", maybe_done=True) from None
+            finally:
+                await line.leave()
+            if error.status != 401 or refused:
+                raise error
+            # A rotated token: the next one is read before we say that we are not welcome.
+            self._access.credentials.refused()
+
+    async def get(
+        self,
+        resource: Resource,
+        namespace: str | None,
+        name: str,
+        shape: type[Struct],
+        timeout: float = TIMEOUT,
+    ) -> Struct:
+        answer = await self.request("GET", resource.path(namespace, name), timeout=timeout)
+        return _decoded(answer, shape)
+
+    async def create(
+        self, resource: Resource, namespace: str | None, body: Mapping[str, Any], timeout: float = TIMEOUT
+    ) -> bytes:
+        return await self.request(
+            "POST", resource.path(namespace), body=msgspec.json.encode(body), timeout=timeout
+        )
+
+    async def patch(
+        self,
+        resource: Resource,
+        namespace: str | None,
+        name: str,
+        body: Mapping[str, Any],
+        *,
+        subresource: str = "",
+        content_type: str = MERGE_PATCH,
+    ) -> bytes:
+        path = resource.path(namespace, name, subresource)
+        return await self.request("PATCH", path, body=msgspec.json.encode(body), content_type=content_type)
+
+    async def replace(
+        self, resource: Resource, namespace: str | None, name: str, body: object, timeout: float = TIMEOUT
+    ) -> bytes:
+        path = resource.path(namespace, name)
+        return await self.request("PUT", path, body=msgspec.json.encode(body), timeout=timeout)
+
+    async def delete(
+        self,
+        resource: Resource,
+        namespace: str | None,
+        name: str,
+        *,
+        uid: str = "",
+        propagation: str = "",
+    ) -> None:
+        """With a uid only that very object is deleted, not a namesake that came after it."""
+        options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
+        if uid:
+            options["preconditions"] = {"uid": uid}
+        if propagation:
+            options["propagationPolicy"] = propagation
+        await self.request("DELETE", resource.path(namespace, name), body=msgspec.json.encode(options))
+
+    # -- lists and watches ------------------------------------------------------------------
+
+    async def pages(
+        self, path: str, params: Mapping[str, str], limit: int, read: Callable[[bytes], Listing]
+    ) -> AsyncIterator[Listing]:
+        """A list, page by page, as `read` decodes it. A list that grows too old between pages raises 410."""
+        token = ""
+        while True:
+            asked = {**params, "limit": str(limit), **({"continue": token} if token else {})}
+            page = read(await self.request("GET", path, params=asked, timeout=LIST_TIMEOUT))
+            yield page
+            token = page.metadata.token or ""
+            if not token:
+                return
+
+    @asynccontextmanager
+    async def watch(
+        self, path: str, params: Mapping[str, str], version: str
+    ) -> AsyncIterator[AsyncIterator[list[bytes]]]:
+        """The lines of a watch in bundles as they arrive; ends when the server ends it."""
+        line, headers = await self._prepared({})
+        asked = {
+            **params,
+            "watch": "1",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": version,
+            "timeoutSeconds": str(WATCH_SECONDS),
+        }
+        try:
+            async with line.session.get(
+                self._access.server + path,
+                params=asked,
+                headers=headers,
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=TIMEOUT, sock_read=WATCH_SILENCE),
+                proxy=self._access.proxy or None,
+                server_hostname=self._access.server_name or None,
+                allow_redirects=False,
+            ) as response:
+                if response.status >= 300:
+                    if response.status == 401:
+                        self._access.credentials.refused()
+                    raise _error(response, await response.read())
+                yield _lines(response)
+        except TimeoutError:
+            raise UnreachableError("the watch fell silent", maybe_done=False) from None
+        except (aiohttp.ClientError, OSError) as problem:
+            raise UnreachableError(f"the watch broke: {_why(problem)}", maybe_done=False) from None
+        finally:
+            await line.leave()
+
+    # -- the session --------------------------------------------------------------------------
+
+    async def _prepared(self, headers: Mapping[str, str]) -> tuple[Line, dict[str, str]]:
+        """A line that is ours until we leave it, and what the request carries."""
+        credential = await self._access.credentials.current()
+        line = self._line
+        if line is None or line.pair != (credential.certificate, credential.key):
+            line = await self._replaced(credential)
+        # Nothing was awaited since the line was looked up, so nobody has closed it.
+        line.busy += 1
+        if credential.token:
+            return line, {**headers, "Authorization": f"Bearer {credential.token}"}
+        return line, dict(headers)
+
+    async def _replaced(self, credential: Credential) -> Line:
+        """The line of now; one with another certificate is closed when nobody uses it any more."""
+        fresh = self._opened(credential)
+        old = self._swap(fresh)
+        if old is not None:
+            old.retired = True
+            if not old.busy:
+                await old.session.close()
+        # Another request may have brought a newer certificate meanwhile.
+        return fresh if self._line is None else self._line
+
+    def _swap(self, line: Line | None) -> Line | None:
+        old, self._line = self._line, line
+        return old
+
+    def _opened(self, credential: Credential) -> Line:
+        tls = self._access.tls(credential)
+        connector = aiohttp.TCPConnector(
+            limit=self._connections, ssl=True if tls is None else tls, keepalive_timeout=60
+        )
+        session = aiohttp.ClientSession(
+            connector=connector,
+            headers={
+                "User-Agent": f"ringwise-{self._component}/{__version__}",
+                "Accept": "application/json",
+            },
+            trust_env=False,
+            auto_decompress=True,
+            read_bufsize=1 << 18,
+        )
+        return Line(session, (credential.certificate, credential.key))
+
+
+async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[list[bytes]]:
+    splitter = LineSplitter()
+    transport = response.connection.transport if response.connection is not None else None
+    async for chunk in response.content.iter_any():
+        lines = splitter.feed(chunk)
+        if not lines:
+            continue
+        if not isinstance(transport, asyncio.ReadTransport):
+            yield lines
+            continue
+        # While nobody asks for more it gathers in the socket: many lines at once cost less.
+        transport.pause_reading()
+        try:
+            yield lines
+        finally:
+            transport.resume_reading()
+
+
+def _why(problem: Exception) -> str:
+    return str(problem) or type(problem).__name__
+
+
+def _decoded(answer: bytes, shape: type[Struct]) -> Struct:
+    try:
+        return msgspec.json.decode(answer, type=shape)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as problem:
+        raise UnreachableError(f"the server's answer cannot be read: {problem}", maybe_done=True) from None
+
+
+def _error(response: aiohttp.ClientResponse, answer: bytes) -> ApiError:
+    status = _Status()
+    try:
+        status = msgspec.json.decode(answer, type=_Status)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        status.message = answer[:200].decode(errors="replace")
+    wait: float | None = None
+    header = response.headers.get("Retry-After", "")
+    if header.isascii() and header.isdigit() and len(header) < 6:
+        wait = float(header)
+    elif status.details is not None and status.details.retry_after_seconds is not None:
+        wait = float(status.details.retry_after_seconds)
+    reason = status.reason or response.reason or ""
+    return ApiError(response.status, reason, status.message or "no message", wait)

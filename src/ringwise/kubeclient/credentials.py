@@ -1,0 +1,190 @@
+"""How a request proves who sends it: a fixed token, a token file that rotates, or a program that is asked."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from ringwise.kubeclient.clock import Clock
+from ringwise.manifests.errors import one_line, shown
+from ringwise.manifests.quantities import NotReadableError, nanoseconds
+
+#: A rotated token is noticed after this many seconds; kubelets replace it minutes before it ends.
+TOKEN_FILE_AGE = 10.0
+#: A credential is renewed this long before it expires.
+EXPIRY_MARGIN = 10 * 1_000_000_000
+#: A program that asks a person something would wait for ever.
+EXEC_TIMEOUT = 60.0
+
+_EXEC_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
+
+
+class KubeConfigError(Exception):
+    """The way to the cluster cannot be found or used; one line that says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    token: str = ""
+    #: PEM texts, where a program hands out certificates.
+    certificate: str = ""
+    key: str = ""
+
+
+class Credentials(Protocol):
+    async def current(self) -> Credential: ...
+
+    def refused(self) -> None:
+        """The server did not accept it: get a new one before the next request."""
+
+
+class FixedCredential:
+    def __init__(self, credential: Credential) -> None:
+        self._credential = credential
+
+    async def current(self) -> Credential:
+        return self._credential
+
+    def refused(self) -> None:
+        """There is no other."""
+
+
+class TokenFile:
+    """A token in a file that somebody replaces from time to time."""
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self._path = path
+        self._clock = clock
+        self._read_at: float | None = None
+        self._credential = Credential()
+
+    async def current(self) -> Credential:
+        moment = self._clock.monotonic()
+        if self._read_at is None or moment - self._read_at >= TOKEN_FILE_AGE:
+            try:
+                token = self._path.read_text(encoding="utf-8").strip()
+            except (OSError, UnicodeError) as problem:
+                if not self._credential.token:
+                    raise KubeConfigError(f"token file {self._path}: {problem}") from None
+                # A file that is just being replaced: the old token is good for a while yet.
+                token = self._credential.token
+            self._credential = Credential(token)
+            self._read_at = moment
+        return self._credential
+
+    def refused(self) -> None:
+        self._read_at = None
+
+
+class _ExecStatus(msgspec.Struct, rename="camel"):
+    token: str | None = None
+    client_certificate_data: str | None = None
+    client_key_data: str | None = None
+    expiration_timestamp: str | None = None
+
+
+class _ExecCredential(msgspec.Struct, rename="camel"):
+    api_version: str = ""
+    status: _ExecStatus | None = None
+
+
+class ExecPlugin:
+    """A program that prints an ExecCredential; asked again when the credential expires or is refused."""
+
+    def __init__(
+        self,
+        command: str,
+        arguments: tuple[str, ...],
+        environment: Mapping[str, str],
+        clock: Clock,
+        *,
+        api_version: str = _EXEC_VERSIONS[0],
+        cluster: Mapping[str, Any] | None = None,
+        hint: str = "",
+    ) -> None:
+        if api_version not in _EXEC_VERSIONS:
+            raise KubeConfigError(
+                f"exec plugin {command}: apiVersion must be one of {', '.join(_EXEC_VERSIONS)}, "
+                f"got {shown(api_version)}"
+            )
+        self._command = command
+        self._arguments = arguments
+        self._clock = clock
+        self._hint = hint
+        info = {
+            "apiVersion": api_version,
+            "kind": "ExecCredential",
+            "spec": {"interactive": False, **({"cluster": dict(cluster)} if cluster else {})},
+        }
+        self._environment = {
+            **os.environ,
+            **environment,
+            "KUBERNETES_EXEC_INFO": msgspec.json.encode(info).decode(),
+        }
+        self._credential: Credential | None = None
+        self._expires: int | None = None
+        self._asking = asyncio.Lock()
+
+    async def current(self) -> Credential:
+        async with self._asking:
+            expired = self._expires is not None and self._expires - EXPIRY_MARGIN <= self._clock.now()
+            if self._credential is None or expired:
+                self._credential, self._expires = await self._ask()
+            return self._credential
+
+    def refused(self) -> None:
+        self._credential = None
+
+    async def _ask(self) -> tuple[Credential, int | None]:
+        printed = await self._run()
+        try:
+            answer = msgspec.json.decode(printed, type=_ExecCredential)
+        except msgspec.MsgspecError as problem:
+            raise self._wrong(f"printed no ExecCredential: {problem}") from None
+        status = answer.status
+        if status is None or not (status.token or status.client_certificate_data):
+            raise self._wrong("printed neither a token nor a certificate")
+        expires: int | None = None
+        if status.expiration_timestamp:
+            try:
+                expires = nanoseconds(status.expiration_timestamp)
+            except NotReadableError as problem:
+                raise self._wrong(f"expirationTimestamp {problem}") from None
+        credential = Credential(
+            status.token or "", status.client_certificate_data or "", status.client_key_data or ""
+        )
+        return credential, expires
+
+    async def _run(self) -> bytes:
+        program = shutil.which(self._command, path=self._environment.get("PATH"))
+        if program is None:
+            hint = f"; {one_line(self._hint)}" if self._hint else ""
+            raise self._wrong(f"is not on the PATH{hint}")
+        process = await asyncio.create_subprocess_exec(
+            program,
+            *self._arguments,
+            env=self._environment,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        try:
+            printed, complaint = await asyncio.wait_for(process.communicate(), EXEC_TIMEOUT)
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+            raise self._wrong(f"did not answer within {EXEC_TIMEOUT:.0f} s") from None
+        if process.returncode:
+            lines = complaint.decode(errors="replace").strip().splitlines()
+            raise self._wrong(f"ended with code {process.returncode}: {lines[-1] if lines else 'no message'}")
+        return printed
+
+    def _wrong(self, why: str) -> KubeConfigError:
+        return KubeConfigError(one_line(f"exec plugin {self._command} {why}"))

@@ -1,0 +1,229 @@
+"""New nodes for pods that failed; the healthy pods of the job keep theirs.
+
+Version 2.0 looks under the job's exclusive switches, then its shared ones, then
+under unused ones, which become shared within the limits. Version 1.0 repairs the
+row (physical or logical switch) the failed rank belongs to. Jobs that stay under
+one switch return to the switch of their peers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from ringwise.placement.switches.affinity_v2 import BECOMES_SHARED, Groups, convertible, shared_rules
+from ringwise.placement.switches.classes import SwitchClass
+from ringwise.placement.switches.drafts import Draft, entry_of
+from ringwise.placement.switches.planning import plan, refusal_of_topology, with_problems
+from ringwise.placement.switches.reschedule_rows import repair_rows
+from ringwise.placement.switches.search import closest_one_or_two, largest
+from ringwise.placement.switches.seats import Neighbourhood, Seat
+from ringwise.placement.switches.states import State
+from ringwise.placement.switches.switch_reasons import (
+    PEERS_OUTSIDE,
+    PEERS_SWITCH_FULL,
+    REPLACEMENT_LIMIT,
+)
+from ringwise.placement.switches.view import ClusterView, PlanEntry, Request, SwitchPlan
+from ringwise.reasons import Reason
+
+PEERS_SWITCH = "after a fault: the switch of its peers"
+OWN_EXCLUSIVE = "after a fault: an exclusive switch of the job"
+OWN_SHARED = "after a fault: a shared switch of the job"
+
+
+def replan(
+    view: ClusterView, request: Request, survivors: Sequence[Seat], failed: Sequence[Seat]
+) -> SwitchPlan | Reason:
+    """A plan for the failed pods only. `request` is the whole job.
+
+    A failed pod's seat tells where it was, as far as known (`switch` None otherwise).
+    The view's states count the survivors; the free nodes leave out every faulty one.
+    """
+    unusable = refusal_of_topology(view)
+    if unusable is not None:
+        return unusable
+    failed = sorted(failed, key=lambda seat: seat.rank)
+    if not failed:
+        return SwitchPlan(())
+    if not survivors:
+        ranks = [seat.rank for seat in failed]
+        fresh = plan(view, replace(request, pods=len(failed)))
+        return fresh if isinstance(fresh, Reason) else _with_ranks(fresh, ranks)
+    if stays_under_one(view, request, survivors):
+        answer = _under_peers(view, survivors, failed)
+    elif view.settings.version == "2.0":
+        answer = _version2(view, request, survivors, failed)
+    else:
+        answer = repair_rows(view, request, survivors, failed)
+    return with_problems(view, answer)
+
+
+def stays_under_one(view: ClusterView, request: Request, survivors: Sequence[Seat]) -> bool:
+    if view.single_layer or request.job_class is SwitchClass.PADDING:
+        return True
+    # `single-switch-first` placed this job like a padding job: its pods carry no mark.
+    known = [seat for seat in survivors if seat.switch is not None]
+    unmarked = all(seat.mark == 0 for seat in known)
+    return view.settings.version == "2.0" and unmarked and len({seat.switch for seat in known}) == 1
+
+
+def _with_ranks(fresh: SwitchPlan, ranks: Sequence[int]) -> SwitchPlan:
+    entries: list[PlanEntry] = []
+    start = 0
+    for entry in fresh.entries:
+        stop = start + len(entry.nodes)
+        entries.append(replace(entry, ranks=tuple(ranks[start:stop])))
+        start = stop
+    return SwitchPlan(tuple(entries))
+
+
+def _under_peers(view: ClusterView, survivors: Sequence[Seat], failed: Sequence[Seat]) -> SwitchPlan | Reason:
+    switches = sorted({seat.switch for seat in survivors if seat.switch is not None})
+    if len(switches) != 1:
+        return PEERS_OUTSIDE(failed=len(failed), survivors=len(survivors), switches=len(switches))
+    peers = switches[0]
+    if view.free[peers] < len(failed):
+        return PEERS_SWITCH_FULL(
+            failed=len(failed),
+            switch=view.switches[peers].name,
+            free=view.free[peers],
+            missing=len(failed) - view.free[peers],
+        )
+    return _entries(view, [Draft(peers, len(failed), 0, PEERS_SWITCH)], survivors, failed, False)
+
+
+@dataclass(slots=True)
+class OwnSwitches:
+    """The switches of the job before the fault, by how the job holds them."""
+
+    exclusive: set[int] = field(default_factory=set)
+    #: Held without a mark: pods that version 1.0 placed.
+    unmarked: set[int] = field(default_factory=set)
+    shared: set[int] = field(default_factory=set)
+    #: Shared, but only by pods that failed: using it again counts against the limit.
+    left_shared: set[int] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, view: ClusterView, survivors: Iterable[Seat], failed: Iterable[Seat]) -> OwnSwitches:
+        own = cls()
+        for seat in survivors:
+            if seat.switch is None:
+                continue
+            # A pod that is being rescheduled with its whole job counts in no state, but in its mark.
+            if State.SHARED in (view.switches[seat.switch].facts.state, seat.mark):
+                own.shared.add(seat.switch)
+            elif seat.mark == State.EXCLUSIVE:
+                own.exclusive.add(seat.switch)
+            else:
+                own.unmarked.add(seat.switch)
+        own.unmarked -= own.exclusive
+        for seat in failed:
+            if seat.switch is None or seat.switch in own.all():
+                continue
+            state = view.switches[seat.switch].facts.state
+            if state is State.SHARED or (state is State.IDLE and seat.mark == State.SHARED):
+                own.left_shared.add(seat.switch)
+            elif state is State.IDLE and seat.mark == State.EXCLUSIVE:
+                own.exclusive.add(seat.switch)
+        return own
+
+    def all(self) -> set[int]:
+        return self.exclusive | self.unmarked | self.shared | self.left_shared
+
+
+def _version2(
+    view: ClusterView, request: Request, survivors: Sequence[Seat], failed: Sequence[Seat]
+) -> SwitchPlan | Reason:
+    own = OwnSwitches.of(view, survivors, failed)
+    limit = view.settings.shared_limit
+    model = request.job_class is SwitchClass.FOUNDATION_MODEL
+    near = Neighbourhood(survivors)
+    used = set(own.shared)
+    left = len(failed)
+    drafts: list[Draft] = []
+    for group, mark, words in (
+        (own.exclusive, int(State.EXCLUSIVE), OWN_EXCLUSIVE),
+        (own.unmarked, 0, PEERS_SWITCH),
+        (own.shared | own.left_shared, int(State.SHARED), OWN_SHARED),
+    ):
+        for switch in _nearest_first(group, near, failed):
+            if mark == State.SHARED:
+                over = switch in own.left_shared and len(used) >= limit
+                if over or (model and not view.switches[switch].facts.healthy):
+                    continue
+            count = min(left, view.free[switch])
+            if count:
+                drafts.append(Draft(switch, count, mark, words))
+                left -= count
+                if mark == State.SHARED:
+                    used.add(switch)
+    if left:
+        outside = own.all() - own.left_shared | {draft.switch for draft in drafts}
+        groups = Groups.of(view, [s for s in view.with_free() if s not in outside])
+        more = _unused(view, groups, left, limit - len(used))
+        if more is None:
+            return _over_limit(view, groups, own, used, len(failed), left)
+        drafts.extend(more)
+        used.update(draft.switch for draft in more)
+    return _entries(view, drafts, survivors, failed, len(used) > limit)
+
+
+def _nearest_first(group: Iterable[int], near: Neighbourhood, failed: Sequence[Seat]) -> list[int]:
+    """Neighbours in rank should sit together: first the switch nearest to a failed rank."""
+    return sorted(group, key=lambda switch: (min(near.distance(switch, seat) for seat in failed), switch))
+
+
+def _unused(view: ClusterView, groups: Groups, needed: int, quota: int) -> list[Draft] | None:
+    """Switches the job does not use yet; each one counts against its shared limit."""
+    found = shared_rules(view, groups.healthy, groups.idle, groups.exclusive, needed, quota)
+    if found is not None or quota < 2:
+        return found
+    # Several pods failed at once and no single switch holds them: two within the limit may.
+    candidates = sorted([*groups.healthy, *groups.idle, *convertible(view, groups.exclusive)])
+    pair = closest_one_or_two(view.free, candidates, needed, quota)
+    if pair is None:
+        return None
+    drafts: list[Draft] = []
+    for switch in pair:
+        count = min(needed, view.free[switch])
+        drafts.append(Draft(switch, count, State.SHARED, BECOMES_SHARED))
+        needed -= count
+    return drafts
+
+
+def _entries(
+    view: ClusterView,
+    drafts: Sequence[Draft],
+    survivors: Sequence[Seat],
+    failed: Sequence[Seat],
+    over_limit: bool,
+) -> SwitchPlan:
+    """Each switch takes the failed ranks that are nearest to the pods it already holds."""
+    near = Neighbourhood(survivors)
+    waiting = list(failed)
+    entries: list[PlanEntry] = []
+    for draft in drafts:
+        distance = {seat.rank: near.distance(draft.switch, seat) for seat in waiting}
+        waiting.sort(key=lambda seat: (distance[seat.rank], seat.rank))
+        ranks = sorted(seat.rank for seat in waiting[: draft.count])
+        waiting = waiting[draft.count :]
+        entries.append(entry_of(view, draft, over_limit, tuple(ranks)))
+    return SwitchPlan(tuple(entries))
+
+
+def _over_limit(
+    view: ClusterView, groups: Groups, own: OwnSwitches, used: set[int], failed: int, left: int
+) -> Reason:
+    allowed = [*groups.healthy, *groups.idle, *convertible(view, groups.exclusive)]
+    best = largest(view.free, sorted(allowed)) if len(used) < view.settings.shared_limit else None
+    return REPLACEMENT_LIMIT(
+        failed=failed,
+        own=failed - left,
+        limit=view.settings.shared_limit,
+        used=len(used),
+        left=left,
+        best="none" if best is None else view.switches[best].name,
+        best_free=0 if best is None else view.free[best],
+        switches=tuple(view.switches[s].name for s in sorted(own.all())),
+    )

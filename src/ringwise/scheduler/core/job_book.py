@@ -1,0 +1,354 @@
+"""The book of jobs: which pods belong together, and what their PodGroup and queue say about them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ringwise.framework.job import Job, job_key
+from ringwise.framework.reasons import MALFORMED_JOB
+from ringwise.framework.usage import Ledger
+from ringwise.messages.job_expansion import group_name, pods_of
+from ringwise.scheduler.reasons import POD_GROUP_MISSING
+from ringwise.state.cluster import ClusterState
+from ringwise.state.model import EMPTY, Pod, PodGroup, PriorityClass, Queue
+from ringwise.state.shapes import label_keys
+from ringwise.state.vcjob import VcJob
+
+DEFAULT_QUEUE = "default"
+MIN_AVAILABLE = "huawei.com/schedule_minAvailable"
+EXPECTED_DURATION = "ringwise.io/expected-duration"
+_QUEUE_KEYS = ("scheduling.volcano.sh/queue-name", "volcano.sh/queue-name")
+
+
+class JobBook:
+    """Jobs by key. A pod without a PodGroup is a job of its own."""
+
+    def __init__(self, state: ClusterState, ledger: Ledger, scheduler_names: frozenset[str]) -> None:
+        self._state = state
+        self._ledger = ledger
+        self._names = scheduler_names
+        self.jobs: dict[str, Job] = {}
+        self.queues: dict[str, Queue] = {DEFAULT_QUEUE: Queue(DEFAULT_QUEUE)}
+        self.groups: dict[str, PodGroup] = {}
+        self.vcjobs: dict[str, VcJob] = {}
+        self._priorities: dict[str, PriorityClass] = {}
+        self._job_of_pod: dict[str, str] = {}
+        #: Jobs whose objects changed since they were read.
+        self._unread: dict[str, None] = {}
+
+    # -- pods -----------------------------------------------------------------------------
+
+    def job_of(self, uid: str) -> Job | None:
+        key = self._job_of_pod.get(uid)
+        return None if key is None else self.jobs.get(key)
+
+    def is_ours(self, pod: Pod) -> bool:
+        return pod.scheduler in self._names
+
+    def serves(self, job: Job) -> bool:
+        """Whether the job is for us: one of its pods is, or will be. Others' jobs are only watched."""
+        if job.pods:
+            return any(map(self.is_ours, job.pods.values()))
+        if job.prospective:
+            return any(self.is_ours(pod) for pod in job.prospective)
+        vcjob = self._vcjob_of(job)
+        return vcjob is None or vcjob.scheduler in self._names
+
+    def put_pod(self, pod: Pod) -> Job | None:
+        """The pod as the state has it now; None when it belongs to another scheduler."""
+        job = self._job_of_placed(pod)
+        if job is not None and self._state.stays(pod):
+            # Nothing moved: neither the books of the state nor the ledger have to be touched.
+            self._replace(job, pod)
+            return job
+        known = self._state.pods.get(pod.uid)
+        self._leave_ledger(pod.uid)
+        self._state.put_pod(pod)
+        pod = self._state.pods[pod.uid].pod
+        if not self.is_ours(pod) and pod.group is None:
+            self._enter_ledger(pod, None)
+            return None
+        if known is None or known.pod.cls is not pod.cls:
+            self._state.watch_labels(label_keys(pod.cls))
+        key = job_key(pod)
+        before = self._job_of_pod.get(pod.uid)
+        if before is not None and before != key:
+            self._forget_pod(pod.uid)
+        job = self.jobs.get(key)
+        if job is None:
+            job = self._make(key, pod)
+        self._job_of_pod[pod.uid] = key
+        self._replace(job, pod)
+        self._enter_ledger(pod, job)
+        return job
+
+    def _job_of_placed(self, pod: Pod) -> Job | None:
+        """The job of a pod that is known, if that is the job it belongs to now."""
+        job = self.job_of(pod.uid)
+        old = job.pods.get(pod.uid) if job is not None else None
+        return job if old is not None and old.group == pod.group and old.scheduler == pod.scheduler else None
+
+    def _replace(self, job: Job, pod: Pod) -> None:
+        old = job.pods.get(pod.uid)
+        job.pods[pod.uid] = pod
+        if old is None or _differs(old, pod):
+            self._touch(job)
+
+    def drop_pod(self, uid: str) -> Job | None:
+        job = self.job_of(uid)
+        self._leave_ledger(uid)
+        self._state.drop_pod(uid)
+        self._forget_pod(uid)
+        return job
+
+    def _forget_pod(self, uid: str) -> None:
+        key = self._job_of_pod.pop(uid, None)
+        job = self.jobs.get(key) if key is not None else None
+        if job is None:
+            return
+        job.pods.pop(uid, None)
+        if not job.pods and job.group is None:
+            del self.jobs[job.key]
+        else:
+            self._touch(job)
+
+    def _enter_ledger(self, pod: Pod, job: Job | None) -> None:
+        if self._state.pods[pod.uid].node >= 0:
+            key, queue = (job.key, job.queue) if job is not None else ("", "")
+            self._ledger.took(key, queue, pod.cls)
+
+    def _leave_ledger(self, uid: str) -> None:
+        placement = self._state.pods.get(uid)
+        if placement is not None and placement.node >= 0:
+            job = self.job_of(uid)
+            key, queue = (job.key, job.queue) if job is not None else ("", "")
+            self._ledger.gave(key, queue, placement.pod.cls)
+
+    def recount(self) -> None:
+        """Make the ledger anew from the pods: after an interruption nobody knows where it stopped."""
+        self._ledger.job.clear()
+        self._ledger.queue.clear()
+        for uid, placement in self._state.pods.items():
+            self._enter_ledger(placement.pod, self.job_of(uid))
+
+    # -- groups, vcjobs, priorities, queues -----------------------------------------------------
+
+    def put_group(self, group: PodGroup) -> Job:
+        self.groups[group.key] = group
+        job = self.jobs.get(group.key)
+        if job is None:
+            job = self.jobs[group.key] = Job(group.key, group.namespace, group.name)
+        job.group = group
+        job.inqueue = job.inqueue or group.phase not in ("", "Pending")
+        self._touch(job)
+        return job
+
+    def drop_group(self, key: str) -> Job | None:
+        self.groups.pop(key, None)
+        job = self.jobs.get(key)
+        if job is None:
+            return None
+        job.group = None
+        job.inqueue = False
+        if not job.pods:
+            del self.jobs[key]
+        else:
+            self._touch(job)
+        return job
+
+    def put_vcjob(self, vcjob: VcJob) -> Job | None:
+        """Before its pods exist, what a vcjob is going to ask for can be judged already."""
+        self.vcjobs[vcjob.key] = vcjob
+        job = self.jobs.get(f"{vcjob.namespace}/{group_name(vcjob)}")
+        if job is not None:
+            self._touch(job)
+        return job
+
+    def drop_vcjob(self, key: str) -> None:
+        self.vcjobs.pop(key, None)
+
+    def put_priority_class(self, priority_class: PriorityClass | None, name: str) -> list[Job]:
+        """The jobs that count for more or less now, or make room in another way."""
+        if priority_class is None:
+            self._priorities.pop(name, None)
+        else:
+            self._priorities[name] = priority_class
+        changed = []
+        for job in self.jobs.values():
+            before = job.priority, job.patient
+            self._weigh(job)
+            if before != (job.priority, job.patient):
+                changed.append(job)
+        return changed
+
+    def put_queue(self, queue: Queue) -> None:
+        self.queues[queue.name] = queue
+
+    def drop_queue(self, name: str) -> None:
+        self.queues.pop(name, None)
+        if name == DEFAULT_QUEUE:
+            self.queues[name] = Queue(name)
+
+    # -- reading a job -------------------------------------------------------------------------------
+
+    def _make(self, key: str, pod: Pod) -> Job:
+        job = self.jobs[key] = Job(key, pod.namespace, pod.group or pod.name)
+        job.group = self.groups.get(key)
+        return job
+
+    def _touch(self, job: Job) -> None:
+        """One of the job's objects changed. A gang's pods come in hundreds: they are read together."""
+        job.changed()
+        self._unread[job.key] = None
+
+    def read_changed(self) -> None:
+        """Take over what changed; called once after a batch of news."""
+        for key in self._unread:
+            job = self.jobs.get(key)
+            if job is not None:
+                self._read(job)
+        self._unread.clear()
+
+    def _read(self, job: Job) -> None:
+        group = job.group
+        pods = list(job.pods.values())
+        vcjob = self._vcjob_of(job)
+        job.prospective = tuple(pods_of(vcjob)) if vcjob is not None and not pods else ()
+        members = job.in_order
+        job.most_chip_pods = job.chip_pod_count if pods else 0
+        first = members[0] if members else None
+        # Pods with chips speak for the job: a launcher without any may say nothing about boards.
+        speaker = next((pod for pod in members if pod.cls.chips), first)
+        queue = job.queue
+        job.labels = _merged(group.labels if group else EMPTY, speaker.labels if speaker else EMPTY)
+        job.annotations = _merged(
+            group.annotations if group else EMPTY, speaker.annotations if speaker else EMPTY
+        )
+        job.defects = ()
+        if group is not None:
+            owner = group.owner
+            job.name = owner.name if owner is not None and owner.kind == "Job" else group.name
+            job.queue = group.queue or DEFAULT_QUEUE
+            job.created = group.created
+            job.min_available = group.min_member
+            job.min_per_task = group.min_task_member
+            self._read_min_available(job)
+        elif first is not None:
+            job.name = first.group or first.name
+            job.queue = next(
+                (job.annotations[key] for key in _QUEUE_KEYS if key in job.annotations), DEFAULT_QUEUE
+            )
+            job.created = min(pod.created for pod in members)
+            job.min_available = 1
+            job.inqueue = True
+            if first.group is not None and any(pod.live for pod in members):
+                # Pods that have done their work outlive their PodGroup, and nothing is missing.
+                job.defects = (POD_GROUP_MISSING(group=f"{job.namespace}/{first.group}"),)
+        if vcjob is not None and vcjob.problems:
+            job.defects = tuple(MALFORMED_JOB(problem=problem) for problem in vcjob.problems)
+        self._weigh(job)
+        job.expected = _expected(job, vcjob)
+        if job.queue != queue:
+            self._move_ledger(job, queue)
+
+    def _move_ledger(self, job: Job, old_queue: str) -> None:
+        """What its running pods use counts for the queue it is in now."""
+        for uid, pod in job.pods.items():
+            if self._state.pods[uid].node >= 0:
+                self._ledger.gave(job.key, old_queue, pod.cls)
+                self._ledger.took(job.key, job.queue, pod.cls)
+
+    def _read_min_available(self, job: Job) -> None:
+        said = job.annotations.get(MIN_AVAILABLE)
+        if said is None:
+            return
+        if not said.isascii() or not said.isdigit():
+            problem = f"annotation {MIN_AVAILABLE} must be a whole number, got {said!r}"
+            job.defects = (MALFORMED_JOB(problem=problem),)
+        elif job.min_available <= 1:
+            job.min_available = int(said)
+
+    def _vcjob_of(self, job: Job) -> VcJob | None:
+        owner = job.group.owner if job.group is not None else None
+        if owner is None or owner.kind != "Job":
+            return None
+        return self.vcjobs.get(f"{job.namespace}/{owner.name}")
+
+    def _weigh(self, job: Job) -> None:
+        """How important it is, and which of its pods send nobody away."""
+        job.priority = self._priority(job)
+        classes = {name for name, known in self._priorities.items() if known.never_preempts}
+        default = self._default_class()
+        if default is not None and default.never_preempts:
+            # The class of pods that name none.
+            classes.add("")
+        job.patient = frozenset(
+            pod.uid
+            for pod in job.pods.values() or job.prospective
+            if (pod.never_preempts if pod.never_preempts is not None else pod.priority_class in classes)
+        )
+
+    def _priority(self, job: Job) -> int:
+        group = job.group
+        if group is not None and group.priority_class:
+            return self._value(group.priority_class)
+        values = [
+            self._value(pod.priority_class) if pod.priority_class and not pod.priority else pod.priority
+            for pod in job.in_order[:1]
+        ]
+        if value := max(values, default=0):
+            return value
+        default = self._default_class()
+        return default.value if default is not None else 0
+
+    def _value(self, name: str) -> int:
+        found = self._priorities.get(name)
+        return found.value if found is not None else _SYSTEM_PRIORITIES.get(name, 0)
+
+    def _default_class(self) -> PriorityClass | None:
+        """The class of pods that name none: the most important, should there be several."""
+        defaults = [known for known in self._priorities.values() if known.default]
+        return max(defaults, key=lambda known: (known.value, known.name), default=None)
+
+
+_SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+
+
+def _merged(group: Mapping[str, str], pod: Mapping[str, str]) -> Mapping[str, str]:
+    """The PodGroup's word counts more than the pod's."""
+    return {**pod, **group}
+
+
+def _differs(old: Pod, new: Pod) -> bool:
+    """Whether anything changed that the job is judged by."""
+    return (
+        old.cls != new.cls
+        or old.labels != new.labels
+        or old.annotations != new.annotations
+        or old.rank != new.rank
+        or old.gated != new.gated
+        or old.priority != new.priority
+        or old.never_preempts != new.never_preempts
+        or old.chip_containers != new.chip_containers
+    )
+
+
+def _expected(job: Job, vcjob: VcJob | None) -> int | None:
+    """How long the job says it runs, in nanoseconds."""
+    if vcjob is not None and vcjob.running_estimate is not None:
+        return vcjob.running_estimate
+    said = job.annotations.get(EXPECTED_DURATION, "")
+    return parse_duration(said)
+
+
+def parse_duration(text: str) -> int | None:
+    """`90`, `90s`, `15m`, `2h`, `1d` in nanoseconds; None for anything else."""
+    units = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+    factor = units.get(text[-1:], 0)
+    number = text[:-1] if factor else text
+    try:
+        value = float(number)
+    except ValueError:
+        return None
+    seconds = value * (factor or 1)
+    return int(seconds * 1_000_000_000) if 0 < seconds < 10 * 366 * 86400 else None

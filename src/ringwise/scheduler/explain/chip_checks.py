@@ -1,0 +1,177 @@
+"""Chips on which three views disagree: Kubernetes' count, the node's report, our own books."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ringwise.scheduler.core.machine import Scheduler
+from ringwise.scheduler.explain.findings import ERROR, NOTE, WARNING, Finding, named
+from ringwise.state.checks import double_claims
+from ringwise.state.fleet import HOSTS, UNSTABLE_NODE, Fleet
+from ringwise.topology.chips import chip_names, chips_of
+
+#: A report older than this, beside the newest one, is stale. Nanoseconds.
+STALE_AFTER = 10 * 60 * 1_000_000_000
+
+
+def chip_findings(scheduler: Scheduler) -> Iterator[Finding]:
+    for node, resource, chip, pods in double_claims(scheduler.state):
+        yield Finding(
+            ERROR,
+            "chip-held-twice",
+            f"node {node}",
+            f"{chip_names(resource, (chip,))} is named by {len(pods)} live pods: {', '.join(pods)}",
+            "delete all but one of them",
+        )
+    for resource, fleet in sorted(scheduler.state.fleets.items()):
+        if resource != HOSTS:
+            yield from _fleet(scheduler, resource, fleet)
+    yield from _reports(scheduler)
+
+
+def _fleet(scheduler: Scheduler, resource: str, fleet: Fleet) -> Iterator[Finding]:
+    state = scheduler.state
+    assumed: list[str] = []
+    for number in state.known_nodes():
+        if fleet.allocatable[number] < 0:
+            continue
+        name = state.names[number]
+        if fleet.assumed[number] and fleet.allocatable[number] > 0:
+            assumed.append(name)
+        yield from _holders(scheduler, resource, fleet, number)
+        yield from _views(scheduler, resource, fleet, number)
+    if assumed:
+        yield Finding(
+            WARNING,
+            "chips-assumed",
+            named(assumed, "node"),
+            f"no list of chips of {resource} (neither baseDeviceInfos nor a device-info ConfigMap): "
+            "chips 0 to n-1 are assumed and taken for healthy",
+            "run the device plugin there, so that it writes baseDeviceInfos",
+        )
+
+
+def _holders(scheduler: Scheduler, resource: str, fleet: Fleet, number: int) -> Iterator[Finding]:
+    name = scheduler.state.names[number]
+    for pod, chips in sorted(fleet.unknown_holders.get(number, {}).items()):
+        yield Finding(
+            ERROR,
+            "unknown-holder",
+            f"node {name}",
+            f"pod {pod} uses {chips} chip(s) of {resource} and has no annotation that names them; "
+            f"{name} takes no new pods with chips",
+            f"wait until the device plugin has written huawei.com/AscendReal on {pod}, or delete the pod",
+        )
+    ghosts = fleet.held[number] & ~fleet.listed[number]
+    if ghosts:
+        yield Finding(
+            ERROR,
+            "chip-not-on-node",
+            f"node {name}",
+            f"pods hold {chip_names(resource, chips_of(ghosts))}, which the node does not list: "
+            + ", ".join(_pods_holding(scheduler, resource, number, ghosts)),
+            "correct the pods' chip annotations, or the node's baseDeviceInfos",
+        )
+    broken = fleet.held[number] & (fleet.unhealthy[number] | fleet.recovering[number])
+    if broken:
+        yield Finding(
+            WARNING,
+            "faulty-chip-in-use",
+            f"node {name}",
+            f"{chip_names(resource, chips_of(broken))} is faulty and in use by "
+            + ", ".join(_pods_holding(scheduler, resource, number, broken)),
+            "let the job be rescheduled, or delete its pod",
+        )
+
+
+def _views(scheduler: Scheduler, resource: str, fleet: Fleet, number: int) -> Iterator[Finding]:
+    """Free by Kubernetes' count, by the report, and by our own books."""
+    name = scheduler.state.names[number]
+    reported = fleet.reported[number]
+    unfit = fleet.held[number] | fleet.unhealthy[number] | fleet.recovering[number]
+    books = fleet.listed[number] & ~unfit
+    if reported is not None:
+        only_books = books & ~reported
+        # A node cannot have heard of what is being decided right now.
+        held = reported & fleet.held[number] & ~_just_decided(scheduler, resource, number)
+        if held:
+            yield Finding(
+                WARNING,
+                "views-differ",
+                f"node {name}",
+                f"its report lists {chip_names(resource, chips_of(held))} as free; our books say held by "
+                + ", ".join(_pods_holding(scheduler, resource, number, held)),
+                "the device plugin reports late, or the container is gone: restart it if this stays",
+            )
+        if only_books:
+            yield Finding(
+                WARNING,
+                "views-differ",
+                f"node {name}",
+                f"our books have {chip_names(resource, chips_of(only_books))} free; its report does not list "
+                "them as free, and no pod names them",
+                "look for containers outside Kubernetes that use them, and at the device plugin's log",
+            )
+    idle = fleet.idle(number)
+    count = books.bit_count()
+    closed = fleet.closed[number]
+    if closed is not None and closed.code == UNSTABLE_NODE.code:
+        yield Finding(
+            ERROR,
+            closed.code,
+            f"node {name}",
+            f"{closed.message} (free: {closed.details['free']}); it takes no new pods with chips",
+            "let the device plugin publish faulty chips as Unhealthy, or correct the node's allocatable",
+        )
+    elif idle > count and number not in fleet.unknown_holders:
+        yield Finding(
+            NOTE,
+            "views-differ",
+            f"node {name}",
+            f"Kubernetes counts {idle} idle chips of {resource} and our books have {count} free: "
+            f"{idle - count} allocatable chip(s) are faulty or not listed",
+            "nothing breaks: the smaller number counts; the device plugin should lower allocatable",
+        )
+
+
+def _just_decided(scheduler: Scheduler, resource: str, number: int) -> int:
+    chips = 0
+    for uid in scheduler.state.pods_on[number]:
+        placement = scheduler.state.pods[uid]
+        if placement.assumed and placement.pod.cls.resource == resource:
+            chips |= placement.chips
+    return chips
+
+
+def _pods_holding(scheduler: Scheduler, resource: str, number: int, chips: int) -> list[str]:
+    state = scheduler.state
+    return sorted(
+        state.pods[uid].pod.key
+        for uid in state.pods_on[number]
+        if state.pods[uid].chips & chips and state.pods[uid].pod.cls.resource == resource
+    )
+
+
+def _reports(scheduler: Scheduler) -> Iterator[Finding]:
+    state = scheduler.state
+    reports = [report for kinds in state.reports.values() for report in kinds.values()]
+    newest = max((report.update_time for report in reports), default=0)
+    for report in sorted(reports, key=lambda report: (report.node, report.resource, report.aggregated)):
+        number = state.node_id.get(report.node)
+        if number is None or state.nodes[number] is None:
+            yield Finding(
+                WARNING,
+                "report-without-node",
+                f"ConfigMap of {report.node}",
+                f"reports chips of {report.resource} on {report.node}, which is no node of the cluster",
+                "delete the ConfigMap, or join the node",
+            )
+        elif report.update_time and newest - report.update_time > STALE_AFTER:
+            minutes = (newest - report.update_time) // 60_000_000_000
+            yield Finding(
+                WARNING,
+                "report-stale",
+                f"node {report.node}",
+                f"its report is {minutes} minutes older than the newest one",
+                "see whether the device plugin of the node runs",
+            )

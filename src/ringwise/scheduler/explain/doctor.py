@@ -1,0 +1,293 @@
+"""What is wrong with a cluster: its nodes, chips, reports, switches, SuperPoDs, queues and jobs.
+
+Nothing here stops the scheduler. Each finding says where, what and how to mend it; those
+of kind *error* keep chips from being used or jobs from starting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ringwise.framework.job import Job
+from ringwise.framework.reasons import UNKNOWN_QUEUE
+from ringwise.reasons import Reason, Stage
+from ringwise.scheduler.core.machine import Scheduler
+from ringwise.scheduler.explain.chip_checks import chip_findings
+from ringwise.scheduler.explain.findings import ERROR, NOTE, WARNING, Finding, named
+from ringwise.topology.nearest import nearest
+from ringwise.topology.policy import ACCELERATOR_TYPE, PolicyFacts, select_board
+
+__all__ = ["ERROR", "NOTE", "WARNING", "Diagnosis", "Finding", "diagnose"]
+
+HOST_ARCH = "host-arch"
+_ARCHITECTURES = ("huawei-arm", "huawei-x86")
+#: Incidents that are told, the newest ones.
+_INCIDENTS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    nodes: int
+    jobs: int
+    findings: tuple[Finding, ...]
+
+    @property
+    def errors(self) -> int:
+        return self.count(ERROR)
+
+    def count(self, severity: str) -> int:
+        return sum(1 for finding in self.findings if finding.severity == severity)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "nodes": self.nodes,
+            "jobs": self.jobs,
+            "errors": self.errors,
+            "warnings": self.count(WARNING),
+            "notes": self.count(NOTE),
+            "findings": [finding.as_json() for finding in self.findings],
+        }
+
+
+def diagnose(scheduler: Scheduler, reported: Iterable[Finding] = ()) -> Diagnosis:
+    """Look at everything once. `reported` are findings of those who read the input."""
+    scheduler.state.settle()
+    findings = list(reported)
+    checks: tuple[Callable[[Scheduler], Iterable[Finding]], ...] = (
+        chip_findings,
+        _nodes,
+        _switches,
+        _superpods,
+        _queues,
+        _jobs,
+        _incidents,
+    )
+    for check in checks:
+        findings.extend(check(scheduler))
+    order = {ERROR: 0, WARNING: 1, NOTE: 2}
+    # The sort is stable: findings of one check stay together and in natural order of nodes.
+    findings.sort(key=lambda finding: order[finding.severity])
+    return Diagnosis(scheduler.state.node_count, len(scheduler.book.jobs), tuple(findings))
+
+
+def of_reason(severity: str, where: str, reason: Reason) -> Finding:
+    return Finding(severity, reason.code, where, reason.message, reason.cures[0] if reason.cures else "")
+
+
+# -- nodes ------------------------------------------------------------------------------------
+
+
+def _nodes(scheduler: Scheduler) -> Iterator[Finding]:
+    state, catalog = scheduler.state, scheduler.world.catalog
+    without_arch: list[str] = []
+    for number in state.known_nodes():
+        node = state.nodes[number]
+        if node is None:
+            continue
+        if not node.ready:
+            yield Finding(
+                WARNING,
+                "node-not-ready",
+                f"node {node.name}",
+                "is not Ready",
+                "see its kubelet and conditions",
+            )
+        resources = [name for name in node.chips_allocatable if catalog.serving(name)]
+        for name in node.chips_allocatable:
+            if not catalog.serving(name):
+                yield Finding(
+                    WARNING,
+                    "resource-unknown",
+                    f"node {node.name}",
+                    f"offers {name}, which no board serves",
+                    f"known are {', '.join(catalog.resources)}; a board file can add it",
+                )
+        if not resources:
+            continue
+        arch = node.labels.get(HOST_ARCH)
+        if arch is None:
+            without_arch.append(node.name)
+        elif arch not in _ARCHITECTURES:
+            yield Finding(
+                WARNING,
+                "label-odd",
+                f"node {node.name}",
+                f"has the label {HOST_ARCH}={arch}; jobs select {' or '.join(_ARCHITECTURES)}",
+                f"label it {HOST_ARCH}={nearest(arch, _ARCHITECTURES) or _ARCHITECTURES[0]}",
+            )
+        yield from _board_label(scheduler, node.name, node.labels.get(ACCELERATOR_TYPE), resources)
+    if without_arch:
+        yield Finding(
+            NOTE,
+            "label-missing",
+            named(without_arch, "node"),
+            f"no label {HOST_ARCH}, so jobs that select it never come here",
+            f"set the label to {_ARCHITECTURES[0]} or {_ARCHITECTURES[1]}",
+        )
+
+
+def _board_label(
+    scheduler: Scheduler, node: str, label: str | None, resources: list[str]
+) -> Iterator[Finding]:
+    if label is None:
+        return
+    for resource in resources:
+        board = select_board(
+            scheduler.world.catalog, PolicyFacts(resource, {}, {}, {ACCELERATOR_TYPE: label})
+        )
+        if isinstance(board, Reason) and board.code == "unknown-accelerator-type":
+            yield Finding(
+                WARNING,
+                "label-odd",
+                f"node {node}",
+                f"has the label {ACCELERATOR_TYPE}={label}, which names no board of {resource}",
+                board.cures[0],
+            )
+
+
+# -- switches and SuperPoDs ---------------------------------------------------------------------
+
+
+def _switches(scheduler: Scheduler) -> Iterator[Finding]:
+    world, state = scheduler.world, scheduler.state
+    resolved = world.switches(state)
+    problems: list[Reason] = []
+    if world.topology_problem is not None:
+        problems.append(world.topology_problem)
+    for problem in resolved.problems if resolved is not None else ():
+        if problem not in problems:
+            problems.append(problem)
+    for problem in problems:
+        fatal = problem == world.topology_problem
+        yield of_reason(ERROR if fatal else WARNING, "ConfigMap basic-tor-node-cm", problem)
+    if resolved is None or world.topology_problem is not None:
+        return
+    outside = [
+        state.names[number]
+        for number in state.known_nodes()
+        if state.names[number] not in resolved.switch_of and _offers_chips(scheduler, number)
+    ]
+    if outside:
+        yield Finding(
+            WARNING,
+            "node-outside-topology",
+            named(outside, "node"),
+            "under no leaf switch, so switch-aware jobs never come here",
+            "add the InternalIP to basic-tor-node-cm",
+        )
+
+
+def _superpods(scheduler: Scheduler) -> Iterator[Finding]:
+    """Only where SuperPoDs are in use: one node says its id, or a job asks for blocks."""
+    settings = scheduler.configuration.settings
+    superpods = scheduler.world.superpods(scheduler.state, settings.super_pod_size)
+    asked = any(job.policy is not None and job.policy.board.superpod for job in scheduler.book.jobs.values())
+    if not superpods.nodes_of and not asked:
+        return
+    for superpod, problem in superpods.superpod_problems.items():
+        yield of_reason(ERROR, f"SuperPoD {superpod}", problem)
+    missing: list[str] = []
+    for node, problem in superpods.node_problems.items():
+        name = scheduler.state.names[int(node)]
+        if problem.code == "superpod-id-missing":
+            missing.append(name)
+        else:
+            yield of_reason(WARNING, f"node {name}", problem)
+    if missing:
+        yield Finding(
+            WARNING,
+            "superpod-id-missing",
+            named(missing, "node"),
+            "no SuperPoD id, so jobs cut into blocks never come here",
+            "let the device plugin report SuperPodID, or annotate the node with superPodID",
+        )
+    for superpod, nodes in superpods.nodes_of.items():
+        if len(nodes) <= settings.reserve_nodes:
+            yield Finding(
+                WARNING,
+                "superpod-all-reserve",
+                f"SuperPoD {superpod}",
+                f"has {len(nodes)} node(s), all of them reserve: reserve-nodes is {settings.reserve_nodes}",
+                f"lower reserve-nodes below {len(nodes)}",
+            )
+
+
+def _offers_chips(scheduler: Scheduler, number: int) -> bool:
+    node = scheduler.state.nodes[number]
+    return node is not None and any(scheduler.world.catalog.serving(name) for name in node.chips_allocatable)
+
+
+# -- queues and jobs ------------------------------------------------------------------------------
+
+
+def _queues(scheduler: Scheduler) -> Iterator[Finding]:
+    queues, total = scheduler.book.queues, scheduler.totals()
+    promised: dict[str, int] = {}
+    for queue in queues.values():
+        where = f"queue {queue.name}"
+        if queue.weight < 1:
+            yield Finding(
+                ERROR, "queue-weight", where, f"has weight {queue.weight}", "set a weight of at least 1"
+            )
+        if queue.parent and queue.parent not in queues and queue.parent != "root":
+            yield Finding(
+                WARNING,
+                "queue-parent-unknown",
+                where,
+                f"names the parent {queue.parent}, which does not exist",
+                f"create queue {queue.parent}, or correct spec.parent",
+            )
+        for name, least in queue.guarantee.items():
+            promised[name] = promised.get(name, 0) + least
+            most = queue.capability.get(name)
+            if most is not None and least > most:
+                yield Finding(
+                    ERROR,
+                    "queue-guarantee-above-capability",
+                    where,
+                    f"guarantees {least} of {name} and may use {most}",
+                    f"raise the capability of {name} to {least}, or lower the guarantee",
+                )
+        for name, most in queue.capability.items():
+            if name in total and most > total[name]:
+                yield Finding(
+                    NOTE,
+                    "queue-capability-above-cluster",
+                    where,
+                    f"may use {most} of {name} and the cluster has {total[name]}",
+                    "nothing to do unless nodes are missing",
+                )
+    for name, amount in sorted(promised.items()):
+        if amount > total.get(name, 0):
+            yield Finding(
+                ERROR,
+                "queue-guarantees-above-cluster",
+                "queues",
+                f"are guaranteed {amount} of {name} together and the cluster has {total.get(name, 0)}",
+                "lower the guarantees",
+            )
+
+
+def _jobs(scheduler: Scheduler) -> Iterator[Finding]:
+    for job in sorted(scheduler.book.jobs.values(), key=lambda job: job.key):
+        where = f"job {job.namespace}/{job.name}"
+        for defect in job.defects:
+            yield of_reason(ERROR, where, defect)
+        if job.queue not in scheduler.book.queues:
+            known = sorted(scheduler.book.queues)
+            close = nearest(job.queue, known) or known[0]
+            yield of_reason(ERROR, where, UNKNOWN_QUEUE(queue=job.queue, known=known, nearest=close))
+        elif not job.defects and _refused(job) and job.reason is not None:
+            yield of_reason(WARNING, where, job.reason)
+
+
+def _refused(job: Job) -> bool:
+    return job.reason is not None and job.reason.kind.stage is Stage.VALIDATE
+
+
+def _incidents(scheduler: Scheduler) -> Iterator[Finding]:
+    for incident in scheduler.incidents[-_INCIDENTS:]:
+        where = incident.where + (f", job {incident.job}" if incident.job else "")
+        yield Finding(ERROR, "incident", where, incident.error, "report it; RINGWISE_DEBUG=1 shows more")

@@ -1,0 +1,214 @@
+"""Nodes that almost fit: what is lacking on each, and who has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ringwise.framework.extension_points import first_reason
+from ringwise.framework.gang_placement import filters_of
+from ringwise.framework.job import Job
+from ringwise.framework.policy import ChipPolicy
+from ringwise.framework.session import Session
+from ringwise.reasons import Reason
+from ringwise.scheduler.core.machine import Scheduler
+from ringwise.state.fleet import Fleet
+from ringwise.state.model import Pod
+from ringwise.topology.chips import chips_of
+
+#: More than any node lacks: for nodes whose trouble is not chips.
+_NO_MATTER_OF_CHIPS = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class NearMiss:
+    node: str
+    number: int
+    #: Chips (a mask) that would have to become free; 0 where chips are not what is lacking.
+    chips: int
+    #: The ring the missing chips are in, if they are in one.
+    ring: int | None
+    text: str
+    reason: Reason
+
+    @property
+    def missing(self) -> int:
+        return self.chips.bit_count()
+
+
+@dataclass(frozen=True, slots=True)
+class Refusals:
+    """What every node says to one pod."""
+
+    pod: str
+    fits: int
+    #: Reason code -> nodes, most first.
+    counts: dict[str, int]
+    #: Reason code -> the sentence of the first node that gives it.
+    examples: dict[str, str]
+    #: Nearest first.
+    misses: tuple[NearMiss, ...]
+
+
+def look_around(scheduler: Scheduler, session: Session, job: Job, pod: Pod) -> Refusals:
+    """Ask every node about this pod, as the state is now."""
+    asking = session.asking(job, pod)
+    filters = filters_of(session, job, pod)
+    state = scheduler.state
+    counts: dict[str, int] = {}
+    examples: dict[str, str] = {}
+    found: list[tuple[int, int, int, int | None, Reason]] = []
+    fits = 0
+    lacks = _Lacks(asking.policy, asking.chips) if asking.policy is not None else None
+    for node in state.known_nodes():
+        _, reason = asking.verdict(node)
+        if reason is None:
+            reason = first_reason(filters, node)
+        if reason is None:
+            fits += 1
+            continue
+        counts[reason.code] = counts.get(reason.code, 0) + 1
+        examples.setdefault(reason.code, f"{state.names[node]}: {reason.message}")
+        chips, ring, distance = 0, None, _NO_MATTER_OF_CHIPS
+        if lacks is not None and asking.policy is not None:
+            fleet = state.fleets[asking.policy.resource]
+            usable = asking.usable(node)
+            if usable >= 0 and fleet.allocatable[node] >= 0:
+                lack = lacks.of(fleet, node, usable)
+                if lack is not None:
+                    chips, ring = lack
+                    distance = chips.bit_count()
+        found.append((distance, node, chips, ring, reason))
+    # The sort is stable: equally near nodes stay in natural order.
+    found.sort(key=lambda miss: miss[0])
+    misses = tuple(
+        NearMiss(
+            state.names[node],
+            node,
+            chips,
+            ring,
+            _words(scheduler, asking.policy, node, chips, ring, reason),
+            reason,
+        )
+        for _, node, chips, ring, reason in found[:_MOST_MISSES]
+    )
+    ordered = dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+    return Refusals(pod.name, fits, ordered, examples, misses)
+
+
+#: Cures look further than a person wants to read.
+_MOST_MISSES = 64
+
+
+class _Lacks:
+    """The fewest chips that must become free for a request to fit; worked out once for equal nodes."""
+
+    def __init__(self, policy: ChipPolicy, request: int) -> None:
+        self._policy = policy
+        self._request = request
+        self._known: dict[tuple[int, int, int], tuple[int, int | None] | None] = {}
+
+    def of(self, fleet: Fleet, node: int, usable: int) -> tuple[int, int | None] | None:
+        broken = fleet.unhealthy[node] | fleet.recovering[node]
+        key = (usable, fleet.listed[node], broken)
+        if key not in self._known:
+            self._known[key] = self._find(usable, fleet.listed[node], broken)
+        return self._known[key]
+
+    def _find(self, usable: int, listed: int, broken: int) -> tuple[int, int | None] | None:
+        if self._fits(usable):
+            return 0, None
+        others = listed & ~usable
+        best: tuple[int, int | None] | None = None
+        masks = self._policy.board.ring_masks
+        rings: Iterable[tuple[int | None, int]] = enumerate(masks) if len(masks) > 1 else ()
+        for ring, mask in (*rings, (None, listed)):
+            freed = self._fewest(usable, others & mask, broken)
+            if freed and (best is None or freed.bit_count() < best[0].bit_count()):
+                best = freed, ring
+        return best
+
+    def _fewest(self, usable: int, freed: int, broken: int) -> int:
+        """Give chips back one by one while the request still fits; broken ones first, they free up last."""
+        if not self._fits(usable | freed):
+            return 0
+        for chip in (*chips_of(freed & broken), *chips_of(freed & ~broken)):
+            if self._fits(usable | (freed & ~(1 << chip))):
+                freed &= ~(1 << chip)
+        return freed
+
+    def _fits(self, usable: int) -> bool:
+        rule = self._policy.rule
+        signature = rule.signature(usable, usable.bit_count(), 0)
+        return rule.score(signature, self._request, self._policy.multi_pod) is not None
+
+
+def _words(
+    scheduler: Scheduler,
+    policy: ChipPolicy | None,
+    node: int,
+    chips: int,
+    ring: int | None,
+    reason: Reason,
+) -> str:
+    if policy is None or not chips:
+        return reason.message
+    fleet = scheduler.state.fleets[policy.resource]
+    free = fleet.free_mask[node]
+    if ring is not None:
+        scope = policy.board.ring_masks[ring] & fleet.listed[node]
+        where = f"{policy.board.ring_word} {ring}"
+    else:
+        scope = fleet.listed[node]
+        where = "the node"
+    text = f"{where} has {(free & scope).bit_count()} of {scope.bit_count()} chips free"
+    taken = ", ".join(holders(scheduler, policy.resource, node, scope & ~free))
+    if taken:
+        text += f": {taken}"
+    if reason.code not in _ABOUT_CHIPS:
+        text += f"; and {reason.message}"
+    return text
+
+
+_ABOUT_CHIPS = frozenset(
+    {
+        "not-enough-free-chips",
+        "no-ring-holds-request",
+        "node-not-wholly-free",
+        "not-enough-whole-rings",
+        "not-enough-pairs-across-rings",
+    }
+)
+
+
+def holders(scheduler: Scheduler, resource: str, node: int, chips: int) -> list[str]:
+    """Who has these chips: `held by a (2)`, `faulty (1)`, `kept for b (4)`."""
+    state = scheduler.state
+    fleet = state.fleets[resource]
+    counts: dict[str, int] = {}
+    for uid in state.pods_on[node]:
+        placement = state.pods[uid]
+        held = placement.chips & chips
+        if held and placement.pod.cls.resource == resource:
+            job = scheduler.book.job_of(uid)
+            name = job.name if job is not None else f"pod {placement.pod.key}"
+            counts[name] = counts.get(name, 0) + held.bit_count()
+            chips &= ~held
+    words = [f"held by {name} ({count})" for name, count in counts.items()]
+    for word, mask in (
+        ("faulty", fleet.unhealthy[node]),
+        ("recovering", fleet.recovering[node]),
+        ("network faulty", max(fleet.network[node], 0)),
+    ):
+        if chips & mask:
+            words.append(f"{word} ({(chips & mask).bit_count()})")
+            chips &= ~mask
+    for reservation in scheduler.reservations:
+        kept = reservation.chips.get(node, 0) & chips
+        if kept and reservation.resource == resource:
+            owner = scheduler.book.jobs.get(reservation.owner)
+            words.append(f"kept for {owner.name if owner else reservation.owner} ({kept.bit_count()})")
+            chips &= ~kept
+    if chips:
+        words.append(f"not reported free ({chips.bit_count()})")
+    return words

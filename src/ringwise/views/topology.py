@@ -1,0 +1,140 @@
+"""Switches and SuperPoDs with what runs under them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ringwise.framework.selectors import FORBIDDING
+from ringwise.framework.switch_use import states_now
+from ringwise.placement.superpods.annotations import SUPER_POD_RANK
+from ringwise.placement.switches import SwitchState
+from ringwise.reasons import Reason
+from ringwise.scheduler.core.machine import Scheduler
+from ringwise.state.fleet import HOSTS
+from ringwise.topology.superpods import SuperPodId
+from ringwise.topology.switches import ResolvedTopology
+
+
+@dataclass(slots=True)
+class SwitchPicture:
+    resolved: ResolvedTopology
+    states: list[SwitchState]
+    free_nodes: set[str]
+    jobs_of_node: dict[str, list[str]]
+
+
+@dataclass(slots=True)
+class SuperPodPicture:
+    superpod: SuperPodId
+    reserve: int
+    free: list[str] = field(default_factory=list)
+    #: Nodes that hold pods of jobs that are not cut into blocks.
+    busy: list[str] = field(default_factory=list)
+    #: Nodes that hold nothing and cannot be had: cordoned, faulty, not ready.
+    unusable: list[str] = field(default_factory=list)
+    #: (job, block) -> nodes
+    blocks: dict[tuple[str, int], list[str]] = field(default_factory=dict)
+
+    @property
+    def reserved(self) -> int:
+        return min(self.reserve, len(self.free))
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "superpod": self.superpod,
+            "free_nodes": len(self.free),
+            "reserved_nodes": self.reserved,
+            "busy_nodes": len(self.busy),
+            "unusable_nodes": len(self.unusable),
+            "free": self.free,
+            "blocks": [
+                {"job": job, "block": block, "nodes": nodes}
+                for (job, block), nodes in sorted(self.blocks.items())
+            ],
+        }
+
+
+def switch_picture(scheduler: Scheduler) -> SwitchPicture | None:
+    """None where there is no topology, or no usable one."""
+    state = scheduler.state
+    resolved = scheduler.world.switches(state)
+    if resolved is None or scheduler.world.topology_problem is not None:
+        return None
+    states = states_now(scheduler.book.jobs.values(), state, resolved, scheduler.configuration.settings)
+    free = {node for node in resolved.switch_of if scheduler.is_idle(node) and _takes_pods(scheduler, node)}
+    jobs = {node: _jobs_on(scheduler, state.node_id[node]) for node in resolved.switch_of}
+    return SwitchPicture(resolved, states, free, jobs)
+
+
+def superpod_pictures(scheduler: Scheduler) -> list[SuperPodPicture]:
+    state, settings = scheduler.state, scheduler.configuration.settings
+    superpods = scheduler.world.superpods(state, settings.super_pod_size)
+    pictures = []
+    for superpod, nodes in superpods.nodes_of.items():
+        picture = SuperPodPicture(superpod, settings.reserve_nodes)
+        for node in nodes:
+            _seat(scheduler, picture, int(node))
+        pictures.append(picture)
+    return pictures
+
+
+def topology_problems(scheduler: Scheduler) -> list[Reason]:
+    """What is wrong with switches, and with SuperPoDs where there are any."""
+    world, state = scheduler.world, scheduler.state
+    resolved = world.switches(state)
+    found = [*(resolved.problems if resolved is not None else ())]
+    if world.topology_problem is not None and world.topology_problem not in found:
+        found.insert(0, world.topology_problem)
+    superpods = world.superpods(state, scheduler.configuration.settings.super_pod_size)
+    return [*found, *superpods.problems] if superpods.nodes_of else found
+
+
+def _seat(scheduler: Scheduler, picture: SuperPodPicture, number: int) -> None:
+    state = scheduler.state
+    name = state.names[number]
+    for uid in state.pods_on[number]:
+        pod = state.pods[uid].pod
+        mark = pod.annotations.get(SUPER_POD_RANK, "")
+        job = scheduler.book.job_of(uid)
+        if pod.cls.chips and mark.isdecimal() and job is not None:
+            picture.blocks.setdefault((job.name, int(mark)), []).append(name)
+            return
+    if any(state.pods[uid].pod.cls.chips for uid in state.pods_on[number]):
+        picture.busy.append(name)
+    elif _takes_pods(scheduler, name) and _wholly_free(scheduler, number):
+        picture.free.append(name)
+    else:
+        picture.unusable.append(name)
+
+
+def _takes_pods(scheduler: Scheduler, name: str) -> bool:
+    node = scheduler.state.nodes[scheduler.state.node_id[name]]
+    return (
+        node is not None
+        and node.ready
+        and not node.unschedulable
+        and not any(taint.effect in FORBIDDING for taint in node.taints)
+    )
+
+
+def _wholly_free(scheduler: Scheduler, number: int) -> bool:
+    offering = [
+        fleet
+        for resource, fleet in scheduler.state.fleets.items()
+        if resource != HOSTS and fleet.allocatable[number] > 0
+    ]
+    return bool(offering) and all(
+        fleet.closed[number] is None and fleet.free_mask[number] == fleet.listed[number] for fleet in offering
+    )
+
+
+def _jobs_on(scheduler: Scheduler, number: int) -> list[str]:
+    """Names of the jobs with chips on this node, in the order in which they came."""
+    names: dict[str, None] = {}
+    for uid in scheduler.state.pods_on[number]:
+        pod = scheduler.state.pods[uid].pod
+        if pod.cls.chips:
+            job = scheduler.book.job_of(uid)
+            names[job.name if job is not None else pod.name] = None
+    return list(names)

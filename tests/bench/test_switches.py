@@ -1,0 +1,16 @@
+"""The benchmark's parts agree with each other; its times are nobody's business here."""
+
+from __future__ import annotations
+
+import pytest
+
+from ringwise.apps.bench import switches as bench_switches
+
+
+def test_every_goal_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench_switches, "SWITCHES", 40)
+    monkeypatch.setattr(bench_switches, "PODS", 256)
+    results = bench_switches.run()
+    goals = [(result.unit, result.goal) for result in results if result.goal]
+    assert goals == [("x", "<= 6")] * 5 + [("x", ">= 100")]
+    assert all(result.value > 0 for result in results)

@@ -1,0 +1,103 @@
+"""`ringwise topology`: the import command and the drawing."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from ringwise.apps.docs.switches_page import drawn_page
+from ringwise.cli.switch_drawing import draw_switches, switch_rows
+from ringwise.cli.topology import topology
+from ringwise.placement.switches import PlacedJob, SwitchClass, switch_states
+from ringwise.topology.switches import Server, make_topology, resolve
+
+
+def test_import_writes_the_config_map(tmp_path: Path) -> None:
+    listed = tmp_path / "list.csv"
+    listed.write_text("10.0.0.1,a\n10.0.0.1,b\n10.0.0.2,c\n")
+    command = ["import", str(listed), "--num", "4", "--level", "single_layer", "-o", "json"]
+    ran = CliRunner().invoke(topology, command)
+    assert ran.exit_code == 0
+    data = json.loads(ran.stdout)["data"]
+    assert data["tor_level"] == "single_layer"
+    assert json.loads(data["tor_info"])["tor_count"] == 4
+    assert "tor_info: |" in CliRunner().invoke(topology, ["import", str(listed)]).stdout
+
+
+def test_import_says_what_is_wrong(tmp_path: Path) -> None:
+    ran = CliRunner().invoke(topology, ["import", "-"], input="s,a\nt,a\nt,b\n")
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert ran.stderr == "stdin: server a is listed under switch s and again under t; only the first counts\n"
+    missing = str(tmp_path / "nothing.csv")
+    ran = CliRunner().invoke(topology, ["import", missing])
+    assert (ran.exit_code, ran.stderr) == (2, f"{missing}: cannot be read: no such file or directory\n")
+    ran = CliRunner().invoke(topology, ["import", "-", "--num", "1"], input="s,a\ns,b\n")
+    assert ran.exit_code == 2
+    assert "lists 2 servers, but tor_count is 1" in ran.stderr
+
+
+def test_drawing() -> None:
+    made = make_topology(
+        [
+            ("10.0.0.1", [Server("a", 0, 0), Server("b", 1, 1), Server("gone", 2, 2)]),
+            ("10.0.0.2", [Server("c", 0, 0), Server("d", 1, 1)]),
+        ],
+        3,
+    )
+    resolved = resolve(made, {"a": "n1", "b": "n2", "c": "n3", "d": "n4"})
+    states = switch_states(2, [PlacedJob("j", SwitchClass.COMMON, ((0, 2), (1, 1)))], 2)
+    jobs = {"n1": ["train"], "n3": ["train"]}
+    assert draw_switches(resolved, states, {"n2"}, jobs) == (
+        "10.0.0.1  exclusive        A . -  1 of 2 free\n"
+        "10.0.0.2  shared, healthy  A x    0 of 2 free\n"
+        "\n"
+        "A train, . free, x not free, - no node of the cluster\n"
+    )
+    row = switch_rows(resolved, states, {"n2"}, jobs)[0]
+    assert (row["ip"], row["state"], row["healthy"], row["free_nodes"]) == ("10.0.0.1", "exclusive", True, 1)
+    assert row["nodes"][1] == {"node": "n2", "position": 1, "free": True, "jobs": []}
+
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_show_draws_an_input() -> None:
+    file = str(ROOT / "examples/switches/common-fallback.yaml")
+    settings = str(ROOT / "examples/switches/version-2.0-shared-1.conf")
+    ran = CliRunner().invoke(topology, ["show", "-f", file, "--config", settings])
+    assert ran.stdout == (
+        "leaf-1  idle               . . . .  4 of 4 free\n"
+        "leaf-2  shared, unhealthy  A A A .  1 of 4 free\n"
+        "leaf-3  shared, unhealthy  A A A A  0 of 4 free\n"
+        "leaf-4  shared, healthy    B . . .  3 of 4 free\n"
+        "\n"
+        "A a, B b, . free, x not free\n"
+    )
+    ran = CliRunner().invoke(topology, ["show", "-f", file, "--config", settings, "-o", "json"])
+    assert [row["healthy"] for row in json.loads(ran.stdout)["switches"]] == [True, False, False, True]
+
+
+def test_show_without_a_topology(tmp_path: Path) -> None:
+    node = tmp_path / "node.yaml"
+    node.write_text("{apiVersion: v1, kind: Node, metadata: {name: node-1}}\n")
+    ran = CliRunner().invoke(topology, ["show", "-f", str(node)])
+    assert ran.exit_code == 2
+    assert "no usable ConfigMap kube-system/basic-tor-node-cm and no SuperPoD id" in ran.stderr
+
+
+def test_the_drawings_of_the_page_are_what_the_examples_give() -> None:
+    """After a change: make docs"""
+    page = (ROOT / "docs" / "switches.md").read_text()
+    assert page.count("drawn from") == len(list((ROOT / "examples/switches").glob("*.yaml")))
+    assert drawn_page(page, ROOT) == page
+    assert "leaf-3  exclusive  a a . .  ->  a a 4 5  shared" in page
+
+
+def test_the_examples_are_what_their_drawings_say() -> None:
+    made = runpy.run_path(str(ROOT / "examples/switches/make.py"))
+    for name, example in made["EXAMPLES"].items():
+        _, _, written = (ROOT / f"examples/switches/{name}.yaml").read_text().partition("\n")
+        assert written == "---\n".join(made["documents"](example))

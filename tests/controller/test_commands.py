@@ -1,0 +1,169 @@
+"""What people ask of running vcjobs, tasks that wait for others, and what job plugins give to pods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from ringwise.embed.clock import SECOND
+from ringwise.embed.records import ConfigMap
+from ringwise.messages.commands import Command
+from ringwise.messages.events import Event, JobCommand
+from ringwise.state.model import Pod, PodGroup
+from ringwise.state.vcjob import Policy
+from tests.controller.controller_lab import FOREVER, at, job_in, lab_with, pods_in
+from tests.embed.builders import FirstFit, job_of, task_of
+
+
+class OneByOne(FirstFit):
+    """Places what fits and lets the rest wait."""
+
+    def handle(self, events: Iterable[Event], now: int) -> list[Command]:
+        for event in events:
+            self.take_in(event)
+        waiting = [pod for pod in self.pods.values() if self.waits(pod)]
+        return [command for pod in waiting for command in self.place_all([pod])]
+
+
+def test_abort_and_resume() -> None:
+    lab = lab_with(job_of(task_of(annotations=FOREVER)))
+    at(lab, 5)
+    lab.tell(JobCommand("default/train", "AbortJob"))
+    assert at(lab, 5).phase == "Aborting"
+    aborted = at(lab, 10)
+    assert (aborted.phase, pods_in(lab)) == ("Aborted", {})
+    lab.tell(JobCommand("default/train", "ResumeJob"))
+    resumed = at(lab, 20)
+    assert (resumed.phase, resumed.retry_count, resumed.counts["Running"]) == ("Running", 1, 2)
+
+
+@pytest.mark.parametrize("action", ["ResumeJob", "Dance", "RestartPod"])
+def test_wishes_that_mean_nothing_change_nothing(action: str) -> None:
+    lab = lab_with(job_of(task_of(annotations=FOREVER)))
+    before = at(lab, 5)
+    lab.tell(JobCommand("default/train", action), JobCommand("default/nobody", action))
+    assert at(lab, 10) == before
+
+
+def test_scaling_up_and_down() -> None:
+    lab = lab_with(job_of(task_of(replicas=2, annotations=FOREVER)))
+    at(lab, 5)
+    lab.cluster.submit(job_of(task_of(replicas=4, annotations=FOREVER)))
+    assert at(lab, 10).counts["Running"] == 4
+    (group,) = lab.cluster.all(PodGroup)
+    assert group.min_member == 4
+    lab.cluster.submit(job_of(task_of(replicas=1, annotations=FOREVER)))
+    assert at(lab, 20).counts["Running"] == 1
+    assert pods_in(lab) == {"train-worker-0": "Running"}
+    assert job_in(lab).phase == "Running"
+
+
+def test_a_change_may_restart_the_job() -> None:
+    policies = [Policy("RestartJob", ("JobUpdated",))]
+    lab = lab_with(job_of(task_of(replicas=1, annotations=FOREVER), policies=policies))
+    at(lab, 5)
+    lab.cluster.submit(job_of(task_of(replicas=2, annotations=FOREVER), policies=policies))
+    job = at(lab, 20)
+    assert (job.version, job.counts["Running"]) == (1, 2)
+
+
+def test_a_deleted_job_takes_all_it_owns_and_one_of_the_same_name_starts_anew() -> None:
+    lab = lab_with(job_of(task_of(annotations=FOREVER)))
+    first = at(lab, 5)
+    lab.cluster.delete("VcJob", "default/train")
+    lab.cluster.submit(job_of(task_of(annotations=FOREVER)))
+    second = at(lab, 20)
+    assert second.uid != first.uid
+    assert (second.phase, second.version, second.retry_count) == ("Running", 0, 0)
+    assert len(lab.cluster.all(PodGroup)) == 1
+    assert {pod.owner.uid for pod in lab.cluster.all(Pod) if pod.owner} == {second.uid}
+
+
+# -- tasks that wait, plugins ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("any_of_them", "starts"), [(True, True), (False, False)])
+def test_a_task_waits_for_those_it_depends_on(any_of_them: bool, starts: bool) -> None:
+    tasks = (
+        task_of("data", 1, annotations=FOREVER),
+        task_of("huge", 1, chips=8, annotations=FOREVER),
+        task_of("train", 1, depends_on=["data", "huge"], depends_on_any=any_of_them, annotations=FOREVER),
+    )
+    # One chip of the only node is taken by `data`, so `huge` never runs.
+    lab = lab_with(job_of(*tasks, name="j", min_available=1), nodes=1)
+    lab.run_until(0)
+    assert pods_in(lab) == {"j-data-0": "Pending", "j-huge-0": "Pending"}
+    lab.replace_scheduler(OneByOne())
+    lab.run_until(30 * SECOND)
+    assert ("j-train-0" in pods_in(lab)) == starts
+
+
+def test_plugins_tell_pods_their_index_and_each_other() -> None:
+    plugins: dict[str, tuple[str, ...]] = {
+        "env": (),
+        "svc": (),
+        "ssh": ("--ssh-key-file-path=/etc/keys",),
+    }
+    tasks = (task_of("ps-a", 1, annotations=FOREVER), task_of("worker", 2, annotations=FOREVER))
+    lab = lab_with(job_of(*tasks, plugins=plugins))
+    at(lab, 5)
+    pods = {pod.name: pod for pod in lab.cluster.all(Pod)}
+    assert {name: pod.rank for name, pod in pods.items()} == {
+        "train-ps-a-0": 0,
+        "train-worker-0": 1,
+        "train-worker-1": 2,
+    }
+    given = lab.cluster.additions(pods["train-worker-1"].uid)
+    env = dict(given.env)
+    assert env["VC_TASK_INDEX"] == env["VK_TASK_INDEX"] == "1"
+    assert env["VC_PS_A_HOSTS"] == "train-ps-a-0.train"
+    assert env["VC_WORKER_HOSTS"] == "train-worker-0.train,train-worker-1.train"
+    assert (env["VC_PS_A_NUM"], env["VC_WORKER_NUM"]) == ("1", "2")
+    assert (given.hostname, given.subdomain) == ("train-worker-1", "train")
+    assert given.mounts == (
+        ("/etc/volcano", "ConfigMap", "train-svc"),
+        ("/etc/keys", "Secret", "train-ssh"),
+    )
+    published = lab.cluster.table.get("ConfigMap", "default/train-svc")
+    assert isinstance(published, ConfigMap)
+    assert published.data == {
+        "ps-a.host": "train-ps-a-0.train\n",
+        "worker.host": "train-worker-0.train\ntrain-worker-1.train\n",
+    }
+
+
+@pytest.mark.parametrize(
+    ("plugin", "svc", "ssh"), [("mpi", True, True), ("pytorch", True, False), ("env", False, False)]
+)
+def test_frameworks_bring_the_plugins_they_need(plugin: str, svc: bool, ssh: bool) -> None:
+    lab = lab_with(job_of(plugins={plugin: ()}))
+    at(lab, 2)
+    given = lab.cluster.additions(lab.cluster.all(Pod)[0].uid)
+    assert (bool(given.subdomain), any(kind == "Secret" for _, kind, _ in given.mounts)) == (svc, ssh)
+
+
+@pytest.mark.parametrize(
+    ("plugins", "isolated", "found_early"),
+    [
+        ({"svc": ()}, True, False),
+        ({"pytorch": ()}, True, False),
+        ({"env": ()}, False, False),
+        ({"svc": ("--disable-network-policy",)}, False, False),
+        ({"svc": ("--disable-network-policy=true",)}, False, False),
+        ({"svc": ("-disable-network-policy=T",)}, False, False),
+        ({"svc": ("--disable-network-policy=false",)}, True, False),
+        ({"svc": ("--disable-network-policy=maybe",)}, True, False),
+        ({"svc": ("--disable-network-policy=true", "--disable-network-policy=false")}, True, False),
+        ({"pytorch": (), "svc": ("--disable-network-policy=1",)}, False, False),
+        ({"svc": ("--publish-not-ready-addresses=true",)}, True, True),
+        ({"env": ("--disable-network-policy=true",), "svc": ()}, True, False),
+    ],
+)
+def test_who_may_reach_the_pods(
+    plugins: dict[str, tuple[str, ...]], isolated: bool, found_early: bool
+) -> None:
+    lab = lab_with(job_of(plugins=plugins))
+    at(lab, 2)
+    given = lab.cluster.additions(lab.cluster.all(Pod)[0].uid)
+    assert (given.isolated, given.found_early) == (isolated, found_early)

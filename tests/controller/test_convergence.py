@@ -1,0 +1,236 @@
+"""A controller that is replaced at any moment, or told things twice and in another order, ends the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ringwise.controller.machine import Controller
+from ringwise.embed.clock import SECOND
+from ringwise.embed.loop import Lab
+from ringwise.embed.simulated import Habits
+from ringwise.messages import events as told
+from ringwise.messages.commands import Command
+from ringwise.state.model import Pod, PodGroup
+from ringwise.state.vcjob import Policy, VcJob
+from tests.embed.builders import job_of, lab_of, task_of
+
+END = 400 * SECOND
+SCRIPTS = ("forever", "succeed@20", "fail@15", "fail@40:7")
+POLICIES = (
+    Policy("RestartJob", ("PodEvicted",)),
+    Policy("RestartPod", ("PodFailed",)),
+    Policy("RestartTask", ("PodFailed",)),
+    Policy("RestartJob", ("PodFailed",)),
+    Policy("AbortJob", (), 7),
+    Policy("CompleteJob", ("TaskCompleted",)),
+    Policy("TerminateJob", ("PodPending",), timeout=90 * SECOND),
+    Policy("TerminateJob", ("PodFailed",), timeout=33 * SECOND),
+    Policy("RestartPod", ("PodEvicted",)),
+)
+
+
+@st.composite
+def jobs(draw: st.DrawFn, name: str, chips: tuple[int, ...] = (1, 4, 8)) -> VcJob:
+    tasks = []
+    for task in draw(st.sampled_from([["w"], ["m", "w"]])):
+        replicas = draw(st.integers(1, 3))
+        script = draw(st.sampled_from(SCRIPTS))
+        tasks.append(
+            task_of(
+                task,
+                replicas,
+                chips=draw(st.sampled_from(chips)),
+                min_available=draw(st.integers(1, replicas)),
+                annotations={"ringwise.io/simulate": script},
+                policies=draw(st.lists(st.sampled_from(POLICIES), max_size=1)),
+            )
+        )
+    return job_of(
+        *tasks,
+        name=name,
+        policies=draw(st.lists(st.sampled_from(POLICIES), max_size=3, unique=True)),
+        max_retry=draw(st.integers(1, 3)),
+        ttl_seconds=draw(st.sampled_from([None, None, 50])),
+    )
+
+
+@dataclass(frozen=True)
+class Deed:
+    """Something a person does: at a second, to the job or node of a number."""
+
+    second: int
+    what: str
+    number: int
+
+
+WISHES = ("delete pod", "delete job", "AbortJob", "ResumeJob", "RestartJob")
+NODE_WORK = ("drain", "uncordon")
+
+
+def deeds_of(kinds: tuple[str, ...]) -> st.SearchStrategy[list[Deed]]:
+    deed = st.builds(Deed, st.integers(0, 150), st.sampled_from(kinds), st.integers(0, 2))
+    return st.lists(deed, max_size=6)
+
+
+DEEDS = deeds_of(WISHES + NODE_WORK)
+
+
+def do(lab: Lab, deed: Deed) -> None:
+    cluster = lab.cluster
+    match deed.what:
+        case "delete pod":
+            pods = sorted(pod.key for pod in cluster.all(Pod) if not pod.deleting)
+            if pods:
+                cluster.delete("Pod", pods[deed.number % len(pods)])
+        case "drain":
+            cluster.drain(f"node-{deed.number}")
+        case "uncordon":
+            cluster.cordon(f"node-{deed.number}", False)
+        case "delete job":
+            cluster.delete("VcJob", f"default/job-{deed.number}")
+        case action:
+            lab.tell(told.JobCommand(f"default/job-{deed.number}", action))
+
+
+def outcome(lab: Lab, exact: bool) -> object:
+    """What a person sees in the end: neither uids nor the number of writes matter.
+
+    Who is told of one failure of several first names another pod and keeps fewer ended ones: that is
+    left out where the order of events may differ.
+    """
+    jobs = lab.cluster.all(VcJob)
+    pods = sorted(lab.cluster.all(Pod), key=lambda pod: pod.key)
+    groups = sorted(
+        (group.owner.name if group.owner else "", group.min_member) for group in lab.cluster.all(PodGroup)
+    )
+    rough = (
+        [(job.key, job.phase, job.reason, job.retry_count, job.version, job.since) for job in jobs],
+        [(pod.key, pod.phase, pod.deleting) for pod in pods if pod.live],
+        groups,
+    )
+    if not exact:
+        return rough
+    return (
+        rough,
+        [(job.message, job.counts) for job in jobs],
+        [(pod.key, pod.node, pod.phase) for pod in pods],
+    )
+
+
+def lived(
+    submitted: list[VcJob],
+    deeds: list[Deed],
+    controller: Controller,
+    between: Callable[[Lab], None],
+    *,
+    exact: bool = True,
+) -> object:
+    lab = lab_of(3, habits=Habits(start_delay=SECOND, grace=3 * SECOND), start=0)
+    lab.controller = controller
+    lab.cluster.submit_all(submitted)
+    for deed in sorted(deeds, key=lambda deed: deed.second):
+        lab.run_until(deed.second * SECOND)
+        do(lab, deed)
+        between(lab)
+        lab.step()
+        between(lab)
+    for second in range(160, 400, 7):
+        lab.run_until(second * SECOND)
+        between(lab)
+    lab.run_until(END)
+    assert lab.cluster.alarms == []
+    return outcome(lab, exact)
+
+
+def nothing(lab: Lab) -> None:
+    """The ordinary life."""
+
+
+@settings(max_examples=60)
+@given(first=jobs("job-0"), second=jobs("job-1"), deeds=DEEDS, chance=st.randoms(use_true_random=False))
+def test_a_controller_built_from_the_objects_alone_goes_on_as_the_old_one_would(
+    first: VcJob, second: VcJob, deeds: list[Deed], chance: Random
+) -> None:
+    def crash(lab: Lab) -> None:
+        if chance.random() < 0.5:
+            lab.replace_controller(Controller())
+
+    expected = lived([first, second], deeds, Controller(), nothing)
+    assert lived([first, second], deeds, Controller(), crash) == expected
+
+
+class Shaky(Controller):
+    """Hears things twice, and objects in another order, in pieces; each object's own order is kept."""
+
+    def __init__(self, chance: Random) -> None:
+        super().__init__()
+        self.chance = chance
+        self.calls = 0
+
+    def handle(self, events: Iterable[told.Event], now: int) -> list[Command]:
+        lines: dict[object, list[told.Event]] = {}
+        for event in events:
+            lines.setdefault(subject(event), []).append(event)
+        commands: list[Command] = []
+        piece: list[told.Event] = []
+        while lines:
+            line = self.chance.choice(list(lines))
+            piece.append(lines[line][0])
+            if self.chance.random() < 0.7 or isinstance(lines[line][0], told.JobCommand):
+                lines[line].pop(0)
+            if not lines[line]:
+                del lines[line]
+            if self.chance.random() < 0.2:
+                commands += super().handle(piece, now)
+                piece = []
+        return commands + super().handle(piece, now)
+
+
+def subject(event: told.Event) -> object:
+    match event:
+        case told.PodSeen():
+            return event.pod.uid
+        case told.PodGone():
+            return event.uid
+        case told.VcJobSeen():
+            return event.job.key
+        case told.VcJobGone() | told.PodGroupGone() | told.JobCommand():
+            return event.key
+        case told.PodGroupSeen():
+            return event.group.key
+    return type(event)
+
+
+@settings(max_examples=60)
+@given(
+    first=jobs("job-0", chips=(1,)),
+    second=jobs("job-1", chips=(1,)),
+    deeds=deeds_of(WISHES),
+    chance=st.randoms(use_true_random=False),
+)
+def test_events_that_come_twice_and_across_each_other_change_nothing(
+    first: VcJob, second: VcJob, deeds: list[Deed], chance: Random
+) -> None:
+    """Which pod is created first decides who sits where; there is room for all, so that is all."""
+    expected = lived([first, second], deeds, Controller(), nothing, exact=False)
+    assert lived([first, second], deeds, Shaky(chance), nothing, exact=False) == expected
+
+
+@settings(max_examples=40)
+@given(first=jobs("job-0"), second=jobs("job-1"), deeds=DEEDS)
+def test_a_quiet_lab_stays_quiet(first: VcJob, second: VcJob, deeds: list[Deed]) -> None:
+    """When nothing happens nothing is written: no command repeats itself, and equal runs are equal."""
+
+    def step_again(lab: Lab) -> None:
+        lab.step()
+        version = lab.cluster.table.version
+        assert lab.step() == 0
+        assert lab.cluster.table.version == version
+
+    expected = lived([first, second], deeds, Controller(), nothing)
+    assert lived([first, second], deeds, Controller(), step_again) == expected

@@ -1,0 +1,149 @@
+"""Events that are late, lost or meant for somebody else, given to the controller by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ringwise.controller.job_record import newer
+from ringwise.controller.machine import Controller
+from ringwise.messages.commands import Command, CreateGroup, CreatePod, DeletePod, SetJobStatus
+from ringwise.messages.events import (
+    JobCommand,
+    PodGone,
+    PodGroupSeen,
+    PodSeen,
+    PriorityClassSeen,
+    VcJobGone,
+    VcJobSeen,
+)
+from ringwise.messages.job_expansion import pod_group_of
+from ringwise.state.model import Owner, Pod, PriorityClass
+from ringwise.state.vcjob import Policy, VcJob
+from tests.embed.builders import job_of, pod_of, task_of
+
+RESTART_EVICTED = Policy("RestartJob", ("PodEvicted",))
+
+
+def status_in(commands: list[Command]) -> SetJobStatus:
+    (status,) = [command for command in commands if isinstance(command, SetJobStatus)]
+    return status
+
+
+def created_in(commands: list[Command]) -> list[Pod]:
+    return [command.pod for command in commands if isinstance(command, CreatePod)]
+
+
+def with_pods(job: VcJob) -> tuple[Controller, list[Pod]]:
+    """A controller that has just asked for the job's pods."""
+    controller = Controller()
+    group = pod_group_of(job)
+    group.phase = "Inqueue"
+    commands = controller.handle([VcJobSeen(job), PodGroupSeen(group)], 1)
+    return controller, created_in(commands)
+
+
+@pytest.mark.parametrize(
+    ("known", "seen", "kept"),
+    [
+        (("Pending", False), ("Running", False), "seen"),
+        (("Running", False), ("Pending", False), "known"),
+        (("Failed", False), ("Running", False), "known"),
+        (("Succeeded", False), ("Pending", False), "known"),
+        (("Running", True), ("Running", False), "known"),
+        (("Running", True), ("Failed", True), "seen"),
+        (("Running", False), ("Unknown", False), "seen"),
+        (("Unknown", False), ("Running", False), "seen"),
+    ],
+)
+def test_a_late_sight_of_a_pod_does_not_turn_its_life_back(
+    known: tuple[str, bool], seen: tuple[str, bool], kept: str
+) -> None:
+    before = replace(pod_of("p"), phase=known[0], deleting=known[1])
+    after = replace(pod_of("p"), phase=seen[0], deleting=seen[1])
+    assert newer(before, after) is (after if kept == "seen" else before)
+    assert newer(None, after) is after
+
+
+def test_a_pod_that_is_gone_does_not_come_back_by_a_late_word() -> None:
+    controller, pods = with_pods(job_of())
+    controller.handle([PodSeen(pod) for pod in pods], 2)
+    made = created_in(controller.handle([PodGone(pods[0].uid), PodSeen(pods[0])], 3))
+    assert [pod.name for pod in made] == [pods[0].name]
+
+
+def test_a_pod_first_seen_terminating_was_taken_away() -> None:
+    controller, pods = with_pods(job_of(policies=[RESTART_EVICTED]))
+    commands = controller.handle([PodSeen(replace(pods[0], deleting=True)), PodSeen(pods[1])], 2)
+    assert (status_in(commands).phase, status_in(commands).reason) == ("Restarting", "PodEvicted")
+    assert [command.uid for command in commands if isinstance(command, DeletePod)] == [pods[1].uid]
+
+
+def test_a_pod_gone_without_a_mark_was_taken_away() -> None:
+    controller, pods = with_pods(job_of(policies=[RESTART_EVICTED]))
+    controller.handle([PodSeen(pod) for pod in pods], 2)
+    assert status_in(controller.handle([PodGone(pods[1].uid)], 3)).phase == "Restarting"
+
+
+def test_pods_the_controller_deletes_itself_were_not_taken_away() -> None:
+    job = job_of(task_of(replicas=2, min_available=1), policies=[RESTART_EVICTED])
+    controller, pods = with_pods(job)
+    controller.handle([PodSeen(pod) for pod in pods], 2)
+    smaller = replace(job, tasks=(replace(job.tasks[0], replicas=1),))
+    commands = controller.handle([VcJobSeen(smaller)], 3)
+    assert [command.pod for command in commands if isinstance(command, DeletePod)] == [pods[1].name]
+    gone = controller.handle([PodSeen(replace(pods[1], deleting=True)), PodGone(pods[1].uid)], 4)
+    assert (status_in(gone).phase, status_in(gone).retries) == ("Pending", 0)
+
+
+def test_pods_asked_for_before_a_restart_are_not_counted_after_it() -> None:
+    controller, pods = with_pods(job_of())
+    restarted = status_in(controller.handle([JobCommand("default/train", "RestartJob")], 2))
+    assert (restarted.phase, restarted.version, restarted.counts["Pending"]) == ("Pending", 1, 0)
+    # One that comes all the same belongs to the old attempt and goes.
+    late = controller.handle([PodSeen(pods[0])], 3)
+    assert [command.uid for command in late if isinstance(command, DeletePod)] == [pods[0].uid]
+
+
+def test_a_status_that_was_lost_is_said_again() -> None:
+    controller, _ = with_pods(job_of())
+    stale = job_of()
+    said = status_in(controller.handle([VcJobSeen(stale)], 2))
+    assert (said.phase, said.counts["Pending"]) == ("Pending", 2)
+    current = replace(stale, phase=said.phase, since=said.since, counts=dict(said.counts))
+    assert controller.handle([VcJobSeen(current)], 3) == []
+
+
+def test_pods_of_others_are_left_alone() -> None:
+    controller, pods = with_pods(job_of())
+    plain = replace(pod_of("plain"), uid="a")
+    # The name of our job, but another job of that name that was deleted before.
+    former = replace(pods[0], uid="b", owner=Owner("Job", "train", "older"))
+    commands = controller.handle([PodSeen(plain), PodSeen(former)], 2)
+    assert [command for command in commands if isinstance(command, DeletePod)] == []
+    # It had the name of a pod we asked for, which is asked for again when the name is free.
+    freed = controller.handle([PodGone("a"), PodGone("b"), PodGone("never seen")], 3)
+    assert [pod.name for pod in created_in(freed)] == [pods[0].name]
+
+
+def test_a_job_that_is_gone_is_forgotten() -> None:
+    controller, pods = with_pods(job_of(ttl_seconds=1))
+    assert controller.handle([VcJobGone("default/train"), VcJobGone("default/train")], 2) == []
+    assert controller.handle([PodSeen(pods[0]), PodGone(pods[0].uid)], 3) == []
+    assert controller.next_deadline() is None
+
+
+def test_a_job_being_deleted_gets_nothing_new() -> None:
+    controller = Controller()
+    assert controller.handle([VcJobSeen(replace(job_of(), deleting=True))], 1) == []
+
+
+def test_priorities_decide_whose_resources_the_smallest_gang_counts() -> None:
+    low, high = task_of("low", 1, chips=1), task_of("high", 1, chips=8)
+    named = replace(high, template=replace(high.template, priority_class="urgent"))
+    job = job_of(low, named, min_available=1)
+    for value, chips in ((10, 8), (-10, 1)):
+        commands = Controller().handle([PriorityClassSeen(PriorityClass("urgent", value)), VcJobSeen(job)], 1)
+        (group,) = [command.group for command in commands if isinstance(command, CreateGroup)]
+        assert group.min_resources["huawei.com/Ascend910"] == chips

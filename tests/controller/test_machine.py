@@ -1,0 +1,266 @@
+"""Vcjobs through their lives, on a lab with a scheduler that takes the first place that fits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from ringwise.controller.machine import Controller
+from ringwise.embed.clock import SECOND
+from ringwise.messages.commands import Command, CreateGroup, CreatePod, SetJobStatus
+from ringwise.messages.events import JobCommand, PodGroupSeen, VcJobSeen
+from ringwise.messages.job_expansion import pod_group_of
+from ringwise.state.model import Pod, PodGroup
+from ringwise.state.vcjob import Policy, VcJob
+from tests.controller.controller_lab import FAILS, FOREVER, TEN, at, job_in, lab_with, pods_in
+from tests.embed.builders import job_of, task_of
+
+
+def of_kind(commands: list[Command], *kinds: type) -> list[Command]:
+    return [command for command in commands if isinstance(command, kinds)]
+
+
+# -- the ordinary life ------------------------------------------------------------------
+
+
+def test_a_job_runs_and_completes_and_its_group_goes() -> None:
+    lab = lab_with(job_of(task_of(annotations=TEN)))
+    assert at(lab, 0.5).phase == "Pending"
+    running = at(lab, 2)
+    assert (running.phase, running.counts["Running"], running.since) == ("Running", 2, SECOND)
+    done = at(lab, 11)
+    assert (done.phase, done.since) == ("Completed", 11 * SECOND)
+    assert done.message == "2 of 2 pods succeeded"
+    assert pods_in(lab) == {"train-worker-0": "Succeeded", "train-worker-1": "Succeeded"}
+    assert lab.cluster.all(PodGroup) == []
+    assert lab.next_deadline() is None
+
+
+def test_pods_are_created_only_when_the_group_is_neither_empty_nor_pending() -> None:
+    controller = Controller()
+    job = job_of()
+    first = controller.handle([VcJobSeen(job)], 5)
+    assert [group.group.min_member for group in first if isinstance(group, CreateGroup)] == [2]
+    group = pod_group_of(job)
+    for phase in ("", "Pending"):
+        group.phase = phase
+        assert of_kind(controller.handle([PodGroupSeen(group)], 6), CreatePod) == []
+    group.phase = "Inqueue"
+    made = controller.handle([PodGroupSeen(group)], 7)
+    assert [made.pod.name for made in made if isinstance(made, CreatePod)] == [
+        "train-worker-0",
+        "train-worker-1",
+    ]
+    # The status counts them from then on; the same events again change nothing.
+    (status,) = of_kind(made, SetJobStatus)
+    assert isinstance(status, SetJobStatus)
+    assert status.counts["Pending"] == 2
+    assert status.tasks == {"worker": {"Pending": 2}}
+    assert controller.handle([PodGroupSeen(group), PodGroupSeen(group)], 8) == []
+
+
+def test_an_order_without_effect_is_given_again() -> None:
+    controller = Controller()
+    job = job_of()
+    assert of_kind(controller.handle([VcJobSeen(job)], 0), CreateGroup)
+    due = controller.next_deadline()
+    assert due == 10 * SECOND
+    assert of_kind(controller.handle([], due), CreateGroup)
+    group = pod_group_of(job)
+    group.phase = "Inqueue"
+    assert len(of_kind(controller.handle([PodGroupSeen(group)], due), CreatePod)) == 2
+    assert controller.next_deadline() == 20 * SECOND
+    assert len(of_kind(controller.handle([], 20 * SECOND), CreatePod)) == 2
+
+
+def test_a_job_that_cannot_run_stays_pending_with_the_reason_and_gets_nothing() -> None:
+    lab = lab_with(job_of(problems=["task a wants 3 pods", "no plugin ssx"]), job_of(name="good"))
+    job = at(lab, 10)
+    assert (job.phase, job.message) == ("Pending", "task a wants 3 pods; no plugin ssx")
+    assert job_in(lab, "good").phase == "Running"
+    assert all(pod.name.startswith("good") for pod in lab.cluster.all(Pod))
+    assert len(lab.cluster.all(PodGroup)) == 1
+
+
+def test_failed_pods_fail_the_job_where_no_policy_helps() -> None:
+    job = at(lab_with(job_of(task_of(annotations=FAILS))), 20)
+    assert (job.phase, job.counts["Failed"], job.retry_count) == ("Failed", 2, 0)
+    assert job.message == "0 of 2 pods of task worker succeeded, at least 2 must"
+
+
+def test_min_success_completes_the_job_and_ends_the_rest() -> None:
+    quick, slow = task_of("quick", 1, annotations=TEN), task_of("slow", 1, annotations=FOREVER)
+    lab = lab_with(job_of(quick, slow, min_success=1))
+    assert at(lab, 11).phase == "Completed"
+    assert pods_in(lab) == {"train-quick-0": "Succeeded", "train-slow-0": "Terminating"}
+    at(lab, 20)
+    assert pods_in(lab) == {"train-quick-0": "Succeeded"}
+
+
+@pytest.mark.parametrize(("end", "expected"), [("succeed@5", "Completed"), ("fail@5", "Failed")])
+def test_a_time_to_live_removes_the_job_and_all_it_owns(end: str, expected: str) -> None:
+    lab = lab_with(job_of(task_of(annotations={"ringwise.io/simulate": end}), ttl_seconds=30))
+    assert at(lab, 6).phase == expected
+    assert at(lab, 35.9).phase == expected
+    lab.run_until(36 * SECOND)
+    assert lab.cluster.get(VcJob, "default/train") is None
+    assert lab.cluster.all(Pod) == []
+
+
+def test_an_aborted_job_does_not_expire() -> None:
+    lab = lab_with(job_of(task_of(annotations=FOREVER), ttl_seconds=5))
+    at(lab, 5)
+    lab.tell(JobCommand("default/train", "AbortJob"))
+    assert at(lab, 500).phase == "Aborted"
+
+
+# -- policies ---------------------------------------------------------------------------
+
+
+def test_restart_job_kills_all_and_gives_up_at_max_retry() -> None:
+    restart = Policy("RestartJob", ("PodFailed",))
+    tasks = (task_of("bad", 1, annotations=FAILS), task_of("good", 1, annotations=FOREVER))
+    lab = lab_with(job_of(*tasks, policies=[restart]))
+    first = at(lab, 6)
+    assert (first.phase, first.retry_count, first.version) == ("Restarting", 1, 1)
+    assert first.reason == "PodFailed"
+    assert first.message == "pod train-bad-0 failed with exit code 9: RestartJob"
+    again = at(lab, 8)
+    assert (again.phase, again.retry_count) == ("Running", 1)
+    assert {pod.annotations["volcano.sh/job-version"] for pod in lab.cluster.all(Pod)} == {"1"}
+    assert {pod.annotations["volcano.sh/job-retry-count"] for pod in lab.cluster.all(Pod)} == {"1"}
+    last = at(lab, 100)
+    assert (last.phase, last.retry_count, last.version) == ("Failed", 3, 3)
+    assert "it was the last of 3 attempts" in last.message
+    # On the last retry what has ended is kept to be looked at.
+    assert pods_in(lab) == {"train-bad-0": "Failed"}
+    assert lab.cluster.all(PodGroup) == []
+
+
+@pytest.mark.parametrize(
+    ("action", "restarted"),
+    [("RestartPod", {"train-bad-0"}), ("RestartTask", {"train-bad-0", "train-bad-1"})],
+)
+def test_partial_restarts_kill_only_their_target_and_keep_the_group(action: str, restarted: set[str]) -> None:
+    bad = task_of("bad", 2, annotations=FOREVER, policies=[Policy(action, ("PodEvicted",))])
+    lab = lab_with(job_of(bad, task_of("good", 1, annotations=FOREVER)))
+    at(lab, 5)
+    before = {pod.name: pod.uid for pod in lab.cluster.all(Pod)}
+    (group,) = lab.cluster.all(PodGroup)
+    lab.cluster.delete("Pod", "default/train-bad-0")
+    during = at(lab, 5.5)
+    assert (during.phase, during.retry_count, during.version) == ("Restarting", 1, 0)
+    after = at(lab, 20)
+    assert (after.phase, after.retry_count, after.counts["Running"]) == ("Running", 1, 3)
+    now = {pod.name: pod.uid for pod in lab.cluster.all(Pod)}
+    assert {name for name in now if now[name] != before[name]} == restarted
+    (kept,) = lab.cluster.all(PodGroup)
+    assert (kept.uid, kept.created) == (group.uid, group.created)
+
+
+@pytest.mark.parametrize(
+    ("action", "end"), [("AbortJob", "Aborted"), ("TerminateJob", "Terminated"), ("CompleteJob", "Completed")]
+)
+def test_a_completed_task_may_end_the_job(action: str, end: str) -> None:
+    chief = task_of("chief", 1, annotations=TEN, policies=[Policy(action, ("TaskCompleted",))])
+    lab = lab_with(job_of(chief, task_of("helper", 2, annotations=FOREVER)))
+    at(lab, 11)
+    assert (
+        at(lab, 11).phase
+        == {"Aborted": "Aborting", "Terminated": "Terminating", "Completed": "Completing"}[end]
+    )
+    job = at(lab, 12)
+    assert (job.phase, job.reason) == (end, "TaskCompleted")
+    assert pods_in(lab) == {"train-chief-0": "Succeeded"}
+
+
+def test_an_exit_code_picks_its_policy() -> None:
+    policies = [
+        Policy("AbortJob", (), 3),
+        Policy("TerminateJob", (), 9),
+        Policy("RestartJob", ("PodFailed",)),
+    ]
+    assert at(lab_with(job_of(task_of(annotations=FAILS), policies=policies)), 20).phase == "Terminated"
+
+
+def test_an_evicted_pod_restarts_the_job_and_the_pods_own_deletions_do_not() -> None:
+    lab = lab_with(job_of(task_of(annotations=FOREVER), policies=[Policy("RestartJob", ("PodEvicted",))]))
+    at(lab, 5)
+    lab.cluster.drain("node-0")
+    job = at(lab, 30)
+    assert (job.phase, job.retry_count) == ("Running", 1)
+    assert {pod.node for pod in lab.cluster.all(Pod)} == {"node-1"}
+
+
+def test_without_a_policy_an_evicted_pod_is_only_replaced() -> None:
+    lab = lab_with(job_of(task_of(annotations=FOREVER)))
+    at(lab, 5)
+    lab.cluster.delete("Pod", "default/train-worker-1")
+    job = at(lab, 30)
+    assert (job.phase, job.retry_count, job.counts["Running"]) == ("Running", 0, 2)
+
+
+def test_ignore_stops_the_search_for_a_policy() -> None:
+    worker = task_of(annotations=FOREVER, policies=[Policy("Ignore", ("PodEvicted",))])
+    lab = lab_with(job_of(worker, policies=[Policy("RestartJob", ("*",))]))
+    at(lab, 5)
+    lab.cluster.delete("Pod", "default/train-worker-1")
+    assert at(lab, 30).retry_count == 0
+
+
+def test_a_pod_pending_too_long_aborts_the_job_and_one_that_starts_does_not() -> None:
+    late = Policy("AbortJob", ("PodPending",), timeout=60 * SECOND)
+    small = job_of(task_of(annotations=FOREVER), policies=[late])
+    large = job_of(task_of(replicas=9, chips=8), name="large", policies=[late])
+    lab = lab_with(small, large)
+    at(lab, 59.9)
+    assert job_in(lab, "large").phase == "Pending"
+    at(lab, 60)
+    assert job_in(lab, "large").phase == "Aborted"
+    assert job_in(lab, "large").message == "pod large-worker-0 has been pending too long: AbortJob"
+    assert at(lab, 600).phase == "Running"
+
+
+def test_pending_without_a_time_limit_means_nothing() -> None:
+    job = job_of(task_of(annotations=TEN), policies=[Policy("AbortJob", ("PodPending",))])
+    assert at(lab_with(job), 30).phase == "Completed"
+
+
+def test_a_failure_with_a_timeout_acts_when_the_time_has_passed() -> None:
+    wait = Policy("TerminateJob", ("PodFailed",), timeout=20 * SECOND)
+    lab = lab_with(
+        job_of(task_of("bad", 1, annotations=FAILS), task_of("good", 1, annotations=FOREVER), policies=[wait])
+    )
+    assert at(lab, 25.9).phase == "Running"
+    assert at(lab, 26).phase == "Terminating"
+
+
+@pytest.mark.parametrize(("room", "phase"), [(True, "Running"), (False, "Terminated")])
+def test_an_eviction_with_a_timeout_is_forgiven_when_the_pod_runs_again(room: bool, phase: str) -> None:
+    wait = Policy("TerminateJob", ("PodEvicted",), timeout=20 * SECOND)
+    lab = lab_with(job_of(task_of(chips=8, annotations=FOREVER), policies=[wait]), nodes=3 if room else 2)
+    at(lab, 5)
+    lab.cluster.drain("node-0")
+    assert at(lab, 24.9).phase in ("Running", "Pending")
+    assert at(lab, 40).phase == phase
+
+
+def test_an_unknown_gang_may_be_restarted() -> None:
+    lab = lab_with(job_of(task_of(annotations=FOREVER), policies=[Policy("RestartJob", ("Unknown",))]))
+    at(lab, 5)
+    (group,) = lab.cluster.all(PodGroup)
+    group.phase = "Unknown"
+    lab.cluster.table.put("PodGroup", group.key, group)
+    job = at(lab, 20)
+    assert (job.phase, job.retry_count) == ("Running", 1)
+
+
+def test_a_task_restarted_too_often_fails() -> None:
+    policy = Policy("TerminateJob", ("TaskFailed",))
+    lab = lab_with(job_of(task_of(annotations=FOREVER, max_retry=2), policies=[policy]))
+    at(lab, 5)
+    for restarts, phase in ((1, "Running"), (2, "Terminating")):
+        lab.cluster.update(Pod, "default/train-worker-0", partial(replace, restarts=restarts))
+        assert at(lab, 5).phase == phase

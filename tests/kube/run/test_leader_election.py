@@ -1,0 +1,235 @@
+"""Leader election: one leads, the fence closes in time, another takes over only afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from ringwise.kube.run.leader_election import (
+    Fence,
+    LeaderElection,
+    LeaseSettings,
+    LeaseSettingsError,
+    micro_time,
+)
+from ringwise.kubeclient.client import Client
+from ringwise.kubeclient.config import direct
+from tests.kube.harness import LEASES, StandingClock, run, server, until
+from tests.kube.standin import StandIn
+
+SETTINGS = LeaseSettings(namespace="kube-system", name="test")
+
+
+class Replica:
+    def __init__(self, client: Client, clock: StandingClock, name: str) -> None:
+        self.clock = clock
+        self.fence = Fence(clock)
+        self.election = LeaderElection(client, self.fence, name, clock=clock, settings=SETTINGS)
+        self.task = asyncio.create_task(self.election.run())
+
+    async def stop(self) -> None:
+        self.task.cancel()
+        await asyncio.gather(self.task, return_exceptions=True)
+
+
+@asynccontextmanager
+async def replicas(*names: str) -> AsyncIterator[tuple[StandIn, StandingClock, list[Replica]]]:
+    clock = StandingClock()
+    async with server() as (standin, client):
+        made = []
+        for name in names:
+            made.append(Replica(client, clock, name))
+            before = standin.count("leases")
+            # Each has looked once before the next comes.
+            await until(lambda: clock.slept and standin.count("leases") > before)  # noqa: B023
+        try:
+            yield standin, clock, made
+        finally:
+            for replica in made:
+                await replica.stop()
+
+
+async def tick(clock: StandingClock, standin: StandIn, seconds: float = 2.0) -> None:
+    """Let time pass and everybody react: until requests have come to rest."""
+    await clock.pass_time(seconds)
+    quiet = 0
+    while quiet < 5:
+        before = len(standin.requests)
+        await asyncio.sleep(0.002)
+        quiet = quiet + 1 if before == len(standin.requests) else 0
+
+
+def holder(standin: StandIn) -> Any:
+    return standin.get(LEASES, "kube-system/test")["spec"]["holderIdentity"]
+
+
+def test_the_first_leads_and_goes_on_leading() -> None:
+    async def test() -> None:
+        async with replicas("a", "b") as (standin, clock, (a, b)):
+            await until(a.election.leading.is_set)
+            for _ in range(20):
+                await tick(clock, standin)
+                assert a.fence.is_open
+                assert not b.fence.is_open
+            assert holder(standin) == "a"
+            assert standin.get(LEASES, "kube-system/test")["spec"]["leaseTransitions"] == 0
+
+    run(test())
+
+
+def test_a_leader_that_cannot_renew_stops_before_another_begins() -> None:
+    async def test() -> None:
+        clock = StandingClock()
+        async with server() as (standin, other), Client(direct(standin.url), component="first") as client:
+            a = Replica(client, clock, "a")
+            await until(a.election.leading.is_set)
+            b = Replica(other, clock, "b")
+            await until(lambda: standin.count("GET") > 1)
+            began = clock.moment
+            standin.fault("/leases", agent="ringwise-first", status=500, times=1000)
+            closed_at = 0.0
+            while not b.fence.is_open:
+                assert clock.moment < began + 60
+                await tick(clock, standin, 1.0)
+                assert not (a.fence.is_open and b.fence.is_open)
+                if not closed_at and not a.fence.is_open:
+                    closed_at = clock.moment
+            assert closed_at - began == SETTINGS.renew_deadline
+            assert clock.moment - began >= SETTINGS.duration
+            await a.stop()
+            await b.stop()
+
+    run(test())
+
+
+def test_a_leader_cut_off_from_the_server_is_replaced_after_the_lease_ended() -> None:
+    async def test() -> None:
+        clock = StandingClock()
+        async with server() as (standin, client):
+            a = Replica(client, clock, "a")
+            await until(a.election.leading.is_set)
+            await a.stop()  # it vanishes without a word
+            b = Replica(client, clock, "b")
+            await until(lambda: standin.count("GET"))
+            waited = 0.0
+            while not b.election.leading.is_set():
+                assert waited <= SETTINGS.duration + 2 * SETTINGS.retry
+                await tick(clock, standin)
+                waited += 2.0
+            assert waited >= SETTINGS.duration - SETTINGS.retry
+            assert holder(standin) == "b"
+            assert standin.get(LEASES, "kube-system/test")["spec"]["leaseTransitions"] == 1
+            await b.stop()
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    ("duration", "renew_deadline", "retry", "word"),
+    [
+        (15, 11, 2, "the deadline must be 5 s earlier"),
+        (10, 10, 2, "the deadline must be 5 s earlier"),
+        (15, 10, 6, "two attempts must fit"),
+        (15, 10, 0, "two attempts must fit"),
+    ],
+)
+def test_times_that_are_not_safe_are_refused(
+    duration: float, renew_deadline: float, retry: float, word: str
+) -> None:
+    with pytest.raises(LeaseSettingsError, match=word):
+        LeaseSettings(duration=duration, renew_deadline=renew_deadline, retry=retry)
+
+
+def test_the_shortest_times() -> None:
+    assert LeaseSettings(duration=7, renew_deadline=2, retry=1).timeout == 1
+
+
+def test_the_fence_closes_by_our_own_clock_even_if_nobody_notices() -> None:
+    clock = StandingClock()
+    fence = Fence(clock)
+    fence.open_until(clock.moment + 10)
+    seen = []
+    for _ in range(3):
+        seen.append(fence.is_open)
+        clock.moment += 5
+    assert seen == [True, True, False]
+
+
+def test_the_fence_counts_from_before_the_request() -> None:
+    async def test() -> None:
+        clock = StandingClock()
+        async with server() as (standin, client):
+            hold = asyncio.Event()
+            standin.fault("POST /apis/coordination.k8s.io", until=hold)
+            a = Replica(client, clock, "a")
+            await until(lambda: standin.count("POST"))
+            clock.moment += 8  # the answer is slow
+            hold.set()
+            await until(a.election.leading.is_set)
+            clock.moment += 1.9
+            before = a.fence.is_open
+            clock.moment += 0.2
+            assert (before, a.fence.is_open) == (True, False)
+            await a.stop()
+
+    run(test())
+
+
+def test_a_renewal_that_comes_after_the_deadline_ends_the_lead() -> None:
+    """The fence was closed for a moment: what was to be written then is lost, unless all begins anew."""
+
+    async def test() -> None:
+        async with replicas("a") as (standin, clock, (a,)):
+            await until(a.election.leading.is_set)
+            hold = asyncio.Event()
+            standin.fault("PUT /apis/coordination.k8s.io", until=hold)
+            asked = standin.count("PUT")
+            await clock.pass_time(SETTINGS.retry)
+            await until(lambda: standin.count("PUT") > asked)
+            # After the old deadline, and before the one that this renewal would give.
+            clock.moment += SETTINGS.renew_deadline - SETTINGS.retry / 2
+            assert not a.fence.is_open
+            lost = asyncio.create_task(a.election.lost.wait())
+            await asyncio.sleep(0)
+            hold.set()
+            await until(lost.done)
+            # Nobody else wanted it, so it is ours again at the next look.
+            await until(a.election.leading.is_set)
+            assert a.fence.is_open
+
+    run(test())
+
+
+def test_a_lease_given_back_is_taken_at_once() -> None:
+    async def test() -> None:
+        async with replicas("a", "b") as (standin, clock, (a, b)):
+            await until(a.election.leading.is_set)
+            await a.stop()
+            await a.election.release()
+            assert not a.fence.is_open
+            await tick(clock, standin)
+            await tick(clock, standin)
+            assert b.election.leading.is_set()
+            assert holder(standin) == "b"
+
+    run(test())
+
+
+def test_a_lease_that_was_stolen_ends_the_lead() -> None:
+    async def test() -> None:
+        async with replicas("a") as (standin, clock, (a,)):
+            await until(a.election.leading.is_set)
+            lease = dict(standin.get(LEASES, "kube-system/test"))
+            lease["spec"] = {**lease["spec"], "holderIdentity": "thief", "renewTime": micro_time(clock.now())}
+            standin.put(LEASES, lease)
+            await tick(clock, standin)
+            await tick(clock, standin)
+            assert not a.election.leading.is_set()
+            assert not a.fence.is_open
+            assert holder(standin) == "thief"
+
+    run(test())

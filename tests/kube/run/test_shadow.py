@@ -1,0 +1,134 @@
+"""Shadow mode: nothing is bound, every difference is told with its why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ringwise.kube.run.core_thread import Part
+from ringwise.kube.run.shadow import ShadowPart
+from ringwise.kube.watch.kinds import standard_kinds
+from ringwise.kube.write.pod_templates import TemplateStore
+from ringwise.manifests.errors import Findings
+from ringwise.messages import events as ev
+from ringwise.scheduler.core.machine import Scheduler
+from ringwise.state.model import Node, Pod
+from tests.kube.harness import CHIP, node, pod
+from tests.kube.standin import Object
+
+KINDS = {place.title: reader for place, reader in standard_kinds(TemplateStore(), {}, None)}
+
+
+def read(kind: str, raw: Object) -> Any:
+    found = Findings("x")
+    raw["metadata"].setdefault("uid", raw["metadata"]["name"])
+    facts = KINDS[kind].read(msgspec.Raw(msgspec.json.encode(raw)), found)
+    assert facts is not None, found.errors
+    return facts[0][1]
+
+
+def nodes(*names: str) -> list[ev.Event]:
+    made: list[Node] = [read("nodes", node(name)) for name in names]
+    return [ev.NodeSeen(one) for one in made]
+
+
+def seen(raw: Object) -> ev.Event:
+    made: Pod = read("pods", raw)
+    return ev.PodSeen(made)
+
+
+class Shadow:
+    def __init__(self, *names: str) -> None:
+        self.lines: list[dict[str, Any]] = []
+        self.part = ShadowPart(Scheduler(), self.lines.append)
+        part: Part = self.part
+        part.absorb(nodes(*names), 1)
+
+    def tell(self, *events: ev.Event) -> None:
+        assert self.part.decide(list(events), 2) == []
+
+
+def test_agreement_is_counted() -> None:
+    shadow = Shadow("node-1")
+    shadow.tell(seen(pod("train", 1)))
+    shadow.tell(seen(pod("train", 1, on="node-1", held="Ascend910-0")))
+    assert [line["outcome"] for line in shadow.lines] == ["same"]
+    assert shadow.part.summary()["same_share"] == 1.0
+
+
+def test_other_chips_of_the_same_node_are_a_difference() -> None:
+    shadow = Shadow("node-1")
+    shadow.tell(seen(pod("train", 1)))
+    shadow.tell(seen(pod("train", 1, on="node-1", held="Ascend910-5")))
+    (line,) = shadow.lines
+    assert line["outcome"] == "other-chips"
+    assert (line["ours"]["chips"], line["theirs"]["chips"]) == ([0], [5])
+
+
+def test_another_node_comes_with_both_scores() -> None:
+    shadow = Shadow("node-1", "node-2")
+    # node-2 is partly used: one chip fits better there.
+    shadow.tell(seen(pod("old", 3, on="node-2", held="Ascend910-0,Ascend910-1,Ascend910-2")))
+    shadow.tell(seen(pod("train", 1)))
+    shadow.tell(seen(pod("train", 1, on="node-1", held="Ascend910-0")))
+    line = shadow.lines[-1]
+    assert line["outcome"] == "other-node"
+    assert line["ours"]["node"] == "node-2"
+    assert line["ours"]["score"] > line["theirs"]["score"]
+    assert "better is ours" in line["why"]
+
+
+def test_a_node_our_rules_refuse_is_told_with_the_reason() -> None:
+    shadow = Shadow("node-1", "node-2")
+    used = "Ascend910-0,Ascend910-1,Ascend910-4"
+    shadow.tell(seen(pod("old", 3, on="node-2", held=used)))
+    shadow.tell(seen(pod("train", 4)))
+    chips = "Ascend910-2,Ascend910-3,Ascend910-5,Ascend910-6"
+    shadow.tell(seen(pod("train", 4, on="node-2", held=chips)))
+    line = shadow.lines[-1]
+    assert line["ours"]["node"] == "node-1"
+    assert line["theirs"]["score"] is None
+    assert line["theirs"]["reason"]
+    assert line["why"].startswith("by our rules it cannot go there")
+
+
+def test_the_real_placement_is_what_later_decisions_see() -> None:
+    shadow = Shadow("node-1")
+    shadow.tell(seen(pod("train", 4)))
+    others = ",".join(f"Ascend910-{chip}" for chip in range(4, 8))
+    shadow.tell(seen(pod("train", 4, on="node-1", held=others)))
+    shadow.tell(seen(pod("next", 4)))
+    mine = ",".join(f"Ascend910-{chip}" for chip in range(4))
+    shadow.tell(seen(pod("next", 4, on="node-1", held=mine)))
+    assert [line["outcome"] for line in shadow.lines] == ["other-chips", "same"]
+
+
+def test_chips_we_had_given_in_thought_wake_those_who_wait_for_them() -> None:
+    shadow = Shadow("node-1", "node-2")
+    every = ",".join(f"Ascend910-{chip}" for chip in range(8))
+    shadow.tell(seen(pod("foreign", 8, scheduler="other", on="node-2", held=every)))
+    shadow.tell(seen(pod("first", 8)), seen(pod("second", 8)))
+    # The first went to a node we do not know, so the second may think of the one we had given to the first.
+    shadow.tell(seen(pod("first", 8, on="node-3", held=every)))
+    shadow.tell(seen(pod("second", 8, on="node-1", held=every)))
+    assert [line["outcome"] for line in shadow.lines] == ["other-node", "same"]
+
+
+def test_a_pod_only_they_would_place_and_one_only_we_would() -> None:
+    shadow = Shadow("node-1")
+    # Three chips in one pod are refused by the board's rules.
+    shadow.tell(seen(pod("odd", 3)))
+    shadow.tell(seen(pod("odd", 3, on="node-1", held="Ascend910-0,Ascend910-1,Ascend910-2")))
+    shadow.tell(seen(pod("gone", 1)))
+    shadow.tell(ev.PodGone("gone"))
+    assert [line["outcome"] for line in shadow.lines] == ["only-theirs", "only-ours"]
+    assert "3" in shadow.lines[0]["why"]
+    assert CHIP.rpartition("/")[2] in str(shadow.lines[0]) or shadow.lines[0]["why"]
+
+
+def test_pods_of_other_schedulers_are_no_difference() -> None:
+    shadow = Shadow("node-1")
+    shadow.tell(seen(pod("web", 0, scheduler="default-scheduler")))
+    shadow.tell(seen(pod("web", 0, scheduler="default-scheduler", on="node-1")))
+    assert shadow.lines == []

@@ -1,0 +1,149 @@
+"""Objects that cannot be read say so themselves: one event for each problem, written by who leads."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from ringwise.kube.run.core_thread import SchedulerPart
+from ringwise.kube.run.leader_election import Fence, LeaseSettings
+from ringwise.kube.run.leader_term import RunnerSettings
+from ringwise.kube.run.runner import Runner
+from ringwise.kube.watch.malformed import WITHOUT_A_NAME, BadObject, Malformed
+from ringwise.kube.write.status import MOST_PROBLEMS, StatusWriter
+from ringwise.kubeclient.client import Client
+from ringwise.scheduler.core.machine import Scheduler
+from tests.kube.harness import EVENTS, LEASES, NODES, PODS, JumpingClock, node, pod, run, server, until
+from tests.kube.standin import Object, StandIn
+
+
+def told(standin: StandIn) -> list[Object]:
+    return [event for event in standin.all(EVENTS) if event["reason"] == "Malformed"]
+
+
+@asynccontextmanager
+async def running(client: Client, **settings: Any) -> AsyncIterator[Runner]:
+    parts = [SchedulerPart(Scheduler())]
+    runner = Runner(client, lambda: parts, RunnerSettings(**settings), clock=JumpingClock())
+    stop = asyncio.Event()
+    task = asyncio.create_task(runner.run(stop))
+    try:
+        yield runner
+    finally:
+        stop.set()
+        await task
+
+
+def broken_node() -> Object:
+    made = node("node-2")
+    made["metadata"]["annotations"] = {"baseDeviceInfos": "{nonsense"}
+    return made
+
+
+async def a_while() -> None:
+    for _ in range(50):
+        await asyncio.sleep(0.001)
+
+
+def test_who_listens_late_hears_everything_once_and_then_what_is_new() -> None:
+    heard: list[BadObject] = []
+    register = Malformed()
+    register.put("Pod", "default/a", ("one",), "u1")
+    register.listen(heard.append)
+    assert heard == [BadObject("Pod", "default/a", ("one",), "u1")]
+    register.put("Pod", "default/a", ("one",), "u1")
+    assert len(heard) == 1
+    register.put("Pod", "default/a", ("one", "two"), "u1")
+    assert heard[1].problems == ("two",)
+    # A namesake is another object.
+    register.put("Pod", "default/a", ("one", "two"), "u2")
+    assert heard[2] == BadObject("Pod", "default/a", ("one", "two"), "u2")
+
+
+def test_an_object_that_cannot_be_read_says_which_field_is_wrong() -> None:
+    async def test() -> None:
+        async with server() as (standin, client):
+            standin.put(NODES, broken_node())
+            standin.put(PODS, pod("train", 1))
+            async with running(client):
+                await until(lambda: told(standin))
+                bad = standin.put(PODS, pod("bad", 1, on="node-1", held="nonsense"))
+                await until(lambda: len(told(standin)) == 2)
+            first, second = told(standin)
+            assert first["metadata"]["namespace"] == "default"
+            assert first["involvedObject"]["kind"] == "Node"
+            assert first["involvedObject"]["name"] == "node-2"
+            assert "baseDeviceInfos" in first["message"]
+            assert second["type"] == "Warning"
+            assert second["involvedObject"]["uid"] == bad["metadata"]["uid"]
+            assert second["involvedObject"]["apiVersion"] == "v1"
+            assert "huawei.com/Ascend910" in second["message"]
+
+    run(test())
+
+
+def test_the_next_leader_does_not_say_it_again() -> None:
+    async def test() -> None:
+        async with server() as (standin, client):
+            standin.put(NODES, broken_node())
+            posts = "POST /api/v1/namespaces/default/events"
+            async with running(client):
+                await until(lambda: told(standin))
+            before = standin.count(posts)
+            async with running(client):
+                await until(lambda: standin.count(posts) > before)
+                await a_while()
+            assert len(told(standin)) == 1
+
+    run(test())
+
+
+def test_who_does_not_lead_says_nothing() -> None:
+    async def test() -> None:
+        async with server() as (standin, client):
+            standin.put(NODES, broken_node())
+            standin.put(
+                LEASES,
+                {
+                    "metadata": {"name": "ringwise-scheduler", "namespace": "volcano-system"},
+                    "spec": {
+                        "holderIdentity": "other",
+                        "leaseDurationSeconds": 10**6,
+                        "renewTime": "2099-01-01T00:00:00.000000Z",
+                    },
+                },
+            )
+            lease = LeaseSettings(name="ringwise-scheduler", namespace="volcano-system")
+            async with running(client, lease=lease, identity="me") as runner:
+                await until(lambda: runner.ready)
+                await a_while()
+                assert [bad.key for bad in runner.malformed] == ["node-2"]
+            assert told(standin) == []
+            async with running(client, read_only=True) as runner:
+                await until(runner.deciding.is_set)
+                await a_while()
+            assert told(standin) == []
+
+    run(test())
+
+
+def test_an_object_with_many_problems_or_no_name_is_no_flood() -> None:
+    async def test() -> None:
+        async with server() as (standin, client):
+            clock = JumpingClock()
+            fence = Fence(clock)
+            fence.open_for_good()
+            writer = StatusWriter(client, fence, {}, clock=clock)
+            problems = tuple(f"data.{number}: must be text" for number in range(1000))
+            writer.malformed(BadObject("ConfigMap", "kube-system/many", problems, "u"))
+            writer.malformed(BadObject("Pod", WITHOUT_A_NAME, ("metadata cannot be read",)))
+            writer.malformed(BadObject("Pod", "default/" + "long-" * 60, ("odd \ud800 text",), "u"))
+            await writer.finish()
+            names = [event["metadata"]["name"] for event in told(standin)]
+            assert len(names) == MOST_PROBLEMS + 1
+            assert len(set(names)) == len(names)
+            assert all(len(name) <= 253 and "-." not in name for name in names)
+
+    run(test())

@@ -1,0 +1,295 @@
+"""What becomes of a binding under every kind of answer, and of none."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from ringwise.kube.run.leader_election import Fence
+from ringwise.kube.write.binder import GIVE_UP, MOST_CONFLICTS, Binder
+from ringwise.kubeclient.client import Client
+from ringwise.messages.commands import Bind
+from ringwise.messages.events import BindFailed
+from tests.kube.harness import CHIP, PODS, JumpingClock, pod, run, server, until
+from tests.kube.standin import StandIn
+
+
+class Counting:
+    """An observer that remembers the kinds of errors."""
+
+    def __init__(self) -> None:
+        self.failed: list[str] = []
+        self.retried: list[str] = []
+
+    def bind_failed(self, kind: str) -> None:
+        self.failed.append(kind)
+
+    def bind_retried(self, kind: str) -> None:
+        self.retried.append(kind)
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *arguments: None
+
+
+class Trial:
+    def __init__(self, standin: StandIn, client: Client, clock: JumpingClock, in_flight: int = 64) -> None:
+        self.standin = standin
+        self.client = client
+        self.clock = clock
+        self.failures: list[BindFailed] = []
+        self.bound: list[Bind] = []
+        self.counting: Any = Counting()
+        self.fence = Fence(clock)
+        self.fence.open_for_good()
+        self.binder = Binder(
+            client,
+            self.fence,
+            clock=clock,
+            failed=self.failures.append,
+            bound=self.bound.append,
+            observer=self.counting,
+            in_flight=in_flight,
+        )
+
+    def bind(self, name: str, node: str = "node-1", **changed: Any) -> Bind:
+        uid = changed.pop("uid", None) or self.standin.get(PODS, f"default/{name}")["metadata"]["uid"]
+        annotations = {CHIP: "Ascend910-0", "predicate-time": "1"}
+        return Bind(uid, "default", name, node, (0,), annotations)
+
+    async def submit(self, *binds: Bind) -> None:
+        self.binder.submit(binds)
+        await self.binder.idle.wait()
+
+
+def trial(test: Any, in_flight: int = 64) -> None:
+    async def prepared() -> None:
+        async with server() as (standin, client):
+            standin.put(PODS, pod("train"))
+            await test(Trial(standin, client, JumpingClock(), in_flight))
+
+    run(prepared())
+
+
+def node_of(standin: StandIn, name: str = "train") -> str | None:
+    found: str | None = standin.get(PODS, f"default/{name}")["spec"].get("nodeName")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("fault", "retried"),
+    [
+        ({"status": 429, "retry_after": 7}, ["too-many-requests"]),
+        ({"status": 500}, ["server-error"]),
+        ({"status": 503}, ["server-error"]),
+        ({"status": 500, "done": True}, ["server-error"]),
+        ({"status": 409}, ["conflict"]),
+        ({"drop": True}, ["unknown-outcome"]),
+        ({"drop": True, "done": True}, ["unknown-outcome"]),
+    ],
+)
+def test_a_passing_error_ends_in_a_binding(fault: dict[str, Any], retried: list[str]) -> None:
+    async def test(one: Trial) -> None:
+        one.standin.fault("POST /api/v1/namespaces/default/pods/train/binding", **fault)
+        await one.submit(one.bind("train"))
+        assert node_of(one.standin) == "node-1"
+        assert one.failures == []
+        assert len(one.bound) == 1
+        assert one.counting.retried == retried
+        if "retry_after" in fault:
+            assert max(one.clock.slept) >= fault["retry_after"]
+        # What was done without an answer is not done twice.
+        assert one.standin.count("/binding") == (1 if fault.get("done") else 2)
+
+    trial(test)
+
+
+@pytest.mark.parametrize("status", [400, 403, 404, 422])
+def test_a_refusal_is_given_back_at_once(status: int) -> None:
+    async def test(one: Trial) -> None:
+        one.standin.fault("/binding", status=status)
+        bind = one.bind("train")
+        await one.submit(bind)
+        assert [failure.uid for failure in one.failures] == [bind.uid]
+        assert str(status) in one.failures[0].why
+        assert one.standin.count("/binding") == 1
+        assert one.bound == []
+
+    trial(test)
+
+
+@pytest.mark.parametrize(
+    ("node", "chips", "expected"),
+    [
+        ("node-2", "Ascend910-0", "node-2"),
+        ("node-1", "Ascend910-5", CHIP),
+    ],
+)
+def test_a_pod_that_somebody_else_bound_is_not_ours(node: str, chips: str, expected: str) -> None:
+    async def test(one: Trial) -> None:
+        taken = pod("train", on=node, held=chips)
+        one.standin.put(PODS, taken)
+        await one.submit(one.bind("train"))
+        assert one.counting.failed == ["taken"]
+        assert expected in one.failures[0].why
+
+    trial(test)
+
+
+def test_the_device_plugin_s_marks_do_not_make_a_pod_foreign() -> None:
+    async def test(one: Trial) -> None:
+        async def started() -> None:
+            found = one.standin.get(PODS, "default/train")
+            found["metadata"]["annotations"] |= {
+                "predicate-time": "18446744073709551615",
+                "huawei.com/AscendReal": "Ascend910-0",
+            }
+
+        hold = asyncio.Event()
+        one.standin.fault("/binding", done=True, drop=True)
+        one.standin.fault("GET /api/v1/namespaces/default/pods/train", until=hold)
+        one.binder.submit([one.bind("train")])
+        while not node_of(one.standin):
+            await asyncio.sleep(0)
+        await started()
+        hold.set()
+        await one.binder.idle.wait()
+        assert one.failures == []
+        assert len(one.bound) == 1
+
+    trial(test)
+
+
+def test_a_namesake_is_not_bound_by_mistake() -> None:
+    async def test(one: Trial) -> None:
+        await one.submit(one.bind("train", uid="uid-of-an-earlier-pod"))
+        assert node_of(one.standin) is None
+        assert one.counting.failed == ["replaced"]
+
+    trial(test)
+
+
+def test_a_pod_that_is_being_deleted_is_given_up() -> None:
+    async def test(one: Trial) -> None:
+        leaving = pod("train")
+        leaving["metadata"]["deletionTimestamp"] = "2025-01-01T00:00:00Z"
+        one.standin.put(PODS, leaving)
+        await one.submit(one.bind("train"))
+        assert one.counting.failed == ["not-found"]
+
+    trial(test)
+
+
+@pytest.mark.parametrize(("status", "most"), [(500, 60), (409, MOST_CONFLICTS)])
+def test_an_error_that_stays_is_given_back_in_the_end(status: int, most: int) -> None:
+    async def test(one: Trial) -> None:
+        one.standin.fault("/binding", status=status, times=1000)
+        began = one.clock.moment
+        await one.submit(one.bind("train"))
+        assert len(one.failures) == 1
+        assert one.standin.count("/binding") <= most
+        assert one.clock.moment - began < 2 * GIVE_UP
+
+    trial(test)
+
+
+def test_chips_are_not_given_back_while_nobody_knows_who_has_them() -> None:
+    async def test(one: Trial) -> None:
+        one.standin.fault("/binding", done=True, drop=True)
+        # Far longer than the limit for bindings nobody answers.
+        one.standin.fault("GET /api/v1/namespaces/default/pods/train", status=503, times=40)
+        await one.submit(one.bind("train"))
+        assert one.failures == []
+        assert len(one.bound) == 1
+        assert sum(one.clock.slept) > GIVE_UP
+
+    trial(test)
+
+
+def test_nothing_is_sent_behind_a_closed_fence() -> None:
+    async def test(one: Trial) -> None:
+        one.fence.close()
+        await one.submit(one.bind("train"))
+        assert one.standin.count("/binding") == 0
+        assert one.counting.failed == ["fenced"]
+
+    trial(test)
+
+
+def test_the_fence_holds_between_attempts() -> None:
+    async def test(one: Trial) -> None:
+        one.fence.open_until(one.clock.moment + 1)
+        one.standin.fault("/binding", status=429, retry_after=5)
+        await one.submit(one.bind("train"))
+        assert one.standin.count("/binding") == 1
+        assert one.counting.failed == ["fenced"]
+
+    trial(test)
+
+
+def test_many_are_sent_at_once_and_never_more_than_allowed() -> None:
+    async def test(one: Trial) -> None:
+        at_once = most = 0
+        gate = asyncio.Event()
+
+        class Counted(StandIn):
+            async def _answer(self, *arguments: Any) -> Any:
+                nonlocal at_once, most
+                at_once += 1
+                most = max(most, at_once)
+                if at_once == 8:
+                    gate.set()
+                await gate.wait()
+                at_once -= 1
+                return await super()._answer(*arguments)
+
+        one.standin.__class__ = Counted
+        for index in range(50):
+            one.standin.put(PODS, pod(f"pod-{index}"))
+        await one.submit(*(one.bind(f"pod-{index}") for index in range(50)))
+        assert most == 8
+        assert len(one.bound) == 50
+
+    trial(test, in_flight=8)
+
+
+def test_stopping_gives_back_what_was_not_sent() -> None:
+    async def test(one: Trial) -> None:
+        hold = asyncio.Event()
+        one.standin.put(PODS, pod("other"))
+        one.standin.fault("/binding", until=hold)
+        one.binder.submit([one.bind("train"), one.bind("other")])
+        while not one.standin.count("/binding"):
+            await asyncio.sleep(0)
+        stopping = asyncio.create_task(one.binder.stop())
+        await asyncio.sleep(0)
+        hold.set()
+        await stopping
+        assert node_of(one.standin, "train") == "node-1"
+        assert node_of(one.standin, "other") is None
+        assert len(one.failures) == 1
+
+    trial(test, in_flight=1)
+
+
+def test_bindings_that_come_while_all_workers_end_are_carried_out() -> None:
+    async def test(one: Trial) -> None:
+        one.standin.put(PODS, pod("other"))
+        late = one.bind("other")
+
+        def bound(bind: Bind) -> None:
+            one.bound.append(bind)
+            if bind is not late:
+                # As the core does it: its turn comes when the worker has just ended.
+                asyncio.get_running_loop().call_soon(one.binder.submit, [late])
+
+        one.binder = Binder(
+            one.client, one.fence, clock=one.clock, failed=one.failures.append, bound=bound, in_flight=1
+        )
+        one.binder.submit([one.bind("train")])
+        await until(lambda: len(one.bound) == 2)
+        await one.binder.idle.wait()
+        assert node_of(one.standin, "other") == "node-1"
+
+    trial(test)

@@ -1,0 +1,174 @@
+"""Pods made from a vcjob's own templates."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import msgspec
+
+from ringwise.controller.job_plugins import HOME_SSH
+from ringwise.kube.write.executor import group_body, job_status
+from ringwise.kube.write.pod_templates import JobTemplates, render
+from ringwise.kube.write.ssh_keys import key_pair
+from ringwise.messages.commands import CreatePod, PodAdditions, SetJobStatus
+from ringwise.state.model import Owner, Pod, PodClass, PodGroup
+
+#: Where root keeps its keys; no folder of this machine.
+SSH_FOLDER = "/root/.ssh"
+
+
+def templates(template: dict[str, Any], **spec: Any) -> JobTemplates:
+    job = {
+        "metadata": {"name": "train", "uid": "u1"},
+        "spec": {"tasks": [{"name": "worker", "template": template}], **spec},
+    }
+    return JobTemplates.of(msgspec.Raw(msgspec.json.encode(job)))
+
+
+def made(template: dict[str, Any], additions: PodAdditions | None = None, **spec: Any) -> dict[str, Any]:
+    pod = Pod(
+        "x",
+        "team",
+        "train-worker-0",
+        PodClass(),
+        labels={"volcano.sh/job-name": "train"},
+        annotations={"hccl/rankIndex": "3"},
+        task="worker",
+        scheduler="volcano",
+        priority_class="high",
+    )
+    return render(CreatePod(pod, "team/train", additions or PodAdditions()), templates(template, **spec))
+
+
+def test_what_the_core_does_not_know_is_kept() -> None:
+    container = {"name": "main", "image": "train:1", "securityContext": {"runAsUser": 5}}
+    template = {
+        "metadata": {
+            "labels": {"mine": "1"},
+            "annotations": {"example.com/mine": "1", "hccl/rankIndex": "0"},
+            "creationTimestamp": None,
+        },
+        "spec": {"containers": [container], "hostNetwork": True, "restartPolicy": "Never"},
+    }
+    pod = made(template)
+    assert pod["metadata"]["labels"] == {"mine": "1", "volcano.sh/job-name": "train"}
+    assert pod["metadata"]["annotations"] == {"example.com/mine": "1", "hccl/rankIndex": "3"}
+    assert (pod["metadata"]["name"], pod["metadata"]["namespace"]) == ("train-worker-0", "team")
+    owner = pod["metadata"]["ownerReferences"][0]
+    assert (owner["uid"], owner["controller"], owner["apiVersion"]) == (
+        "u1",
+        True,
+        "batch.volcano.sh/v1alpha1",
+    )
+    assert pod["spec"]["containers"] == [container]
+    assert pod["spec"]["schedulerName"] == "volcano"
+    assert pod["spec"]["priorityClassName"] == "high"
+    assert pod["spec"]["dnsPolicy"] == "ClusterFirstWithHostNet"
+    assert "creationTimestamp" not in pod["metadata"]
+
+
+def test_job_plugins_add_to_every_container() -> None:
+    own = {"name": "VC_TASK_INDEX", "value": "wrong"}
+    template = {
+        "spec": {
+            "initContainers": [{"name": "first"}],
+            "containers": [{"name": "main", "env": [own, {"name": "KEPT", "value": "1"}]}],
+        }
+    }
+    additions = PodAdditions(
+        env=(("VC_TASK_INDEX", "0"),),
+        hostname="train-worker-0",
+        subdomain="train",
+        mounts=(("/etc/volcano", "ConfigMap", "train-svc"), (HOME_SSH, "Secret", "train-ssh")),
+    )
+    spec = made(template, additions)["spec"]
+    assert spec["initContainers"][0]["env"] == [{"name": "VC_TASK_INDEX", "value": "0"}]
+    assert spec["containers"][0]["env"] == [
+        {"name": "KEPT", "value": "1"},
+        {"name": "VC_TASK_INDEX", "value": "0"},
+    ]
+    assert (spec["hostname"], spec["subdomain"]) == ("train-worker-0", "train")
+    assert spec["volumes"] == [
+        {"name": "train-svc", "configMap": {"name": "train-svc"}},
+        {"name": "train-ssh", "secret": {"secretName": "train-ssh", "defaultMode": 0o600}},
+    ]
+    mounted = [(mount["name"], mount["mountPath"]) for mount in spec["containers"][0]["volumeMounts"]]
+    assert mounted == [("train-svc", "/etc/volcano"), ("train-ssh", SSH_FOLDER)]
+
+
+def test_volumes_of_the_job_are_claims_of_every_pod() -> None:
+    volumes = [
+        {"mountPath": "/data", "volumeClaimName": "data"},
+        {"mountPath": "/out", "volumeClaim": {"accessModes": ["ReadWriteMany"]}},
+    ]
+    spec = made({"spec": {"containers": [{"name": "main"}]}}, volumes=volumes)["spec"]
+    claims = [volume["persistentVolumeClaim"]["claimName"] for volume in spec["volumes"]]
+    assert claims == ["data", "train-volume-1"]
+
+
+def test_a_job_that_cannot_be_read_gives_no_templates() -> None:
+    assert JobTemplates.of(msgspec.Raw(b'{"metadata": 5}')).tasks == {}
+
+
+def test_a_group_is_written_in_quantities() -> None:
+    group = PodGroup(
+        "team",
+        "train-u1",
+        min_member=2,
+        min_task_member={"worker": 2},
+        queue="q",
+        min_resources={"cpu": 1500, "memory": 1 << 30, "huawei.com/Ascend910": 16},
+        owner=Owner("Job", "train", "u1"),
+    )
+    body = group_body(group)
+    assert body["spec"]["minResources"] == {
+        "cpu": "1500m",
+        "memory": "1073741824",
+        "huawei.com/Ascend910": "16",
+    }
+    assert body["metadata"]["ownerReferences"][0]["uid"] == "u1"
+
+
+def test_a_job_s_status_keeps_its_time_to_the_nanosecond() -> None:
+    command = SetJobStatus(
+        "team/train",
+        "Running",
+        counts={"Running": 2},
+        since=1_700_000_000_123_456_789,
+        tasks={"worker": {"Running": 2}},
+    )
+    status = job_status(command)
+    assert status["state"]["lastTransitionTime"] == "2023-11-14T22:13:20.123456789Z"
+    assert (status["running"], status["pending"]) == (2, 0)
+    # In a merge patch null removes what is not so any more.
+    assert status["taskStatusCount"]["worker"]["phase"]["Running"] == 2
+    assert status["taskStatusCount"]["worker"]["phase"]["Pending"] is None
+
+
+def test_a_key_pair_fits_together() -> None:
+    private, public = key_pair("train@ringwise", bits=512)
+    assert private.startswith("-----BEGIN RSA PRIVATE KEY-----\n")
+    kind, blob, comment = public.split()
+    assert (kind, comment) == ("ssh-rsa", "train@ringwise")
+    modulus, exponent, secret = _numbers(private)
+    assert pow(pow(12345, exponent, modulus), secret, modulus) == 12345
+    assert modulus.bit_length() == 512
+    assert modulus.to_bytes(64, "big") in base64.b64decode(blob)
+
+
+def _numbers(pem: str) -> tuple[int, int, int]:
+    """Modulus, public and private exponent from the DER inside."""
+    data = base64.b64decode("".join(pem.splitlines()[1:-1]))
+    at = 2 + (data[1] & 0x7F if data[1] & 0x80 else 0)
+    found = []
+    while at < len(data):
+        length = data[at + 1]
+        at += 2
+        if length & 0x80:
+            size = length & 0x7F
+            length = int.from_bytes(data[at : at + size], "big")
+            at += size
+        found.append(int.from_bytes(data[at : at + length], "big"))
+        at += length
+    return found[1], found[2], found[3]

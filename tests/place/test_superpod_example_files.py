@@ -1,0 +1,116 @@
+"""The files and pictures of docs/superpods.md are what the library does today."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import yaml
+
+from ringwise.cli.superpod_drawing import DrawnBlock, DrawnSuperPod, draw_superpods
+from ringwise.placement.superpods.blocks import Plan
+from ringwise.placement.superpods.packing import plan
+from ringwise.placement.superpods.validity import BlockShape, Family, check_block
+from ringwise.reasons import Reason
+from ringwise.topology.superpods import NodeId, SuperPodId, build_superpods
+from tests.placement.superpods.plans import per_superpod
+
+ROOT = Path(__file__).parent.parent.parent
+EXAMPLES = ROOT / "examples" / "superpods"
+PAGE = (ROOT / "docs" / "superpods.md").read_text()
+
+
+def maker() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("make_superpods", EXAMPLES / "make.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def free_nodes(text: str) -> dict[SuperPodId, list[NodeId]]:
+    members: list[tuple[NodeId, str, int]] = []
+    for node in json.loads(text)["items"]:
+        said = node["metadata"]["annotations"]
+        members.append((node["metadata"]["name"], said["superPodID"], int(said["serverIndex"])))
+    superpods = build_superpods(members, 48)
+    assert not superpods.problems
+    return {superpod: list(nodes) for superpod, nodes in superpods.nodes_of.items()}
+
+
+def place(job: dict[str, Any], free: dict[SuperPodId, list[NodeId]]) -> Plan | Reason:
+    task = job["spec"]["tasks"][0]
+    chips = task["template"]["spec"]["containers"][0]["resources"]["limits"]["huawei.com/Ascend910"]
+    sp_block = job["metadata"]["annotations"]["sp-block"]
+    shape = check_block(16, sp_block, [chips] * task["replicas"], 48, Family.A3)
+    assert isinstance(shape, BlockShape)
+    return plan(
+        free,
+        nodes_per_block=shape.nodes_per_block,
+        blocks=shape.blocks,
+        reserve=2,
+        super_pod_size=48,
+        soft=job["metadata"]["labels"]["super-pod-affinity"] == "soft",
+        chips_per_node=16,
+    )
+
+
+def run(nodes: str, jobs: str) -> tuple[list[SuperPodId], str]:
+    """SuperPoDs in the order in which they were chosen, and the picture afterwards."""
+    free = free_nodes((EXAMPLES / nodes).read_text())
+    drawn: dict[SuperPodId, list[DrawnBlock]] = {superpod: [] for superpod in free}
+    chosen: list[SuperPodId] = []
+    for job in yaml.safe_load_all((EXAMPLES / jobs).read_text()):
+        answer = place(job, free)
+        assert isinstance(answer, Plan)
+        chosen += per_superpod(answer)
+        for block in answer.blocks:
+            free[block.superpod] = [node for node in free[block.superpod] if node not in block.nodes]
+            drawn[block.superpod].append(DrawnBlock(job["metadata"]["name"], block.logical, block.size))
+    picture = draw_superpods(
+        DrawnSuperPod(superpod, len(free[superpod]), 2, tuple(blocks)) for superpod, blocks in drawn.items()
+    )
+    return chosen, picture.plain
+
+
+def test_the_files_are_what_their_maker_makes() -> None:
+    for name, content in maker().files().items():
+        assert (EXAMPLES / name).read_text() == content, name
+
+
+def test_four_jobs_follow_the_documents_sequence() -> None:
+    chosen, picture = run("sequence-nodes.json", "sequence-jobs.yaml")
+    assert chosen == [18, 26, 19, 27]
+    assert picture in PAGE
+
+
+@pytest.mark.parametrize(("counts", "first"), [([33, 34], 33), ([34, 35, 48], 34), ([19, 26], 26)])
+def test_neighbours_of_the_sequence(counts: list[int], first: int) -> None:
+    job = yaml.safe_load((EXAMPLES / "one-job.yaml").read_text())
+    answer = place(job, free_nodes(maker().nodes(counts)))
+    assert isinstance(answer, Plan)
+    assert per_superpod(answer) == {first: 16}
+
+
+def test_too_little_room_says_what_the_page_says() -> None:
+    job = yaml.safe_load((EXAMPLES / "one-job.yaml").read_text())
+    reason = place(job, free_nodes((EXAMPLES / "fragments-nodes.json").read_text()))
+    assert isinstance(reason, Reason)
+    assert "\n".join([reason.message, *reason.cures]) in PAGE
+
+
+def test_a_soft_job_uses_fragments() -> None:
+    chosen, picture = run("fragments-nodes.json", "fragments-soft.yaml")
+    assert chosen == [10, 7, 6]
+    assert picture in PAGE
+
+
+def test_the_page_about_17_and_10_free_nodes() -> None:
+    answer = plan({0: 17, 1: 10}, nodes_per_block=8, blocks=2, reserve=2, super_pod_size=48)
+    assert isinstance(answer, Plan)
+    assert per_superpod(answer) == {1: 8, 0: 8}

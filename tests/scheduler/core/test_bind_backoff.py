@@ -1,0 +1,95 @@
+"""A binding that is refused again and again is not tried as fast as the server answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ringwise.messages import events as ev
+from ringwise.messages.commands import Bind, Command
+from ringwise.scheduler.core.bind_backoff import AT_ONCE, LONGEST
+from tests.scheduler.rig import CHIP, SECOND, Rig
+
+PLAIN = ("enqueue", "allocate", "backfill")
+
+
+def binds(commands: list[Command]) -> list[str]:
+    return [command.pod for command in commands if isinstance(command, Bind)]
+
+
+def refuse(rig: Rig, pod: str) -> None:
+    rig.tell(ev.BindFailed(rig.pods[pod].uid, "a webhook says no"))
+
+
+def refused(times: int) -> Rig:
+    rig = Rig(1, actions=PLAIN, deaf=True)
+    rig.submit("bad", chips=1)
+    assert binds(rig.step()) == ["bad-0"]
+    for _ in range(times - 1):
+        refuse(rig, "bad-0")
+        assert binds(rig.step()) == ["bad-0"]
+    refuse(rig, "bad-0")
+    return rig
+
+
+def test_the_first_failures_are_followed_by_a_try_at_once() -> None:
+    assert binds(refused(AT_ONCE).step()) == ["bad-0"]
+
+
+def test_then_it_waits_and_says_so_whatever_else_happens() -> None:
+    rig = refused(AT_ONCE + 1)
+    assert binds(rig.step()) == []
+    assert rig.machine.next_deadline() == rig.now + SECOND
+    reason = rig.machine.book.jobs["default/bad"].reason
+    assert reason is not None
+    assert "a webhook says no" in reason.message
+    assert "it is tried again after 1 s" in reason.cures
+    rig.node("n2")
+    rig.submit("good", chips=1)
+    assert binds(rig.step(0.5)) == ["good-0"]
+    assert rig.reason("bad") == "bind-failed"
+    assert binds(rig.step(0.5)) == ["bad-0"]
+    assert rig.machine.validate() == []
+
+
+def test_no_pause_is_longer_than_the_limit_and_success_ends_it() -> None:
+    rig = refused(AT_ONCE + 1)
+    for failures in range(1, 12):
+        rig.step()
+        pause = (rig.machine.next_deadline() or 0) - rig.now
+        assert pause == min(2 ** (failures - 1), LONGEST) * SECOND
+        found = [command for command in rig.step(pause / SECOND) if isinstance(command, Bind)]
+        assert len(found) == 1
+        refuse(rig, "bad-0")
+    rig.step()
+    bind = next(command for command in rig.step(LONGEST) if isinstance(command, Bind))
+    rig.change(bind.pod, node=bind.node, holds=bind.chips, annotations=bind.annotations)
+    rig.step()
+    assert rig.machine.next_deadline() is None
+
+
+def test_a_job_that_is_gone_is_not_waited_for() -> None:
+    rig = refused(AT_ONCE + 1)
+    rig.step()
+    rig.end("bad")
+    rig.step()
+    assert rig.machine.next_deadline() is None
+
+
+def test_a_job_whose_binding_came_through_all_the_same_does_not_wait() -> None:
+    rig = refused(AT_ONCE + 1)
+    rig.step()
+    rig.change("bad-0", node="n1", holds=(0,), annotations={CHIP: "Ascend910-0"})
+    rig.step(0.1)
+    assert rig.machine.book.jobs["default/bad"].waiting_since is None
+
+
+def test_what_was_wrong_beside_and_is_mended_is_not_told_any_more() -> None:
+    rig = refused(AT_ONCE + 1)
+    rig.step()
+    group = rig.groups["default/bad"]
+    rig.tell(ev.PodGroupSeen(replace(group, queue="nowhere")))
+    rig.step(0.1)
+    assert rig.reason("bad") == "unknown-queue"
+    rig.tell(ev.PodGroupSeen(group))
+    assert binds(rig.step(0.1)) == ["bad-0"]
+    assert rig.reason("bad") is None

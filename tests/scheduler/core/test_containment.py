@@ -1,0 +1,111 @@
+"""One bad plugin, or one bad job, costs what it touches and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ringwise.framework.configuration import Configuration, Tier, default_configuration
+from ringwise.framework.extension_points import Point
+from ringwise.framework.job import Job
+from ringwise.framework.plugin_options import PluginOption
+from ringwise.framework.session import Session
+from ringwise.messages import events as ev
+from ringwise.messages.commands import Bind
+from ringwise.scheduler.core.machine import DEFAULT_REGISTRY, Scheduler
+from ringwise.state.model import Node, Pod, PodClass, Queue
+
+RESOURCE = "huawei.com/Ascend910"
+
+
+class Grumbler:
+    """A user's plugin that breaks at one point: for one job, or for everybody."""
+
+    point = Point.JOB_VALID
+    victim = "bad"
+
+    def __init__(self, option: PluginOption) -> None:
+        pass
+
+    def open(self, session: Session) -> None:
+        session.on(self.point, self.answer)
+
+    def answer(self, *asked: object) -> object:
+        about = asked[0]
+        name = about.name if isinstance(about, (Job, Queue)) else ""
+        if name in (self.victim, "default"):
+            raise RuntimeError("grumble")
+        if self.point is Point.JOB_READY:
+            return True
+        return 0 if self.point in (Point.JOB_ORDER, Point.QUEUE_ORDER) else None
+
+
+def configuration_with(plugin: str) -> Configuration:
+    base = default_configuration()
+    return replace(base, tiers=(*base.tiers, Tier((PluginOption.of(plugin),))))
+
+
+def run(point: Point) -> tuple[Scheduler, list[str]]:
+    grumbler = type("Grumbler", (Grumbler,), {"point": point})
+    registry = DEFAULT_REGISTRY.with_plugins({"grumbler": grumbler})
+    scheduler = Scheduler(configuration_with("grumbler"), registry=registry)
+    events: list[ev.Event] = [ev.NodeSeen(Node("node-1", chips_allocatable={RESOURCE: 8}))]
+    events += [
+        ev.PodSeen(Pod(name, "x", name, PodClass(RESOURCE, 1), chip_containers=1))
+        for name in ("a", "bad", "b")
+    ]
+    commands = scheduler.handle(events, 1)
+    return scheduler, [command.pod for command in commands if isinstance(command, Bind)]
+
+
+@pytest.mark.parametrize("point", [Point.JOB_VALID, Point.JOB_ORDER, Point.JOB_PLAN, Point.JOB_READY])
+def test_a_plugin_that_breaks_on_one_job_stops_that_job_only(point: Point) -> None:
+    scheduler, bound = run(point)
+    assert [name for name in bound if name != "bad"] == ["a", "b"]
+    assert "bad" not in bound
+    reason = scheduler.book.jobs["x/pod:bad"].reason
+    assert reason is not None
+    assert "grumbler" in reason.message
+    assert scheduler.incidents
+    assert scheduler.incidents[0].where == "plugin grumbler"
+    assert scheduler.validate() == []
+
+
+def test_a_plugin_that_breaks_on_everybody_leaves_the_books_in_order() -> None:
+    scheduler, bound = run(Point.OVERUSED)
+    assert bound == []
+    assert {job.reason.code for job in scheduler.book.jobs.values() if job.reason} == {"internal-error"}
+    assert scheduler.validate() == []
+
+
+def test_a_plugin_that_cannot_even_open_is_reported_and_left_out() -> None:
+    def build(option: PluginOption) -> Grumbler:
+        raise ValueError("no")
+
+    registry = DEFAULT_REGISTRY.with_plugins({"grumbler": build})
+    scheduler = Scheduler(configuration_with("grumbler"), registry=registry)
+    scheduler.handle([ev.NodeSeen(Node("node-1", chips_allocatable={RESOURCE: 8}))], 1)
+    commands = scheduler.handle([ev.PodSeen(Pod("a", "x", "a", PodClass(RESOURCE, 1), chip_containers=1))], 2)
+    assert any(isinstance(command, Bind) for command in commands)
+    assert [incident.where for incident in scheduler.incidents] == ["plugin grumbler"]
+
+
+def test_a_new_configuration_is_tried_by_everybody_who_waits() -> None:
+    """A job without allocate waits without end; with it, it starts, though nothing else happened."""
+    without = replace(default_configuration(), actions=("enqueue",))
+    scheduler = Scheduler(without)
+    events: list[ev.Event] = [
+        ev.NodeSeen(Node("node-1", chips_allocatable={RESOURCE: 8})),
+        ev.PodSeen(Pod("a", "x", "a", PodClass(RESOURCE, 1), chip_containers=1)),
+    ]
+    assert not any(isinstance(command, Bind) for command in scheduler.handle(events, 1))
+    commands = scheduler.handle([ev.ConfigurationSeen(default_configuration())], 2)
+    assert [command.pod for command in commands if isinstance(command, Bind)] == ["a"]
+
+
+def test_pods_that_ended_do_not_miss_their_group() -> None:
+    scheduler = Scheduler()
+    ended = Pod("a", "x", "a", PodClass(RESOURCE, 1), phase="Succeeded", node="node-1", group="gone")
+    scheduler.handle([ev.NodeSeen(Node("node-1", chips_allocatable={RESOURCE: 8})), ev.PodSeen(ended)], 1)
+    assert scheduler.book.jobs["x/gone"].reason is None

@@ -1,0 +1,256 @@
+"""The machine: bindings that fail, gangs that are half bound, news that come twice or late."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ringwise.messages import events as ev
+from ringwise.messages.commands import Bind, Command, Evict, SetGroupStatus, TellPod
+from tests.scheduler.rig import SECOND, Rig
+
+PLAIN = ("enqueue", "allocate", "backfill")
+
+
+def binds(commands: list[Command]) -> list[str]:
+    return [command.pod for command in commands if isinstance(command, Bind)]
+
+
+def books(rig: Rig) -> tuple[object, ...]:
+    machine = rig.machine
+    return (
+        {
+            resource: (list(fleet.held), list(fleet.requested), list(fleet.free_mask), list(fleet.reserved))
+            for resource, fleet in machine.state.fleets.items()
+        },
+        [machine.state.shape_of(number) for number in range(len(machine.state.names))],
+        {key: dict(used) for key, used in machine.ledger.job.items()},
+        {key: dict(used) for key, used in machine.ledger.queue.items() if used},
+        {uid: placement.pod for uid, placement in machine.state.pods.items()},
+    )
+
+
+def test_a_failed_bind_gives_back_exactly_what_it_took() -> None:
+    rig = Rig(1, actions=PLAIN, deaf=True)
+    rig.submit("job", chips=4)
+    rig.machine.take(rig.events, rig.now)
+    rig.events.clear()
+    rig.machine.state.settle()
+    before = books(rig)
+    commands = rig.step()
+    bind = next(command for command in commands if isinstance(command, Bind))
+    assert books(rig) != before
+    rig.machine.take([ev.BindFailed(bind.uid, "no")], rig.now)
+    assert books(rig) == before
+    assert rig.reason("job") == "bind-failed"
+    assert rig.machine.validate() == []
+
+
+def test_a_failed_pod_of_a_gang_is_placed_again_at_once() -> None:
+    rig = Rig(2, actions=PLAIN)
+    rig.submit("gang", pods=2, chips=8)
+    rig.step(fail=["gang-1"])
+    rig.run()
+    assert len(rig.places("gang")) == 2
+
+
+def test_late_and_double_failures_are_harmless() -> None:
+    rig = Rig(1, actions=PLAIN)
+    rig.submit("job", chips=4)
+    rig.run()
+    places = rig.places("job")
+    uid = rig.pods["job-0"].uid
+    rig.tell(ev.BindFailed(uid, "late"), ev.BindFailed("nobody", "unknown"))
+    rig.run()
+    assert rig.places("job") == places
+    rig.gone("job-0")
+    rig.tell(ev.BindFailed(uid, "later still"), ev.PodGone(uid))
+    rig.run()
+    assert rig.machine.state.fleets["huawei.com/Ascend910"].held == [0]
+
+
+@pytest.mark.parametrize("running", [False, True], ids=["nobody runs yet", "somebody runs"])
+def test_a_gang_that_stays_half_bound_is_undone(running: bool) -> None:
+    """One bind fails and its node is lost at the same time: the gang cannot be completed."""
+    rig = Rig(2, actions=PLAIN, gang_recovery_limit=30, deaf=True)
+    rig.submit("gang", pods=2, chips=8)
+    binds = {command.pod: command for command in rig.step() if isinstance(command, Bind)}
+    bound, lost = binds["gang-0"], binds["gang-1"]
+    rig.change(
+        "gang-0",
+        node=bound.node,
+        holds=bound.chips,
+        annotations=bound.annotations,
+        phase="Running" if running else "Pending",
+    )
+    rig.tell(ev.BindFailed(lost.uid, "node is gone"))
+    rig.node(lost.node, ready=False)
+    rig.step()
+    assert rig.machine.next_deadline() is not None
+    assert rig.evictions() == []
+    rig.step(29)
+    assert rig.evictions() == []
+    rig.step(1)
+    assert rig.evictions() == ["gang-0"]
+    rig.step(1)
+    assert rig.evictions() == ["gang-0"]
+
+
+def test_a_gang_that_was_whole_keeps_its_pods_when_one_is_lost() -> None:
+    """Its other pods go on while the lost one finds no place."""
+    rig = Rig(2, actions=PLAIN, gang_recovery_limit=30)
+    rig.submit("gang", pods=2, chips=8)
+    rig.run()
+    rig.node(rig.places("gang")["gang-1"][0], ready=False)
+    lost = rig.pods["gang-1"].uid
+    rig.replacement("gang-1")
+    rig.tell(ev.PodGone(lost))
+    for _ in range(40):
+        rig.step(1)
+    assert rig.evictions() == []
+
+
+def test_a_gang_that_is_completed_in_time_is_left_alone() -> None:
+    rig = Rig(2, actions=PLAIN, gang_recovery_limit=30)
+    rig.submit("gang", pods=2, chips=8)
+    lost = next(command for command in rig.step(fail=["gang-1"]) if isinstance(command, Bind)).node
+    rig.change("gang-0", phase="Pending")
+    other = "n2" if lost == "n1" else "n1"
+    rig.node(other, ready=False)
+    rig.step()
+    rig.step(20)
+    rig.node(other)
+    rig.step()
+    rig.step(20)
+    assert rig.evictions() == []
+    assert len(rig.places("gang")) == 2
+
+
+def test_a_leaving_pod_keeps_its_chips_until_it_is_gone() -> None:
+    rig = Rig(1, actions=PLAIN)
+    rig.submit("old", chips=8)
+    rig.run()
+    rig.submit("new", chips=8)
+    rig.change("old-0", deleting=True)
+    rig.run()
+    assert rig.places("new") == {}
+    rig.gone("old-0")
+    rig.run()
+    assert rig.nodes_of("new") == ["n1"]
+
+
+def test_old_news_does_not_undo_a_binding_on_its_way() -> None:
+    rig = Rig(1, actions=PLAIN, deaf=True)
+    rig.submit("job", chips=4)
+    rig.step()
+    rig.tell(ev.PodSeen(rig.pods["job-0"]), ev.PodSeen(rig.pods["job-0"]))
+    commands = rig.step()
+    assert not any(isinstance(command, Bind) for command in commands)
+    assert rig.machine.state.fleets["huawei.com/Ascend910"].held == [0b1111]
+
+
+def test_every_event_twice_changes_nothing() -> None:
+    rig = Rig(2, actions=PLAIN)
+    rig.submit("gang", pods=2, chips=8)
+    rig.submit("waits", chips=8)
+    rig.run()
+    before = books(rig)
+    for batch, _, _ in list(rig.history):
+        for event in batch:
+            if not isinstance(event, ev.PodSeen):
+                rig.tell(event)
+    for pod in rig.pods.values():
+        rig.tell(ev.PodSeen(pod))
+    commands = rig.step()
+    assert not any(isinstance(command, (Bind, Evict)) for command in commands)
+    assert books(rig) == before
+
+
+def test_predicate_time_grows_with_every_binding() -> None:
+    rig = Rig(2, actions=PLAIN)
+    rig.submit("a", chips=1)
+    rig.submit("b", chips=1)
+    rig.submit("c", chips=1)
+    commands = rig.step()
+    times = [int(c.annotations["predicate-time"]) for c in commands if isinstance(c, Bind)]
+    assert times == sorted(set(times))
+    assert times[0] == rig.now
+
+
+def test_a_job_let_in_after_a_long_wait_keeps_waiting_since_then() -> None:
+    """Its pods are made only when it is let in; the wait did not begin with them."""
+    rig = Rig(1, actions=PLAIN, reservation_after=60)
+    rig.submit("old", chips=8)
+    rig.run()
+    rig.submit("new", chips=8)
+    rig.run()
+    job = rig.machine.book.jobs["default/new"]
+    assert not job.inqueue
+    since = job.waiting_since
+    commands = rig.step(60)
+    assert rig.machine.book.jobs["default/new"].inqueue
+    assert job.waiting_since == since
+    phases = [command.phase for command in commands if isinstance(command, SetGroupStatus)]
+    assert phases == ["Inqueue"]
+    assert rig.machine.reservations.of("default/new") is not None
+
+
+def test_chips_kept_for_a_job_that_started_elsewhere_go_to_those_who_wait() -> None:
+    rig = Rig(2, actions=PLAIN, reservation_after=60)
+    for name in ("one", "two"):
+        rig.submit(name, chips=8)
+        rig.run()
+    rig.submit("big", chips=8)
+    rig.run()
+    rig.step(60)
+    kept = rig.machine.reservations.of("default/big")
+    assert kept is not None
+    assert [rig.machine.state.names[node] for node in kept.chips] == ["n1"]
+    rig.submit("small", chips=4)
+    rig.run()
+    rig.end("two")
+    rig.tell(ev.PodSeen(replace(rig.pods["one-0"], phase="Succeeded")))
+    rig.run()
+    assert len(rig.places("big")) == 1
+    assert len(rig.places("small")) == 1
+
+
+def test_deadlines_are_the_earliest_of_all() -> None:
+    rig = Rig(1, actions=PLAIN, reservation_after=60)
+    rig.submit("old", chips=8)
+    rig.run()
+    assert rig.machine.next_deadline() is None
+    rig.submit("a", chips=8)
+    rig.run()
+    rig.step(10)
+    rig.submit("b", chips=8)
+    rig.run()
+    assert rig.machine.next_deadline() == rig.now + 50 * SECOND
+    rig.end("a")
+    rig.run()
+    assert rig.machine.next_deadline() == rig.now + 60 * SECOND
+
+
+def test_chips_that_were_meant_for_a_pod_are_free_when_somebody_else_places_it() -> None:
+    rig = Rig(1, actions=PLAIN, deaf=True)
+    rig.submit("moved", chips=4)
+    assert binds(rig.step()) == ["moved-0"]
+    rig.submit("large", chips=8)
+    rig.node("n2", chips=4)
+    assert binds(rig.step()) == []
+    rig.change("moved-0", node="n2", holds=(0, 1, 2, 3))
+    assert binds(rig.step()) == ["large-0"]
+    assert rig.machine.validate() == []
+
+
+def test_what_was_told_to_a_pod_is_forgotten_with_it() -> None:
+    rig = Rig(1, actions=PLAIN)
+    rig.submit("large", chips=16)
+    waiting = rig.pods["large-0"]
+    for _ in range(2):
+        rig.put(waiting)
+        assert [command.uid for command in rig.step() if isinstance(command, TellPod)] == [waiting.uid]
+        assert rig.step(1) == []
+        rig.gone("large-0")
+        rig.step()

@@ -1,0 +1,143 @@
+"""Random streams of everything that can happen: what holds after every step, and that replay is identical."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from ringwise.framework.gang_placement import missing_pods
+from ringwise.scheduler.core.machine import Scheduler
+from ringwise.scheduler.explain.what_if import verdict
+from tests.scheduler.rig import CHIP, Rig, configuration, gangs_may_end
+
+SETTINGS: dict[str, Any] = {
+    "reservation_after": 30,
+    "grace_over_time": 20,
+    "hold_healthy_nodes": 15,
+    "gang_recovery_limit": 10,
+}
+CAPPED = 12
+SHAPES = [(1, 1), (1, 2), (1, 4), (1, 8), (2, 8), (3, 8)]
+#: Shape, pods beyond the gang, queue, priority, may be sent away, expected duration.
+JOBS = st.tuples(
+    st.sampled_from(SHAPES),
+    st.integers(0, 1),
+    st.sampled_from(["default", "default", "capped"]),
+    st.sampled_from(["low", "high"]),
+    st.booleans(),
+    st.sampled_from(["", "5s", "60s"]),
+)
+
+
+class Stream(RuleBasedStateMachine):
+    @initialize(nodes=st.integers(1, 4))
+    def begin(self, nodes: int) -> None:
+        self.rig = Rig(nodes, tiers=gangs_may_end(), **SETTINGS)
+        self.node_names = [f"n{number}" for number in range(1, nodes + 1)]
+        self.jobs = 0
+        #: Jobs that lost something: they may be below their minimum for a while.
+        self.damaged: set[str] = set()
+        for name, value in (("low", 10), ("high", 100)):
+            self.rig.priority(name, value)
+        self.rig.queue("capped", capability={CHIP: CAPPED})
+        self.rig.step()
+
+    # -- what happens --------------------------------------------------------------------------
+
+    @rule(wishes=st.lists(JOBS, min_size=1, max_size=4), fail=st.booleans())
+    def submit(self, wishes: list[tuple[tuple[int, int], int, str, str, bool, str]], fail: bool) -> None:
+        for (pods, chips), spare, queue, priority, preemptable, expected in wishes:
+            self.jobs += 1
+            self.rig.submit(
+                f"j{self.jobs}",
+                pods=pods,
+                chips=chips,
+                min_available=max(1, pods - spare),
+                queue=queue,
+                priority=priority,
+                preemptable=preemptable,
+                expected=expected,
+            )
+        failing = sorted(name for name, pod in self.rig.pods.items() if pod.node is None)[:1] if fail else []
+        self.damaged.update(self.rig.pods[name].group or "" for name in failing)
+        self.rig.step(1, fail=failing)
+
+    @rule(seconds=st.sampled_from([1, 11, 31]))
+    def time_passes(self, seconds: int) -> None:
+        self.rig.step(seconds)
+        self.rig.run(20)
+
+    @precondition(lambda self: self.rig.pods)
+    @rule(data=st.data())
+    def end(self, data: st.DataObject) -> None:
+        names = sorted({pod.group for pod in self.rig.pods.values() if pod.group})
+        self.rig.end(data.draw(st.sampled_from(names)))
+        self.rig.run(20)
+
+    @rule()
+    def leavers_go(self) -> None:
+        self.rig.gone(*[name for name, pod in self.rig.pods.items() if pod.deleting])
+        self.rig.run(20)
+
+    @precondition(lambda self: self.rig.pods)
+    @rule(data=st.data(), how=st.sampled_from(["Failed", "Succeeded", "deleting", "gone", "again"]))
+    def pod(self, data: st.DataObject, how: str) -> None:
+        name = data.draw(st.sampled_from(sorted(self.rig.pods)))
+        pod = self.rig.pods[name]
+        self.damaged.add(pod.group or "")
+        if how == "deleting":
+            self.rig.change(name, deleting=True)
+        elif how == "gone":
+            self.rig.gone(name)
+        elif how == "again":
+            self.rig.change(name)
+        elif pod.node is not None:
+            self.rig.change(name, phase=how)
+        self.rig.step(1)
+
+    @rule(data=st.data(), state=st.sampled_from(["good", "good", "good", "not ready", "cordoned", "sick"]))
+    def node(self, data: st.DataObject, state: str) -> None:
+        name = data.draw(st.sampled_from(self.node_names))
+        self.rig.node(name, ready=state != "not ready", unschedulable=state == "cordoned")
+        self.rig.sick(name, 0xF0 if state == "sick" else 0)
+        self.rig.step(1)
+
+    # -- what must hold (the rig checks the books after every step) ---------------------------------
+
+    @invariant()
+    def gangs_are_whole(self) -> None:
+        machine = self.rig.machine
+        for job in machine.book.jobs.values():
+            placed = sum(machine.state.pods[uid].node >= 0 for uid in job.pods)
+            if job.name not in self.damaged and not any(pod.deleting for pod in job.pods.values()):
+                assert placed == 0 or placed >= job.min_available, job.key
+
+    @invariant()
+    def capability_is_never_exceeded(self) -> None:
+        assert self.rig.machine.ledger.used_by_queue("capped").get(CHIP, 0) <= CAPPED
+
+    @invariant()
+    def who_waits_has_a_reason_that_is_true(self) -> None:
+        machine = self.rig.machine
+        if self.rig.events:
+            return
+        for job in list(machine.book.jobs.values()):
+            if any(machine.is_waiting(pod) for pod in job.pods.values()):
+                assert job.reason is not None, job.key
+                if missing_pods(machine.open_session(self.rig.now), job):
+                    assert verdict(machine, job, self.rig.now) is not None, (job.key, job.reason.message)
+        assert machine.validate() == []
+
+    def teardown(self) -> None:
+        if not hasattr(self, "rig"):
+            return
+        again = Scheduler(configuration(tiers=gangs_may_end(), **SETTINGS))
+        for events, now, commands in self.rig.history:
+            assert tuple(again.handle(events, now)) == commands
+
+
+TestStream = Stream.TestCase
+TestStream.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)

@@ -1,0 +1,65 @@
+"""Jobs of other schedulers hold chips; nobody here places them, sends them away or speaks of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ringwise.messages import events as ev
+from ringwise.messages.commands import Bind, Command, SetGroupStatus, TellPod
+from tests.scheduler.rig import Rig, gangs_may_end
+
+
+def submit_elsewhere(rig: Rig, name: str, *, only: str = "", **asked: Any) -> None:
+    """A job with a PodGroup whose pods (or `only` that one) name another scheduler."""
+    before = len(rig.events)
+    rig.submit(name, **asked)
+    for place, event in enumerate(rig.events[before:], before):
+        if isinstance(event, ev.PodSeen) and (not only or event.pod.name == only):
+            pod = replace(event.pod, scheduler="other")
+            rig.pods[pod.name] = pod
+            rig.events[place] = ev.PodSeen(pod)
+
+
+def spoken(commands: list[Command]) -> list[Command]:
+    return [command for command in commands if isinstance(command, SetGroupStatus | TellPod | Bind)]
+
+
+def test_a_gang_of_another_scheduler_is_left_alone_however_long_it_is_in_halves() -> None:
+    rig = Rig(2, deaf=True, gang_recovery_limit=30)
+    submit_elsewhere(rig, "theirs", pods=2, chips=8)
+    assert spoken(rig.step()) == []
+    rig.change("theirs-0", node="n1", holds=tuple(range(8)))
+    assert spoken(rig.step()) == []
+    rig.step(1000)
+    assert rig.evictions() == []
+    assert rig.machine.next_deadline() is None
+    # Its chips are taken all the same.
+    rig.submit("ours", chips=8)
+    assert [command.node for command in rig.step() if isinstance(command, Bind)] == ["n2"]
+
+
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["ours", "theirs"])
+def test_pods_of_another_scheduler_do_not_make_room(elsewhere: bool) -> None:
+    rig = Rig(2, actions=("enqueue", "allocate", "preempt"), tiers=gangs_may_end(), deaf=True)
+    rig.priority("high", 100)
+    submit = submit_elsewhere if elsewhere else Rig.submit
+    submit(rig, "old", pods=2, chips=8, min_available=1, preemptable=True)
+    for number in range(2):
+        rig.change(f"old-{number}", node=f"n{number + 1}", holds=tuple(range(8)))
+    rig.step()
+    rig.submit("new", chips=8, priority="high")
+    rig.step()
+    rig.step(60)
+    assert bool(rig.evictions()) is not elsewhere
+    assert rig.reason("new") is not None
+
+
+def test_of_a_mixed_gang_only_our_pods_are_placed() -> None:
+    rig = Rig(2, deaf=True)
+    submit_elsewhere(rig, "mixed", pods=2, chips=8, min_available=1, only="mixed-1")
+    placed = [command.pod for command in rig.step() if isinstance(command, Bind)]
+    assert placed == ["mixed-0"]
+    assert all(command.pod != "mixed-1" for command in rig.commands if isinstance(command, TellPod))

@@ -1,0 +1,185 @@
+"""What is told about queues: counts of PodGroups by phase and what is used, only when it changed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ringwise.framework.amounts import Amounts, add, amounts_of
+from ringwise.messages import events as ev
+from ringwise.messages.commands import Command, SetQueueStatus
+from ringwise.state.model import Pod, PodClass, Queue
+from tests.scheduler.rig import CHIP, Rig
+
+PLAIN = ("enqueue", "allocate", "backfill")
+
+
+def told(commands: list[Command]) -> dict[str, SetQueueStatus]:
+    """The last word about each queue."""
+    return {command.name: command for command in commands if isinstance(command, SetQueueStatus)}
+
+
+def test_phases_are_counted_and_what_is_used_is_summed() -> None:
+    rig = Rig(1, actions=PLAIN)
+    rig.queue("default")
+    rig.submit("runs", chips=4, cpu_milli=500)
+    rig.submit("waits", chips=8)
+    rig.run()
+    status = told(rig.commands)["default"]
+    assert status.state == "Open"
+    assert status.groups == {"Running": 1, "Inqueue": 1}
+    assert status.allocated == {CHIP: 4, "cpu": 500}
+    rig.end("runs")
+    rig.run()
+    status = told(rig.commands)["default"]
+    assert status.groups == {"Running": 1}
+    assert status.allocated == {CHIP: 8}
+    rig.end("waits")
+    rig.run()
+    status = told(rig.commands)["default"]
+    assert (status.groups, status.allocated) == ({}, {})
+
+
+def test_nothing_is_told_when_nothing_changed() -> None:
+    rig = Rig(1, actions=PLAIN)
+    rig.queue("default")
+    rig.submit("runs", chips=4)
+    rig.run()
+    assert told(rig.commands)
+    for pod in rig.pods.values():
+        rig.tell(ev.PodSeen(pod))
+    rig.node("n2")
+    assert told(rig.step(1)) == {}
+
+
+def test_a_thousand_jobs_make_one_word_in_a_turn() -> None:
+    rig = Rig(0, actions=PLAIN)
+    for number in range(1000):
+        rig.submit(f"job-{number}", chips=1)
+    words = [command for command in rig.step() if isinstance(command, SetQueueStatus)]
+    assert len(words) == 1
+    assert words[0].groups == {"Pending": 1000}
+
+
+def test_a_job_that_changes_its_queue_is_counted_in_the_other() -> None:
+    rig = Rig(1, actions=PLAIN)
+    rig.queue("default")
+    rig.queue("other")
+    rig.submit("job", chips=4)
+    rig.run()
+    assert told(rig.commands)["other"].groups == {}
+    group = rig.groups["default/job"] = replace(rig.groups["default/job"], queue="other")
+    rig.tell(ev.PodGroupSeen(group))
+    rig.run()
+    now = told(rig.commands)
+    assert (now["default"].groups, now["default"].allocated) == ({}, {})
+    assert (now["other"].groups, now["other"].allocated) == ({"Running": 1}, {CHIP: 4})
+
+
+def test_a_group_that_goes_before_its_pods_is_not_counted() -> None:
+    rig = Rig(1, actions=PLAIN)
+    rig.queue("default")
+    rig.submit("job", chips=4)
+    rig.run()
+    rig.tell(ev.PodGroupGone("default/job"))
+    del rig.groups["default/job"]
+    rig.step()
+    status = told(rig.commands)["default"]
+    assert (status.groups, status.allocated) == ({}, {CHIP: 4})
+
+
+def test_pods_on_their_own_count_by_what_they_use() -> None:
+    rig = Rig(1, actions=PLAIN)
+    rig.queue("default")
+    rig.put(Pod("u", "default", "alone", PodClass(CHIP, 2)))
+    rig.run()
+    status = told(rig.commands)["default"]
+    assert (status.groups, status.allocated) == ({}, {CHIP: 2})
+    rig.gone("alone")
+    rig.step()
+    assert told(rig.commands)["default"].allocated == {}
+
+
+def test_a_queue_that_appears_is_told_what_is_in_it_already() -> None:
+    rig = Rig(1, actions=PLAIN)
+    rig.submit("job", chips=4)
+    rig.run()
+    rig.tell(ev.QueueSeen(Queue("default", uid="q")))
+    assert told(rig.step())["default"].allocated == {CHIP: 4}
+    rig.tell(ev.QueueSeen(Queue("later", uid="l")))
+    assert told(rig.step()) == {"later": SetQueueStatus("later", "Open", {}, {})}
+
+
+def test_a_queue_that_is_closing_is_closed_when_the_last_group_has_left() -> None:
+    rig = Rig(1, actions=PLAIN)
+    rig.queue("default")
+    rig.submit("job", chips=4)
+    rig.run()
+    rig.queue("default", state="Closing")
+    assert told(rig.step())["default"].state == "Closing"
+    rig.end("job")
+    assert told(rig.step())["default"].state == "Closed"
+    rig.queue("default", state="Open")
+    assert told(rig.step())["default"].state == "Open"
+
+
+def test_a_job_of_an_unknown_queue_is_nobodys() -> None:
+    rig = Rig(1, actions=PLAIN)
+    rig.submit("job", chips=4, queue="nowhere")
+    rig.run()
+    assert "nowhere" not in told(rig.commands)
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["submit", "end", "fail", "move", "queue", "turn"]), st.integers(0, 3)),
+    max_size=25,
+)
+
+
+@settings(max_examples=60)
+@given(STEPS)
+def test_the_last_words_are_what_a_count_gives(steps: list[tuple[str, int]]) -> None:
+    rig = Rig(2, actions=PLAIN)
+    rig.queue("default")
+    rig.queue("other")
+    names = ("default", "other")
+    for number, (what, which) in enumerate(steps):
+        jobs = sorted(key.split("/")[1] for key in rig.groups)
+        job = jobs[which % len(jobs)] if jobs else ""
+        if what == "submit":
+            rig.submit(f"job-{number}", pods=1 + which % 2, chips=2 * which, queue=names[which % 2])
+        elif what == "end" and job:
+            rig.end(job)
+        elif what == "fail" and job:
+            rig.change(f"{job}-0", phase="Failed")
+        elif what == "move" and job:
+            group = rig.groups[f"default/{job}"]
+            rig.groups[f"default/{job}"] = replace(group, queue=names[which % 2])
+            rig.tell(ev.PodGroupSeen(rig.groups[f"default/{job}"]))
+        elif what == "queue":
+            rig.queue(names[which % 2], weight=1 + which)
+        elif what == "turn":
+            rig.step(1)
+    rig.run()
+    last = told(rig.commands)
+    for name in names:
+        groups = Counter(group.phase or "Pending" for group in rig.groups.values() if group.queue == name)
+        used: Amounts = {}
+        for pod in rig.pods.values():
+            if rig.groups[f"default/{pod.group}"].queue == name and pod.node is not None and pod.live:
+                add(used, amounts_of(pod.cls))
+        assert last[name].groups == groups
+        assert last[name].allocated == used
+
+
+def test_queues_that_never_were_are_forgotten_with_the_jobs_that_named_them() -> None:
+    rig = Rig(1, actions=PLAIN)
+    for number in range(3):
+        rig.submit("lost", chips=1, queue=f"nowhere-{number}")
+        rig.run()
+        rig.end("lost")
+        rig.run()
+    assert rig.machine.reporter.queues._counts == {}

@@ -1,0 +1,181 @@
+"""What a doctor finds, one case for each kind of trouble."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ringwise.framework.configuration import Configuration, Settings, default_configuration
+from ringwise.messages import events as ev
+from ringwise.scheduler.explain.doctor import Diagnosis, diagnose
+from ringwise.state.model import DeviceReport, Queue
+from ringwise.topology.switches import Server, make_topology
+from tests.fingerprint import fingerprint
+from tests.scheduler.clusters import CHIP, gang, node, pod, report, told
+
+ARM = {"host-arch": "huawei-arm"}
+
+
+def examined(*events: ev.Event | list[ev.Event], configuration: Configuration | None = None) -> Diagnosis:
+    scheduler = told(*events, configuration=configuration)
+    scheduler.state.settle()
+    before = fingerprint(scheduler.state)
+    diagnosis = diagnose(scheduler)
+    assert fingerprint(scheduler.state) == before
+    return diagnosis
+
+
+def found(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
+    return [(one.severity, one.code, one.where) for one in diagnosis.findings]
+
+
+def test_a_sound_cluster_has_no_findings() -> None:
+    events: list[ev.Event] = [
+        node("node-1", labels=ARM),
+        report("node-1", range(2, 8)),
+        pod("a", 2, on="node-1", holds=[0, 1]),
+        pod("new", 1),
+    ]
+    diagnosis = examined(events)
+    assert diagnosis.findings == ()
+    assert (diagnosis.nodes, diagnosis.jobs, diagnosis.errors) == (1, 2, 0)
+
+
+SERVERS = {"leaf-1": ["10.0.0.1", "10.0.0.9"]}
+
+
+def topology(nodes_per_switch: int) -> ev.TopologySeen:
+    made = make_topology(
+        [(name, [Server(ip, n, n) for n, ip in enumerate(ips)]) for name, ips in SERVERS.items()],
+        nodes_per_switch,
+    )
+    return ev.TopologySeen(made, made.unusable)
+
+
+@pytest.mark.parametrize(
+    ("events", "finding"),
+    [
+        ([node("n", labels=ARM, devices=None)], ("warning", "chips-assumed", "node n")),
+        (
+            [node("n", labels=ARM), pod("a", 2, on="n")],
+            ("error", "unknown-holder", "node n"),
+        ),
+        (
+            [node("n", labels=ARM), pod("a", 1, on="n", holds=[0]), pod("b", 1, on="n", holds=[0])],
+            ("error", "chip-held-twice", "node n"),
+        ),
+        (
+            [node("n", labels=ARM), pod("a", 1, on="n", holds=[9])],
+            ("error", "chip-not-on-node", "node n"),
+        ),
+        (
+            [node("n", labels=ARM), report("n", range(8)), pod("a", 1, on="n", holds=[0])],
+            ("warning", "views-differ", "node n"),
+        ),
+        ([node("n", labels=ARM), report("n", range(7))], ("warning", "views-differ", "node n")),
+        ([node("n", labels=ARM, faulty=1)], ("error", "unstable-node", "node n")),
+        (
+            [node("n", labels=ARM), report("n", range(1, 8), unhealthy=1)],
+            ("note", "views-differ", "node n"),
+        ),
+        (
+            [
+                node("n", labels=ARM, faulty=1),
+                report("n", range(1, 8), unhealthy=1),
+                pod("a", 1, on="n", holds=[0]),
+            ],
+            ("warning", "faulty-chip-in-use", "node n"),
+        ),
+        ([node("n", labels=ARM, ready=False)], ("warning", "node-not-ready", "node n")),
+        ([node("n")], ("note", "label-missing", "node n")),
+        ([node("n", labels={"host-arch": "huawei-amr"})], ("warning", "label-odd", "node n")),
+        (
+            [node("n", labels={**ARM, "accelerator-type": "modul"})],
+            ("warning", "label-odd", "node n"),
+        ),
+        ([report("ghost", range(8))], ("warning", "report-without-node", "ConfigMap of ghost")),
+        (
+            [
+                node("n", labels=ARM),
+                node("m", labels=ARM),
+                report("n", range(8), update_time=10**9),
+                report("m", range(8), update_time=10**13),
+            ],
+            ("warning", "report-stale", "node n"),
+        ),
+        (
+            [node("n", labels=ARM, internal_ip="10.0.0.1"), topology(4)],
+            ("warning", "server-is-no-node", "ConfigMap basic-tor-node-cm"),
+        ),
+        (
+            [node("n", labels=ARM, internal_ip="10.0.0.1"), topology(0)],
+            ("error", "switch-tor-count-invalid", "ConfigMap basic-tor-node-cm"),
+        ),
+        (
+            [node("n", labels=ARM, internal_ip="10.0.0.5"), topology(4)],
+            ("warning", "node-outside-topology", "node n"),
+        ),
+        (
+            [node("n", labels=ARM, superpod=0), node("m", labels=ARM, superpod=-1)],
+            ("warning", "superpod-id-wrong", "node m"),
+        ),
+        (
+            [node("n", labels=ARM, superpod=0), node("m", labels=ARM)],
+            ("warning", "superpod-id-missing", "node m"),
+        ),
+        ([ev.QueueSeen(Queue("q", weight=0))], ("error", "queue-weight", "queue q")),
+        (
+            [ev.QueueSeen(Queue("q", capability={CHIP: 1}, guarantee={CHIP: 2}))],
+            ("error", "queue-guarantee-above-capability", "queue q"),
+        ),
+        (
+            [node("n", labels=ARM), ev.QueueSeen(Queue("q", guarantee={CHIP: 9}))],
+            ("error", "queue-guarantees-above-cluster", "queues"),
+        ),
+        ([ev.QueueSeen(Queue("q", parent="p"))], ("warning", "queue-parent-unknown", "queue q")),
+        (
+            [node("n", labels=ARM), gang("lost", 1, 1, queue="nowhere")],
+            ("error", "unknown-queue", "job default/lost"),
+        ),
+        (
+            [node("n", labels=ARM), pod("a", 1, group="absent")],
+            ("error", "pod-group-missing", "job default/absent"),
+        ),
+        (
+            [node("n", labels=ARM), pod("three", 3)],
+            ("warning", "request-not-allowed", "job default/three"),
+        ),
+    ],
+)
+def test_each_trouble_is_found_with_a_cure(events: list[Any], finding: tuple[str, str, str]) -> None:
+    diagnosis = examined(*events)
+    assert finding in found(diagnosis)
+    assert all(one.what and one.cure for one in diagnosis.findings)
+    assert (diagnosis.errors > 0) == any(one.severity == "error" for one in diagnosis.findings)
+
+
+def test_differences_name_the_chips_and_the_pods() -> None:
+    diagnosis = examined(
+        node("n", labels=ARM), report("n", [0, 1, 2, 3, 4, 5, 6]), pod("a", 1, on="n", holds=[0])
+    )
+    texts = [one.what for one in diagnosis.findings]
+    assert any("Ascend910-0 as free; our books say held by default/a" in text for text in texts)
+    assert any("our books have Ascend910-7 free" in text for text in texts)
+
+
+def test_an_oversize_superpod_is_an_error() -> None:
+    default = default_configuration()
+    small = Configuration(default.actions, default.tiers, Settings(super_pod_size=1))
+    events = [node(f"n{number}", labels=ARM, superpod=0) for number in range(2)]
+    assert ("error", "superpod-oversize", "SuperPoD 0") in found(examined(*events, configuration=small))
+
+
+def test_what_is_decided_right_now_is_no_difference() -> None:
+    assert examined(node("n", labels=ARM), report("n", range(8)), pod("new", 8)).findings == ()
+
+
+def test_errors_come_first() -> None:
+    seen = ev.ReportSeen(DeviceReport("ghost", CHIP))
+    diagnosis = examined(node("n"), seen, ev.QueueSeen(Queue("q", weight=0)))
+    assert [one.severity for one in diagnosis.findings] == ["error", "warning", "note"]

@@ -1,0 +1,227 @@
+"""Why a job waits: numbers, nearest misses, queue, cures that hold; and nothing is changed by asking."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ringwise.messages import events as ev
+from ringwise.messages.commands import Bind
+from ringwise.messages.job_expansion import pod_group_of
+from ringwise.scheduler.core.machine import Scheduler
+from ringwise.scheduler.explain.why import Explanation, UnknownJobError, explain, find_job
+from ringwise.state.model import Pod, PodClass, Queue, Taint
+from ringwise.state.vcjob import PodTemplate, Task, VcJob
+from tests.fingerprint import fingerprint
+from tests.scheduler.clusters import CHIP, NOW, gang, node, pod, report, told
+
+
+def books(scheduler: Scheduler) -> tuple[object, ...]:
+    """All that asking must not change. Accounts of nothing are no accounts."""
+    ledger = scheduler.ledger
+    queues = {name: dict(amounts) for name, amounts in ledger.queue.items() if amounts}
+    jobs = {name: dict(amounts) for name, amounts in ledger.job.items() if amounts}
+    return fingerprint(scheduler.state), queues, jobs, dict(ledger.total)
+
+
+def why(scheduler: Scheduler, name: str) -> Explanation:
+    before = books(scheduler)
+    job = find_job(scheduler, name)
+    remembered = {slot: getattr(job, slot) for slot in ("pods", "policy", "labels", "min_available", "queue")}
+    answer = explain(scheduler, job, NOW)
+    assert books(scheduler) == before
+    assert {slot: getattr(job, slot) for slot in remembered} == remembered
+    return answer
+
+
+def cures(answer: Explanation) -> list[str]:
+    return [cure.text for cure in answer.cures]
+
+
+def test_a_half_used_ring_is_named_with_its_holder_and_its_cures() -> None:
+    scheduler = told(
+        node("node-1"),
+        node("node-2", unschedulable=True),
+        pod("a", 2, on="node-1", holds=[0, 1]),
+        pod("b", 4, on="node-1", holds=[4, 5, 6, 7]),
+        pod("new", 4),
+    )
+    answer = why(scheduler, "new")
+    assert answer.outcome == "pending"
+    assert "no node of 2 can take new" in answer.sentence
+    assert answer.refusals is not None
+    assert answer.refusals.counts == {"no-ring-holds-request": 1, "node-cordoned": 1}
+    assert [(miss.node, miss.missing) for miss in answer.misses] == [("node-2", 0), ("node-1", 2)]
+    assert answer.misses[1].text == "ring 0 has 2 of 4 chips free: held by a (2)"
+    assert cures(answer) == [
+        "with 2 instead of 4 chips",
+        "if 2 chips of ring 0 on node-1 were free",
+        "if job default/a ended",
+        "if job default/b ended",
+        "if node-2 were uncordoned",
+    ]
+
+
+def test_two_jobs_are_named_where_one_is_not_enough() -> None:
+    scheduler = told(
+        node("node-1"),
+        pod("a", 2, on="node-1", holds=[0, 1]),
+        pod("b", 4, on="node-1", holds=[4, 5, 6, 7]),
+        pod("new", 8),
+    )
+    assert "if job default/a and job default/b ended" in cures(why(scheduler, "new"))
+
+
+def test_a_gang_names_the_smaller_gang_that_starts() -> None:
+    scheduler = told(
+        *(node(f"node-{number}", unschedulable=number == 4) for number in range(1, 5)),
+        pod("a", 1, on="node-3", holds=[0]),
+        gang("train", 3, 8),
+    )
+    answer = why(scheduler, "train")
+    assert answer.sentence.startswith("2 of the 3 pods that must start together fit")
+    assert cures(answer) == [
+        "with minAvailable 2 instead of 3",
+        "if 1 chip of ring 0 on node-3 were free",
+        "if job default/a ended",
+        "if node-4 were uncordoned",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "cure"),
+    [
+        ({"unschedulable": True}, "if node-1 were uncordoned"),
+        ({"ready": False}, "if node-1 were Ready"),
+        ({"taints": (Taint("reserved"),)}, "if node-1 had no taint reserved:NoSchedule"),
+    ],
+)
+def test_a_node_that_could_be_opened_is_named(wrong: dict[str, Any], cure: str) -> None:
+    scheduler = told(node("node-1", **wrong), pod("new", 4))
+    assert cures(why(scheduler, "new")) == [cure]
+
+
+def test_faulty_chips_are_told_as_such() -> None:
+    scheduler = told(node("node-1", faulty=1), report("node-1", range(1, 8), unhealthy=1), pod("new", 8))
+    answer = why(scheduler, "new")
+    assert answer.misses[0].text == "ring 0 has 3 of 4 chips free: faulty (1)"
+    assert "if 1 chip of ring 0 on node-1 were free" in cures(answer)
+
+
+def test_a_refused_job_gets_sizes_that_start_and_no_place_in_line() -> None:
+    answer = why(told(node("node-1"), pod("three", 3)), "three")
+    assert (answer.outcome, answer.position) == ("refused", None)
+    assert cures(answer) == ["with 2 instead of 3 chips", "with 4 instead of 3 chips"]
+
+
+def test_a_selector_that_no_node_has() -> None:
+    cls = PodClass(CHIP, 4, node_selector=(("zone", "b"),))
+    scheduler = told(node("node-1", labels={"zone": "a"}), pod("new", 4, cls=cls))
+    assert cures(why(scheduler, "new")) == ["without the nodeSelector zone: b"]
+
+
+def test_a_full_queue_names_its_capability() -> None:
+    scheduler = told(
+        node("node-1"),
+        ev.QueueSeen(Queue("small", capability={CHIP: 4})),
+        gang("first", 1, 4, queue="small", created=1),
+        gang("second", 1, 2, queue="small", created=2),
+    )
+    answer = why(scheduler, "second")
+    assert f"if the capability of queue small were 6 of {CHIP} (now 4)" in cures(answer)
+    assert "in queue default" in cures(answer)
+
+
+def test_an_unknown_queue_offers_a_known_one() -> None:
+    answer = why(told(node("node-1"), gang("lost", 1, 4, queue="nowhere")), "lost")
+    assert answer.outcome == "refused"
+    assert cures(answer) == ["in queue default"]
+
+
+def test_the_line_and_the_competition() -> None:
+    scheduler = told(
+        node("node-1"),
+        pod("old", 8, on="node-1", holds=range(8)),
+        gang("first", 1, 8, created=1),
+        gang("second", 1, 8, created=2),
+    )
+    answer = why(scheduler, "second")
+    assert (answer.position, answer.waiting, answer.ahead) == (2, 2, ("default/first",))
+    ended = next(cure for cure in answer.cures if cure.text == "if job default/old ended")
+    assert ended.contested == 1
+    first = why(scheduler, "first")
+    assert [cure.contested for cure in first.cures] == [0] * len(first.cures)
+
+
+def test_the_expected_start_follows_the_ends_of_running_jobs() -> None:
+    second = 1_000_000_000
+    lasting = {"ringwise.io/expected-duration": "60s"}
+    scheduler = told(
+        node("node-1"),
+        pod("old", 8, on="node-1", holds=range(8), created=NOW - 10 * second, annotations=lasting),
+        gang("first", 1, 8, created=1),
+        gang("second", 1, 8, created=2),
+    )
+    expected = why(scheduler, "first").expected
+    assert expected is not None
+    assert (expected.starts, expected.after) == (NOW + 50 * second, ("default/old",))
+    assert why(scheduler, "second").expected is None
+
+
+def test_a_running_job_says_where_it_sits_and_how_good_that_is() -> None:
+    scheduler = told(node("node-1"), node("node-2"), pod("a", 2, on="node-1", holds=[0, 1]), pod("new", 2))
+    answer = why(scheduler, "new")
+    assert answer.outcome == "running"
+    assert [(seat.node, seat.chips) for seat in answer.seats] == [("node-1", (2, 3))]
+    assert answer.plan == (
+        "node-1: score 258, group A; 2 node(s) would fit without it, none of them with a higher score",
+    )
+
+
+def test_a_job_whose_pods_do_not_exist_yet() -> None:
+    template = PodTemplate(PodClass(CHIP, 8))
+    vcjob = VcJob("default", "train", "uid", (Task("worker", 2, 2, template),), min_available=2)
+    scheduler = told(node("node-1"), ev.VcJobSeen(vcjob), ev.PodGroupSeen(pod_group_of(vcjob)))
+    answer = why(scheduler, "train")
+    assert (answer.outcome, answer.position) == ("pending", 1)
+    assert "the whole cluster has 8" in answer.sentence
+    assert cures(answer) == ["with minAvailable 1 instead of 2"]
+
+
+def test_names_that_nobody_has_and_names_that_two_have() -> None:
+    twin = ev.PodSeen(Pod("twin", "other", "new", PodClass(CHIP, 1)))
+    scheduler = told(node("node-1"), pod("new", 1), twin)
+    with pytest.raises(UnknownJobError, match="there is no job nwe; did you mean"):
+        find_job(scheduler, "nwe")
+    with pytest.raises(UnknownJobError, match="2 jobs are called new"):
+        find_job(scheduler, "new")
+    assert find_job(scheduler, "other/new").namespace == "other"
+
+
+running = st.lists(st.tuples(st.integers(0, 3), st.sampled_from([1, 2, 4])), max_size=8)
+
+
+@given(running, st.sampled_from([(1, 1), (1, 2), (1, 4), (1, 8), (2, 8), (3, 8), (4, 8)]), st.integers(0, 15))
+def test_jobs_that_are_told_to_end_do_let_it_start(
+    busy: list[tuple[int, int]], asked: tuple[int, int], cordoned: int
+) -> None:
+    """A printed cure, carried out for real, starts the job; and asking changed nothing."""
+    events: list[ev.Event] = [node(f"node-{n}", unschedulable=bool(cordoned >> n & 1)) for n in range(4)]
+    free = {n: list(range(8)) for n in range(4)}
+    for number, (where, chips) in enumerate(busy):
+        taken, free[where] = free[where][:chips], free[where][chips:]
+        if len(taken) == chips:
+            events.append(pod(f"run-{number}", chips, on=f"node-{where}", holds=taken))
+    scheduler = told(events, gang("new", *asked))
+    answer = why(scheduler, "new")
+    for cure in answer.cures:
+        if cure.kind != "job-ended":
+            continue
+        gone = [word.removeprefix("default/") for word in cure.text.split() if word.startswith("default/")]
+        again = told(events, gang("new", *asked))
+        commands = again.handle([ev.PodGone(name) for name in gone], NOW + 1)
+        bound = {command.pod for command in commands if isinstance(command, Bind)}
+        assert bound == {f"new-{n}" for n in range(asked[0])}, cure.text

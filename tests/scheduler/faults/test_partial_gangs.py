@@ -1,0 +1,312 @@
+"""How long a gang may be in halves: counted from its first binding, whoever made it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ringwise.messages import events as ev
+from ringwise.messages.commands import Bind
+from ringwise.scheduler.faults.partial_gangs import CHANCE, UNDER_WAY, bound_at
+from ringwise.state.model import Pod, PodClass
+from tests.scheduler.rig import CHIP, SECOND, Rig
+
+PLAIN = ("enqueue", "allocate", "backfill")
+LIMIT = 30
+CREATED = 500 * SECOND
+GIVEN_OUT = str(2**64 - 1)
+
+
+@pytest.mark.parametrize(
+    ("said", "chips", "time"),
+    [
+        (str(900 * SECOND), 8, 900 * SECOND),
+        (str(900 * SECOND), 0, None),
+        (str(400 * SECOND), 8, CREATED),
+        ("0", 8, CREATED),
+        (GIVEN_OUT, 8, 2**64 - 1),
+        (None, 8, None),
+        ("", 8, None),
+        ("-5", 8, None),
+        ("1e9", 8, None),
+        ("soon", 8, None),
+        ("\u0663", 8, None),
+        ("9" * 5000, 8, None),
+    ],
+)
+def test_when_a_pod_was_bound(said: str | None, chips: int, time: int | None) -> None:
+    annotations = {} if said is None else {"predicate-time": said}
+    pod = Pod("u", "default", "p", PodClass(CHIP, chips), created=CREATED, annotations=annotations)
+    assert bound_at(pod) == time
+
+
+def cut_gang(*, pods: int = 2, second_node: bool = True) -> Rig:
+    """A gang whose scheduler died when all bindings but the last were through; nobody binds any more."""
+    rig = Rig(pods, actions=PLAIN, deaf=True)
+    rig.submit("gang", pods=pods, chips=8)
+    binds = [command for command in rig.step() if isinstance(command, Bind)]
+    for bind in binds[:-1]:
+        rig.change(bind.pod, node=bind.node, holds=bind.chips, annotations=bind.annotations)
+    if not second_node:
+        rig.node(binds[-1].node, ready=False)
+    rig.step()
+    return rig
+
+
+def restarted(old: Rig, seconds: float) -> Rig:
+    """Another replica leads after this time: it knows what the API server knows, and nothing else."""
+    new = Rig(0, actions=PLAIN, deaf=True, gang_recovery_limit=LIMIT)
+    new.now = old.now + int(seconds * SECOND)
+    new.pods, new.groups = dict(old.pods), dict(old.groups)
+    nodes = [node for node in old.machine.state.nodes if node is not None]
+    new.tell(*(ev.NodeSeen(node) for node in nodes))
+    new.tell(*(ev.PodGroupSeen(group) for group in new.groups.values()))
+    new.tell(*(ev.PodSeen(pod) for pod in new.pods.values()))
+    return new
+
+
+@pytest.mark.parametrize(
+    ("asleep", "left"),
+    [(0, LIMIT), (10, LIMIT - 10), (LIMIT - 1, CHANCE), (LIMIT, CHANCE), (1000, CHANCE)],
+)
+def test_the_next_leader_counts_from_the_first_binding(asleep: int, left: int) -> None:
+    rig = restarted(cut_gang(second_node=False), asleep)
+    rig.step()
+    assert rig.evictions() == []
+    assert rig.machine.next_deadline() == rig.now + left * SECOND
+    rig.step(left - 1)
+    assert rig.evictions() == []
+    rig.step(1)
+    assert rig.evictions() == ["gang-0"]
+
+
+def test_leaders_that_die_one_after_the_other_do_not_prolong_it() -> None:
+    rig = cut_gang(second_node=False)
+    first = rig.now
+    for _ in range(3):
+        rig = restarted(rig, 8)
+        rig.step(1)
+        assert rig.evictions() == []
+    rig = restarted(rig, 3)
+    rig.step()
+    assert rig.evictions() == []
+    rig.step(CHANCE)
+    assert rig.evictions() == ["gang-0"]
+    assert rig.now - first == (LIMIT + CHANCE) * SECOND
+
+
+@pytest.mark.parametrize(
+    ("times", "counted"),
+    [
+        ((-20, -15), -20),
+        ((-15, -20), -20),
+        ((None, -20), -20),
+        ((GIVEN_OUT, -20), -20),
+        ((5, -20), -20),
+        (("soon", -20), -20),
+        ((None, None), 0),
+        ((GIVEN_OUT, GIVEN_OUT), 0),
+        ((3600, 5), 0),
+    ],
+    ids=str,
+)
+def test_the_earliest_time_that_can_be_believed_counts(
+    times: tuple[int | str | None, ...], counted: int
+) -> None:
+    """Numbers are seconds from now; two pods of three are bound."""
+    rig = restarted(cut_gang(pods=3, second_node=False), 100)
+    for number, time in enumerate(times):
+        annotations = dict(rig.pods[f"gang-{number}"].annotations)
+        del annotations["predicate-time"]
+        if time is not None:
+            said = time if isinstance(time, str) else str(rig.now + time * SECOND)
+            annotations["predicate-time"] = said
+        rig.change(f"gang-{number}", annotations=annotations)
+    rig.step()
+    assert rig.evictions() == []
+    assert rig.machine.next_deadline() == rig.now + (LIMIT + counted) * SECOND
+
+
+def test_a_leader_that_comes_late_completes_the_gang_first() -> None:
+    rig = restarted(cut_gang(), 1000)
+    binds = [command for command in rig.step() if isinstance(command, Bind)]
+    assert [bind.pod for bind in binds] == ["gang-1"]
+    # The binding takes its time: it is on its way, and nothing is undone meanwhile.
+    assert rig.machine.next_deadline() == rig.now + UNDER_WAY * SECOND
+    rig.step(UNDER_WAY - 1)
+    assert rig.evictions() == []
+    rig.change("gang-1", node=binds[0].node, holds=binds[0].chips, annotations=binds[0].annotations)
+    rig.step()
+    rig.step(1000)
+    assert rig.evictions() == []
+
+
+def test_a_try_that_fails_does_not_begin_the_time_anew() -> None:
+    """Not even when the device plugin has written over the time of the first binding meanwhile."""
+    rig = restarted(cut_gang(), 20)
+    bind = next(command for command in rig.step() if isinstance(command, Bind))
+    rig.change("gang-0", annotations={**rig.pods["gang-0"].annotations, "predicate-time": GIVEN_OUT})
+    rig.node(bind.node, ready=False)
+    rig.tell(ev.BindFailed(bind.uid, "the node is gone"))
+    rig.step(1)
+    assert rig.evictions() == []
+    rig.step(LIMIT - 20)
+    assert rig.evictions() == ["gang-0"]
+
+
+def test_news_of_a_binding_that_came_through_saves_a_gang_that_is_late() -> None:
+    """The last binding of the dead leader was made, though ours was refused and no other node is free."""
+    rig = restarted(cut_gang(), 1000)
+    bind = next(command for command in rig.step() if isinstance(command, Bind))
+    rig.node(bind.node, unschedulable=True)
+    rig.tell(ev.BindFailed(bind.uid, "somebody else bound it"))
+    rig.step(0.1)
+    assert rig.machine.next_deadline() is not None
+    rig.change("gang-1", node=bind.node, holds=bind.chips, annotations=bind.annotations)
+    rig.step(1)
+    rig.step(1000)
+    assert rig.evictions() == []
+
+
+def test_a_gang_that_is_bound_slowly_by_a_living_leader_is_not_hurt() -> None:
+    """A pod whose binding fails late has the whole limit to find another place."""
+    rig = Rig(2, actions=PLAIN, deaf=True, gang_recovery_limit=LIMIT)
+    rig.submit("gang", pods=2, chips=8)
+    binds = [command for command in rig.step() if isinstance(command, Bind)]
+    first, last = binds
+    rig.step(2 * LIMIT)
+    rig.change(first.pod, node=first.node, holds=first.chips, annotations=first.annotations)
+    rig.step(2 * LIMIT)
+    assert rig.evictions() == []
+    rig.node(last.node, ready=False)
+    rig.tell(ev.BindFailed(last.uid, "the node is gone"))
+    rig.step()
+    assert rig.machine.next_deadline() == rig.now + LIMIT * SECOND
+    rig.step(LIMIT - 1)
+    assert rig.evictions() == []
+    rig.step(1)
+    assert rig.evictions() == [first.pod]
+
+
+def test_no_limit_means_at_once_but_not_before_a_try() -> None:
+    rig = restarted(cut_gang(), 5)
+    settings = replace(rig.machine.configuration.settings, gang_recovery_limit=0)
+    rig.machine.configuration = replace(rig.machine.configuration, settings=settings)
+    assert any(isinstance(command, Bind) for command in rig.step())
+    assert rig.evictions() == []
+    rig = restarted(cut_gang(second_node=False), 5)
+    rig.machine.configuration = replace(rig.machine.configuration, settings=settings)
+    rig.step()
+    assert rig.evictions() == ["gang-0"]
+
+
+def test_an_eviction_that_was_refused_is_asked_for_again_soon() -> None:
+    rig = restarted(cut_gang(second_node=False), LIMIT)
+    rig.step()
+    rig.step(CHANCE)
+    assert rig.evictions() == ["gang-0"]
+    rig.change("gang-0", phase="Running")
+    rig.step(1)
+    rig.step(CHANCE)
+    assert rig.evictions() == ["gang-0", "gang-0"]
+
+
+def test_an_eviction_that_did_not_come_about_is_asked_for_again() -> None:
+    rig = restarted(cut_gang(second_node=False), LIMIT)
+    rig.step()
+    rig.step(CHANCE)
+    assert rig.evictions() == ["gang-0"]
+    rig.tell(ev.EvictFailed(rig.pods["gang-0"].uid))
+    rig.step(1)
+    rig.step(CHANCE)
+    assert rig.evictions() == ["gang-0", "gang-0"]
+    # Somebody else sends it away meanwhile: then it is going, whatever became of our own word.
+    rig.change("gang-0", deleting=True)
+    rig.tell(ev.EvictFailed(rig.pods["gang-0"].uid))
+    rig.step(1)
+    rig.step(LIMIT)
+    assert rig.evictions() == ["gang-0", "gang-0"]
+    assert rig.machine.validate() == []
+
+
+def test_a_gang_whose_last_binding_fails_again_and_again_is_undone() -> None:
+    rig = Rig(2, actions=PLAIN, deaf=True, gang_recovery_limit=LIMIT)
+    rig.submit("gang", pods=2, chips=8)
+    first, last = (command for command in rig.step() if isinstance(command, Bind))
+    rig.change(first.pod, node=first.node, holds=first.chips, annotations=first.annotations)
+    rig.step()
+    began, tries, under_way = rig.now, 0, True
+    while not rig.evictions():
+        if under_way:
+            rig.tell(ev.BindFailed(last.uid, "the server refuses"))
+            tries += 1
+        under_way = any(isinstance(command, Bind) for command in rig.step(1))
+        assert rig.now - began <= (LIMIT + 1) * SECOND
+    assert tries > 4
+    assert first.pod in rig.evictions()
+    # Since the other binding came through.
+    assert rig.now - began == LIMIT * SECOND
+    assert rig.machine.validate() == []
+
+
+def test_a_gang_that_comes_on_though_a_binding_failed_is_not_hurt() -> None:
+    """Bindings of a large gang come through one by one; each is progress."""
+    rig = Rig(4, actions=PLAIN, deaf=True, gang_recovery_limit=LIMIT)
+    rig.submit("gang", pods=4, chips=8)
+    binds = [command for command in rig.step() if isinstance(command, Bind)]
+    rig.tell(ev.BindFailed(binds[-1].uid, "too many requests"))
+    binds[-1:] = [command for command in rig.step(1) if isinstance(command, Bind)]
+    for bind in binds:
+        rig.change(bind.pod, node=bind.node, holds=bind.chips, annotations=bind.annotations)
+        rig.step(LIMIT - 1)
+    rig.step(10 * LIMIT)
+    assert rig.evictions() == []
+    assert rig.machine.next_deadline() is None
+
+
+def test_a_gang_of_which_nothing_was_bound_may_fail_for_ever() -> None:
+    rig = Rig(2, actions=PLAIN, deaf=True, gang_recovery_limit=LIMIT)
+    rig.submit("gang", pods=2, chips=8)
+    tries = []
+    for second in range(3 * LIMIT):
+        binds = [command for command in rig.step(1) if isinstance(command, Bind)]
+        rig.tell(*(ev.BindFailed(bind.uid, "the server refuses") for bind in binds))
+        if binds:
+            assert len(binds) == 2
+            tries.append(second)
+    assert rig.evictions() == []
+    # Less and less often, and never given up.
+    assert tries[:8] == [0, 1, 2, 4, 7, 12, 21, 32]
+
+
+def test_a_gang_whose_last_binding_hangs_is_undone() -> None:
+    """Nobody knows whether it will come through; the others have waited long enough."""
+    rig = Rig(2, actions=PLAIN, deaf=True, gang_recovery_limit=LIMIT)
+    rig.submit("gang", pods=2, chips=8)
+    first, last = (command for command in rig.step() if isinstance(command, Bind))
+    rig.change(first.pod, node=first.node, holds=first.chips, annotations=first.annotations)
+    rig.step()
+    assert rig.machine.next_deadline() == rig.now + LIMIT * SECOND
+    rig.step(LIMIT - 1)
+    assert rig.evictions() == []
+    rig.step(1)
+    assert rig.evictions() == [first.pod, last.pod]
+    # It came through after all: it goes, too, and holds its chips until it is gone.
+    rig.change(last.pod, node=last.node, holds=last.chips, annotations=last.annotations, deleting=True)
+    rig.step()
+    assert rig.machine.validate() == []
+
+
+def test_a_gang_that_is_being_bound_has_time_whatever_the_limit() -> None:
+    rig = Rig(2, actions=PLAIN, deaf=True, gang_recovery_limit=0)
+    rig.submit("gang", pods=2, chips=8)
+    first, last = (command for command in rig.step() if isinstance(command, Bind))
+    rig.change(first.pod, node=first.node, holds=first.chips, annotations=first.annotations)
+    rig.step()
+    rig.step(UNDER_WAY - 1)
+    assert rig.evictions() == []
+    rig.change(last.pod, node=last.node, holds=last.chips, annotations=last.annotations)
+    rig.step()
+    rig.step(1000)
+    assert rig.evictions() == []

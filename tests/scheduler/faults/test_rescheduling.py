@@ -1,0 +1,343 @@
+"""After a fault: healthy pods keep their nodes, lost ones go back to their peers, and nobody robs them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from ringwise.messages import events as ev
+from ringwise.state.model import Owner
+from ringwise.state.vcjob import VcJob
+from ringwise.topology.switches import LeafSwitch, Server, SwitchTopology
+from tests.scheduler.rig import SECOND, Rig
+
+PLAIN = ("enqueue", "allocate", "backfill")
+OWNER = Owner("Job", "model", "uid-of-model")
+
+
+def switch_rig(switches: int = 3, nodes: int = 4, version: str = "2.0") -> Rig:
+    """Switches A, B, C of four nodes: n1-n4, n5-n8, n9-n12."""
+    rig = Rig(actions=PLAIN, nslb_version=version)
+    leaves = []
+    for position in range(switches):
+        first = position * nodes + 1
+        servers = tuple(Server(f"10.0.0.{first + index}", 0, index) for index in range(nodes))
+        leaves.append(LeafSwitch("ABCDEF"[position], position, servers))
+    for number in range(1, switches * nodes + 1):
+        rig.node(f"n{number}", internal_ip=f"10.0.0.{number}")
+        rig.sick(f"n{number}", 0)
+    rig.topology(SwitchTopology(tuple(leaves), nodes))
+    return rig
+
+
+def model(rig: Rig, pods: int = 6, owner: Owner | None = None) -> None:
+    rig.submit("model", pods=pods, chips=8, labels={"tor-affinity": "large-model-schema"}, owner=owner)
+    rig.run()
+
+
+def rest(rig: Rig) -> None:
+    """Somebody takes every other node."""
+    free = 12 - len(rig.places("model"))
+    for number in range(free):
+        rig.submit(f"filler{number}", chips=8)
+    rig.run()
+
+
+def by_rank(rig: Rig) -> dict[int, str]:
+    return {
+        int(pod.annotations["hccl/rankIndex"]): pod.node
+        for pod in rig.pods.values()
+        if pod.group == "model" and pod.node is not None
+    }
+
+
+def pod_on(rig: Rig, node: str) -> str:
+    return next(name for name, pod in rig.pods.items() if pod.group == "model" and pod.node == node)
+
+
+def lose(rig: Rig, name: str) -> None:
+    """The pod fails, is deleted, and its controller makes it anew."""
+    rig.change(name, phase="Failed")
+    rig.step()
+    rig.tell(ev.PodGone(rig.pods[name].uid))
+    rig.step()
+
+
+def test_a_lost_pod_finds_its_healthy_node_kept_and_gets_its_rank_back() -> None:
+    rig = switch_rig()
+    model(rig)
+    before = by_rank(rig)
+    assert sorted(before.values(), key=lambda name: int(name[1:])) == ["n1", "n2", "n3", "n4", "n5", "n6"]
+    rest(rig)
+    name = pod_on(rig, "n2")
+    lose(rig, name)
+    rig.submit("thief", chips=8)
+    rig.run()
+    assert rig.places("thief") == {}
+    rig.replacement(name)
+    rig.run()
+    assert by_rank(rig) == before
+    assert rig.machine.reservations.of("default/model") is None
+    assert len(rig.machine.memory) == 0
+    rig.run()
+    assert rig.places("thief") == {}
+
+
+def test_the_hold_has_a_limit_and_the_machine_says_when() -> None:
+    rig = switch_rig()
+    model(rig)
+    rest(rig)
+    name = pod_on(rig, "n2")
+    rig.change(name, phase="Failed")
+    rig.step()
+    lost = rig.now
+    rig.submit("thief", chips=8)
+    rig.run()
+    rig.step(11)
+    assert rig.machine.next_deadline() == lost + 120 * SECOND
+    rig.step(108)
+    assert rig.places("thief") == {}
+    rig.step(1)
+    rig.run()
+    assert rig.nodes_of("thief") == ["n2"]
+    assert rig.machine.book.jobs["default/model"].former == {}
+
+
+@pytest.mark.parametrize(
+    ("faulty", "taken", "expected"),
+    [
+        ("n2", [], "n7"),
+        ("n6", [], "n7"),
+        ("n2", ["n7", "n8"], "n9"),
+    ],
+    ids=["exclusive is full, then its shared one", "its shared one", "nothing of its own left, then unused"],
+)
+def test_a_pod_whose_node_broke_goes_by_the_order_exclusive_shared_unused(
+    faulty: str, taken: list[str], expected: str
+) -> None:
+    rig = switch_rig()
+    model(rig)
+    for node in taken:
+        rig.submit(f"on-{node}", chips=8, node_selector=(("only", node),))
+        rig.node(node, internal_ip=f"10.0.0.{node[1:]}", labels={"only": node})
+    rig.run()
+    before = by_rank(rig)
+    rank = next(rank for rank, node in before.items() if node == faulty)
+    name = pod_on(rig, faulty)
+    rig.node(faulty, ready=False, internal_ip=f"10.0.0.{faulty[1:]}")
+    lose(rig, name)
+    rig.replacement(name)
+    rig.run()
+    assert by_rank(rig) == {**before, rank: expected}
+
+
+def test_sick_chips_make_a_seat_faulty_too() -> None:
+    rig = switch_rig()
+    model(rig)
+    before = by_rank(rig)
+    name = pod_on(rig, "n2")
+    rank = next(rank for rank, node in before.items() if node == "n2")
+    lose(rig, name)
+    rig.sick("n2", 1)
+    rig.replacement(name)
+    rig.run()
+    assert by_rank(rig) == {**before, rank: "n7"}
+
+
+def restart(rig: Rig, vcjob: VcJob) -> None:
+    """The whole job is killed: its pods go, its PodGroup goes, both come back."""
+    names = [name for name, pod in rig.pods.items() if pod.group == "model"]
+    rig.tell(ev.VcJobSeen(replace(vcjob, phase="Restarting", version=1)))
+    for name in names:
+        rig.change(name, deleting=True)
+    rig.step()
+    rig.tell(ev.PodGroupGone("default/model"))
+    rig.step()
+    for name in names:
+        rig.tell(ev.PodGone(rig.pods[name].uid))
+        rig.step()
+
+
+def test_a_job_that_starts_over_gets_its_healthy_nodes_back() -> None:
+    rig = switch_rig()
+    vcjob = VcJob("default", "model", OWNER.uid)
+    rig.tell(ev.VcJobSeen(vcjob))
+    model(rig, owner=OWNER)
+    before = by_rank(rig)
+    rest(rig)
+    rig.end("filler0")
+    rig.run()
+    rig.node("n2", ready=False, internal_ip="10.0.0.2")
+    restart(rig, vcjob)
+    assert "default/model" not in rig.machine.book.jobs
+    rig.submit("thief", chips=8, pods=2)
+    rig.run()
+    assert rig.places("thief") == {}
+    rig.tell(ev.PodGroupSeen(rig.groups["default/model"]))
+    rig.run()
+    for index in range(6):
+        rig.replacement(f"model-{index}")
+    rig.run()
+    rank = next(rank for rank, node in before.items() if node == "n2")
+    after = by_rank(rig)
+    assert {key: node for key, node in after.items() if key != rank} == {
+        key: node for key, node in before.items() if key != rank
+    }
+    assert after[rank] == "n7"
+    assert len(rig.machine.memory) == 0
+
+
+def test_a_job_that_is_deleted_leaves_no_memory() -> None:
+    rig = switch_rig()
+    vcjob = VcJob("default", "model", OWNER.uid)
+    rig.tell(ev.VcJobSeen(vcjob))
+    model(rig, owner=OWNER)
+    rest(rig)
+    rig.submit("next", chips=8)
+    rig.run()
+    rig.tell(ev.VcJobGone("default/model"))
+    rig.end("model")
+    rig.run()
+    assert len(rig.machine.memory) == 0
+    assert len(rig.machine.reservations) == 0
+    assert len(rig.places("next")) == 1
+
+
+def test_pods_that_finish_are_not_lost() -> None:
+    rig = switch_rig()
+    model(rig)
+    rig.change("model-0", phase="Succeeded")
+    rig.run()
+    assert len(rig.machine.memory) == 0
+
+
+def test_a_failed_pod_that_stays_leaves_its_rank_to_its_replacement() -> None:
+    """A Deployment's pods come back under other names, and the failed one is still there."""
+    rig = switch_rig()
+    model(rig)
+    before = by_rank(rig)
+    lost = pod_on(rig, "n3")
+    rig.change(lost, phase="Failed")
+    rig.step()
+    rig.put(
+        replace(
+            rig.pods[lost], uid="new", name="model-z9", phase="Pending", node=None, holds=(), annotations={},
+            rank=None,
+        )
+    )  # fmt: skip
+    rig.run()
+    assert rig.nodes_of("model").count("n3") == 2  # the failed pod still names its node
+    assert rig.pods["model-z9"].annotations["hccl/rankIndex"] == str(
+        next(rank for rank, node in before.items() if node == "n3")
+    )
+
+
+# -- what is published --------------------------------------------------------------------------
+
+
+def test_switch_states_are_published_when_they_change() -> None:
+    rig = switch_rig()
+    rig.run()
+    model(rig)
+    published = rig.published()
+    assert [(news.namespace, news.name) for news in published] == [("volcano-system", "tor-share-cm")] * 2
+    content = json.loads(published[-1].data["global-tor-info"])
+    assert [content[name]["IsSharedTor"] for name in "ABC"] == [2, 1, 0]
+    assert content["A"]["nodes"][0] == {"NodeIp": "10.0.0.1", "NodeName": "n1", "JobName": ["model"]}
+    rig.submit("plain", chips=8)
+    rig.run()
+    assert len(rig.published()) == 2
+    rig.end("model")
+    rig.run()
+    assert len(rig.published()) == 3
+
+
+def test_version_1_publishes_nothing() -> None:
+    rig = switch_rig(version="1.0")
+    model(rig)
+    assert len(rig.places("model")) == 6
+    assert rig.published() == []
+
+
+# -- SuperPoDs -------------------------------------------------------------------------------------
+
+
+def superpod_rig() -> Rig:
+    """Two SuperPoDs of six nodes; a job of two blocks of two nodes."""
+    rig = Rig(actions=PLAIN, super_pod_size=6, reserve_nodes=1)
+    for number in range(1, 13):
+        rig.node(f"n{number}", chips=16, superpod=0 if number <= 6 else 1)
+    return rig
+
+
+def blocks_job(rig: Rig) -> None:
+    rig.submit(
+        "model",
+        pods=4,
+        chips=16,
+        annotations={"sp-block": "32", "huawei.com/schedule_policy": "chip2-node16-sp"},
+    )
+    rig.run()
+
+
+def test_a_broken_block_refills_in_its_superpod_and_intact_ones_stay() -> None:
+    rig = superpod_rig()
+    blocks_job(rig)
+    before = by_rank(rig)
+    assert len(before) == 4
+    broken = before[3]
+    rig.node(broken, chips=16, ready=False, superpod=0 if int(broken[1:]) <= 6 else 1)
+    name = pod_on(rig, broken)
+    lose(rig, name)
+    rig.replacement(name)
+    rig.run()
+    after = by_rank(rig)
+    assert {rank: after[rank] for rank in (0, 1, 2)} == {rank: before[rank] for rank in (0, 1, 2)}
+    assert after[3] != broken
+    assert (int(after[3][1:]) <= 6) is (int(broken[1:]) <= 6)
+    assert rig.pods[name].annotations["super-pod-rank"] == "1"
+
+
+def test_a_superpod_job_waits_for_its_own_node_a_while_and_then_takes_another() -> None:
+    """Its node is healthy but somebody without a label took it: after ten seconds it goes elsewhere."""
+    rig = superpod_rig()
+    blocks_job(rig)
+    before = by_rank(rig)
+    name = pod_on(rig, before[3])
+    rig.change(name, phase="Failed")
+    rig.step()
+    number = int(before[3][1:])
+    rig.node(f"n{number}", chips=16, unschedulable=True, superpod=0 if number <= 6 else 1)
+    rig.tell(ev.PodGone(rig.pods[name].uid))
+    rig.replacement(name)
+    rig.run()
+    assert rig.reason("model") == "superpod-wait-for-old-nodes"
+    deadline = rig.machine.next_deadline()
+    assert deadline is not None
+    assert deadline <= rig.now + 10 * SECOND + 1
+    rig.step((deadline - rig.now) / SECOND)
+    rig.run()
+    after = by_rank(rig)
+    assert len(after) == 4
+    assert after[3] != before[3]
+
+
+def test_all_of_a_superpod_job_goes_back() -> None:
+    rig = superpod_rig()
+    blocks_job(rig)
+    before = by_rank(rig)
+    names = [f"model-{index}" for index in range(4)]
+    for name in names:
+        rig.change(name, phase="Failed")
+    rig.step()
+    for name in names:
+        rig.tell(ev.PodGone(rig.pods[name].uid))
+    rig.submit("thief", chips=16, annotations={"huawei.com/schedule_policy": "chip2-node16"})
+    rig.run()
+    assert not set(rig.nodes_of("thief")) & set(before.values())
+    for name in names:
+        rig.replacement(name)
+    rig.run()
+    assert by_rank(rig) == before
