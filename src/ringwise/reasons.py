@@ -1,11 +1,11 @@
 """Why something is refused or waits, as values.
 
-A reason is raised nowhere and parsed nowhere: it is a value that carries a kind
-and the numbers that belong to it. Its sentence and its cures are made from the
-kind's templates only where a person reads them. The kind also says which events
-can cure it, so the same table that explains a wait decides when to try again.
+A reason is never raised and never parsed: it is a value that carries a kind and the
+details of this case. Its message and its cures are made from the kind's templates only
+where they are shown. The kind also names the triggers that can cure it, so the same
+table that explains why a job is pending decides when it is tried again.
 
-This is the lowest room of the house: every other room may import it.
+This is the lowest layer: every package may import it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 
 class Stage(enum.Enum):
-    """Where in a job's way it was stopped; the PodGroup condition's reason word."""
+    """The step at which a job was stopped; the `reason` of the PodGroup's condition."""
 
     VALIDATE = "JobValidateFailed"
     ENQUEUE = "JobEnqueueFailed"
@@ -26,10 +26,10 @@ class Stage(enum.Enum):
     GANG = "NotEnoughResources"
 
 
-class Event(enum.Enum):
-    """What can happen in a cluster that may cure a reason."""
+class Trigger(enum.Enum):
+    """A kind of change in the cluster that may cure a reason and wakes the jobs pending for it."""
 
-    # Sets of events are touched with every job that waits or starts.
+    # Sets of triggers are changed for every job that becomes pending or starts: the hash must be cheap.
     __hash__ = object.__hash__
 
     CHIPS_FREED = "chips freed"
@@ -44,23 +44,23 @@ class Event(enum.Enum):
     TIME_PASSED = "time passed"
 
 
-#: Events that can only help a job that lacks room.
+#: Triggers that can help a job for which there is not enough free capacity.
 ROOM = frozenset(
-    {Event.CHIPS_FREED, Event.NODE_ADDED, Event.NODE_CHANGED, Event.HEALTH_CHANGED, Event.JOB_ENDED}
+    {Trigger.CHIPS_FREED, Trigger.NODE_ADDED, Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED, Trigger.JOB_ENDED}
 )
-#: Events that can help a job that is wrong in itself.
-MENDED = frozenset({Event.JOB_CHANGED, Event.CONFIGURATION_CHANGED})
+#: Triggers that can help a job whose own specification is invalid.
+MENDED = frozenset({Trigger.JOB_CHANGED, Trigger.CONFIGURATION_CHANGED})
 
 
 @dataclass(frozen=True, slots=True)
 class ReasonKind:
-    """One way of being refused: a code, the sentence, its cures, what can cure it."""
+    """One kind of reason: its code, message template, cure templates, and the triggers that can cure it."""
 
     code: str
     stage: Stage
     sentence: str
     cures: tuple[str, ...] = ()
-    cured_by: frozenset[Event] = ROOM
+    cured_by: frozenset[Trigger] = ROOM
 
     def __call__(self, **details: Any) -> Reason:
         return Reason(self, details)
@@ -68,11 +68,11 @@ class ReasonKind:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A kind with its numbers. Equal kinds with equal details are equal reasons."""
+    """A kind with its details. Equal kinds with equal details are equal reasons."""
 
     kind: ReasonKind
     details: Mapping[str, Any] = field(default_factory=dict)
-    #: Cures found for this very case, beside those of the kind.
+    #: Cures found for this case, in addition to those of the kind.
     found_cures: tuple[str, ...] = ()
 
     @property
@@ -104,7 +104,7 @@ class Reason:
 
 
 class _Readable(dict[str, str]):
-    """Details as a person reads them: lists joined, nothing missing."""
+    """Details as text: lists are joined, a missing detail is shown as unknown."""
 
     def __init__(self, details: Mapping[str, Any]) -> None:
         super().__init__({key: _text(value) for key, value in details.items()})
@@ -134,5 +134,5 @@ def _plain(value: Any) -> Any:
 
 
 def kinds_in(namespace: Mapping[str, Any]) -> tuple[ReasonKind, ...]:
-    """The kinds a module defines, for the reference page and the registry test."""
+    """The kinds that a module defines, for the reference page and for tests."""
     return tuple(value for value in namespace.values() if isinstance(value, ReasonKind))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ringwise.reasons import MENDED, ROOM, Event, ReasonKind, Stage
+from ringwise.reasons import MENDED, ROOM, ReasonKind, Stage, Trigger
 
 NO_NODE_FITS = ReasonKind(
     "no-node-fits",
@@ -27,35 +27,35 @@ NO_PODS_YET = ReasonKind(
     Stage.GANG,
     "{pods} of the {needed} pods that must start together exist",
     ("create the missing pods", "lower minMember to {pods}"),
-    frozenset({Event.JOB_CHANGED}),
+    frozenset({Trigger.JOB_CHANGED}),
 )
 RESOURCE_NOT_OFFERED = ReasonKind(
     "resource-not-offered",
     Stage.PREDICATE,
     "{node} offers no {resource}",
     ("start the device plugin on {node}",),
-    frozenset({Event.NODE_ADDED, Event.NODE_CHANGED}),
+    frozenset({Trigger.NODE_ADDED, Trigger.NODE_CHANGED}),
 )
 UNKNOWN_QUEUE = ReasonKind(
     "unknown-queue",
     Stage.VALIDATE,
     "there is no queue {queue}; known are {known}",
     ("create the queue {queue}", "use the queue {nearest}"),
-    frozenset({Event.QUEUE_CHANGED, Event.JOB_CHANGED}),
+    frozenset({Trigger.QUEUE_CHANGED, Trigger.JOB_CHANGED}),
 )
 QUEUE_NOT_OPEN = ReasonKind(
     "queue-not-open",
     Stage.ENQUEUE,
     "queue {queue} is {state} and takes no jobs",
     ("open the queue {queue}", "use another queue"),
-    frozenset({Event.QUEUE_CHANGED, Event.JOB_CHANGED}),
+    frozenset({Trigger.QUEUE_CHANGED, Trigger.JOB_CHANGED}),
 )
 QUEUE_OVERUSED = ReasonKind(
     "queue-overused",
     Stage.ENQUEUE,
     "queue {queue} uses all it deserves while others wait",
     ("wait until jobs of {queue} end", "raise the weight of {queue}"),
-    ROOM | {Event.QUEUE_CHANGED},
+    ROOM | {Trigger.QUEUE_CHANGED},
 )
 MALFORMED_JOB = ReasonKind(
     "malformed-job",

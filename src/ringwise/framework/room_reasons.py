@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ringwise.reasons import ROOM, Event, ReasonKind, Stage
+from ringwise.reasons import ROOM, ReasonKind, Stage, Trigger
 
 MAKING_ROOM = ReasonKind(
     "making-room",
     Stage.GANG,
     "{victims} pod(s) leave to make room for it ({why}); {chips} chip(s) on {nodes} are kept for it",
     ("wait until they are gone", "it is tried anew if they are not gone after {seconds} s"),
-    ROOM | {Event.TIME_PASSED},
+    ROOM | {Trigger.TIME_PASSED},
 )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from ringwise.reasons import MENDED, Event, ReasonKind, Stage
+from ringwise.reasons import MENDED, ReasonKind, Stage, Trigger
 
-_CHIPS_CHANGE = frozenset({Event.CHIPS_FREED, Event.NODE_CHANGED, Event.HEALTH_CHANGED, Event.JOB_ENDED})
-_NODE_MENDED = frozenset({Event.NODE_CHANGED, Event.HEALTH_CHANGED})
+_CHIPS_CHANGE = frozenset(
+    {Trigger.CHIPS_FREED, Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED, Trigger.JOB_ENDED}
+)
+_NODE_MENDED = frozenset({Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED})
 
 # --- the job as a whole -------------------------------------------------------
 
@@ -140,5 +142,5 @@ NODE_LABEL_MISSING = ReasonKind(
     Stage.PREDICATE,
     "{board} needs the node label {label}={value}; the node has {found}",
     cures=("label the node {label}={value} if it has these cards",),
-    cured_by=frozenset({Event.NODE_CHANGED}),
+    cured_by=frozenset({Trigger.NODE_CHANGED}),
 )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ringwise.reasons import MENDED, ROOM, Event, ReasonKind, Stage
+from ringwise.reasons import MENDED, ROOM, ReasonKind, Stage, Trigger
 
-_NODE_OR_JOB = frozenset({Event.NODE_ADDED, Event.NODE_CHANGED, Event.JOB_CHANGED})
-_QUEUE_ROOM = ROOM | {Event.QUEUE_CHANGED, Event.JOB_CHANGED}
+_NODE_OR_JOB = frozenset({Trigger.NODE_ADDED, Trigger.NODE_CHANGED, Trigger.JOB_CHANGED})
+_QUEUE_ROOM = ROOM | {Trigger.QUEUE_CHANGED, Trigger.JOB_CHANGED}
 
 # --- gang ---------------------------------------------------------------------
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from ringwise.reasons import ROOM, Event, ReasonKind, Stage
+from ringwise.reasons import ROOM, ReasonKind, Stage, Trigger
 
 POD_GROUP_MISSING = ReasonKind(
     "pod-group-missing",
     Stage.GANG,
     "the pods belong to PodGroup {group}, which does not exist",
     ("create PodGroup {group}", "remove the annotation scheduling.k8s.io/group-name from the pods"),
-    frozenset({Event.JOB_CHANGED}),
+    frozenset({Trigger.JOB_CHANGED}),
 )
 BIND_FAILED = ReasonKind(
     "bind-failed",
     Stage.GANG,
     "the API server refused to bind {pod} to {node}: {why}",
     ("it is tried again after {seconds} s", "see in the API server's answer who refuses it, and why"),
-    ROOM | {Event.JOB_CHANGED, Event.TIME_PASSED},
+    ROOM | {Trigger.JOB_CHANGED, Trigger.TIME_PASSED},
 )

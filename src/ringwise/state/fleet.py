@@ -6,7 +6,7 @@ sentence is computed in one place, `free`, and everything else follows from it.
 
 from __future__ import annotations
 
-from ringwise.reasons import ROOM, Event, Reason, ReasonKind, Stage
+from ringwise.reasons import ROOM, Reason, ReasonKind, Stage, Trigger
 from ringwise.state.index import Scorer, View
 from ringwise.state.model import DeviceReport
 from ringwise.state.shapes import Shape
@@ -45,14 +45,14 @@ IDLE_ABOVE_CAPACITY = ReasonKind(
     Stage.PREDICATE,
     "Kubernetes counts {idle} idle chip(s) of {resource} on {node}, which has {capacity}",
     ("check the device plugin of {node}: its allocatable chips must not exceed its capacity",),
-    frozenset({Event.NODE_CHANGED, Event.HEALTH_CHANGED}),
+    frozenset({Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED}),
 )
 NODE_NOT_READY = ReasonKind(
     "node-not-ready",
     Stage.PREDICATE,
     "{node} is not Ready",
     ("bring {node} back to Ready",),
-    frozenset({Event.NODE_ADDED, Event.NODE_CHANGED}),
+    frozenset({Trigger.NODE_ADDED, Trigger.NODE_CHANGED}),
 )
 
 

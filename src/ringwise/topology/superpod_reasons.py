@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ringwise.reasons import Event, ReasonKind, Stage
+from ringwise.reasons import ReasonKind, Stage, Trigger
 
-_TOPOLOGY = frozenset({Event.NODE_CHANGED, Event.TOPOLOGY_CHANGED, Event.CONFIGURATION_CHANGED})
+_TOPOLOGY = frozenset({Trigger.NODE_CHANGED, Trigger.TOPOLOGY_CHANGED, Trigger.CONFIGURATION_CHANGED})
 
 SUPERPOD_ID_MISSING = ReasonKind(
     "superpod-id-missing",

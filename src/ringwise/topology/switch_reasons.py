@@ -6,10 +6,10 @@ they are shown by `doctor` and beside the reason of the jobs they concern.
 
 from __future__ import annotations
 
-from ringwise.reasons import Event, ReasonKind, Stage
+from ringwise.reasons import ReasonKind, Stage, Trigger
 
-_TOPOLOGY = frozenset({Event.TOPOLOGY_CHANGED})
-_TOPOLOGY_OR_NODES = frozenset({Event.TOPOLOGY_CHANGED, Event.NODE_ADDED, Event.NODE_CHANGED})
+_TOPOLOGY = frozenset({Trigger.TOPOLOGY_CHANGED})
+_TOPOLOGY_OR_NODES = frozenset({Trigger.TOPOLOGY_CHANGED, Trigger.NODE_ADDED, Trigger.NODE_CHANGED})
 
 TOPOLOGY_MISSING = ReasonKind(
     "switch-topology-missing",
@@ -19,7 +19,7 @@ TOPOLOGY_MISSING = ReasonKind(
         "create ConfigMap kube-system/basic-tor-node-cm: `ringwise topology import FILE` writes it",
         "remove the label tor-affinity from the job",
     ),
-    _TOPOLOGY | {Event.JOB_CHANGED},
+    _TOPOLOGY | {Trigger.JOB_CHANGED},
 )
 TOPOLOGY_UNREADABLE = ReasonKind(
     "switch-topology-unreadable",

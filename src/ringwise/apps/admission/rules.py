@@ -24,13 +24,13 @@ from ringwise.messages import events as ev
 from ringwise.messages.job_expansion import pod_group_of
 from ringwise.plugins.topology910.reasons import MIXED_RESOURCES
 from ringwise.plugins.topology910.validity import SP_BLOCK
-from ringwise.reasons import MENDED, Event, Reason, Stage
+from ringwise.reasons import MENDED, Reason, Stage, Trigger
 from ringwise.scheduler.core.machine import DEFAULT_SCHEDULER_NAMES, Scheduler
 from ringwise.state.model import Pod, Queue
 from ringwise.topology.boards import BoardCatalog
 
-#: What can cure a reason that is the submitter's own business.
-_THEIR_BUSINESS = MENDED | {Event.QUEUE_CHANGED}
+#: Triggers of reasons that only the submitter can cure.
+_USER_FIXABLE = MENDED | {Trigger.QUEUE_CHANGED}
 #: What is wrong with one pod, whatever the others of its job are like.
 _OF_ONE_POD = frozenset({TOO_MANY_CHIP_CONTAINERS.code, MIXED_RESOURCES.code, MALFORMED_JOB.code})
 
@@ -168,7 +168,7 @@ def _verdict(reason: Reason | None) -> Verdict:
 def _is_final(reason: Reason) -> bool:
     if reason.code == QUEUE_NOT_OPEN.code:
         return True
-    return reason.kind.stage is Stage.VALIDATE and reason.kind.cured_by <= _THEIR_BUSINESS
+    return reason.kind.stage is Stage.VALIDATE and reason.kind.cured_by <= _USER_FIXABLE
 
 
 def _told(errors: Iterable[ManifestError]) -> tuple[Reason, ...]:

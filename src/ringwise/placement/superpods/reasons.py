@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ringwise.reasons import MENDED, ROOM, Event, ReasonKind, Stage
+from ringwise.reasons import MENDED, ROOM, ReasonKind, Stage, Trigger
 
 # The job itself.
 
@@ -119,7 +119,7 @@ WAIT_FOR_OLD_NODES = ReasonKind(
     Stage.PLAN,
     "waits up to {limit} s for its healthy nodes to be released, {seconds} s have passed: {nodes}",
     ("nothing to do: the job goes on without them after {limit} s",),
-    ROOM | {Event.TIME_PASSED},
+    ROOM | {Trigger.TIME_PASSED},
 )
 BLOCK_CANNOT_REFILL = ReasonKind(
     "superpod-block-cannot-refill",
@@ -130,12 +130,12 @@ BLOCK_CANNOT_REFILL = ReasonKind(
         "free nodes in SuperPoD {superpod}: it lacks {short_by}",
         "stop the running pods of block {block}: then the whole block moves",
     ),
-    ROOM | {Event.JOB_CHANGED, Event.TIME_PASSED},
+    ROOM | {Trigger.JOB_CHANGED, Trigger.TIME_PASSED},
 )
 BLOCKS_DISAGREE = ReasonKind(
     "superpod-blocks-disagree",
     Stage.PLAN,
     "the pods of block {block} disagree about where it is: {says}",
     ("delete the pods of block {block}: the block is then placed anew",),
-    frozenset({Event.JOB_CHANGED}),
+    frozenset({Trigger.JOB_CHANGED}),
 )

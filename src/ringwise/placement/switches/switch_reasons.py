@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ringwise.reasons import MENDED, ROOM, Event, ReasonKind, Stage
+from ringwise.reasons import MENDED, ROOM, ReasonKind, Stage, Trigger
 
-_ROOM = ROOM | {Event.TOPOLOGY_CHANGED}
+_ROOM = ROOM | {Trigger.TOPOLOGY_CHANGED}
 
 LABEL_UNKNOWN = ReasonKind(
     "switch-label-unknown",
@@ -71,7 +71,7 @@ PEERS_OUTSIDE = ReasonKind(
         "add the nodes of the running pods to basic-tor-node-cm",
         "delete the job's pods, so that the whole job is placed anew",
     ),
-    _ROOM | {Event.JOB_CHANGED},
+    _ROOM | {Trigger.JOB_CHANGED},
 )
 REPLACEMENT_LIMIT = ReasonKind(
     "replacement-over-limit",
@@ -82,7 +82,7 @@ REPLACEMENT_LIMIT = ReasonKind(
         "free {left} node(s) under the job's own switches ({switches}), or repair the failed ones",
         "raise shared-tor-num where it is 1",
     ),
-    _ROOM | {Event.CONFIGURATION_CHANGED},
+    _ROOM | {Trigger.CONFIGURATION_CHANGED},
 )
 REPLACEMENT_POSITION = ReasonKind(
     "replacement-position-taken",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ringwise.reasons import MENDED, ROOM, Event, ReasonKind, Stage
+from ringwise.reasons import MENDED, ROOM, ReasonKind, Stage, Trigger
 
 MIXED_RESOURCES = ReasonKind(
     "mixed-resources",
@@ -23,12 +23,12 @@ CLUSTER_TOO_SMALL = ReasonKind(
     Stage.ENQUEUE,
     "the job needs {needed} chips of {resource} at once and the whole cluster has {all}",
     ("add nodes for {missing} more chips", "ask for at most {all} chips"),
-    frozenset({Event.NODE_ADDED, Event.NODE_CHANGED, Event.HEALTH_CHANGED, Event.JOB_CHANGED}),
+    frozenset({Trigger.NODE_ADDED, Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED, Trigger.JOB_CHANGED}),
 )
 PODS_MISSING = ReasonKind(
     "pods-missing",
     Stage.PLAN,
     "{pods} of {all} pods exist; the job is placed as a whole once all are there",
     ("create the missing pods",),
-    frozenset({Event.JOB_CHANGED}) | ROOM,
+    frozenset({Trigger.JOB_CHANGED}) | ROOM,
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ringwise.framework.job import Job
 from ringwise.messages import events as ev
-from ringwise.reasons import Event as Happening
+from ringwise.reasons import Trigger
 from ringwise.scheduler.faults.previous_placements import Sitting
 from ringwise.scheduler.reasons import BIND_FAILED
 from ringwise.state.model import Pod, PriorityClass
@@ -54,28 +54,28 @@ class Intake:
     def _node_seen(self, event: ev.NodeSeen) -> None:
         known = event.node.name in self._scheduler.state.node_id
         self._scheduler.state.put_node(event.node)
-        self._world_changed(Happening.NODE_CHANGED if known else Happening.NODE_ADDED)
+        self._world_changed(Trigger.NODE_CHANGED if known else Trigger.NODE_ADDED)
 
     def _node_gone(self, event: ev.NodeGone) -> None:
         self._scheduler.state.drop_node(event.name)
-        self._world_changed(Happening.NODE_CHANGED)
+        self._world_changed(Trigger.NODE_CHANGED)
 
     def _report_seen(self, event: ev.ReportSeen) -> None:
         self._scheduler.state.put_report(event.report)
-        self._world_changed(Happening.HEALTH_CHANGED)
+        self._world_changed(Trigger.HEALTH_CHANGED)
 
     def _report_gone(self, event: ev.ReportGone) -> None:
         self._scheduler.state.drop_report(event.node, event.aggregated)
-        self._world_changed(Happening.HEALTH_CHANGED)
+        self._world_changed(Trigger.HEALTH_CHANGED)
 
     def _topology_seen(self, event: ev.TopologySeen) -> None:
         self._scheduler.world.set_topology(event.topology, event.problem)
-        self._revalidate(Happening.TOPOLOGY_CHANGED)
+        self._revalidate(Trigger.TOPOLOGY_CHANGED)
 
-    def _world_changed(self, happening: Happening) -> None:
+    def _world_changed(self, trigger: Trigger) -> None:
         self._scheduler.world.nodes_changed()
         self._scheduler.switch_news.touch_all()
-        self._scheduler.happened.add(happening)
+        self._scheduler.triggers.add(trigger)
         self._scheduler.ledger.total.clear()
 
     # -- pods and their groups ------------------------------------------------------------------
@@ -159,7 +159,7 @@ class Intake:
             if not self._scheduler.memory.keeps(job):
                 self._scheduler.reservations.lift(job.key)
             self._scheduler.reporter.forget(job.key)
-            self._scheduler.happened.add(Happening.JOB_ENDED)
+            self._scheduler.triggers.add(Trigger.JOB_ENDED)
 
     def _vcjob_seen(self, event: ev.VcJobSeen) -> None:
         job = self._scheduler.book.put_vcjob(event.job)
@@ -204,12 +204,12 @@ class Intake:
     def _queue_seen(self, event: ev.QueueSeen) -> None:
         self._scheduler.book.put_queue(event.queue)
         self._scheduler.reporter.queues.seen(event.queue.name)
-        self._scheduler.happened.add(Happening.QUEUE_CHANGED)
+        self._scheduler.triggers.add(Trigger.QUEUE_CHANGED)
 
     def _queue_gone(self, event: ev.QueueGone) -> None:
         self._scheduler.book.drop_queue(event.name)
         self._scheduler.reporter.queues.gone(event.name)
-        self._scheduler.happened.add(Happening.QUEUE_CHANGED)
+        self._scheduler.triggers.add(Trigger.QUEUE_CHANGED)
 
     def _priority_seen(self, event: ev.PriorityClassSeen) -> None:
         self._put_class(event.priority_class, event.priority_class.name)
@@ -227,10 +227,10 @@ class Intake:
         settings = event.configuration.settings
         self._scheduler.state.use_aggregated = settings.use_cluster_info_manager
         self._scheduler.state.maintain_free_chips(settings.self_maintain_available_card)
-        self._revalidate(Happening.CONFIGURATION_CHANGED)
+        self._revalidate(Trigger.CONFIGURATION_CHANGED)
 
-    def _revalidate(self, happening: Happening) -> None:
+    def _revalidate(self, trigger: Trigger) -> None:
         for job in self._scheduler.book.jobs.values():
             job.changed()
         self._scheduler.switch_news.touch_all()
-        self._scheduler.happened.add(happening)
+        self._scheduler.triggers.add(trigger)

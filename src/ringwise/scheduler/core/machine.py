@@ -24,8 +24,7 @@ from ringwise.framework.usage import Ledger
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command, Evict
 from ringwise.plugins import PLUGINS
-from ringwise.reasons import Event as Happening
-from ringwise.reasons import Reason
+from ringwise.reasons import Reason, Trigger
 from ringwise.scheduler.core.bind_backoff import Retries
 from ringwise.scheduler.core.binding_annotations import RANK_INDEX, binding_annotations
 from ringwise.scheduler.core.consistency import disagreements
@@ -95,7 +94,7 @@ class Scheduler:
         self.sent_away: set[str] = set()
         self.now = 0
         self._bindings = 0
-        self.happened: set[Happening] = set()
+        self.triggers: set[Trigger] = set()
         self._intake = Intake(self)
 
     # -- the one entrance --------------------------------------------------------------
@@ -116,14 +115,14 @@ class Scheduler:
             self.chips_came_free()
         self.memory.review(now)
         self.retries.wake(now)
-        self.guard.wake(self.happened, now)
-        self.waiting.wake(self.happened, now)
+        self.guard.wake(self.triggers, now)
+        self.waiting.wake(self.triggers, now)
         commands: list[Command] = []
         while self.waiting.awake:
             # A cycle may give up chips that were kept for a job; others are then asked once more.
-            self.happened.clear()
+            self.triggers.clear()
             commands += self.cycle(now)
-            self.waiting.wake(self.happened, now)
+            self.waiting.wake(self.triggers, now)
         commands += self.reporter.report([])
         commands += self.recovery.overdue(now)
         commands += self.switch_news.news()
@@ -133,7 +132,7 @@ class Scheduler:
         """Take in facts without deciding anything yet."""
         self.now = now
         self._bindings = 0
-        self.happened.clear()
+        self.triggers.clear()
         for event in events:
             self._intake.take(event)
         self.book.read_changed()
@@ -154,7 +153,7 @@ class Scheduler:
         return min((time for time in times if time is not None), default=None)
 
     def chips_came_free(self) -> None:
-        self.happened.add(Happening.CHIPS_FREED)
+        self.triggers.add(Trigger.CHIPS_FREED)
 
     def validate(self) -> list[str]:
         """What is wrong with the books: nothing, ever."""

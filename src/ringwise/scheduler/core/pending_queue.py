@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ringwise.framework.job import Job
-from ringwise.reasons import ROOM, Event
+from ringwise.reasons import ROOM, Trigger
 
 
 class Waiting:
     def __init__(self) -> None:
         #: Jobs to look at in the next cycle, in the order in which they woke.
         self.awake: dict[str, None] = {}
-        self._asleep: dict[str, frozenset[Event]] = {}
-        self._by_event: dict[Event, dict[str, None]] = {event: {} for event in Event}
+        self._asleep: dict[str, frozenset[Trigger]] = {}
+        self._by_trigger: dict[Trigger, dict[str, None]] = {trigger: {} for trigger in Trigger}
 
     def __len__(self) -> int:
         return len(self._asleep)
@@ -26,13 +26,13 @@ class Waiting:
         self._rise(key)
         self.awake.pop(key, None)
 
-    def wake(self, happened: Iterable[Event], now: int) -> None:
-        if Event.CONFIGURATION_CHANGED in happened:
+    def wake(self, triggers: Iterable[Trigger], now: int) -> None:
+        if Trigger.CONFIGURATION_CHANGED in triggers:
             # New actions or plugins may help anybody, whatever the reason was under the old ones.
             for key in list(self._asleep):
                 self._rise(key)
-        for event in sorted(happened, key=lambda event: event.name):
-            for key in list(self._by_event[event]):
+        for trigger in sorted(triggers, key=lambda trigger: trigger.name):
+            for key in list(self._by_trigger[trigger]):
                 self._rise(key)
 
     def take(self) -> list[str]:
@@ -50,10 +50,10 @@ class Waiting:
             job.waiting_since = now
         cures = job.reason.kind.cured_by if job.reason is not None else ROOM
         self._asleep[job.key] = cures
-        for event in cures:
-            self._by_event[event][job.key] = None
+        for trigger in cures:
+            self._by_trigger[trigger][job.key] = None
 
     def _rise(self, key: str) -> None:
-        for event in self._asleep.pop(key, ()):
-            self._by_event[event].pop(key, None)
+        for trigger in self._asleep.pop(key, ()):
+            self._by_trigger[trigger].pop(key, None)
         self.awake[key] = None

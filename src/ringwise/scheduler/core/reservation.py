@@ -19,7 +19,7 @@ from ringwise.framework.gang_placement import fill, missing_pods, pending_pods
 from ringwise.framework.job import Job
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation, Eviction
-from ringwise.reasons import Event, Stage
+from ringwise.reasons import Stage, Trigger
 from ringwise.state.reservations import Reservation
 
 if TYPE_CHECKING:
@@ -30,12 +30,12 @@ _SECOND = 1_000_000_000
 #: What changes which chips there are at all, and so what a long wait can hope for.
 _INVENTORY = frozenset(
     {
-        Event.NODE_ADDED,
-        Event.NODE_CHANGED,
-        Event.HEALTH_CHANGED,
-        Event.TOPOLOGY_CHANGED,
-        Event.CONFIGURATION_CHANGED,
-        Event.QUEUE_CHANGED,
+        Trigger.NODE_ADDED,
+        Trigger.NODE_CHANGED,
+        Trigger.HEALTH_CHANGED,
+        Trigger.TOPOLOGY_CHANGED,
+        Trigger.CONFIGURATION_CHANGED,
+        Trigger.QUEUE_CHANGED,
     }
 )
 
@@ -100,9 +100,9 @@ class Guard:
     def _patience(self) -> int:
         return self._scheduler.configuration.settings.reservation_after * _SECOND
 
-    def wake(self, happened: set[Event], now: int) -> None:
+    def wake(self, triggers: set[Trigger], now: int) -> None:
         """Jobs that have waited long from now on are looked at once more."""
-        if happened & _INVENTORY:
+        if triggers & _INVENTORY:
             self._hopeless.clear()
             self._recheck = True
         while (first := self._first()) is not None and first[0] + self._patience <= now:
