@@ -16,12 +16,14 @@ import pytest
 from packaging.requirements import Requirement
 
 import ringwise
+from ringwise import wellknown
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "ringwise"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 CORE = (
     "reasons",
+    "wellknown",
     "topology",
     "state",
     "placement",
@@ -272,6 +274,77 @@ def test_sources_stay_short_and_say_what_they_are_for() -> None:
         if text.strip() and ast.get_docstring(ast.parse(text)) is None:
             complaints.append(f"{path.relative_to(ROOT)} does not say what it is for")
     assert complaints == []
+
+
+# -- well-known names
+
+
+def is_docstring(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def names_spelled_in(source: str) -> list[str]:
+    """Well-known names that stand in the source as strings, or as the beginning of an f-string.
+
+    A sentence that mentions a name is no finding: it has more words.
+    """
+    names = {value for name, value in vars(wellknown).items() if name.isupper() and isinstance(value, str)}
+    prefixes = tuple(name for name in names if name.endswith("/"))
+    tree = ast.parse(source)
+    docstrings = {id(node.value) for node in ast.walk(tree) if is_docstring(node)}  # type: ignore[attr-defined]
+    found = []
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Constant) or not isinstance(node.value, str) or id(node) in docstrings:
+            continue
+        text = node.value.strip(" :=")
+        path = re.split("[/=]", text)[0]
+        if " " not in text and (text in names or path in names or text.startswith(prefixes)):
+            found.append(f"line {node.lineno}: {node.value!r}")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("source", "finds"),
+    [
+        ('LABEL = "tor-affinity"', True),
+        ('f"{resource}-Unhealthy"', True),
+        ('f"huawei.com/{kind}"', True),
+        ('KEY = "huawei.com/something-new"', True),
+        ('select("mx-consumer-cim=true")', True),
+        ('MAP = "volcano-system/volcano-scheduler-configmap"', True),
+        ('f"huawei.com/schedule_policy: {policy}"', True),
+        ('cure("remove the annotation huawei.com/schedule_policy")', False),
+        ('CODE = "sp-block-not-a-number"', False),
+        ('def f():\n    "tor-affinity"', False),
+    ],
+)
+def test_the_search_for_well_known_names_finds_them(source: str, finds: bool) -> None:
+    assert bool(names_spelled_in(source)) is finds
+
+
+def test_well_known_names_are_spelled_in_their_file_only() -> None:
+    found = {
+        str(path.relative_to(PACKAGE)): spelled
+        for path in SOURCES
+        if path.name != "wellknown.py" and (spelled := names_spelled_in(path.read_text(encoding="utf-8")))
+    }
+    assert found == {}
+
+
+def test_well_known_names_are_defined_once_and_explained() -> None:
+    lines = (PACKAGE / "wellknown.py").read_text(encoding="utf-8").splitlines()
+    values = [value for name, value in vars(wellknown).items() if name.isupper() and isinstance(value, str)]
+    assert len(values) == len(set(values))
+    explained = False
+    bare = []
+    for line in lines:
+        if not line:
+            explained = False
+        elif line.startswith("#"):
+            explained = True
+        elif re.match(r"[A-Z_0-9]+ = ", line) and not explained:
+            bare.append(line)
+    assert bare == []
 
 
 # -- pages and commands

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from importlib.metadata import EntryPoint
 
-from ringwise.apps.extensions import GROUP, load_plugins
+from ringwise.apps.extensions import load_plugins
 from ringwise.framework.plugin_options import PluginOption
 from ringwise.framework.session import Session
 from ringwise.manifests.configuration import read_configuration
 from ringwise.scheduler.core.machine import DEFAULT_REGISTRY, Scheduler
+from ringwise.wellknown import PLUGIN_ENTRY_POINTS
 
 
 class Quiet:
@@ -24,7 +25,7 @@ class Quiet:
 
 
 def entry(name: str, value: str) -> EntryPoint:
-    return EntryPoint(name, value, GROUP)
+    return EntryPoint(name, value, PLUGIN_ENTRY_POINTS)
 
 
 def test_a_plugin_of_a_package_takes_part_when_the_configuration_names_it() -> None:

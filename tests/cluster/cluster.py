@@ -23,6 +23,7 @@ from ringwise.apps.bench.control_plane import (
     ringwise_command,
 )
 from ringwise.apps.install import deployment
+from ringwise.wellknown import VOLCANO_SYSTEM
 from tests.cluster.objects import CHIP, NAMESPACE, Object
 
 STAGES = Path(__file__).with_name("stages.yaml")
@@ -48,7 +49,7 @@ def launch_here(server: str | None = None) -> Launch:
     def launch(plane: ControlPlane, name: str, arguments: list[str], token: str) -> Process:
         kubeconfig = f"--kubeconfig={plane.kubeconfig(name, token, server)}"
         command = ringwise_command(*arguments, kubeconfig)
-        return plane.run(name, command, {"POD_NAMESPACE": deployment.NAMESPACE})
+        return plane.run(name, command, {"POD_NAMESPACE": VOLCANO_SYSTEM})
 
     return launch
 
@@ -58,7 +59,7 @@ class Component:
 
     def __init__(self, cluster: Cluster, kind: str, name: str, launch: Launch, more: Sequence[str]) -> None:
         self.kind = kind
-        token = cluster.plane.account_token(deployment.NAMESPACE, f"ringwise-{kind}")
+        token = cluster.plane.account_token(VOLCANO_SYSTEM, f"ringwise-{kind}")
         self._metrics, self._health = free_port(), free_port()
         arguments = [*cluster.shipped_arguments[kind], f"--healthz-address=127.0.0.1:{self._health}", *more]
         if kind != "admission":
@@ -165,7 +166,7 @@ class Cluster:
             if component.running:
                 component.process.kill()
         self.components.clear()
-        self.api.delete(f"/apis/coordination.k8s.io/v1/namespaces/{deployment.NAMESPACE}/leases")
+        self.api.delete(f"/apis/coordination.k8s.io/v1/namespaces/{VOLCANO_SYSTEM}/leases")
 
     # -- people ---------------------------------------------------------------------------------
 
@@ -273,7 +274,7 @@ class Cluster:
 
     def remove_admission(self) -> None:
         """The webhook, and what it made: other stories are not shown to it."""
-        own = f"/api/v1/namespaces/{deployment.NAMESPACE}"
+        own = f"/api/v1/namespaces/{VOLCANO_SYSTEM}"
         hooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
         for path in (hooks, f"{own}/services", f"{own}/secrets"):
             self._delete(f"{path}/ringwise-admission")
@@ -297,7 +298,7 @@ class Cluster:
         for name in [thing["metadata"]["name"] for thing in self.api.items(CONFIG_MAPS)]:
             if name == "basic-tor-node-cm" or name.startswith("mindx-dl-deviceinfo-"):
                 self._delete(f"{CONFIG_MAPS}/{name}")
-        self._delete(f"/api/v1/namespaces/{deployment.NAMESPACE}/configmaps/tor-share-cm")
+        self._delete(f"/api/v1/namespaces/{VOLCANO_SYSTEM}/configmaps/tor-share-cm")
         self.apply([deployment.configuration(deployment.Choices())])
         self.wait(lambda: not self.pods() and not self.api.items(JOBS), "everything is gone")
 

@@ -21,13 +21,14 @@ from ringwise.apps.install import deployment
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.clock import RealClock
 from ringwise.kubeclient.config import find_access
+from ringwise.wellknown import VOLCANO_SYSTEM
 from tests.cluster.cluster import JOBS, Cluster, Component, is_ready
 from tests.cluster.objects import NAMESPACE, Object, nodes, pod, vcjob
 
 NAME = "ringwise-admission"
 HOOKS = f"/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/{NAME}"
-SECRET = f"/api/v1/namespaces/{deployment.NAMESPACE}/secrets/{NAME}"
-SLICES = f"/apis/discovery.k8s.io/v1/namespaces/{deployment.NAMESPACE}/endpointslices"
+SECRET = f"/api/v1/namespaces/{VOLCANO_SYSTEM}/secrets/{NAME}"
+SLICES = f"/apis/discovery.k8s.io/v1/namespaces/{VOLCANO_SYSTEM}/endpointslices"
 DENIED = 'admission webhook "jobs.ringwise.io" denied the request'
 
 
@@ -58,7 +59,7 @@ def endpoints(port: int) -> Object:
         "kind": "EndpointSlice",
         "metadata": {
             "name": f"{NAME}-1",
-            "namespace": deployment.NAMESPACE,
+            "namespace": VOLCANO_SYSTEM,
             "labels": {"kubernetes.io/service-name": NAME},
         },
         "addressType": "IPv4",
@@ -180,9 +181,9 @@ class OldClock(RealClock):
 @contextmanager
 def webhook_with(cluster: Cluster, clock: OldClock, port: int) -> Iterator[None]:
     """The webhook inside the test, because its clock is the test's."""
-    token = cluster.plane.account_token(deployment.NAMESPACE, NAME)
+    token = cluster.plane.account_token(VOLCANO_SYSTEM, NAME)
     access = find_access(str(cluster.plane.kubeconfig("old-admission", token)), None)
-    options = Options(namespace=deployment.NAMESPACE, address=f"{ADDRESS}:{port}", health_address="")
+    options = Options(namespace=VOLCANO_SYSTEM, address=f"{ADDRESS}:{port}", health_address="")
     listening, loops = threading.Event(), list[tuple[asyncio.AbstractEventLoop, asyncio.Event]]()
 
     async def run() -> None:
@@ -213,7 +214,7 @@ def is_trusted(cluster: Cluster, port: int) -> bool:
     context = ssl.create_default_context(cadata=bundle)
     with socket.create_connection((ADDRESS, port), timeout=10) as plain:
         try:
-            with context.wrap_socket(plain, server_hostname=f"{NAME}.{deployment.NAMESPACE}.svc"):
+            with context.wrap_socket(plain, server_hostname=f"{NAME}.{VOLCANO_SYSTEM}.svc"):
                 return True
         except ssl.SSLCertVerificationError:
             return False

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from ringwise.scheduler.core.binding_annotations import PREDICATE_TIME
 from ringwise.scheduler.faults.partial_gangs import CHANCE
+from ringwise.wellknown import PREDICATE_TIME
 from tests.cluster.cluster import KILLED, Cluster, Component, asked_chips, check_chips, is_live, node_of
 from tests.cluster.faulty_proxy import FaultyProxy
 from tests.cluster.objects import CHIP, Object, nodes, vcjob

@@ -11,6 +11,7 @@ import yaml
 
 from ringwise.apps.bench.control_plane import ControlPlane, find_program
 from ringwise.apps.install import deployment
+from ringwise.wellknown import SCHEDULER_CONFIG_KEY, SCHEDULER_CONFIG_MAP, VOLCANO_SYSTEM
 from tests.cluster.cluster import Cluster
 from tests.cluster.objects import Object
 from tests.deploy import charts
@@ -18,8 +19,8 @@ from tests.deploy.charts import CHART, VARIATIONS
 
 pytestmark = pytest.mark.cluster
 
-DEPLOYMENTS = f"/apis/apps/v1/namespaces/{deployment.NAMESPACE}/deployments"
-SETTINGS = f"/api/v1/namespaces/{deployment.NAMESPACE}/configmaps/{deployment.CONFIGURATION_MAP}"
+DEPLOYMENTS = f"/apis/apps/v1/namespaces/{VOLCANO_SYSTEM}/deployments"
+SETTINGS = f"/api/v1/namespaces/{VOLCANO_SYSTEM}/configmaps/{SCHEDULER_CONFIG_MAP}"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
@@ -102,7 +103,7 @@ def helm(cluster: Cluster, *arguments: str, values: Mapping[str, Any] | None = N
     done = charts.helm(
         *arguments,
         *more,
-        f"--namespace={deployment.NAMESPACE}",
+        f"--namespace={VOLCANO_SYSTEM}",
         f"--kubeconfig={cluster.admin_config}",
         stdin=None if values is None else json.dumps(values),
         HOME=str(folder),
@@ -124,8 +125,8 @@ def test_release_comes_beside_volcano_changes_and_goes(empty: Cluster) -> None:
     (queues,) = [one for one in deployment.definitions() if one["spec"]["names"]["kind"] == "Queue"]
     theirs = {**queues, "metadata": {**queues["metadata"], "labels": {"by": "volcano"}}}
     settings = deployment.configuration(deployment.Choices())
-    settings["data"] = {deployment.CONFIGURATION_KEY: "actions: allocate\n"}
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": deployment.NAMESPACE}}
+    settings["data"] = {SCHEDULER_CONFIG_KEY: "actions: allocate\n"}
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": VOLCANO_SYSTEM}}
     empty.apply([namespace, theirs, settings])
 
     told = helm(empty, "install", "ringwise", values=VARIATIONS["shadow"])
@@ -136,7 +137,7 @@ def test_release_comes_beside_volcano_changes_and_goes(empty: Cluster) -> None:
     helm(empty, "upgrade", "ringwise", values={"admission": {"enabled": True}})
     assert components(empty).keys() == {"ringwise-scheduler", "ringwise-controller", "ringwise-admission"}
     assert "--shadow" not in components(empty)["ringwise-scheduler"]
-    account = f"--as=system:serviceaccount:{deployment.NAMESPACE}:ringwise-scheduler"
+    account = f"--as=system:serviceaccount:{VOLCANO_SYSTEM}:ringwise-scheduler"
     may_bind = ("auth", "can-i", "create", "pods", "--subresource=binding", account, "-A")
     empty.wait(lambda: empty.kubectl(*may_bind, check=False).startswith("yes"), "the scheduler may bind")
 
@@ -155,7 +156,7 @@ def test_release_comes_beside_volcano_changes_and_goes(empty: Cluster) -> None:
 def test_release_with_its_own_settings_changes_them(empty: Cluster) -> None:
     """Settings that the chart made belong to it; it takes them away when it goes."""
     helm(empty, "install", "ringwise", "--create-namespace", values={})
-    assert "topology910" in empty.api.get(SETTINGS)["data"][deployment.CONFIGURATION_KEY]
+    assert "topology910" in empty.api.get(SETTINGS)["data"][SCHEDULER_CONFIG_KEY]
     helm(empty, "upgrade", "ringwise", values=VARIATIONS["settings"])
     wanted = VARIATIONS["settings"]["configuration"]["content"]
-    assert empty.api.get(SETTINGS)["data"][deployment.CONFIGURATION_KEY].strip() == wanted.strip()
+    assert empty.api.get(SETTINGS)["data"][SCHEDULER_CONFIG_KEY].strip() == wanted.strip()

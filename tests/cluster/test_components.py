@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from ringwise.apps.install import deployment
+from ringwise.wellknown import VOLCANO_SYSTEM
 from tests.cluster.cluster import CONFIG_MAPS, PODS, Cluster, Component, check_chips, chips_of, node_of
 from tests.cluster.objects import CHIP, NAMESPACE, node, nodes, pod, switch_topology, vcjob
 
@@ -94,7 +94,7 @@ def test_access_that_is_shipped_is_enough_and_not_more(cluster: Cluster) -> None
         refused = [line for line in component.log().splitlines() if "403 " in line or "orbidden" in line]
         assert not refused, refused[0]
     assert scheduler.running
-    account = f"--as=system:serviceaccount:{deployment.NAMESPACE}:ringwise-scheduler"
+    account = f"--as=system:serviceaccount:{VOLCANO_SYSTEM}:ringwise-scheduler"
     for verb, what in (
         ("delete", "nodes"),
         ("create", "pods"),

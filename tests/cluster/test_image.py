@@ -14,6 +14,7 @@ import pytest
 
 from ringwise.apps.bench.control_plane import ControlPlane, Process
 from ringwise.apps.install import deployment
+from ringwise.wellknown import VOLCANO_SYSTEM
 from tests.cluster.cluster import Cluster, check_chips, is_ready
 from tests.cluster.objects import nodes, vcjob
 
@@ -81,7 +82,7 @@ def environment(package: Path) -> dict[str, str]:
         "PYTHONPATH": f"{package}:{sysconfig.get_path('purelib')}",
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONUNBUFFERED": "1",
-        "POD_NAMESPACE": deployment.NAMESPACE,
+        "POD_NAMESPACE": VOLCANO_SYSTEM,
     }
 
 
@@ -106,7 +107,7 @@ def launch_confined(
 ) -> Process:
     account = plane.folder / f"{name}.account"
     account.mkdir()
-    written = {"token": token, "ca.crt": plane.authority.read_text(), "namespace": deployment.NAMESPACE}
+    written = {"token": token, "ca.crt": plane.authority.read_text(), "namespace": VOLCANO_SYSTEM}
     for file, text in written.items():
         (account / file).write_text(text)
         (account / file).chmod(0o644)

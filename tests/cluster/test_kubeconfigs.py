@@ -18,7 +18,7 @@ import pytest
 
 from ringwise.apps.admission.certificates import Pair, make_authority
 from ringwise.apps.bench.control_plane import ControlPlane, Process, find_program, ringwise_command
-from ringwise.apps.install import deployment
+from ringwise.wellknown import VOLCANO_SYSTEM
 from tests.cluster.cluster import Cluster, check_chips
 from tests.cluster.objects import Object, nodes, pod, vcjob
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.cluster
 ROOT = Path(__file__).resolve().parents[2]
 needs_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to sign a request")
 
-SCHEDULER = f"system:serviceaccount:{deployment.NAMESPACE}:ringwise-scheduler"
+SCHEDULER = f"system:serviceaccount:{VOLCANO_SYSTEM}:ringwise-scheduler"
 EXEC_VERSION = "client.authentication.k8s.io/v1"
 
 #: Prints a credential from a file, good for some seconds, and counts how often it was asked.
@@ -200,7 +200,7 @@ def launched_with(
     user: Mapping[str, Any], plane: ControlPlane, name: str, arguments: list[str], token: str
 ) -> Process:
     config = f"--kubeconfig={plane.kubeconfig_of(name, user)}"
-    return plane.run(name, ringwise_command(*arguments, config), {"POD_NAMESPACE": deployment.NAMESPACE})
+    return plane.run(name, ringwise_command(*arguments, config), {"POD_NAMESPACE": VOLCANO_SYSTEM})
 
 
 def schedule(cluster: Cluster, user: Mapping[str, Any]) -> None:
@@ -243,7 +243,7 @@ def test_scheduler_whose_program_hands_out_other_certificates_all_the_time(
 
 
 def test_scheduler_whose_program_prints_short_lived_tokens(cluster: Cluster, tmp_path: Path) -> None:
-    token = partial(cluster.plane.account_token, deployment.NAMESPACE, "ringwise-scheduler")
+    token = partial(cluster.plane.account_token, VOLCANO_SYSTEM, "ringwise-scheduler")
     credentials = [{"token": token()}, {"token": token()}]
     schedule(cluster, exec_user(tmp_path, credentials, seconds=12))
     before = times_asked(tmp_path)

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from ringwise.apps.install import deployment
+from ringwise.wellknown import VOLCANO_SYSTEM
 from tests.cluster.cluster import (
     GROUPS,
     JOBS,
@@ -197,7 +197,7 @@ def test_there_and_back_with_jobs_in_place(cluster: Cluster) -> None:
     for component in (scheduler, controller):
         component.process.stop()
         assert component.process.ended == 0, component.log()
-    leases = cluster.api.items(f"/apis/coordination.k8s.io/v1/namespaces/{deployment.NAMESPACE}/leases")
+    leases = cluster.api.items(f"/apis/coordination.k8s.io/v1/namespaces/{VOLCANO_SYSTEM}/leases")
     assert [one["spec"].get("holderIdentity", "") for one in leases] == ["", ""]
     pods = cluster.pods()
     assert by_name(pods) == while_ringwise_led

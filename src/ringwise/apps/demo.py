@@ -11,7 +11,6 @@ from ringwise.embed.clock import SECOND, VirtualClock
 from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.embed.fleets import MadeFleet
 from ringwise.embed.loop import Lab
-from ringwise.embed.simulated import EXPECTED_DURATION
 from ringwise.framework.configuration import Configuration, default_configuration
 from ringwise.framework.job import Job
 from ringwise.framework.ranks import ranks_of
@@ -20,8 +19,8 @@ from ringwise.scheduler.explain.why import find_job
 from ringwise.state.model import Pod, PodClass, Queue
 from ringwise.state.vcjob import PodTemplate, Task, VcJob
 from ringwise.topology.board import Board
+from ringwise.wellknown import ASCEND910, EXPECTED_DURATION
 
-CHIP = "huawei.com/Ascend910"
 #: 2026-01-10T08:00:00Z: the same in every run.
 START = 1_768_032_000 * SECOND
 MINUTE = 60 * SECOND
@@ -39,7 +38,7 @@ def job_of(
     selector: Mapping[str, str] | None = None,
 ) -> VcJob:
     """A vcjob of equal pods that start together."""
-    cls = PodClass(CHIP, chips, node_selector=tuple((selector or {}).items()))
+    cls = PodClass(ASCEND910, chips, node_selector=tuple((selector or {}).items()))
     notes = {} if minutes is None else {EXPECTED_DURATION: f"{minutes}m"}
     template = PodTemplate(cls, annotations=notes, chip_containers=1)
     return VcJob(
@@ -98,8 +97,8 @@ class Stage:
 
     def settle(self, node: str, name: str, chips: Sequence[int]) -> None:
         """A pod that has been there all the time."""
-        notes = {CHIP: ",".join(f"Ascend910-{chip}" for chip in chips)}
-        cls = PodClass(CHIP, len(chips))
+        notes = {ASCEND910: ",".join(f"Ascend910-{chip}" for chip in chips)}
+        cls = PodClass(ASCEND910, len(chips))
         self.cluster.submit(
             Pod(
                 "",
@@ -116,13 +115,13 @@ class Stage:
         self.cluster.nodes.set_health(node, (), healthy=True, now=self.cluster.now)
 
     def add_queue(self, name: str, weight: int, chips: int) -> None:
-        self.cluster.submit(Queue(name, weight, {CHIP: chips}))
+        self.cluster.submit(Queue(name, weight, {ASCEND910: chips}))
 
     def submit(self, *jobs: VcJob) -> None:
         """All at once, as if they had arrived in the same second."""
         state = self.scheduler.state
         state.settle()
-        self._before = dict(zip(state.names, state.fleets[CHIP].free_mask, strict=True))
+        self._before = dict(zip(state.names, state.fleets[ASCEND910].free_mask, strict=True))
         self.cluster.submit_all(jobs)
         self.lab.step()
 

@@ -15,10 +15,9 @@ from ringwise.framework.configuration import Configuration
 from ringwise.framework.registry import PluginBuilder, Registry
 from ringwise.manifests.configuration import read_configuration
 from ringwise.plugins import PLUGINS
-from ringwise.scheduler.core.machine import DEFAULT_REGISTRY, DEFAULT_SCHEDULER_NAMES, Scheduler
+from ringwise.scheduler.core.machine import DEFAULT_REGISTRY, Scheduler
 from ringwise.topology.boards import BoardCatalog
-
-GROUP = "ringwise.plugins"
+from ringwise.wellknown import PLUGIN_ENTRY_POINTS, SCHEDULER_NAMES
 
 
 def load_plugins(found: Iterable[EntryPoint]) -> tuple[dict[str, PluginBuilder], list[str]]:
@@ -45,7 +44,7 @@ def read_user_configuration(text: bytes | str, origin: str) -> Configuration:
 def new_scheduler(
     configuration: Configuration,
     catalog: BoardCatalog | None = None,
-    scheduler_names: Iterable[str] = DEFAULT_SCHEDULER_NAMES,
+    scheduler_names: Iterable[str] = SCHEDULER_NAMES,
 ) -> Scheduler:
     """A scheduler that knows the plugins of installed packages."""
     registry, _ = installed_registry()
@@ -55,5 +54,5 @@ def new_scheduler(
 @cache
 def installed_registry() -> tuple[Registry, tuple[str, ...]]:
     """Our own plugins and those of installed packages; what is wrong with the latter, line by line."""
-    plugins, problems = load_plugins(entry_points(group=GROUP))
+    plugins, problems = load_plugins(entry_points(group=PLUGIN_ENTRY_POINTS))
     return DEFAULT_REGISTRY.with_plugins(plugins), tuple(problems)

@@ -35,6 +35,7 @@ from ringwise.messages.events import ConfigurationSeen
 from ringwise.metrics.endpoints import serving
 from ringwise.metrics.prometheus import Metrics
 from ringwise.topology.boards import BoardCatalog, shipped_catalog
+from ringwise.wellknown import SCHEDULER_LEASE, SCHEDULER_NAMES, VOLCANO_SYSTEM
 
 _LOG = structlog.get_logger("ringwise")
 
@@ -48,14 +49,14 @@ class Options:
 
     kubeconfig: str | None = None
     context: str | None = None
-    scheduler_names: tuple[str, ...] = ("volcano", "ringwise")
+    scheduler_names: tuple[str, ...] = SCHEDULER_NAMES
     scheduler_conf: Path | None = None
     #: Namespace and name of the ConfigMap to read the configuration from, where there is no file.
     configuration_map: tuple[str, str] | None = None
     boards: tuple[Path, ...] = ()
     leader_elect: bool = True
-    lease_namespace: str = "volcano-system"
-    lease_name: str = "ringwise-scheduler"
+    lease_namespace: str = VOLCANO_SYSTEM
+    lease_name: str = SCHEDULER_LEASE
     #: Seconds.
     lease_duration: int = 15
     renew_deadline: int = 10
@@ -248,4 +249,4 @@ def in_namespace(text: str) -> tuple[str, str]:
 
 def default_lease_namespace() -> str:
     """The namespace the pod runs in, as the chart tells it."""
-    return os.environ.get("POD_NAMESPACE") or "volcano-system"
+    return os.environ.get("POD_NAMESPACE") or VOLCANO_SYSTEM

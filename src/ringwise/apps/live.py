@@ -24,8 +24,9 @@ from ringwise.manifests.errors import Findings
 from ringwise.manifests.wire import ConfigMapWire
 from ringwise.state.model import Node, Pod, PodGroup, PriorityClass, Queue
 from ringwise.state.vcjob import VcJob
+from ringwise.wellknown import SCHEDULER_CONFIG_MAP, VOLCANO_SYSTEM
 
-CONFIGURATION_MAP = ("volcano-system", "volcano-scheduler-configmap")
+CONFIGURATION_MAP = (VOLCANO_SYSTEM, SCHEDULER_CONFIG_MAP)
 
 
 class NothingReadableError(Exception):

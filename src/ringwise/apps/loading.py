@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 
 from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.errors import ManifestError
-from ringwise.manifests.switches import CONFIG_MAP as TOPOLOGY_CONFIG_MAP
 from ringwise.manifests.switches import topology_of_config_map
 from ringwise.messages import events as ev
-from ringwise.messages.job_expansion import JOB_NAME, group_name, pod_group_of, pods_of
+from ringwise.messages.job_expansion import group_name, pod_group_of, pods_of
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Node, Owner, Pod, PodGroup
 from ringwise.topology.chips import chip_names, chips_of, mask_of
+from ringwise.wellknown import JOB_NAME, TOR_NODE_CONFIG_MAP
 
 
 def cluster_events(bundle: Bundle) -> Iterator[ev.Event]:
@@ -20,7 +20,7 @@ def cluster_events(bundle: Bundle) -> Iterator[ev.Event]:
     yield from (ev.NodeSeen(node) for node in bundle.nodes)
     yield from (ev.ReportSeen(report) for report in bundle.reports)
     for config_map in bundle.config_maps:
-        if config_map.name == TOPOLOGY_CONFIG_MAP:
+        if config_map.name == TOR_NODE_CONFIG_MAP:
             topology = topology_of_config_map(config_map.data, config_map.origin)
             yield ev.TopologySeen(topology, topology.unusable)
     yield from (ev.QueueSeen(queue) for queue in bundle.queues)

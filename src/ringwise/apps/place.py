@@ -17,8 +17,7 @@ from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.errors import ManifestError
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind
-from ringwise.placement.superpods.annotations import SUPER_POD_ID, SUPER_POD_RANK
-from ringwise.placement.switches.classes import LABEL, SwitchClass, classify
+from ringwise.placement.switches.classes import SwitchClass, classify
 from ringwise.plugins.reasons import NODE_CORDONED, SELECTOR_MISMATCH, UNTOLERATED_TAINT
 from ringwise.plugins.topology910.validity import board_policy
 from ringwise.reasons import Reason, Stage
@@ -26,6 +25,7 @@ from ringwise.scheduler.core.machine import Scheduler
 from ringwise.state.fleet import HOSTS
 from ringwise.state.model import Pod
 from ringwise.topology.boards import BoardCatalog
+from ringwise.wellknown import SUPER_POD_ID, SUPER_POD_RANK, TOR_AFFINITY
 
 #: Nodes that refuse for these reasons were never meant: they are no candidates.
 UNASKED = frozenset({NODE_CORDONED.code, SELECTOR_MISMATCH.code, UNTOLERATED_TAINT.code})
@@ -190,7 +190,7 @@ def _switch_class(job: Job, outcome: str) -> str | None:
     """A running job was not judged again, so its label is asked."""
     if job.policy is not None or outcome != RUNNING:
         return job.policy.switch_class if job.policy is not None else None
-    found = classify(job.labels.get(LABEL), job.chip_pod_count)
+    found = classify(job.labels.get(TOR_AFFINITY), job.chip_pod_count)
     return found.value if isinstance(found, SwitchClass) else None
 
 

@@ -6,11 +6,12 @@ import click
 
 from ringwise.apps.kube_scheduler import Options
 from ringwise.cli.scheduler import cluster_options, run_component
+from ringwise.wellknown import CONTROLLER_LEASE
 
 
 @click.command()
 @cluster_options
-@click.option("--lease-name", default="ringwise-controller", show_default=True, help="Name of the Lease.")
+@click.option("--lease-name", default=CONTROLLER_LEASE, show_default=True, help="Name of the Lease.")
 def controller(
     kubeconfig: str | None,
     context: str | None,

@@ -12,14 +12,23 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ringwise.apps.demo import CHIP, Stage, job_of
+from ringwise.apps.demo import Stage, job_of
 from ringwise.cli.chip_pictures import LEGEND, chip_list, chip_picture
 from ringwise.cli.output import stdout_console, stop
 from ringwise.cli.topology_pictures import print_superpods, print_switches
 from ringwise.cli.why import explained, print_explanation
 from ringwise.embed.fleets import make_fleet
+from ringwise.placement.switches.classes import LARGE_MODEL_SCHEMA
 from ringwise.topology.boards import shipped_catalog
 from ringwise.topology.chips import mask_of
+from ringwise.wellknown import (
+    ACCELERATOR_TYPE,
+    ASCEND910,
+    SCHEDULE_POLICY,
+    SP_BLOCK,
+    SUPER_POD_AFFINITY,
+    TOR_AFFINITY,
+)
 
 #: A job with more pods is shown with its first and last ones.
 _SHOWN_PODS = 4
@@ -86,7 +95,7 @@ def _main_story(console: Console) -> list[Stage]:
     _draw_refusals(console, stage, "three-chips", "giant")
 
     _title(console, "A foundation model of six nodes keeps to as few leaf switches as it can")
-    stage.submit(job_of("model", 6, 8, labels={"tor-affinity": "large-model-schema"}))
+    stage.submit(job_of("model", 6, 8, labels={TOR_AFFINITY: LARGE_MODEL_SCHEMA}))
     for line in explained(stage.source, "demo/model").plan:
         console.print(f"  {escape(line)}", soft_wrap=True)
     _draw_jobs(console, stage, "model")
@@ -117,7 +126,7 @@ def _packing(console: Console) -> list[Stage]:
     stages = []
     for board, sizes, selector in (
         ("910-x8", (4, 2, 1, 1), {}),
-        ("910b-x8", (3, 4, 1), {"accelerator-type": "module-910b-8"}),
+        ("910b-x8", (3, 4, 1), {ACCELERATOR_TYPE: "module-910b-8"}),
     ):
         words = " + ".join(map(str, sizes))
         _title(console, f"{words} chips arrive together and fill one {board} node; the second stays whole")
@@ -135,8 +144,8 @@ def _packing(console: Console) -> list[Stage]:
 def _superpods(console: Console) -> Stage:
     _title(console, "SuperPoDs: eight nodes of 16 chips in blocks of two nodes, each block in one SuperPoD")
     stage = _stage(15, "a3-x16-superpod", superpod_size=5)
-    settings = {"huawei.com/schedule_policy": "chip2-node16-sp", "sp-block": "32"}
-    stage.submit(job_of("blocks", 8, 16, annotations=settings, labels={"super-pod-affinity": "soft"}))
+    settings = {SCHEDULE_POLICY: "chip2-node16-sp", SP_BLOCK: "32"}
+    stage.submit(job_of("blocks", 8, 16, annotations=settings, labels={SUPER_POD_AFFINITY: "soft"}))
     for line in explained(stage.source, "demo/blocks").plan:
         console.print(f"  {escape(line)}", soft_wrap=True)
     _draw_refusals(console, stage, "blocks")
@@ -154,7 +163,7 @@ def _title(console: Console, words: str) -> None:
 
 def _draw_cluster(console: Console, stage: Stage) -> None:
     state = stage.scheduler.state
-    fleet = state.fleets[CHIP]
+    fleet = state.fleets[ASCEND910]
     cells = [
         escape(f"{name:>7} {chip_picture(fleet, number, stage.board, free=fleet.free_mask[number])}")
         for number, name in enumerate(state.names)
@@ -176,7 +185,7 @@ def _draw_jobs(console: Console, stage: Stage, *names: str) -> None:
             if placement is shown[-1] and len(shown) < len(placements):
                 table.add_row(f"... {len(placements) - len(shown)} more")
             node = placement.pod.node or ""
-            fleet = stage.scheduler.state.fleets[CHIP]
+            fleet = stage.scheduler.state.fleets[ASCEND910]
             number = stage.scheduler.state.node_id[node]
             given = mask_of(placement.pod.holds)
             before = chip_picture(fleet, number, stage.board, free=placement.before)

@@ -8,19 +8,20 @@ from typing import Any, TypeVar
 
 import click
 
-from ringwise.apps.install.deployment import IMAGE, NAMESPACE, Choices
+from ringwise.apps.install.deployment import IMAGE, Choices
 from ringwise.apps.install.steps import InstallError, Step, install, printed, uninstall
 from ringwise.cli.output import complain, output_option, print_document, stop
 from ringwise.kubeclient.client import ApiError, Client, UnreachableError
 from ringwise.kubeclient.config import find_access
 from ringwise.kubeclient.credentials import KubeConfigError
+from ringwise.wellknown import VOLCANO_SYSTEM
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _WHERE = (
     click.option("--kubeconfig", help="Default: $KUBECONFIG, the pod's account, ~/.kube/config."),
     click.option("--context", help="A context of the kubeconfig."),
-    click.option("--namespace", default=NAMESPACE, show_default=True, help="Where Ringwise runs."),
+    click.option("--namespace", default=VOLCANO_SYSTEM, show_default=True, help="Where Ringwise runs."),
     click.option("--with-admission", is_flag=True, help="Also the webhook that refuses impossible jobs."),
 )
 

@@ -15,12 +15,12 @@ from ringwise.kube.run.runner import CoreFailedError
 from ringwise.kubeclient.credentials import KubeConfigError
 from ringwise.manifests.configuration import ConfigurationError
 from ringwise.metrics.endpoints import AddressError, parse_address
-from ringwise.scheduler.core.machine import DEFAULT_SCHEDULER_NAMES
 from ringwise.topology.board import BoardError
+from ringwise.wellknown import SCHEDULER_CONFIG_MAP, SCHEDULER_LEASE, SCHEDULER_NAMES, VOLCANO_SYSTEM
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-DEFAULT_CONFIGURATION = "volcano-system/volcano-scheduler-configmap"
+DEFAULT_CONFIGURATION = f"{VOLCANO_SYSTEM}/{SCHEDULER_CONFIG_MAP}"
 
 
 def _none_empty(_context: click.Context, _option: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -34,7 +34,7 @@ def scheduler_names(what: str) -> Callable[[Command], Command]:
         "--scheduler-name",
         "names",
         multiple=True,
-        default=DEFAULT_SCHEDULER_NAMES,
+        default=SCHEDULER_NAMES,
         show_default=True,
         callback=_none_empty,
         help=what,
@@ -107,7 +107,7 @@ def cluster_options(command: Command) -> Command:
 
 @click.command()
 @cluster_options
-@click.option("--lease-name", default="ringwise-scheduler", show_default=True, help="Name of the Lease.")
+@click.option("--lease-name", default=SCHEDULER_LEASE, show_default=True, help="Name of the Lease.")
 @scheduler_names("Pods with this schedulerName are ours; may be given several times.")
 @click.option(
     "--scheduler-conf",

@@ -10,6 +10,7 @@ from ringwise.controller.job_record import index_of
 from ringwise.messages.commands import PodAdditions, Publish
 from ringwise.state.model import Pod
 from ringwise.state.vcjob import Task, VcJob
+from ringwise.wellknown import OLD_TASK_INDEX_VARIABLE, TASK_INDEX_VARIABLE
 
 #: Where keys are mounted unless the job says otherwise: under the home of root, as Volcano does it.
 HOME_SSH = "/root/.ssh"
@@ -52,7 +53,7 @@ class Plugins:
 
     def additions(self, pod: Pod) -> PodAdditions:
         index = str(max(index_of(pod), 0))
-        own = (("VC_TASK_INDEX", index), ("VK_TASK_INDEX", index)) if self.env else ()
+        own = ((TASK_INDEX_VARIABLE, index), (OLD_TASK_INDEX_VARIABLE, index)) if self.env else ()
         return PodAdditions(
             env=(*own, *self._shared_env),
             hostname=pod.name if self.svc else "",

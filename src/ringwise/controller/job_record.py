@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ringwise.messages.commands import SetJobStatus
-from ringwise.messages.job_expansion import JOB_VERSION, TASK_INDEX, pods_of
+from ringwise.messages.job_expansion import pods_of
 from ringwise.state.model import ENDED, Pod
 from ringwise.state.vcjob import OVER, Task, VcJob
+from ringwise.wellknown import JOB_VERSION, TASK_INDEX
 
 #: An order that shows no effect after this long is given again.
 ASK_AGAIN = 10_000_000_000

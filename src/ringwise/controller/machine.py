@@ -45,9 +45,10 @@ from ringwise.messages.commands import (
     DeletePod,
     Publish,
 )
-from ringwise.messages.job_expansion import JOB_NAME, group_name, pod_group_of, pods_of
+from ringwise.messages.job_expansion import group_name, pod_group_of, pods_of
 from ringwise.state.model import Pod, PodGroup
 from ringwise.state.vcjob import OVER, Task, VcJob
+from ringwise.wellknown import JOB_NAME
 
 _SECOND = 1_000_000_000
 #: Deleted pods that are remembered, so that a late word of them does not bring them back.

@@ -34,6 +34,7 @@ from ringwise.messages.events import BindFailed, Event
 from ringwise.reasons import Reason
 from ringwise.state.model import ENDED, Owner, Pod, PodGroup, Queue
 from ringwise.state.vcjob import VcJob
+from ringwise.wellknown import RANK_INDEX
 
 Kept = TypeVar("Kept")
 
@@ -197,7 +198,7 @@ class EmbeddedCluster:
         if self._failing_binds.get(command.node):
             self._failing_binds[command.node] -= 1
             return f"the binding to {command.node} was refused"
-        rank = command.annotations.get("hccl/rankIndex", "")
+        rank = command.annotations.get(RANK_INDEX, "")
         bound = replace(
             pod,
             node=command.node,

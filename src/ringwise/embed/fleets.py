@@ -9,6 +9,16 @@ from ringwise.topology.board import Board
 from ringwise.topology.boards import shipped_catalog
 from ringwise.topology.nearest import nearest
 from ringwise.topology.switches import Server, SwitchTopology, make_topology
+from ringwise.wellknown import (
+    ACCELERATOR,
+    ACCELERATOR_TYPE,
+    HOST_ARCH,
+    HOST_ARCH_ARM,
+    HOSTNAME,
+    SUPERPOD_LABEL,
+    WORKER_NODE,
+    WORKER_SELECTOR,
+)
 
 _GIB = 1 << 30
 
@@ -64,14 +74,14 @@ def make_fleet(
         if value is not None and value < 1:
             raise ValueError(f"{name} must be 1 or more, got {value}")
     labels = {
-        "accelerator": "huawei-npu" if resource.endswith("/npu") else f"huawei-{resource.rpartition('/')[2]}",
-        "host-arch": "huawei-arm",
-        "workerselector": "dls-worker-node",
+        ACCELERATOR: "huawei-npu" if resource.endswith("/npu") else f"huawei-{resource.rpartition('/')[2]}",
+        HOST_ARCH: HOST_ARCH_ARM,
+        WORKER_SELECTOR: WORKER_NODE,
         **dict(profile.node_labels),
     }
     kind = next((text for text in profile.accelerator_types if text and "*" not in text), None)
     if kind is not None:
-        labels["accelerator-type"] = kind
+        labels[ACCELERATOR_TYPE] = kind
     made = []
     reports = []
     for number in range(first, first + nodes):
@@ -79,9 +89,9 @@ def make_fleet(
         place = number - first
         superpod = None if superpod_size is None else place // superpod_size
         index = None if superpod_size is None else place % superpod_size
-        own = {**labels, "kubernetes.io/hostname": name}
+        own = {**labels, HOSTNAME: name}
         if superpod is not None:
-            own["huawei.com/topotree.superpodid"] = str(superpod)
+            own[SUPERPOD_LABEL] = str(superpod)
         made.append(
             Node(
                 name=name,

@@ -12,9 +12,6 @@ from dataclasses import dataclass, field
 from ringwise.embed.simulated import Habits, NotSimulatableError, Plan, plan_of
 from ringwise.state.model import ENDED, Pod
 
-MOUNTED = "huawei.com/AscendReal"
-KUBELET_CHIPS = "huawei.com/kltDev"
-PREDICATE_TIME = "predicate-time"
 #: The largest unsigned number: these chips have been given out, never match this pod again.
 GIVEN_OUT = str(2**64 - 1)
 

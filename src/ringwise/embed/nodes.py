@@ -5,19 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ringwise.embed.clock import SECOND
-from ringwise.embed.kubelet import (
-    GIVEN_OUT,
-    KUBELET_CHIPS,
-    MOUNTED,
-    PREDICATE_TIME,
-    ChipBook,
-    plan_or_failure,
-)
+from ringwise.embed.kubelet import GIVEN_OUT, ChipBook, plan_or_failure
 from ringwise.embed.objects import ObjectTable
 from ringwise.embed.records import RefusedError, report_key
 from ringwise.embed.simulated import Habits
 from ringwise.state.model import DeviceReport, Node, Pod
 from ringwise.topology.chips import chip_names, mask_of
+from ringwise.wellknown import ASCEND_REAL, KUBELET_DEVICES, PREDICATE_TIME
 
 #: Exit code of a pod whose chips could not be given: it never ran.
 NOT_ADMITTED = 126
@@ -112,7 +106,7 @@ class Nodes:
         book.mounted[pod.uid] = mask_of(pod.holds)
         self._report_free(pod, book, now)
         names = chip_names(resource, pod.holds)
-        given = {MOUNTED: names, KUBELET_CHIPS: names, PREDICATE_TIME: GIVEN_OUT}
+        given = {ASCEND_REAL: names, KUBELET_DEVICES: names, PREDICATE_TIME: GIVEN_OUT}
         return replace(pod, phase="Running", annotations={**pod.annotations, **given})
 
     def end(self, pod: Pod, now: int, habits: Habits) -> Pod:

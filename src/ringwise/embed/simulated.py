@@ -8,9 +8,7 @@ from dataclasses import dataclass
 
 from ringwise.embed.clock import SECOND
 from ringwise.manifests.quantities import NotReadableError, duration
-
-EXPECTED_DURATION = "ringwise.io/expected-duration"
-SIMULATE = "ringwise.io/simulate"
+from ringwise.wellknown import EXPECTED_DURATION, SIMULATE
 
 _SCRIPT = re.compile(
     r"(?P<what>succeed|fail|forever)(?:@(?P<at>[0-9]{1,9}(?:\.[0-9]{1,9})?))?(?::(?P<code>[0-9]{1,3}))?",

@@ -14,8 +14,7 @@ from ringwise.framework.job import Job
 from ringwise.framework.selectors import ALL_NAMESPACES, all_hold
 from ringwise.framework.session import Session
 from ringwise.state.model import Pod, PodTerm
-
-_HOSTNAME = "kubernetes.io/hostname"
+from ringwise.wellknown import HOSTNAME
 
 #: Pods per value of a topology key.
 Places = dict[str, int]
@@ -37,7 +36,7 @@ def place_of(session: Session, node: int, key: str) -> str | None:
     if found is None:
         return None
     value = found.labels.get(key)
-    return found.name if value is None and key == _HOSTNAME else value
+    return found.name if value is None and key == HOSTNAME else value
 
 
 class Company:

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable, Mapping
 
 from ringwise.state.model import NodeTerm, PodTerm, Requirement, Taint, Toleration
+from ringwise.wellknown import UNSCHEDULABLE_TAINT
 
 #: The taint that stands for a cordoned node.
-CORDON = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+CORDON = Taint(UNSCHEDULABLE_TAINT, "", "NoSchedule")
 #: Taints that keep pods away; PreferNoSchedule only makes a node less liked.
 FORBIDDING = frozenset({"NoSchedule", "NoExecute"})
 #: The only field a node selector term may name.

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from ringwise.framework.configuration import Settings
 from ringwise.framework.job import Job
-from ringwise.placement.switches.classes import LABEL, SwitchClass, classify
-from ringwise.placement.switches.publish import read_mark
+from ringwise.placement.switches.classes import SwitchClass, classify
 from ringwise.placement.switches.states import PlacedJob, SwitchState, as_version1, switch_states
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod
 from ringwise.topology.switches import ResolvedTopology
+from ringwise.wellknown import IS_SHARED_TOR, TOR_AFFINITY
+
+
+def switch_mark(annotations: Mapping[str, str]) -> int:
+    """Rule S2: how the pod's switch was taken. A missing or unreadable annotation counts as 0."""
+    value = annotations.get(IS_SHARED_TOR, "0").strip()
+    return int(value) if value in ("1", "2") else 0
 
 
 def written_mark(pod: Pod) -> int:
-    return read_mark(pod.annotations)
+    return switch_mark(pod.annotations)
 
 
 def placed_job(
     job: Job, state: ClusterState, resolved: ResolvedTopology, mark: Callable[[Pod], int] = written_mark
 ) -> PlacedJob | None:
     """The job's pods under switches; None when it is not switch-aware or has none there."""
-    found = classify(job.labels.get(LABEL), job.chip_pod_count)
+    found = classify(job.labels.get(TOR_AFFINITY), job.chip_pod_count)
     if not isinstance(found, SwitchClass):
         return None
     seats: list[tuple[int, int]] = []

@@ -15,6 +15,7 @@ import msgspec
 from ringwise.kubeclient.clock import Clock
 from ringwise.manifests.errors import one_line, shown
 from ringwise.manifests.quantities import NotReadableError, nanoseconds
+from ringwise.wellknown import CREDENTIAL_API, CREDENTIAL_API_BETA
 
 #: A rotated token is noticed after this many seconds; kubelets replace it minutes before it ends.
 TOKEN_FILE_AGE = 10.0
@@ -23,7 +24,7 @@ EXPIRY_MARGIN = 10 * 1_000_000_000
 #: A program that asks a person something would wait for ever.
 EXEC_TIMEOUT = 60.0
 
-_EXEC_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
+_EXEC_VERSIONS = (CREDENTIAL_API, CREDENTIAL_API_BETA)
 
 
 class KubeConfigError(Exception):

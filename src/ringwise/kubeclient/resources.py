@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ringwise.wellknown import BATCH_API, BUS_API, LEASE_API, NETWORK_POLICY_API, PRIORITY_API, SCHEDULING_API
+
 
 @dataclass(frozen=True, slots=True)
 class Resource:
@@ -37,11 +39,11 @@ CONFIG_MAPS = Resource("v1", "ConfigMap", "configmaps")
 SERVICES = Resource("v1", "Service", "services")
 SECRETS = Resource("v1", "Secret", "secrets")
 CLAIMS = Resource("v1", "PersistentVolumeClaim", "persistentvolumeclaims")
-NETWORK_POLICIES = Resource("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies")
+NETWORK_POLICIES = Resource(NETWORK_POLICY_API, "NetworkPolicy", "networkpolicies")
 EVENTS = Resource("v1", "Event", "events")
-PRIORITY_CLASSES = Resource("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", namespaced=False)
-POD_GROUPS = Resource("scheduling.volcano.sh/v1beta1", "PodGroup", "podgroups")
-QUEUES = Resource("scheduling.volcano.sh/v1beta1", "Queue", "queues", namespaced=False)
-VCJOBS = Resource("batch.volcano.sh/v1alpha1", "Job", "jobs")
-JOB_COMMANDS = Resource("bus.volcano.sh/v1alpha1", "Command", "commands")
-LEASES = Resource("coordination.k8s.io/v1", "Lease", "leases")
+PRIORITY_CLASSES = Resource(PRIORITY_API, "PriorityClass", "priorityclasses", namespaced=False)
+POD_GROUPS = Resource(SCHEDULING_API, "PodGroup", "podgroups")
+QUEUES = Resource(SCHEDULING_API, "Queue", "queues", namespaced=False)
+VCJOBS = Resource(BATCH_API, "Job", "jobs")
+JOB_COMMANDS = Resource(BUS_API, "Command", "commands")
+LEASES = Resource(LEASE_API, "Lease", "leases")

@@ -16,6 +16,7 @@ from ringwise.manifests.wire import (
 )
 from ringwise.manifests.wire import Toleration as TolerationWire
 from ringwise.state.model import NodeTerm, PodTerm, Requirement, Toleration
+from ringwise.wellknown import NAMESPACE_NAME
 
 #: Stands for every namespace in `PodTerm.namespaces`.
 ALL_NAMESPACES = "*"
@@ -26,7 +27,6 @@ _NOTHING = Requirement("metadata.name", "In", ())
 _NODE_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 _POD_OPERATORS = _NODE_OPERATORS[:4]
 _EFFECTS = ("", "NoSchedule", "PreferNoSchedule", "NoExecute")
-_NAMESPACE_NAME = "kubernetes.io/metadata.name"
 
 
 def requirement(
@@ -124,8 +124,8 @@ def _pod_term(wire: PodAffinityTerm, weight: int, path: str, found: Findings) ->
 def _namespaces(selector: LabelSelector) -> set[str]:
     """Labels of namespaces are not known here, except the one that every namespace has: its name."""
     labels = selector.match_labels or {}
-    if set(labels) == {_NAMESPACE_NAME} and not selector.match_expressions:
-        return {labels[_NAMESPACE_NAME] or ""}
+    if set(labels) == {NAMESPACE_NAME} and not selector.match_expressions:
+        return {labels[NAMESPACE_NAME] or ""}
     return {ALL_NAMESPACES}
 
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from ringwise import wellknown
 from ringwise.manifests.device_info import RawConfigMap, config_map_from_wire
 from ringwise.manifests.errors import Findings, ManifestError
 from ringwise.manifests.groups import pod_group_from_wire, priority_class_from_wire, queue_from_wire
@@ -165,18 +166,18 @@ class _Reader:
             case "", "ConfigMap":
                 if (config_map := self._wire(document, ConfigMapWire, found)) is not None:
                     self._take_config_map(config_map, found)
-            case "scheduling.volcano.sh", "PodGroup":
+            case wellknown.SCHEDULING_GROUP, "PodGroup":
                 if (gang := self._wire(document, PodGroupWire, found)) is not None:
                     self._keep(bundle.pod_groups, pod_group_from_wire(gang, found), gang.metadata, found)
-            case "scheduling.volcano.sh", "Queue":
+            case wellknown.SCHEDULING_GROUP, "Queue":
                 if (queue := self._wire(document, QueueWire, found)) is not None:
                     self._keep(bundle.queues, queue_from_wire(queue, found), queue.metadata, found)
-            case "scheduling.k8s.io", "PriorityClass":
+            case wellknown.KUBERNETES_SCHEDULING_GROUP, "PriorityClass":
                 if (rank := self._wire(document, PriorityClassWire, found)) is not None:
                     self._keep(
                         bundle.priority_classes, priority_class_from_wire(rank, found), rank.metadata, found
                     )
-            case "batch.volcano.sh", "Job":
+            case wellknown.BATCH_GROUP, "Job":
                 if (job := self._wire(document, JobWire, found)) is not None:
                     self._take_job(job, found)
             case _ if not document.kind.endswith("List"):

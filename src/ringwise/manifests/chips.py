@@ -14,7 +14,6 @@ MOST_CHIPS = 128
 #: Longer lists were never written by a scheduler or a device plugin.
 MAX_LIST_CHARACTERS = 1 << 20
 
-CHIP_RESOURCES = "huawei.com/"
 
 _NAME = re.compile(r"([A-Za-z][A-Za-z0-9]*-)(0|[1-9][0-9]{0,3})", re.ASCII)
 

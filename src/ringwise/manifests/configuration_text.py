@@ -13,13 +13,13 @@ from typing import Any
 import yaml
 
 from ringwise.framework.parameters import Value, did_you_mean, quoted
+from ringwise.wellknown import SCHEDULER_CONFIG_KEY, SCHEDULER_CONFIG_KEY_CI
 
 MAX_BYTES = 1024 * 1024
 MAX_DEPTH = 32
 MAX_NODES = 50_000
 #: The keys under which a ConfigMap carries the file.
-CONFIGMAP_KEY = "volcano-scheduler.conf"
-CONFIGMAP_KEYS = (CONFIGMAP_KEY, "volcano-scheduler-ci.conf")
+CONFIGMAP_KEYS = (SCHEDULER_CONFIG_KEY, SCHEDULER_CONFIG_KEY_CI)
 
 _SCALARS = yaml.SafeLoader("")
 _PLAIN_SCALARS: Mapping[str, Callable[[Any], Value]] = {
@@ -216,7 +216,7 @@ def _from_config_map(manifests: list[yaml.MappingNode], origin: str) -> Document
         raise _error(
             origin,
             1 + int(manifests[0].start_mark.line),
-            f"no ConfigMap with the key {CONFIGMAP_KEY} among the objects of kind {kinds}; "
+            f"no ConfigMap with the key {SCHEDULER_CONFIG_KEY} among the objects of kind {kinds}; "
             f"allowed: a ConfigMap with that key{guess}",
         )
     if len(found) > 1:

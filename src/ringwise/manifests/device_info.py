@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ringwise.manifests.checking import keyed
-from ringwise.manifests.chips import CHIP_RESOURCES, chips_in
+from ringwise.manifests.chips import chips_in
 from ringwise.manifests.embedded import decoded
 from ringwise.manifests.errors import Findings
 from ringwise.manifests.metadata import identity
@@ -14,16 +14,25 @@ from ringwise.manifests.quantities import NANOSECONDS
 from ringwise.manifests.wire import ConfigMapWire, Texts, Trimmed
 from ringwise.state.model import DeviceReport
 from ringwise.topology.chips import mask_of
+from ringwise.wellknown import (
+    CHIP_RESOURCE_PREFIX,
+    CLUSTER_INFO_PREFIX,
+    DEVICE_INFO_KEY,
+    DEVICE_INFO_PREFIX,
+    FAULT_SUFFIX,
+    KUBE_SYSTEM,
+    MINDX_DL,
+    NETWORK_UNHEALTHY_SUFFIX,
+    RECOVERING_SUFFIX,
+    SCHEDULER_CONFIG_MAP,
+    TOR_NODE_CONFIG_MAP,
+    UNHEALTHY_SUFFIX,
+)
 
-NODE_PREFIX = "mindx-dl-deviceinfo-"
-NODE_NAMESPACE = "kube-system"
-NODE_KEY = "DeviceInfoCfg"
-CLUSTER_PREFIX = "cluster-info-device-"
-CLUSTER_NAMESPACE = "mindx-dl"
 #: ConfigMaps that other readers want as they are.
-PASSED_ON = frozenset({"basic-tor-node-cm", "volcano-scheduler-configmap"})
+PASSED_ON = frozenset({TOR_NODE_CONFIG_MAP, SCHEDULER_CONFIG_MAP})
 
-_SUFFIXES = ("-Unhealthy", "-NetworkUnhealthy", "-Recovering", "-Fault")
+_SUFFIXES = (UNHEALTHY_SUFFIX, NETWORK_UNHEALTHY_SUFFIX, RECOVERING_SUFFIX, FAULT_SUFFIX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,22 +69,22 @@ def config_map_from_wire(
     data = {key: value or "" for key, value in (wire.data or {}).items()}
     if who.name in PASSED_ON:
         return [], RawConfigMap(who.namespace, who.name, data, found.origin)
-    if who.name.startswith(NODE_PREFIX) and given in (None, "", NODE_NAMESPACE):
+    if who.name.startswith(DEVICE_INFO_PREFIX) and given in (None, "", KUBE_SYSTEM):
         return _of_node(who.name, data, found), None
-    if who.name.startswith(CLUSTER_PREFIX) and given in (None, "", CLUSTER_NAMESPACE):
+    if who.name.startswith(CLUSTER_INFO_PREFIX) and given in (None, "", MINDX_DL):
         return _of_cluster(who.name, data, found), None
     return None
 
 
 def _of_node(name: str, data: dict[str, str], found: Findings) -> list[DeviceReport]:
-    path = keyed("data", NODE_KEY)
-    if NODE_KEY not in data:
+    path = keyed("data", DEVICE_INFO_KEY)
+    if DEVICE_INFO_KEY not in data:
         found.wrong(path, "is missing")
         return []
-    info = decoded(data[NODE_KEY], _Info, path, found)
+    info = decoded(data[DEVICE_INFO_KEY], _Info, path, found)
     if info is None:
         return []
-    return list(_reports(name.removeprefix(NODE_PREFIX), info, False, path, found))
+    return list(_reports(name.removeprefix(DEVICE_INFO_PREFIX), info, False, path, found))
 
 
 def _of_cluster(name: str, data: dict[str, str], found: Findings) -> list[DeviceReport]:
@@ -86,10 +95,10 @@ def _of_cluster(name: str, data: dict[str, str], found: Findings) -> list[Device
     infos = decoded(data[name], dict[str, _Info], path, found)
     reports: list[DeviceReport] = []
     for key, info in (infos or {}).items():
-        if not key.startswith(NODE_PREFIX) or key == NODE_PREFIX:
-            found.wrong(keyed(path, key), f"must be {NODE_PREFIX}<node>")
+        if not key.startswith(DEVICE_INFO_PREFIX) or key == DEVICE_INFO_PREFIX:
+            found.wrong(keyed(path, key), f"must be {DEVICE_INFO_PREFIX}<node>")
             continue
-        reports.extend(_reports(key.removeprefix(NODE_PREFIX), info, True, keyed(path, key), found))
+        reports.extend(_reports(key.removeprefix(DEVICE_INFO_PREFIX), info, True, keyed(path, key), found))
     return reports
 
 
@@ -103,7 +112,7 @@ def _reports(node: str, info: _Info, aggregated: bool, path: str, found: Finding
     if given is None:
         found.wrong(f"{path}.DeviceList", "is missing")
         return
-    lists = {key: value or "" for key, value in given.items() if key.startswith(CHIP_RESOURCES)}
+    lists = {key: value or "" for key, value in given.items() if key.startswith(CHIP_RESOURCE_PREFIX)}
     server_index = info.ServerIndex
     if isinstance(server_index, str):
         server_index = int(server_index) if server_index.removeprefix("-").isdecimal() else None
@@ -112,14 +121,14 @@ def _reports(node: str, info: _Info, aggregated: bool, path: str, found: Finding
         return mask_of(chips_in(lists.get(key, ""), resource, keyed(f"{path}.DeviceList", key), found))
 
     for resource in _resources(lists):
-        network = f"{resource}-NetworkUnhealthy"
+        network = f"{resource}{NETWORK_UNHEALTHY_SUFFIX}"
         yield DeviceReport(
             node=node,
             resource=resource,
             free=chips(resource, resource),
-            unhealthy=chips(f"{resource}-Unhealthy", resource),
+            unhealthy=chips(f"{resource}{UNHEALTHY_SUFFIX}", resource),
             network_unhealthy=chips(network, resource) if network in lists else None,
-            recovering=chips(f"{resource}-Recovering", resource),
+            recovering=chips(f"{resource}{RECOVERING_SUFFIX}", resource),
             superpod=info.SuperPodID,
             server_index=server_index,
             update_time=found.count(f"{path}.UpdateTime", updated, 0, most=2**53) * NANOSECONDS,
@@ -134,6 +143,6 @@ def _resources(lists: dict[str, str]) -> list[str]:
     for key in lists:
         suffix = next((one for one in _SUFFIXES if key.endswith(one)), "")
         resource = key.removesuffix(suffix)
-        if suffix != "-Fault" and "-" not in resource:
+        if suffix != FAULT_SUFFIX and "-" not in resource:
             found[resource] = None
     return sorted(found)

@@ -8,15 +8,7 @@ from ringwise.manifests.checking import keyed
 from ringwise.manifests.errors import Findings, shown
 from ringwise.manifests.groups import DEFAULT_QUEUE
 from ringwise.manifests.metadata import identity, kept_annotations, number_in, texts
-from ringwise.manifests.pods import (
-    DEFAULT_SCHEDULER,
-    RANK,
-    PodClasses,
-    never_preempts,
-    preemptable,
-    priority_of,
-    rank_variable,
-)
+from ringwise.manifests.pods import PodClasses, never_preempts, preemptable, priority_of, rank_variable
 from ringwise.manifests.quantities import NotReadableError, duration
 from ringwise.manifests.wire import (
     DependsOn,
@@ -31,6 +23,7 @@ from ringwise.manifests.wire import (
     TemplateWire,
 )
 from ringwise.state.vcjob import PodTemplate, Policy, Task, VcJob, problems_of
+from ringwise.wellknown import RANK_INDEX, VOLCANO_SCHEDULER
 
 #: Volcano tries a job or a task this often when nobody says otherwise.
 DEFAULT_RETRIES = 3
@@ -57,7 +50,7 @@ def vcjob_from_wire(wire: JobWire, classes: PodClasses, found: Findings) -> VcJo
         ),
         queue=sys.intern(spec.queue or DEFAULT_QUEUE),
         priority_class=sys.intern(spec.priority_class_name or ""),
-        scheduler=sys.intern(spec.scheduler_name or DEFAULT_SCHEDULER),
+        scheduler=sys.intern(spec.scheduler_name or VOLCANO_SCHEDULER),
         max_retry=found.count("spec.maxRetry", spec.max_retry, 0) or DEFAULT_RETRIES,
         ttl_seconds=(
             None
@@ -104,8 +97,10 @@ def _template(wire: TemplateWire, path: str, classes: PodClasses, found: Finding
     annotations = kept_annotations(meta.annotations, f"{path}.metadata.annotations", found)
     cls, chip_containers = classes.of(spec, f"{path}.spec", found)
     rank = rank_variable(spec, f"{path}.spec", found)
-    if annotations.get(RANK):
-        rank = number_in(annotations[RANK], keyed(f"{path}.metadata.annotations", RANK), found, least=0)
+    if annotations.get(RANK_INDEX):
+        rank = number_in(
+            annotations[RANK_INDEX], keyed(f"{path}.metadata.annotations", RANK_INDEX), found, least=0
+        )
     return PodTemplate(
         cls=cls,
         labels=labels,

@@ -6,18 +6,21 @@ import sys
 from collections.abc import Mapping
 
 from ringwise.manifests.checking import keyed
-from ringwise.manifests.chips import CHIP_RESOURCES, MOST_CHIPS, chip_of
+from ringwise.manifests.chips import MOST_CHIPS, chip_of
 from ringwise.manifests.embedded import decoded
 from ringwise.manifests.errors import Findings, shown
 from ringwise.manifests.metadata import MAX_ANNOTATION_CHARACTERS, identity, number_in
 from ringwise.manifests.resources import CPU, MEMORY, PODS, amounts
 from ringwise.manifests.wire import NodeSpec, NodeStatus, NodeWire, TaintWire, Trimmed
 from ringwise.state.model import Device, Node, Taint
+from ringwise.wellknown import (
+    BASE_DEVICE_INFOS,
+    CHIP_RESOURCE_PREFIX,
+    SERVER_INDEX,
+    SUPERPOD_ANNOTATION,
+    SUPERPOD_LABEL,
+)
 
-DEVICES = "baseDeviceInfos"
-SUPERPOD = "superPodID"
-SUPERPOD_LABEL = "huawei.com/topotree.superpodid"
-SERVER_INDEX = "serverIndex"
 #: What a kubelet allows when nobody sets it; a node written by hand often says nothing.
 DEFAULT_MAX_PODS = 110
 
@@ -44,8 +47,10 @@ def node_from_wire(wire: NodeWire, found: Findings) -> Node:
     )
     devices = None
     raw = wire.metadata.annotations if wire.metadata else None
-    if raw and DEVICES in raw:
-        devices = _devices(raw[DEVICES] or "", keyed("metadata.annotations", DEVICES), found)
+    if raw and BASE_DEVICE_INFOS in raw:
+        devices = _devices(
+            raw[BASE_DEVICE_INFOS] or "", keyed("metadata.annotations", BASE_DEVICE_INFOS), found
+        )
     ready = next((one.status for one in status.conditions or () if one.type == "Ready"), "True")
     return Node(
         name=who.name,
@@ -69,7 +74,7 @@ def node_from_wire(wire: NodeWire, found: Findings) -> Node:
 
 
 def _chips(counts: Mapping[str, int]) -> dict[str, int]:
-    return {name: count for name, count in counts.items() if name.startswith(CHIP_RESOURCES)}
+    return {name: count for name, count in counts.items() if name.startswith(CHIP_RESOURCE_PREFIX)}
 
 
 def _extended(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
@@ -77,7 +82,7 @@ def _extended(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
         sorted(
             (name, count)
             for name, count in counts.items()
-            if count and name not in (CPU, MEMORY, PODS) and not name.startswith(CHIP_RESOURCES)
+            if count and name not in (CPU, MEMORY, PODS) and not name.startswith(CHIP_RESOURCE_PREFIX)
         )
     )
 
@@ -92,8 +97,10 @@ def _taint(wire: TaintWire, path: str, found: Findings) -> Taint:
 
 def _superpod(annotations: Mapping[str, str], labels: Mapping[str, str], found: Findings) -> int | None:
     """The id as the node tells it. A negative one (the driver knows none) stays; the job's rule judges."""
-    if annotations.get(SUPERPOD):
-        return number_in(annotations[SUPERPOD], keyed("metadata.annotations", SUPERPOD), found)
+    if annotations.get(SUPERPOD_ANNOTATION):
+        return number_in(
+            annotations[SUPERPOD_ANNOTATION], keyed("metadata.annotations", SUPERPOD_ANNOTATION), found
+        )
     if labels.get(SUPERPOD_LABEL):
         return number_in(labels[SUPERPOD_LABEL], keyed("metadata.labels", SUPERPOD_LABEL), found)
     return None

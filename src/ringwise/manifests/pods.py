@@ -10,22 +10,26 @@ import msgspec
 
 from ringwise.manifests.affinity import node_rules, pod_rules, tolerations
 from ringwise.manifests.checking import keyed
-from ringwise.manifests.chips import CHIP_RESOURCES, chip_of, chips_in
+from ringwise.manifests.chips import chip_of, chips_in
 from ringwise.manifests.errors import Findings, shown
 from ringwise.manifests.metadata import identity, name_of, number_in, texts, truth
 from ringwise.manifests.resources import CPU, MEMORY, PODS, pod_requests
 from ringwise.manifests.wire import Container, PodSpec, PodStatus, PodWire
 from ringwise.state.model import ENDED, NodeTerm, Owner, Pod, PodClass, PodTerm
+from ringwise.wellknown import (
+    ASCEND_REAL,
+    CHIP_RESOURCE_PREFIX,
+    GROUP_NAME,
+    PREEMPTABLE,
+    RANK_INDEX,
+    TASK_INDEX_VARIABLE,
+    TASK_PRIORITY,
+    TASK_SPEC,
+    VOLCANO_GROUP_NAME,
+    VOLCANO_SCHEDULER,
+)
 
-GROUP_ANNOTATIONS = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
-TASK = "volcano.sh/task-spec"
-PREEMPTABLE = "volcano.sh/preemptable"
-TASK_PRIORITY = "volcano.sh/task-priority"
-RANK = "hccl/rankIndex"
-RANK_VARIABLE = "VC_TASK_INDEX"
-MOUNTED_CHIPS = "huawei.com/AscendReal"
-#: The API server fills in `default-scheduler`; a pod without a scheduler was written by hand, for us.
-DEFAULT_SCHEDULER = "volcano"
+GROUP_ANNOTATIONS = (GROUP_NAME, VOLCANO_GROUP_NAME)
 
 _ENCODER = msgspec.msgpack.Encoder()
 _PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
@@ -92,7 +96,7 @@ class PodClasses:
                 sorted(
                     (name, count)
                     for name, count in requests.amounts.items()
-                    if count and name not in (CPU, MEMORY, PODS) and not name.startswith(CHIP_RESOURCES)
+                    if count and name not in (CPU, MEMORY, PODS) and not name.startswith(CHIP_RESOURCE_PREFIX)
                 )
             ),
             tuple(sorted(texts(spec.node_selector).items())),
@@ -154,10 +158,10 @@ def pod_from_wire(wire: PodWire, classes: PodClasses, found: Findings) -> Pod:
         labels=who.labels,
         annotations=annotations,
         group=group_of(annotations),
-        task=annotations.get(TASK) or who.labels.get(TASK, ""),
+        task=annotations.get(TASK_SPEC) or who.labels.get(TASK_SPEC, ""),
         rank=_rank(who.name, who.owner, annotations, spec, phase, found),
         owner=who.owner,
-        scheduler=sys.intern(spec.scheduler_name or DEFAULT_SCHEDULER),
+        scheduler=sys.intern(spec.scheduler_name or VOLCANO_SCHEDULER),
         priority=priority_of(spec, annotations, "spec.priority", found),
         priority_class=sys.intern(spec.priority_class_name or ""),
         preemptable=preemptable(annotations, who.labels, "metadata", found),
@@ -210,9 +214,9 @@ def _rank(
     found: Findings,
 ) -> int | None:
     """The annotation (a failed pod's is void), else the StatefulSet's ordinal, else the task index."""
-    written = annotations.get(RANK)
+    written = annotations.get(RANK_INDEX)
     if written and phase != "Failed":
-        return number_in(written, keyed("metadata.annotations", RANK), found, least=0)
+        return number_in(written, keyed("metadata.annotations", RANK_INDEX), found, least=0)
     if owner is not None and owner.kind == "StatefulSet":
         ordinal = name.rpartition("-")[2]
         if ordinal.isascii() and ordinal.isdigit() and len(ordinal) <= 9:
@@ -230,7 +234,7 @@ def rank_variable(spec: PodSpec, path: str, found: Findings) -> int | None:
 
 def _variable(container: Container) -> tuple[str, int]:
     for index, variable in enumerate(container.env or ()):
-        if variable.name == RANK_VARIABLE:
+        if variable.name == TASK_INDEX_VARIABLE:
             return variable.value or "", index
     return "", 0
 
@@ -238,9 +242,9 @@ def _variable(container: Container) -> tuple[str, int]:
 def _named_resource(annotations: Mapping[str, str]) -> str | None:
     """The resource of the chips that a pod without a limit names all the same: it holds them."""
     for key, written in annotations.items():
-        first = written.partition(",")[0].strip() if key.startswith(CHIP_RESOURCES) else ""
-        resource = CHIP_RESOURCES + first.partition("-")[0]
-        if key in (MOUNTED_CHIPS, resource) and chip_of(first) is not None:
+        first = written.partition(",")[0].strip() if key.startswith(CHIP_RESOURCE_PREFIX) else ""
+        resource = CHIP_RESOURCE_PREFIX + first.partition("-")[0]
+        if key in (ASCEND_REAL, resource) and chip_of(first) is not None:
             return sys.intern(resource)
     return None
 
@@ -252,7 +256,7 @@ def _holds(cls: PodClass, annotations: Mapping[str, str], phase: str, found: Fin
         found = Findings(found.origin)
     if cls.resource is None or "+" in cls.resource:
         return ()
-    key = MOUNTED_CHIPS if annotations.get(MOUNTED_CHIPS) else cls.resource
+    key = ASCEND_REAL if annotations.get(ASCEND_REAL) else cls.resource
     written = annotations.get(key)
     if not written or "-" in cls.resource:
         # A resource with a dash is a part of a chip (vNPU); its names are no physical chips.

@@ -21,6 +21,7 @@ from ringwise.manifests.errors import ManifestError, shown
 from ringwise.manifests.json_stream import TOO_DEEP, JsonStream, JsonValue
 from ringwise.manifests.sources import Source, opened
 from ringwise.manifests.yaml_stream import YamlStream
+from ringwise.wellknown import BATCH_API, PRIORITY_API, SCHEDULING_API
 
 #: Objects of one source. The largest clusters have some hundred thousand; a file of a billion `{}` must end.
 MAX_OBJECTS = 2_000_000
@@ -30,10 +31,10 @@ API_VERSIONS = {
     "Node": "v1",
     "Pod": "v1",
     "ConfigMap": "v1",
-    "PriorityClass": "scheduling.k8s.io/v1",
-    "PodGroup": "scheduling.volcano.sh/v1beta1",
-    "Queue": "scheduling.volcano.sh/v1beta1",
-    "Job": "batch.volcano.sh/v1alpha1",
+    "PriorityClass": PRIORITY_API,
+    "PodGroup": SCHEDULING_API,
+    "Queue": SCHEDULING_API,
+    "Job": BATCH_API,
 }
 
 Wire = TypeVar("Wire")

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ringwise.manifests.checking import keyed
-from ringwise.manifests.chips import CHIP_RESOURCES
 from ringwise.manifests.errors import Findings, shown
 from ringwise.manifests.quantities import NotReadableError, quantity, whole_quantity
 from ringwise.manifests.wire import Container, Quantities, Resources
+from ringwise.wellknown import CHIP_RESOURCE_PREFIX
 
 CPU = "cpu"
 MEMORY = "memory"
@@ -29,13 +29,19 @@ class Requests:
     @property
     def chips(self) -> dict[str, int]:
         return {
-            name: count for name, count in self.amounts.items() if name.startswith(CHIP_RESOURCES) and count
+            name: count
+            for name, count in self.amounts.items()
+            if name.startswith(CHIP_RESOURCE_PREFIX) and count
         }
 
     @property
     def chips_declined(self) -> list[str]:
         """Chip resources of which the pod says that it wants none."""
-        return [name for name, count in self.amounts.items() if name.startswith(CHIP_RESOURCES) and not count]
+        return [
+            name
+            for name, count in self.amounts.items()
+            if name.startswith(CHIP_RESOURCE_PREFIX) and not count
+        ]
 
 
 def amount(name: str, value: str | int | float, path: str, found: Findings) -> int:
@@ -47,7 +53,7 @@ def amount(name: str, value: str | int | float, path: str, found: Findings) -> i
             return quantity(value)
         return whole_quantity(value)
     except NotReadableError as problem:
-        if name.startswith(CHIP_RESOURCES):
+        if name.startswith(CHIP_RESOURCE_PREFIX):
             found.wrong(keyed(path, name), f"must be a whole number of 0 or more, got {shown(value)}")
         else:
             found.wrong(keyed(path, name), f"{problem}, got {shown(value)}")
@@ -98,7 +104,7 @@ def pod_requests(
 
 
 def _asks_for_chips(asked: Mapping[str, int]) -> bool:
-    return any(count and name.startswith(CHIP_RESOURCES) for name, count in asked.items())
+    return any(count and name.startswith(CHIP_RESOURCE_PREFIX) for name, count in asked.items())
 
 
 def _container_requests(resources: Resources, path: str, found: Findings) -> dict[str, int]:
@@ -106,7 +112,7 @@ def _container_requests(resources: Resources, path: str, found: Findings) -> dic
     asked = amounts(resources.requests, f"{path}.requests", found)
     limits = amounts(resources.limits, f"{path}.limits", found)
     for name, count in asked.items():
-        if not name.startswith(CHIP_RESOURCES):
+        if not name.startswith(CHIP_RESOURCE_PREFIX):
             continue
         where = keyed(f"{path}.requests", name)
         if name not in limits:

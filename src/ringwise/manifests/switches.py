@@ -13,11 +13,8 @@ from ringwise.manifests.checking import misfits
 from ringwise.manifests.errors import ManifestError, one_line
 from ringwise.topology.switch_reasons import TOPOLOGY_UNREADABLE
 from ringwise.topology.switches import Server, SwitchTopology, make_topology
+from ringwise.wellknown import KUBE_SYSTEM, TOR_INFO_KEY, TOR_LEVEL_KEY, TOR_NODE_CONFIG_MAP
 
-CONFIG_MAP = "basic-tor-node-cm"
-NAMESPACE = "kube-system"
-INFO_KEY = "tor_info"
-LEVEL_KEY = "tor_level"
 SINGLE_LAYER = "single_layer"
 DOUBLE_LAYER = "double_layer"
 
@@ -69,15 +66,15 @@ def read_topology(tor_info: str | bytes, tor_level: str | None, origin: str) -> 
 def topology_of_config_map(data: Mapping[str, str], origin: str) -> SwitchTopology:
     """As `read_topology`, but an unreadable ConfigMap is a topology without switches that says why."""
     try:
-        if INFO_KEY not in data:
-            raise ManifestError(origin, f"data.{INFO_KEY}", "is missing")
-        return read_topology(data[INFO_KEY], data.get(LEVEL_KEY), origin)
+        if TOR_INFO_KEY not in data:
+            raise ManifestError(origin, f"data.{TOR_INFO_KEY}", "is missing")
+        return read_topology(data[TOR_INFO_KEY], data.get(TOR_LEVEL_KEY), origin)
     except ManifestError as error:
         return SwitchTopology((), 0, problems=(TOPOLOGY_UNREADABLE(problem=str(error)),), origin=origin)
 
 
 def _unreadable(tor_info: str | bytes, origin: str, problem: Exception) -> ManifestError:
-    field = f"data.{INFO_KEY}"
+    field = f"data.{TOR_INFO_KEY}"
     try:
         if isinstance(problem, RecursionError):
             raise problem
@@ -121,10 +118,10 @@ def tor_config_map(topology: SwitchTopology) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": CONFIG_MAP, "namespace": NAMESPACE},
+        "metadata": {"name": TOR_NODE_CONFIG_MAP, "namespace": KUBE_SYSTEM},
         "data": {
-            LEVEL_KEY: SINGLE_LAYER if topology.single_layer else DOUBLE_LAYER,
-            INFO_KEY: tor_info_of(topology),
+            TOR_LEVEL_KEY: SINGLE_LAYER if topology.single_layer else DOUBLE_LAYER,
+            TOR_INFO_KEY: tor_info_of(topology),
         },
     }
 

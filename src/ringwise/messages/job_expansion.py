@@ -7,18 +7,19 @@ from collections.abc import Collection, Iterator, Mapping
 
 from ringwise.state.model import Owner, Pod, PodClass, PodGroup
 from ringwise.state.vcjob import Task, VcJob
-
-GROUP = "scheduling.k8s.io/group-name"
-RANK = "hccl/rankIndex"
-TASK_SPEC = "volcano.sh/task-spec"
-TASK_INDEX = "volcano.sh/task-index"
-JOB_NAME = "volcano.sh/job-name"
-JOB_NAMESPACE = "volcano.sh/job-namespace"
-QUEUE_NAME = "volcano.sh/queue-name"
-JOB_VERSION = "volcano.sh/job-version"
-TEMPLATE_UID = "volcano.sh/template-uid"
-RETRY_COUNT = "volcano.sh/job-retry-count"
-PREEMPTABLE = "volcano.sh/preemptable"
+from ringwise.wellknown import (
+    GROUP_NAME,
+    JOB_NAME,
+    JOB_NAMESPACE,
+    JOB_RETRY_COUNT,
+    JOB_VERSION,
+    PREEMPTABLE,
+    QUEUE_NAME,
+    RANK_INDEX,
+    TASK_INDEX,
+    TASK_SPEC,
+    TEMPLATE_UID,
+)
 
 _TRUE = frozenset({"1", "t", "T", "true", "True", "TRUE"})
 #: Uids of pods that do not exist are made from their job's uid and their name, the same in every run.
@@ -76,18 +77,18 @@ def _pod(job: VcJob, task: Task, index: int, rank: int | None, owner: Owner, gro
     name = f"{job.name}-{task.name}-{index}"
     annotations = {
         **template.annotations,
-        GROUP: group,
+        GROUP_NAME: group,
         TASK_SPEC: task.name,
         TASK_INDEX: str(index),
         JOB_NAME: job.name,
         QUEUE_NAME: job.queue,
         JOB_VERSION: str(job.version),
         TEMPLATE_UID: f"{job.name}-{task.name}",
-        RETRY_COUNT: str(job.retry_count),
+        JOB_RETRY_COUNT: str(job.retry_count),
     }
-    annotations.pop(RANK, None)
-    if rank is not None and ("hcclrank" in job.plugins or RANK in template.annotations):
-        annotations[RANK] = str(rank)
+    annotations.pop(RANK_INDEX, None)
+    if rank is not None and ("hcclrank" in job.plugins or RANK_INDEX in template.annotations):
+        annotations[RANK_INDEX] = str(rank)
     return Pod(
         uid=str(uuid.uuid5(_UIDS, f"{job.uid}/{job.retry_count}/{name}")),
         namespace=job.namespace,

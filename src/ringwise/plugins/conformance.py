@@ -7,9 +7,9 @@ from ringwise.framework.job import Job
 from ringwise.framework.plugin_options import PluginOption
 from ringwise.framework.session import Session
 from ringwise.state.model import Pod
+from ringwise.wellknown import KUBE_SYSTEM, SYSTEM_CLUSTER_CRITICAL, SYSTEM_NODE_CRITICAL
 
-_CRITICAL_CLASSES = frozenset({"system-cluster-critical", "system-node-critical"})
-_SYSTEM_NAMESPACE = "kube-system"
+_CRITICAL_CLASSES = frozenset({SYSTEM_CLUSTER_CRITICAL, SYSTEM_NODE_CRITICAL})
 
 
 class Conformance:
@@ -27,4 +27,4 @@ class Conformance:
 
 
 def _critical(pod: Pod) -> bool:
-    return pod.namespace == _SYSTEM_NAMESPACE or pod.priority_class in _CRITICAL_CLASSES
+    return pod.namespace == KUBE_SYSTEM or pod.priority_class in _CRITICAL_CLASSES

@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 from ringwise.framework.amounts import Amounts, add, share
 from ringwise.framework.session import Session
 from ringwise.state.model import Queue
+from ringwise.wellknown import HIERARCHY, HIERARCHY_WEIGHTS
 
-HIERARCHY = "volcano.sh/hierarchy"
-WEIGHTS = "volcano.sh/hierarchy-weights"
 _ROOT = "root"
 
 Key = tuple[tuple[bool, float], ...]
@@ -48,7 +47,7 @@ class Hierarchy:
         steps = [step for step in queue.annotations.get(HIERARCHY, "").split("/") if step] or [queue.name]
         if steps[0] != _ROOT:
             steps.insert(0, _ROOT)
-        weights = [_weight(text) for text in queue.annotations.get(WEIGHTS, "").split("/") if text]
+        weights = [_weight(text) for text in queue.annotations.get(HIERARCHY_WEIGHTS, "").split("/") if text]
         path = self._paths[queue.name] = tuple(steps)
         for depth in range(1, len(path) + 1):
             place = self._places.setdefault(path[:depth], Place())

@@ -21,8 +21,7 @@ from ringwise.framework.selectors import matches_node, may_match, tolerates
 from ringwise.framework.session import Session
 from ringwise.state.model import Pod, PodClass
 from ringwise.state.shapes import Shape
-
-_GPU = "nvidia.com/gpu"
+from ringwise.wellknown import NVIDIA_GPU
 
 
 class Nodeorder:
@@ -132,10 +131,10 @@ def most_requested(pod_class: PodClass, shape: Shape) -> int:
 def balanced_resource(pod_class: PodClass, shape: Shape) -> int:
     """100 when all resources are used alike, less by the standard deviation of their use."""
     loads = _loads(pod_class, shape)
-    gpus = dict(pod_class.extended).get(_GPU, 0) if pod_class.extended else 0
-    allocatable = shape.node_class.extended.get(_GPU, 0)
+    gpus = dict(pod_class.extended).get(NVIDIA_GPU, 0) if pod_class.extended else 0
+    allocatable = shape.node_class.extended.get(NVIDIA_GPU, 0)
     if gpus and allocatable:
-        loads.append((dict(shape.extended_used).get(_GPU, 0) + gpus, allocatable))
+        loads.append((dict(shape.extended_used).get(NVIDIA_GPU, 0) + gpus, allocatable))
     shares = [min(1.0, used / allocatable) for used, allocatable in loads]
     if len(shares) == 2:
         deviation = abs(shares[0] - shares[1]) / 2

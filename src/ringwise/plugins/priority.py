@@ -9,9 +9,7 @@ from ringwise.framework.owners import job_of
 from ringwise.framework.plugin_options import PluginOption
 from ringwise.framework.session import Session
 from ringwise.state.model import Pod
-
-#: Overrides a pod's own priority among the pods of its job.
-TASK_PRIORITY = "volcano.sh/task-priority"
+from ringwise.wellknown import TASK_PRIORITY
 
 
 class Priority:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
+from ringwise.wellknown import VOLCANO_SCHEDULER
+
 #: Pod phases in which a pod holds nothing any more.
 ENDED = frozenset({"Succeeded", "Failed"})
 
@@ -137,7 +139,7 @@ class Pod:
     #: A rank the pod brings along (annotation, StatefulSet ordinal, VC_TASK_INDEX).
     rank: int | None = None
     owner: Owner | None = None
-    scheduler: str = "volcano"
+    scheduler: str = VOLCANO_SCHEDULER
     priority: int = 0
     priority_class: str = ""
     preemptable: bool = False

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ringwise.state.model import EMPTY, PodClass
+from ringwise.wellknown import VOLCANO_SCHEDULER
 
 #: The largest job the field system documents. A count of billions must not become billions of pods.
 MOST_PODS = 20_000
@@ -101,7 +102,7 @@ class VcJob:
     min_success: int | None = None
     queue: str = "default"
     priority_class: str = ""
-    scheduler: str = "volcano"
+    scheduler: str = VOLCANO_SCHEDULER
     max_retry: int = 3
     ttl_seconds: int | None = None
     #: Nanoseconds the job is expected to run.

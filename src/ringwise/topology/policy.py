@@ -20,13 +20,10 @@ from ringwise.topology.reasons import (
     UNKNOWN_STRATEGY,
     VIRTUAL_CHIPS,
 )
-
-SCHEDULE_POLICY = "huawei.com/schedule_policy"
-SP_BLOCK = "sp-block"
-ACCELERATOR_TYPE = "accelerator-type"
+from ringwise.wellknown import ACCELERATOR_TYPE, NPU, SCHEDULE_POLICY, SP_BLOCK
 
 #: Resources whose boards only the policy can name, whatever else the job says.
-POLICY_ONLY = frozenset({"huawei.com/npu"})
+POLICY_ONLY = frozenset({NPU})
 #: Policies of the field that Ringwise knows by name and does not serve.
 UNSUPPORTED_POLICIES: Mapping[str, str] = {
     "chip8-node8-ra64-sp": "racks of 64 chips in SuperPoDs",

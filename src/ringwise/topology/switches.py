@@ -22,6 +22,7 @@ from ringwise.topology.switch_reasons import (
     TOO_MANY_SERVERS,
     TOPOLOGY_EMPTY,
 )
+from ringwise.wellknown import TOR_NODE_CONFIG_MAP
 
 #: How many servers a problem names before it only counts them.
 _NAMED = 8
@@ -54,7 +55,7 @@ class SwitchTopology:
     nodes_per_switch: int
     single_layer: bool = False
     problems: tuple[Reason, ...] = ()
-    origin: str = "basic-tor-node-cm"
+    origin: str = TOR_NODE_CONFIG_MAP
 
     @property
     def unusable(self) -> Reason | None:
@@ -93,7 +94,7 @@ def make_topology(
     nodes_per_switch: int,
     *,
     single_layer: bool = False,
-    origin: str = "basic-tor-node-cm",
+    origin: str = TOR_NODE_CONFIG_MAP,
 ) -> SwitchTopology:
     """A topology from (name, servers) pairs, with everything wrong in it noted."""
     problems: list[Reason] = []

@@ -9,6 +9,7 @@ from ringwise.placement.rules import ScoreTable, chip_rule
 from ringwise.topology.board import Board
 from ringwise.topology.counts import counts_text
 from ringwise.topology.rule_specs import RULE_SPECS
+from ringwise.wellknown import ACCELERATOR_TYPE, SCHEDULE_POLICY
 
 #: A picture is at most this wide.
 _WIDTH = 76
@@ -55,9 +56,9 @@ def _plural(word: str) -> str:
 
 def chosen_by(board: Board) -> list[str]:
     """What in a job leads to this board, one sentence part each."""
-    ways = [f"huawei.com/schedule_policy: {policy}" for policy in board.policies]
+    ways = [f"{SCHEDULE_POLICY}: {policy}" for policy in board.policies]
     ways += [
-        f"accelerator-type: {kind}" if kind else "no policy and no accelerator-type"
+        f"{ACCELERATOR_TYPE}: {kind}" if kind else "no policy and no accelerator-type"
         for kind in board.accelerator_types
     ]
     if board.sp_block_fallback:

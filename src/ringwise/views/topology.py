@@ -7,13 +7,13 @@ from typing import Any
 
 from ringwise.framework.selectors import FORBIDDING
 from ringwise.framework.switch_use import states_now
-from ringwise.placement.superpods.annotations import SUPER_POD_RANK
 from ringwise.placement.switches import SwitchState
 from ringwise.reasons import Reason
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.state.fleet import HOSTS
 from ringwise.topology.superpods import SuperPodId
 from ringwise.topology.switches import ResolvedTopology
+from ringwise.wellknown import SUPER_POD_RANK
 
 
 @dataclass(slots=True)

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ringwise.placement.superpods.annotations import block_annotations
 from ringwise.placement.superpods.block_map import OldBlock, PodPlace, map_from_pods
 from ringwise.placement.superpods.blocks import Block, Origin, Plan
 from ringwise.placement.superpods.packing import plan
 from ringwise.placement.superpods.ranks import blocks_by_rank
 from ringwise.placement.superpods.reschedule import Rescheduled, must_wait, reschedule
 from ringwise.placement.superpods.settings import SuperPodSettings
+from ringwise.plugins.topology910.annotations import block_annotations
 from ringwise.reasons import Reason
 from ringwise.topology.superpods import NodeId, SuperPodId
 from tests.placement.superpods.plans import map_from_blocks

@@ -11,10 +11,7 @@ from ringwise.manifests.errors import ManifestError
 from ringwise.manifests.switch_lists import topology_from_list
 from ringwise.manifests.switches import read_topology, render_tor_configmap, topology_of_config_map
 from ringwise.placement.switches import (
-    PlacedJob,
-    PlanEntry,
     Request,
-    State,
     SwitchClass,
     SwitchPlan,
     SwitchSettings,
@@ -22,12 +19,9 @@ from ringwise.placement.switches import (
     make_indexed_view,
     make_view,
     plan,
-    pod_annotations,
-    read_mark,
     switch_states,
-    tor_share_config,
 )
-from ringwise.topology.switches import Server, make_topology, resolve
+from ringwise.topology.switches import Server, resolve
 
 
 def info(*switches: tuple[str, list[str]], tor_count: int = 2) -> str:
@@ -200,52 +194,6 @@ def test_bad_lists_are_one_clear_line(name: str, text: str, line: str) -> None:
         topology_from_list(text, name)
     assert str(caught.value).startswith(line)
     assert "\n" not in str(caught.value)
-
-
-def entry(mark: int, state: State, healthy: bool = True) -> PlanEntry:
-    return PlanEntry(0, "10.0.0.1", (1,), mark, state, healthy, "a rule")
-
-
-@pytest.mark.parametrize(
-    ("made", "expected"),
-    [
-        (entry(2, State.EXCLUSIVE), {"isSharedTor": "2", "isHealthy": "0"}),
-        (entry(1, State.SHARED), {"isSharedTor": "1", "isHealthy": "0", "sharedTorIp": "10.0.0.1"}),
-        (entry(1, State.SHARED, False), {"isSharedTor": "1", "isHealthy": "1", "sharedTorIp": "10.0.0.1"}),
-        (entry(0, State.SHARED, False), {"isSharedTor": "0", "isHealthy": "0"}),
-    ],
-)
-def test_annotations_of_a_pod(made: PlanEntry, expected: dict[str, str]) -> None:
-    assert pod_annotations(made, "2.0") == expected
-    assert read_mark(expected) == made.mark
-    assert pod_annotations(made, "1.0") == {}
-    assert pod_annotations(made, "2.0", single_layer=True) == {}
-
-
-@pytest.mark.parametrize("value", ["", "3", "shared", "-1"])
-def test_unreadable_marks_count_as_none(value: str) -> None:
-    assert read_mark({"isSharedTor": value}) == 0
-
-
-def test_tor_share_config() -> None:
-    topology = make_topology([("t0", [Server("a", 0, 0), Server("b", 1, 1)]), ("t1", [Server("c", 0, 0)])], 2)
-    resolved = resolve(topology, {"a": "node-a", "b": "node-b", "c": "node-c"})
-    states = switch_states(2, [PlacedJob("j", SwitchClass.COMMON, ((0, 1), (1, 1)))], 1)
-    assert json.loads(tor_share_config(resolved, states, {"node-a": ["train"]})) == {
-        "t0": {
-            "IsHealthy": 1,
-            "IsSharedTor": 1,
-            "nodes": [
-                {"NodeIp": "a", "NodeName": "node-a", "JobName": ["train"]},
-                {"NodeIp": "b", "NodeName": "node-b", "JobName": []},
-            ],
-        },
-        "t1": {
-            "IsHealthy": 1,
-            "IsSharedTor": 1,
-            "nodes": [{"NodeIp": "c", "NodeName": "node-c", "JobName": []}],
-        },
-    }
 
 
 def test_a_view_holds_the_free_nodes_with_their_places() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ringwise.wellknown import BATCH_GROUP, KUBE_SYSTEM, NAMESPACE_NAME, SCHEDULING_GROUP, WEBHOOK_API
+
 NAME = "ringwise-admission"
 PATH = "/validate"
 SERVICE_PORT = 443
@@ -27,27 +29,27 @@ def webhook_configuration(namespace: str, labels: dict[str, str]) -> dict[str, A
         "namespaceSelector": {
             "matchExpressions": [
                 {
-                    "key": "kubernetes.io/metadata.name",
+                    "key": NAMESPACE_NAME,
                     "operator": "NotIn",
-                    "values": ["kube-system", namespace],
+                    "values": [KUBE_SYSTEM, namespace],
                 }
             ]
         },
     }
     return {
-        "apiVersion": "admissionregistration.k8s.io/v1",
+        "apiVersion": WEBHOOK_API,
         "kind": "ValidatingWebhookConfiguration",
         "metadata": {"name": NAME, "labels": labels},
         "webhooks": [
             {
                 "name": "jobs.ringwise.io",
                 **everywhere,
-                "rules": [_rule("batch.volcano.sh", "v1alpha1", "jobs", "CREATE", "UPDATE")],
+                "rules": [_rule(BATCH_GROUP, "v1alpha1", "jobs", "CREATE", "UPDATE")],
             },
             {
                 "name": "podgroups.ringwise.io",
                 **everywhere,
-                "rules": [_rule("scheduling.volcano.sh", "v1beta1", "podgroups", "CREATE")],
+                "rules": [_rule(SCHEDULING_GROUP, "v1beta1", "podgroups", "CREATE")],
             },
             {
                 "name": "pods.ringwise.io",

@@ -23,11 +23,11 @@ from ringwise.manifests.wire import JobWire, Meta, PodGroupWire, PodWire
 from ringwise.messages import events as ev
 from ringwise.messages.job_expansion import pod_group_of
 from ringwise.plugins.topology910.reasons import MIXED_RESOURCES
-from ringwise.plugins.topology910.validity import SP_BLOCK
 from ringwise.reasons import MENDED, Reason, Stage, Trigger
-from ringwise.scheduler.core.machine import DEFAULT_SCHEDULER_NAMES, Scheduler
+from ringwise.scheduler.core.machine import Scheduler
 from ringwise.state.model import Pod, Queue
 from ringwise.topology.boards import BoardCatalog
+from ringwise.wellknown import SCHEDULER_NAMES, SP_BLOCK
 
 #: Triggers of reasons that only the submitter can cure.
 _USER_FIXABLE = MENDED | {Trigger.QUEUE_CHANGED}
@@ -41,7 +41,7 @@ class World:
 
     catalog: BoardCatalog
     #: `schedulerName` of the pods that are ours.
-    scheduler_names: tuple[str, ...] = DEFAULT_SCHEDULER_NAMES
+    scheduler_names: tuple[str, ...] = SCHEDULER_NAMES
     configuration: Configuration = field(default_factory=default_configuration)
     queues: dict[str, Queue] | None = None
     topology: ev.TopologySeen | None = None

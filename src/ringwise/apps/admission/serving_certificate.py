@@ -28,6 +28,7 @@ from ringwise.apps.install.steps import SECRETS, WEBHOOKS
 from ringwise.kubeclient.client import STRATEGIC_PATCH, ApiError, Client
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.config import load_pair
+from ringwise.wellknown import APP_NAME, APP_PART_OF
 
 _LOG = structlog.get_logger("ringwise.admission")
 
@@ -171,7 +172,7 @@ class Keeper:
         meta: dict[str, Any] = {
             "name": NAME,
             "namespace": self._namespace,
-            "labels": {"app.kubernetes.io/name": "ringwise", "app.kubernetes.io/part-of": "ringwise"},
+            "labels": {APP_NAME: "ringwise", APP_PART_OF: "ringwise"},
         }
         body = {
             "apiVersion": "v1",

@@ -30,8 +30,8 @@ from ringwise.kubeclient.config import Access, find_access
 from ringwise.kubeclient.credentials import KubeConfigError
 from ringwise.messages.events import Event
 from ringwise.metrics.endpoints import parse_address
-from ringwise.scheduler.core.machine import DEFAULT_SCHEDULER_NAMES
 from ringwise.topology.boards import shipped_catalog
+from ringwise.wellknown import ADMISSION_API, BATCH_GROUP, SCHEDULER_NAMES, SCHEDULING_GROUP, VOLCANO_SYSTEM
 
 _LOG = structlog.get_logger("ringwise.admission")
 
@@ -75,8 +75,8 @@ class _Object(msgspec.Struct):
 
 
 _JUDGES: dict[tuple[str, str], Callable[[msgspec.Raw, World], Verdict]] = {
-    ("batch.volcano.sh", "Job"): judge_vcjob,
-    ("scheduling.volcano.sh", "PodGroup"): judge_pod_group,
+    (BATCH_GROUP, "Job"): judge_vcjob,
+    (SCHEDULING_GROUP, "PodGroup"): judge_pod_group,
     ("", "Pod"): judge_pod,
 }
 
@@ -106,7 +106,7 @@ def answer(body: bytes, world: World) -> dict[str, Any] | None:
         response["warnings"] = [
             f"it will wait: {sentence(reason)}"[:_LONGEST_WARNING] for reason in verdict.warnings
         ]
-    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
+    return {"apiVersion": ADMISSION_API, "kind": "AdmissionReview", "response": response}
 
 
 def _verdict(request: _Request, world: World) -> Verdict:
@@ -141,13 +141,13 @@ def application(world: World) -> web.Application:
 class Options:
     kubeconfig: str | None = None
     context: str | None = None
-    namespace: str = "volcano-system"
+    namespace: str = VOLCANO_SYSTEM
     configuration_map: tuple[str, str] | None = None
     address: str = f":{WEBHOOK_PORT}"
     health_address: str = ":11251"
     #: Names beside the Service's under which it is reached: for a webhook outside the cluster.
     hosts: tuple[str, ...] = ()
-    scheduler_names: tuple[str, ...] = DEFAULT_SCHEDULER_NAMES
+    scheduler_names: tuple[str, ...] = SCHEDULER_NAMES
 
 
 def run(options: Options) -> None:

@@ -38,10 +38,11 @@ from ringwise.kubeclient.config import find_access
 from ringwise.kubeclient.resources import NODES, POD_GROUPS, PODS, Resource
 from ringwise.messages.commands import Bind
 from ringwise.scheduler.core.machine import Scheduler
+from ringwise.wellknown import DEFAULT_SCHEDULER
 
 LOOP, SCHEDULER, KUBE_SCHEDULER = "bare Bindings", "scheduler", "kube-scheduler"
 #: `schedulerName` of the pods each of them binds.
-_NAMES = {LOOP: "nobody", SCHEDULER: "ringwise", KUBE_SCHEDULER: "default-scheduler"}
+_NAMES = {LOOP: "nobody", SCHEDULER: "ringwise", KUBE_SCHEDULER: DEFAULT_SCHEDULER}
 
 BEGAN, DONE = "began", "done"
 

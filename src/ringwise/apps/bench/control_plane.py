@@ -24,6 +24,7 @@ from types import TracebackType
 from typing import Any
 
 from ringwise.topology.natural import natural_key
+from ringwise.wellknown import TOKEN_API
 
 #: Seconds for a program to say that it is ready, on a busy machine.
 PATIENCE = 120.0
@@ -250,7 +251,7 @@ class ControlPlane:
     def account_token(self, namespace: str, name: str) -> str:
         """A token of a ServiceAccount, as its pods would get it."""
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
-        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+        body = {"apiVersion": TOKEN_API, "kind": "TokenRequest", "spec": {}}
         token: str = self.admin.create(path, body)["status"]["token"]
         return token
 

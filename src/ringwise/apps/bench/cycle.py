@@ -21,8 +21,8 @@ from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.state.model import Node, Pod, PodClass, PodGroup
+from ringwise.wellknown import ASCEND910, HOSTNAME, SCHEDULE_POLICY
 
-RESOURCE = "huawei.com/Ascend910"
 SECOND = 1_000_000_000
 #: Kinds of nodes, so that predicates and scores have something to tell apart.
 _KINDS = ((192_000, 1 << 40), (192_000, 1 << 39), (96_000, 1 << 39))
@@ -34,8 +34,8 @@ def _nodes(count: int) -> list[ev.Event]:
         cpu, memory = _KINDS[number % len(_KINDS)]
         node = Node(
             f"node-{number}",
-            labels={"kubernetes.io/hostname": f"node-{number}", "zone": f"z{number % 3}"},
-            chips_allocatable={RESOURCE: 8},
+            labels={HOSTNAME: f"node-{number}", "zone": f"z{number % 3}"},
+            chips_allocatable={ASCEND910: 8},
             cpu_milli=cpu,
             memory=memory,
             max_pods=110,
@@ -45,9 +45,9 @@ def _nodes(count: int) -> list[ev.Event]:
 
 
 def _gang(name: str, pods: int, chips: int, created: int) -> list[ev.Event]:
-    cls = PodClass(resource=RESOURCE, chips=chips, cpu_milli=4_000 * chips, memory=chips << 30)
+    cls = PodClass(resource=ASCEND910, chips=chips, cpu_milli=4_000 * chips, memory=chips << 30)
     # Several pods on a node: 910 x8 allows that to no gang, 910B x8 to all.
-    policy = {"huawei.com/schedule_policy": "chip8-node8"} if pods > 1 and chips < 8 else {}
+    policy = {SCHEDULE_POLICY: "chip8-node8"} if pods > 1 and chips < 8 else {}
     group = PodGroup(
         "bench", name, uid=name, min_member=pods, phase="Inqueue", created=created, annotations=policy
     )

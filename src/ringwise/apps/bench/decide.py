@@ -20,11 +20,11 @@ from ringwise.state.model import Node, Pod, PodClass
 from ringwise.state.shapes import Shape
 from ringwise.topology.boards import shipped_boards
 from ringwise.topology.chips import mask_of
+from ringwise.wellknown import ASCEND910
 
-RESOURCE = "huawei.com/Ascend910"
 SIZES = (1, 1, 1, 2, 2, 4, 8)
 UTILISATION = 0.85
-_CLASSES = {size: PodClass(resource=RESOURCE, chips=size, cpu_milli=1000 * size) for size in (1, 2, 4, 8)}
+_CLASSES = {size: PodClass(resource=ASCEND910, chips=size, cpu_milli=1000 * size) for size in (1, 2, 4, 8)}
 
 
 def _any(_shape: Shape) -> bool:
@@ -41,7 +41,7 @@ class Stream:
             self.state.put_node(
                 Node(
                     f"node-{number}",
-                    chips_allocatable={RESOURCE: 8},
+                    chips_allocatable={ASCEND910: 8},
                     cpu_milli=192_000,
                     memory=1 << 40,
                     max_pods=110,
@@ -49,8 +49,8 @@ class Stream:
             )
         board = shipped_boards()["910-x8"]
         self.rule: ChipRule = chip_rule(board)
-        self.view: View = self.state.view(RESOURCE, board.name, self.rule, False, False)
-        self.fleet = self.state.fleets[RESOURCE]
+        self.view: View = self.state.view(ASCEND910, board.name, self.rule, False, False)
+        self.fleet = self.state.fleets[ASCEND910]
         self.running: list[str] = []
         self.used = 0
         self.capacity = 8 * nodes
@@ -167,9 +167,9 @@ def _bytes_per_node(nodes: int) -> float:
     stream = Stream.__new__(Stream)
     state = ClusterState()
     for number in range(nodes):
-        state.put_node(Node(f"node-{number}", chips_allocatable={RESOURCE: 8}, cpu_milli=192_000))
+        state.put_node(Node(f"node-{number}", chips_allocatable={ASCEND910: 8}, cpu_milli=192_000))
     board = shipped_boards()["910-x8"]
-    state.view(RESOURCE, board.name, chip_rule(board), False, False)
+    state.view(ASCEND910, board.name, chip_rule(board), False, False)
     gc.collect()
     after = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()

@@ -35,9 +35,26 @@ from ringwise.kubeclient.resources import NODES, PODS
 from ringwise.manifests.errors import Findings
 from ringwise.manifests.pods import PodClasses
 from ringwise.scheduler.core.machine import Scheduler
+from ringwise.wellknown import (
+    ACCELERATOR,
+    ACCELERATOR_TYPE,
+    ASCEND910,
+    ASCEND_REAL,
+    BASE_DEVICE_INFOS,
+    DISTRIBUTED_JOB,
+    HOST_ARCH,
+    HOST_ARCH_ARM,
+    HOSTNAME,
+    KUBERNETES_ARCH,
+    KUBERNETES_OS,
+    NODE_TAINT_PREFIX,
+    PREDICATE_TIME,
+    RANK_INDEX,
+    RING_CONTROLLER,
+    VOLCANO_SCHEDULER,
+)
 
 NODE_COUNT, POD_COUNT = 10_000, 50_000
-CHIP = "huawei.com/Ascend910"
 _MIB = 1 << 20
 
 
@@ -237,7 +254,7 @@ def _condition(kind: str, status: str = "True") -> dict[str, Any]:
 
 def _node(number: int) -> Mapping[str, Any]:
     name = f"node-{number}"
-    amounts = {"cpu": "192", "memory": "768Gi", "pods": "110", "ephemeral-storage": "1800Gi", CHIP: "8"}
+    amounts = {"cpu": "192", "memory": "768Gi", "pods": "110", "ephemeral-storage": "1800Gi", ASCEND910: "8"}
     address = f"10.{number >> 14 & 255}.{number >> 7 & 127}.{number & 127}"
     return {
         "metadata": {
@@ -246,15 +263,15 @@ def _node(number: int) -> Mapping[str, Any]:
             "resourceVersion": str(number + 1),
             "creationTimestamp": "2026-01-10T08:00:00Z",
             "labels": {
-                "kubernetes.io/hostname": name,
-                "kubernetes.io/arch": "arm64",
-                "kubernetes.io/os": "linux",
-                "accelerator": "huawei-Ascend910",
-                "accelerator-type": "module",
-                "host-arch": "huawei-arm",
+                HOSTNAME: name,
+                KUBERNETES_ARCH: "arm64",
+                KUBERNETES_OS: "linux",
+                ACCELERATOR: "huawei-Ascend910",
+                ACCELERATOR_TYPE: "module",
+                HOST_ARCH: HOST_ARCH_ARM,
             },
             "annotations": {
-                "baseDeviceInfos": json.dumps(
+                BASE_DEVICE_INFOS: json.dumps(
                     {f"Ascend910-{chip}": {"IP": f"10.200.{number >> 8}.{chip}"} for chip in range(8)}
                 )
             },
@@ -297,26 +314,26 @@ def _pod(number: int) -> Mapping[str, Any]:
         "uid": f"pod-uid-{number}",
         "resourceVersion": str(number + 1),
         "creationTimestamp": "2026-01-10T08:00:00Z",
-        "labels": {"ring-controller.atlas": "ascend-910", "app": "train"},
+        "labels": {RING_CONTROLLER: "ascend-910", "app": "train"},
         "annotations": {
-            CHIP: f"Ascend910-{chip}",
-            "predicate-time": "18446744073709551615",
-            "huawei.com/AscendReal": f"Ascend910-{chip}",
-            "hccl/rankIndex": "0",
-            "distributed-job": "false",
+            ASCEND910: f"Ascend910-{chip}",
+            PREDICATE_TIME: "18446744073709551615",
+            ASCEND_REAL: f"Ascend910-{chip}",
+            RANK_INDEX: "0",
+            DISTRIBUTED_JOB: "false",
         },
         "managedFields": [
             _managed("ringwise", ("labels", "annotations", "ownerReferences")),
             _managed("kubelet", ("ContainersReady", "Initialized", "Ready", "PodScheduled")),
         ],
     }
-    amounts = {"cpu": "8", "memory": "32Gi", CHIP: "1"}
+    amounts = {"cpu": "8", "memory": "32Gi", ASCEND910: "1"}
     account = {"name": "kube-api-access", "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"}
     return {
         "metadata": meta,
         "spec": {
             "nodeName": f"node-{node}",
-            "schedulerName": "volcano",
+            "schedulerName": VOLCANO_SCHEDULER,
             "restartPolicy": "Never",
             "dnsPolicy": "ClusterFirst",
             "serviceAccountName": "default",
@@ -338,7 +355,7 @@ def _pod(number: int) -> Mapping[str, Any]:
                 {"name": "kube-api-access", "projected": {"defaultMode": 420, "sources": []}},
             ],
             "tolerations": [
-                {"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": "NoExecute"}
+                {"key": f"{NODE_TAINT_PREFIX}{key}", "operator": "Exists", "effect": "NoExecute"}
                 for key in ("not-ready", "unreachable")
             ],
         },

@@ -9,9 +9,19 @@ import msgspec
 
 from ringwise.kubeclient.resources import POD_GROUPS
 from ringwise.messages.commands import Bind
+from ringwise.wellknown import (
+    ACCELERATOR,
+    ACCELERATOR_TYPE,
+    ASCEND910,
+    DISTRIBUTED_JOB,
+    GROUP_NAME,
+    HOST_ARCH,
+    HOST_ARCH_ARM,
+    PREDICATE_TIME,
+    RANK_INDEX,
+)
 
 NAMESPACE = "bench"
-CHIP = "huawei.com/Ascend910"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +52,10 @@ def bind_of(scene: Scene, team: str, number: int, created: bytes) -> Bind:
     place = number // scene.nodes * scene.chips
     chips = tuple(range(place, place + scene.chips))
     annotations = {
-        "distributed-job": "true" if scene.gang else "false",
-        CHIP: ",".join(f"Ascend910-{chip}" for chip in chips),
-        "predicate-time": str(1_760_000_000_000_000_000 + number),
-        "hccl/rankIndex": str(number if scene.gang else 0),
+        DISTRIBUTED_JOB: "true" if scene.gang else "false",
+        ASCEND910: ",".join(f"Ascend910-{chip}" for chip in chips),
+        PREDICATE_TIME: str(1_760_000_000_000_000_000 + number),
+        RANK_INDEX: str(number if scene.gang else 0),
     }
     uid = _MADE.decode(created).metadata.uid
     return Bind(uid, NAMESPACE, f"{team}-{number}", f"node-{number % scene.nodes}", chips, annotations)
@@ -62,8 +72,8 @@ def group(team: str, members: int) -> dict[str, Any]:
 
 
 def pod(scene: Scene, team: str, number: int, scheduler: str) -> dict[str, Any]:
-    amounts = {"cpu": "1", "memory": "1Gi", CHIP: str(scene.chips)}
-    annotations = {"scheduling.k8s.io/group-name": team} if scene.gang else {}
+    amounts = {"cpu": "1", "memory": "1Gi", ASCEND910: str(scene.chips)}
+    annotations = {GROUP_NAME: team} if scene.gang else {}
     return {
         "metadata": {"name": f"{team}-{number}", "annotations": annotations},
         "spec": {
@@ -81,8 +91,8 @@ def pod(scene: Scene, team: str, number: int, scheduler: str) -> dict[str, Any]:
 
 
 def node(number: int) -> dict[str, Any]:
-    amounts = {"cpu": "192", "memory": "768Gi", "pods": "110", CHIP: "8"}
-    labels = {"accelerator": "huawei-Ascend910", "accelerator-type": "module", "host-arch": "huawei-arm"}
+    amounts = {"cpu": "192", "memory": "768Gi", "pods": "110", ASCEND910: "8"}
+    labels = {ACCELERATOR: "huawei-Ascend910", ACCELERATOR_TYPE: "module", HOST_ARCH: HOST_ARCH_ARM}
     return {
         "metadata": {"name": f"node-{number}", "labels": labels},
         "status": {

@@ -19,26 +19,37 @@ import yaml
 from ringwise import __version__
 from ringwise.apps.admission.objects import NAME as ADMISSION
 from ringwise.apps.admission.objects import SERVICE_PORT, WEBHOOK_PORT, webhook_configuration
-from ringwise.manifests.device_info import CLUSTER_NAMESPACE, NODE_NAMESPACE
-from ringwise.scheduler.core.tor_share_publisher import NAMESPACE as SWITCH_NAMESPACE
+from ringwise.wellknown import (
+    APP_COMPONENT,
+    APP_NAME,
+    APP_PART_OF,
+    CONTROLLER_LEASE,
+    DEPLOYMENT_API,
+    DISRUPTION_API,
+    HOSTNAME,
+    KUBE_SYSTEM,
+    MINDX_DL,
+    RBAC_GROUP,
+    SCHEDULER_CONFIG_KEY,
+    SCHEDULER_CONFIG_MAP,
+    SCHEDULER_LEASE,
+    SYSTEM_CLUSTER_CRITICAL,
+    VOLCANO_SYSTEM,
+)
 
 Object = dict[str, Any]
 
-NAMESPACE = "volcano-system"
 IMAGE = f"ringwise/ringwise:{__version__}"
-CONFIGURATION_MAP = "volcano-scheduler-configmap"
-CONFIGURATION_KEY = "volcano-scheduler.conf"
-SCHEDULER, CONTROLLER = "ringwise-scheduler", "ringwise-controller"
+SCHEDULER, CONTROLLER = SCHEDULER_LEASE, CONTROLLER_LEASE
 METRICS_PORT, HEALTH_PORT = 8080, 11251
 _USER = 65532
-_RBAC = "rbac.authorization.k8s.io"
 
 
 @dataclass(frozen=True, slots=True)
 class Choices:
     """What a person can choose. The chart has more."""
 
-    namespace: str = NAMESPACE
+    namespace: str = VOLCANO_SYSTEM
     image: str = IMAGE
     with_controller: bool = True
     with_admission: bool = False
@@ -82,14 +93,14 @@ def configuration(choices: Choices) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": _meta(CONFIGURATION_MAP, choices.namespace, "scheduler"),
-        "data": {CONFIGURATION_KEY: _text(CONFIGURATION_KEY)},
+        "metadata": _meta(SCHEDULER_CONFIG_MAP, choices.namespace, "scheduler"),
+        "data": {SCHEDULER_CONFIG_KEY: _text(SCHEDULER_CONFIG_KEY)},
     }
 
 
 def _namespaces(choices: Choices) -> Iterator[Object]:
     """Ours, and those we look into, whether or not anybody reports there."""
-    for name in dict.fromkeys((choices.namespace, SWITCH_NAMESPACE, CLUSTER_NAMESPACE)):
+    for name in dict.fromkeys((choices.namespace, VOLCANO_SYSTEM, MINDX_DL)):
         yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
 
 
@@ -118,10 +129,10 @@ def _access(choices: Choices) -> Iterator[Object]:
     own = choices.namespace
     yield from _cluster_access("ringwise-reader", "reader", "scheduler", own)
     yield from _cluster_access(SCHEDULER, "scheduler", "scheduler", own)
-    for namespace in (NODE_NAMESPACE, CLUSTER_NAMESPACE):
+    for namespace in (KUBE_SYSTEM, MINDX_DL):
         yield from _access_in(namespace, "ringwise-reports", "reports", "scheduler", own)
     yield from _access_in(own, "ringwise-configuration", "configuration", "scheduler", own)
-    yield from _access_in(SWITCH_NAMESPACE, "ringwise-switches", "switches", "scheduler", own)
+    yield from _access_in(VOLCANO_SYSTEM, "ringwise-switches", "switches", "scheduler", own)
     yield from _access_in(own, SCHEDULER, "schedulerLease", "scheduler", own)
     if choices.with_controller:
         yield from _cluster_access(CONTROLLER, "controller", "controller", own)
@@ -130,7 +141,7 @@ def _access(choices: Choices) -> Iterator[Object]:
         yield from _cluster_access(ADMISSION, "admission", "admission", own)
         yield from _access_in(own, ADMISSION, "admissionSecret", "admission", own)
         yield from _access_in(own, f"{ADMISSION}-configuration", "configuration", "admission", own)
-        yield from _access_in(NODE_NAMESPACE, ADMISSION, "admissionTopology", "admission", own)
+        yield from _access_in(KUBE_SYSTEM, ADMISSION, "admissionTopology", "admission", own)
 
 
 def _cluster_access(name: str, rules: str, component: str, own: str) -> Iterator[Object]:
@@ -144,15 +155,15 @@ def _access_in(namespace: str, name: str, rules: str, component: str, own: str) 
 
 
 def _role(kind: str, meta: Object, rules: str) -> Object:
-    return {"apiVersion": f"{_RBAC}/v1", "kind": kind, "metadata": meta, "rules": access_rules()[rules]}
+    return {"apiVersion": f"{RBAC_GROUP}/v1", "kind": kind, "metadata": meta, "rules": access_rules()[rules]}
 
 
 def _binding(kind: str, meta: Object, component: str, own: str) -> Object:
     return {
-        "apiVersion": f"{_RBAC}/v1",
+        "apiVersion": f"{RBAC_GROUP}/v1",
         "kind": f"{kind}Binding",
         "metadata": meta,
-        "roleRef": {"apiGroup": _RBAC, "kind": kind, "name": meta["name"]},
+        "roleRef": {"apiGroup": RBAC_GROUP, "kind": kind, "name": meta["name"]},
         "subjects": [{"kind": "ServiceAccount", "name": f"ringwise-{component}", "namespace": own}],
     }
 
@@ -165,7 +176,7 @@ def _workloads(choices: Choices) -> Iterator[Object]:
     arguments = [
         "scheduler",
         "--no-controller",
-        f"--scheduler-configmap={choices.namespace}/{CONFIGURATION_MAP}",
+        f"--scheduler-configmap={choices.namespace}/{SCHEDULER_CONFIG_MAP}",
     ]
     yield from _workload(choices, "scheduler", arguments, {"cpu": "500m", "memory": "512Mi"}, "2Gi")
     if choices.with_controller:
@@ -186,7 +197,7 @@ def _workload(
     labels = _labels(component)
     selector = {"matchLabels": _selected(component)}
     yield {
-        "apiVersion": "apps/v1",
+        "apiVersion": DEPLOYMENT_API,
         "kind": "Deployment",
         "metadata": _meta(name, choices.namespace, component),
         "spec": {
@@ -196,7 +207,7 @@ def _workload(
                 "metadata": {"labels": labels},
                 "spec": {
                     "serviceAccountName": name,
-                    "priorityClassName": "system-cluster-critical",
+                    "priorityClassName": SYSTEM_CLUSTER_CRITICAL,
                     "terminationGracePeriodSeconds": 30,
                     "securityContext": {
                         "runAsNonRoot": True,
@@ -207,7 +218,7 @@ def _workload(
                     "topologySpreadConstraints": [
                         {
                             "maxSkew": 1,
-                            "topologyKey": "kubernetes.io/hostname",
+                            "topologyKey": HOSTNAME,
                             "whenUnsatisfiable": "ScheduleAnyway",
                             "labelSelector": selector,
                         }
@@ -242,7 +253,7 @@ def _workload(
         },
     }
     yield {
-        "apiVersion": "policy/v1",
+        "apiVersion": DISRUPTION_API,
         "kind": "PodDisruptionBudget",
         "metadata": _meta(name, choices.namespace, component),
         "spec": {"maxUnavailable": 1, "selector": selector},
@@ -259,7 +270,7 @@ def _probe(path: str, period: int, failures: int) -> Object:
 
 
 def _admission(choices: Choices) -> Iterator[Object]:
-    arguments = ["admission", f"--scheduler-configmap={choices.namespace}/{CONFIGURATION_MAP}"]
+    arguments = ["admission", f"--scheduler-configmap={choices.namespace}/{SCHEDULER_CONFIG_MAP}"]
     yield from _workload(choices, "admission", arguments, {"cpu": "50m", "memory": "128Mi"}, "512Mi")
     yield {
         "apiVersion": "v1",
@@ -274,11 +285,11 @@ def _admission(choices: Choices) -> Iterator[Object]:
 
 
 def _selected(component: str) -> dict[str, str]:
-    return {"app.kubernetes.io/name": "ringwise", "app.kubernetes.io/component": component}
+    return {APP_NAME: "ringwise", APP_COMPONENT: component}
 
 
 def _labels(component: str) -> dict[str, str]:
-    return {**_selected(component), "app.kubernetes.io/part-of": "ringwise"}
+    return {**_selected(component), APP_PART_OF: "ringwise"}
 
 
 def _meta(name: str, namespace: str | None, component: str) -> Object:

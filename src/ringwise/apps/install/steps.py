@@ -12,22 +12,32 @@ from typing import Any
 import msgspec
 import yaml
 
-from ringwise.apps.install.deployment import CONFIGURATION_MAP, Choices, Object, definitions, objects
+from ringwise.apps.install.deployment import Choices, Object, definitions, objects
 from ringwise.kubeclient.client import STRATEGIC_PATCH, ApiError, Client
 from ringwise.kubeclient.resources import Resource
+from ringwise.wellknown import (
+    DEFINITION_API,
+    DEPLOYMENT_API,
+    DISRUPTION_API,
+    RBAC_API,
+    SCHEDULER_CONFIG_MAP,
+    VOLCANO_CONTROLLER_DEPLOYMENT,
+    VOLCANO_SCHEDULER_DEPLOYMENT,
+    VOLCANO_SYSTEM,
+    WEBHOOK_API,
+)
 
 #: The first Kubernetes that lets a webhook say which pods it wants to see.
 _MATCH_CONDITIONS_SINCE = 28
 
-_RBAC = "rbac.authorization.k8s.io/v1"
 DEFINITIONS = Resource(
-    "apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
+    DEFINITION_API, "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
 )
-DEPLOYMENTS = Resource("apps/v1", "Deployment", "deployments")
+DEPLOYMENTS = Resource(DEPLOYMENT_API, "Deployment", "deployments")
 NAMESPACES = Resource("v1", "Namespace", "namespaces", namespaced=False)
 SECRETS = Resource("v1", "Secret", "secrets")
 WEBHOOKS = Resource(
-    "admissionregistration.k8s.io/v1",
+    WEBHOOK_API,
     "ValidatingWebhookConfiguration",
     "validatingwebhookconfigurations",
     namespaced=False,
@@ -42,11 +52,11 @@ _RESOURCES = {
         Resource("v1", "ServiceAccount", "serviceaccounts"),
         Resource("v1", "ConfigMap", "configmaps"),
         Resource("v1", "Service", "services"),
-        Resource(_RBAC, "ClusterRole", "clusterroles", namespaced=False),
-        Resource(_RBAC, "ClusterRoleBinding", "clusterrolebindings", namespaced=False),
-        Resource(_RBAC, "Role", "roles"),
-        Resource(_RBAC, "RoleBinding", "rolebindings"),
-        Resource("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets"),
+        Resource(RBAC_API, "ClusterRole", "clusterroles", namespaced=False),
+        Resource(RBAC_API, "ClusterRoleBinding", "clusterrolebindings", namespaced=False),
+        Resource(RBAC_API, "Role", "roles"),
+        Resource(RBAC_API, "RoleBinding", "rolebindings"),
+        Resource(DISRUPTION_API, "PodDisruptionBudget", "poddisruptionbudgets"),
     )
 }
 
@@ -144,7 +154,7 @@ async def uninstall(client: Client, choices: Choices) -> AsyncIterator[Step]:
     """Remove what `install` made. Definitions, namespaces and the configuration stay: jobs need them."""
     for wanted in reversed(objects(choices)):
         resource, meta = _RESOURCES[wanted["kind"]], wanted["metadata"]
-        if resource is NAMESPACES or meta["name"] == CONFIGURATION_MAP:
+        if resource is NAMESPACES or meta["name"] == SCHEDULER_CONFIG_MAP:
             continue
         yield await _remove(client, resource, meta.get("namespace"), meta["name"])
     if choices.with_admission:
@@ -163,12 +173,12 @@ async def _remove(client: Client, resource: Resource, namespace: str | None, nam
 
 async def _check_nobody_else_runs(client: Client, choices: Choices) -> None:
     """Two schedulers for the same pods, or two controllers for the same jobs, would fight."""
-    rivals = [("volcano-scheduler", "")]
+    rivals = [(VOLCANO_SCHEDULER_DEPLOYMENT, "")]
     if choices.with_controller:
-        rivals.append(("volcano-controllers", ", or install with --no-controller"))
+        rivals.append((VOLCANO_CONTROLLER_DEPLOYMENT, ", or install with --no-controller"))
     for name, otherwise in rivals:
         try:
-            found = await client.get(DEPLOYMENTS, "volcano-system", name, _Deployment)
+            found = await client.get(DEPLOYMENTS, VOLCANO_SYSTEM, name, _Deployment)
         except ApiError as error:
             if error.status == 404:
                 continue
@@ -213,7 +223,7 @@ async def _apply(client: Client, wanted: Object) -> Step:
         return Step(resource.kind, full, CREATED)
     if resource is NAMESPACES:
         return Step(resource.kind, full, UNCHANGED)
-    if name == CONFIGURATION_MAP:
+    if name == SCHEDULER_CONFIG_MAP:
         return Step(resource.kind, full, KEPT, "your settings are not touched")
     # Lists of named things are merged by name: what the webhook wrote about itself stays.
     answer = await client.patch(resource, namespace, name, wanted, content_type=STRATEGIC_PATCH)

@@ -10,7 +10,7 @@ from typing import Any
 
 from ringwise.apps.lab.folder import LabFolder
 from ringwise.apps.lab.journal import MOST_BYTES, LabJournal
-from ringwise.apps.lab.submission import CONFIGURATION_KEY, Submission, adopted, refusals
+from ringwise.apps.lab.submission import Submission, adopted, refusals
 from ringwise.apps.loading import check_holds
 from ringwise.apps.source import Source
 from ringwise.controller.machine import Controller
@@ -29,9 +29,10 @@ from ringwise.scheduler.core.machine import Scheduler
 from ringwise.state.model import DeviceReport, Node, Pod, PodGroup, Queue
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.boards import shipped_catalog
+from ringwise.wellknown import SCHEDULER_CONFIG_KEY, SCHEDULER_CONFIG_MAP, VOLCANO_SYSTEM
 
 #: Where the lab keeps the configuration it was given, as a cluster would.
-CONFIGURATION_MAP = ("volcano-system", "volcano-scheduler-configmap")
+CONFIGURATION_MAP = (VOLCANO_SYSTEM, SCHEDULER_CONFIG_MAP)
 _WORDS = {"VcJob": "Job", "DeviceReport": "device report", "SwitchTopology": "leaf switches"}
 
 
@@ -234,14 +235,14 @@ class LiveLab:
         """Raises ConfigurationError for a wrong one: the last good one stays."""
         read_configuration(text, origin)
         namespace, name = CONFIGURATION_MAP
-        kept = ConfigMap(namespace, name, {CONFIGURATION_KEY: text})
+        kept = ConfigMap(namespace, name, {SCHEDULER_CONFIG_KEY: text})
         self.cluster.table.put(PUBLISHED, f"{namespace}/{name}", kept)
 
     def _kept_configuration(self) -> Configuration:
         kept = self.cluster.table.get(PUBLISHED, "/".join(CONFIGURATION_MAP))
         if not isinstance(kept, ConfigMap):
             return default_configuration()
-        return read_configuration(kept.data[CONFIGURATION_KEY], "/".join(CONFIGURATION_MAP))
+        return read_configuration(kept.data[SCHEDULER_CONFIG_KEY], "/".join(CONFIGURATION_MAP))
 
     # -- what people do ------------------------------------------------------------------------------
 

@@ -11,14 +11,12 @@ from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.embed.records import RefusedError, Storable, key_of, merged
 from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.configuration import ConfigurationError, read_configuration
-from ringwise.manifests.switches import CONFIG_MAP as TOPOLOGY_CONFIG_MAP
 from ringwise.manifests.switches import topology_of_config_map
-from ringwise.messages.job_expansion import GROUP, JOB_NAME, JOB_VERSION, group_name
+from ringwise.messages.job_expansion import group_name
 from ringwise.state.model import DeviceReport, Node, Owner, Pod, PodClass, PodGroup, PriorityClass, Queue
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.switches import SwitchTopology
-
-CONFIGURATION_KEY = "volcano-scheduler.conf"
+from ringwise.wellknown import GROUP_NAME, JOB_NAME, JOB_VERSION, SCHEDULER_CONFIG_KEY, TOR_NODE_CONFIG_MAP
 
 
 class Submission(msgspec.Struct):
@@ -66,14 +64,14 @@ def submission_of(bundle: Bundle) -> tuple[Submission, list[str]]:
         bundle.pods,
     )
     for config_map in bundle.config_maps:
-        if config_map.name == TOPOLOGY_CONFIG_MAP:
+        if config_map.name == TOR_NODE_CONFIG_MAP:
             made.topology = topology_of_config_map(config_map.data, config_map.origin)
             if made.topology.unusable is not None:
                 problems.append(made.topology.unusable.message)
             continue
-        text = config_map.data.get(CONFIGURATION_KEY)
+        text = config_map.data.get(SCHEDULER_CONFIG_KEY)
         if text is None:
-            problems.append(f"{config_map.origin}: data.{CONFIGURATION_KEY}: is missing")
+            problems.append(f"{config_map.origin}: data.{SCHEDULER_CONFIG_KEY}: is missing")
             continue
         try:
             read_configuration(text, config_map.origin)
@@ -122,6 +120,6 @@ def adopted(cluster: EmbeddedCluster, submission: Submission) -> Submission:
                 group=name,
                 owner=Owner("Job", job.name, job.uid),
                 # In the lab the job begins anew: this is its first attempt.
-                annotations={**pod.annotations, GROUP: name, JOB_NAME: job.name, JOB_VERSION: "0"},
+                annotations={**pod.annotations, GROUP_NAME: name, JOB_NAME: job.name, JOB_VERSION: "0"},
             )
     return submission

@@ -18,8 +18,8 @@ from ringwise.topology.board import Board
 from ringwise.topology.chips import chips_of
 from ringwise.topology.natural import natural_key
 from ringwise.topology.nearest import did_you_mean
+from ringwise.wellknown import ACCELERATOR_TYPE
 
-ACCELERATOR_TYPE = "accelerator-type"
 KINDS = ("node", "job", "queue", "pod")
 
 

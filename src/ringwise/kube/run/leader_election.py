@@ -27,6 +27,7 @@ from ringwise.kubeclient.client import ApiError, Client, UnreachableError
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.credentials import KubeConfigError
 from ringwise.kubeclient.resources import LEASES
+from ringwise.wellknown import SCHEDULER_LEASE, VOLCANO_SYSTEM
 
 _LOG = structlog.get_logger("ringwise.kube")
 
@@ -40,8 +41,8 @@ class LeaseSettingsError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LeaseSettings:
-    namespace: str = "volcano-system"
-    name: str = "ringwise-scheduler"
+    namespace: str = VOLCANO_SYSTEM
+    name: str = SCHEDULER_LEASE
     #: Seconds. How long others wait for a sign of life, how long we go on without one, how often we give one.
     duration: float = 15.0
     renew_deadline: float = 10.0

@@ -32,10 +32,15 @@ from ringwise.kubeclient.resources import (
     VCJOBS,
     Resource,
 )
-from ringwise.manifests.device_info import CLUSTER_NAMESPACE, NODE_NAMESPACE
 from ringwise.manifests.errors import Findings
 from ringwise.manifests.pods import PodClasses
-from ringwise.manifests.switches import CONFIG_MAP as TOPOLOGY
+from ringwise.wellknown import (
+    CLUSTER_REPORT_LABEL,
+    KUBE_SYSTEM,
+    MINDX_DL,
+    NODE_REPORT_LABEL,
+    TOR_NODE_CONFIG_MAP,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,15 +102,15 @@ def standard_kinds(
         (Place(QUEUES, optional=True), NotingQueueReader({} if queues is None else queues)),
         (
             Place(
-                CONFIG_MAPS, NODE_NAMESPACE, {"labelSelector": "mx-consumer-cim=true"}, name="node-reports"
+                CONFIG_MAPS, KUBE_SYSTEM, {"labelSelector": f"{NODE_REPORT_LABEL}=true"}, name="node-reports"
             ),
             ReportReader(),
         ),
         (
             Place(
                 CONFIG_MAPS,
-                CLUSTER_NAMESPACE,
-                {"labelSelector": "mx-consumer-volcano=true"},
+                MINDX_DL,
+                {"labelSelector": f"{CLUSTER_REPORT_LABEL}=true"},
                 moving_facts=True,
                 name="cluster-reports",
             ),
@@ -113,7 +118,10 @@ def standard_kinds(
         ),
         (
             Place(
-                CONFIG_MAPS, NODE_NAMESPACE, {"fieldSelector": f"metadata.name={TOPOLOGY}"}, name="topology"
+                CONFIG_MAPS,
+                KUBE_SYSTEM,
+                {"fieldSelector": f"metadata.name={TOR_NODE_CONFIG_MAP}"},
+                name="topology",
             ),
             TopologyReader(),
         ),

@@ -23,7 +23,6 @@ from ringwise.manifests.jobs import vcjob_from_wire
 from ringwise.manifests.metadata import time_of
 from ringwise.manifests.nodes import node_from_wire
 from ringwise.manifests.pods import PodClasses, pod_from_wire
-from ringwise.manifests.switches import CONFIG_MAP as TOPOLOGY
 from ringwise.manifests.switches import topology_of_config_map
 from ringwise.manifests.wire import (
     ConfigMapWire,
@@ -39,8 +38,7 @@ from ringwise.manifests.wire import (
     Trimmed,
 )
 from ringwise.state.model import Owner, Pod
-
-CONFIGURATION_KEY = "volcano-scheduler.conf"
+from ringwise.wellknown import SCHEDULER_CONFIG_KEY, TOR_NODE_CONFIG_MAP
 
 
 class _SeenNode(NodeWire):
@@ -284,7 +282,7 @@ class TopologyReader(Decoding[ConfigMapWire]):
         if topology.unusable is not None:
             # It is told all the same: jobs that need switches learn from it why they wait.
             found.wrong("data", topology.unusable.message)
-        return ((TOPOLOGY, topology),)
+        return ((TOR_NODE_CONFIG_MAP, topology),)
 
 
 class ConfigurationReader(Decoding[ConfigMapWire]):
@@ -293,12 +291,12 @@ class ConfigurationReader(Decoding[ConfigMapWire]):
         self._plugins = tuple(plugins)
 
     def facts(self, wire: ConfigMapWire, found: Findings) -> Facts | None:
-        text = (wire.data or {}).get(CONFIGURATION_KEY)
+        text = (wire.data or {}).get(SCHEDULER_CONFIG_KEY)
         if text is None:
-            found.wrong(f"data.{CONFIGURATION_KEY}", "is missing")
+            found.wrong(f"data.{SCHEDULER_CONFIG_KEY}", "is missing")
             return None
         try:
-            return ((CONFIGURATION_KEY, read_configuration(text, found.origin, self._plugins)),)
+            return ((SCHEDULER_CONFIG_KEY, read_configuration(text, found.origin, self._plugins)),)
         except ConfigurationError as error:
             found.errors.extend(
                 ManifestError(found.origin, "", line) for line in str(error).splitlines() if line.strip()

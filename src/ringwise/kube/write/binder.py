@@ -30,7 +30,7 @@ from ringwise.kubeclient.credentials import KubeConfigError
 from ringwise.kubeclient.resources import PODS
 from ringwise.messages.commands import Bind
 from ringwise.messages.events import BindFailed
-from ringwise.scheduler.core.binding_annotations import PREDICATE_TIME, REAL_CHIPS
+from ringwise.wellknown import ASCEND_REAL, PREDICATE_TIME
 
 _LOG = structlog.get_logger("ringwise.kube")
 
@@ -44,7 +44,7 @@ MOST_CONFLICTS = 5
 _SERVER_TIMEOUT = "timeout=4s"
 _TIMEOUT = SMALLEST_GAP - 0.5
 #: What the device plugin writes on a pod that has started: it does not tell who bound it.
-_LATER_WRITTEN = frozenset({PREDICATE_TIME, REAL_CHIPS})
+_LATER_WRITTEN = frozenset({PREDICATE_TIME, ASCEND_REAL})
 
 
 class _Meta(msgspec.Struct, rename="camel"):

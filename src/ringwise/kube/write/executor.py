@@ -36,6 +36,7 @@ from ringwise.messages.commands import (
 )
 from ringwise.messages.events import EvictFailed
 from ringwise.state.model import PodGroup
+from ringwise.wellknown import APP_MANAGED_BY, DISRUPTION_API
 
 _LOG = structlog.get_logger("ringwise.kube")
 
@@ -164,7 +165,7 @@ class Executor:
 
     async def _evict(self, command: Evict) -> None:
         body = {
-            "apiVersion": "policy/v1",
+            "apiVersion": DISRUPTION_API,
             "kind": "Eviction",
             "metadata": {"name": command.pod, "namespace": command.namespace},
             "deleteOptions": {"preconditions": {"uid": command.uid}},
@@ -227,7 +228,7 @@ class Executor:
             meta: dict[str, Any] = {
                 "name": command.name,
                 "namespace": command.namespace,
-                "labels": {"app.kubernetes.io/managed-by": "ringwise"},
+                "labels": {APP_MANAGED_BY: "ringwise"},
             }
             owner = self._templates.get(f"{command.namespace}/{command.name.removesuffix('-svc')}")
             if owner is not None:

@@ -10,7 +10,7 @@ from ringwise.kube.write.ssh_keys import key_pair
 from ringwise.kubeclient.client import ApiError, Client
 from ringwise.kubeclient.resources import CLAIMS, NETWORK_POLICIES, SECRETS, SERVICES, Resource
 from ringwise.messages.commands import PodAdditions
-from ringwise.messages.job_expansion import JOB_NAME, JOB_NAMESPACE
+from ringwise.wellknown import APP_MANAGED_BY, JOB_NAME, JOB_NAMESPACE
 
 #: Jobs whose belongings are known to exist.
 _REMEMBERED = 10_000
@@ -78,7 +78,7 @@ class Belongings:
             "metadata": {
                 "name": name,
                 "namespace": namespace,
-                "labels": {"app.kubernetes.io/managed-by": "ringwise"},
+                "labels": {APP_MANAGED_BY: "ringwise"},
                 "ownerReferences": [templates.owner],
             },
             **content,

@@ -14,7 +14,7 @@ import msgspec
 from ringwise.controller.job_plugins import HOME_SSH
 from ringwise.kubeclient.resources import VCJOBS
 from ringwise.messages.commands import CreatePod, PodAdditions
-from ringwise.messages.job_expansion import RANK
+from ringwise.wellknown import RANK_INDEX
 
 _NO_TEMPLATE = b"{}"
 
@@ -124,7 +124,7 @@ def render(command: CreatePod, templates: JobTemplates) -> dict[str, Any]:
     template = msgspec.json.decode(templates.tasks.get(pod.task, _NO_TEMPLATE)) or {}
     meta = dict(template.get("metadata") or {})
     spec = dict(template.get("spec") or {})
-    written = {key: value for key, value in (meta.get("annotations") or {}).items() if key != RANK}
+    written = {key: value for key, value in (meta.get("annotations") or {}).items() if key != RANK_INDEX}
     meta.update(
         name=pod.name,
         namespace=pod.namespace,

@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from ringwise.placement.switches.classes import LABEL, SwitchClass, classify
+from ringwise.placement.switches.classes import SwitchClass, classify
 from ringwise.placement.switches.planning import plan, plan_at_least
-from ringwise.placement.switches.publish import (
-    TOR_SHARE_CONFIG_MAP,
-    TOR_SHARE_KEY,
-    pod_annotations,
-    read_mark,
-    tor_share_config,
-)
 from ringwise.placement.switches.reschedule import replan
 from ringwise.placement.switches.seats import Seat
 from ringwise.placement.switches.states import PlacedJob, State, SwitchState, switch_states
@@ -28,9 +21,6 @@ from ringwise.placement.switches.view import (
 )
 
 __all__ = [
-    "LABEL",
-    "TOR_SHARE_CONFIG_MAP",
-    "TOR_SHARE_KEY",
     "ClusterView",
     "IndexedTopology",
     "PlacedJob",
@@ -49,9 +39,6 @@ __all__ = [
     "make_view",
     "plan",
     "plan_at_least",
-    "pod_annotations",
-    "read_mark",
     "replan",
     "switch_states",
-    "tor_share_config",
 ]

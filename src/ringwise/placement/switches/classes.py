@@ -7,7 +7,9 @@ import enum
 from ringwise.placement.switches.switch_reasons import LABEL_UNKNOWN
 from ringwise.reasons import Reason
 
-LABEL = "tor-affinity"
+#: Values of the label `tor-affinity` that ask for switches.
+NORMAL_SCHEMA = "normal-schema"
+LARGE_MODEL_SCHEMA = "large-model-schema"
 #: A large-model job with fewer NPU pods than this is a padding job.
 FOUNDATION_MODEL_PODS = 4
 
@@ -27,10 +29,10 @@ def classify(label: str | None, npu_pods: int) -> SwitchClass | Reason | None:
     """The class of a job; None when switches do not matter to it; a reason when the label is wrong."""
     if not asks_for_switches(label):
         return None
-    if label not in ("normal-schema", "large-model-schema"):
+    if label not in (NORMAL_SCHEMA, LARGE_MODEL_SCHEMA):
         return LABEL_UNKNOWN(value=label)
     if npu_pods < 1:
         return None
-    if label == "normal-schema":
+    if label == NORMAL_SCHEMA:
         return SwitchClass.COMMON
     return SwitchClass.FOUNDATION_MODEL if npu_pods >= FOUNDATION_MODEL_PODS else SwitchClass.PADDING

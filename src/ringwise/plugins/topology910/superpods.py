@@ -8,7 +8,6 @@ from ringwise.framework.job import Job
 from ringwise.framework.policy import ChipPolicy
 from ringwise.framework.ranks import ranks_of
 from ringwise.framework.session import Plan, Session
-from ringwise.placement.superpods.annotations import SUPER_POD_ID, SUPER_POD_RANK, block_annotations
 from ringwise.placement.superpods.block_map import PodPlace, map_from_pods
 from ringwise.placement.superpods.blocks import Block
 from ringwise.placement.superpods.packing import plan as pack
@@ -16,11 +15,13 @@ from ringwise.placement.superpods.packing import plan_one_pod
 from ringwise.placement.superpods.ranks import blocks_by_rank
 from ringwise.placement.superpods.reschedule import reschedule
 from ringwise.placement.superpods.settings import Packing, SuperPodSettings
+from ringwise.plugins.topology910.annotations import block_annotations
 from ringwise.plugins.topology910.candidates import candidates
 from ringwise.plugins.topology910.reasons import PODS_MISSING
 from ringwise.reasons import Reason
 from ringwise.state.model import Pod
 from ringwise.topology.superpods import NodeId, SuperPodId, SuperPods
+from ringwise.wellknown import SUPER_POD_ID, SUPER_POD_RANK
 
 
 class SuperPodPlanner:

@@ -8,10 +8,9 @@ from ringwise.framework.job import Job
 from ringwise.framework.policy import ChipPolicy
 from ringwise.framework.ranks import ranks_of
 from ringwise.framework.session import Plan, Session
-from ringwise.framework.switch_use import placed_job
-from ringwise.placement.switches.classes import LABEL, SwitchClass
+from ringwise.framework.switch_use import placed_job, switch_mark
+from ringwise.placement.switches.classes import SwitchClass
 from ringwise.placement.switches.planning import plan_at_least
-from ringwise.placement.switches.publish import pod_annotations, read_mark
 from ringwise.placement.switches.reschedule import replan
 from ringwise.placement.switches.seats import Seat
 from ringwise.placement.switches.states import PlacedJob, SwitchState, switch_states
@@ -24,11 +23,13 @@ from ringwise.placement.switches.view import (
     index_nodes,
     make_indexed_view,
 )
+from ringwise.plugins.topology910.annotations import switch_annotations
 from ringwise.plugins.topology910.candidates import candidates
 from ringwise.reasons import Reason
 from ringwise.state.model import Pod
 from ringwise.topology.switch_reasons import TOPOLOGY_MISSING
 from ringwise.topology.switches import ResolvedTopology
+from ringwise.wellknown import TOR_AFFINITY
 
 
 class SwitchPlanner:
@@ -43,7 +44,7 @@ class SwitchPlanner:
 
     def changed(self, job: Job) -> None:
         """Pods of this job came or went."""
-        if self._placed is not None and job.labels.get(LABEL):
+        if self._placed is not None and job.labels.get(TOR_AFFINITY):
             self._placed.pop(job.key, None)
             self._states = None
 
@@ -113,7 +114,7 @@ class SwitchPlanner:
             self._placed = {}
         if self._states is None:
             for job in self._session.jobs.values():
-                if job.labels.get(LABEL) and job.key not in self._placed:
+                if job.labels.get(TOR_AFFINITY) and job.key not in self._placed:
                     self._placed[job.key] = placed_job(job, self._session.state, resolved, self._mark)
             self._states = switch_states(
                 len(resolved.topology.switches),
@@ -124,7 +125,7 @@ class SwitchPlanner:
 
     def _mark(self, pod: Pod) -> int:
         mark = self._marks.get(pod.uid)
-        return read_mark(pod.annotations) if mark is None else mark
+        return switch_mark(pod.annotations) if mark is None else mark
 
     # -- after a fault -------------------------------------------------------------------
 
@@ -151,7 +152,7 @@ class SwitchPlanner:
             former = job.former.get(ranks[pod.uid])
             node = None if former is None or former.faulty else ids.get(former.node)
             if former is not None and node is not None and node in available:
-                mark = read_mark(former.annotations)
+                mark = switch_mark(former.annotations)
                 kept[pod.uid] = (node, self._seat(resolved, former.node, ranks[pod.uid], mark))
                 available.discard(node)
         return kept
@@ -160,7 +161,7 @@ class SwitchPlanner:
         former = job.former.get(rank)
         if former is None:
             return Seat(rank)
-        return self._seat(resolved, former.node, rank, read_mark(former.annotations))
+        return self._seat(resolved, former.node, rank, switch_mark(former.annotations))
 
     @staticmethod
     def _seat(resolved: ResolvedTopology, node: str, rank: int, mark: int) -> Seat:
@@ -183,7 +184,7 @@ class SwitchPlanner:
         plan = Plan({}, lines=tuple(_line(entry) for entry in answer.entries))
         following = 0
         for entry in answer.entries:
-            notes = pod_annotations(
+            notes = switch_annotations(
                 entry, self._session.settings.nslb_version, resolved.topology.single_layer
             )
             for position, node in enumerate(entry.nodes):

@@ -10,21 +10,29 @@ from ringwise.framework.reasons import TOO_MANY_CHIP_CONTAINERS
 from ringwise.framework.session import Session
 from ringwise.placement.rules import chip_rule
 from ringwise.placement.superpods.validity import BlockShape, Family, check_block, check_not_combined
-from ringwise.placement.switches.classes import LABEL, SwitchClass, classify
+from ringwise.placement.switches.classes import SwitchClass, classify
 from ringwise.placement.validity import check_requests
 from ringwise.plugins.topology910.reasons import MIXED_RESOURCES
 from ringwise.reasons import Reason
 from ringwise.state.model import Pod
 from ringwise.topology.board import Board
-from ringwise.topology.policy import SCHEDULE_POLICY, PolicyFacts, select_board
+from ringwise.topology.policy import PolicyFacts, select_board
 from ringwise.topology.switch_reasons import TOPOLOGY_MISSING
-
-SP_BLOCK = "sp-block"
-
+from ringwise.wellknown import (
+    DISTRIBUTED,
+    DUO,
+    NPU_310_STRATEGY,
+    SCHEDULE_POLICY,
+    SKIP_ASCEND_PLUGIN,
+    SP_BLOCK,
+    SUPER_POD_AFFINITY,
+    TASK_SPEC,
+    TOR_AFFINITY,
+)
 
 #: Whoever uses none of these is judged by the pod alone.
 _TELLING = frozenset(
-    {LABEL, SP_BLOCK, SCHEDULE_POLICY, "duo", "distributed", "npu-310-strategy", "super-pod-affinity"}
+    {TOR_AFFINITY, SP_BLOCK, SCHEDULE_POLICY, DUO, DISTRIBUTED, NPU_310_STRATEGY, SUPER_POD_AFFINITY}
 )
 
 
@@ -43,7 +51,7 @@ def policy_of(job: Job, session: Session) -> ChipPolicy | Reason | None:
     """How the job's chips are chosen; None for a job without chips; a reason for one that cannot be."""
     pods = [pod for pod in job.in_order if pod.phase != "Failed"]
     asking = job.chip_pods
-    label = job.labels.get(LABEL)
+    label = job.labels.get(TOR_AFFINITY)
     if not asking:
         return _declining(job, pods, session)
     resources = sorted({pod.cls.resource for pod in asking if pod.cls.resource is not None})
@@ -78,7 +86,7 @@ def policy_of(job: Job, session: Session) -> ChipPolicy | Reason | None:
         switch_class=None if switch_class is None else switch_class.value,
         block_nodes=None if blocks is None else blocks.nodes_per_block,
         blocks=None if blocks is None else blocks.blocks,
-        soft=job.labels.get("super-pod-affinity") == "soft",
+        soft=job.labels.get(SUPER_POD_AFFINITY) == "soft",
     )
 
 
@@ -150,7 +158,4 @@ def _switch_class(label: str | None, npu_pods: int, session: Session) -> SwitchC
 
 def excused(annotations: Mapping[str, str]) -> bool:
     """Pods that help a job and may ask for no chips on boards where all others must."""
-    return (
-        annotations.get("volcano.sh/task-spec") == "scheduler"
-        or annotations.get("huawei.com/skip-ascend-plugin") == "enabled"
-    )
+    return annotations.get(TASK_SPEC) == "scheduler" or annotations.get(SKIP_ASCEND_PLUGIN) == "enabled"

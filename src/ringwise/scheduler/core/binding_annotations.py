@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from ringwise.framework.ranks import rank_of
 from ringwise.framework.statement import Allocation
-from ringwise.placement.rank_table import (
-    OPERATOR_LABEL,
+from ringwise.messages.rank_table import (
     RankTableDevice,
     carries_rank_table,
     rank_table_fragment,
@@ -15,14 +14,10 @@ from ringwise.placement.rank_table import (
 )
 from ringwise.state.model import Node, Pod
 from ringwise.topology.chips import chip_names
+from ringwise.wellknown import ASCEND_REAL, DISTRIBUTED_JOB, OPERATOR_NAME, PREDICATE_TIME, RANK_INDEX
 
 if TYPE_CHECKING:
     from ringwise.scheduler.core.machine import Scheduler
-
-PREDICATE_TIME = "predicate-time"
-RANK_INDEX = "hccl/rankIndex"
-DISTRIBUTED = "distributed-job"
-REAL_CHIPS = "huawei.com/AscendReal"
 
 
 def binding_annotations(scheduler: Scheduler, allocation: Allocation, time: int) -> dict[str, str]:
@@ -33,7 +28,7 @@ def binding_annotations(scheduler: Scheduler, allocation: Allocation, time: int)
         return dict(allocation.annotations)
     chips = chip_names(policy.resource, allocation.chips)
     annotations = {
-        DISTRIBUTED: "true" if policy.multi_pod else "false",
+        DISTRIBUTED_JOB: "true" if policy.multi_pod else "false",
         policy.resource: chips,
         PREDICATE_TIME: str(time),
     }
@@ -41,12 +36,12 @@ def binding_annotations(scheduler: Scheduler, allocation: Allocation, time: int)
         annotations[RANK_INDEX] = str(rank_of(job, pod))
     node = scheduler.state.nodes[allocation.node]
     if node is not None and carries_rank_table(
-        pod.labels.get(OPERATOR_LABEL),
+        pod.labels.get(OPERATOR_NAME),
         len(allocation.chips),
         node.chips_allocatable.get(policy.resource, 0),
         len(node.devices or ()),
     ):
-        annotations[REAL_CHIPS] = chips
+        annotations[ASCEND_REAL] = chips
         annotations[rank_table_key(policy.resource)] = _fragment(scheduler, pod, node, allocation)
     annotations.update(allocation.annotations)
     return annotations

@@ -13,11 +13,17 @@ from ringwise.state.cluster import ClusterState
 from ringwise.state.model import EMPTY, Pod, PodGroup, PriorityClass, Queue
 from ringwise.state.shapes import label_keys
 from ringwise.state.vcjob import VcJob
+from ringwise.wellknown import (
+    EXPECTED_DURATION,
+    QUEUE_NAME,
+    SCHEDULE_MIN_AVAILABLE,
+    SCHEDULING_QUEUE_NAME,
+    SYSTEM_CLUSTER_CRITICAL,
+    SYSTEM_NODE_CRITICAL,
+)
 
 DEFAULT_QUEUE = "default"
-MIN_AVAILABLE = "huawei.com/schedule_minAvailable"
-EXPECTED_DURATION = "ringwise.io/expected-duration"
-_QUEUE_KEYS = ("scheduling.volcano.sh/queue-name", "volcano.sh/queue-name")
+_QUEUE_KEYS = (SCHEDULING_QUEUE_NAME, QUEUE_NAME)
 
 
 class JobBook:
@@ -259,11 +265,11 @@ class JobBook:
                 self._ledger.took(job.key, job.queue, pod.cls)
 
     def _read_min_available(self, job: Job) -> None:
-        said = job.annotations.get(MIN_AVAILABLE)
+        said = job.annotations.get(SCHEDULE_MIN_AVAILABLE)
         if said is None:
             return
         if not said.isascii() or not said.isdigit():
-            problem = f"annotation {MIN_AVAILABLE} must be a whole number, got {said!r}"
+            problem = f"annotation {SCHEDULE_MIN_AVAILABLE} must be a whole number, got {said!r}"
             job.defects = (MALFORMED_JOB(problem=problem),)
         elif job.min_available <= 1:
             job.min_available = int(said)
@@ -311,7 +317,7 @@ class JobBook:
         return max(defaults, key=lambda known: (known.value, known.name), default=None)
 
 
-_SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+_SYSTEM_PRIORITIES = {SYSTEM_CLUSTER_CRITICAL: 2_000_000_000, SYSTEM_NODE_CRITICAL: 2_000_001_000}
 
 
 def _merged(group: Mapping[str, str], pod: Mapping[str, str]) -> Mapping[str, str]:

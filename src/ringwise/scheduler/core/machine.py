@@ -26,7 +26,7 @@ from ringwise.messages.commands import Bind, Command, Evict
 from ringwise.plugins import PLUGINS
 from ringwise.reasons import Reason, Trigger
 from ringwise.scheduler.core.bind_backoff import Retries
-from ringwise.scheduler.core.binding_annotations import RANK_INDEX, binding_annotations
+from ringwise.scheduler.core.binding_annotations import binding_annotations
 from ringwise.scheduler.core.consistency import disagreements
 from ringwise.scheduler.core.intake import Intake
 from ringwise.scheduler.core.inventory import offered
@@ -44,10 +44,10 @@ from ringwise.state.model import Pod
 from ringwise.state.reservations import Reservation, Reservations
 from ringwise.topology.boards import BoardCatalog, shipped_catalog
 from ringwise.topology.nearest import nearest
+from ringwise.wellknown import RANK_INDEX, SCHEDULER_NAMES
 
 DEFAULT_REGISTRY = Registry(PLUGINS, ACTIONS)
 #: `schedulerName` of the pods that are ours where nobody says otherwise.
-DEFAULT_SCHEDULER_NAMES = ("volcano", "ringwise")
 
 
 class Scheduler:
@@ -59,7 +59,7 @@ class Scheduler:
         *,
         catalog: BoardCatalog | None = None,
         registry: Registry = DEFAULT_REGISTRY,
-        scheduler_names: Iterable[str] = DEFAULT_SCHEDULER_NAMES,
+        scheduler_names: Iterable[str] = SCHEDULER_NAMES,
     ) -> None:
         self.configuration = configuration or default_configuration()
         self.registry = registry

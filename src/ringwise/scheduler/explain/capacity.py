@@ -21,8 +21,9 @@ from ringwise.state.decisions import Placement
 from ringwise.state.fleet import Fleet
 from ringwise.state.model import Pod, PodClass, PodGroup
 from ringwise.topology.board import Board
-from ringwise.topology.policy import ACCELERATOR_TYPE, PolicyFacts, select_board
+from ringwise.topology.policy import PolicyFacts, select_board
 from ringwise.topology.superpods import SuperPods
+from ringwise.wellknown import ACCELERATOR_TYPE
 
 #: One-pod sizes that are shown of boards that allow many.
 _SHOWN_SIZES = (1, 2, 4, 8, 16, 32, 64)

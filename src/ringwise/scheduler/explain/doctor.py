@@ -17,12 +17,12 @@ from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.explain.chip_checks import chip_findings
 from ringwise.scheduler.explain.findings import ERROR, NOTE, WARNING, Finding, named
 from ringwise.topology.nearest import nearest
-from ringwise.topology.policy import ACCELERATOR_TYPE, PolicyFacts, select_board
+from ringwise.topology.policy import PolicyFacts, select_board
+from ringwise.wellknown import ACCELERATOR_TYPE, HOST_ARCH, HOST_ARCH_ARM, HOST_ARCH_X86
 
 __all__ = ["ERROR", "NOTE", "WARNING", "Diagnosis", "Finding", "diagnose"]
 
-HOST_ARCH = "host-arch"
-_ARCHITECTURES = ("huawei-arm", "huawei-x86")
+_ARCHITECTURES = (HOST_ARCH_ARM, HOST_ARCH_X86)
 #: Incidents that are told, the newest ones.
 _INCIDENTS = 8
 

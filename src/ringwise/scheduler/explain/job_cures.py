@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
-from ringwise.placement.switches.classes import LABEL, asks_for_switches
+from ringwise.placement.switches.classes import asks_for_switches
 from ringwise.plugins.reasons import SELECTOR_MISMATCH
 from ringwise.reasons import Reason
 from ringwise.scheduler.explain.cure_search import Cure, Suppose, Trying
 from ringwise.scheduler.explain.what_if import Change, changed, queue_is
-from ringwise.topology.policy import SP_BLOCK, PolicyFacts, select_board
-
-SUPERPOD_AFFINITY = "super-pod-affinity"
+from ringwise.topology.policy import PolicyFacts, select_board
+from ringwise.wellknown import SP_BLOCK, SUPER_POD_AFFINITY, TOR_AFFINITY
 
 
 class JobCures(Trying):
@@ -74,12 +73,12 @@ class JobCures(Trying):
 
     def _labels(self) -> Iterator[Cure]:
         job = self._job
-        value = job.labels.get(LABEL)
+        value = job.labels.get(TOR_AFFINITY)
         if asks_for_switches(value):
-            change = Change(labels={LABEL: None})
-            yield from self._try("label", f"without the label {LABEL}: {value}", self._change(change))
-        if SP_BLOCK in job.annotations and job.labels.get(SUPERPOD_AFFINITY) != "soft":
-            change = Change(labels={SUPERPOD_AFFINITY: "soft"})
+            change = Change(labels={TOR_AFFINITY: None})
+            yield from self._try("label", f"without the label {TOR_AFFINITY}: {value}", self._change(change))
+        if SP_BLOCK in job.annotations and job.labels.get(SUPER_POD_AFFINITY) != "soft":
+            change = Change(labels={SUPER_POD_AFFINITY: "soft"})
             yield from self._try("label", "with the label super-pod-affinity: soft", self._change(change))
         if asks_for_switches(value) and SP_BLOCK in job.annotations:
             change = Change(annotations={SP_BLOCK: None})

@@ -13,6 +13,7 @@ from ringwise.scheduler.explain.near_misses import NearMiss
 from ringwise.scheduler.explain.what_if import chips_free, gone, node_is
 from ringwise.state.fleet import NODE_NOT_READY
 from ringwise.state.model import Node
+from ringwise.wellknown import UNSCHEDULABLE_TAINT
 
 _MOST_SINGLE_JOBS = 3
 _MOST_TOGETHER = 8
@@ -145,7 +146,7 @@ class RoomCures(Trying):
         if node is None:
             return None
         if miss.reason.code == NODE_CORDONED.code:
-            taints = tuple(taint for taint in node.taints if taint.key != "node.kubernetes.io/unschedulable")
+            taints = tuple(taint for taint in node.taints if taint.key != UNSCHEDULABLE_TAINT)
             return replace(node, unschedulable=False, taints=taints), "{} were uncordoned"
         if miss.reason.code == NODE_NOT_READY.code:
             return replace(node, ready=True), "{} were Ready"

@@ -10,7 +10,6 @@ from ringwise.framework.gang_placement import fill, pending_pods
 from ringwise.framework.job import Job
 from ringwise.framework.ranks import ranks_of
 from ringwise.framework.session import Session
-from ringwise.placement.superpods.annotations import SUPER_POD_ID, SUPER_POD_RANK
 from ringwise.reasons import Reason, Stage
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.explain.cures import Cure, find_cures
@@ -18,6 +17,7 @@ from ringwise.scheduler.explain.forecast import Forecast, forecast
 from ringwise.scheduler.explain.near_misses import NearMiss, Refusals, look_around
 from ringwise.scheduler.explain.what_if import gone, obstacle, present, question
 from ringwise.state.model import Pod
+from ringwise.wellknown import SUPER_POD_ID, SUPER_POD_RANK
 
 #: Nearest misses that a person is shown.
 SHOWN_MISSES = 5

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from ringwise.framework.job import Job
 from ringwise.messages.commands import Evict
-from ringwise.scheduler.core.binding_annotations import PREDICATE_TIME
 from ringwise.state.model import Pod
+from ringwise.wellknown import PREDICATE_TIME
 
 if TYPE_CHECKING:
     from ringwise.scheduler.core.machine import Scheduler

@@ -19,14 +19,21 @@ from typing import TYPE_CHECKING
 from ringwise.framework.job import FormerSeat, Job
 from ringwise.framework.ranks import ranks_of
 from ringwise.messages.job_expansion import group_name
-from ringwise.placement.superpods.annotations import SUPER_POD_ID, SUPER_POD_RANK
 from ringwise.placement.superpods.reschedule import WAIT_SECONDS
-from ringwise.placement.switches.classes import LABEL, asks_for_switches
-from ringwise.placement.switches.publish import IS_HEALTHY, IS_SHARED_TOR, SHARED_TOR_IP
+from ringwise.placement.switches.classes import asks_for_switches
 from ringwise.scheduler.faults.previous_nodes import PreviousNodes
 from ringwise.state.model import Pod
 from ringwise.state.reservations import Reservation
 from ringwise.state.vcjob import VcJob
+from ringwise.wellknown import (
+    IS_HEALTHY,
+    IS_SHARED_TOR,
+    SHARED_TOR_IP,
+    SP_BLOCK,
+    SUPER_POD_ID,
+    SUPER_POD_RANK,
+    TOR_AFFINITY,
+)
 
 if TYPE_CHECKING:
     from ringwise.scheduler.core.machine import Scheduler
@@ -247,7 +254,7 @@ class Memory:
 
 
 def _placed_as_a_whole(job: Job) -> bool:
-    return asks_for_switches(job.labels.get(LABEL)) or "sp-block" in job.annotations
+    return asks_for_switches(job.labels.get(TOR_AFFINITY)) or SP_BLOCK in job.annotations
 
 
 def _owner(job: Job, pod: Pod | None) -> str:

@@ -1,9 +1,8 @@
-"""The fragment of the rank table that a pod carries, for every board.
+"""The fragment of the rank table that a pod carries, for every board (rule D1).
 
-Collective communication needs to know the chips of all ranks before any of them
-starts. A pod whose chips are sure (it takes the whole node, or an operator built
-it) gets its part of that table from the scheduler; the others get it from the
-device plugin.
+Collective communication needs the chips of all ranks before any of them starts. A pod
+whose chips are certain (it takes the whole node, or an operator created it) gets its part
+of that table from the scheduler; the others get it from the device plugin.
 """
 
 from __future__ import annotations
@@ -12,11 +11,9 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-OPERATOR_LABEL = "training.kubeflow.org/operator-name"
+from ringwise.wellknown import NPU, RANK_TABLE_910, RANK_TABLE_NPU
 
-_KEY = "ascend.kubectl.kubernetes.io/ascend-{}-configuration"
-
-#: What the field writes for a node that is in no SuperPoD.
+#: What Huawei's components write for a node that is in no SuperPoD.
 NO_SUPERPOD = -2
 NO_SERVER_INDEX = "-2"
 
@@ -30,7 +27,7 @@ class RankTableDevice:
 
 def rank_table_key(resource: str) -> str:
     """The annotation's name; boards that serve `huawei.com/npu` have one of their own."""
-    return _KEY.format("npu" if resource == "huawei.com/npu" else "910")
+    return RANK_TABLE_NPU if resource == NPU else RANK_TABLE_910
 
 
 def carries_rank_table(operator_name: str | None, chips: int, allocatable: int, devices_listed: int) -> bool:

@@ -1,0 +1,29 @@
+"""Annotations of a placed pod about its switch and its SuperPoD; the Binding carries them."""
+
+from __future__ import annotations
+
+from ringwise.placement.superpods.blocks import Block
+from ringwise.placement.switches.states import State
+from ringwise.placement.switches.view import PlanEntry
+from ringwise.wellknown import IS_HEALTHY, IS_SHARED_TOR, SHARED_TOR_IP, SUPER_POD_ID, SUPER_POD_RANK
+
+
+def switch_annotations(entry: PlanEntry, version: str, single_layer: bool = False) -> dict[str, str]:
+    """Rule S2: how the pod's switch was taken. Version 1.0 and single layer write none."""
+    if version != "2.0" or single_layer:
+        return {}
+    annotations = {
+        IS_SHARED_TOR: str(entry.mark),
+        IS_HEALTHY: "0" if entry.healthy or entry.mark != State.SHARED else "1",
+    }
+    if entry.mark == State.SHARED:
+        annotations[SHARED_TOR_IP] = entry.name
+    return annotations
+
+
+def block_annotations(block: Block) -> dict[str, str]:
+    """Rule P7: the logical and the physical SuperPoD of a pod of this block.
+
+    After a restart of the scheduler the block map of the job is read from these two.
+    """
+    return {SUPER_POD_RANK: str(block.logical), SUPER_POD_ID: str(block.superpod)}

@@ -1,0 +1,310 @@
+"""Well-known names: every label, annotation, ConfigMap, data key, resource and API group, defined once.
+
+The comment of each name says what it means and who writes it. The writers are:
+
+- user: whoever writes the job's manifest
+- administrator: whoever runs the cluster
+- owner: the controller that creates the pods (Volcano's or Ringwise's job controller, an operator)
+- scheduler: Ringwise, or Volcano with Huawei's plugin
+- device plugin: the component on each NPU node that mounts the chips
+- ClusterD: Huawei's component that merges the reports of all nodes
+- kubelet, API server: Kubernetes
+
+No other source file spells these names as a string: it imports them. Exceptions are sentences (docstrings
+and reasons) and the board profiles. `placement` does not import this module: names are read and written above
+it. Values that a label may have belong to the rule that reads them.
+"""
+
+from __future__ import annotations
+
+# -- Resources --------------------------------------------------------------------------------------
+
+#: Prefix of every NPU resource; a resource that begins with it counts chips.
+CHIP_RESOURCE_PREFIX = "huawei.com/"
+#: Whole chips of the 910, 910B and A3 boards. Reported by the device plugin, requested by the user.
+ASCEND910 = "huawei.com/Ascend910"
+#: Whole chips of the 350, 850 and 950 boards. Reported by the device plugin, requested by the user.
+NPU = "huawei.com/npu"
+#: Resource of other vendors' cards; the nodeorder plugin weighs it as Volcano does.
+NVIDIA_GPU = "nvidia.com/gpu"
+
+# -- Labels of jobs, PodGroups and pods -------------------------------------------------------------
+
+#: Class of a job for switch affinity: normal-schema, large-model-schema or null. User.
+TOR_AFFINITY = "tor-affinity"
+#: `soft`: blocks of a job may be cut into fragments when no SuperPoD holds a whole one. User.
+SUPER_POD_AFFINITY = "super-pod-affinity"
+#: 310 and 310P: whether a pod stays on one card (`card`) or may cross cards (`chip`). User.
+NPU_310_STRATEGY = "npu-310-strategy"
+#: 310P: the job wants Atlas 300I Duo cards. User.
+DUO = "duo"
+#: 310P Duo: the pods of the job run distributed over the chips of one node. User.
+DISTRIBUTED = "distributed"
+#: Chip family of the job, for the device plugin and Huawei's operator. User.
+RING_CONTROLLER = "ring-controller.atlas"
+#: The pod was created by an operator, which wants the rank table from the scheduler. Owner.
+OPERATOR_NAME = "training.kubeflow.org/operator-name"
+
+# -- Annotations of jobs, PodGroups and pods: requests ----------------------------------------------
+
+#: Which board serves the job. User.
+SCHEDULE_POLICY = "huawei.com/schedule_policy"
+#: Chips of one logical SuperPoD (block). User.
+SP_BLOCK = "sp-block"
+#: How many pods of a ReplicaSet or StatefulSet must be placed together. User.
+SCHEDULE_MIN_AVAILABLE = "huawei.com/schedule_minAvailable"
+#: `enabled`: the pod asks for no chips and is not checked against the board. User.
+SKIP_ASCEND_PLUGIN = "huawei.com/skip-ascend-plugin"
+#: Rank of the pod in collective communication. User or owner; the scheduler writes it where it is missing.
+RANK_INDEX = "hccl/rankIndex"
+#: How long the job is expected to run, for forecasts and simulation. User.
+EXPECTED_DURATION = "ringwise.io/expected-duration"
+#: How a simulated pod ends: succeed, fail or forever. User of the lab.
+SIMULATE = "ringwise.io/simulate"
+#: Processes of the job are restarted in place; the values are read by Huawei's components. User.
+RECOVER_STRATEGY = "recover-strategy"
+#: How long those components wait for a replacement pod. User.
+WAIT_RESCHEDULE_TIMEOUT = "wait-reschedule-timeout"
+#: Faults of the job are handled outside of the scheduler. User.
+PROCESS_RECOVER_STRATEGY = "ProcessRecoverStrategy"
+#: Prefixes of the user's annotations for SuperPoDs and racks: sp-block, sp-fit, ra-block.
+SUPERPOD_REQUEST_PREFIX = "sp-"
+RACK_REQUEST_PREFIX = "ra-"
+
+# -- Annotations of jobs, PodGroups and pods: Volcano's ---------------------------------------------
+
+#: PodGroup of the pod, in the two spellings that Volcano reads. Owner.
+GROUP_NAME = "scheduling.k8s.io/group-name"
+VOLCANO_GROUP_NAME = "scheduling.volcano.sh/group-name"
+#: Queue of a pod without a PodGroup, or of a job. User or owner.
+QUEUE_NAME = "volcano.sh/queue-name"
+SCHEDULING_QUEUE_NAME = "scheduling.volcano.sh/queue-name"
+#: Task of the pod in its vcjob. Owner.
+TASK_SPEC = "volcano.sh/task-spec"
+#: Number of the pod in its task. Owner.
+TASK_INDEX = "volcano.sh/task-index"
+#: Priority of the pods of a task among the pods of their job, before their own priority. User.
+TASK_PRIORITY = "volcano.sh/task-priority"
+#: Whether the pod may be preempted. User.
+PREEMPTABLE = "volcano.sh/preemptable"
+#: vcjob of the pod, its namespace, its version, its template and its retries. Owner.
+JOB_NAME = "volcano.sh/job-name"
+JOB_NAMESPACE = "volcano.sh/job-namespace"
+JOB_VERSION = "volcano.sh/job-version"
+TEMPLATE_UID = "volcano.sh/template-uid"
+JOB_RETRY_COUNT = "volcano.sh/job-retry-count"
+#: Path of a queue in the tree of queues, and the weight of each step. Administrator, on the Queue.
+HIERARCHY = "volcano.sh/hierarchy"
+HIERARCHY_WEIGHTS = "volcano.sh/hierarchy-weights"
+
+# -- Annotations of pods: results of scheduling (rule N8: owned by scheduler and device plugin) ------
+# `huawei.com/<resource>`, the chips that the scheduler chose, is the resource name itself.
+
+#: When the scheduler placed the pod, in nanoseconds; the device plugin takes the smallest first and
+#: replaces it with 18446744073709551615. Scheduler, then device plugin.
+PREDICATE_TIME = "predicate-time"
+#: Chips that are mounted. Device plugin; for pods of an operator and of whole nodes first the scheduler.
+ASCEND_REAL = "huawei.com/AscendReal"
+#: Device ids that kubelet chose; they do not name the mounted chips. Device plugin.
+KUBELET_DEVICES = "huawei.com/kltDev"
+#: The pod's part of the rank table, for Ascend910 and for npu resources. Scheduler or device plugin.
+RANK_TABLE_910 = "ascend.kubectl.kubernetes.io/ascend-910-configuration"
+RANK_TABLE_NPU = "ascend.kubectl.kubernetes.io/ascend-npu-configuration"
+#: Whether the job has several pods with chips. Scheduler.
+DISTRIBUTED_JOB = "distributed-job"
+#: How the pod's switch was taken: 0 padding, 1 shared, 2 exclusive (rule S2). Scheduler.
+IS_SHARED_TOR = "isSharedTor"
+#: Whether that switch was healthy (0) or not (1) when the pod was placed. Scheduler.
+IS_HEALTHY = "isHealthy"
+#: Address of the pod's switch, where it is shared. Scheduler; read by ClusterD for the network controller.
+SHARED_TOR_IP = "sharedTorIp"
+#: Logical SuperPoD (block) of the pod. Scheduler.
+SUPER_POD_RANK = "super-pod-rank"
+#: Physical SuperPoD of the pod. Scheduler.
+SUPER_POD_ID = "super-pod-id"
+#: The pod returned to its previous node while only part of its job was rescheduled. Scheduler.
+RESCHEDULE_IN_PLACE = "reschedule-in-place"
+#: Prefix of the annotations with the pod's blocks.
+SUPER_POD_PREFIX = "super-pod-"
+
+#: Annotations that only the scheduler and the device plugin may write (rule N8). On a pod that is not bound
+#: they mean nothing. The chip resources (CHIP_RESOURCE_PREFIX) belong to them, too.
+OWNED_ANNOTATIONS = frozenset(
+    {
+        PREDICATE_TIME,
+        ASCEND_REAL,
+        KUBELET_DEVICES,
+        RANK_TABLE_910,
+        RANK_TABLE_NPU,
+        DISTRIBUTED_JOB,
+        IS_SHARED_TOR,
+        IS_HEALTHY,
+        SHARED_TOR_IP,
+        SUPER_POD_RANK,
+        SUPER_POD_ID,
+    }
+)
+
+# -- Annotations of pods: hot switch to a backup pod. Huawei's components. ----------------------------
+
+#: Prefix of backupNewPodName and backupSourcePodName: which pods replace each other.
+BACKUP_PREFIX = "backup"
+#: `delete`: the scheduler shall delete the pod.
+NEED_VOLCANO_OPERATION = "needVolcanoOpe"
+#: The pod takes part in a hot switch.
+IN_HOT_SWITCH = "inHotSwitchFlow"
+#: `backup`: the pod waits to replace another one.
+POD_TYPE = "podType"
+
+# -- Labels of nodes --------------------------------------------------------------------------------
+
+#: Chip family of the node. Administrator or device plugin.
+ACCELERATOR = "accelerator"
+#: Board of the node; also in a job's node selector. Administrator or device plugin.
+ACCELERATOR_TYPE = "accelerator-type"
+#: Processor of the node, with its two values. Administrator.
+HOST_ARCH = "host-arch"
+HOST_ARCH_ARM = "huawei-arm"
+HOST_ARCH_X86 = "huawei-x86"
+#: Physical SuperPoD of the node, where the annotation is missing. Device plugin.
+SUPERPOD_LABEL = "huawei.com/topotree.superpodid"
+#: Nodes on which Huawei's components run, with its value. Administrator.
+WORKER_SELECTOR = "workerselector"
+WORKER_NODE = "dls-worker-node"
+#: Name of the node as a label. Kubelet.
+HOSTNAME = "kubernetes.io/hostname"
+#: Processor and operating system of the node. Kubelet.
+KUBERNETES_ARCH = "kubernetes.io/arch"
+KUBERNETES_OS = "kubernetes.io/os"
+
+# -- Annotations and taints of nodes ----------------------------------------------------------------
+
+#: Chips of the node with their addresses, as JSON. Device plugin.
+BASE_DEVICE_INFOS = "baseDeviceInfos"
+#: Physical SuperPoD of the node. Device plugin.
+SUPERPOD_ANNOTATION = "superPodID"
+#: Number of the node inside its SuperPoD. Device plugin.
+SERVER_INDEX = "serverIndex"
+#: Kind of server: A3, npu or empty. Device plugin.
+SERVER_TYPE = "serverType"
+#: Rack of the node. Device plugin.
+RACK_ANNOTATION = "rackID"
+#: Chips whose reset failed. Device plugin.
+RESET_INFO = "ResetInfo"
+#: Taint of a cordoned node. API server.
+UNSCHEDULABLE_TAINT = "node.kubernetes.io/unschedulable"
+#: Prefix of the taints that Kubernetes sets on nodes.
+NODE_TAINT_PREFIX = "node.kubernetes.io/"
+
+# -- Prefixes of annotations ------------------------------------------------------------------------
+
+#: Who defines what begins so: Volcano, Kubernetes, Ringwise, Huawei's components.
+VOLCANO_PREFIX = "volcano.sh/"
+VOLCANO_SCHEDULING_PREFIX = "scheduling.volcano.sh/"
+KUBERNETES_SCHEDULING_PREFIX = "scheduling.k8s.io/"
+RINGWISE_PREFIX = "ringwise.io/"
+RANK_TABLE_PREFIX = "ascend.kubectl.kubernetes.io/"
+HCCL_PREFIX = "hccl/"
+
+# -- Namespaces and ConfigMaps ----------------------------------------------------------------------
+
+#: Namespace of Kubernetes' own components, of the device plugins and of the switch topology.
+KUBE_SYSTEM = "kube-system"
+#: Namespace of the scheduler.
+VOLCANO_SYSTEM = "volcano-system"
+#: Namespace of ClusterD and NodeD.
+MINDX_DL = "mindx-dl"
+
+#: Report of one node (in kube-system): the prefix is followed by the node's name. Device plugin.
+DEVICE_INFO_PREFIX = "mindx-dl-deviceinfo-"
+#: Its data key with the chips that are free, unhealthy and recovering.
+DEVICE_INFO_KEY = "DeviceInfoCfg"
+#: Endings of the chip lists in it; the list of free chips has the resource's name alone.
+UNHEALTHY_SUFFIX = "-Unhealthy"
+NETWORK_UNHEALTHY_SUFFIX = "-NetworkUnhealthy"
+RECOVERING_SUFFIX = "-Recovering"
+FAULT_SUFFIX = "-Fault"
+#: Label of these reports, which ClusterD reads. Device plugin and NodeD.
+NODE_REPORT_LABEL = "mx-consumer-cim"
+#: Reports of many nodes (in mindx-dl): the prefix is followed by a number. ClusterD.
+CLUSTER_INFO_PREFIX = "cluster-info-device-"
+#: Label of ClusterD's reports, which the scheduler reads. ClusterD.
+CLUSTER_REPORT_LABEL = "mx-consumer-volcano"
+
+#: Switch topology (in kube-system), and its data keys: the list and the number of layers. Administrator.
+TOR_NODE_CONFIG_MAP = "basic-tor-node-cm"
+TOR_INFO_KEY = "tor_info"
+TOR_LEVEL_KEY = "tor_level"
+#: State of the switches (in volcano-system), and its data key. Scheduler.
+TOR_SHARE_CONFIG_MAP = "tor-share-cm"
+TOR_SHARE_KEY = "global-tor-info"
+
+#: Configuration of the scheduler (in volcano-system), and its data keys. Administrator.
+SCHEDULER_CONFIG_MAP = "volcano-scheduler-configmap"
+SCHEDULER_CONFIG_KEY = "volcano-scheduler.conf"
+SCHEDULER_CONFIG_KEY_CI = "volcano-scheduler-ci.conf"
+
+# -- Schedulers, leases and priority classes --------------------------------------------------------
+
+#: `schedulerName` of pods that belong to Volcano, and so to Ringwise. User. A manifest without one is read as
+#: if it had this one: on a cluster the API server would have filled in its own.
+VOLCANO_SCHEDULER = "volcano"
+#: The scheduler names that Ringwise serves unless it is told otherwise: Volcano's and its own.
+SCHEDULER_NAMES = (VOLCANO_SCHEDULER, "ringwise")
+#: `schedulerName` that the API server fills in.
+DEFAULT_SCHEDULER = "default-scheduler"
+#: Leases for leader election; also the names of the two components' objects. Scheduler, controller.
+SCHEDULER_LEASE = "ringwise-scheduler"
+CONTROLLER_LEASE = "ringwise-controller"
+#: Deployments of Volcano that Ringwise replaces. Administrator.
+VOLCANO_SCHEDULER_DEPLOYMENT = "volcano-scheduler"
+VOLCANO_CONTROLLER_DEPLOYMENT = "volcano-controllers"
+#: Priority classes of Kubernetes' own pods. API server.
+SYSTEM_CLUSTER_CRITICAL = "system-cluster-critical"
+SYSTEM_NODE_CRITICAL = "system-node-critical"
+
+# -- Labels of objects that Ringwise creates ---------------------------------------------------------
+
+#: Kubernetes' recommended labels. Whoever creates the object.
+APP_NAME = "app.kubernetes.io/name"
+APP_COMPONENT = "app.kubernetes.io/component"
+APP_PART_OF = "app.kubernetes.io/part-of"
+APP_MANAGED_BY = "app.kubernetes.io/managed-by"
+#: Name of a namespace as a label. API server.
+NAMESPACE_NAME = "kubernetes.io/metadata.name"
+
+# -- Environment variables of pods ------------------------------------------------------------------
+
+#: Number of the pod in its task, in the two spellings that Volcano sets. Owner.
+TASK_INDEX_VARIABLE = "VC_TASK_INDEX"
+OLD_TASK_INDEX_VARIABLE = "VK_TASK_INDEX"
+
+# -- API groups -------------------------------------------------------------------------------------
+
+#: Volcano's groups of vcjobs and of PodGroups and Queues, Kubernetes' of PriorityClasses and of roles.
+BATCH_GROUP = "batch.volcano.sh"
+SCHEDULING_GROUP = "scheduling.volcano.sh"
+KUBERNETES_SCHEDULING_GROUP = "scheduling.k8s.io"
+RBAC_GROUP = "rbac.authorization.k8s.io"
+#: Group and version, as `apiVersion` has it: vcjobs, PodGroups and Queues, Commands.
+BATCH_API = "batch.volcano.sh/v1alpha1"
+SCHEDULING_API = "scheduling.volcano.sh/v1beta1"
+BUS_API = "bus.volcano.sh/v1alpha1"
+#: Kubernetes' own.
+PRIORITY_API = "scheduling.k8s.io/v1"
+LEASE_API = "coordination.k8s.io/v1"
+NETWORK_POLICY_API = "networking.k8s.io/v1"
+DISRUPTION_API = "policy/v1"
+DEPLOYMENT_API = "apps/v1"
+RBAC_API = "rbac.authorization.k8s.io/v1"
+DEFINITION_API = "apiextensions.k8s.io/v1"
+WEBHOOK_API = "admissionregistration.k8s.io/v1"
+ADMISSION_API = "admission.k8s.io/v1"
+TOKEN_API = "authentication.k8s.io/v1"
+CREDENTIAL_API = "client.authentication.k8s.io/v1"
+CREDENTIAL_API_BETA = "client.authentication.k8s.io/v1beta1"
+
+# -- Python ------------------------------------------------------------------------------------------
+
+#: Entry-point group of installed packages with plugins and actions. Their authors.
+PLUGIN_ENTRY_POINTS = "ringwise.plugins"

@@ -1,0 +1,42 @@
+"""Annotations of placed pods about switches (rule S2) and blocks (rule P7)."""
+
+from __future__ import annotations
+
+import pytest
+
+from ringwise.framework.switch_use import switch_mark
+from ringwise.placement.superpods.blocks import Block, Origin
+from ringwise.placement.switches import PlanEntry, State
+from ringwise.plugins.topology910.annotations import block_annotations, switch_annotations
+
+
+def entry(mark: int, state: State, healthy: bool = True) -> PlanEntry:
+    return PlanEntry(0, "10.0.0.1", (1,), mark, state, healthy, "a rule")
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        (entry(2, State.EXCLUSIVE), {"isSharedTor": "2", "isHealthy": "0"}),
+        (entry(1, State.SHARED), {"isSharedTor": "1", "isHealthy": "0", "sharedTorIp": "10.0.0.1"}),
+        (entry(1, State.SHARED, False), {"isSharedTor": "1", "isHealthy": "1", "sharedTorIp": "10.0.0.1"}),
+        (entry(0, State.SHARED, False), {"isSharedTor": "0", "isHealthy": "0"}),
+    ],
+)
+def test_s2_annotations_of_a_pod_name_its_switch(made: PlanEntry, expected: dict[str, str]) -> None:
+    assert switch_annotations(made, "2.0") == expected
+    assert switch_mark(expected) == made.mark
+    assert switch_annotations(made, "1.0") == {}
+    assert switch_annotations(made, "2.0", single_layer=True) == {}
+
+
+@pytest.mark.parametrize("value", ["", "3", "shared", "-1"])
+def test_s2_unreadable_marks_count_as_none(value: str) -> None:
+    assert switch_mark({"isSharedTor": value}) == 0
+
+
+def test_p7_annotations_name_the_logical_and_the_physical_superpod() -> None:
+    assert block_annotations(Block(3, 7, 1, ("a",), Origin.KEPT)) == {
+        "super-pod-rank": "3",
+        "super-pod-id": "7",
+    }
