@@ -316,6 +316,31 @@ def _compare(recorded: Recorded, decided: list[Any]) -> Difference | None:
     for position in range(max(len(recorded.commands), len(decided))):
         then = recorded.commands[position] if position < len(recorded.commands) else None
         now = decided[position] if position < len(decided) else None
-        if msgspec.json.encode(then) != msgspec.json.encode(now):
+        if msgspec.json.encode(_decision(then)) != msgspec.json.encode(_decision(now)):
             return Difference(recorded.line, recorded.now, position, then, now)
     return None
+
+
+#: Sentences of a command. They may be worded differently in another version.
+_SENTENCES = frozenset({"message", "cures", "why"})
+
+
+def _decision(command: Any) -> Any:
+    """A command without its sentences: of a reason, the code and the details that are not sentences."""
+    if not isinstance(command, dict):
+        return command
+    kept = {key: value for key, value in command.items() if key not in _SENTENCES}
+    if isinstance(kept.get("reason"), dict):
+        reason = {key: value for key, value in kept["reason"].items() if key not in _SENTENCES}
+        kept["reason"] = {**reason, "details": _without_sentences(reason.get("details"))}
+    return kept
+
+
+def _without_sentences(value: Any) -> Any:
+    if isinstance(value, str) and " " in value:
+        return None
+    if isinstance(value, dict):
+        return {key: _without_sentences(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without_sentences(item) for item in value]
+    return value

@@ -1,0 +1,213 @@
+"""What an earlier version wrote is still read, and the names it printed are still printed.
+
+The folder `format-1` was recorded with the version that wrote journals and labs of format 1
+(`python -m tests.compatibility.record`). It is never recorded anew to make a test pass: a name in it that
+goes, or a file that is no longer read, needs a new format number, a converter and a line in the CHANGELOG.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import tomllib
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from ringwise.cli.main import cli
+from ringwise.metrics.prometheus import Metrics
+from tests.compatibility.record import FURTHER_TIME, LATER, QUESTIONS, SEEDS, place_answer
+from tests.lab.rig import SMALL, Terminal, running
+from tests.tools.documents import decisions, field_paths, first_difference
+
+ROOT = Path(__file__).parents[2]
+RECORDED = Path(__file__).parent / "format-1"
+NAMES: dict[str, Any] = json.loads((RECORDED / "names.json").read_text(encoding="utf-8"))
+
+
+@cache
+def expected() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(lzma.decompress((RECORDED / "expected.json.xz").read_bytes()))
+    return found
+
+
+def unpack(name: str, folder: Path) -> None:
+    with tarfile.open(RECORDED / name) as tar:
+        tar.extractall(folder, filter="data")
+
+
+def run_json(*arguments: str) -> Any:
+    ran = CliRunner().invoke(cli, list(arguments))
+    assert ran.exit_code == 0, (arguments, ran.output, ran.exception)
+    return json.loads(ran.stdout)
+
+
+def missing_fields(name: str, document: Any) -> set[str]:
+    """Fields that were printed before and are not any more."""
+    return set(NAMES["fields"][name]) - field_paths(document)
+
+
+# -- the lab -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What this version shows of the recorded lab, now and after more time has passed in it."""
+    folder = tmp_path_factory.mktemp("lab")
+    unpack("lab.tar.xz", folder)
+    terminal = Terminal(folder)
+    found: dict[str, Any] = {}
+    # The nodes are those of the folder, whatever the settings of a new lab would be.
+    with running(folder, replace(SMALL, speed=None)):
+        for name, question in QUESTIONS.items():
+            found[name] = terminal.json(" ".join(question))
+        terminal.ok(f"advance {FURTHER_TIME}")
+        for name in LATER:
+            found[f"{name} later"] = terminal.json(" ".join(QUESTIONS[name]))
+    found["top"]["status"].pop("folder")
+    return found
+
+
+def test_the_recorded_lab_has_everything_a_lab_can_hold() -> None:
+    """Otherwise the tests below would show less than they promise."""
+    jobs = expected()["lab"]["get jobs"]["jobs"]
+    assert {job["kind"] for job in jobs} == {"vcjob", "PodGroup", "Pod"}
+    assert {job["outcome"] for job in jobs} == {"placed", "waiting", "refused", "ended"}
+    nodes = expected()["lab"]["get nodes"]["nodes"]
+    assert any(node["switch"] for node in nodes)
+    assert any(node["superpod"] is not None for node in nodes)
+    assert any(node["cordoned"] for node in nodes)
+    assert any(chips["faulty"] for node in nodes for chips in node["chips"])
+    assert any(chips["network_faulty"] for node in nodes for chips in node["chips"])
+    assert len(expected()["lab"]["get queues"]["queues"]) > 3
+
+
+@pytest.mark.parametrize("name", [*QUESTIONS, *(f"{name} later" for name in LATER)])
+def test_a_lab_folder_of_format_1_is_opened_and_goes_on(lab: dict[str, Any], name: str) -> None:
+    """The same nodes, jobs, pods, queues and held chips, and the same decisions afterwards."""
+    before, after = expected()["lab"][name], lab[name]
+    assert missing_fields(name, after) == set()
+    assert first_difference(decisions(before), decisions(after)) is None
+
+
+# -- journals ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["journal.jsonl", "journal.1.jsonl"])
+def test_a_journal_of_a_lab_of_format_1_is_decided_alike(name: str, tmp_path: Path) -> None:
+    unpack("lab.tar.xz", tmp_path)
+    found = run_json("replay", str(tmp_path / name), "-o", "json")
+    assert found["identical"]
+    assert found["batches"] > 20
+    assert found["commands"] > 50
+
+
+def test_a_changed_decision_in_a_recorded_journal_is_found(tmp_path: Path) -> None:
+    unpack("lab.tar.xz", tmp_path)
+    journal = tmp_path / "journal.1.jsonl"
+    lines = journal.read_text(encoding="utf-8").splitlines(keepends=True)
+    at = next(number for number, line in enumerate(lines) if '"type":"Bind"' in line)
+    lines[at] = lines[at].replace('"chips":[0', '"chips":[1', 1)
+    journal.write_text("".join(lines), encoding="utf-8")
+    ran = CliRunner().invoke(cli, ["replay", str(journal), "-o", "json"])
+    assert ran.exit_code == 1
+    assert json.loads(ran.stdout)["difference"]["line"] == at + 1
+
+
+def test_other_words_in_a_recorded_journal_are_no_difference(tmp_path: Path) -> None:
+    unpack("lab.tar.xz", tmp_path)
+    journal = tmp_path / "journal.jsonl"
+    text, count = re.subn(
+        r'"message":"[^"]+"', '"message":"other words"', journal.read_text(encoding="utf-8")
+    )
+    journal.write_text(text, encoding="utf-8")
+    assert count > 10
+    assert run_json("replay", str(journal), "-o", "json")["identical"]
+    journal.write_text(text.replace('"code":"gang-incomplete"', '"code":"other-code"'), encoding="utf-8")
+    assert CliRunner().invoke(cli, ["replay", str(journal)]).exit_code == 1
+
+
+@pytest.fixture(scope="module")
+def place_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("place")
+    unpack("place.tar.xz", folder)
+    return folder
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_journal_of_place_of_format_1_is_decided_alike(seed: int, place_folder: Path) -> None:
+    found = run_json("replay", str(place_folder / f"{seed}.journal.jsonl"), "-o", "json")
+    assert found["identical"]
+    assert found["events"] > 10
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_place_answers_as_before(seed: int, place_folder: Path) -> None:
+    before, answer = expected()["place"][str(seed)], place_answer(run_json, place_folder, seed)
+    assert field_paths(before) - field_paths(answer) == set()
+    assert first_difference(decisions(before), decisions(answer)) is None
+
+
+def test_the_recorded_answers_have_all_fields_of_place() -> None:
+    assert missing_fields("place", list(expected()["place"].values())) == set()
+
+
+# -- names ---------------------------------------------------------------------------------------
+
+
+def test_reason_codes_stay() -> None:
+    page = (ROOT / "docs" / "reasons.md").read_text(encoding="utf-8")
+    known = set(re.findall(r"^### `([a-z0-9-]+)`$", page, re.MULTILINE))
+    assert len(NAMES["reason codes"]) > 90
+    assert set(NAMES["reason codes"]) - known == set()
+
+
+def test_metrics_stay_with_their_types_and_labels() -> None:
+    known = {
+        value._name: [value._type, *value._labelnames]
+        for value in vars(Metrics()).values()
+        if hasattr(value, "_labelnames")
+    }
+    assert {name: known.get(name) for name in NAMES["metrics"]} == NAMES["metrics"]
+
+
+def test_scripts_stay() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert set(NAMES["scripts"]) - set(project["scripts"]) == set()
+
+
+@pytest.mark.process
+def test_plugins_are_found_under_the_entry_point_group_of_before(tmp_path: Path) -> None:
+    """An installed package that registers a plugin in the group makes its name known to the configuration."""
+    (tmp_path / "third_party.py").write_text(
+        "class Quiet:\n    def open(self, session): pass\n\ndef quiet(*arguments): return Quiet()\n"
+    )
+    configuration = tmp_path / "volcano-scheduler.conf"
+    configuration.write_text('actions: "allocate"\ntiers:\n- plugins:\n  - name: gang\n  - name: quiet\n')
+    command = [sys.executable, "-c", "from ringwise.cli.main import main; main()", "place"]
+    command += ["-f", str(ROOT / "examples" / "cluster.yaml"), "--config", str(configuration), "-o", "json"]
+    path = os.pathsep.join([str(tmp_path), str(ROOT / "src")])
+
+    def run() -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "PYTHONPATH": path}
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+    unknown = run()
+    assert unknown.returncode == 2
+    assert "quiet" in unknown.stderr
+    metadata = tmp_path / "third_party-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: third-party\nVersion: 1.0\n")
+    group = NAMES["entry-point group"]
+    (metadata / "entry_points.txt").write_text(f"[{group}]\nquiet = third_party:quiet\n")
+    known = run()
+    assert known.returncode == 0, known.stderr
