@@ -1,0 +1,1 @@
+"""Rack affinity (part R): blocks inside SuperPoDs, and groups of pods inside one rack each."""

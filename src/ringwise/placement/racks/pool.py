@@ -1,0 +1,230 @@
+"""The free nodes of racks while a job takes some of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ringwise.placement.matching import can_match, first_matching, useful_nodes
+from ringwise.placement.racks.model import FreeRacks, PodClasses, RackBlock, RackId, RackRequest, Slot
+from ringwise.topology.superpods import NodeId, SuperPodId, order_key
+
+#: Pods that differ are put into racks by search. It gives up after so many tries.
+SEARCH_LIMIT = 5_000
+#: A message names this many SuperPoDs, the freest ones; the rest are counted.
+_LISTED = 6
+
+
+class RackNodes:
+    """The free nodes of one rack, in the order in which they are taken."""
+
+    __slots__ = ("nodes", "rack", "superpod")
+
+    def __init__(self, superpod: SuperPodId, rack: RackId, nodes: list[NodeId]) -> None:
+        self.superpod = superpod
+        self.rack = rack
+        self.nodes = nodes
+
+    def take(self, nodes: Iterable[NodeId]) -> list[Slot]:
+        chosen = list(nodes)
+        gone = set(chosen)
+        self.nodes = [node for node in self.nodes if node not in gone]
+        return [Slot(node, self.superpod, self.rack) for node in chosen]
+
+
+class SuperPodNodes:
+    """The free racks of one SuperPoD, or of a part of it, by rack id."""
+
+    __slots__ = ("racks", "superpod")
+
+    def __init__(self, superpod: SuperPodId, racks: list[RackNodes]) -> None:
+        self.superpod = superpod
+        self.racks = racks
+
+    @property
+    def free(self) -> int:
+        return sum(len(rack.nodes) for rack in self.racks)
+
+    def groups(self, size: int) -> int:
+        """How many groups of so many nodes its racks hold."""
+        return sum(len(rack.nodes) // size for rack in self.racks)
+
+    def ascending(self) -> list[RackNodes]:
+        """Racks with fewest free nodes first; equal ones by id."""
+        return sorted(self.racks, key=lambda rack: len(rack.nodes))
+
+    def copy(self) -> SuperPodNodes:
+        racks = [RackNodes(rack.superpod, rack.rack, rack.nodes) for rack in self.racks]
+        return SuperPodNodes(self.superpod, racks)
+
+    def assign(self, other: SuperPodNodes) -> None:
+        """Become what `other`, a copy of this one, has become."""
+        for rack, changed in zip(self.racks, other.racks, strict=True):
+            rack.nodes = changed.nodes
+
+
+class RackPool:
+    """Free nodes by SuperPoD and rack, SuperPoDs in natural order of their ids.
+
+    Where pods differ, only nodes that some pod of the open blocks can take are there.
+    """
+
+    def __init__(self, free: FreeRacks, request: RackRequest) -> None:
+        self.request = request
+        self.classes = request.classes
+        wanted = -1
+        if self.classes is not None:
+            wanted = 0
+            for block in request.open_blocks:
+                for rank in request.shape.ranks_of(block):
+                    wanted |= 1 << self.classes.of_rank[rank]
+        self.superpods = [
+            SuperPodNodes(
+                superpod,
+                [
+                    RackNodes(superpod, rack, self._usable(free[superpod][rack], wanted))
+                    for rack in sorted(free[superpod])
+                ],
+            )
+            for superpod in sorted(free, key=order_key)
+        ]
+
+    def _usable(self, nodes: Sequence[NodeId], wanted: int) -> list[NodeId]:
+        classes = self.classes
+        if classes is None:
+            return list(nodes)
+        return [node for node in nodes if classes.of_node.get(node, 0) & wanted]
+
+    @property
+    def free(self) -> int:
+        return sum(superpod.free for superpod in self.superpods)
+
+    def smallest_first(self, at_least: int) -> list[SuperPodNodes]:
+        """SuperPoDs with at least so many free nodes, fewest first; equal ones by id."""
+        holding = [superpod for superpod in self.superpods if superpod.free >= at_least]
+        return sorted(holding, key=lambda superpod: superpod.free)
+
+    def largest_first(self) -> list[SuperPodNodes]:
+        return sorted(self.superpods, key=lambda superpod: -superpod.free)
+
+    def listing(self) -> str:
+        """The racks of the freest SuperPoDs, as a person reads them."""
+        entries = [
+            f"SuperPoD {superpod.superpod} has {superpod.free} in racks of "
+            + "+".join(str(len(rack.nodes)) for rack in superpod.racks if rack.nodes)
+            for superpod in self.largest_first()
+            if superpod.free
+        ]
+        more = len(entries) - _LISTED
+        return "; ".join(entries[:_LISTED]) + (f"; {more} more" if more > 0 else "") if entries else "none"
+
+    # -- taking nodes ----------------------------------------------------------------------
+
+    def nodes_for(self, ranks: Sequence[int], nodes: Sequence[NodeId]) -> list[NodeId] | None:
+        """A node for each rank out of these, first ones first; None where not all can have one."""
+        if self.classes is None:
+            return list(nodes[: len(ranks)]) if len(nodes) >= len(ranks) else None
+        chosen = first_matching(self._pod_classes(ranks), self._masks(nodes))
+        return None if chosen is None else [nodes[position] for position in chosen]
+
+    def fragments_for(self, ranks: Sequence[int], nodes: Sequence[NodeId]) -> list[NodeId] | None:
+        """The same out of many nodes: the first nodes that help are used, later ones are left alone."""
+        if self.classes is None:
+            return self.nodes_for(ranks, nodes)
+        useful = useful_nodes(self._pod_classes(ranks), self._masks(nodes))
+        return self.nodes_for(ranks, [nodes[position] for position in useful])
+
+    def fill_block(self, superpod: SuperPodNodes, block: int, group_nodes: int) -> tuple[Slot, ...] | None:
+        """Take a whole block from the racks of a SuperPoD, groups inside racks, smallest racks first.
+
+        Nothing is taken where the block does not fit.
+        """
+        ranks = self.request.shape.ranks_of(block)
+        groups = [ranks[start : start + group_nodes] for start in range(0, len(ranks), group_nodes)]
+        if superpod.groups(group_nodes) < len(groups):
+            return None
+        racks = superpod.ascending()
+        if self.classes is None:
+            return self._fill_equal(racks, groups)
+        chosen = self._search(racks, groups) if group_nodes > 1 else self._match(racks, ranks)
+        if chosen is None:
+            return None
+        slots: dict[int, Slot] = {}
+        for rack, members in zip(racks, chosen, strict=True):
+            nodes = self.nodes_for(members, rack.nodes) or []
+            slots.update(zip(members, rack.take(nodes), strict=True))
+        return tuple(slots[rank] for rank in ranks)
+
+    def _fill_equal(self, racks: Sequence[RackNodes], groups: Sequence[range]) -> tuple[Slot, ...]:
+        slots: list[Slot] = []
+        left, size = len(groups), len(groups[0])
+        for rack in racks:
+            count = min(len(rack.nodes) // size, left)
+            slots += rack.take(rack.nodes[: count * size])
+            left -= count
+            if not left:
+                break
+        return tuple(slots)
+
+    def _match(self, racks: Sequence[RackNodes], ranks: range) -> list[list[int]] | None:
+        """Ranks by rack where groups are single nodes: one matching over all nodes."""
+        nodes = [node for rack in racks for node in rack.nodes]
+        chosen = first_matching(self._pod_classes(ranks), self._masks(nodes))
+        if chosen is None:
+            return None
+        rack_of = [number for number, rack in enumerate(racks) for _ in rack.nodes]
+        members: list[list[int]] = [[] for _ in racks]
+        for rank, position in zip(ranks, chosen, strict=True):
+            members[rack_of[position]].append(rank)
+        return members
+
+    def _search(self, racks: Sequence[RackNodes], groups: Sequence[range]) -> list[list[int]] | None:
+        """Ranks by rack: group by group the first rack from which the rest can be completed."""
+        masks = [self._masks(rack.nodes) for rack in racks]
+        needs = [sorted(self._pod_classes(group)) for group in groups]
+        members: list[list[int]] = [[] for _ in racks]
+        #: For each group on the way, the rack that is tried next.
+        tries = [0]
+        for _ in range(SEARCH_LIMIT):
+            depth = len(tries) - 1
+            number = tries[depth]
+            if number == len(racks):
+                tries.pop()
+                if not tries:
+                    return None
+                del members[tries[-1]][-len(groups[depth - 1]) :]
+                tries[-1] += 1
+            elif can_match(self._pod_classes([*members[number], *groups[depth]]), masks[number]):
+                members[number].extend(groups[depth])
+                if depth + 1 == len(groups):
+                    return members
+                # A group like the one before need not try the racks that were no good for that one.
+                tries.append(number if needs[depth + 1] == needs[depth] else 0)
+            else:
+                tries[-1] += 1
+        return None
+
+    def _pod_classes(self, ranks: Sequence[int]) -> list[int]:
+        classes = self.classes
+        return [0] * len(ranks) if classes is None else [classes.of_rank[rank] for rank in ranks]
+
+    def _masks(self, nodes: Sequence[NodeId]) -> list[int]:
+        classes = self.classes
+        return [1] * len(nodes) if classes is None else [classes.of_node.get(node, 0) for node in nodes]
+
+
+def in_order(blocks: Iterable[RackBlock]) -> tuple[RackBlock, ...]:
+    return tuple(sorted(blocks, key=lambda block: block.logical))
+
+
+def merged_classes(classes: PodClasses | None, free: FreeRacks) -> PodClasses | None:
+    """None where every pod can take every free node: then counting decides."""
+    if classes is None:
+        return None
+    all_classes = 0
+    for cls in classes.of_rank.values():
+        all_classes |= 1 << cls
+    for racks in free.values():
+        for nodes in racks.values():
+            if any(classes.of_node.get(node, 0) & all_classes != all_classes for node in nodes):
+                return classes
+    return None

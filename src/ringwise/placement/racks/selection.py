@@ -1,0 +1,316 @@
+"""Find racks for all open blocks of a job, or explain with numbers why there is no room (R1).
+
+The stages, each all or nothing for the blocks that are open:
+
+- RACK: the whole job in one rack, for jobs of at most a rack's nodes;
+- DOMAIN: UB-memory jobs, inside one UB-memory domain;
+- SUPERPOD: the whole job in one SuperPoD, the smallest that holds it, groups inside racks;
+- MULTI: whole blocks from the largest SuperPoDs;
+- FRAGMENTS: what a soft job still lacks, from any rack.
+
+No nodes are kept in reserve. Ties are decided by SuperPoD id, rack id and node order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from ringwise.placement.racks.model import (
+    FreeRacks,
+    Origin,
+    RackBlock,
+    RackRequest,
+    RackShape,
+    RackSystem,
+    Slot,
+)
+from ringwise.placement.racks.pool import RackNodes, RackPool, SuperPodNodes, in_order, merged_classes
+from ringwise.placement.racks.reasons import (
+    BLOCKS_NOT_PLACED,
+    NO_DOMAIN_HOLDS_JOB,
+    NO_RACK_HOLDS_GROUP,
+    NOT_ENOUGH_BLOCKS,
+    NOT_ENOUGH_NODES,
+)
+from ringwise.reasons import Reason
+from ringwise.topology.superpod_reasons import SUPERPOD_OVERSIZE
+from ringwise.topology.superpods import NodeId, order_key
+
+
+def select(free: FreeRacks, request: RackRequest, super_pod_size: int) -> tuple[RackBlock, ...] | Reason:
+    """Places for the open blocks, by block id (R1).
+
+    All or nothing, except that with a `minimum` the whole blocks that fit are enough
+    if they hold so many pods (P8).
+    """
+    problem = check_sizes(free, super_pod_size)
+    if problem is not None:
+        return problem
+    if not request.open_blocks:
+        return ()
+    request = replace(request, classes=merged_classes(request.classes, free))
+    answer = _stages(free, request, super_pod_size)
+    if isinstance(answer, Reason):
+        return answer.with_cures(_cures(free, request, super_pod_size))
+    return in_order(answer)
+
+
+def fullest_nodes(free: FreeRacks, idle_chips: Mapping[NodeId, int]) -> FreeRacks:
+    """For a job of one pod: the nodes with fewest idle chips, so that emptier nodes stay whole."""
+    fewest = min(
+        (idle_chips[node] for racks in free.values() for nodes in racks.values() for node in nodes),
+        default=0,
+    )
+    return {
+        superpod: {
+            rack: [node for node in nodes if idle_chips[node] == fewest] for rack, nodes in racks.items()
+        }
+        for superpod, racks in free.items()
+    }
+
+
+def check_sizes(free: FreeRacks, super_pod_size: int) -> Reason | None:
+    """More free nodes than a SuperPoD can have: an id or the setting is wrong (P6)."""
+    for superpod in sorted(free, key=order_key):
+        nodes = sum(len(rack) for rack in free[superpod].values())
+        if nodes > super_pod_size:
+            return SUPERPOD_OVERSIZE(
+                superpod=superpod, nodes=nodes, what="free nodes", super_pod_size=super_pod_size
+            )
+    return None
+
+
+def _stages(free: FreeRacks, request: RackRequest, super_pod_size: int) -> Sequence[RackBlock] | Reason:
+    pool = RackPool(free, request)
+    small = request.pods <= request.system.nodes_per_rack
+    if small:
+        found = _one_rack(pool)
+        if found is not None:
+            return found
+        problem = _final_for_small_jobs(pool)
+        if problem is not None:
+            return problem
+    if request.ub_memory:
+        return _one_domain(pool)
+    if small or request.pods <= super_pod_size:
+        found = _one_superpod(pool)
+        if found is not None:
+            return found
+    # The order of the SuperPoDs is fixed here, whatever is taken from them.
+    order = pool.largest_first()
+    placed, left = _whole_blocks(pool, order)
+    if not left:
+        return placed
+    if request.soft:
+        fragments = _fragments(pool, order, left)
+        if fragments is not None:
+            return [*placed, *fragments]
+    start = first_blocks(placed, request)
+    return _no_room(RackPool(free, request), len(placed)) if start is None else start
+
+
+def _no_room(pool: RackPool, held: int) -> Reason:
+    request, shape, free = pool.request, pool.request.shape, pool.free
+    if request.soft:
+        return NOT_ENOUGH_NODES(
+            pods=request.pods, free=free, missing=max(1, request.pods - free), listing=pool.listing()
+        )
+    return BLOCKS_NOT_PLACED(
+        blocks=len(request.open_blocks),
+        block_nodes=shape.nodes_per_block,
+        group_nodes=shape.nodes_per_group,
+        held=held,
+        listing=pool.listing(),
+    )
+
+
+def first_blocks(placed: Iterable[RackBlock], request: RackRequest) -> list[RackBlock] | None:
+    """The placed blocks up to the first that is missing, if they are enough to start with (P8)."""
+    if request.fewest == request.pods:
+        return None
+    by_id = {block.logical: block for block in placed}
+    start: list[RackBlock] = []
+    for logical in request.open_blocks:
+        if logical not in by_id:
+            break
+        start.append(by_id[logical])
+    pods = len(start) * request.shape.nodes_per_block
+    return start if pods >= max(1, request.fewest) else None
+
+
+# -- the stages ---------------------------------------------------------------------------
+
+
+def _one_rack(pool: RackPool) -> list[RackBlock] | None:
+    """RACK: SuperPoDs with fewest free nodes first; in each the closest-fitting rack."""
+    request = pool.request
+    ranks = [rank for block in request.open_blocks for rank in request.shape.ranks_of(block)]
+    for superpod in pool.smallest_first(request.pods):
+        for rack in superpod.ascending():
+            if not request.pods <= len(rack.nodes) <= request.system.nodes_per_rack:
+                continue
+            nodes = pool.nodes_for(ranks, rack.nodes)
+            if nodes is not None:
+                return _cut(rack.take(nodes), request, request.open_blocks, Origin.RACK)
+    return None
+
+
+def _final_for_small_jobs(pool: RackPool) -> Reason | None:
+    """What no later stage can cure, told with the numbers that matter."""
+    request, shape = pool.request, pool.request.shape
+    if request.soft or request.fewest < request.pods:
+        return None
+    held = sum(superpod.free // shape.nodes_per_block for superpod in pool.superpods)
+    if held < len(request.open_blocks) and not request.ub_memory:
+        return NOT_ENOUGH_BLOCKS(
+            blocks=len(request.open_blocks),
+            block_nodes=shape.nodes_per_block,
+            held=held,
+            listing=pool.listing(),
+        )
+    if request.pods == shape.nodes_per_group:
+        return NO_RACK_HOLDS_GROUP(group_nodes=shape.nodes_per_group, listing=pool.listing())
+    return None
+
+
+def _one_domain(pool: RackPool) -> list[RackBlock] | Reason:
+    """DOMAIN: SuperPoDs with fewest free nodes first; in each the fullest domain that holds the job."""
+    request, system = pool.request, pool.request.system
+    group_nodes = request.shape.nodes_per_group
+    for superpod in pool.smallest_first(request.pods):
+        for domain in sorted(_domains(superpod, system), key=lambda domain: domain.free):
+            if domain.groups(group_nodes) * group_nodes >= request.pods:
+                found = _all_blocks(pool, domain, Origin.DOMAIN)
+                if found is not None:
+                    return found
+    domains = [domain for superpod in pool.superpods for domain in _domains(superpod, system)]
+    held = max((domain.groups(group_nodes) * group_nodes for domain in domains), default=0)
+    reason = NO_DOMAIN_HOLDS_JOB(
+        pods=request.pods,
+        group_nodes=group_nodes,
+        held=held,
+        listing=pool.listing(),
+        domain_racks=system.racks_per_domain,
+    )
+    if request.fewest == request.pods:
+        return reason
+    best: list[RackBlock] = []
+    for domain in sorted(domains, key=lambda domain: domain.free):
+        placed, _ = _take_blocks(pool, domain.copy(), request.open_blocks, Origin.DOMAIN)
+        if len(placed) > len(best):
+            best = placed
+    start = first_blocks(best, request)
+    return reason if start is None else start
+
+
+def _domains(superpod: SuperPodNodes, system: RackSystem) -> list[SuperPodNodes]:
+    racks: dict[int, list[RackNodes]] = {}
+    for rack in superpod.racks:
+        racks.setdefault(system.domain_of(rack.rack), []).append(rack)
+    return [SuperPodNodes(superpod.superpod, members) for _, members in sorted(racks.items())]
+
+
+def _one_superpod(pool: RackPool) -> list[RackBlock] | None:
+    """SUPERPOD: the SuperPoD with fewest free nodes whose racks hold all groups."""
+    request, shape = pool.request, pool.request.shape
+    for superpod in pool.smallest_first(request.pods):
+        if superpod.groups(shape.nodes_per_group) >= request.pods // shape.nodes_per_group:
+            found = _all_blocks(pool, superpod, Origin.SUPERPOD)
+            if found is not None:
+                return found
+    return None
+
+
+def _all_blocks(pool: RackPool, superpod: SuperPodNodes, origin: Origin) -> list[RackBlock] | None:
+    trial = superpod.copy()
+    placed, left = _take_blocks(pool, trial, pool.request.open_blocks, origin)
+    if left:
+        return None
+    superpod.assign(trial)
+    return placed
+
+
+def _whole_blocks(pool: RackPool, order: Sequence[SuperPodNodes]) -> tuple[list[RackBlock], list[int]]:
+    """MULTI: as many whole blocks as fit, one SuperPoD after the other, most free nodes first."""
+    placed: list[RackBlock] = []
+    left = list(pool.request.open_blocks)
+    for superpod in order:
+        if not left:
+            break
+        more, left = _take_blocks(pool, superpod, left, Origin.MULTI)
+        placed += more
+    return placed, left
+
+
+def _take_blocks(
+    pool: RackPool, superpod: SuperPodNodes, blocks: Sequence[int], origin: Origin
+) -> tuple[list[RackBlock], list[int]]:
+    """Blocks in rank order, each if its pods can all have nodes there, and the blocks that are left."""
+    group_nodes = pool.request.shape.nodes_per_group
+    placed: list[RackBlock] = []
+    left: list[int] = []
+    for number, block in enumerate(blocks):
+        slots = pool.fill_block(superpod, block, group_nodes)
+        if slots is not None:
+            placed.append(RackBlock(block, slots, origin))
+        elif pool.classes is None:
+            # Blocks of equal pods: where one does not fit, no other does.
+            left += blocks[number:]
+            break
+        else:
+            left.append(block)
+    return placed, left
+
+
+def _fragments(pool: RackPool, order: Sequence[SuperPodNodes], left: Sequence[int]) -> list[RackBlock] | None:
+    """FRAGMENTS: the missing nodes rack by rack, cut into blocks in pick order."""
+    request = pool.request
+    picks = [
+        Slot(node, rack.superpod, rack.rack)
+        for superpod in order
+        for rack in superpod.ascending()
+        for node in rack.nodes
+    ]
+    ranks = [rank for block in left for rank in request.shape.ranks_of(block)]
+    nodes = pool.fragments_for(ranks, [slot.node for slot in picks])
+    if nodes is None:
+        return None
+    slot_of = {slot.node: slot for slot in picks}
+    return _cut([slot_of[node] for node in nodes], request, left, Origin.FRAGMENTS)
+
+
+def _cut(
+    slots: Sequence[Slot], request: RackRequest, blocks: Sequence[int], origin: Origin
+) -> list[RackBlock]:
+    """The slots of consecutive ranks as blocks."""
+    size = request.shape.nodes_per_block
+    return [
+        RackBlock(block, tuple(slots[number * size : (number + 1) * size]), origin)
+        for number, block in enumerate(blocks)
+    ]
+
+
+# -- cures ----------------------------------------------------------------------------------
+
+
+def _cures(free: FreeRacks, request: RackRequest, super_pod_size: int) -> list[str]:
+    """Smaller wishes that would be fulfilled now."""
+
+    def fits(changed: RackRequest) -> bool:
+        return not isinstance(_stages(free, changed, super_pod_size), Reason)
+
+    cures = []
+    if request.ub_memory and fits(replace(request, ub_memory=False)):
+        cures.append("remove the annotation huawei.com/schedule_ubmemory: without UB memory the job fits now")
+    group_nodes = request.shape.nodes_per_group // 2
+    while group_nodes:
+        shape = RackShape(request.shape.nodes_per_block, group_nodes, request.shape.blocks)
+        if fits(replace(request, shape=shape)):
+            chips = group_nodes * request.system.chips_per_node
+            cures.append(f'ra-block: "{chips}": logical racks of {group_nodes} nodes fit now')
+            break
+        group_nodes //= 2
+    if not (request.soft or request.ub_memory) and fits(replace(request, soft=True)):
+        cures.append("label the job super-pod-affinity: soft: then blocks and logical racks may be split")
+    return cures
