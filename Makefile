@@ -11,7 +11,7 @@ BENCH_OUTPUT ?= table
 UV_VERSION := 0.13.7
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-cluster test-chaos lint format bench docs requirements clean
+.PHONY: help setup demo test test-cluster test-chaos lint format bench docs proto requirements clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)$$/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -70,14 +70,20 @@ bench: $(STAMP) ## all benchmarks; BENCHES="decide cycle" picks some, BENCH_OUTP
 docs: $(STAMP) ## write the reference pages anew from their sources
 	@$(BIN)/python -m ringwise.cli.docs docs
 
+proto: $(STAMP) ## generate the messages of kubelet's and the container runtime's API anew
+	@cd src && ../$(BIN)/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. \
+	  ringwise/device/api/deviceplugin.proto ringwise/device/api/podresources.proto
+	@$(BIN)/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. --grpc_python_out=. \
+	  tests/node/cri/runtime.proto
+
 requirements: $(STAMP) ## pin the newest versions that fit, with hashes for all platforms
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 	@$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
 	  --no-emit-index-url --no-emit-find-links \
-	  pyproject.toml -o requirements.txt
+	  --extra device pyproject.toml -o requirements.txt
 	@$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
 	  --no-emit-index-url --no-emit-find-links --constraint requirements.txt \
-	  pyproject.toml requirements-dev.in -o requirements-dev.txt
+	  --extra device pyproject.toml requirements-dev.in -o requirements-dev.txt
 
 clean: ## remove .venv and every cache
 	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
