@@ -16,8 +16,8 @@ from ringwise.framework.job import Job
 from ringwise.framework.plugin_options import PluginOption
 from ringwise.framework.registry import PluginBuilder, Registry
 from ringwise.framework.session import Session
-from ringwise.framework.topology_cache import World
-from ringwise.framework.usage import Ledger
+from ringwise.framework.topology_cache import TopologyCache
+from ringwise.framework.usage import ResourceUsage
 from ringwise.plugins import PLUGINS
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Node, Pod, PodClass, PodGroup, Queue, Taint
@@ -38,7 +38,7 @@ class Lab:
 
     def __init__(self) -> None:
         self.state = ClusterState()
-        self.ledger = Ledger()
+        self.ledger = ResourceUsage()
         self.jobs: dict[str, Job] = {}
         self.queues: dict[str, Queue] = {"default": Queue("default")}
         self._clock = 0
@@ -73,7 +73,7 @@ class Lab:
                 chips_capacity=offered,
             )
         )
-        add(self.ledger.total, {"cpu": cpu, "memory": memory, CHIP: chips, **(extended or {})})
+        add(self.ledger.capacity, {"cpu": cpu, "memory": memory, CHIP: chips, **(extended or {})})
         return self
 
     def nodes(self, count: int, **described: Any) -> Lab:
@@ -156,7 +156,7 @@ class Lab:
             job.pods[pod.uid] = pod
             job.changed()
             if pod.node is not None and pod.live:
-                self.ledger.took(job.key, job.queue, pod.cls)
+                self.ledger.add_pod(job.key, job.queue, pod.cls)
         return self
 
     # -- looking ------------------------------------------------------------------------------
@@ -204,8 +204,8 @@ class Lab:
             reservations=Reservations(self.state),
             jobs=self.jobs,
             queues=self.queues,
-            ledger=self.ledger,
-            world=World(shipped_catalog()),
+            usage=self.ledger,
+            topology=TopologyCache(shipped_catalog()),
             configuration=configuration,
             registry=Registry({**PLUGINS, **(plugins or {})}),
             now=0,

@@ -9,7 +9,7 @@ from typing import Any
 from ringwise.framework.configuration import Settings
 from ringwise.framework.extension_points import Point
 from ringwise.framework.gang_placement import fill
-from ringwise.framework.job import FormerSeat
+from ringwise.framework.job import PreviousNode
 from ringwise.framework.plugin_options import PluginOption
 from ringwise.framework.session import Session
 from tests.builders import cluster
@@ -29,7 +29,7 @@ class ScoreByLabel:
 
 
 def node_of_returning_pod(
-    scores: Mapping[str, float], former: Mapping[int, FormerSeat], rank: int, *, wished: bool = True
+    scores: Mapping[str, float], former: Mapping[int, PreviousNode], rank: int, *, wished: bool = True
 ) -> str | None:
     """Where the pod with this rank goes; all nodes are free, and only their scores tell them apart."""
     lab = cluster()
@@ -40,7 +40,7 @@ def node_of_returning_pod(
     job = lab["train"]
     (pod,) = job.in_order
     lab.put(replace(pod, rank=rank), job)
-    job.former = dict(former)
+    job.previous_nodes = dict(former)
     session = lab.session(
         "topology910",
         "by-label",

@@ -197,7 +197,7 @@ def test_scores_of_all_plugins_are_added_up() -> None:
     session = assembly(Point.NODE_SCORE, [1.5, 2.0], [10.0], lab=lab)
     shape = lab.state.shape_of(0)
     assert shape is not None
-    assert session.asking(lab["job"], lab.pod("job-0")).rate(shape) == 13.5
+    assert session.node_selection(lab["job"], lab.pod("job-0")).rate(shape) == 13.5
 
 
 @pytest.mark.parametrize("point", list(Point))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ringwise.framework.job import FormerSeat
+from ringwise.framework.job import PreviousNode
 from tests.framework.returning import node_of_returning_pod
 
 
@@ -22,10 +22,10 @@ from tests.framework.returning import node_of_returning_pod
     ],
 )
 def test_previous_node(scores: dict[str, float], rank: int, after_fault: bool, node: str | None) -> None:
-    former = {0: FormerSeat("a", faulty=after_fault), 1: FormerSeat("b")}
+    former = {0: PreviousNode("a", faulty=after_fault), 1: PreviousNode("b")}
     assert node_of_returning_pod(scores, former, rank) == node
 
 
 def test_without_the_setting_the_best_node_wins() -> None:
-    former = {0: FormerSeat("a"), 1: FormerSeat("b")}
+    former = {0: PreviousNode("a"), 1: PreviousNode("b")}
     assert node_of_returning_pod({"a": 1.0, "b": 2.0, "c": 0.0}, former, 0, wished=False) == "b"

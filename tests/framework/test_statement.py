@@ -50,8 +50,8 @@ def books(lab: Lab) -> tuple[Any, ...]:
     ledger = lab.ledger
     return (
         fingerprint(lab.state),
-        {name: dict(used) for name, used in ledger.job.items()},
-        {name: dict(used) for name, used in ledger.queue.items() if used},
+        {name: dict(used) for name, used in ledger.by_job.items()},
+        {name: dict(used) for name, used in ledger.by_queue.items() if used},
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ringwise.framework.job import FormerSeat
+from ringwise.framework.job import PreviousNode
 from ringwise.placement.rules import ScoreTable, chip_rule
 from ringwise.placement.validity import check_requests
 from ringwise.reasons import Reason
@@ -211,7 +211,7 @@ def test_the_node_that_is_set_above_all_others(case: Case) -> None:
     rank, previous = case["my_rank"], case["previous_nodes"]
     chosen = node_of_returning_pod(
         case["scores"],
-        {int(peer): FormerSeat(node, faulty=case["fault_pod"]) for peer, node in previous.items()},
+        {int(peer): PreviousNode(node, faulty=case["fault_pod"]) for peer, node in previous.items()},
         rank,
     )
     assert [chosen] == list(case["expect"]["changed"])

@@ -93,7 +93,7 @@ def test_predicates_and_scores_of_a_class_are_those_of_its_nodes(
 ) -> None:
     lab = build(nodes, running, cls)
     session = lab.session("predicates", "nodeorder", "binpack")
-    asking = session.asking(lab["new"], lab.pod("new-0"))
+    asking = session.node_selection(lab["new"], lab.pod("new-0"))
     for number in lab.state.known_nodes():
         node, pods = on_node(lab, number)
         shape = lab.state.shape_of(number)
@@ -115,7 +115,7 @@ def test_the_chosen_node_is_the_best_one_found_by_looking_at_all(
             for node, pods in [on_node(lab, number)]
             if plain_fits(cls, node, pods)
         ]
-        choice = session.asking(lab["new"], lab.pod(pod)).choose({})
+        choice = session.node_selection(lab["new"], lab.pod(pod)).choose({})
         assert (choice.node if choice else None) == (min(ranked)[1] if ranked else None)
         if choice is None:
             break

@@ -23,7 +23,7 @@ def refusal(
     session = lab.session(plugin)
     shape = lab.state.shape_of(0)
     assert shape is not None
-    reason = session.asking(lab["new"], lab.pod("new-0")).objection(shape)
+    reason = session.node_selection(lab["new"], lab.pod("new-0")).objection(shape)
     if reason is None:
         return None
     assert reason.cures

@@ -30,7 +30,7 @@ def score(
         lab.job("old", on="n1", **used)
     shape = lab.state.shape_of(0)
     assert shape is not None
-    return lab.session(plugin).asking(lab["new"], lab.pod("new-0")).rate(shape)
+    return lab.session(plugin).node_selection(lab["new"], lab.pod("new-0")).rate(shape)
 
 
 # -- nodeorder -----------------------------------------------------------------------------
@@ -70,7 +70,7 @@ def test_load_chips_are_not_in_it() -> None:
     lab = cluster().node("n1", cpu=1000, chips=8).job("new", chips=4).job("old", chips=4, on="n1")
     shape = lab.state.shape_of(0)
     assert shape is not None
-    assert lab.session(only("leastrequested")).asking(lab["new"], lab.pod("new-0")).rate(shape) == 100
+    assert lab.session(only("leastrequested")).node_selection(lab["new"], lab.pod("new-0")).rate(shape) == 100
 
 
 def zone(*values: str) -> NodeTerm:
@@ -201,7 +201,7 @@ def test_binpack_leaves_chips_to_the_board_even_when_they_are_named() -> None:
     shape = lab.state.shape_of(0)
     assert shape is not None
     plugin = option("binpack", binpack_resources=(CHIP,))
-    assert lab.session(plugin).asking(lab["new"], lab.pod("new-0")).rate(shape) == 10
+    assert lab.session(plugin).node_selection(lab["new"], lab.pod("new-0")).rate(shape) == 10
 
 
 # -- together ------------------------------------------------------------------------------

@@ -121,7 +121,7 @@ class _Candidates:
             if policy is None or pod.cls.chips > policy.board.chips_per_node:
                 return
             job = replace(job, policy=policy)
-        asking = session.asking(job, pod)
+        asking = session.node_selection(job, pod)
         filters = filters_of(session, job, pod)
         found: list[dict[str, Any]] = []
         for node in session.state.known_nodes():

@@ -15,7 +15,7 @@ from typing import Any
 
 from ringwise.framework.gang_placement import fill, missing_pods, pending_pods
 from ringwise.framework.job import Job, pod_order
-from ringwise.framework.node_selection import Asking
+from ringwise.framework.node_selection import NodeSelection
 from ringwise.framework.room_reasons import MAKING_ROOM
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation, Eviction
@@ -81,12 +81,12 @@ def in_victim_order(session: Session, members: Iterable[Member]) -> list[Member]
 def as_if_placed(session: Session, job: Job, pods: Sequence[Pod]) -> Iterator[None]:
     """Inside, the job's share counts these pods: a gang is judged by all it will use."""
     for pod in pods:
-        session.ledger.took(job.key, job.queue, pod.cls)
+        session.usage.add_pod(job.key, job.queue, pod.cls)
     try:
         yield
     finally:
         for pod in pods:
-            session.ledger.gave(job.key, job.queue, pod.cls)
+            session.usage.remove_pod(job.key, job.queue, pod.cls)
 
 
 class Search:
@@ -215,10 +215,10 @@ class Search:
     def _one_pod(self, whole: bool) -> Room | None:
         """The node whose victims are cheapest; among equals who goes first anyway, then natural order."""
         session = self._session
-        asking = session.asking(self._job, self._pods[0])
+        selection = session.node_selection(self._job, self._pods[0])
         offers = []
         for node, units in self._units_by_node(whole).items():
-            needed = self._enough_chips(asking, node, units)
+            needed = self._enough_chips(selection, node, units)
             if needed is not None:
                 offers.append((self._price(needed or units), session.state.rank_of(node), needed, units))
         offers.sort(key=lambda offer: (offer[0], offer[1]))
@@ -255,9 +255,9 @@ class Search:
                 found.setdefault(node, []).append(unit)
         return found
 
-    def _enough_chips(self, asking: Asking, node: int, units: list[Unit]) -> list[Unit] | None:
+    def _enough_chips(self, selection: NodeSelection, node: int, units: list[Unit]) -> list[Unit] | None:
         """The units without which the chips of the node do not fit; None when they never do."""
-        policy = asking.policy
+        policy = selection.policy
         if policy is None:
             return []
         state = self._session.state
@@ -274,7 +274,7 @@ class Search:
         def fits(kept: Iterable[Unit]) -> bool:
             free = fleet.free(node) | _union(freed[id(unit)] for unit in kept) & fleet.listed[node]
             signature = policy.rule.signature(free & ~bad, fleet.allocatable[node], fleet.faulty[node])
-            return policy.rule.score(signature, asking.chips, policy.multi_pod) is not None
+            return policy.rule.score(signature, selection.chips, policy.multi_pod) is not None
 
         if not fits(units):
             return None

@@ -49,7 +49,7 @@ class Point(enum.Enum):
     NODE_SCORE = "node_order"
     #: (job, pod) -> None | {node id: extra score}; for what no class can tell
     NODE_FAVOUR = "node_favour"
-    #: (job, pending pods) -> Plan | Reason | None; the first that answers decides
+    #: (job, pending pods) -> JobPlan | Reason | None; the first that answers decides
     JOB_PLAN = "job_plan"
     #: (job, pod, candidate uids) -> victim uids | None
     PREEMPTABLE = "preemptable"

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from ringwise.framework.extension_points import Point
 from ringwise.framework.job import Job
-from ringwise.framework.node_selection import Asking, Choice, NodeFilter
+from ringwise.framework.node_selection import Choice, NodeFilter, NodeSelection
 from ringwise.framework.previous_node import choose_like_before, comes_back, old_seats_first
 from ringwise.framework.reasons import GANG_INCOMPLETE, NO_NODE_FITS, NO_PODS_YET
-from ringwise.framework.session import Plan, Session
+from ringwise.framework.session import JobPlan, Session
 from ringwise.framework.statement import Allocation, Statement
 from ringwise.reasons import Reason
 from ringwise.state.model import Pod
@@ -70,16 +70,16 @@ def fill_best_effort(session: Session, job: Job, statement: Statement) -> Reason
     return _one_by_one(session, job, statement, pending_pods(session, job, best_effort=True), None)
 
 
-def _plan(session: Session, job: Job, pods: Sequence[Pod]) -> Plan | Reason | None:
+def _plan(session: Session, job: Job, pods: Sequence[Pod]) -> JobPlan | Reason | None:
     for ask in session.registered(Point.JOB_PLAN):
-        answer: Plan | Reason | None = ask(job, pods)
+        answer: JobPlan | Reason | None = ask(job, pods)
         if answer is not None:
             return answer
     return None
 
 
 def _follow(
-    session: Session, job: Job, statement: Statement, plan: Plan, pods: Sequence[Pod]
+    session: Session, job: Job, statement: Statement, plan: JobPlan, pods: Sequence[Pod]
 ) -> Reason | None:
     """Carry out a plan. Pods it does not name (no chips asked) find a node by themselves."""
     rest: list[Pod] = []
@@ -94,10 +94,10 @@ def _follow(
             denied = session.allocatable(queue, pod)
             if denied is not None:
                 return denied
-        asking = session.asking(job, pod)
-        chips = asking.chips_on(node)
-        if len(chips) != asking.chips or not asking.fits(node):
-            return asking.verdict(node)[1] or _nothing(session, job, pod, asking, {})
+        selection = session.node_selection(job, pod)
+        chips = selection.chips_on(node)
+        if len(chips) != selection.chips or not selection.fits(node):
+            return selection.verdict(node)[1] or _nothing(session, job, pod, selection, {})
         statement.allocate(Allocation(job, pod, node, chips, 0, plan.annotations.get(pod.uid, {})))
     session.plans[job.key] = plan
     return _one_by_one(session, job, statement, rest, missing_pods(session, job))
@@ -109,33 +109,33 @@ def _one_by_one(
     """Give each pod the best node there is; stop when `missing` have one (None: go on to the last)."""
     queue = session.queues.get(job.queue)
     failed: Reason | None = None
-    failed_classes: set[Asking] = set()
+    failed_classes: set[NodeSelection] = set()
     placed = 0
     # Nodes that a filter refused are hidden from a view that all pods of a board share,
     # so they come back as soon as a pod of another class asks.
-    current: Asking | None = None
+    current: NodeSelection | None = None
     hidden: dict[int, Reason] = {}
     try:
         for pod in pods:
-            asking = session.asking(job, pod)
-            if asking in failed_classes:
+            selection = session.node_selection(job, pod)
+            if selection in failed_classes:
                 continue
             denied = session.allocatable(queue, pod) if queue is not None else None
             if denied is not None and failed is not None:
                 continue
-            if hidden and current is not None and asking is not current:
+            if hidden and current is not None and selection is not current:
                 current.show(hidden)
-            current = asking
-            choice = _choose(session, job, pod, asking, hidden)
+            current = selection
+            choice = _choose(session, job, pod, selection, hidden)
             if choice is None:
-                failed_classes.add(asking)
-                failed = failed or _nothing(session, job, pod, asking, hidden)
+                failed_classes.add(selection)
+                failed = failed or _nothing(session, job, pod, selection, hidden)
                 continue
             if denied is not None:
                 # There is room, so it really is the queue that keeps the pod waiting.
                 failed = denied
                 continue
-            chips = asking.chips_of_chosen(choice.node)
+            chips = selection.chips_of_chosen(choice.node)
             statement.allocate(Allocation(job, pod, choice.node, chips, choice.score))
             placed += 1
             if missing is not None and placed >= missing and session.job_ready(job):
@@ -148,14 +148,16 @@ def _one_by_one(
     return failed or NO_PODS_YET(pods=started_pods(session, job), needed=job.min_available)
 
 
-def _choose(session: Session, job: Job, pod: Pod, asking: Asking, hidden: dict[int, Reason]) -> Choice | None:
+def _choose(
+    session: Session, job: Job, pod: Pod, selection: NodeSelection, hidden: dict[int, Reason]
+) -> Choice | None:
     filters = filters_of(session, job, pod)
     favoured = _favours(session, job, pod)
     if comes_back(session, job, pod):
-        choice = choose_like_before(session, job, pod, asking, hidden, filters, favoured)
+        choice = choose_like_before(session, job, pod, selection, hidden, filters, favoured)
         if choice is not None:
             return choice
-    return asking.choose(hidden, filters, favoured)
+    return selection.choose(hidden, filters, favoured)
 
 
 def filters_of(session: Session, job: Job, pod: Pod) -> list[NodeFilter]:
@@ -174,14 +176,16 @@ def _favours(session: Session, job: Job, pod: Pod) -> dict[int, float]:
     return total
 
 
-def _nothing(session: Session, job: Job, pod: Pod, asking: Asking, hidden: dict[int, Reason]) -> Reason:
+def _nothing(
+    session: Session, job: Job, pod: Pod, selection: NodeSelection, hidden: dict[int, Reason]
+) -> Reason:
     """Why this pod found nothing, in numbers."""
     details = {
         "job": job.name,
         "pod": pod.name,
         "asks": _asks(pod),
         "nodes": session.state.node_count,
-        "refusals": asking.refusals(hidden),
+        "refusals": selection.refusals(hidden),
     }
     if job.min_available <= 1:
         return NO_NODE_FITS(**details)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class FormerSeat:
+class PreviousNode:
     """Where a rank of the job sat before its pod was lost."""
 
     node: str
@@ -62,7 +62,7 @@ class Job:
     #: Time the first pods of the present run were placed.
     started: int | None = None
     #: rank -> where it sat, while the job is being rescheduled.
-    former: dict[int, FormerSeat] = field(default_factory=dict)
+    previous_nodes: dict[int, PreviousNode] = field(default_factory=dict)
     inqueue: bool = False
     validated: bool = False
     asked_total: Amounts | None = None

@@ -31,7 +31,7 @@ class Choice(NamedTuple):
     score: int
 
 
-class Asking:
+class NodeSelection:
     """The view of the fleet, the predicates and the scores for one class of pods."""
 
     __slots__ = (

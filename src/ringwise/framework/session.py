@@ -21,12 +21,12 @@ from ringwise.framework.extension_points import (
     votes,
 )
 from ringwise.framework.job import Job
-from ringwise.framework.node_selection import Asking
+from ringwise.framework.node_selection import NodeSelection
 from ringwise.framework.plugin_options import PluginOption
 from ringwise.framework.registry import Registry
 from ringwise.framework.statement import Allocation, Eviction, Statement
-from ringwise.framework.topology_cache import World
-from ringwise.framework.usage import Ledger
+from ringwise.framework.topology_cache import TopologyCache
+from ringwise.framework.usage import ResourceUsage
 from ringwise.reasons import Reason
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod, PodClass, Queue
@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 @dataclass(slots=True)
-class Plan:
+class JobPlan:
     """Nodes chosen for a job as a whole (switches, SuperPoDs), pod by pod."""
 
     nodes: dict[str, int]
@@ -63,8 +63,8 @@ class Session:
         reservations: Reservations,
         jobs: Mapping[str, Job],
         queues: Mapping[str, Queue],
-        ledger: Ledger,
-        world: World,
+        usage: ResourceUsage,
+        topology: TopologyCache,
         configuration: Configuration,
         registry: Registry,
         now: int,
@@ -76,8 +76,8 @@ class Session:
         self.reservations = reservations
         self.jobs = jobs
         self.queues = queues
-        self.ledger = ledger
-        self.world = world
+        self.usage = usage
+        self.topology = topology
         self.configuration = configuration
         self.settings = configuration.settings
         self.now = now
@@ -92,12 +92,12 @@ class Session:
         self.announce: Callable[[Sequence[Allocation]], None] = lambda allocations: None
         self.bound: list[Allocation] = []
         self.evicted: list[Eviction] = []
-        self.plans: dict[str, Plan] = {}
+        self.plans: dict[str, JobPlan] = {}
         self.incidents: list[Incident] = []
         self._tiers: list[dict[Point, list[Callable[..., Any]]]] = []
         self._flat: dict[Point, list[Callable[..., Any]]] = {point: [] for point in Point}
         self._owner_of: dict[object, str] = {}
-        self._askings: dict[tuple[PodClass, str, bool, bool], Asking] = {}
+        self._selections: dict[tuple[PodClass, str, bool, bool], NodeSelection] = {}
         self._shared: dict[Callable[[Session], Any], Any] = {}
         self._option: PluginOption | None = None
         state.settle()
@@ -209,7 +209,7 @@ class Session:
     def statement(self) -> Statement:
         return Statement(self)
 
-    def asking(self, job: Job, pod: Pod) -> Asking:
+    def node_selection(self, job: Job, pod: Pod) -> NodeSelection:
         """What is known about pods of this class: shared by all jobs of the cycle that ask the same."""
         cls = pod.cls
         policy = job.policy if cls.chips else None
@@ -217,19 +217,19 @@ class Session:
             key = (cls, "", False, False)
         else:
             key = (cls, policy.board.name, policy.multi_pod, policy.withholds_network)
-        found = self._askings.get(key)
+        found = self._selections.get(key)
         if found is None:
-            found = self._askings[key] = Asking(self, cls, policy)
+            found = self._selections[key] = NodeSelection(self, cls, policy)
         return found
 
-    def ready_to_serve(self, job: Job) -> None:
+    def prepare(self, job: Job) -> None:
         """Find out about the job what does not change before it is served. What goes wrong is told then."""
         try:
             if self.job_valid(job) is None:
                 # Its place in the line is found here, too.
                 self.job_key(job)
                 for pod in job.pods.values():
-                    self.asking(job, pod)
+                    self.node_selection(job, pod)
         except Exception as error:
             self.contain(error, job, "prepare")
 

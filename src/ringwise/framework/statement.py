@@ -52,7 +52,7 @@ class Statement:
         session = self._session
         pod, job = allocation.pod, allocation.job
         session.state.place(pod.uid, allocation.node, mask_of(allocation.chips))
-        session.ledger.took(job.key, job.queue, pod.cls)
+        session.usage.add_pod(job.key, job.queue, pod.cls)
         self.allocations.append(allocation)
         for notice in session.registered(Point.ALLOCATED):
             notice(job, pod, allocation.node)
@@ -63,7 +63,7 @@ class Statement:
         pod, job = eviction.pod, eviction.job
         node = session.state.pods[pod.uid].node
         session.state.release(pod.uid)
-        session.ledger.gave(job.key, job.queue, pod.cls)
+        session.usage.remove_pod(job.key, job.queue, pod.cls)
         self.evictions.append(eviction)
         for notice in session.registered(Point.DEALLOCATED):
             notice(job, pod, node)
@@ -82,11 +82,11 @@ class Statement:
         session.state.rollback(self._mark)
         for allocation in reversed(self.allocations):
             job, pod = allocation.job, allocation.pod
-            session.ledger.gave(job.key, job.queue, pod.cls)
+            session.usage.remove_pod(job.key, job.queue, pod.cls)
             for notice in session.registered(Point.DEALLOCATED):
                 notice(job, pod, allocation.node)
         for eviction in reversed(self.evictions):
             job, pod = eviction.job, eviction.pod
-            session.ledger.took(job.key, job.queue, pod.cls)
+            session.usage.add_pod(job.key, job.queue, pod.cls)
             for notice in session.registered(Point.ALLOCATED):
                 notice(job, pod, session.state.pods[pod.uid].node)

@@ -17,37 +17,37 @@ from ringwise.topology.superpods import SuperPods, build_superpods
 from ringwise.topology.switches import ResolvedTopology, SwitchTopology, resolve
 
 
-class World:
+class TopologyCache:
     def __init__(self, catalog: BoardCatalog) -> None:
         self.catalog = catalog
-        self.topology: SwitchTopology | None = None
+        self.switch_topology: SwitchTopology | None = None
         self.topology_problem: Reason | None = None
         self._switches: ResolvedTopology | None = None
-        self._seats: IndexedTopology | None = None
+        self._indexed: IndexedTopology | None = None
         self._superpods: dict[int, SuperPods] = {}
 
     def set_topology(self, topology: SwitchTopology | None, problem: Reason | None) -> None:
-        self.topology = topology
+        self.switch_topology = topology
         self.topology_problem = problem
-        self._switches = self._seats = None
+        self._switches = self._indexed = None
 
     def nodes_changed(self) -> None:
         """Nodes, addresses or SuperPoD ids are not what they were."""
-        self._switches = self._seats = None
+        self._switches = self._indexed = None
         self._superpods.clear()
 
     def switches(self, state: ClusterState) -> ResolvedTopology | None:
         """The leaf switches with the cluster's nodes under them, or None without a topology."""
-        if self._switches is None and self.topology is not None:
-            self._switches = resolve(self.topology, _addresses(state))
+        if self._switches is None and self.switch_topology is not None:
+            self._switches = resolve(self.switch_topology, _addresses(state))
         return self._switches
 
-    def seats(self, state: ClusterState) -> IndexedTopology | None:
+    def indexed_switches(self, state: ClusterState) -> IndexedTopology | None:
         """The same with node ids, for those who ask often."""
         resolved = self.switches(state)
-        if self._seats is None and resolved is not None:
-            self._seats = index_nodes(resolved, state.node_id)
-        return self._seats
+        if self._indexed is None and resolved is not None:
+            self._indexed = index_nodes(resolved, state.node_id)
+        return self._indexed
 
     def superpods(self, state: ClusterState, size: int) -> SuperPods:
         """The SuperPoDs by what reports, annotations and labels say."""

@@ -9,14 +9,14 @@ from ringwise.framework.amounts import Amounts, add, amounts_of
 from ringwise.state.model import PodClass
 
 
-class Ledger:
-    __slots__ = ("_amounts", "job", "queue", "total")
+class ResourceUsage:
+    __slots__ = ("_amounts", "by_job", "by_queue", "capacity")
 
     def __init__(self) -> None:
-        self.job: dict[str, Amounts] = {}
-        self.queue: dict[str, Amounts] = {}
+        self.by_job: dict[str, Amounts] = {}
+        self.by_queue: dict[str, Amounts] = {}
         #: What the cluster has.
-        self.total: Amounts = {}
+        self.capacity: Amounts = {}
         self._amounts: dict[PodClass, Amounts] = {}
 
     def amounts(self, pod_class: PodClass) -> Amounts:
@@ -25,18 +25,18 @@ class Ledger:
             found = self._amounts[pod_class] = amounts_of(pod_class)
         return found
 
-    def took(self, job: str, queue: str, pod_class: PodClass, times: int = 1) -> None:
+    def add_pod(self, job: str, queue: str, pod_class: PodClass, times: int = 1) -> None:
         asked = self.amounts(pod_class)
-        add(self.job.setdefault(job, {}), asked, times)
-        add(self.queue.setdefault(queue, {}), asked, times)
+        add(self.by_job.setdefault(job, {}), asked, times)
+        add(self.by_queue.setdefault(queue, {}), asked, times)
 
-    def gave(self, job: str, queue: str, pod_class: PodClass) -> None:
-        self.took(job, queue, pod_class, -1)
-        if not self.job[job]:
-            del self.job[job]
+    def remove_pod(self, job: str, queue: str, pod_class: PodClass) -> None:
+        self.add_pod(job, queue, pod_class, -1)
+        if not self.by_job[job]:
+            del self.by_job[job]
 
     def used_by_job(self, job: str) -> Amounts:
-        return self.job.get(job, {})
+        return self.by_job.get(job, {})
 
     def used_by_queue(self, queue: str) -> Amounts:
-        return self.queue.get(queue, {})
+        return self.by_queue.get(queue, {})

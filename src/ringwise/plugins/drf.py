@@ -35,16 +35,16 @@ class Drf:
             session.on(Point.DEALLOCATED, self.deallocated)
 
     def job_order(self, job: Job) -> float:
-        ledger = self._session.ledger
-        used = ledger.used_by_job(job.key)
-        return share(used, ledger.total) if used else 0.0
+        usage = self._session.usage
+        used = usage.used_by_job(job.key)
+        return share(used, usage.capacity) if used else 0.0
 
     def preemptable(self, job: Job, pod: Pod, candidates: list[str]) -> list[str]:
         """Victims whose job keeps at least the share that the preempting job gets."""
-        ledger = self._session.ledger
-        gets = dict(ledger.used_by_job(job.key))
-        add(gets, ledger.amounts(pod.cls))
-        target = share(gets, ledger.total)
+        usage = self._session.usage
+        gets = dict(usage.used_by_job(job.key))
+        add(gets, usage.amounts(pod.cls))
+        target = share(gets, usage.capacity)
         left: dict[str, Amounts] = {}
         victims = []
         for uid in candidates:
@@ -52,10 +52,10 @@ class Drf:
             owner = job_of(self._session, candidate)
             if owner is None:
                 continue
-            used = left.setdefault(owner.key, dict(ledger.used_by_job(owner.key)))
+            used = left.setdefault(owner.key, dict(usage.used_by_job(owner.key)))
             without = dict(used)
-            add(without, ledger.amounts(candidate.cls), -1)
-            kept = share(without, ledger.total)
+            add(without, usage.amounts(candidate.cls), -1)
+            kept = share(without, usage.capacity)
             if target < kept or abs(target - kept) <= _EQUAL:
                 left[owner.key] = without
                 victims.append(uid)
@@ -68,8 +68,8 @@ class Drf:
 
     def reclaimable(self, job: Job, pod: Pod, candidates: list[str]) -> list[str]:
         """Victims whose queue still goes after the reclaiming one when the pod has taken its place."""
-        ledger, tree = self._session.ledger, self._tree
-        gets = ledger.amounts(pod.cls)
+        usage, tree = self._session.usage, self._tree
+        gets = usage.amounts(pod.cls)
         moved: list[tuple[str, Amounts]] = []
         victims = []
         tree.move(job.queue, gets, 1)
@@ -79,7 +79,7 @@ class Drf:
                 owner = job_of(self._session, candidate)
                 if owner is None or owner.queue == job.queue:
                     continue
-                gives = ledger.amounts(candidate.cls)
+                gives = usage.amounts(candidate.cls)
                 tree.move(owner.queue, gives, -1)
                 if tree.shares(job.queue) < tree.shares(owner.queue):
                     moved.append((owner.queue, gives))
@@ -93,7 +93,7 @@ class Drf:
         return victims
 
     def allocated(self, job: Job, pod: Pod, node: int) -> None:
-        self._tree.placed(job.queue, self._session.ledger.amounts(pod.cls), 1)
+        self._tree.placed(job.queue, self._session.usage.amounts(pod.cls), 1)
 
     def deallocated(self, job: Job, pod: Pod, node: int) -> None:
-        self._tree.placed(job.queue, self._session.ledger.amounts(pod.cls), -1)
+        self._tree.placed(job.queue, self._session.usage.amounts(pod.cls), -1)

@@ -38,10 +38,10 @@ class Hierarchy:
         self._paths: dict[str, tuple[str, ...]] = {}
         for queue in session.queues.values():
             self._add(queue)
-        for name, used in session.ledger.queue.items():
+        for name, used in session.usage.by_queue.items():
             self.move(name, used, 1)
         for job in session.pending:
-            self._want(job.queue, _difference(job.asked(), session.ledger.used_by_job(job.key)))
+            self._want(job.queue, _difference(job.asked(), session.usage.used_by_job(job.key)))
 
     def _add(self, queue: Queue) -> None:
         steps = [step for step in queue.annotations.get(HIERARCHY, "").split("/") if step] or [queue.name]
@@ -75,7 +75,7 @@ class Hierarchy:
 
     def shares(self, queue: str) -> tuple[float, ...]:
         """Share by weight, level by level."""
-        total = self._session.ledger.total
+        total = self._session.usage.capacity
         return tuple(share(place.used, total) / place.weight for place in self._above(queue))
 
     def key(self, queue: str) -> Key:
@@ -89,7 +89,7 @@ class Hierarchy:
     def _free(self) -> Amounts:
         """What no queue uses."""
         used = self._places[_ROOT,].used if self._places else {}
-        return _difference(self._session.ledger.total, used)
+        return _difference(self._session.usage.capacity, used)
 
 
 def _difference(whole: Mapping[str, int], part: Mapping[str, int]) -> Amounts:

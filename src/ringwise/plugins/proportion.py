@@ -39,7 +39,7 @@ class Proportion:
 
     def open(self, session: Session) -> None:
         self._session = session
-        self._ledger = session.ledger
+        self._usage = session.usage
         self._accounts = Accounts(session)
         session.on(Point.QUEUE_ORDER, self.queue_order)
         session.on(Point.OVERUSED, self.overused)
@@ -51,12 +51,12 @@ class Proportion:
     def queue_order(self, queue: Queue) -> tuple[int, float]:
         """Higher priority first, then the queue that has the smaller part of its share."""
         deserved = self._accounts.deserved(queue.name)
-        used = self._ledger.used_by_queue(queue.name)
+        used = self._usage.used_by_queue(queue.name)
         return -queue.priority, share({name: used.get(name, 0) for name in deserved}, deserved)
 
     def overused(self, queue: Queue) -> bool:
         """It uses something, and at least its share of everything."""
-        used = self._ledger.used_by_queue(queue.name)
+        used = self._usage.used_by_queue(queue.name)
         if not used:
             return False
         for name, amount in self._accounts.deserved(queue.name).items():
@@ -78,8 +78,8 @@ class Proportion:
     def _beyond_share(self, queue: Queue, pod: Pod) -> Reason | None:
         if queue.state != _OPEN:
             return QUEUE_NOT_OPEN(queue=queue.name, state=queue.state)
-        asked = self._ledger.amounts(pod.cls)
-        used = self._ledger.used_by_queue(queue.name)
+        asked = self._usage.amounts(pod.cls)
+        used = self._usage.used_by_queue(queue.name)
         capability = self._accounts.capability(queue) if queue.capability else None
         if capability and (over := lacking(asked, used, capability)):
             name = over[0]
@@ -108,11 +108,11 @@ class Proportion:
     def _larger_than_any_share(self, queue: Queue, pod: Pod) -> bool:
         """The pod belongs to the gang of a job that is larger than the share and alone in its queue."""
         job = job_of(self._session, pod)
-        used = self._ledger.used_by_queue(queue.name)
-        if job is None or self._ledger.used_by_job(job.key) != used:
+        used = self._usage.used_by_queue(queue.name)
+        if job is None or self._usage.used_by_job(job.key) != used:
             return False
         gang = self._accounts.gang(job)
-        asked = self._ledger.amounts(pod.cls)
+        asked = self._usage.amounts(pod.cls)
         return (
             bool(lacking(gang, {}, self._accounts.deserved(queue.name)))
             and not lacking(gang, {}, self._accounts.limit(queue))
@@ -128,9 +128,9 @@ class Proportion:
             owner = job_of(self._session, candidate)
             if owner is None or owner.queue not in self._session.queues:
                 continue
-            used = left.setdefault(owner.queue, dict(self._ledger.used_by_queue(owner.queue)))
+            used = left.setdefault(owner.queue, dict(self._usage.used_by_queue(owner.queue)))
             deserved = self._accounts.deserved(owner.queue)
-            gives = self._ledger.amounts(candidate.cls)
+            gives = self._usage.amounts(candidate.cls)
             if any(name in deserved and used.get(name, 0) > deserved[name] for name in gives):
                 add(used, gives, -1)
                 victims.append(uid)

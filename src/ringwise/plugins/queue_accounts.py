@@ -42,7 +42,7 @@ class Accounts:
         found = self._limits.get(queue.name)
         if found is None:
             found = dict(self.capability(queue))
-            for name, total in self._session.ledger.total.items():
+            for name, total in self._session.usage.capacity.items():
                 others = sum(
                     other.guarantee.get(name, 0)
                     for other in self._session.queues.values()
@@ -73,10 +73,10 @@ class Accounts:
         queues = sorted(session.queues.values(), key=lambda queue: (queue.created, queue.name))
         waiting = self._waiting()
         deserved: dict[str, Amounts] = {queue.name: {} for queue in queues}
-        for name, total in session.ledger.total.items():
+        for name, total in session.usage.capacity.items():
             claims = []
             for queue in queues:
-                used = session.ledger.used_by_queue(queue.name).get(name, 0)
+                used = session.usage.used_by_queue(queue.name).get(name, 0)
                 asked = used + waiting.get(queue.name, {}).get(name, 0)
                 least = queue.guarantee.get(name, 0)
                 most = max(least, min(asked, self.limit(queue)[name]))
@@ -92,7 +92,7 @@ class Accounts:
         if len(asking) == 1:
             # Nobody to share with: it may ask for all there is, and nobody need count what it asks.
             return {name: self.limit(session.queues[name]) for name in asking if name in session.queues}
-        used_by_job, amounts = session.ledger.used_by_job, session.ledger.amounts
+        used_by_job, amounts = session.usage.used_by_job, session.usage.amounts
         found: dict[str, Amounts] = {}
         for job in session.jobs.values():
             asked = job.asked()
@@ -128,7 +128,7 @@ class Accounts:
             else:
                 still_outside.append(job)
         self._permitted = still_outside
-        total = dict(self._session.ledger.used_by_queue(queue))
+        total = dict(self._session.usage.used_by_queue(queue))
         add(total, self._promised.get(queue, {}))
         return total
 
@@ -136,7 +136,7 @@ class Accounts:
         self._permitted.append(job)
 
     def _promise(self, job: Job, promised: dict[str, Amounts]) -> None:
-        used = self._session.ledger.used_by_job(job.key)
+        used = self._session.usage.used_by_job(job.key)
         if not used and not job.inqueue:
             return
         gang = self.gang(job)

@@ -25,8 +25,8 @@ def books(rig: Rig) -> tuple[object, ...]:
             for resource, fleet in machine.state.fleets.items()
         },
         [machine.state.shape_of(number) for number in range(len(machine.state.names))],
-        {key: dict(used) for key, used in machine.ledger.job.items()},
-        {key: dict(used) for key, used in machine.ledger.queue.items() if used},
+        {key: dict(used) for key, used in machine.ledger.by_job.items()},
+        {key: dict(used) for key, used in machine.ledger.by_queue.items() if used},
         {uid: placement.pod for uid, placement in machine.state.pods.items()},
     )
 

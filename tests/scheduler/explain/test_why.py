@@ -22,9 +22,9 @@ from tests.scheduler.clusters import CHIP, NOW, gang, node, pod, report, told
 def books(scheduler: Scheduler) -> tuple[object, ...]:
     """All that asking must not change. Accounts of nothing are no accounts."""
     ledger = scheduler.ledger
-    queues = {name: dict(amounts) for name, amounts in ledger.queue.items() if amounts}
-    jobs = {name: dict(amounts) for name, amounts in ledger.job.items() if amounts}
-    return fingerprint(scheduler.state), queues, jobs, dict(ledger.total)
+    queues = {name: dict(amounts) for name, amounts in ledger.by_queue.items() if amounts}
+    jobs = {name: dict(amounts) for name, amounts in ledger.by_job.items() if amounts}
+    return fingerprint(scheduler.state), queues, jobs, dict(ledger.capacity)
 
 
 def why(scheduler: Scheduler, name: str) -> Explanation:

@@ -102,7 +102,7 @@ def test_the_hold_has_a_limit_and_the_machine_says_when() -> None:
     rig.step(1)
     rig.run()
     assert rig.nodes_of("thief") == ["n2"]
-    assert rig.machine.book.jobs["default/model"].former == {}
+    assert rig.machine.book.jobs["default/model"].previous_nodes == {}
 
 
 @pytest.mark.parametrize(

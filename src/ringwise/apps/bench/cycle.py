@@ -139,7 +139,7 @@ def _plain(nodes: int, load: int, job_pods: int, chips: int, samples: int) -> tu
         started = time.perf_counter()
         plain = _plain_choice(session, job, pod)
         spent += time.perf_counter() - started
-        ours = session.asking(job, pod).choose({})
+        ours = session.node_selection(job, pod).choose({})
         differing += plain != (None if ours is None else ours.node)
         scheduler.cycle(3 * SECOND + sample)
     return spent / samples, differing

@@ -144,7 +144,7 @@ class ShadowPart(SchedulerPart):
         if pod.cls.chips and job.policy is None:
             return _Verdict(None, "the job changed meanwhile")
         session = scheduler.open_session(self._now)
-        score, reason = session.asking(job, pod).verdict(number)
+        score, reason = session.node_selection(job, pod).verdict(number)
         if reason is None:
             reason = first_reason(filters_of(session, job, pod), number)
         return _Verdict(score if reason is None else None, None if reason is None else reason.message)

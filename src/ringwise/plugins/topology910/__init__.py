@@ -19,7 +19,7 @@ from ringwise.framework.extension_points import Point, Vote
 from ringwise.framework.job import Job
 from ringwise.framework.plugin_options import PluginOption
 from ringwise.framework.policy import ChipPolicy
-from ringwise.framework.session import Plan, Session
+from ringwise.framework.session import JobPlan, Session
 from ringwise.placement.reasons import NODE_LABEL_MISSING
 from ringwise.plugins.topology910.reasons import CLUSTER_TOO_SMALL, TOO_FEW_FREE_CHIPS
 from ringwise.plugins.topology910.superpods import SuperPodPlanner
@@ -76,7 +76,7 @@ class Topology910:
                 )
         return None
 
-    def plan(self, job: Job, pods: Sequence[Pod]) -> Plan | Reason | None:
+    def plan(self, job: Job, pods: Sequence[Pod]) -> JobPlan | Reason | None:
         """Switch-aware and SuperPoD jobs are placed as a whole; all others pod by pod."""
         policy = job.policy
         if policy is None:
@@ -94,7 +94,7 @@ class Topology910:
             return Vote.ABSTAIN, None
         needed = job.min_asked().get(policy.resource, 0)
         # A job of which a part runs already needs the rest only.
-        needed -= self._session.ledger.used_by_job(job.key).get(policy.resource, 0)
+        needed -= self._session.usage.used_by_job(job.key).get(policy.resource, 0)
         fleet = self._session.state.fleets.get(policy.resource)
         free = 0 if fleet is None else fleet.free_total
         if free < needed:

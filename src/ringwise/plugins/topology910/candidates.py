@@ -19,14 +19,14 @@ def candidates(session: Session, job: Job, pods: Sequence[Pod]) -> list[int]:
     found: list[int] | None = None
     seen: set[object] = set()
     for pod in pods:
-        asking = session.asking(job, pod)
-        if asking in seen:
+        selection = session.node_selection(job, pod)
+        if selection in seen:
             continue
-        seen.add(asking)
+        seen.add(selection)
         filters = filters_of(session, job, pod)
         nodes = [
             node
-            for node in asking.fitting_nodes()
+            for node in selection.fitting_nodes()
             if node not in taken and all(blocks(node) is None for blocks in filters)
         ]
         found = nodes if found is None else [node for node in found if node in set(nodes)]

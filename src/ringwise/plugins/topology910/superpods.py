@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from ringwise.framework.job import Job
 from ringwise.framework.policy import ChipPolicy
 from ringwise.framework.ranks import ranks_of
-from ringwise.framework.session import Plan, Session
+from ringwise.framework.session import JobPlan, Session
 from ringwise.placement.superpods.block_map import PodPlace, map_from_pods
 from ringwise.placement.superpods.blocks import Block
 from ringwise.placement.superpods.packing import plan as pack
@@ -28,14 +28,14 @@ class SuperPodPlanner:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def plan(self, job: Job, policy: ChipPolicy, pods: Sequence[Pod]) -> Plan | Reason:
+    def plan(self, job: Job, policy: ChipPolicy, pods: Sequence[Pod]) -> JobPlan | Reason:
         waiting = [pod for pod in pods if pod.cls.chips]
         if not waiting:
-            return Plan({})
+            return JobPlan({})
         ranks = _dense_ranks(job)
         waiting.sort(key=lambda pod: ranks[pod.uid])
         session = self._session
-        superpods = session.world.superpods(session.state, session.settings.super_pod_size)
+        superpods = session.topology.superpods(session.state, session.settings.super_pod_size)
         free = self._free(job, waiting, superpods)
         placed = self._known_places(job, ranks)
         blocks: Sequence[Block] | Reason
@@ -101,7 +101,7 @@ class SuperPodPlanner:
                 known.add(ranks[uid])
                 places.append(_place(ranks[uid], node, pod.annotations))
         written = {rank: ranks[uid] for uid, rank in ranks_of(job).items() if uid in ranks}
-        for said, former in sorted(job.former.items()):
+        for said, former in sorted(job.previous_nodes.items()):
             rank = written.get(said, said)
             node_id = state.node_id.get(former.node)
             if rank not in known and node_id is not None:
@@ -128,10 +128,10 @@ class SuperPodPlanner:
         }
         faulty = {
             state.node_id[former.node]
-            for former in job.former.values()
+            for former in job.previous_nodes.values()
             if former.faulty and former.node in state.node_id
         }
-        lost = max((former.lost for former in job.former.values()), default=0)
+        lost = max((former.lost for former in job.previous_nodes.values()), default=0)
         answer = reschedule(
             old,
             free,
@@ -164,9 +164,9 @@ def _place(rank: int, node: int, annotations: Mapping[str, str]) -> PodPlace:
     return PodPlace(rank, node, annotations.get(SUPER_POD_RANK), annotations.get(SUPER_POD_ID))
 
 
-def _as_plan(blocks: Sequence[Block], waiting: list[Pod], ranks: dict[str, int], session: Session) -> Plan:
+def _as_plan(blocks: Sequence[Block], waiting: list[Pod], ranks: dict[str, int], session: Session) -> JobPlan:
     slots = blocks_by_rank(blocks)
-    plan = Plan({}, lines=tuple(_line(block) for block in sorted(blocks, key=lambda b: b.logical)))
+    plan = JobPlan({}, lines=tuple(_line(block) for block in sorted(blocks, key=lambda b: b.logical)))
     placements = session.state.pods
     for pod in waiting:
         rank = ranks[pod.uid]

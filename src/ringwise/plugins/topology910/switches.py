@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ringwise.framework.job import Job
 from ringwise.framework.policy import ChipPolicy
 from ringwise.framework.ranks import ranks_of
-from ringwise.framework.session import Plan, Session
+from ringwise.framework.session import JobPlan, Session
 from ringwise.framework.switch_use import placed_job, switch_mark
 from ringwise.placement.switches.classes import SwitchClass
 from ringwise.placement.switches.planning import plan_at_least
@@ -48,14 +48,14 @@ class SwitchPlanner:
             self._placed.pop(job.key, None)
             self._states = None
 
-    def plan(self, job: Job, policy: ChipPolicy, pods: Sequence[Pod]) -> Plan | Reason:
+    def plan(self, job: Job, policy: ChipPolicy, pods: Sequence[Pod]) -> JobPlan | Reason:
         session = self._session
-        resolved = session.world.switches(session.state)
+        resolved = session.topology.switches(session.state)
         if resolved is None:
             return TOPOLOGY_MISSING(origin="no ConfigMap kube-system/basic-tor-node-cm")
         waiting = [pod for pod in pods if pod.cls.chips]
         if not waiting:
-            return Plan({})
+            return JobPlan({})
         ranks = ranks_of(job)
         waiting.sort(key=lambda pod: ranks[pod.uid])
         free = candidates(session, job, waiting)
@@ -100,7 +100,7 @@ class SwitchPlanner:
             flags[node] = 1
         settings = session.settings
         return make_indexed_view(
-            session.world.seats(session.state) or index_nodes(resolved, session.state.node_id),
+            session.topology.indexed_switches(session.state) or index_nodes(resolved, session.state.node_id),
             flags,
             self.states(resolved),
             SwitchSettings(settings.nslb_version, settings.shared_tor_num, settings.single_switch_first),
@@ -149,7 +149,7 @@ class SwitchPlanner:
         ids, available = self._session.state.node_id, set(free)
         kept: dict[str, tuple[int, Seat]] = {}
         for pod in waiting:
-            former = job.former.get(ranks[pod.uid])
+            former = job.previous_nodes.get(ranks[pod.uid])
             node = None if former is None or former.faulty else ids.get(former.node)
             if former is not None and node is not None and node in available:
                 mark = switch_mark(former.annotations)
@@ -158,7 +158,7 @@ class SwitchPlanner:
         return kept
 
     def _lost_seat(self, job: Job, resolved: ResolvedTopology, rank: int) -> Seat:
-        former = job.former.get(rank)
+        former = job.previous_nodes.get(rank)
         if former is None:
             return Seat(rank)
         return self._seat(resolved, former.node, rank, switch_mark(former.annotations))
@@ -178,10 +178,10 @@ class SwitchPlanner:
         ranks: dict[str, int],
         kept: dict[str, tuple[int, Seat]],
         job: Job,
-    ) -> Plan:
+    ) -> JobPlan:
         by_rank = {ranks[pod.uid]: pod for pod in waiting if pod.uid not in kept}
         in_order = [by_rank[rank] for rank in sorted(by_rank)]
-        plan = Plan({}, lines=tuple(_line(entry) for entry in answer.entries))
+        plan = JobPlan({}, lines=tuple(_line(entry) for entry in answer.entries))
         following = 0
         for entry in answer.entries:
             notes = switch_annotations(
@@ -192,11 +192,11 @@ class SwitchPlanner:
                 following += 1
                 self._note(plan, pod, node, entry.mark, notes)
         for uid, (node, seat) in kept.items():
-            notes = dict(job.former[ranks[uid]].annotations)
+            notes = dict(job.previous_nodes[ranks[uid]].annotations)
             self._note(plan, job.pods[uid], node, seat.mark, notes)
         return plan
 
-    def _note(self, plan: Plan, pod: Pod, node: int, mark: int, annotations: dict[str, str]) -> None:
+    def _note(self, plan: JobPlan, pod: Pod, node: int, mark: int, annotations: dict[str, str]) -> None:
         plan.nodes[pod.uid] = node
         plan.annotations[pod.uid] = annotations
         self._marks[pod.uid] = mark

@@ -65,7 +65,7 @@ def policy_of(job: Job, session: Session) -> ChipPolicy | Reason | None:
     if combined is not None:
         return combined
     facts = PolicyFacts(resources[0], job.annotations, job.labels, dict(asking[0].cls.node_selector))
-    board = select_board(session.world.catalog, facts)
+    board = select_board(session.topology.catalog, facts)
     if isinstance(board, Reason):
         return board
     blocks = _blocks(board, [*pods, *_missing(job, asking)], sp_block, session)
@@ -112,7 +112,7 @@ def _board_of(job: Job, pods: list[Pod], session: Session) -> tuple[str, Board] 
     if resource is None or any(pod.cls.resource != resource for pod in pods):
         return None
     facts = PolicyFacts(resource, job.annotations, job.labels, dict(pods[0].cls.node_selector))
-    board = select_board(session.world.catalog, facts)
+    board = select_board(session.topology.catalog, facts)
     return None if isinstance(board, Reason) else (resource, board)
 
 
@@ -148,11 +148,11 @@ def _switch_class(label: str | None, npu_pods: int, session: Session) -> SwitchC
     found = classify(label, npu_pods)
     if not isinstance(found, SwitchClass):
         return found
-    world = session.world
-    if world.topology is None or world.topology.unusable is not None:
-        unusable = None if world.topology is None else world.topology.unusable
+    topology, problem = session.topology.switch_topology, session.topology.topology_problem
+    if topology is None or topology.unusable is not None:
+        unusable = None if topology is None else topology.unusable
         missing = TOPOLOGY_MISSING(origin="no ConfigMap kube-system/basic-tor-node-cm")
-        return world.topology_problem or unusable or missing
+        return problem or unusable or missing
     return found
 
 

@@ -115,8 +115,8 @@ def _ledger(scheduler: Scheduler) -> list[str]:
     return [
         f"{kind} {key} uses {counted.get(key, {})}, the ledger says {kept.get(key, {})}"
         for kind, counted, kept in (
-            ("job", jobs, scheduler.ledger.job),
-            ("queue", queues, scheduler.ledger.queue),
+            ("job", jobs, scheduler.ledger.by_job),
+            ("queue", queues, scheduler.ledger.by_queue),
         )
         for key in sorted({*counted, *kept})
         if counted.get(key, {}) != kept.get(key, {})

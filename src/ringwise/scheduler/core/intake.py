@@ -76,7 +76,7 @@ class Intake:
         self._scheduler.world.nodes_changed()
         self._scheduler.switch_news.touch_all()
         self._scheduler.triggers.add(trigger)
-        self._scheduler.ledger.total.clear()
+        self._scheduler.ledger.capacity.clear()
 
     # -- pods and their groups ------------------------------------------------------------------
 
@@ -180,7 +180,7 @@ class Intake:
         if placement is None or job is None or not placement.assumed:
             return
         node = self._scheduler.state.names[placement.node]
-        self._scheduler.ledger.gave(job.key, job.queue, placement.pod.cls)
+        self._scheduler.ledger.remove_pod(job.key, job.queue, placement.pod.cls)
         self._scheduler.state.release(event.uid)
         before = self._scheduler.unbound.pop(event.uid, None)
         if before is not None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ringwise.framework.job import Job, job_key
 from ringwise.framework.reasons import MALFORMED_JOB
-from ringwise.framework.usage import Ledger
+from ringwise.framework.usage import ResourceUsage
 from ringwise.messages.job_expansion import group_name, pods_of
 from ringwise.scheduler.reasons import POD_GROUP_MISSING
 from ringwise.state.cluster import ClusterState
@@ -29,7 +29,7 @@ _QUEUE_KEYS = (SCHEDULING_QUEUE_NAME, QUEUE_NAME)
 class JobBook:
     """Jobs by key. A pod without a PodGroup is a job of its own."""
 
-    def __init__(self, state: ClusterState, ledger: Ledger, scheduler_names: frozenset[str]) -> None:
+    def __init__(self, state: ClusterState, ledger: ResourceUsage, scheduler_names: frozenset[str]) -> None:
         self._state = state
         self._ledger = ledger
         self._names = scheduler_names
@@ -121,19 +121,19 @@ class JobBook:
     def _enter_ledger(self, pod: Pod, job: Job | None) -> None:
         if self._state.pods[pod.uid].node >= 0:
             key, queue = (job.key, job.queue) if job is not None else ("", "")
-            self._ledger.took(key, queue, pod.cls)
+            self._ledger.add_pod(key, queue, pod.cls)
 
     def _leave_ledger(self, uid: str) -> None:
         placement = self._state.pods.get(uid)
         if placement is not None and placement.node >= 0:
             job = self.job_of(uid)
             key, queue = (job.key, job.queue) if job is not None else ("", "")
-            self._ledger.gave(key, queue, placement.pod.cls)
+            self._ledger.remove_pod(key, queue, placement.pod.cls)
 
     def recount(self) -> None:
         """Make the ledger anew from the pods: after an interruption nobody knows where it stopped."""
-        self._ledger.job.clear()
-        self._ledger.queue.clear()
+        self._ledger.by_job.clear()
+        self._ledger.by_queue.clear()
         for uid, placement in self._state.pods.items():
             self._enter_ledger(placement.pod, self.job_of(uid))
 
@@ -261,8 +261,8 @@ class JobBook:
         """What its running pods use counts for the queue it is in now."""
         for uid, pod in job.pods.items():
             if self._state.pods[uid].node >= 0:
-                self._ledger.gave(job.key, old_queue, pod.cls)
-                self._ledger.took(job.key, job.queue, pod.cls)
+                self._ledger.remove_pod(job.key, old_queue, pod.cls)
+                self._ledger.add_pod(job.key, job.queue, pod.cls)
 
     def _read_min_available(self, job: Job) -> None:
         said = job.annotations.get(SCHEDULE_MIN_AVAILABLE)

@@ -17,10 +17,10 @@ from ringwise.framework.configuration import Configuration, default_configuratio
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import INTERNAL_ERROR, UNKNOWN_QUEUE
 from ringwise.framework.registry import Action, Registry
-from ringwise.framework.session import Incident, Plan, Session
+from ringwise.framework.session import Incident, JobPlan, Session
 from ringwise.framework.statement import Allocation
-from ringwise.framework.topology_cache import World
-from ringwise.framework.usage import Ledger
+from ringwise.framework.topology_cache import TopologyCache
+from ringwise.framework.usage import ResourceUsage
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command, Evict
 from ringwise.plugins import PLUGINS
@@ -65,9 +65,9 @@ class Scheduler:
         self.registry = registry
         self.state = ClusterState(self_maintain=self.configuration.settings.self_maintain_available_card)
         self.state.use_aggregated = self.configuration.settings.use_cluster_info_manager
-        self.world = World(catalog or shipped_catalog())
+        self.world = TopologyCache(catalog or shipped_catalog())
         self.state.watch_labels(key for board in self.world.catalog for key, _ in board.node_labels)
-        self.ledger = Ledger()
+        self.ledger = ResourceUsage()
         self.reservations = Reservations(self.state)
         #: Pods of these schedulers are ours.
         self.scheduler_names = frozenset(scheduler_names)
@@ -81,7 +81,7 @@ class Scheduler:
         #: Remembers every batch of events and what was decided, where somebody wants to know later.
         self.journal: Journal | None = None
         #: How the jobs of the last cycle that were placed as a whole got their nodes.
-        self.plans: dict[str, Plan] = {}
+        self.plans: dict[str, JobPlan] = {}
         self.guard = Guard(self)
         self.memory = Memory(self)
         self.recovery = Recovery(self)
@@ -143,7 +143,7 @@ class Scheduler:
         for key in self.waiting.awake:
             job = self.book.jobs.get(key)
             if job is not None and self.refusal(job) is None and self._still_pending(job):
-                session.ready_to_serve(job)
+                session.prepare(job)
 
     def next_deadline(self) -> int | None:
         """When time alone changes something, in nanoseconds; None when only events can."""
@@ -210,7 +210,7 @@ class Scheduler:
                 # It was let in and its pods are being made: it waits for room all the while.
                 job.waiting_since = since
         self.guard.note(job)
-        if job.former:
+        if job.previous_nodes:
             self.memory.settle(job)
         if job.min_available > 1:
             self.recovery.look(job, now)
@@ -222,8 +222,8 @@ class Scheduler:
             reservations=self.reservations,
             jobs=self.book.jobs,
             queues=self.book.queues,
-            ledger=self.ledger,
-            world=self.world,
+            usage=self.ledger,
+            topology=self.world,
             configuration=self.configuration,
             registry=self.registry,
             now=now,
@@ -334,6 +334,6 @@ class Scheduler:
 
     def totals(self) -> Amounts:
         """What all ready nodes offer together; counted again only after nodes changed."""
-        if not self.ledger.total:
-            self.ledger.total.update(offered(self.state))
-        return self.ledger.total
+        if not self.ledger.capacity:
+            self.ledger.capacity.update(offered(self.state))
+        return self.ledger.capacity

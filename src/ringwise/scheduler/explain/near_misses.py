@@ -52,7 +52,7 @@ class Refusals:
 
 def look_around(scheduler: Scheduler, session: Session, job: Job, pod: Pod) -> Refusals:
     """Ask every node about this pod, as the state is now."""
-    asking = session.asking(job, pod)
+    asking = session.node_selection(job, pod)
     filters = filters_of(session, job, pod)
     state = scheduler.state
     counts: dict[str, int] = {}

@@ -218,7 +218,7 @@ def node_is(scheduler: Scheduler, node: Node) -> Iterator[None]:
             for name, value in zip(_NODE_FACTS, values, strict=True):
                 getattr(state.fleets[resource], name)[number] = value
         state.refresh_node(number)
-        scheduler.ledger.total.clear()
+        scheduler.ledger.capacity.clear()
         scheduler.totals()
 
     put(node)
@@ -261,14 +261,14 @@ def _books_without(scheduler: Scheduler, resource: str, node: int, held: int, me
     """Inside, the ledger does not count the held chips, and counts the mended ones as there."""
     state, ledger = scheduler.state, scheduler.ledger
     scheduler.totals()
-    changes: list[tuple[Amounts, int]] = [(ledger.total, mended)]
+    changes: list[tuple[Amounts, int]] = [(ledger.capacity, mended)]
     for uid in state.pods_on[node]:
         placement = state.pods[uid]
         count = (placement.chips & held).bit_count()
         if count and placement.pod.cls.resource == resource:
             owner = scheduler.book.job_of(uid) or STRANGER
-            changes.append((ledger.job.setdefault(owner.key, {}), -count))
-            changes.append((ledger.queue.setdefault(owner.queue, {}), -count))
+            changes.append((ledger.by_job.setdefault(owner.key, {}), -count))
+            changes.append((ledger.by_queue.setdefault(owner.queue, {}), -count))
     for amounts, change in changes:
         add(amounts, {resource: change})
     try:

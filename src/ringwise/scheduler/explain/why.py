@@ -235,7 +235,7 @@ def _choice(scheduler: Scheduler, job: Job, now: int) -> tuple[str, ...]:
     policy, state = job.policy, scheduler.state
     node = state.pods[first.uid].node
     with gone(scheduler, session, job.pods, job):
-        asking = session.asking(job, first)
+        asking = session.node_selection(job, first)
         score, reason = asking.verdict(node)
         fitting = asking.fitting_nodes()
         if reason is not None or score is None:

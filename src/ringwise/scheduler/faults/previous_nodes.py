@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ringwise.framework.job import FormerSeat, Job
+from ringwise.framework.job import Job, PreviousNode
 
 KEPT_FOR = 72 * 3600 * 1_000_000_000
 
@@ -17,7 +17,7 @@ KEPT_FOR = 72 * 3600 * 1_000_000_000
 @dataclass(slots=True)
 class _Seats:
     #: The job has the very same dict as `former`.
-    by_rank: dict[int, FormerSeat] = field(default_factory=dict)
+    by_rank: dict[int, PreviousNode] = field(default_factory=dict)
     lost: int = 0
 
 
@@ -29,19 +29,19 @@ class PreviousNodes:
     def __len__(self) -> int:
         return len(self._seats)
 
-    def lost(self, owner: str, job: Job, rank: int, seat: FormerSeat) -> None:
+    def lost(self, owner: str, job: Job, rank: int, seat: PreviousNode) -> None:
         seats = self._seats.pop(owner, None) or _Seats()
         self._seats[owner] = seats
         seats.by_rank[rank] = seat
         seats.lost = seat.lost
-        job.former = seats.by_rank
+        job.previous_nodes = seats.by_rank
 
     def attach(self, job: Job) -> None:
         """The job was seen: it gets back what is known about its owner."""
-        if self._seats and not job.former:
+        if self._seats and not job.previous_nodes:
             seats = self._seats.get(_owner_of(job))
             if seats is not None:
-                job.former = seats.by_rank
+                job.previous_nodes = seats.by_rank
 
     def forget(self, owner: str) -> None:
         seats = self._seats.pop(owner, None)

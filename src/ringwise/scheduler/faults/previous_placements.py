@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from ringwise.framework.job import FormerSeat, Job
+from ringwise.framework.job import Job, PreviousNode
 from ringwise.framework.ranks import ranks_of
 from ringwise.messages.job_expansion import group_name
 from ringwise.placement.superpods.reschedule import WAIT_SECONDS
@@ -58,7 +58,7 @@ class Sitting:
 class Remembered:
     job: str
     resource: str
-    seats: dict[int, FormerSeat] = field(default_factory=dict)
+    seats: dict[int, PreviousNode] = field(default_factory=dict)
     #: rank -> (node id, chips)
     chips: dict[int, tuple[int, int]] = field(default_factory=dict)
     until: int = 0
@@ -112,20 +112,20 @@ class Memory:
         annotations = {
             key: sitting.pod.annotations[key] for key in _KEPT_ANNOTATIONS if key in sitting.pod.annotations
         }
-        kept.seats[sitting.rank] = FormerSeat(names[sitting.node], annotations, False, now)
+        kept.seats[sitting.rank] = PreviousNode(names[sitting.node], annotations, False, now)
         kept.chips[sitting.rank] = (sitting.node, sitting.chips)
         settings = self._scheduler.configuration.settings
         kept.until = now + settings.hold_healthy_nodes * _SECOND
         kept.patience_ends = now + WAIT_SECONDS * _SECOND + 1
         kept.stale = True
-        sitting.job.former = kept.seats
+        sitting.job.previous_nodes = kept.seats
 
     def _lost_plain(self, sitting: Sitting, now: int, failed: bool) -> None:
         owner = sitting.pod.owner
         if owner is not None:
             resource = sitting.pod.cls.resource or ""
             faulty = failed or self._is_broken(resource, sitting.node, sitting.chips)
-            seat = FormerSeat(self._scheduler.state.names[sitting.node], faulty=faulty, lost=now)
+            seat = PreviousNode(self._scheduler.state.names[sitting.node], faulty=faulty, lost=now)
             self.previous.lost(owner.uid, sitting.job, sitting.rank, seat)
 
     def _goes_on(self, job: Job, pod: Pod) -> bool:
@@ -142,7 +142,7 @@ class Memory:
     def attach(self, job: Job) -> None:
         """The job was seen: it gets back what is remembered about its owner."""
         self.previous.attach(job)
-        if not self._remembered or job.former:
+        if not self._remembered or job.previous_nodes:
             return
         kept = self._remembered.get(_owner(job, next(iter(job.pods.values()), None)))
         if kept is not None:
@@ -150,7 +150,7 @@ class Memory:
                 self._lift(kept.job)
                 kept.job = job.key
             kept.stale = True
-            job.former = kept.seats
+            job.previous_nodes = kept.seats
 
     def forget(self, owner: str) -> None:
         self.previous.forget(owner)
@@ -160,7 +160,7 @@ class Memory:
         self._lift(kept.job)
         job = self._scheduler.book.jobs.get(kept.job)
         if job is not None:
-            job.former = {}
+            job.previous_nodes = {}
 
     def vcjob_gone(self, vcjob: VcJob) -> None:
         """Nobody will bring its pods back."""
