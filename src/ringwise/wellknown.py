@@ -168,6 +168,15 @@ HOST_ARCH_ARM = "huawei-arm"
 HOST_ARCH_X86 = "huawei-x86"
 #: Physical SuperPoD of the node, where the annotation is missing. Device plugin.
 SUPERPOD_LABEL = "huawei.com/topotree.superpodid"
+#: Rack of the node and its number in the SuperPoD, on the boards that have racks. Device plugin.
+RACK_LABEL = "huawei.com/topotree.rackid"
+SERVER_LABEL = "huawei.com/topotree.serverid"
+#: Chip, AI cores, driver and memory of the node, and the kind of its inference cards. Device plugin.
+CHIP_NAME_LABEL = "node.kubernetes.io/npu.chip.name"
+SERVER_TYPE_LABEL = "servertype"
+DRIVER_VERSION_LABEL = "huawei.com/driver.version"
+CHIP_MEMORY_LABEL = "mind-cluster/npu-chip-memory"
+INFERENCE_CARD_LABEL = "infer-card-type"
 #: Nodes on which Huawei's components run, with its value. Administrator.
 WORKER_SELECTOR = "workerselector"
 WORKER_NODE = "dls-worker-node"
@@ -224,6 +233,18 @@ UNHEALTHY_SUFFIX = "-Unhealthy"
 NETWORK_UNHEALTHY_SUFFIX = "-NetworkUnhealthy"
 RECOVERING_SUFFIX = "-Recovering"
 FAULT_SUFFIX = "-Fault"
+#: Its other data keys: faults of the node's own switches, chips that an operator separated, why chips have a
+#: level that outlives the fault, and a sentence.
+SWITCH_INFO_KEY = "SwitchInfoCfg"
+MANUALLY_SEPARATE_KEY = "ManuallySeparateNPU"
+UPGRADE_REASON_KEY = "UpgradeFaultReason"
+DESCRIPTION_KEY = "Description"
+#: Its data key with the chips that each pod has, by the pod's uid (rule N8). Ringwise's device plugin.
+MOUNTED_CHIPS_KEY = "RingwiseMountedChips"
+#: Levels of fault codes and rules about them (in kube-system). Administrator.
+FAULT_CONFIG_MAP = "mindx-dl-fault-config"
+#: Chips and nodes that an operator took out of use (in kube-system). `ringwise isolate`.
+ISOLATION_CONFIG_MAP = "ringwise-isolation"
 #: Label of these reports, which ClusterD reads. Device plugin and NodeD.
 NODE_REPORT_LABEL = "mx-consumer-cim"
 #: Reports of many nodes (in mindx-dl): the prefix is followed by a number. ClusterD.

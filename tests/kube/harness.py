@@ -10,7 +10,7 @@ from typing import Any
 
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.config import direct
-from tests.kube.fake_api_server import FakeApiServer, Object
+from tests.kube.standin import Object, StandIn
 
 #: A test that hangs ends after this long with an error; no test waits for it.
 PATIENCE = 30.0
@@ -40,7 +40,7 @@ def run(test: Coroutine[Any, Any, None]) -> None:
     asyncio.run(tidy())
 
 
-class InstantClock:
+class JumpingClock:
     """Whoever sleeps wakes at once, that much later."""
 
     def __init__(self, start: float = 1000.0) -> None:
@@ -59,7 +59,7 @@ class InstantClock:
         await asyncio.sleep(0)
 
 
-class ManualClock(InstantClock):
+class StandingClock(JumpingClock):
     """Time moves only when the test says so; sleepers wait for it."""
 
     def __init__(self, start: float = 1000.0) -> None:
@@ -92,9 +92,9 @@ async def until(condition: Callable[[], Any]) -> None:
 
 
 @asynccontextmanager
-async def server() -> AsyncIterator[tuple[FakeApiServer, Client]]:
-    async with FakeApiServer() as api, Client(direct(api.url)) as client:
-        yield api, client
+async def server() -> AsyncIterator[tuple[StandIn, Client]]:
+    async with StandIn() as standin, Client(direct(standin.url)) as client:
+        yield standin, client
 
 
 # -- objects

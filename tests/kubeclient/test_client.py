@@ -7,10 +7,10 @@ from functools import partial
 
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.config import Access
-from ringwise.kubeclient.connection_pool import Connections
+from ringwise.kubeclient.connection_pool import Line
 from ringwise.kubeclient.credentials import Credential
-from tests.kube.fake_api_server import FakeApiServer
 from tests.kube.harness import NODES, node, run, until
+from tests.kube.standin import StandIn
 
 
 class Changing:
@@ -30,36 +30,36 @@ def is_in(lines: list[bytes], word: bytes) -> bool:
     return any(word in line for line in lines)
 
 
-def is_closed(connections: Connections) -> bool:
-    return connections.session.closed
+def is_closed(line: Line) -> bool:
+    return line.session.closed
 
 
-def connections_of(client: Client) -> Connections:
-    assert client._pool._current is not None
-    return client._pool._current
+def line_of(client: Client) -> Line:
+    assert client._line is not None
+    return client._line
 
 
 def test_a_watch_goes_on_when_the_certificate_changes() -> None:
     """Its connection stays until it ends: one that was closed under it would be silent for ever."""
 
     async def test() -> None:
-        async with FakeApiServer() as api:
+        async with StandIn() as standin:
             credentials = Changing()
-            async with Client(Access(api.url, credentials)) as client:
+            async with Client(Access(standin.url, credentials)) as client:
                 seen: list[bytes] = []
 
                 async def follow() -> None:
-                    async with client.watch(NODES, {}, "0") as batches:
-                        async for lines in batches:
+                    async with client.watch(NODES, {}, "0") as bundles:
+                        async for lines in bundles:
                             seen.extend(lines)
 
                 watching = asyncio.create_task(follow())
-                api.put(NODES, node("before"))
+                standin.put(NODES, node("before"))
                 await until(partial(is_in, seen, b"before"))
                 for name in ("second", "third"):
                     credentials.credential = Credential(certificate=name, key=name)
                     await client.request("GET", NODES)
-                    api.put(NODES, node(f"with-{name}"))
+                    standin.put(NODES, node(f"with-{name}"))
                     wanted = f"with-{name}".encode()
                     await until(partial(is_in, seen, wanted))
                 watching.cancel()
@@ -70,19 +70,19 @@ def test_a_watch_goes_on_when_the_certificate_changes() -> None:
 
 def test_connections_of_an_old_certificate_are_closed_when_the_last_request_ends() -> None:
     async def test() -> None:
-        async with FakeApiServer() as api:
+        async with StandIn() as standin:
             credentials = Changing()
-            async with Client(Access(api.url, credentials)) as client:
+            async with Client(Access(standin.url, credentials)) as client:
                 await client.request("GET", NODES)
-                idle = connections_of(client)
+                idle = line_of(client)
                 credentials.credential = Credential(certificate="second", key="second")
                 async with client.watch(NODES, {}, "0"):
                     assert is_closed(idle)
-                    used = connections_of(client)
+                    used = line_of(client)
                     credentials.credential = Credential(certificate="third", key="third")
                     await client.request("GET", NODES)
                     assert not is_closed(used)
-                assert connections_of(client) is not used
+                assert line_of(client) is not used
                 assert is_closed(used)
 
     run(test())
@@ -90,17 +90,17 @@ def test_connections_of_an_old_certificate_are_closed_when_the_last_request_ends
 
 def test_requests_that_bring_the_same_new_certificate_share_its_connections() -> None:
     async def test() -> None:
-        async with FakeApiServer() as api:
+        async with StandIn() as standin:
             credentials = Changing()
-            async with Client(Access(api.url, credentials)) as client:
+            async with Client(Access(standin.url, credentials)) as client:
                 await client.request("GET", NODES)
-                first = connections_of(client)
+                first = line_of(client)
                 credentials.credential = Credential(certificate="second", key="second")
                 await asyncio.gather(*(client.request("GET", NODES) for _ in range(8)))
-                second = connections_of(client)
+                second = line_of(client)
                 assert second is not first
-                assert second.in_use == 0
+                assert second.busy == 0
                 await client.request("GET", NODES)
-                assert connections_of(client) is second
+                assert line_of(client) is second
 
     run(test())

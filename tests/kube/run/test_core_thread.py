@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from ringwise.controller.machine import Controller
-from ringwise.kube.run.core_thread import ControllerAdapter, CoreThread, SchedulerAdapter
+from ringwise.kube.run.core_thread import ControllerPart, Core, SchedulerPart
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command, DeleteJob
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.state.model import Node, Pod, PodClass, PriorityClass
-from tests.kube.harness import InstantClock
+from tests.kube.harness import JumpingClock
 
 RESOURCE = "huawei.com/Ascend910"
 
@@ -41,7 +41,7 @@ class Recording:
 
     def count(self, observer: Any) -> None: ...
 
-    def send_early(self, deliver: Any, yield_to_loop: Any) -> None: ...
+    def let_out(self, deliver: Any, give_way: Any) -> None: ...
 
 
 def always() -> threading.Event:
@@ -50,12 +50,12 @@ def always() -> threading.Event:
     return event
 
 
-def core_of(part: Any, commands: list[Command], loop_is_idle: threading.Event | None = None) -> CoreThread:
-    core = CoreThread(
+def core_of(part: Any, commands: list[Command], loop_is_idle: threading.Event | None = None) -> Core:
+    core = Core(
         [part],
         commands.extend,
         lambda defect: None,
-        clock=InstantClock(),
+        clock=JumpingClock(),
         loop_is_idle=loop_is_idle or always(),
     )
     core.start()
@@ -79,7 +79,7 @@ def test_facts_are_absorbed_until_decisions_are_wanted() -> None:
 
 def test_a_deadline_that_has_come_wakes_the_core() -> None:
     part = Recording()
-    part.deadline = InstantClock().now() + 1000
+    part.deadline = JumpingClock().now() + 1000
     core = core_of(part, [])
     core.decide()
     assert part.called.acquire(timeout=PATIENCE)
@@ -96,7 +96,7 @@ def test_a_controller_that_waited_is_told_everything_that_still_exists_at_once()
             calls.append(list(events))
             return []
 
-    part = ControllerAdapter(Listening())
+    part = ControllerPart(Listening())
     stays = ev.PodSeen(Pod("1", "a", "stays", PodClass()))
     changed = ev.PodSeen(Pod("1", "a", "stays", PodClass(), phase="Running"))
     leaves = ev.PodSeen(Pod("2", "a", "leaves", PodClass()))
@@ -117,10 +117,10 @@ def test_bindings_of_a_long_cycle_leave_before_its_end_and_only_once() -> None:
     pods = [
         ev.PodSeen(Pod(f"p{n}", "x", f"p{n}", PodClass(RESOURCE, 1), chip_containers=1)) for n in range(200)
     ]
-    part = SchedulerAdapter(scheduler)
+    part = SchedulerPart(scheduler)
     early: list[list[Command]] = []
     gave_way: list[int] = []
-    part.send_early(early.append, lambda: gave_way.append(len(early)))
+    part.let_out(early.append, lambda: gave_way.append(len(early)))
     rest = part.decide([*nodes, *pods], 1)
     first = [command.uid for slice_ in early for command in slice_ if isinstance(command, Bind)]
     last = [command.uid for command in rest if isinstance(command, Bind)]
@@ -176,16 +176,16 @@ def test_what_was_prepared_changes_no_decision() -> None:
 
 
 def test_nobody_waits_for_a_core_that_fails_while_it_prepares() -> None:
-    class Broken(SchedulerAdapter):
+    class Broken(SchedulerPart):
         def prepare(self, now: int) -> None:
             raise RuntimeError("no")
 
     crashed: list[BaseException] = []
-    core = CoreThread(
+    core = Core(
         [Broken(Scheduler())],
         lambda commands: None,
         crashed.append,
-        clock=InstantClock(),
+        clock=JumpingClock(),
         loop_is_idle=always(),
     )
     core.start()

@@ -1,6 +1,6 @@
-"""The core thread: the only writer of the state. It takes events from the event loop and returns commands.
+"""The core's thread: the one writer of the state. Events go in from the event loop, commands come back.
 
-reflectors ──put──> inbox ──> scheduler, controller ──────────deliver──> executor
+reflectors ──put──> inbox ──> parts (scheduler, controller) ──deliver──> executor
   (event loop)               (this thread)                      (event loop)
 """
 
@@ -14,7 +14,7 @@ from typing import Protocol
 import structlog
 
 from ringwise.controller.machine import Controller
-from ringwise.kube.observer import NullObserver, Observer
+from ringwise.kube.observer import Nobody, Observer
 from ringwise.kubeclient.clock import Clock
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command
@@ -23,64 +23,67 @@ from ringwise.state.fleet import HOSTS
 
 _LOG = structlog.get_logger("ringwise.core")
 
-#: Seconds between two updates of the gauges.
-COUNT_INTERVAL = 5.0
-#: Seconds until a deadline that has passed without effect is handled again.
-_PAST_DEADLINE_PAUSE = 1.0
+#: Seconds between two counts of what waits and what is free.
+COUNT_EVERY = 5.0
+#: A moment that passed in vain is not waited for again before this many seconds.
+_AGAIN = 1.0
 _SECOND = 1_000_000_000
-#: Bindings that are sent together during a long cycle.
-_EARLY_BATCH = 64
-#: Seconds for which a batch of bindings, or of events, waits at most for the event loop to become idle.
-_MAX_LOOP_WAIT = 0.05
+#: So many bindings leave together while a long cycle is still going on.
+_SLICE = 64
+#: Seconds for which one slice, or one batch of news, waits at most for the event loop to have time.
+_PATIENCE = 0.05
 
 
 Deliver = Callable[[list[Command]], object]
 
 
-class MachineAdapter(Protocol):
-    """The scheduler or the controller in the core thread. It decides only while this replica leads."""
+class Part(Protocol):
+    """A decider: told everything, and asked for decisions only while we lead."""
 
     def absorb(self, events: Sequence[ev.Event], now: int) -> None:
-        """Update the state without a decision."""
+        """Take in facts without deciding anything."""
 
     def decide(self, events: Sequence[ev.Event], now: int) -> list[Command]: ...
 
     def next_deadline(self) -> int | None: ...
 
     def count(self, observer: Observer) -> None:
-        """Report gauges: pending jobs and chips."""
+        """Tell what waits and what is free."""
 
-    def send_early(self, deliver: Deliver, yield_to_loop: Callable[[], object]) -> None:
-        """Send commands of a long decision through `deliver` before it ends, and yield to the event loop."""
+    def let_out(self, deliver: Deliver, give_way: Callable[[], object]) -> None:
+        """Commands of a decision that takes long may leave through `deliver` before it is over.
+
+        And in between, others are given way.
+        """
 
     def prepare(self, now: int) -> None:
-        """All objects are known: do what can be done before the first decision."""
+        """Everything is known: do what can be done before the first decision."""
 
 
-class SchedulerAdapter:
+class SchedulerPart:
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
         self._deliver: Deliver = lambda commands: None
-        self._yield_to_loop: Callable[[], object] = lambda: None
-        #: How many bindings of the current cycle were sent early, and the uids of their pods.
-        self._sent = 0
-        self._sent_early: set[str] = set()
+        self._give_way: Callable[[], object] = lambda: None
+        #: How many bindings of the present cycle are on their way, and whose.
+        self._out = 0
+        self._gone_ahead: set[str] = set()
 
-    def send_early(self, deliver: Deliver, yield_to_loop: Callable[[], object]) -> None:
+    def let_out(self, deliver: Deliver, give_way: Callable[[], object]) -> None:
         self._deliver = deliver
-        self._yield_to_loop = yield_to_loop
-        self.scheduler.early = self._send_bindings
+        self._give_way = give_way
+        self.scheduler.early = self._bound_early
 
-    def _send_bindings(self, binds: Sequence[Bind]) -> None:
-        if len(binds) < self._sent:
-            # Another cycle of the same decision has started.
-            self._sent = 0
-        if len(binds) - self._sent >= _EARLY_BATCH:
-            ready = list(binds[self._sent :])
-            self._sent = len(binds)
-            self._sent_early.update(bind.uid for bind in ready)
+    def _bound_early(self, binds: Sequence[Bind]) -> None:
+        if len(binds) < self._out:
+            # Another cycle of the same decision has begun.
+            self._out = 0
+        if len(binds) - self._out >= _SLICE:
+            ready = list(binds[self._out :])
+            self._out = len(binds)
+            self._gone_ahead.update(bind.uid for bind in ready)
             self._deliver([*ready])
-        self._yield_to_loop()
+        self._give_way()
 
     def absorb(self, events: Sequence[ev.Event], now: int) -> None:
         self.scheduler.take(_for_scheduler(events), now)
@@ -89,12 +92,12 @@ class SchedulerAdapter:
         self.scheduler.prepare(now)
 
     def decide(self, events: Sequence[ev.Event], now: int) -> list[Command]:
-        self._sent = 0
-        self._sent_early.clear()
+        self._out = 0
+        self._gone_ahead.clear()
         commands = self.scheduler.handle(_for_scheduler(events), now)
-        if not self._sent_early:
+        if not self._gone_ahead:
             return commands
-        return [c for c in commands if not (isinstance(c, Bind) and c.uid in self._sent_early)]
+        return [c for c in commands if not (isinstance(c, Bind) and c.uid in self._gone_ahead)]
 
     def next_deadline(self) -> int | None:
         return self.scheduler.next_deadline()
@@ -118,8 +121,8 @@ class SchedulerAdapter:
             observer.chips(resource, free, held, max(0, total - free - held))
 
 
-class ControllerAdapter:
-    """Collects all objects while another replica leads: the controller needs them in its first call."""
+class ControllerPart:
+    """The controller wants all objects in its first call, so they wait while another replica leads."""
 
     def __init__(self, controller: Controller | None = None) -> None:
         self._controller = controller or Controller()
@@ -127,11 +130,11 @@ class ControllerAdapter:
 
     def absorb(self, events: Sequence[ev.Event], now: int) -> None:
         if self._waiting is None:
-            raise RuntimeError("a controller that has decided cannot go back to collecting")
+            raise RuntimeError("a controller that has decided cannot wait again")
         for event in events:
-            subject = _subject_of(event)
-            if subject is not None:
-                kind, key, gone = subject
+            place = _place_of(event)
+            if place is not None:
+                kind, key, gone = place
                 if gone:
                     self._waiting.pop((kind, key), None)
                 else:
@@ -149,21 +152,21 @@ class ControllerAdapter:
         return self._controller.next_deadline()
 
     def count(self, observer: Observer) -> None:
-        """The controller has no gauges: it counts pods in the status of each job."""
+        """The controller counts in the status of each job."""
 
-    def send_early(self, deliver: Deliver, yield_to_loop: Callable[[], object]) -> None:
-        """The order of the controller's commands matters, so they are sent together."""
+    def let_out(self, deliver: Deliver, give_way: Callable[[], object]) -> None:
+        """The order of a controller's commands matters: they leave together."""
 
     def prepare(self, now: int) -> None:
-        """Its first decision processes all objects."""
+        """Its first call brings everything at once."""
 
 
 def _for_scheduler(events: Iterable[ev.Event]) -> list[ev.Event]:
     return [event for event in events if not isinstance(event, ev.JobCommand)]
 
 
-def _subject_of(event: ev.Event) -> tuple[str, str, bool] | None:
-    """Kind and key of the object of an event that the controller needs, and whether it was deleted."""
+def _place_of(event: ev.Event) -> tuple[str, str, bool] | None:
+    """What an event of interest to the controller is about, and whether it is gone."""
     match event:
         case ev.PodSeen():
             return "pod", event.pod.uid, False
@@ -184,27 +187,27 @@ def _subject_of(event: ev.Event) -> tuple[str, str, bool] | None:
     return None
 
 
-class CoreThread:
-    """Runs the machines in their own thread. `deliver` and `on_crash` are called from that thread."""
+class Core:
+    """Runs the parts in a thread of its own. `deliver` and `crashed` are called from that thread."""
 
     def __init__(
         self,
-        machines: Sequence[MachineAdapter],
+        parts: Sequence[Part],
         deliver: Callable[[list[Command]], object],
-        on_crash: Callable[[BaseException], object],
+        crashed: Callable[[BaseException], object],
         *,
         clock: Clock,
         observer: Observer | None = None,
         loop_is_idle: threading.Event,
     ) -> None:
-        self._machines = machines
+        self._parts = parts
         self._deliver = deliver
-        for machine in machines:
-            machine.send_early(self._hand_over, self._yield_to_loop)
-        self._on_crash = on_crash
+        for part in parts:
+            part.let_out(self._hand_over, self._give_way)
+        self._crashed = crashed
         self._clock = clock
-        self._observer: Observer = observer or NullObserver()
-        self._wakeup = threading.Condition()
+        self._observer: Observer = observer or Nobody()
+        self._bell = threading.Condition()
         self._inbox: list[ev.Event] = []
         self._deciding = False
         self._awake = False
@@ -212,8 +215,8 @@ class CoreThread:
         self._prepared = threading.Event()
         self._stopping = threading.Event()
         self._loop_is_idle = loop_is_idle
-        #: Seconds it may still wait for the event loop, and those it has waited in this turn.
-        self._loop_wait_left = _MAX_LOOP_WAIT
+        #: How much longer it gives way, and for how long it did in this turn, in seconds.
+        self._patience = _PATIENCE
         self._waited = 0.0
         self._last_wake = 0
         self._counted = float("-inf")
@@ -223,28 +226,28 @@ class CoreThread:
         self._thread.start()
 
     def put(self, events: Sequence[ev.Event]) -> None:
-        with self._wakeup:
+        with self._bell:
             self._inbox.extend(events)
-            self._wakeup.notify()
+            self._bell.notify()
 
     def prepare(self) -> None:
-        """All objects have been put. Returns when the first decision can be made without delay."""
-        with self._wakeup:
+        """Everything there is has been told. Returns when the first decision can be made without delay."""
+        with self._bell:
             self._preparing = self._awake = True
-            self._wakeup.notify()
+            self._bell.notify()
         self._prepared.wait()
 
     def decide(self) -> None:
-        """Start to decide, at once and on everything known so far."""
-        with self._wakeup:
+        """From now on decisions are wanted; everything known so far is decided upon at once."""
+        with self._bell:
             self._deciding = self._awake = True
-            self._wakeup.notify()
+            self._bell.notify()
 
     def stop(self) -> None:
-        """End after the current batch; later events are ignored."""
-        with self._wakeup:
+        """Ends after the batch of now; what came later is not looked at."""
+        with self._bell:
             self._stopping.set()
-            self._wakeup.notify()
+            self._bell.notify()
         if self._thread.is_alive():
             self._thread.join()
 
@@ -253,22 +256,22 @@ class CoreThread:
             while self._turn():
                 pass
         except BaseException as defect:
-            _LOG.exception("the core thread failed")
-            self._on_crash(defect)
+            _LOG.exception("the core failed")
+            self._crashed(defect)
         finally:
-            # A caller of `prepare` must not wait for a thread that has ended.
+            # Nobody waits for a core that has ended.
             self._prepared.set()
 
     def _turn(self) -> bool:
-        with self._wakeup:
+        with self._bell:
             if not self._inbox and not self._awake and not self._stopping.is_set():
-                self._wakeup.wait(self._pause())
+                self._bell.wait(self._pause())
         if self._stopping.is_set():
             return False
-        self._loop_wait_left = _MAX_LOOP_WAIT
-        # More events are collected meanwhile.
-        self._yield_to_loop()
-        with self._wakeup:
+        self._patience = _PATIENCE
+        # More news gather meanwhile.
+        self._give_way()
+        with self._bell:
             events, self._inbox = self._inbox, []
             deciding, self._awake = self._deciding, False
             preparing, self._preparing = self._preparing, False
@@ -277,49 +280,52 @@ class CoreThread:
         now = self._clock.now()
         self._last_wake = now
         if not deciding:
-            for machine in self._machines:
-                machine.absorb(events, now)
+            for part in self._parts:
+                part.absorb(events, now)
                 if preparing:
-                    machine.prepare(now)
+                    part.prepare(now)
             if preparing:
                 self._prepared.set()
             return True
         commands: list[Command] = []
-        for machine in self._machines:
-            commands += machine.decide(events, now)
+        for part in self._parts:
+            commands += part.decide(events, now)
         if commands:
             self._hand_over(commands)
         self._observer.cycle(time.perf_counter() - started - self._waited, len(events), len(commands))
         moment = self._clock.monotonic()
-        if moment - self._counted >= COUNT_INTERVAL:
+        if moment - self._counted >= COUNT_EVERY:
             self._counted = moment
-            for machine in self._machines:
-                machine.count(self._observer)
+            for part in self._parts:
+                part.count(self._observer)
         return True
 
     def _hand_over(self, commands: list[Command]) -> None:
         self._deliver(commands)
-        self._loop_wait_left = _MAX_LOOP_WAIT
+        self._patience = _PATIENCE
 
-    def _yield_to_loop(self) -> None:
-        """Wait until the event loop is idle: sending what was decided has precedence over new decisions."""
-        if self._loop_is_idle.is_set() or self._loop_wait_left <= 0 or self._stopping.is_set():
+    def _give_way(self) -> None:
+        """Let the event loop do what it has to do: to send what was decided comes first.
+
+        While it is busy it could not send what is decided now.
+        """
+        if self._loop_is_idle.is_set() or self._patience <= 0 or self._stopping.is_set():
             return
         began = time.perf_counter()
-        self._loop_is_idle.wait(self._loop_wait_left)
+        self._loop_is_idle.wait(self._patience)
         waited = time.perf_counter() - began
-        self._loop_wait_left -= waited
+        self._patience -= waited
         self._waited += waited
 
     def _pause(self) -> float | None:
-        """Seconds until the next deadline; None to wait for events only."""
+        """Seconds until time alone changes something; None waits for events only."""
         if not self._deciding:
             return None
-        due = [moment for machine in self._machines if (moment := machine.next_deadline()) is not None]
+        due = [moment for part in self._parts if (moment := part.next_deadline()) is not None]
         if not due:
-            return COUNT_INTERVAL
+            return COUNT_EVERY
         now = self._clock.now()
         pause = (min(due) - now) / _SECOND
         if min(due) <= self._last_wake:
-            pause = _PAST_DEADLINE_PAUSE
-        return min(max(pause, 0.0), COUNT_INTERVAL)
+            pause = _AGAIN
+        return min(max(pause, 0.0), COUNT_EVERY)

@@ -1,4 +1,4 @@
-"""One leader term: everything that is discarded when the lease is lost."""
+"""One life of a component: everything that is thrown away when the lead is lost."""
 
 from __future__ import annotations
 
@@ -9,97 +9,96 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ringwise.kube.observer import Observer
-from ringwise.kube.run.core_thread import CoreThread, MachineAdapter
-from ringwise.kube.run.idle_event_loop import loop_idle_event
-from ringwise.kube.run.leader_election import LeaseSettings
-from ringwise.kube.watch.job_templates import TemplateStore
-from ringwise.kube.watch.kinds import Reader, WatchTarget, watched_kinds
-from ringwise.kube.watch.malformed import MalformedObjects
-from ringwise.kube.watch.readers import ObservedGroup, ObservedQueue
+from ringwise.kube.run.core_thread import Core, Part
+from ringwise.kube.run.idle_event_loop import idleness
+from ringwise.kube.run.leader_election import Fence, LeaseSettings
+from ringwise.kube.watch.kinds import Place, Reader, standard_kinds
+from ringwise.kube.watch.malformed import Malformed
+from ringwise.kube.watch.readers import GroupNote
 from ringwise.kube.watch.reflector import Reflector
-from ringwise.kube.write.binder import MAX_IN_FLIGHT, Binder
+from ringwise.kube.write.binder import IN_FLIGHT, Binder
 from ringwise.kube.write.executor import Executor
-from ringwise.kube.write.fence import Fence
-from ringwise.kube.write.job_commands import JobCommands
+from ringwise.kube.write.job_commands import Wishes
+from ringwise.kube.write.ordered_work import Persistence
+from ringwise.kube.write.pod_templates import TemplateStore
+from ringwise.kube.write.queue_status import QueueNote
 from ringwise.kube.write.status import StatusWriter
-from ringwise.kubeclient.client import PAGE_SIZE, Client
+from ringwise.kubeclient.client import PAGE, Client
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.resources import JOB_COMMANDS, PODS
-from ringwise.kubeclient.retry import Retrier
 from ringwise.messages.commands import Command
 
 
 @dataclass(frozen=True, slots=True)
 class RunnerSettings:
-    #: None: there is one replica, and it leads from the start.
+    #: None: there is one replica only, it leads from the beginning.
     lease: LeaseSettings | None = None
     identity: str = "ringwise"
-    #: Namespace and name of the ConfigMap with the configuration; None when it does not come from a
-    #: ConfigMap.
+    #: Namespace and name of the ConfigMap with the configuration; None when it comes from elsewhere.
     configuration: tuple[str, str] | None = None
-    #: Execute Command objects of users: the job controller runs here.
-    job_commands: bool = False
-    #: Only the job controller runs here; it needs no nodes, queues or chips.
+    #: Obey commands of the bus: the job controller runs here.
+    wishes: bool = False
+    #: Nobody here needs nodes, queues or chips.
     jobs_only: bool = False
-    #: Decide, and execute nothing.
+    #: Decide, and carry out nothing.
     read_only: bool = False
-    in_flight: int = MAX_IN_FLIGHT
-    page_size: int = PAGE_SIZE
-    #: Names of plugins that the configuration may use besides the built-in ones.
+    in_flight: int = IN_FLIGHT
+    page: int = PAGE
+    #: Names that the configuration may use for plugins beside ours.
     plugins: tuple[str, ...] = ()
 
 
-class CommandSink(Protocol):
-    def execute(self, commands: list[Command]) -> None: ...
+class Carrier(Protocol):
+    def carry_out(self, commands: list[Command]) -> None: ...
 
     async def stop(self) -> None: ...
 
 
-class _Discard:
-    """Executes nothing: for a read-only component."""
+class _Nothing:
+    """Carries out nothing: for those who only look."""
 
-    def execute(self, commands: list[Command]) -> None: ...
+    def carry_out(self, commands: list[Command]) -> None: ...
 
     async def stop(self) -> None: ...
 
 
-class LeaderTerm:
+class Life:
     def __init__(
         self,
         client: Client,
-        machines: Sequence[MachineAdapter],
+        parts: Sequence[Part],
         settings: RunnerSettings,
         fence: Fence,
         *,
         clock: Clock,
         observer: Observer,
-        rng: random.Random,
-        on_crash: Callable[[BaseException], None],
+        chance: random.Random,
+        crashed: Callable[[BaseException], None],
     ) -> None:
-        self.malformed = MalformedObjects()
+        self.malformed = Malformed()
         self._client = client
         self._settings = settings
         self._clock = clock
         self._observer = observer
-        self._rng = rng
+        self._chance = chance
         self._fence = fence
-        self._on_crash = on_crash
+        self._crashed = crashed
         self._templates = TemplateStore()
-        self._groups: dict[str, ObservedGroup] = {}
-        self._queues: dict[str, ObservedQueue] = {}
-        self._retrier = Retrier(clock, may_write=lambda: fence.is_open, rng=rng)
+        self._groups: dict[str, GroupNote] = {}
+        self._queues: dict[str, QueueNote] = {}
+        self._persistence = Persistence(fence, clock, chance)
         loop = asyncio.get_running_loop()
-        self.core = CoreThread(
-            machines,
-            lambda commands: loop.call_soon_threadsafe(self._execute, commands),
-            lambda defect: loop.call_soon_threadsafe(on_crash, defect),
+        self.core = Core(
+            parts,
+            lambda commands: loop.call_soon_threadsafe(self._carry_out, commands),
+            lambda defect: loop.call_soon_threadsafe(crashed, defect),
             clock=clock,
             observer=observer,
-            loop_is_idle=loop_idle_event(),
+            loop_is_idle=idleness(),
         )
         self._status: StatusWriter | None = None
-        self._sink: CommandSink = _Discard() if settings.read_only else self._executor()
-        kinds = watched_kinds(
+        self._carrier: Carrier = _Nothing() if settings.read_only else self._executor()
+        kinds = standard_kinds(
             self._templates,
             self._groups,
             settings.configuration,
@@ -107,18 +106,18 @@ class LeaderTerm:
             jobs_only=settings.jobs_only,
             plugins=settings.plugins,
         )
-        self._job_commands: JobCommands | None = None
-        if settings.job_commands:
-            self._job_commands = JobCommands(client, self._retrier, self.core.put)
-            kinds.insert(0, (WatchTarget(JOB_COMMANDS, optional=True), self._job_commands))
-        self._reflectors = [self._reflector(target, reader) for target, reader in kinds]
-        self._pods = next(one for one in self._reflectors if one.target.resource is PODS)
+        self._wishes: Wishes | None = None
+        if settings.wishes:
+            self._wishes = Wishes(client, self._persistence, self.core.put)
+            kinds.insert(0, (Place(JOB_COMMANDS, optional=True), self._wishes))
+        self._reflectors = [self._reflector(place, reader) for place, reader in kinds]
+        self._pods = next(one for one in self._reflectors if one.place.resource is PODS)
 
     def __len__(self) -> int:
         return sum(len(reflector) for reflector in self._reflectors)
 
-    async def read_all(self) -> None:
-        """Pods last: their nodes are known then, and each node's chips are computed once."""
+    async def read_everything(self) -> None:
+        """Pods last: they find their nodes, and chips are looked at once."""
         self.core.start()
         first = [reflector for reflector in self._reflectors if reflector is not self._pods]
         for reflector in first:
@@ -128,42 +127,42 @@ class LeaderTerm:
         await self._pods.synced.wait()
         await asyncio.to_thread(self.core.prepare)
 
-    async def reread_pods(self) -> None:
+    async def read_pods_again(self) -> None:
         await self._pods.refresh()
 
     def lead(self) -> None:
         self.core.decide()
         if self._status is not None:
-            self.malformed.listen(self._status.events.malformed)
-        if self._job_commands is not None:
-            self._job_commands.lead()
+            self.malformed.listen(self._status.malformed)
+        if self._wishes is not None:
+            self._wishes.lead()
 
     async def stop(self) -> None:
         await asyncio.to_thread(self.core.stop)
         await asyncio.gather(*(reflector.stop() for reflector in self._reflectors))
-        if self._job_commands is not None:
-            await self._job_commands.stop()
-        await self._sink.stop()
+        if self._wishes is not None:
+            await self._wishes.stop()
+        await self._carrier.stop()
 
-    def _execute(self, commands: list[Command]) -> None:
+    def _carry_out(self, commands: list[Command]) -> None:
         try:
-            self._sink.execute(commands)
+            self._carrier.carry_out(commands)
         except Exception as defect:
-            # A lost command would leave chips held for a pod that does not get them.
-            self._on_crash(defect)
+            # Commands that were lost would leave the core with chips that nobody gets.
+            self._crashed(defect)
 
-    def _reflector(self, target: WatchTarget, reader: Reader) -> Reflector:
+    def _reflector(self, place: Place, reader: Reader) -> Reflector:
         return Reflector(
             self._client,
-            target,
+            place,
             reader,
             self.core.put,
             clock=self._clock,
-            rng=self._rng,
+            chance=self._chance,
             malformed=self.malformed,
             observer=self._observer,
-            page_size=self._settings.page_size,
-            on_crash=self._on_crash,
+            page=self._settings.page,
+            crashed=self._crashed,
         )
 
     def _executor(self) -> Executor:
@@ -171,10 +170,10 @@ class LeaderTerm:
             self._client,
             self._fence,
             clock=self._clock,
-            on_failed=lambda failure: self.core.put([failure]),
-            on_bound=lambda bind: status.events.scheduled(bind),
+            failed=lambda failure: self.core.put([failure]),
+            bound=lambda bind: status.bound(bind),
             observer=self._observer,
-            rng=self._rng,
+            chance=self._chance,
             in_flight=self._settings.in_flight,
         )
         status = self._status = StatusWriter(
@@ -183,15 +182,15 @@ class LeaderTerm:
             self._groups,
             clock=self._clock,
             queues=self._queues,
-            bindings_idle=binder.idle,
+            binding=binder.idle,
             observer=self._observer,
-            rng=self._rng,
+            chance=self._chance,
         )
         return Executor(
             self._client,
             binder,
             status,
             self._templates,
-            self._retrier,
-            on_evict_failed=lambda failure: self.core.put([failure]),
+            self._persistence,
+            failed=lambda failure: self.core.put([failure]),
         )

@@ -1,7 +1,7 @@
-"""Shadow mode: decide beside the active scheduler, bind nothing, and report the differences.
+"""Shadow mode: decide beside the scheduler that is in charge, bind nothing, and tell the differences.
 
-Each decision is compared with the node that the active scheduler binds the pod to. Where the two differ, both
-nodes are scored by Ringwise's rules on the state of that moment, so that the report gives the reason.
+Each pod that was placed by us in thought is compared with where it really went. Where the two differ,
+both nodes are judged by our rules on the state of that moment, so that the difference comes with its why.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 
 from ringwise.framework.extension_points import first_reason
 from ringwise.framework.gang_placement import filters_of
-from ringwise.kube.observer import NullObserver, Observer
-from ringwise.kube.run.core_thread import Deliver, SchedulerAdapter
-from ringwise.manifests.quantities import rfc3339
+from ringwise.kube.observer import Nobody, Observer
+from ringwise.kube.run.core_thread import Deliver, SchedulerPart
+from ringwise.kube.write.event_recorder import rfc3339
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command
 from ringwise.scheduler.core.machine import Scheduler
@@ -36,65 +36,59 @@ class _Verdict:
         return {"node": node, "chips": list(chips), "score": self.score, "reason": self.why_not}
 
 
-class ShadowAdapter(SchedulerAdapter):
-    """A scheduler whose bindings are not executed.
-
-    They hold until the real binding is seen, or the pod is deleted.
-    """
+class ShadowPart(SchedulerPart):
+    """A scheduler whose bindings stay thoughts. They hold until the real binding is seen, or the pod goes."""
 
     def __init__(self, scheduler: Scheduler, report: Report, observer: Observer | None = None) -> None:
         super().__init__(scheduler)
         self._report = report
-        self._observer: Observer = observer or NullObserver()
-        self._decided: dict[str, Bind] = {}
+        self._observer: Observer = observer or Nobody()
+        self._thought: dict[str, Bind] = {}
         self._now = 0
         self.outcomes: Counter[str] = Counter()
 
-    def send_early(self, deliver: Deliver, yield_to_loop: Callable[[], object]) -> None:
-        """Nothing is sent."""
+    def let_out(self, deliver: Deliver, give_way: Callable[[], object]) -> None:
+        """Thoughts never leave."""
 
     def decide(self, events: Sequence[ev.Event], now: int) -> list[Command]:
         self._now = now
-        released: list[ev.Event] = []
+        given_back: list[ev.Event] = []
         for event in events:
             if isinstance(event, ev.PodSeen) and event.pod.node is not None:
-                if self._compare(event.pod, event.pod.node, now):
-                    released.append(ev.BindFailed(event.pod.uid, "bound by another scheduler"))
+                if self._placed(event.pod, event.pod.node, now):
+                    given_back.append(ev.BindFailed(event.pod.uid, "bound by another scheduler"))
             elif isinstance(event, ev.PodGone):
-                self._deleted(event.uid, now)
-        for command in super().decide([*released, *events], now):
+                self._vanished(event.uid, now)
+        for command in super().decide([*given_back, *events], now):
             if isinstance(command, Bind):
-                self._decided[command.uid] = command
+                self._thought[command.uid] = command
         return []
 
     def summary(self) -> dict[str, Any]:
-        """Counts of equal and different decisions."""
+        """How often both agreed, and how often not."""
         compared = sum(self.outcomes[outcome] for outcome in (SAME, OTHER_CHIPS, OTHER_NODE))
         return {
             "event": "summary",
             "compared": compared,
             "outcomes": dict(sorted(self.outcomes.items())),
             "same_share": round(self.outcomes[SAME] / compared, 4) if compared else None,
-            "still_only_ours": len(self._decided),
+            "still_only_ours": len(self._thought),
         }
 
-    def _compare(self, pod: Pod, node: str, now: int) -> bool:
-        """Another scheduler bound this pod.
-
-        Whether it was decided differently here, so that its chips are released.
-        """
-        ours = self._decided.pop(pod.uid, None)
+    def _placed(self, pod: Pod, node: str, now: int) -> bool:
+        """Another scheduler bound this pod. Whether we had placed it elsewhere, in thought."""
+        ours = self._thought.pop(pod.uid, None)
         if ours is None:
             known = self.scheduler.state.pods.get(pod.uid)
             if known is not None and known.node < 0 and self.scheduler.book.is_ours(pod):
                 self._only_theirs(pod, node, now)
             return False
         if ours.node == node and tuple(sorted(ours.chips)) == tuple(sorted(pod.holds)):
-            self._record(SAME, pod.key, ours.uid, now)
+            self._tell(SAME, pod.key, ours.uid, now)
             return False
         outcome = OTHER_CHIPS if ours.node == node else OTHER_NODE
         mine, other = self._verdicts(ours.uid, ours.node, node)
-        self._record(
+        self._tell(
             outcome,
             pod.key,
             pod.uid,
@@ -108,31 +102,31 @@ class ShadowAdapter(SchedulerAdapter):
     def _only_theirs(self, pod: Pod, node: str, now: int) -> None:
         job = self.scheduler.book.job_of(pod.uid)
         reason = job.reason if job is not None else None
-        self._record(
+        self._tell(
             ONLY_THEIRS,
             pod.key,
             pod.uid,
             now,
             ours=None,
             theirs={"node": node, "chips": list(pod.holds)},
-            why=reason.message if reason is not None else "it was bound before a decision was made here",
+            why=reason.message if reason is not None else "it was bound before it could be decided here",
         )
 
-    def _deleted(self, uid: str, now: int) -> None:
-        ours = self._decided.pop(uid, None)
+    def _vanished(self, uid: str, now: int) -> None:
+        ours = self._thought.pop(uid, None)
         if ours is not None:
-            self._record(
+            self._tell(
                 ONLY_OURS,
                 f"{ours.namespace}/{ours.pod}",
                 uid,
                 now,
                 ours={"node": ours.node, "chips": list(ours.chips)},
                 theirs=None,
-                why="it was deleted before the other scheduler bound it",
+                why="it went away before the other scheduler placed it",
             )
 
     def _verdicts(self, uid: str, our_node: str, their_node: str) -> tuple[_Verdict, _Verdict]:
-        """Score of both nodes, as if the pod had not been placed yet."""
+        """Both nodes by our rules, as if the pod had not been placed yet."""
         state = self.scheduler.state
         mark = state.checkpoint()
         state.release(uid)
@@ -155,7 +149,7 @@ class ShadowAdapter(SchedulerAdapter):
             reason = first_reason(filters_of(session, job, pod), number)
         return _Verdict(score if reason is None else None, None if reason is None else reason.message)
 
-    def _record(self, outcome: str, pod: str, uid: str, now: int, **more: Any) -> None:
+    def _tell(self, outcome: str, pod: str, uid: str, now: int, **more: Any) -> None:
         self.outcomes[outcome] += 1
         self._observer.shadow(outcome)
         job = self.scheduler.book.job_of(uid)
@@ -173,10 +167,10 @@ class ShadowAdapter(SchedulerAdapter):
 
 def _why(outcome: str, ours: _Verdict, theirs: _Verdict) -> str:
     if theirs.why_not is not None:
-        return f"by the rules of Ringwise the pod cannot run there: {theirs.why_not}"
+        return f"by our rules it cannot go there: {theirs.why_not}"
     if outcome == OTHER_CHIPS:
         return "the same node, with other chips"
     if ours.score is not None and theirs.score is not None and ours.score != theirs.score:
         better = "ours" if ours.score > theirs.score else "theirs, for this pod alone"
         return f"our node has score {ours.score}, theirs {theirs.score}: better is {better}"
-    return "both nodes are equal by the rules of Ringwise; node order, or the rest of the gang, decided"
+    return "both nodes are equal by our rules; the order of names, or the rest of the gang, decided"

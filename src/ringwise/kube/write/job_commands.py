@@ -1,7 +1,6 @@
-"""Command objects (`bus.volcano.sh`): a user's action on a job, such as abort or resume.
+"""Commands of the bus (`bus.volcano.sh`): a person's wish for a job, deleted before it is obeyed.
 
-A command is deleted before it is carried out, so that it takes effect at most once, whatever fails in
-between.
+So a wish comes true at most once, whatever happens to the one who obeys it.
 """
 
 from __future__ import annotations
@@ -12,12 +11,11 @@ from typing import Any, cast
 
 import msgspec
 
-from ringwise.kube.watch.objects import KeyedObjects
-from ringwise.kube.watch.readers import WatchEvent, raw_page, raw_watch_event
-from ringwise.kube.write.ordered_work import OrderedWork
+from ringwise.kube.watch.decoding import Change, bare_change, bare_page
+from ringwise.kube.watch.facts import Facts
+from ringwise.kube.write.ordered_work import Chains, Persistence
 from ringwise.kubeclient.client import Client, Page
 from ringwise.kubeclient.resources import JOB_COMMANDS, VCJOBS
-from ringwise.kubeclient.retry import Retrier
 from ringwise.manifests.errors import Findings
 from ringwise.messages.events import Event, JobCommand
 
@@ -39,55 +37,55 @@ class _Command(msgspec.Struct):
     target: _Target | None = None
 
 
-class JobCommands:
-    """Reads the commands, and passes them to the controller while this replica leads."""
+class Wishes:
+    """Reads the commands; obeys them while we lead."""
 
-    def __init__(self, client: Client, retrier: Retrier, sink: Callable[[list[Event]], None]) -> None:
+    def __init__(self, client: Client, persistence: Persistence, sink: Callable[[list[Event]], None]) -> None:
         self._client = client
-        self._retrier = retrier
+        self._persistence = persistence
         self._sink = sink
-        self._leading = False
+        self._leads = False
         self._waiting: dict[str, _Command] = {}
-        self._work = OrderedWork(4)
+        self._chains = Chains(4)
 
     def page(self, answer: bytes) -> Page[Any]:
-        return raw_page(answer)
+        return bare_page(answer)
 
-    def watch_event(self, line: bytes) -> WatchEvent[Any]:
-        return raw_watch_event(line)
+    def change(self, line: bytes) -> Change[Any]:
+        return bare_change(line)
 
-    def read(self, received: object, found: Findings) -> KeyedObjects | None:
+    def read(self, sight: object, found: Findings) -> Facts | None:
         try:
-            command = msgspec.json.decode(cast(msgspec.Raw, received), type=_Command)
+            command = msgspec.json.decode(cast(msgspec.Raw, sight), type=_Command)
         except (msgspec.MsgspecError, ValueError, RecursionError) as problem:
             found.wrong("", str(problem))
             return None
         if command.target is None or command.target.kind != VCJOBS.kind:
             return ()
         self._waiting[f"{command.metadata.namespace}/{command.metadata.name}"] = command
-        self._start_waiting()
+        self._obey()
         return ()
 
     def forget(self, key: str) -> None:
         self._waiting.pop(key, None)
 
     def lead(self) -> None:
-        self._leading = True
-        self._start_waiting()
+        self._leads = True
+        self._obey()
 
-    def _start_waiting(self) -> None:
-        if self._leading:
+    def _obey(self) -> None:
+        if self._leads:
             for key, command in list(self._waiting.items()):
                 del self._waiting[key]
-                self._work.add(key, [partial(self._carry_out, command)])
+                self._chains.add(key, [partial(self._grant, command)])
 
-    async def _carry_out(self, command: _Command) -> None:
+    async def _grant(self, command: _Command) -> None:
         meta = command.metadata
-        await self._retrier.run(
+        await self._persistence.insist(
             partial(self._client.delete, JOB_COMMANDS, meta.namespace, meta.name, uid=meta.uid)
         )
         if command.target is not None:
             self._sink([JobCommand(f"{meta.namespace}/{command.target.name}", command.action)])
 
     async def stop(self) -> None:
-        await self._work.stop()
+        await self._chains.stop()

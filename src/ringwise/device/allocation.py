@@ -1,0 +1,147 @@
+"""Which pod an Allocate call serves: rule D2, as functions of values.
+
+Kubelet's call names device ids and no pod. The pods of the node that wait for as many chips are the
+candidates; the one that the scheduler placed first is served.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from ringwise.device.pods import NodePod
+from ringwise.manifests.chips import chip_of
+from ringwise.topology.natural import natural_key
+from ringwise.wellknown import ASCEND_REAL, PREDICATE_TIME
+
+#: `predicate-time` of a pod that was served. Only this text means it (rule D2).
+CONSUMED = "18446744073709551615"
+_LARGEST = 2**64 - 1
+
+MOST_CONTAINERS = 300_000
+MOST_IDS = 800
+LONGEST_ID = 50
+#: Longer lists were never written by a scheduler.
+MOST_IN_A_LIST = 128
+
+#: Pods that kubelet has given up; they keep their annotations.
+_GIVEN_UP_REASON = "UnexpectedAdmissionError"
+_GIVEN_UP_MESSAGE = "PreStartContainer check failed"
+
+
+class AllocationError(Exception):
+    """Why Allocate fails; kubelet puts the text into the pod's status."""
+
+
+def predicate_time(text: str | None) -> int:
+    """As an unsigned 64-bit number; anything else is the largest one, which sorts last."""
+    if not text or not (text.isascii() and text.isdigit()):
+        return _LARGEST
+    return min(int(text), _LARGEST) if len(text) <= 64 else _LARGEST
+
+
+def listed_chips(text: str | None, resource: str) -> tuple[str, ...]:
+    """The chip names of a list, in its order; none when one is unreadable or there twice."""
+    names = [name.strip() for name in text.split(",")] if text and text.strip() else []
+    if len(names) > MOST_IN_A_LIST or len(set(names)) != len(names):
+        return ()
+    return tuple(names) if all(chip_of(name, resource) is not None for name in names) else ()
+
+
+def is_candidate(pod: NodePod, resource: str) -> bool:
+    """Whether a pod may be served at all, whatever the number of chips (rule D2)."""
+    return (
+        pod.live
+        and not pod.deleting
+        and pod.reason != _GIVEN_UP_REASON
+        and not any(_GIVEN_UP_MESSAGE in message for message in pod.waiting_messages)
+        and pod.asks_for(resource) > 0
+        and resource in pod.annotations
+        and pod.annotations.get(PREDICATE_TIME) != CONSUMED
+    )
+
+
+def first_waiting(pods: Iterable[NodePod], resource: str, count: int) -> NodePod | None:
+    """Of candidates with that many chips the one placed first; ties by creation time, then by name (D2)."""
+    matching = [pod for pod in pods if len(listed_chips(pod.annotations.get(resource), resource)) == count]
+    return min(matching, key=_placed_first, default=None)
+
+
+def _placed_first(pod: NodePod) -> tuple[int, str, object]:
+    return predicate_time(pod.annotations.get(PREDICATE_TIME)), pod.created, natural_key(pod.key)
+
+
+def named_chips(pod: NodePod, resource: str) -> tuple[str, ...]:
+    """The chips that a pod's annotations name: those mounted, else those the scheduler chose (D2)."""
+    real = pod.annotations.get(ASCEND_REAL)
+    if real and real.strip():
+        return listed_chips(real, resource)
+    return listed_chips(pod.annotations.get(resource), resource)
+
+
+def used_chips(pods: Iterable[NodePod], resource: str) -> set[str]:
+    """Chips named by live pods, each list up to the pod's limit (D2, N8)."""
+    return {chip for pod in pods if pod.live for chip in named_chips(pod, resource)[: pod.asks_for(resource)]}
+
+
+def updated_map(before: Mapping[str, str], ids: Sequence[str], chips: Sequence[str]) -> dict[str, str]:
+    """Kubelet's ids to the chips behind them, position by position; unchanged when the numbers differ."""
+    if len(ids) != len(chips):
+        return dict(before)
+    return {**before, **dict(zip(ids, chips, strict=True))}
+
+
+def reported_ids(chips: Sequence[str], mapped: Mapping[str, str]) -> dict[str, str]:
+    """Under which id each chip is reported to kubelet.
+
+    A chip in use is reported under the id that kubelet knows it by. The others, in the order in which they
+    were found, take the ids that are left, sorted as text: so all ids are always there, and as many of them
+    are unhealthy as chips are.
+    """
+    known = set(chips)
+    reported = {chip: identity for identity, chip in mapped.items() if identity in known and chip in known}
+    left = iter(sorted(known.difference(reported.values())))
+    for chip in chips:
+        if chip not in reported:
+            reported[chip] = next(left)
+    return reported
+
+
+def preferred_ids(
+    chips: Sequence[str],
+    available: Collection[str],
+    must_include: Sequence[str],
+    size: int,
+    reported: Mapping[str, str],
+) -> list[str]:
+    """Ids that agree with the chips of the pod to be served next, filled up in natural order."""
+    chosen = list(dict.fromkeys(must_include))[:size]
+    wanted = [*chips, *(reported.get(chip, chip) for chip in chips), *sorted(available, key=natural_key)]
+    for identity in wanted:
+        if len(chosen) >= size:
+            break
+        if identity in available and identity not in chosen:
+            chosen.append(identity)
+    return chosen
+
+
+def check_request(requests: Sequence[Sequence[str]], known: Collection[str]) -> None:
+    """What Allocate refuses before it looks at any pod."""
+    if not requests:
+        raise AllocationError("the request names no container")
+    if len(requests) > MOST_CONTAINERS:
+        raise AllocationError(f"the request names {len(requests)} containers, allowed are {MOST_CONTAINERS}")
+    for ids in requests:
+        if len(ids) > MOST_IDS:
+            raise AllocationError(f"a container asks for {len(ids)} ids, allowed are {MOST_IDS}")
+        if not ids:
+            raise AllocationError("a container asks for no id")
+        if len(set(ids)) != len(ids):
+            raise AllocationError("a container names an id twice")
+        virtual = [identity for identity in ids if identity.count("-") > 1]
+        if len(virtual) > 1:
+            raise AllocationError("a container may have one vNPU only")
+        for identity in ids:
+            if len(identity) > LONGEST_ID:
+                raise AllocationError(f"an id has {len(identity)} characters, allowed are {LONGEST_ID}")
+            if identity not in known:
+                raise AllocationError(f"unknown device id {identity}")

@@ -1,0 +1,429 @@
+"""The state of allocation on one node, for one resource: calls, mounts, corrections (rules D2, D3).
+
+Synchronous and without I/O: the pods come from a watch, the listing from kubelet's pod-resources API, time
+and health as values. What must be written comes back as values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ringwise.device.allocation import (
+    CONSUMED,
+    AllocationError,
+    first_waiting,
+    is_candidate,
+    listed_chips,
+    named_chips,
+    preferred_ids,
+    reported_ids,
+)
+from ringwise.device.ledger import Claim, Ledger, Mount
+from ringwise.device.pods import NodePod
+from ringwise.wellknown import ASCEND_REAL, KUBELET_DEVICES, PREDICATE_TIME
+
+#: Nanoseconds within which kubelet may not list yet what it was just given.
+LISTING_DELAY = 10 * 10**9
+#: The same for listings that are read at any time, also while kubelet starts.
+LISTING_PATIENCE = 120 * 10**9
+
+#: Pod (namespace/name) to the ids of each of its containers, as kubelet's pod-resources API lists them.
+Listing = Mapping[str, Sequence[Sequence[str]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """The answer to one container's request, and what must be written to the pod first."""
+
+    mount: Mount
+    pod: NodePod | None
+    annotations: Mapping[str, str]
+    #: What the pod had after an earlier exchange.
+    claim: Claim | None = None
+
+    @property
+    def chips(self) -> tuple[str, ...]:
+        return self.mount.chips
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """Annotations of a pod that disagree with what its container has; None removes one."""
+
+    pod: NodePod
+    annotations: Mapping[str, str | None]
+
+
+#: The configuration annotation for a pod with these chips: key and value, or None where there is none.
+RankTable = Callable[[NodePod, Sequence[str]], tuple[str, str] | None]
+#: Whether two values of that annotation name the same devices.
+SameRankTable = Callable[[str, str], bool]
+
+
+class Allocator:
+    """One resource of one node."""
+
+    def __init__(
+        self,
+        resource: str,
+        chips: Sequence[str],
+        ledger: Ledger,
+        *,
+        rank_table: RankTable = lambda pod, chips: None,
+        same_rank_table: SameRankTable = str.__eq__,
+        mounts_by_environment: bool = False,
+        match_pods: bool = True,
+    ) -> None:
+        self.resource = resource
+        #: Names of the node's chips in the order in which they were found.
+        self.chips = tuple(chips)
+        self.ledger = ledger
+        self.pods: dict[str, NodePod] = {}
+        self._rank_table = rank_table
+        self._same_rank_table = same_rank_table
+        #: Ascend Docker Runtime: what a container reads from its pod's annotation wins over the answer.
+        self._mounts_by_environment = mounts_by_environment
+        #: Without it kubelet's ids are the chips, and pods are not looked at.
+        self.match_pods = match_pods
+
+    # -- pods ------------------------------------------------------------------------------------------
+
+    def replace_pods(self, pods: Iterable[NodePod]) -> None:
+        """After a list: what is not in it is gone."""
+        listed = {pod.uid: pod for pod in pods}
+        self.pods = {uid: pod for uid, pod in self.pods.items() if uid in listed}
+        for pod in listed.values():
+            self.put_pod(pod)
+
+    def put_pod(self, pod: NodePod) -> None:
+        """Older versions are ignored: what we wrote is known here before the watch has it."""
+        known = self.pods.get(pod.uid)
+        if known is None or not pod.version or pod.version >= known.version:
+            self.pods[pod.uid] = pod
+
+    def drop_pod(self, uid: str) -> None:
+        self.pods.pop(uid, None)
+
+    def as_claimed(self, pod: NodePod) -> NodePod:
+        """The pod with the chips and the place in the order that it has after an exchange."""
+        claim = self.ledger.claims.get(pod.uid)
+        if claim is None:
+            return pod
+        return pod.annotated(
+            {self.resource: ",".join(claim.chips), PREDICATE_TIME: claim.time, ASCEND_REAL: None}
+        )
+
+    def waiting(self) -> list[NodePod]:
+        """Pods that kubelet may still ask for."""
+        served = self._mounted_pods()
+        claimed = (self.as_claimed(pod) for pod in self.pods.values() if pod.uid not in served)
+        return [pod for pod in claimed if is_candidate(pod, self.resource)]
+
+    # -- calls -----------------------------------------------------------------------------------------
+
+    def allocate(self, ids: Sequence[str], now: int, why_not: Callable[[str], str | None]) -> Allocation:
+        """Choose the pod and enter the mount into the book; `abort` takes it back (rule D2).
+
+        `why_not` returns why a chip cannot be used, None for a healthy one.
+        """
+        if not self.match_pods:
+            mount = Mount(self.resource, tuple(ids), tuple(ids), "", at=now)
+            self._check_chips(mount.chips, None, why_not)
+            self.ledger.add(mount)
+            return Allocation(mount, None, {})
+        pod = first_waiting(self.waiting(), self.resource, len(ids))
+        if pod is None:
+            raise AllocationError(self._nothing_waits(len(ids)))
+        chips = listed_chips(pod.annotations.get(self.resource), self.resource)
+        self._check_chips(chips, pod, why_not, ids)
+        mount = Mount(
+            self.resource,
+            tuple(ids),
+            chips,
+            pod.uid,
+            pod.key,
+            time=pod.annotations.get(PREDICATE_TIME),
+            at=now,
+        )
+        annotations = self._annotations(self.pods[pod.uid], mount)
+        annotations[PREDICATE_TIME] = CONSUMED
+        claim = self.ledger.claims.get(pod.uid)
+        self.ledger.add(mount)
+        self.ledger.unclaim(pod.uid)
+        return Allocation(mount, pod, annotations, claim)
+
+    def commit(self, allocation: Allocation, patched: NodePod | None = None) -> None:
+        """The pod was patched: the watch will show it later."""
+        if allocation.pod is not None and (pod := self.pods.get(allocation.pod.uid)) is not None:
+            self.put_pod(patched if patched is not None else pod.annotated(allocation.annotations))
+
+    def abort(self, allocation: Allocation, *, maybe_patched: bool = False) -> None:
+        """The pod could not be patched, so nothing was mounted.
+
+        Where the server may have taken the patch all the same, the pod keeps its claim: kubelet may have
+        meant another pod, and then it will still ask for this one.
+        """
+        self.ledger.remove(allocation.mount)
+        claim = allocation.claim
+        if maybe_patched:
+            claim = Claim(allocation.mount.chips, allocation.mount.time)
+        if allocation.pod is not None and claim is not None:
+            self.ledger.claim(allocation.pod.uid, claim)
+
+    def _check_chips(
+        self,
+        chips: Sequence[str],
+        pod: NodePod | None,
+        why_not: Callable[[str], str | None],
+        ids: Sequence[str] = (),
+    ) -> None:
+        of_pod = f" of pod {pod.key}" if pod is not None else ""
+        held = self._held_by_others(pod, ids)
+        for chip in chips:
+            if chip not in self.chips:
+                raise AllocationError(f"chip {chip}{of_pod} is not on this node")
+            problem = why_not(chip)
+            if problem is not None:
+                raise AllocationError(f"chip {chip}{of_pod} cannot be used: {problem}")
+            if pod is not None and chip in held:
+                raise AllocationError(f"chip {chip}{of_pod} is held by pod {held[chip]}")
+
+    def _held_by_others(self, pod: NodePod | None, ids: Sequence[str]) -> dict[str, str]:
+        """Chips in containers of other pods. Pods that only wait hold nothing."""
+        held: dict[str, str] = {}
+        again = set(ids)
+        mounted = self._mounted_pods()
+        for mount in self.ledger.mounts:
+            # An id that kubelet hands out again was given back before.
+            if mount.resource == self.resource and again.isdisjoint(mount.ids):
+                owner = self.pods.get(mount.pod)
+                held.update(dict.fromkeys(mount.chips, owner.key if owner is not None else mount.pod))
+        for other in self.pods.values():
+            if pod is not None and other.uid == pod.uid:
+                continue
+            if other.live and other.uid not in mounted and self._is_served(other):
+                held.update(dict.fromkeys(self._limited(other), other.key))
+        return held
+
+    def _is_served(self, pod: NodePod) -> bool:
+        return pod.uid not in self.ledger.claims and pod.annotations.get(PREDICATE_TIME) == CONSUMED
+
+    def _nothing_waits(self, count: int) -> str:
+        others = sorted(
+            f"{pod.key} ({len(listed_chips(pod.annotations.get(self.resource), self.resource))})"
+            for pod in self.waiting()
+        )
+        waiting = f"; pods that wait, with their chips: {', '.join(others)}" if others else ""
+        return f"no pod of this node waits for {count} chips of {self.resource}{waiting}"
+
+    # -- ids -------------------------------------------------------------------------------------------
+
+    def reported(self) -> dict[str, str]:
+        """Under which id each chip is reported to kubelet."""
+        return reported_ids(self.chips, self.ledger.mapped(self.resource))
+
+    def preferred(self, available: Sequence[str], must_include: Sequence[str], size: int) -> list[str]:
+        """Ids for the pod that D2 would serve next."""
+        pod = first_waiting(self.waiting(), self.resource, size) if self.match_pods else None
+        chips = listed_chips(pod.annotations.get(self.resource), self.resource) if pod is not None else ()
+        return preferred_ids(chips, set(available), must_include, size, self.reported())
+
+    # -- what kubelet lists ------------------------------------------------------------------------------
+
+    def listed(self, listing: Listing, now: int, *, during_call: bool = False) -> None:
+        """Enter which pod has which ids; drop mounts that are gone (rule D2).
+
+        `during_call`: the listing was read for an Allocate call, so kubelet has read its own records. After
+        a start it lists nothing for a while.
+        """
+        by_key = {pod.key: pod for pod in self.pods.values()}
+        owners = {frozenset(ids): by_key.get(key) for key, lists in listing.items() for ids in lists}
+        known = {frozenset(mount.ids) for mount in self._mounts()}
+        for mount in self._mounts():
+            ids = frozenset(mount.ids)
+            if ids in owners:
+                self._attribute(mount, owners[ids])
+            else:
+                self._drop_unlisted(mount, now - mount.at, during_call)
+        for ids, pod in owners.items():
+            if pod is not None and ids and ids not in known:
+                self._recover(ids, pod)
+        self._settle()
+        self.ledger.forget_claims(pod.uid for pod in self.pods.values() if pod.live)
+
+    def _drop_unlisted(self, mount: Mount, age: int, during_call: bool) -> None:
+        pod = self.pods.get(mount.pod)
+        live = pod is not None and pod.live
+        if mount.owner:
+            if not live:
+                self.ledger.remove(mount)
+            return
+        if age < (LISTING_DELAY if during_call else LISTING_PATIENCE):
+            return
+        if not live:
+            self.ledger.remove(mount)
+        elif during_call:
+            # Kubelet never took the answer, or the pod it was for is gone: the chosen one still waits.
+            self.ledger.remove(mount)
+            self.ledger.claim(mount.chosen, Claim(mount.chips, mount.time))
+
+    def _attribute(self, mount: Mount, pod: NodePod | None) -> None:
+        # A pod of the same name as one that was chosen earlier is not the one that kubelet lists.
+        if pod is None or mount.owner or (mount.chosen_key == pod.key and mount.chosen != pod.uid):
+            return
+        chosen = self.pods.get(mount.chosen)
+        owned = replace(mount, owner=pod.uid, chosen=mount.chosen or pod.uid)
+        own = listed_chips(self.as_claimed(pod).annotations.get(self.resource), self.resource)
+        by_environment = self._mounts_by_environment and self.resource in pod.visible_from
+        if by_environment and mount.chosen != pod.uid and len(own) == len(mount.ids):
+            # The container read its own annotation, so nothing was exchanged; only the mark is wrong.
+            owned = replace(owned, chips=own, chosen=pod.uid)
+            if chosen is not None and chosen.live:
+                self.ledger.claim(chosen.uid, Claim(mount.chips, mount.time))
+        self.ledger.replace(mount, owned)
+
+    def _recover(self, ids: frozenset[str], pod: NodePod) -> None:
+        """A mount that another plugin made, or that was in a file now lost."""
+        chips = named_chips(pod, self.resource)
+        if not self.match_pods:
+            chips = tuple(sorted(ids))
+        elif self._mounts_by_environment and self.resource in pod.visible_from:
+            chips = listed_chips(pod.annotations.get(self.resource), self.resource)
+        if len(chips) != len(ids) or not ids <= set(self.chips):
+            return
+        taken = {chip for mount in self._mounts() for chip in mount.chips}
+        if not taken.isdisjoint(chips):
+            return
+        self.ledger.add(Mount(self.resource, tuple(sorted(ids)), chips, pod.uid, pod.key, owner=pod.uid))
+
+    def _settle(self) -> None:
+        free: dict[str, Claim] = {}
+        for pod in self.pods.values():
+            claimed = self.as_claimed(pod)
+            time = claimed.annotations.get(PREDICATE_TIME)
+            chips = listed_chips(claimed.annotations.get(self.resource), self.resource)
+            if time != CONSUMED and chips:
+                free[pod.uid] = Claim(chips, time)
+        self.ledger.settle(free, [pod.uid for pod in self.pods.values() if pod.live])
+
+    # -- what must be written --------------------------------------------------------------------------------
+
+    def corrections(self) -> list[Correction]:
+        """Annotations that disagree with what is mounted, or with the places after an exchange (D3)."""
+        if not self.match_pods:
+            return []
+        found = []
+        mounts = {mount.pod: mount for mount in self._mounts()}
+        for pod in self.pods.values():
+            if not pod.live:
+                continue
+            mount = mounts.get(pod.uid)
+            claim = self.ledger.claims.get(pod.uid)
+            changes: dict[str, str | None] = {}
+            if mount is not None and mount.owner:
+                changes = self._differences(pod, mount)
+            elif mount is None and claim is not None:
+                changes = self._unserved(pod, claim)
+            if changes:
+                found.append(Correction(pod, changes))
+        return found
+
+    def corrected(self, correction: Correction) -> None:
+        """The correction was written: the watch will show it later."""
+        pod = self.pods.get(correction.pod.uid)
+        if pod is not None:
+            self.put_pod(pod.annotated(correction.annotations))
+
+    def _differences(self, pod: NodePod, mount: Mount) -> dict[str, str | None]:
+        changes: dict[str, str | None] = {}
+        for key, value in self._annotations(pod, mount).items():
+            present = pod.annotations.get(key)
+            if present is None or not self._same(key, present, value):
+                changes[key] = value
+        if pod.annotations.get(PREDICATE_TIME) != CONSUMED:
+            changes[PREDICATE_TIME] = CONSUMED
+        return changes
+
+    def _same(self, key: str, present: str, wanted: str) -> bool:
+        if key in (self.resource, ASCEND_REAL, KUBELET_DEVICES):
+            return {name.strip() for name in present.split(",")} == set(wanted.split(","))
+        return self._same_rank_table(present, wanted)
+
+    def _unserved(self, pod: NodePod, claim: Claim) -> dict[str, str | None]:
+        """The pod still waits, with the chips of another one."""
+        wanted: dict[str, str | None] = {
+            self.resource: ",".join(claim.chips),
+            PREDICATE_TIME: claim.time,
+            ASCEND_REAL: None,
+            KUBELET_DEVICES: None,
+        }
+        table = self._rank_table(pod, claim.chips)
+        if table is not None:
+            wanted[table[0]] = None
+        return {key: value for key, value in wanted.items() if pod.annotations.get(key) != value}
+
+    def _annotations(self, pod: NodePod, mount: Mount) -> dict[str, str]:
+        """What names the mounted chips. The scheduler's list stays as it is where it names the same chips."""
+        annotations = {
+            ASCEND_REAL: ",".join(sorted(mount.chips)),
+            KUBELET_DEVICES: ",".join(sorted(mount.ids)),
+        }
+        if set(listed_chips(pod.annotations.get(self.resource), self.resource)) != set(mount.chips):
+            annotations[self.resource] = ",".join(mount.chips)
+        table = self._rank_table(pod, mount.chips)
+        if table is not None:
+            annotations[table[0]] = table[1]
+        return annotations
+
+    # -- what others hear ------------------------------------------------------------------------------------
+
+    def used(self) -> set[str]:
+        """Chips that are not free: mounted, or named by a live pod (rule D2)."""
+        used = {chip for mount in self._mounts() for chip in mount.chips}
+        mounted = self._mounted_pods()
+        for pod in self.pods.values():
+            if pod.live and pod.uid not in mounted:
+                used.update(self._limited(self.as_claimed(pod)))
+        return used
+
+    def chips_of_pods(self) -> dict[str, tuple[str, ...]]:
+        """Pod uid to the chips that stand for it (rule N8): mounted, or its own after an exchange.
+
+        A pod that waits is listed only after an exchange: its new chips would look free otherwise. For the
+        same reason an exchange is told only when it is known as a whole.
+        """
+        known = {
+            mount.owner: mount.chips
+            for mount in self._mounts()
+            if mount.owner in self.pods and mount.owner == mount.chosen
+        }
+        for uid, claim in self.ledger.claims.items():
+            if uid in self.pods and uid not in known:
+                known[uid] = claim.chips
+        return known
+
+    def pod_of(self, chip: str) -> NodePod | None:
+        """The live pod that uses a chip."""
+        for mount in self._mounts():
+            if chip in mount.chips:
+                return self.pods.get(mount.pod)
+        mounted = self._mounted_pods()
+        for pod in self.pods.values():
+            if pod.live and pod.uid not in mounted and chip in self._limited(self.as_claimed(pod)):
+                return pod
+        return None
+
+    @property
+    def has_unknown_owners(self) -> bool:
+        """Whether a mount is there of which kubelet has not said whose it is."""
+        return any(not mount.owner for mount in self._mounts())
+
+    def _mounted_pods(self) -> set[str]:
+        return {mount.pod for mount in self._mounts()}
+
+    def _mounts(self) -> list[Mount]:
+        return [mount for mount in self.ledger.mounts if mount.resource == self.resource]
+
+    def _limited(self, pod: NodePod) -> tuple[str, ...]:
+        return named_chips(pod, self.resource)[: pod.asks_for(self.resource)]

@@ -1,0 +1,193 @@
+"""Card types: what a chip's name and board id mean for resource, device names and labels of the node."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ringwise.wellknown import (
+    ACCELERATOR,
+    ACCELERATOR_TYPE,
+    BASE_DEVICE_INFOS,
+    CHIP_MEMORY_LABEL,
+    CHIP_NAME_LABEL,
+    CHIP_RESOURCE_PREFIX,
+    DRIVER_VERSION_LABEL,
+    INFERENCE_CARD_LABEL,
+    RACK_ANNOTATION,
+    RACK_LABEL,
+    SERVER_INDEX,
+    SERVER_LABEL,
+    SERVER_TYPE,
+    SERVER_TYPE_LABEL,
+    SUPERPOD_ANNOTATION,
+    SUPERPOD_LABEL,
+)
+
+ASCEND910 = "Ascend910"
+ASCEND910B = "Ascend910B"
+ASCEND910A3 = "Ascend910A3"
+ASCEND910A5 = "Ascend910A5"
+ASCEND310P = "Ascend310P"
+ASCEND310B = "Ascend310B"
+ASCEND310 = "Ascend310"
+
+_A3_BOARDS = frozenset({0xB0, 0xB1, 0xB2, 0xB3, 0xB4, 0x81, 0x83, 0xD1, 0xD3})
+#: 910B cards for inference.
+_INFERENCE_BOARDS = frozenset({0x28, 0x29})
+DUO = "Atlas 300I Duo"
+
+#: First match counts.
+_BY_NAME = (
+    (re.compile(r"Ascend950.*"), ASCEND910A5),
+    (re.compile(r"(?:310P\d?|I2\d?).*"), ASCEND310P),
+    (re.compile(r".*310B.*"), ASCEND310B),
+    (re.compile(r".*310.*"), ASCEND310),
+    (re.compile(r"(?:910B\d|A2G\d).*"), ASCEND910B),
+    (re.compile(r"910.*"), ASCEND910),
+)
+_DEVICE_TYPES = {
+    ASCEND910: "Ascend910",
+    ASCEND910B: "Ascend910",
+    ASCEND910A3: "Ascend910",
+    ASCEND910A5: "npu",
+    ASCEND310P: "Ascend310P",
+    ASCEND310B: "Ascend310",
+    ASCEND310: "Ascend310",
+}
+_ACCELERATORS = {
+    ASCEND910: "huawei-Ascend910",
+    ASCEND910B: "huawei-Ascend910",
+    ASCEND910A3: "huawei-Ascend910",
+    ASCEND910A5: "huawei-npu",
+    ASCEND310P: "huawei-Ascend310P",
+    ASCEND310: "huawei-Ascend310",
+}
+
+
+class UnknownCardError(Exception):
+    """A chip whose type is not known; one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """One chip, as its driver describes it."""
+
+    #: Physical id: the number in its name and in /dev/davinci<N>.
+    physical: int
+    logic: int
+    card: int
+    device: int
+    #: `910B3`, `310P3`, `Ascend950PR`.
+    chip_name: str = ""
+    board: int = 0
+    product: str = ""
+    ip: str = ""
+    super_device: int = 0
+    superpod: int = -2
+    server_index: int = -2
+    rack: int = 0
+    superpod_type: int = -1
+    #: Megabytes of HBM.
+    memory: int = 0
+    ai_cores: int = 0
+    pcie: str = ""
+    vdie: str = ""
+    numa: int | None = None
+
+
+def card_type(chip_name: str, board: int) -> str:
+    """The real card type; the board decides for A3, else the name."""
+    if board in _A3_BOARDS:
+        return ASCEND910A3
+    for pattern, card in _BY_NAME:
+        if pattern.fullmatch(chip_name):
+            return card
+    raise UnknownCardError(f"chip {chip_name!r} on board {board:#x} is of no known type")
+
+
+def device_type(card: str) -> str:
+    """The word in resource and device names."""
+    return _DEVICE_TYPES[card]
+
+
+def resource_of(card: str) -> str:
+    return CHIP_RESOURCE_PREFIX + device_type(card)
+
+
+def name_of(card: str, physical: int) -> str:
+    return f"{device_type(card)}-{physical}"
+
+
+def physical_id(name: str) -> int:
+    """The number in a chip's name."""
+    _, dash, number = name.rpartition("-")
+    if not dash or not (number.isascii() and number.isdigit()):
+        raise ValueError(f"{name!r} is no chip name: it looks like Ascend910-0")
+    return int(number)
+
+
+def node_labels(
+    card: str, chips: Sequence[Chip], driver_version: str, existing: dict[str, str]
+) -> dict[str, str]:
+    """Labels that describe the node and that it does not have yet. Present ones are never overwritten.
+
+    The board's label is set only where chip and board leave no doubt about it.
+    """
+    first = chips[0]
+    labels: dict[str, str] = {}
+    if card in _ACCELERATORS:
+        labels[ACCELERATOR] = _ACCELERATORS[card]
+    if first.chip_name:
+        labels[CHIP_NAME_LABEL] = first.chip_name
+    if driver_version:
+        labels[DRIVER_VERSION_LABEL] = driver_version
+    if first.ai_cores:
+        kind = "npu" if card == ASCEND910A5 else card
+        labels[SERVER_TYPE_LABEL] = f"{kind}-{first.ai_cores}"
+    if device_type(card) in ("Ascend910", "npu") and first.memory >= 1024:
+        labels[CHIP_MEMORY_LABEL] = f"{first.memory // 1024}G"
+    if chips and all(chip.product == DUO for chip in chips):
+        labels[INFERENCE_CARD_LABEL] = "card-300i-duo"
+    board = accelerator_type(card, chips)
+    if board:
+        labels[ACCELERATOR_TYPE] = board
+    if card in (ASCEND910A3, ASCEND910A5) and first.superpod >= 0:
+        labels[SUPERPOD_LABEL] = str(first.superpod)
+        if card == ASCEND910A5 and first.superpod_type in (1, 2):
+            labels[RACK_LABEL] = str(first.rack)
+            labels[SERVER_LABEL] = str(first.server_index)
+    return {key: value for key, value in labels.items() if key not in existing}
+
+
+def accelerator_type(card: str, chips: Sequence[Chip]) -> str:
+    """The board's label where it is sure, else empty."""
+    boards = {chip.board for chip in chips}
+    count = len(chips)
+    if card == ASCEND910B and boards <= _INFERENCE_BOARDS:
+        return "card-910b-infer"
+    if card == ASCEND910 and count == 8:
+        return "module"
+    if card == ASCEND910B and count in (8, 16):
+        return f"module-910b-{count}"
+    if card == ASCEND910A3 and count in (8, 16):
+        in_superpod = chips[0].superpod >= 0
+        if in_superpod:
+            return f"module-a3-{count}-super-pod"
+        return "module-a3-16" if count == 16 else ""
+    return ""
+
+
+def node_annotations(card: str, chips: Sequence[Chip], infos: str) -> dict[str, str]:
+    """Annotations that the scheduler reads; `infos` is `baseDeviceInfos`."""
+    first = chips[0]
+    annotations = {
+        BASE_DEVICE_INFOS: infos,
+        SUPERPOD_ANNOTATION: str(first.superpod),
+        SERVER_INDEX: str(first.server_index),
+        SERVER_TYPE: {ASCEND910A3: "A3", ASCEND910A5: "npu"}.get(card, ""),
+    }
+    if card == ASCEND910A5 and first.superpod_type in (1, 2):
+        annotations[RACK_ANNOTATION] = str(first.rack)
+    return annotations

@@ -1,0 +1,70 @@
+"""What the device plugin wants of a driver. Calls block; the plugin makes them in a thread of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ringwise.device.cards import Chip
+from ringwise.device.report import SwitchFault
+
+RECOVERED, OCCURRED, ONCE = 0, 1, 2
+
+
+class DriverError(Exception):
+    """The driver cannot be used or refuses a call; one line that says what to do."""
+
+
+class NoChipsError(DriverError):
+    """The machine has no NPUs, or no driver for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class FaultEvent:
+    """A fault that occurred or went away, as the driver reported it."""
+
+    logic: int
+    code: int
+    severity: int
+    assertion: int
+    #: Unix time in milliseconds.
+    raised: int
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """Figures of one chip for the metrics; None where the driver has none."""
+
+    temperature: float | None = None
+    power: float | None = None
+    voltage: float | None = None
+    utilization: float | None = None
+    frequency: float | None = None
+    memory_total: float | None = None
+    memory_used: float | None = None
+
+
+class Driver(Protocol):
+    #: `dcmi`, `npu-smi` or `simulated`.
+    kind: str
+
+    def version(self) -> str:
+        """Version of the driver; empty where it has none."""
+
+    def chips(self) -> list[Chip]:
+        """All chips, in the order of discovery. Raises DriverError."""
+
+    def codes(self, chip: Chip) -> list[int] | None:
+        """The fault codes that a chip has now; None when the chip does not answer any more."""
+
+    def events(self) -> list[FaultEvent]:
+        """What was reported since the last call; empty where the driver reports nothing by itself."""
+
+    def switch_faults(self) -> Sequence[SwitchFault]:
+        """Alarms of the node's own interconnect."""
+
+    def readings(self, chips: Sequence[Chip]) -> dict[int, Readings]:
+        """Figures of chips by physical id."""
+
+    def close(self) -> None: ...

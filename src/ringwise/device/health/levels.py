@@ -1,0 +1,79 @@
+"""Levels of faults, worst first, and what they mean for a chip and for the node's switches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ringwise.wellknown import MANUALLY_SEPARATE_KEY
+
+#: The level has the name of the data key that lists such chips.
+MANUALLY_SEPARATE = MANUALLY_SEPARATE_KEY
+SEPARATE = "SeparateNPU"
+PRE_SEPARATE = "PreSeparateNPU"
+RESTART_NPU = "RestartNPU"
+FREE_RESTART_NPU = "FreeRestartNPU"
+RESTART_BUSINESS = "RestartBusiness"
+RESTART_REQUEST = "RestartRequest"
+SUB_HEALTH = "SubHealthFault"
+NOT_HANDLE = "NotHandleFault"
+NORMAL = "NormalNPU"
+NORMAL_NETWORK = "NormalNetwork"
+
+#: Worst first.
+LEVELS = (
+    MANUALLY_SEPARATE,
+    SEPARATE,
+    PRE_SEPARATE,
+    RESTART_NPU,
+    FREE_RESTART_NPU,
+    RESTART_BUSINESS,
+    RESTART_REQUEST,
+    SUB_HEALTH,
+    NOT_HANDLE,
+    NORMAL,
+)
+#: The levels that a network fault may have.
+NETWORK_LEVELS = frozenset({SEPARATE, PRE_SEPARATE, SUB_HEALTH, NOT_HANDLE})
+_ORDER = {level: place for place, level in enumerate(LEVELS)}
+_HARMLESS = frozenset({SUB_HEALTH, NOT_HANDLE, NORMAL, NORMAL_NETWORK})
+_NETWORK_HARMLESS = frozenset({NOT_HANDLE, NORMAL, NORMAL_NETWORK})
+
+SWITCH_NOT_HANDLE = "NotHandle"
+SWITCH_SUB_HEALTH = "SubHealthFault"
+SWITCH_RESET = "Reset"
+SWITCH_RESTART_REQUEST = "RestartRequest"
+SWITCH_PRE_SEPARATE = "PreSeparate"
+SWITCH_SEPARATE = "Separate"
+#: Worst first, with the state of the node.
+SWITCH_LEVELS = {
+    SWITCH_SEPARATE: "UnHealthy",
+    SWITCH_PRE_SEPARATE: "PreSeparate",
+    SWITCH_RESET: "UnHealthy",
+    SWITCH_RESTART_REQUEST: "UnHealthy",
+    SWITCH_SUB_HEALTH: "SubHealthy",
+    SWITCH_NOT_HANDLE: "Healthy",
+}
+
+
+def worst(levels: Iterable[str]) -> str:
+    """The worst of some levels, `NormalNPU` without any."""
+    return min(levels, key=_ORDER.__getitem__, default=NORMAL)
+
+
+def chip_is_healthy(level: str, used: bool) -> bool:
+    """Whether a chip counts as healthy. One that is to be separated later stays so while a pod uses it."""
+    return level in _HARMLESS or (level == PRE_SEPARATE and used)
+
+
+def network_is_healthy(level: str) -> bool:
+    return level in _NETWORK_HARMLESS
+
+
+def worst_switch_level(levels: Iterable[str]) -> str:
+    """The worst level of interconnect faults, empty without any."""
+    found = set(levels)
+    return next((level for level in SWITCH_LEVELS if level in found), "")
+
+
+def switch_node_status(level: str) -> str:
+    return SWITCH_LEVELS.get(level, "Healthy")

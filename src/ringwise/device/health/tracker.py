@@ -1,0 +1,225 @@
+"""The faults of each chip over time, and the level that follows from them.
+
+The tracker is told which codes a chip has at a moment, or that a fault occurred or went away, and computes
+levels from the code table, from how often a fault occurred and from how long it lasts. Time comes in as Unix
+milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from ringwise.device.health.configuration import NETWORK_CODES, FaultConfiguration, FrequencyRule
+from ringwise.device.health.levels import MANUALLY_SEPARATE, NORMAL, NORMAL_NETWORK, worst
+
+#: A bus error of the cores is a consequence of a memory error within these milliseconds.
+_CONSEQUENCES = frozenset({0x80C98009, 0x80CB8009})
+_CAUSE = 0x80E01801
+_CONSEQUENCE_WINDOW = 5000
+
+BY_FREQUENCY = "FaultFrequency"
+BY_DURATION = "FaultDuration"
+#: A name that stood in ManuallySeparateNPU without a reason.
+BY_AUTOFILL = "FaultAutofill"
+AUTOFILL_CODE = "AutofillFaultCode"
+
+
+@dataclass(slots=True)
+class _Active:
+    since: int
+    severity: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Escalation:
+    """A level that a rule gave to a chip, and that outlives the fault."""
+
+    code: int
+    level: str
+    kind: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """The faults of one chip of one kind: codes in the order in which they occurred."""
+
+    level: str
+    codes: tuple[str, ...] = ()
+    #: Code to the Unix time in milliseconds and its level.
+    times: Mapping[str, tuple[int, str]] = field(default_factory=dict)
+
+
+NO_FAULT = Fault(NORMAL)
+NO_NETWORK_FAULT = Fault(NORMAL_NETWORK)
+
+
+@dataclass(slots=True)
+class ChipFaults:
+    """One chip's faults."""
+
+    active: dict[int, _Active] = field(default_factory=dict)
+    #: When each code occurred, as far back as a rule looks.
+    occurrences: dict[int, list[int]] = field(default_factory=dict)
+    #: When a code that lasted too long went away.
+    ended: dict[int, tuple[int, int]] = field(default_factory=dict)
+    escalations: dict[int, Escalation] = field(default_factory=dict)
+
+
+class FaultTracker:
+    def __init__(self, configuration: FaultConfiguration) -> None:
+        self.configuration = configuration
+        self._chips: dict[str, ChipFaults] = {}
+
+    def _of(self, chip: str) -> ChipFaults:
+        return self._chips.setdefault(chip, ChipFaults())
+
+    # -- what happens ---------------------------------------------------------------------------------
+
+    def occurred(self, chip: str, code: int, now: int, severity: int | None = None) -> None:
+        faults = self._of(chip)
+        if code in faults.active:
+            return
+        faults.active[code] = _Active(now, severity)
+        faults.ended.pop(code, None)
+        self._count(chip, code, now)
+
+    def once(self, chip: str, code: int, now: int) -> None:
+        """A fault without an end: it is counted and leaves nothing behind."""
+        self._count(chip, code, now)
+
+    def recovered(self, chip: str, code: int, now: int) -> None:
+        faults = self._of(chip)
+        active = faults.active.pop(code, None)
+        if active is not None:
+            faults.ended[code] = (active.since, now)
+
+    def observe(self, chip: str, codes: Iterable[int], now: int) -> None:
+        """All codes that a chip has now."""
+        present = list(dict.fromkeys(codes))
+        for code in [code for code in self._of(chip).active if code not in present]:
+            self.recovered(chip, code, now)
+        for code in present:
+            self.occurred(chip, code, now)
+
+    def _count(self, chip: str, code: int, now: int) -> None:
+        faults = self._of(chip)
+        times = faults.occurrences.setdefault(code, [])
+        times.append(now)
+        for rule in self.configuration.frequency:
+            if code not in rule.codes:
+                continue
+            recent = [time for time in times if time > now - rule.window * 1000]
+            faults.occurrences[code] = times = recent
+            if len(recent) >= rule.times:
+                faults.escalations[code] = Escalation(code, rule.level, BY_FREQUENCY, now)
+                # Counted once: after a release the next fault is the first one again.
+                faults.occurrences[code] = times = []
+        if not any(code in rule.codes for rule in self.configuration.frequency):
+            del faults.occurrences[code]
+
+    def separated(self, chip: str, now: int) -> None:
+        """Somebody put the chip's name into ManuallySeparateNPU, or it stood there at the start."""
+        faults = self._of(chip)
+        if not any(one.level == MANUALLY_SEPARATE for one in faults.escalations.values()):
+            faults.escalations[0] = Escalation(0, MANUALLY_SEPARATE, BY_AUTOFILL, now)
+
+    def restore(self, chip: str, escalation: Escalation) -> None:
+        """An escalation from before a restart."""
+        self._of(chip).escalations.setdefault(escalation.code, escalation)
+
+    def release(self, chip: str) -> None:
+        """An operator took the chip's name out of ManuallySeparateNPU."""
+        faults = self._of(chip)
+        faults.escalations = {
+            code: one for code, one in faults.escalations.items() if one.level != MANUALLY_SEPARATE
+        }
+
+    def forget_expired(self, now: int) -> None:
+        """Take levels back whose release window has passed since the fault was last there."""
+        for faults in self._chips.values():
+            for code, escalation in list(faults.escalations.items()):
+                rule = self._frequency_rule(code)
+                if escalation.kind != BY_FREQUENCY or rule is None or rule.release is None:
+                    continue
+                ended = faults.ended.get(code, (0, escalation.at))[1]
+                if code not in faults.active and now - max(ended, escalation.at) >= rule.release * 1000:
+                    del faults.escalations[code]
+
+    def _frequency_rule(self, code: int) -> FrequencyRule | None:
+        return next((rule for rule in self.configuration.frequency if code in rule.codes), None)
+
+    # -- what follows ------------------------------------------------------------------------------------
+
+    def manually_separated(self) -> tuple[str, ...]:
+        return tuple(
+            chip
+            for chip, faults in self._chips.items()
+            if any(one.level == MANUALLY_SEPARATE for one in faults.escalations.values())
+        )
+
+    def escalations(self) -> dict[str, tuple[Escalation, ...]]:
+        """The reasons of all levels that outlive their faults, by chip."""
+        return {
+            chip: tuple(faults.escalations.values())
+            for chip, faults in self._chips.items()
+            if faults.escalations
+        }
+
+    def fault(self, chip: str, now: int) -> Fault:
+        """The faults of the chip itself."""
+        return self._fault(chip, now, network=False)
+
+    def network_fault(self, chip: str, now: int) -> Fault:
+        """The faults of the chip's network port."""
+        return self._fault(chip, now, network=True)
+
+    def _fault(self, chip: str, now: int, network: bool) -> Fault:
+        faults = self._chips.get(chip)
+        normal = NORMAL_NETWORK if network else NORMAL
+        if faults is None:
+            return NO_NETWORK_FAULT if network else NO_FAULT
+        times: dict[str, tuple[int, str]] = {}
+        levels: list[str] = []
+        for code, active in faults.active.items():
+            if (code in NETWORK_CODES) is not network or _is_consequence(code, faults):
+                continue
+            level = worst(
+                (
+                    self.configuration.level_of(code, active.severity),
+                    self._level_by_duration(code, active.since, now),
+                )
+            )
+            times[self.configuration.written(code)] = (active.since, level)
+            levels.append(level)
+        for code, (since, ended) in faults.ended.items():
+            if (code in NETWORK_CODES) is network:
+                levels.append(self._level_after_end(code, since, ended, now))
+        levels += [one.level for one in faults.escalations.values() if (one.code in NETWORK_CODES) is network]
+        level = worst(levels)
+        return Fault(normal if level == NORMAL else level, tuple(times), times)
+
+    def _level_by_duration(self, code: int, since: int, now: int) -> str:
+        return worst(
+            rule.level
+            for rule in self.configuration.duration
+            if code in rule.codes and now - since > rule.timeout * 1000
+        )
+
+    def _level_after_end(self, code: int, since: int, ended: int, now: int) -> str:
+        """A fault that lasted too long counts until it is gone for long enough."""
+        return worst(
+            rule.level
+            for rule in self.configuration.duration
+            if code in rule.codes
+            and ended - since > rule.timeout * 1000
+            and now - ended < rule.recovery * 1000
+        )
+
+
+def _is_consequence(code: int, faults: ChipFaults) -> bool:
+    cause = faults.active.get(_CAUSE)
+    if code not in _CONSEQUENCES or cause is None:
+        return False
+    return abs(faults.active[code].since - cause.since) <= _CONSEQUENCE_WINDOW

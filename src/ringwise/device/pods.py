@@ -1,0 +1,172 @@
+"""The pods of this node, with what the device plugin reads of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from ringwise.manifests.quantities import NotReadableError, whole_quantity
+from ringwise.manifests.wire import Quantities, Texts, Trimmed
+
+#: A limit outside of this range counts as no request at all.
+MOST_CHIPS_IN_A_LIMIT = 3600
+#: Environment variable that Ascend Docker Runtime mounts by; the last value in a container counts.
+VISIBLE_DEVICES = "ASCEND_VISIBLE_DEVICES"
+
+_ENDED = frozenset({"Failed", "Succeeded"})
+
+
+@dataclass(frozen=True, slots=True)
+class NodePod:
+    """One pod. Limits are those of its containers, without init containers."""
+
+    namespace: str
+    name: str
+    uid: str
+    phase: str = "Pending"
+    #: RFC 3339, as the API server writes it: as text it sorts by time.
+    created: str = ""
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    limits: tuple[Mapping[str, int], ...] = ()
+    deleting: bool = False
+    reason: str = ""
+    waiting_messages: tuple[str, ...] = ()
+    #: resourceVersion as a number; 0 where it is none.
+    version: int = 0
+    #: Annotations that a container reads into ASCEND_VISIBLE_DEVICES.
+    visible_from: frozenset[str] = frozenset()
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def live(self) -> bool:
+        """Neither Failed nor Succeeded; a pod that is being deleted lives until it is gone."""
+        return self.phase not in _ENDED
+
+    def asks_for(self, resource: str) -> int:
+        """Chips in the limits of all containers; 0 when one of them is out of range."""
+        asked = [limits.get(resource, 0) for limits in self.limits]
+        return sum(asked) if all(0 <= one <= MOST_CHIPS_IN_A_LIMIT for one in asked) else 0
+
+    def annotated(self, changes: Mapping[str, str | None]) -> NodePod:
+        """The pod with other annotations; None removes one."""
+        merged = {**self.annotations, **changes}
+        kept = {key: value for key, value in merged.items() if value is not None}
+        return replace(self, annotations=kept)
+
+
+class _Meta(Trimmed):
+    name: str | None = None
+    namespace: str | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    annotations: Texts | None = None
+
+
+class _FieldRef(Trimmed):
+    field_path: str | None = None
+
+
+class _Source(Trimmed):
+    field_ref: _FieldRef | None = None
+
+
+class _Variable(Trimmed):
+    name: str = ""
+    value_from: _Source | None = None
+
+
+class _Resources(Trimmed):
+    limits: Quantities | None = None
+
+
+class _Container(Trimmed):
+    resources: _Resources | None = None
+    env: list[_Variable] | None = None
+
+
+class _Spec(Trimmed):
+    containers: list[_Container] | None = None
+
+
+class _Waiting(Trimmed):
+    message: str | None = None
+
+
+class _State(Trimmed):
+    waiting: _Waiting | None = None
+
+
+class _ContainerStatus(Trimmed):
+    state: _State | None = None
+
+
+class _Status(Trimmed):
+    phase: str | None = None
+    reason: str | None = None
+    container_statuses: list[_ContainerStatus] | None = None
+    init_container_statuses: list[_ContainerStatus] | None = None
+
+
+class PodWire(Trimmed):
+    """A pod as the API server sends it, trimmed to what is read here."""
+
+    metadata: _Meta | None = None
+    spec: _Spec | None = None
+    status: _Status | None = None
+
+
+def pod_from_wire(wire: PodWire) -> NodePod | None:
+    """The pod; None without a name. Unreadable quantities count as none: other pods must go on."""
+    meta, spec, status = wire.metadata, wire.spec or _Spec(), wire.status or _Status()
+    if meta is None or not meta.name:
+        return None
+    containers = spec.containers or []
+    statuses = [*(status.init_container_statuses or ()), *(status.container_statuses or ())]
+    waiting = [one.state.waiting for one in statuses if one.state is not None]
+    return NodePod(
+        namespace=meta.namespace or "default",
+        name=meta.name,
+        uid=meta.uid or "",
+        phase=status.phase or "Pending",
+        version=_version(meta.resource_version),
+        created=meta.creation_timestamp or "",
+        annotations={key: value or "" for key, value in (meta.annotations or {}).items()},
+        limits=tuple(_limits(one.resources) for one in containers),
+        deleting=bool(meta.deletion_timestamp),
+        reason=status.reason or "",
+        waiting_messages=tuple(one.message for one in waiting if one is not None and one.message),
+        visible_from=frozenset(
+            path.removeprefix("metadata.annotations['").removesuffix("']")
+            for one in containers
+            for variable in one.env or ()
+            if variable.name == VISIBLE_DEVICES and (path := _field_path(variable))
+        ),
+    )
+
+
+def _version(text: str | None) -> int:
+    return int(text) if text and text.isascii() and text.isdigit() else 0
+
+
+def _field_path(variable: _Variable) -> str:
+    source = variable.value_from
+    path = source.field_ref.field_path if source is not None and source.field_ref is not None else None
+    return path if path is not None and path.startswith("metadata.annotations['") else ""
+
+
+def _limits(resources: _Resources | None) -> Mapping[str, int]:
+    read: dict[str, int] = {}
+    for name, value in ((resources.limits if resources is not None else None) or {}).items():
+        # Memory and cpu are of no interest, and extended resources are whole numbers.
+        if "/" not in name:
+            continue
+        try:
+            read[name] = whole_quantity(value)
+        except NotReadableError:
+            continue
+    return read

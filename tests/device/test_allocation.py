@@ -1,0 +1,266 @@
+"""Which pod an Allocate call serves (rule D2): the worked cases and the edges of the rule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ringwise.device.allocation import (
+    CONSUMED,
+    AllocationError,
+    check_request,
+    first_waiting,
+    is_candidate,
+    listed_chips,
+    named_chips,
+    predicate_time,
+    preferred_ids,
+    reported_ids,
+    updated_map,
+    used_chips,
+)
+from ringwise.device.allocator import Allocator
+from ringwise.device.ledger import Ledger
+from ringwise.device.pods import NodePod
+from tests.device.cases import RESOURCE, case_id, chips, pod_of, section
+
+REAL = "huawei.com/AscendReal"
+
+
+def healthy(chip: str) -> None:
+    return None
+
+
+def waiting_pod(name: str, wanted: str, time: str | None = "1", **more: Any) -> NodePod:
+    annotations = {RESOURCE: wanted}
+    if time is not None:
+        annotations["predicate-time"] = time
+    case = {
+        "namespace": "default",
+        "name": name,
+        "phase": "Pending",
+        "annotations": annotations,
+        "limits": [{RESOURCE: wanted.count(",") + 1}],
+        **more,
+    }
+    return pod_of(case)
+
+
+def allocator(*pods: NodePod, count: int = 8, match_pods: bool = True) -> Allocator:
+    made = Allocator(RESOURCE, chips(count), Ledger(), match_pods=match_pods)
+    made.replace_pods(pods)
+    return made
+
+
+@pytest.mark.parametrize("case", section("allocate_pod_selection"), ids=case_id)
+def test_d2_pod_selection(case: dict[str, Any]) -> None:
+    pods = [pod_of(one) for one in case["pods"]]
+    expect = case["expect"]
+    if case.get("filter_stubbed"):
+        # The case hands in pods that passed the filter.
+        pod = first_waiting(pods, RESOURCE, len(case["request_ids"]))
+        assert pod is not None
+        if "pod" in expect:
+            assert (pod.name, list(listed_chips(pod.annotations[RESOURCE], RESOURCE))) == (
+                expect["pod"],
+                expect["devices"],
+            )
+        if "klt_to_real" in expect:
+            assert updated_map({}, case["request_ids"], expect["devices"]) == expect["klt_to_real"]
+        return
+    matching = case.get("volcanoType", True)
+    machine = allocator(*pods, count=case["node_device_count"], match_pods=matching)
+    if "error" in expect:
+        with pytest.raises(AllocationError):
+            machine.allocate(case["request_ids"], 0, healthy)
+        return
+    allocation = machine.allocate(case["request_ids"], 0, healthy)
+    assert list(allocation.chips) == expect["devices"]
+    assert (allocation.pod.name if allocation.pod is not None else None) == expect["pod"]
+    if expect.get("patch", ...) is None:
+        assert allocation.annotations == {}
+
+
+@pytest.mark.parametrize("case", section("filter_pods"), ids=case_id)
+def test_d2_candidates(case: dict[str, Any]) -> None:
+    assert is_candidate(pod_of(case["pod"]), RESOURCE) is case["kept"]
+
+
+@pytest.mark.parametrize("case", section("predicate_time"), ids=lambda case: case["value"] or "empty")
+def test_d2_predicate_time_is_an_unsigned_number(case: dict[str, Any]) -> None:
+    assert predicate_time(case["value"]) == int(case["as_uint64"])
+
+
+@pytest.mark.parametrize("text", [None, "-1", "+1", "1.5", " 1", "1 ", "٣", "9" * 100_000])
+def test_d2_unreadable_predicate_times_sort_last(text: str | None) -> None:
+    assert predicate_time(text) == 2**64 - 1
+
+
+@pytest.mark.parametrize("case", section("kubelet_to_real_map"), ids=case_id)
+def test_d2_map_of_ids(case: dict[str, Any]) -> None:
+    assert updated_map(case["before"], case["kubelet"], case["real"]) == case["after"]
+
+
+@pytest.mark.parametrize("case", section("list_and_watch_id_mapping"), ids=case_id)
+def test_reported_ids(case: dict[str, Any]) -> None:
+    assert reported_ids(case["devices"], case["klt_to_real"]) == case["real_to_reported_id"]
+
+
+def test_reported_ids_take_what_is_left_sorted_as_text() -> None:
+    assert reported_ids(["Ascend910-2", "Ascend910-10"], {}) == {
+        "Ascend910-2": "Ascend910-10",
+        "Ascend910-10": "Ascend910-2",
+    }
+
+
+@pytest.mark.parametrize("case", section("used_devices_from_pods"), ids=case_id)
+def test_d2_used_chips_are_parsed(case: dict[str, Any]) -> None:
+    pods = [pod_of(one) for one in case["pods"]]
+    used = {chip for pod in pods if pod.live for chip in named_chips(pod, RESOURCE)}
+    if "used" in case:
+        assert used == set(case["used"])
+    else:
+        assert len(used) == case["used_count"]
+
+
+@pytest.mark.parametrize("case", section("scheduler_used_devices"), ids=case_id)
+def test_d2_mounted_chips_stand_before_the_scheduler_s(case: dict[str, Any]) -> None:
+    pod = pod_of(
+        {
+            "namespace": "a",
+            "name": "b",
+            "phase": "Running",
+            "annotations": case["annotations"],
+            "limits": [{RESOURCE: 1}],
+        }
+    )
+    assert sorted(used_chips([pod], RESOURCE)) == case["used"]
+
+
+def test_n8_a_list_counts_up_to_the_limit() -> None:
+    pod = waiting_pod("greedy", "Ascend910-0,Ascend910-1", limits=[{RESOURCE: 1}])
+    assert used_chips([pod], RESOURCE) == {"Ascend910-0"}
+    assert used_chips([waiting_pod("none", "Ascend910-0", limits=[])], RESOURCE) == set()
+
+
+@pytest.mark.parametrize(
+    ("pods", "chosen"),
+    [
+        # Ties: creation time, then namespace/name.
+        ([("b", "5", "2025-01-02T00:00:00Z"), ("c", "5", "2025-01-01T00:00:00Z")], "c"),
+        ([("b-10", "5", "2025-01-01T00:00:00Z"), ("b-9", "5", "2025-01-01T00:00:00Z")], "b-9"),
+        # Numbers, not text.
+        ([("a", "10", ""), ("b", "9", "")], "b"),
+        ([("a", None, ""), ("b", str(2**64 - 2), "")], "b"),
+        # Only the exact text means served.
+        ([("a", "018446744073709551615", "")], "a"),
+    ],
+)
+def test_d2_order(pods: list[tuple[str, str | None, str]], chosen: str) -> None:
+    made = [
+        waiting_pod(name, f"Ascend910-{at}", time, created=day) for at, (name, time, day) in enumerate(pods)
+    ]
+    allocation = allocator(*made).allocate(["Ascend910-7"], 0, healthy)
+    assert allocation.pod is not None
+    assert allocation.pod.name == chosen
+
+
+def test_d2_a_served_pod_is_never_chosen_again_also_when_it_is_the_only_match() -> None:
+    machine = allocator(
+        waiting_pod("done", "Ascend910-0", CONSUMED), waiting_pod("two", "Ascend910-1,Ascend910-2")
+    )
+    with pytest.raises(AllocationError, match=r"waits for 1 chips .*; .*default/two \(2\)"):
+        machine.allocate(["Ascend910-7"], 0, healthy)
+
+
+def test_d2_what_allocate_writes() -> None:
+    provisional = waiting_pod("p", "Ascend910-10,Ascend910-2").annotated({REAL: "Ascend910-5"})
+    machine = allocator(provisional, count=16)
+    allocation = machine.allocate(["Ascend910-7", "Ascend910-0"], 0, healthy)
+    assert allocation.annotations == {
+        "predicate-time": CONSUMED,
+        REAL: "Ascend910-10,Ascend910-2",
+        "huawei.com/kltDev": "Ascend910-0,Ascend910-7",
+    }
+    assert machine.ledger.mapped(RESOURCE) == {"Ascend910-7": "Ascend910-10", "Ascend910-0": "Ascend910-2"}
+
+
+@pytest.mark.parametrize("wanted", ["Ascend910-0,Ascend910-0", "Ascend910-x,Ascend910-1", "npu-0,npu-1", ""])
+def test_d2_a_list_that_no_scheduler_wrote_makes_no_candidate(wanted: str) -> None:
+    good = waiting_pod("good", "Ascend910-2,Ascend910-3", "9")
+    machine = allocator(waiting_pod("bad", wanted, "1", limits=[{RESOURCE: 2}]), good)
+    assert machine.allocate(["Ascend910-7", "Ascend910-6"], 0, healthy).chips == (
+        "Ascend910-2",
+        "Ascend910-3",
+    )
+
+
+def test_d2_an_unhealthy_chip_fails_with_the_reason_and_leaves_no_mark() -> None:
+    machine = allocator(waiting_pod("p", "Ascend910-3"))
+    with pytest.raises(
+        AllocationError, match="chip Ascend910-3 of pod default/p cannot be used: SeparateNPU"
+    ):
+        machine.allocate(["Ascend910-0"], 0, lambda chip: "SeparateNPU")
+    assert machine.ledger.mounts == []
+
+
+def test_d2_a_chip_of_another_pod_fails_with_its_name() -> None:
+    holder = waiting_pod("holder", "Ascend910-5", CONSUMED, phase="Running").annotated({REAL: "Ascend910-3"})
+    machine = allocator(holder, waiting_pod("p", "Ascend910-3"))
+    with pytest.raises(AllocationError, match="held by pod default/holder"):
+        machine.allocate(["Ascend910-0"], 0, healthy)
+
+
+def test_d2_a_chip_that_is_not_here_fails() -> None:
+    with pytest.raises(AllocationError, match="Ascend910-9 of pod default/p is not on this node"):
+        allocator(waiting_pod("p", "Ascend910-9")).allocate(["Ascend910-0"], 0, healthy)
+
+
+def test_there_is_no_short_cut_for_a_whole_node() -> None:
+    wanted = ",".join(reversed(chips(8)))
+    allocation = allocator(waiting_pod("whole", wanted)).allocate(list(chips(8)), 0, healthy)
+    assert allocation.chips == tuple(reversed(chips(8)))
+    assert allocation.annotations["predicate-time"] == CONSUMED
+
+
+@pytest.mark.parametrize(
+    ("requests", "says"),
+    [
+        ([], "no container"),
+        ([["Ascend910-0"]] * 300_001, "300001 containers"),
+        ([["Ascend910-8"]], "unknown device id Ascend910-8"),
+        ([["Ascend910-2c-100-1", "Ascend910-2c-101-1"]], "one vNPU"),
+        ([["Ascend910-0"] * 2], "twice"),
+        ([[]], "no id"),
+        ([["Ascend910-" + "0" * 50]], "60 characters"),
+        ([[f"Ascend910-{number}" for number in range(801)]], "801 ids"),
+    ],
+)
+def test_requests_that_are_refused(requests: list[list[str]], says: str) -> None:
+    with pytest.raises(AllocationError, match=says):
+        check_request(requests, chips(8))
+
+
+def test_every_refused_request_of_the_cases_is_tried_here() -> None:
+    assert len(section("allocate_request_errors")) == 4
+
+
+@pytest.mark.parametrize(
+    ("wanted", "available", "must", "size", "preferred"),
+    [
+        (["Ascend910-4", "Ascend910-5"], chips(8), [], 2, ["Ascend910-4", "Ascend910-5"]),
+        (["Ascend910-4", "Ascend910-5"], chips(5), [], 2, ["Ascend910-4", "Ascend910-0"]),
+        (["Ascend910-4"], chips(8), ["Ascend910-1"], 2, ["Ascend910-1", "Ascend910-4"]),
+        ([], ["Ascend910-10", "Ascend910-9"], [], 1, ["Ascend910-9"]),
+    ],
+)
+def test_preferred_ids(
+    wanted: list[str], available: list[str], must: list[str], size: int, preferred: list[str]
+) -> None:
+    assert preferred_ids(wanted, available, must, size, {}) == preferred
+
+
+def test_preferred_ids_are_those_of_the_pod_that_is_served_next() -> None:
+    machine = allocator(waiting_pod("late", "Ascend910-1", "9"), waiting_pod("early", "Ascend910-6", "2"))
+    assert machine.preferred(chips(8), [], 1) == ["Ascend910-6"]

@@ -1,0 +1,330 @@
+"""The three drivers: libdcmi.so (a library with its symbols), npu-smi (recorded output), a simulation."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import json
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ringwise.device.cards import card_type
+from ringwise.device.drivers import dcmi
+from ringwise.device.drivers.npu_smi import NpuSmi, card_list, chip_map, info_table
+from ringwise.device.drivers.port import DriverError, FaultEvent, NoChipsError
+from ringwise.device.drivers.simulated import SimulatedDriver, SimulatedFile, control_socket
+
+SOURCE = Path(__file__).with_name("dcmi") / "libdcmi.c"
+COMPILER = shutil.which("gcc") or shutil.which("cc")
+
+# -- DCMI
+
+
+@pytest.fixture(scope="session")
+def library_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if COMPILER is None:
+        pytest.skip("no C compiler on the path: the DCMI binding needs one for its library")
+    target = tmp_path_factory.mktemp("dcmi") / "libdcmi.so"
+    subprocess.run(
+        [COMPILER, "-shared", "-fPIC", "-Wl,-Bsymbolic", "-o", str(target), str(SOURCE)], check=True
+    )
+    return target
+
+
+@pytest.fixture
+def library(library_file: Path, tmp_path: Path) -> ctypes.CDLL:
+    """A copy for each test: a library is loaded once for each file and keeps its state."""
+    copy = tmp_path / "libdcmi.so"
+    shutil.copy(library_file, copy)
+    return dcmi.load_library(copy)
+
+
+def test_dcmi_finds_the_chips(library: ctypes.CDLL) -> None:
+    driver = dcmi.Dcmi(library)
+    chips = driver.chips()
+    assert [(chip.physical, chip.logic, chip.card, chip.device) for chip in chips] == [
+        (4, 0, 0, 0),
+        (5, 1, 0, 1),
+        (2, 2, 3, 0),
+    ]
+    first = chips[0]
+    assert (first.chip_name, first.board, first.product) == ("910B3", 0xB0, "Atlas 900 A3")
+    assert card_type(first.chip_name, first.board) == "Ascend910A3"
+    assert (first.ip, chips[2].ip) == ("192.168.20.100", "fd00:1::9")
+    assert (first.superpod, first.server_index, first.super_device, first.rack) == (1, 6, 100, 2)
+    assert chips[2].superpod == -1
+    assert (first.memory, first.ai_cores) == (65536, 20)
+    assert (first.pcie, chips[2].pcie) == ("0000:C1:00.0", "0000:C1:03.0")
+    assert first.vdie == "000000A0-000000A1-000000A2-000000A3-000000A4"
+    assert driver.version() == "24.1.rc2"
+
+
+def test_dcmi_reads_codes_and_notices_a_dropped_card(library: ctypes.CDLL) -> None:
+    driver = dcmi.Dcmi(library)
+    chips = driver.chips()
+    assert driver.codes(chips[0]) == []
+    assert driver.codes(chips[1]) == [0x80E18402, 0x81078603]
+    library.test_drop(3)
+    assert driver.codes(chips[2]) is None
+
+
+def test_dcmi_hears_fault_events(library: ctypes.CDLL) -> None:
+    driver = dcmi.Dcmi(library)
+    assert driver.subscribe()
+    library.test_fire.argtypes = (
+        ctypes.c_uint32,
+        ctypes.c_uint16,
+        ctypes.c_uint8,
+        ctypes.c_uint8,
+        ctypes.c_uint64,
+    )
+    library.test_fire(0x80E18402, 2, 3, 1, 1_700_000_000_123)
+    assert driver.events() == [FaultEvent(2, 0x80E18402, 3, 1, 1_700_000_000_123)]
+    assert driver.events() == []
+
+
+def test_dcmi_figures_and_a_missing_symbol(library: ctypes.CDLL) -> None:
+    driver = dcmi.Dcmi(library)
+    readings = driver.readings(driver.chips())[4]
+    assert (readings.temperature, readings.power, readings.voltage) == (55.0, 310.5, 0.9)
+    assert (readings.utilization, readings.memory_used) == (17.0, 1024.0)
+    assert readings.frequency is None
+
+
+def test_dcmi_that_does_not_start_says_why(library: ctypes.CDLL) -> None:
+    ctypes.c_int.in_dll(library, "test_init_code").value = -8005
+    with pytest.raises(DriverError, match=r"dcmi_init returned -8005 \(internal error\)"):
+        dcmi.Dcmi(library)
+
+
+def test_a_machine_without_the_library_gets_a_clear_message(tmp_path: Path) -> None:
+    with pytest.raises(NoChipsError, match="install the NPU driver"):
+        dcmi.load_library(tmp_path / "libdcmi.so")
+
+
+@pytest.mark.parametrize(
+    ("structure", "size"),
+    [
+        (dcmi.ChipInfo, 132),
+        (dcmi.BoardInfo, 16),
+        (dcmi.DieId, 20),
+        (dcmi.HbmInfo, 32),
+        (dcmi.Address, 20),
+        (dcmi.PcieInfo, 64),
+        (dcmi.SuperPodInfo, 48),
+        (dcmi.EventFilter, 48),
+        (dcmi.FaultEventData, 352),
+        (dcmi.Event, 360),
+    ],
+)
+def test_dcmi_structures_have_the_documented_size(structure: type[ctypes.Structure], size: int) -> None:
+    assert ctypes.sizeof(structure) == size
+
+
+# -- npu-smi
+
+A2_TABLE = """\
++------------------------------------------------------------------------------------------------+
+| npu-smi 24.1.rc2                 Version: 24.1.rc2                                             |
++---------------------------+---------------+----------------------------------------------------+
+| NPU   Name                | Health        | Power(W)    Temp(C)           Hugepages-Usage(page)|
+| Chip                      | Bus-Id        | AICore(%)   Memory-Usage(MB)  HBM-Usage(MB)        |
++===========================+===============+====================================================+
+| 0     910B3               | OK            | 93.6        36                0    / 0             |
+| 0                         | 0000:C1:00.0  | 12          0    / 0          3378 / 65536         |
++===========================+===============+====================================================+
+| 1     910B3               | Warning       | 91.2        37                0    / 0             |
+| 0                         | 0000:C2:00.0  | 0           0    / 0          3377 / 65536         |
++===========================+===============+====================================================+
++---------------------------+---------------+----------------------------------------------------+
+| NPU     Chip              | Process id    | Process name             | Process memory(MB)      |
++===========================+===============+====================================================+
+| 0       0                 | 4242          | python                   | 3000                    |
++===========================+===============+====================================================+
+"""
+A3_TABLE = """\
+| NPU   Name                | Health        | Power(W)    Temp(C)           Hugepages-Usage(page)|
+| Chip  Phy-ID              | Bus-Id        | AICore(%)   Memory-Usage(MB)  HBM-Usage(MB)        |
++===========================+===============+====================================================+
+| 0     Ascend910           | OK            | 160.0       35                0    / 0             |
+| 0     6                   | 0000:9D:00.0  | 0           0    / 0          2874 / 65536         |
++------------------------------------------------------------------------------------------------+
+| 0     Ascend910           | OK            | -           36                0    / 0             |
+| 1     7                   | 0000:9F:00.0  | 0           0    / 0          2873 / 65536         |
++===========================+===============+====================================================+
+"""
+P310_TABLE = """\
+| NPU   Name            | Health          | Power(W)    Temp(C)           Hugepages-Usage(page) |
+| Chip  Device          | Bus-Id          | AICore(%)   Memory-Usage(MB)                        |
++=======================+=================+=====================================================+
+| 2     310P3           | OK              | NA          42                0     / 0             |
+| 0     0               | NA              | 3           1589 / 21527                            |
++=======================+=================+=====================================================+
+"""
+MAP = """\
+        NPU ID          Chip ID         Chip Logic ID   Chip Name
+        0               0               0               Ascend 910B3
+        0               1               -               Mcu
+        1               0               1               Ascend 910B3
+"""
+BOARD = """\
+        NPU ID                         : 0
+        Chip Name                      : 910B3
+        Board ID                       : 0x30
+        VDie ID                        : 11 22 33 44 55
+        PCIe Bus Info                  : 0000:C1:00.0
+"""
+
+
+def test_npu_smi_table_of_a2() -> None:
+    rows = info_table(A2_TABLE)
+    assert [(row.card, row.chip, row.physical, row.health) for row in rows] == [
+        (0, 0, None, "OK"),
+        (1, 0, None, "Warning"),
+    ]
+    assert (rows[0].power, rows[0].temperature, rows[0].utilization) == (93.6, 36.0, 12.0)
+    assert rows[0].memory == (3378.0, 65536.0)
+
+
+def test_npu_smi_table_of_a3() -> None:
+    rows = info_table(A3_TABLE)
+    assert [(row.card, row.chip, row.physical, row.power) for row in rows] == [
+        (0, 0, 6, 160.0),
+        (0, 1, 7, None),
+    ]
+
+
+def test_npu_smi_table_of_310p() -> None:
+    (row,) = info_table(P310_TABLE)
+    assert (row.name, row.bus, row.power, row.memory) == ("310P3", "NA", None, (1589.0, 21527.0))
+
+
+def test_npu_smi_lists() -> None:
+    assert card_list("Total Count : 2\n\n NPU ID : 0\n Chip Count : 1\n NPU ID : 5\n Chip Count : 2\n") == {
+        0: 1,
+        5: 2,
+    }
+    assert [row["Chip Logic ID"] for row in chip_map(MAP)] == ["0", "1"]
+    newer = MAP.replace("Chip Name", "Chip Phy-ID  Chip Name").replace(
+        "Ascend 910B3", "4            Ascend 910B3"
+    )
+    assert [row["Chip Phy-ID"] for row in chip_map(newer)] == ["4", "4"]
+
+
+def recorded(health: str) -> Any:
+    def run(command: Sequence[str]) -> str:
+        match list(command):
+            case ["npu-smi", "info"]:
+                return A2_TABLE
+            case ["npu-smi", "info", "-m"]:
+                return MAP
+            case ["npu-smi", "info", "-t", "board", *_]:
+                return BOARD
+            case ["npu-smi", "info", "-t", "health", "-i", "1", *_]:
+                raise DriverError("dropped")
+            case ["npu-smi", "info", "-t", "health", *_]:
+                return health
+            case [_, "-i", "0", "-ip", "-g"]:
+                return "ipaddr:192.168.100.101\nnetmask:255.255.255.0\n"
+        raise DriverError("unknown")
+
+    return run
+
+
+def test_npu_smi_driver() -> None:
+    driver = NpuSmi(
+        recorded("Health Status : Warning\nError Code : 0x80E18402 81078603\nError Information : ECC\n")
+    )
+    chips = driver.chips()
+    assert [(chip.physical, chip.card, chip.chip_name, chip.board, chip.ip) for chip in chips] == [
+        (0, 0, "910B3", 0x30, "192.168.100.101"),
+        (1, 1, "910B3", 0x30, ""),
+    ]
+    assert driver.codes(chips[0]) == [0x80E18402, 0x81078603]
+    assert driver.codes(chips[1]) is None
+    assert driver.version() == "24.1.rc2"
+    assert driver.readings(chips)[1].temperature == 37.0
+
+
+def test_npu_smi_without_errors_and_without_chips() -> None:
+    driver = NpuSmi(recorded("Health Status : OK\nError Code : NA\n"))
+    assert driver.codes(driver.chips()[0]) == []
+    with pytest.raises(NoChipsError, match="lists no chip"):
+        NpuSmi(lambda command: "No device\n").chips()
+    with pytest.raises(NoChipsError, match="no-such-program is not on the path"):
+        NpuSmi(program="no-such-program")
+
+
+# -- simulated
+
+
+def test_simulated_chips_change_with_their_file(tmp_path: Path) -> None:
+    path = tmp_path / "chips.json"
+    path.write_text(json.dumps({"count": 2, "chip_name": "910B3"}))
+    driver = SimulatedFile(path)
+    chip = driver.chips()[1]
+    assert (chip.physical, chip.chip_name, chip.memory, driver.codes(chip)) == (1, "910B3", 65536, [])
+    path.write_text(json.dumps({"count": 2, "faults": {"1": ["80E18402"]}, "dropped": [0]}))
+    assert driver.codes(chip) == [0x80E18402]
+    assert driver.codes(driver.chips()[0]) is None
+    path.write_text("{")
+    assert driver.codes(chip) == [0x80E18402], "a description that cannot be read changes nothing"
+    path.unlink()
+    assert driver.codes(chip) == [0x80E18402]
+
+
+@pytest.mark.parametrize(
+    ("description", "says"),
+    [
+        ({"number": 3}, "number: unknown; known are ai_cores"),
+        ({"count": 0}, "count: must be a whole number of 1 to 100, got 0"),
+        ({"chips": [{"colour": "red"}]}, "chips[0]: got an unexpected keyword argument 'colour'"),
+        ({"chips": [{"physical": 1}, {"physical": 1}]}, "physical ids must be different"),
+        ({"count": 1, "faults": {"5": []}}, "there is no chip 5"),
+        ({"count": 1, "faults": {"0": ["xyz"]}}, "faults.0: must be a list of hexadecimal codes"),
+        ({"count": 1, "switch_faults": [{}]}, "switch_faults"),
+    ],
+)
+def test_wrong_descriptions(description: dict[str, Any], says: str) -> None:
+    with pytest.raises(DriverError) as caught:
+        SimulatedDriver(description)
+    assert says in str(caught.value)
+
+
+def test_a_missing_description_says_so(tmp_path: Path) -> None:
+    with pytest.raises(NoChipsError, match="cannot be read: No such file"):
+        SimulatedFile(tmp_path / "none.json")
+
+
+def test_chips_break_and_heal_over_a_socket(tmp_path: Path) -> None:
+    driver = SimulatedDriver({"count": 2})
+    chips = driver.chips()
+
+    async def talk() -> list[str]:
+        async with control_socket(driver, tmp_path / "control.sock"):
+            reader, writer = await asyncio.open_unix_connection(str(tmp_path / "control.sock"))
+            answers = []
+            for line in (
+                '{"chip": 1, "codes": ["80E18402"]}',
+                '{"chip": 0, "dropped": true}',
+                '{"chip": 9}',
+                "nonsense",
+            ):
+                writer.write(line.encode() + b"\n")
+                answers.append((await reader.readline()).decode().strip())
+            writer.close()
+            await writer.wait_closed()
+            return answers
+
+    answers = asyncio.run(talk())
+    assert answers[:3] == ["ok", "ok", "error: there is no chip 9"]
+    assert answers[3].startswith("error: no JSON")
+    assert driver.codes(chips[1]) == [0x80E18402]
+    assert driver.codes(chips[0]) is None
+    driver.change(1, [])
+    assert driver.codes(chips[1]) == []

@@ -1,0 +1,243 @@
+"""Fault codes, levels and the rules about frequency and duration."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from ringwise.device.health.configuration import (
+    CARD_DROPPED,
+    read_configuration,
+    shipped_configuration,
+)
+from ringwise.device.health.levels import LEVELS, chip_is_healthy, network_is_healthy, worst
+from ringwise.device.health.tracker import FaultTracker
+from ringwise.manifests.errors import Findings
+from tests.device.cases import section
+
+SECOND = 1000
+HOUR = 3600 * SECOND
+LINK_DOWN = 0x81078603
+
+
+def tracker(**rules: Any) -> FaultTracker:
+    if not rules:
+        return FaultTracker(shipped_configuration())
+    found = Findings("test")
+    configuration = read_configuration({"faultCustomization.json": json.dumps(rules)}, found)
+    assert found.errors == []
+    return FaultTracker(configuration)
+
+
+@pytest.mark.parametrize("case", section("fault_level_worst"), ids=lambda case: case["result"])
+def test_worst_level(case: dict[str, Any]) -> None:
+    assert worst(case["levels"]) == case["result"]
+
+
+@pytest.mark.parametrize("case", section("chip_health"), ids=lambda case: case["level"])
+def test_chip_health(case: dict[str, Any]) -> None:
+    assert chip_is_healthy(case["level"], case["used_by_pod"]) is (case["health"] == "Healthy")
+
+
+@pytest.mark.parametrize("case", section("network_health"), ids=lambda case: case["level"])
+def test_network_health(case: dict[str, Any]) -> None:
+    assert network_is_healthy(case["level"]) is (case["health"] == "Healthy")
+
+
+@pytest.mark.parametrize("case", section("fault_level_unknown_code"))
+def test_unknown_codes(case: dict[str, Any]) -> None:
+    if case["kind"] == "chip":
+        assert shipped_configuration().level_of(0xDEAD, case.get("severity")) == case["result"]
+    else:
+        assert tracker().network_fault("Ascend910-0", 0).level == case["result"]
+
+
+@pytest.mark.parametrize(
+    ("code", "severity", "level"),
+    [
+        (0xDEAD, 0, "NotHandleFault"),
+        (0xDEAD, 1, "NotHandleFault"),
+        (0xDEAD, 3, "SeparateNPU"),
+        (0x81078607, None, "NotHandleFault"),
+        (LINK_DOWN, None, "NotHandleFault"),
+        # In two lists: the worse one counts.
+        (0xA2301001, None, "SeparateNPU"),
+        (0x80E01801, None, "RestartBusiness"),
+        (CARD_DROPPED, None, "RestartNPU"),
+        (0x20001002, None, "SeparateNPU"),
+    ],
+)
+def test_levels_of_codes(code: int, severity: int | None, level: str) -> None:
+    assert shipped_configuration().level_of(code, severity) == level
+
+
+def test_codes_are_written_as_in_the_configuration() -> None:
+    assert shipped_configuration().written(0x20001002) == "020001002"
+    assert shipped_configuration().written(0xABC) == "ABC"
+
+
+@pytest.mark.parametrize("case", section("fault_frequency"))
+def test_a_chip_s_fault_is_no_network_fault(case: dict[str, Any]) -> None:
+    watched = tracker()
+    for age in case["ages_s"]:
+        watched.once("Ascend910-0", int(case["code"], 16), 10_000 - age * SECOND)
+    assert watched.network_fault("Ascend910-0", 10_000).level in ("NormalNetwork", case["result"])
+    assert watched.fault("Ascend910-0", 10_000).level == case["result"]
+
+
+def test_a_fault_that_occurs_too_often_separates_the_chip_until_somebody_releases_it() -> None:
+    watched = tracker()
+    for hour in (0, 1, 2):
+        watched.observe("Ascend910-4", [0x80E18005], hour * HOUR)
+        watched.observe("Ascend910-4", [], hour * HOUR + SECOND)
+        separated = watched.manually_separated()
+        assert separated == (("Ascend910-4",) if hour == 2 else ())
+    assert watched.fault("Ascend910-4", 100 * HOUR).level == "ManuallySeparateNPU"
+    watched.forget_expired(10_000 * HOUR)
+    assert watched.manually_separated() == ("Ascend910-4",)
+    watched.release("Ascend910-4")
+    assert watched.fault("Ascend910-4", 100 * HOUR).level == "NormalNPU"
+
+
+def test_faults_outside_of_the_window_do_not_count() -> None:
+    watched = tracker()
+    for hour in (0, 13, 25):
+        watched.once("Ascend910-4", 0x80E18005, hour * HOUR)
+    assert watched.manually_separated() == ()
+
+
+def test_a_release_window_takes_the_level_back_by_itself() -> None:
+    watched = tracker()
+    for minute in range(5):
+        watched.once("Ascend910-1", LINK_DOWN, minute * 60 * SECOND)
+    assert watched.manually_separated() == ("Ascend910-1",)
+    assert watched.network_fault("Ascend910-1", HOUR).level == "ManuallySeparateNPU"
+    watched.forget_expired(47 * HOUR)
+    assert watched.manually_separated() == ("Ascend910-1",)
+    watched.forget_expired(49 * HOUR)
+    assert watched.manually_separated() == ()
+
+
+def test_a_link_that_is_down_for_long_and_its_recovery() -> None:
+    watched = tracker()
+    chip = "Ascend910-6"
+    watched.occurred(chip, LINK_DOWN, 0)
+    assert watched.network_fault(chip, 20 * SECOND).level == "NotHandleFault"
+    late = watched.network_fault(chip, 21 * SECOND)
+    assert (late.level, late.codes) == ("PreSeparateNPU", ("81078603",))
+    assert late.times == {"81078603": (0, "PreSeparateNPU")}
+    watched.recovered(chip, LINK_DOWN, 30 * SECOND)
+    assert watched.network_fault(chip, 89 * SECOND).level == "PreSeparateNPU"
+    assert watched.network_fault(chip, 90 * SECOND).level == "NormalNetwork"
+    assert watched.fault(chip, 25 * SECOND).level == "NormalNPU"
+
+
+def test_a_bus_error_beside_a_memory_error_is_its_consequence() -> None:
+    watched = tracker()
+    watched.occurred("Ascend910-0", 0x80C98009, 0)
+    watched.occurred("Ascend910-0", 0x80E01801, 4 * SECOND)
+    watched.occurred("Ascend910-0", 0x80CB8009, 60 * SECOND)
+    assert watched.fault("Ascend910-0", HOUR).codes == ("80E01801", "80CB8009")
+
+
+def test_codes_stand_in_the_order_in_which_they_occurred() -> None:
+    watched = tracker()
+    watched.observe("Ascend910-0", [0x80E18402], 5)
+    watched.observe("Ascend910-0", [0x80E18401, 0x80E18402], 9)
+    fault = watched.fault("Ascend910-0", 10)
+    assert fault.codes == ("80E18402", "80E18401")
+    assert fault.times["80E18402"][0] == 5
+
+
+def test_a_name_without_a_reason_gets_one() -> None:
+    watched = tracker()
+    watched.separated("Ascend910-3", 7)
+    assert watched.escalations()["Ascend910-3"][0].kind == "FaultAutofill"
+    assert watched.fault("Ascend910-3", 8).level == "ManuallySeparateNPU"
+
+
+# -- the ConfigMap
+
+
+def test_the_config_map_replaces_the_code_table() -> None:
+    found = Findings("mindx-dl-fault-config")
+    data = {"faultCode.json": json.dumps({"SeparateNPUCodes": ["80e18402"], "NotHandleFaultCodes": ["0A1"]})}
+    configuration = read_configuration(data, found)
+    assert found.errors == []
+    assert configuration.level_of(0x80E18402) == "SeparateNPU"
+    assert configuration.level_of(0xA1) == "NotHandleFault"
+    assert configuration.written(0xA1) == "0A1"
+    assert configuration.frequency == shipped_configuration().frequency
+
+
+def test_a_network_code_without_a_level_separates_the_chip_when_it_is_idle() -> None:
+    configuration = read_configuration({"faultCode.json": "{}"}, Findings("t"))
+    assert configuration.level_of(0x81078607) == "PreSeparateNPU"
+    restart = read_configuration({"faultCode.json": '{"RestartNPUCodes": ["81078607"]}'}, Findings("t"))
+    assert restart.level_of(0x81078607) == "NotHandleFault"
+
+
+def test_switch_codes_of_the_config_map() -> None:
+    data = {
+        "SwitchFaultCode.json": json.dumps(
+            {"SubHealthFaultCodes": ["[x]"], "SeparateFaultCodes": ["[x]", "[y]"]}
+        )
+    }
+    configuration = read_configuration(data, Findings("t"))
+    assert configuration.switch_levels == {"[x]": "Separate", "[y]": "Separate"}
+
+
+def frequency(**rule: Any) -> dict[str, str]:
+    known = {"EventId": ["1"], "TimeWindow": 60, "Times": 1, "FaultHandling": "ManuallySeparateNPU"}
+    return {"faultCustomization.json": json.dumps({"FaultFrequency": [{**known, **rule}]})}
+
+
+def duration(**rule: Any) -> dict[str, str]:
+    known = {"EventId": [], "FaultTimeout": 1, "RecoverTimeout": 1, "FaultHandling": "SeparateNPU"}
+    return {"faultCustomization.json": json.dumps({"FaultDuration": [{**known, **rule}]})}
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        ({"faultCode.json": "{"}, "faultCode.json: is no JSON"),
+        ({"faultCode.json": "[]"}, "faultCode.json: must be an object, got a list"),
+        ({"faultCode.json": '{"SeparateNPUCodes": ["xyz"]}'}, 'hexadecimal codes, got "xyz"'),
+        ({"faultCode.json": '{"SeparateNPUCodes": 3}'}, "must be a list of codes, got 3"),
+        ({"PollInterval": "5"}, 'PollInterval: must be a whole number of seconds, 30 to 3600, got "5"'),
+        ({"PollInterval": "9" * 5000}, "PollInterval"),
+        (frequency(FaultHandling="Sometimes"), "[0].FaultHandling: must be one of ManuallySeparateNPU"),
+        (frequency(TimeWindow=5), "TimeWindow: must be a whole number of 60 to 864000, got 5"),
+        (frequency(Times=101), "Times: must be a whole number of 1 to 100, got 101"),
+        (
+            frequency(FaultHandling="SeparateNPU"),
+            "ReleaseTimeWindow: must be a whole number of 60 to 4294967296",
+        ),
+        (duration(FaultHandling="ManuallySeparateNPU"), "ManuallySeparateNPU is for frequencies only"),
+        (duration(FaultTimeout=601), "FaultTimeout: must be a whole number of 0 to 600, got 601"),
+        (duration(RecoverTimeout=True), "RecoverTimeout: must be a whole number of 0 to 86400, got true"),
+    ],
+)
+def test_a_wrong_part_is_reported_and_left_out(data: dict[str, str], says: str) -> None:
+    found = Findings("ConfigMap kube-system/mindx-dl-fault-config")
+    configuration = read_configuration(data, found)
+    assert any(says in str(error) for error in found.errors), [str(error) for error in found.errors]
+    assert configuration.frequency == shipped_configuration().frequency
+    assert configuration.duration == shipped_configuration().duration
+
+
+def test_the_shipped_data_has_every_level_and_rule() -> None:
+    configuration = shipped_configuration()
+    assert len(configuration.levels) == 802
+    assert set(configuration.levels.values()) == set(LEVELS) - {"ManuallySeparateNPU", "NormalNPU"}
+    assert [rule.times for rule in configuration.frequency] == [2, 3, 5]
+    assert len(configuration.frequency[0].codes) == 41
+    assert [(rule.timeout, rule.recovery) for rule in configuration.duration] == [(20, 60)]
+    assert set(configuration.switch_levels.values()) == {
+        "NotHandle",
+        "SubHealthFault",
+        "RestartRequest",
+        "Separate",
+    }

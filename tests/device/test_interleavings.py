@@ -1,0 +1,275 @@
+"""Every order of placing, asking and failing (rules D2, D3): a kubelet, an API server and pods in small.
+
+The kubelet here knows which pod it asks for and which ids it gave out; the allocator sees what a device
+plugin sees. The truth is what was answered for each container.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from ringwise.device.allocation import CONSUMED, AllocationError
+from ringwise.device.allocator import Allocator
+from ringwise.device.ledger import Ledger
+from ringwise.device.pods import NodePod
+from tests.device.cases import RESOURCE, chips
+from tests.device.test_allocation import REAL, healthy, waiting_pod
+
+ALL = chips(6)
+SECOND = 1_000_000_000
+
+
+class Node(RuleBasedStateMachine):
+    """`by_environment`: containers mount what their pod's annotation names, as with Ascend Docker Runtime."""
+
+    by_environment = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0
+        self.number = 0
+        #: The API server's pods.
+        self.pods: dict[str, NodePod] = {}
+        #: Kubelet: pod uid to its ids; and what its container has.
+        self.ids: dict[str, tuple[str, ...]] = {}
+        self.containers: dict[str, tuple[str, ...]] = {}
+        self.kubelet_answers = True
+        #: Whether a pod went away within the last seconds: its answer may be one that kubelet never listed.
+        self.recent_loss = False
+        #: What the scheduler was told: pod uid to chips.
+        self.reported: dict[str, tuple[str, ...]] = {}
+        self.allocator = self._started(Ledger())
+
+    def _started(self, ledger: Ledger) -> Allocator:
+        made = Allocator(RESOURCE, ALL, ledger, mounts_by_environment=self.by_environment)
+        made.replace_pods(self.pods.values())
+        return made
+
+    def _listing(self) -> dict[str, list[tuple[str, ...]]]:
+        return {self.pods[uid].key: [ids] for uid, ids in self.ids.items() if uid in self.pods}
+
+    def _write(self, pod: NodePod) -> None:
+        self.pods[pod.uid] = pod
+        self.allocator.put_pod(pod)
+
+    def _waiting(self) -> list[str]:
+        return [uid for uid, pod in self.pods.items() if pod.live and uid not in self.ids]
+
+    def _scheduler_holds(self) -> set[str]:
+        """What rule N8 holds: the reported chips, or those of the binding and of AscendReal."""
+        reported = self.reported
+        held: set[str] = set()
+        for uid, pod in self.pods.items():
+            named = reported.get(uid)
+            if named is None:
+                real = pod.annotations.get(REAL, "")
+                named = (*pod.annotations[RESOURCE].split(","), *filter(None, real.split(",")))
+            held.update(named)
+        return held
+
+    # -- what happens ---------------------------------------------------------------------------------
+
+    @rule(count=st.integers(1, 3))
+    def place(self, count: int) -> None:
+        """The scheduler places a pod on chips that are free for it."""
+        free = [chip for chip in ALL if chip not in self._scheduler_holds()]
+        if len(free) < count:
+            return
+        self.number += 1
+        pod = waiting_pod(f"pod-{self.number}", ",".join(free[:count]), str(self.number))
+        if self.by_environment:
+            pod = replace(pod, visible_from=frozenset({RESOURCE}))
+        self._write(replace(pod, uid=f"uid-{self.number}"))
+
+    @precondition(lambda self: self._waiting())
+    @rule(
+        data=st.data(), outcome=st.sampled_from(["works", "works", "works", "refused", "unknown", "killed"])
+    )
+    def ask(self, data: st.DataObject, outcome: str) -> None:
+        """Kubelet asks for one of its pods, in any order."""
+        uid = data.draw(st.sampled_from(self._waiting()))
+        size = self.pods[uid].asks_for(RESOURCE)
+        taken = {one for ids in self.ids.values() for one in ids}
+        ids = data.draw(st.permutations([one for one in ALL if one not in taken]))[:size]
+        if len(ids) < size:
+            return
+        self.now += SECOND
+        if self.kubelet_answers:
+            self.allocator.listed(self._listing(), self.now, during_call=True)
+        try:
+            allocation = self.allocator.allocate(ids, self.now, healthy)
+        except AllocationError as error:
+            self._check_failure(str(error))
+            self._fail(uid)
+            return
+        if outcome == "refused":
+            self.allocator.abort(allocation)
+            self._fail(uid)
+            return
+        assert allocation.pod is not None
+        chosen = self.pods[allocation.pod.uid].annotated(allocation.annotations)
+        if outcome == "unknown":
+            self.pods[chosen.uid] = chosen
+            self.allocator.abort(allocation, maybe_patched=True)
+            self.allocator.put_pod(chosen)
+            self._fail(uid)
+            return
+        self._write(chosen)
+        if outcome == "killed":
+            # The answer was lost with the process: kubelet fails the pod.
+            self.recent_loss = True
+            self._fail(uid)
+            self.allocator = self._started(self.allocator.ledger)
+            return
+        self.allocator.commit(allocation)
+        self.ids[uid] = tuple(ids)
+        own = tuple(self.pods[uid].annotations[RESOURCE].split(","))
+        self.containers[uid] = own if self.by_environment else allocation.chips
+
+    def _check_failure(self, why: str) -> None:
+        """A call fails only on a chip that the scheduler could not know to be taken, or after a loss."""
+        assert "held by" in why or self.recent_loss or not self.kubelet_answers
+
+    def _fail(self, uid: str) -> None:
+        self._write(replace(self.pods[uid], phase="Failed", reason="UnexpectedAdmissionError"))
+
+    @precondition(lambda self: self.pods)
+    @rule(data=st.data())
+    def delete(self, data: st.DataObject) -> None:
+        uid = data.draw(st.sampled_from(list(self.pods)))
+        self.recent_loss = True
+        del self.pods[uid]
+        self.ids.pop(uid, None)
+        self.containers.pop(uid, None)
+        self.allocator.drop_pod(uid)
+
+    @rule()
+    def report(self) -> None:
+        """The plugin's loop, while kubelet answers: afterwards every annotation names what is mounted."""
+        if not self.kubelet_answers:
+            return
+        self.now += 20 * SECOND
+        self.recent_loss = False
+        self.allocator.listed(self._listing(), self.now)
+        for correction in self.allocator.corrections():
+            self._write(self.pods[correction.pod.uid].annotated(correction.annotations))
+            self.allocator.corrected(correction)
+        assert self.allocator.corrections() == []
+        self.reported = self.allocator.chips_of_pods()
+        assert {chip for chips in self.containers.values() for chip in chips} <= self._scheduler_holds()
+        for uid, mounted in self.containers.items():
+            annotations = self.pods[uid].annotations
+            assert set(annotations[RESOURCE].split(",")) == set(mounted)
+            assert set(annotations[REAL].split(",")) == set(mounted)
+            assert set(annotations["huawei.com/kltDev"].split(",")) == set(self.ids[uid])
+            assert annotations["predicate-time"] == CONSUMED
+
+    @rule()
+    def time_passes(self) -> None:
+        self.now += 20 * SECOND
+        self.recent_loss = False
+
+    @rule()
+    def restart(self) -> None:
+        self.allocator = self._started(self.allocator.ledger)
+
+    # -- what always holds ----------------------------------------------------------------------------
+
+    @invariant()
+    def no_chip_is_in_two_containers(self) -> None:
+        given = [chip for mounted in self.containers.values() for chip in mounted]
+        assert len(given) == len(set(given)), self.containers
+
+    @invariant()
+    def a_mounted_chip_never_looks_free(self) -> None:
+        mounted = {chip for chips in self.containers.values() for chip in chips}
+        assert mounted <= self.allocator.used()
+
+
+class NodeWithRuntime(Node):
+    by_environment = True
+
+
+class NodeWithoutListing(Node):
+    """Kubelet's pod-resources API is down: calls may fail, and no chip is given twice."""
+
+    @initialize()
+    def silence(self) -> None:
+        self.kubelet_answers = False
+
+
+TestExchanges = Node.TestCase
+TestByEnvironment = NodeWithRuntime.TestCase
+TestWithoutListing = NodeWithoutListing.TestCase
+for case in (TestExchanges, TestByEnvironment, TestWithoutListing):
+    case.settings = settings(max_examples=60, stateful_step_count=15, deadline=None)
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_d2_calls_in_the_order_of_predicate_time_get_exactly_their_chips(order: tuple[int, ...]) -> None:
+    pods = [waiting_pod(f"p{at}", f"Ascend910-{at}", str(time)) for at, time in enumerate((10, 20, 30))]
+    machine = Allocator(RESOURCE, ALL, Ledger())
+    machine.replace_pods([pods[at] for at in order])
+    for at, pod in enumerate(pods):
+        allocation = machine.allocate([f"Ascend910-{5 - at}"], at, healthy)
+        machine.commit(allocation)
+        assert allocation.pod is not None
+        assert (allocation.pod.name, allocation.chips) == (pod.name, (f"Ascend910-{at}",))
+
+
+def test_d2_an_exchange_in_the_middle_leaves_every_pod_its_turn() -> None:
+    """Kubelet asks for b first: it gets a's chip. a then gets b's, also after a restart in between."""
+    a, b = waiting_pod("a", "Ascend910-0", "10"), waiting_pod("b", "Ascend910-1", "20")
+    machine = Allocator(RESOURCE, ALL, Ledger())
+    machine.replace_pods([a, b])
+    machine.commit(machine.allocate(["Ascend910-5"], 0, healthy))
+    machine.listed({"default/b": [["Ascend910-5"]]}, SECOND)
+    changes = {one.pod.name: dict(one.annotations) for one in machine.corrections()}
+    assert changes["a"] == {
+        RESOURCE: "Ascend910-1",
+        "predicate-time": "20",
+        REAL: None,
+        "huawei.com/kltDev": None,
+    }
+    assert changes["b"] == {
+        RESOURCE: "Ascend910-0",
+        REAL: "Ascend910-0",
+        "huawei.com/kltDev": "Ascend910-5",
+        "predicate-time": CONSUMED,
+    }
+    # Both are told at once: neither chip looks free in between.
+    assert machine.chips_of_pods() == {"uid-b": ("Ascend910-0",), "uid-a": ("Ascend910-1",)}
+    again = Allocator(RESOURCE, ALL, machine.ledger)
+    again.replace_pods(machine.pods.values())
+    allocation = again.allocate(["Ascend910-3"], 2 * SECOND, healthy)
+    assert (allocation.pod and allocation.pod.name, allocation.chips) == ("a", ("Ascend910-1",))
+
+
+def test_mounts_of_another_plugin_are_taken_over() -> None:
+    """A node moves from Huawei's plugin while pods run: kubelet lists ids of which there is no mount here."""
+    running = waiting_pod("old", "Ascend910-0,Ascend910-1", CONSUMED, phase="Running").annotated(
+        {REAL: "Ascend910-0,Ascend910-1"}
+    )
+    machine = Allocator(RESOURCE, ALL, Ledger())
+    machine.replace_pods([running])
+    machine.listed({"default/old": [["Ascend910-4", "Ascend910-2"]]}, 0)
+    assert machine.ledger.mapped(RESOURCE) == {"Ascend910-2": "Ascend910-0", "Ascend910-4": "Ascend910-1"}
+    assert machine.used() == {"Ascend910-0", "Ascend910-1"}
+
+
+def test_a_pod_that_took_the_name_of_another_one_does_not_get_its_mount() -> None:
+    first = waiting_pod("same", "Ascend910-0")
+    machine = Allocator(RESOURCE, ALL, Ledger())
+    machine.replace_pods([first])
+    machine.commit(machine.allocate(["Ascend910-3"], 0, healthy))
+    second = replace(waiting_pod("same", "Ascend910-1", "5"), uid="uid-second")
+    machine.replace_pods([second])
+    machine.listed({"default/same": [["Ascend910-3"]]}, SECOND)
+    assert machine.chips_of_pods() == {}
+    assert machine.used() == {"Ascend910-0", "Ascend910-1"}
+    assert [pod.uid for pod in machine.waiting()] == ["uid-second"]
