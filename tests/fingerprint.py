@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+from ringwise.framework.usage import ResourceUsage
+from ringwise.scheduler.view import SchedulerView
 from ringwise.state.cluster import ClusterState
 from ringwise.state.index import View
+
+
+def state_of(view: SchedulerView) -> ClusterState:
+    """The state behind the read-only view."""
+    return view._state
+
+
+def usage_of(view: SchedulerView) -> ResourceUsage:
+    return view._usage
 
 
 def fingerprint(state: ClusterState) -> tuple[object, ...]:

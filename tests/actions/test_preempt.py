@@ -37,7 +37,7 @@ def test_the_lower_priority_goes_its_chips_are_kept_and_the_job_starts_when_they
     assert len(rig.evictions()) == 1
     assert rig.places("boss") == {}
     assert rig.reason("boss") == "making-room"
-    kept = rig.machine.reservations.of("default/boss")
+    kept = rig.machine.view.reservation_of("default/boss")
     assert kept is not None
     assert kept.chip_count == 4
     rig.run()
@@ -47,7 +47,7 @@ def test_the_lower_priority_goes_its_chips_are_kept_and_the_job_starts_when_they
     rig.run()
     assert len(rig.places("boss")) == 1
     assert rig.places("thief") == {}
-    assert rig.machine.reservations.of("default/boss") is None
+    assert rig.machine.view.reservation_of("default/boss") is None
 
 
 @pytest.mark.parametrize(
@@ -179,9 +179,9 @@ def test_what_is_leaving_anyway_is_waited_for() -> None:
     rig.submit("boss", chips=8, priority="high")
     rig.run()
     assert rig.evictions() == []
-    kept = rig.machine.reservations.of("default/boss")
+    kept = rig.machine.view.reservation_of("default/boss")
     assert kept is not None
-    assert [rig.machine.state.names[node] for node in kept.chips] == ["n1"]
+    assert [rig.machine.view.cluster.names[node] for node in kept.chips] == ["n1"]
 
 
 def test_a_gang_takes_the_cheapest_pods_of_the_cluster() -> None:
@@ -304,9 +304,9 @@ def test_whoever_goes_was_needed_and_the_job_gets_the_chips_that_were_kept(
     if not evicted:
         return
     assert all(priorities[int(name[1:-2])] != "high" for name in evicted)
-    kept = rig.machine.reservations.of("default/boss")
+    kept = rig.machine.view.reservation_of("default/boss")
     assert kept is not None
-    names = rig.machine.state.names
+    names = rig.machine.view.cluster.names
     wanted_chips = {names[node]: mask for node, mask in kept.chips.items()}
     for name in evicted[:-1]:
         rig.gone(name)

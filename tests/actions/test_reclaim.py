@@ -48,7 +48,7 @@ def test_a_queue_beyond_its_share_gives_back_and_the_other_gets_the_chips() -> N
     rig.submit("mine", chips=8, queue="bb")
     rig.run()
     assert len(rig.evictions()) == 1
-    kept = rig.machine.reservations.of("default/mine")
+    kept = rig.machine.view.reservation_of("default/mine")
     assert kept is not None
     assert kept.why == "reclaim"
     rig.gone(*rig.evictions())

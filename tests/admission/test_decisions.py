@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringwise.apps.admission.rules import World
+from ringwise.apps.admission.rules import KnownCluster
 from ringwise.apps.admission.webhook import answer
 from ringwise.manifests.configuration import read_configuration
 from ringwise.messages.events import ConfigurationSeen, QueueGone, QueueSeen
@@ -20,8 +20,10 @@ CATALOG = shipped_catalog()
 IN_GROUP = {"scheduling.k8s.io/group-name": "gang"}
 
 
-def world() -> World:
-    return World(CATALOG, queues={"default": Queue("default"), "closed": Queue("closed", state="Closed")})
+def world() -> KnownCluster:
+    return KnownCluster(
+        CATALOG, queues={"default": Queue("default"), "closed": Queue("closed", state="Closed")}
+    )
 
 
 def respond(object: dict[str, Any], **how: Any) -> dict[str, Any]:
@@ -147,7 +149,7 @@ def test_an_existing_job_can_always_be_changed_for_the_better_and_removed() -> N
 
 
 def test_without_news_of_queues_no_queue_is_unknown() -> None:
-    ignorant = World(CATALOG)
+    ignorant = KnownCluster(CATALOG)
     answered = answer(review(vcjob(8, queue="anything")), ignorant)
     assert answered is not None
     assert answered["response"]["allowed"] is True
@@ -172,7 +174,7 @@ def test_the_configuration_of_the_cluster_counts() -> None:
 
 
 def test_other_names_for_our_pods() -> None:
-    known = World(CATALOG, ("npu",), queues={"default": Queue("default")})
+    known = KnownCluster(CATALOG, ("npu",), queues={"default": Queue("default")})
     for scheduler, allowed in (("npu", False), ("volcano", True)):
         for object in (vcjob(3, scheduler=scheduler), pod(3, scheduler=scheduler)):
             answered = answer(review(object), known)

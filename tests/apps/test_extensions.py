@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from importlib.metadata import EntryPoint
 
-from ringwise.apps.extensions import load_plugins
+from ringwise.apps.extensions import BUILT_IN, load_plugins
 from ringwise.framework.plugin_options import PluginOption
 from ringwise.framework.session import Session
 from ringwise.manifests.configuration import read_configuration
-from ringwise.scheduler.core.machine import DEFAULT_REGISTRY, Scheduler
+from ringwise.scheduler.core.machine import Scheduler
 from ringwise.wellknown import PLUGIN_ENTRY_POINTS
 
 
@@ -36,10 +36,10 @@ def test_a_plugin_of_a_package_takes_part_when_the_configuration_names_it() -> N
         "  - name: quiet\n    arguments: {loudness: 3}\n"
     )
     configuration = read_configuration(text, "conf", extra_plugins=sorted(plugins))
-    scheduler = Scheduler(configuration, registry=DEFAULT_REGISTRY.with_plugins(plugins))
-    scheduler.open_session(1)
+    scheduler = Scheduler(configuration, registry=BUILT_IN.with_plugins(plugins))
+    scheduler.view.what_if.open_session(1)
     assert plugins["quiet"].__name__ == "Quiet"
-    assert scheduler.incidents == []
+    assert scheduler.view.incidents == []
 
 
 def test_what_cannot_be_loaded_or_takes_a_name_of_ours_is_told_and_left_out() -> None:

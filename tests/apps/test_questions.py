@@ -15,7 +15,7 @@ from ringwise.scheduler.explain.capacity import capacity
 from ringwise.scheduler.explain.doctor import diagnose
 from ringwise.scheduler.explain.why import explain
 from ringwise.topology.boards import shipped_catalog
-from tests.fingerprint import fingerprint
+from tests.fingerprint import fingerprint, state_of
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -33,18 +33,18 @@ INPUTS = [
 def test_asking_changes_nothing(paths: list[Path], configuration: object) -> None:
     chosen = VERSION_2 if configuration is VERSION_2 else default_configuration()
     source = from_bundle(read_bundle([str(path) for path in paths]), chosen, shipped_catalog())
-    scheduler = source.scheduler
-    capacity(scheduler, source.now)
-    before = fingerprint(scheduler.state)
-    for job in list(scheduler.book.jobs.values()):
-        answer = explain(scheduler, job, source.now)
+    view = source.view
+    capacity(view, source.now)
+    before = fingerprint(state_of(view))
+    for job in list(view.jobs.values()):
+        answer = explain(view, job, source.now)
         assert answer.sentence
         assert answer.outcome == "running" or answer.reason is not None
-        assert fingerprint(scheduler.state) == before, job.key
-    capacity(scheduler, source.now)
-    diagnose(scheduler)
-    assert fingerprint(scheduler.state) == before
-    assert scheduler.validate() == []
+        assert fingerprint(state_of(view)) == before, job.key
+    capacity(view, source.now)
+    diagnose(view)
+    assert fingerprint(state_of(view)) == before
+    assert view.inconsistencies() == []
 
 
 PENDING = """

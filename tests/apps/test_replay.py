@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ringwise.apps.extensions import new_scheduler
 from ringwise.apps.loading import cluster_events, job_events
 from ringwise.apps.replay import JournalError, JournalWriter, batch_line, header_line, open_journal, replay
 from ringwise.cli.replay import replay_command
@@ -23,7 +24,6 @@ from ringwise.framework.configuration import Configuration, default_configuratio
 from ringwise.manifests.bundle import read_bundle
 from ringwise.manifests.configuration import read_configuration
 from ringwise.messages import events as ev
-from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.journal import Batch, Journal
 from ringwise.topology.boards import shipped_catalog
 
@@ -100,10 +100,10 @@ def test_configurations_survive_the_header(configuration: Configuration, tmp_pat
 def recorded(*paths: str) -> bytes:
     """A journal of three turns: the cluster and its jobs come, pods end, nothing happens."""
     bundle = read_bundle([str(ROOT / path) for path in paths])
-    scheduler = Scheduler()
+    scheduler = new_scheduler()
     file = io.BytesIO()
-    writer = JournalWriter(file, scheduler.configuration, scheduler.scheduler_names)
-    scheduler.journal = Journal(scheduler.configuration, keep=1, sink=writer)
+    writer = JournalWriter(file, scheduler.view.configuration, scheduler.view.scheduler_names)
+    scheduler.journal = Journal(scheduler.view.configuration, keep=1, sink=writer)
     now = bundle.newest_timestamp
     pods = [ev.PodSeen(pod) for pod in bundle.pods]
     scheduler.handle([*cluster_events(bundle), *job_events(bundle), *pods], now)
@@ -138,8 +138,8 @@ def test_the_same_decisions_come_out_again(paths: tuple[str, ...], tmp_path: Pat
 
 def test_reasons_are_part_of_a_batch() -> None:
     bundle = read_bundle([str(ROOT / "examples/cluster.yaml"), str(ROOT / "examples/jobs")])
-    scheduler = Scheduler()
-    scheduler.journal = Journal(scheduler.configuration)
+    scheduler = new_scheduler()
+    scheduler.journal = Journal(scheduler.view.configuration)
     scheduler.handle([*cluster_events(bundle), *job_events(bundle)], 1)
     (batch,) = scheduler.journal
     assert scheduler.journal.complete

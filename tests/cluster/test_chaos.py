@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from ringwise.scheduler.faults.partial_gangs import CHANCE
+from ringwise.scheduler.faults.partial_gangs import GRACE
 from ringwise.wellknown import PREDICATE_TIME
 from tests.cluster.cluster import KILLED, Cluster, Component, asked_chips, check_chips, is_live, node_of
 from tests.cluster.faulty_proxy import FaultyProxy
@@ -29,7 +29,7 @@ RECOVERY_LIMIT = 10
 #: ... and how long it may take to carry that out, when requests fail and are tried again.
 TRIED_AGAIN = 5
 #: Seconds for a leader that finds the limit over: its own try, then it undoes the gang.
-FIRST_CYCLE = CHANCE + TRIED_AGAIN
+FIRST_CYCLE = GRACE + TRIED_AGAIN
 NODES = 5
 #: Nodes that are taken by jobs without an end: three are left, and every job fits on three.
 FOREVER = 2
@@ -97,7 +97,7 @@ def test_gang_that_cannot_be_completed_is_undone(cluster: Cluster) -> None:
     second = cluster.start("scheduler", *LEASE)
     cluster.wait(lambda: second.leads and second.ready, "the second scheduler leads")
     bound = int(placed[0]["metadata"]["annotations"][PREDICATE_TIME]) / 1e9
-    left = max(bound + RECOVERY_LIMIT - time.time(), CHANCE) + TRIED_AGAIN
+    left = max(bound + RECOVERY_LIMIT - time.time(), GRACE) + TRIED_AGAIN
     cluster.wait(lambda: not _placed(cluster), "the gang is undone", left)
     assert time.time() >= bound + RECOVERY_LIMIT, "it was given no time to become whole"
     cluster.wait(lambda: len(cluster.pods("train")) == 2, "the controller made the pod again")

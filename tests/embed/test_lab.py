@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
+from ringwise.apps.extensions import new_scheduler
 from ringwise.controller.machine import Controller
 from ringwise.embed import loop
 from ringwise.embed.clock import SECOND, RealClock, VirtualClock
@@ -14,7 +15,6 @@ from ringwise.embed.fleets import make_fleet
 from ringwise.embed.loop import Lab, RestlessError
 from ringwise.messages.commands import Command, SetGroupStatus
 from ringwise.messages.events import Event, JobCommand
-from ringwise.scheduler.core.machine import Scheduler
 from ringwise.state.model import Pod, PodGroup
 from ringwise.state.vcjob import VcJob
 from tests.embed.builders import FirstFit, job_of, lab_of, pod_of, task_of
@@ -145,7 +145,7 @@ def test_with_the_scheduler_itself_jobs_pack_and_run_to_their_end(sizes: tuple[i
     fleet = make_fleet(4, "910-x8")
     cluster.submit_all(fleet.nodes)
     cluster.submit_all(fleet.reports)
-    lab = Lab(cluster, Scheduler(), Controller(), VirtualClock())
+    lab = Lab(cluster, new_scheduler(), Controller(), VirtualClock())
     for number, chips in enumerate(sizes):
         cluster.submit(job_of(task_of("w", 1, chips=chips, annotations=MINUTE), name=f"job-{number}"))
     lab.run_until(10 * SECOND)

@@ -8,13 +8,13 @@ from collections import Counter
 
 import pytest
 
+from ringwise.apps.extensions import new_scheduler
 from ringwise.kube.run.core_thread import SchedulerPart
 from ringwise.kube.run.leader_election import LeaseSettings
 from ringwise.kube.run.leader_term import RunnerSettings
 from ringwise.kube.run.runner import Runner
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.config import direct
-from ringwise.scheduler.core.machine import Scheduler
 from tests.kube.harness import CHIP, GROUPS, NODES, PODS, JumpingClock, group, node, pod, run, until
 from tests.kube.standin import StandIn
 
@@ -39,7 +39,7 @@ class Replica:
         self.stop = asyncio.Event()
         self.runner = Runner(
             self.client,
-            lambda: [SchedulerPart(Scheduler())],
+            lambda: [SchedulerPart(new_scheduler())],
             RunnerSettings(lease=LeaseSettings(), identity=name, page=3, in_flight=4),
             clock=clock,
             chance=random.Random(seed),

@@ -54,10 +54,10 @@ def test_the_configuration_survives_unless_another_is_given(tmp_path: Path) -> N
     with running(tmp_path, only_enqueue) as server:
         assert server.live.configuration.actions == ("enqueue",)
     with running(tmp_path) as server:
-        assert server.live.scheduler.configuration.actions == ("enqueue",)
+        assert server.live.scheduler.view.configuration.actions == ("enqueue",)
     both = replace(SMALL, configuration=(f'actions: "enqueue, allocate"\n{tiers}', "second.conf"))
     with running(tmp_path, both) as server:
-        assert server.live.scheduler.configuration.actions == ("enqueue", "allocate")
+        assert server.live.scheduler.view.configuration.actions == ("enqueue", "allocate")
 
 
 def test_an_error_nobody_foresaw_ends_the_lab_and_spares_the_folder(

@@ -83,7 +83,7 @@ def ask(
     configuration = _configuration(tuple(sorted((settings or {}).items())))
     answer = place(bundle, configuration, _catalog(), scores=scores, everything=everything)
     assert not answer.errors, [str(error) for error in answer.errors]
-    assert not answer.scheduler.incidents, answer.scheduler.incidents
+    assert not answer.view.incidents, answer.view.incidents
     told: Plain = json.loads(json.dumps(answer.as_json()))
     return told
 

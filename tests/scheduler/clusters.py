@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from ringwise.apps.extensions import new_scheduler
 from ringwise.framework.configuration import Configuration
 from ringwise.messages import events as ev
 from ringwise.scheduler.core.machine import Scheduler
+from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Device, DeviceReport, Node, Pod, PodClass, PodGroup
 from ringwise.topology.chips import mask_of
 
@@ -44,8 +46,15 @@ def gang(name: str, pods: int, chips: int, **more: Any) -> list[ev.Event]:
     ]
 
 
-def told(*events: ev.Event | list[ev.Event], configuration: Configuration | None = None) -> Scheduler:
-    scheduler = Scheduler(configuration)
+def told(*events: ev.Event | list[ev.Event], configuration: Configuration | None = None) -> SchedulerView:
+    """The view of a scheduler that handled these events."""
+    return scheduler_told(*events, configuration=configuration).view
+
+
+def scheduler_told(
+    *events: ev.Event | list[ev.Event], configuration: Configuration | None = None
+) -> Scheduler:
+    scheduler = new_scheduler(configuration)
     flat = [one for event in events for one in (event if isinstance(event, list) else [event])]
     scheduler.handle(flat, NOW)
     return scheduler

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from ringwise.apps.extensions import new_scheduler
 from ringwise.framework.configuration import Configuration, Tier, default_tiers, settings_from
 from ringwise.framework.plugin_options import PluginOption
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command, Evict, Publish, SetGroupStatus
-from ringwise.scheduler.core.machine import Scheduler
 from ringwise.state.model import (
     Device,
     DeviceReport,
@@ -64,7 +64,7 @@ class Rig:
         deaf: bool = False,
         **settings: Any,
     ) -> None:
-        self.machine = Scheduler(configuration(actions, **settings))
+        self.machine = new_scheduler(configuration(actions, **settings))
         self.now = 1000 * SECOND
         self.pods: dict[str, Pod] = {}
         self.groups: dict[str, PodGroup] = {}
@@ -206,8 +206,8 @@ class Rig:
         commands = self.machine.handle(batch, self.now)
         self.history.append((batch, self.now, tuple(commands)))
         self.commands += commands
-        assert self.machine.validate() == []
-        assert self.machine.incidents == []
+        assert self.machine.view.inconsistencies() == []
+        assert self.machine.view.incidents == []
         failing = set(fail)
         if not self.deaf:
             for command in commands:
@@ -265,5 +265,5 @@ class Rig:
         return [command for command in self.commands if isinstance(command, Publish)]
 
     def reason(self, job: str) -> str | None:
-        found = self.machine.book.jobs[f"default/{job}"].reason
+        found = self.machine.view.jobs[f"default/{job}"].reason
         return None if found is None else found.code

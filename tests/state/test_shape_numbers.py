@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from ringwise.apps.extensions import new_scheduler
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind
-from ringwise.scheduler.core.machine import Scheduler
 from ringwise.state.model import Node, Pod, PodClass
+from tests.fingerprint import state_of
 
 CHIP = "huawei.com/Ascend910"
 
@@ -16,7 +17,7 @@ def pod(name: str, **selector: str) -> ev.PodSeen:
 
 def test_a_selector_that_comes_later_finds_its_node() -> None:
     """All nodes are one group when the label starts to matter: none of them may stay in it."""
-    scheduler = Scheduler()
+    scheduler = new_scheduler()
     nodes = [
         ev.NodeSeen(Node(f"node-{n}", {"zone": "a"}, chips_allocatable={CHIP: 8}, chips_capacity={CHIP: 8}))
         for n in range(3)
@@ -30,11 +31,12 @@ def test_a_selector_that_comes_later_finds_its_node() -> None:
 
 
 def test_numbers_of_shapes_are_not_used_again() -> None:
-    scheduler = Scheduler()
+    scheduler = new_scheduler()
     scheduler.handle([ev.NodeSeen(Node("node-0", {"zone": "a"}, chips_allocatable={CHIP: 8}))], 1)
-    before = scheduler.state.shape_of(0)
-    scheduler.state.watch_labels(["zone"])
-    after = scheduler.state.shape_of(0)
+    state = state_of(scheduler.view)
+    before = state.shape_of(0)
+    state.watch_labels(["zone"])
+    after = state.shape_of(0)
     assert before is not None
     assert after is not None
     assert before.number != after.number

@@ -14,10 +14,10 @@ class UnknownQueueError(LookupError):
 
 
 def count(source: Source, queue: str | None = None) -> list[BoardCapacity]:
-    known = source.scheduler.book.queues
+    known = source.view.queues
     if queue is not None and queue not in known:
         raise UnknownQueueError(f"there is no queue {queue}{did_you_mean(queue, known)}")
-    return capacity(source.scheduler, source.now, queue)
+    return capacity(source.view, source.now, queue)
 
 
 def as_json(answers: list[BoardCapacity]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ringwise.apps.extensions import new_scheduler
 from ringwise.apps.source import Source
 from ringwise.controller.machine import Controller
 from ringwise.embed.clock import SECOND, VirtualClock
@@ -14,7 +15,6 @@ from ringwise.embed.loop import Lab
 from ringwise.framework.configuration import Configuration, default_configuration
 from ringwise.framework.job import Job
 from ringwise.framework.ranks import ranks_of
-from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.explain.why import find_job
 from ringwise.state.model import Pod, PodClass, Queue
 from ringwise.state.vcjob import PodTemplate, Task, VcJob
@@ -78,7 +78,7 @@ class Stage:
         self.cluster.submit_all(fleet.reports)
         if fleet.topology is not None:
             self.cluster.submit(fleet.topology)
-        self.scheduler = Scheduler(_configuration())
+        self.scheduler = new_scheduler(_configuration())
         self.clock = VirtualClock(START)
         self.lab = Lab(self.cluster, self.scheduler, Controller(), self.clock)
         self.lab.step()
@@ -86,7 +86,7 @@ class Stage:
 
     @property
     def source(self) -> Source:
-        return Source(self.scheduler, self.cluster.now)
+        return Source(self.scheduler.view, self.cluster.now)
 
     @property
     def minutes(self) -> int:
@@ -119,8 +119,7 @@ class Stage:
 
     def submit(self, *jobs: VcJob) -> None:
         """All at once, as if they had arrived in the same second."""
-        state = self.scheduler.state
-        state.settle()
+        state = self.scheduler.view.cluster
         self._before = dict(zip(state.names, state.fleets[ASCEND910].free_mask, strict=True))
         self.cluster.submit_all(jobs)
         self.lab.step()
@@ -133,7 +132,7 @@ class Stage:
         return due is not None
 
     def job(self, name: str) -> Job:
-        return find_job(self.scheduler, f"demo/{name}")
+        return find_job(self.scheduler.view, f"demo/{name}")
 
     def placements(self, name: str) -> list[Placement]:
         job = self.job(name)
@@ -146,4 +145,4 @@ class Stage:
 
     def wrongs(self) -> list[str]:
         """Chips given twice, and books that disagree: none, ever."""
-        return [*self.cluster.alarms, *self.scheduler.validate()]
+        return [*self.cluster.alarms, *self.scheduler.view.inconsistencies()]

@@ -19,7 +19,7 @@ def examine(
     """Everything wrong with the objects of an input, and with the cluster they describe."""
     source = from_bundle(bundle, configuration, catalog, now=now, keep_wrong_pods=True)
     unread = list(_unread(bundle.errors))
-    diagnosis = diagnose(source.scheduler)
+    diagnosis = diagnose(source.view)
     told = {finding.code for finding in diagnosis.findings}
     # Chips held twice, or not on their node, are told with all pods by the checks of the state.
     if not told & {"chip-held-twice", "chip-not-on-node"}:

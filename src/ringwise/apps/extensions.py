@@ -11,13 +11,17 @@ from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
+from ringwise.actions import ACTIONS
 from ringwise.framework.configuration import Configuration
 from ringwise.framework.registry import PluginBuilder, Registry
 from ringwise.manifests.configuration import read_configuration
 from ringwise.plugins import PLUGINS
-from ringwise.scheduler.core.machine import DEFAULT_REGISTRY, Scheduler
+from ringwise.scheduler.core.machine import Scheduler
 from ringwise.topology.boards import BoardCatalog
 from ringwise.wellknown import PLUGIN_ENTRY_POINTS, SCHEDULER_NAMES
+
+#: Our own plugins and actions.
+BUILT_IN = Registry(PLUGINS, ACTIONS)
 
 
 def load_plugins(found: Iterable[EntryPoint]) -> tuple[dict[str, PluginBuilder], list[str]]:
@@ -25,7 +29,7 @@ def load_plugins(found: Iterable[EntryPoint]) -> tuple[dict[str, PluginBuilder],
     plugins: dict[str, PluginBuilder] = {}
     problems: list[str] = []
     for entry in sorted(found, key=lambda entry: entry.name):
-        if entry.name in DEFAULT_REGISTRY.plugins or entry.name in plugins:
+        if entry.name in BUILT_IN.plugins or entry.name in plugins:
             problems.append(f"plugin {entry.name} of {entry.value}: the name is taken already")
             continue
         try:
@@ -42,7 +46,7 @@ def read_user_configuration(text: bytes | str, origin: str) -> Configuration:
 
 
 def new_scheduler(
-    configuration: Configuration,
+    configuration: Configuration | None = None,
     catalog: BoardCatalog | None = None,
     scheduler_names: Iterable[str] = SCHEDULER_NAMES,
 ) -> Scheduler:
@@ -55,4 +59,4 @@ def new_scheduler(
 def installed_registry() -> tuple[Registry, tuple[str, ...]]:
     """Our own plugins and those of installed packages; what is wrong with the latter, line by line."""
     plugins, problems = load_plugins(entry_points(group=PLUGIN_ENTRY_POINTS))
-    return DEFAULT_REGISTRY.with_plugins(plugins), tuple(problems)
+    return BUILT_IN.with_plugins(plugins), tuple(problems)

@@ -1,4 +1,4 @@
-"""From objects that were read to a scheduler that knows them all."""
+"""From the objects of an input to events."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ringwise.manifests.errors import ManifestError
 from ringwise.manifests.switches import topology_of_config_map
 from ringwise.messages import events as ev
 from ringwise.messages.job_expansion import group_name, pod_group_of, pods_of
-from ringwise.state.cluster import ClusterState
+from ringwise.scheduler.view import ClusterReader
 from ringwise.state.model import Node, Owner, Pod, PodGroup
 from ringwise.topology.chips import chip_names, chips_of, mask_of
 from ringwise.wellknown import JOB_NAME, TOR_NODE_CONFIG_MAP
@@ -46,7 +46,7 @@ def job_events(bundle: Bundle) -> Iterator[ev.Event]:
 
 
 def _groups_in(bundle: Bundle) -> dict[str, PodGroup | None]:
-    """Each vcjob's PodGroup in the input: the one that says so, or one by its name that says nothing."""
+    """Each vcjob's PodGroup in the input: the one it owns, or one of its name without an owner."""
     owned: dict[str, PodGroup] = {}
     loose: dict[str, PodGroup] = {}
     for group in bundle.pod_groups:
@@ -64,7 +64,7 @@ def _groups_in(bundle: Bundle) -> dict[str, PodGroup | None]:
 
 
 def _adopt(bundle: Bundle, groups: Mapping[str, PodGroup | None]) -> None:
-    """Pods that are a vcjob's by name or label, but written by hand without all that its controller notes."""
+    """Complete pods that belong to a vcjob by name or label, but lack what its controller writes."""
     jobs = {vcjob.key: vcjob for vcjob in bundle.vcjobs}
     by_stem = {
         f"{vcjob.namespace}/{vcjob.name}-{task.name}": (vcjob, task.name)
@@ -89,7 +89,7 @@ def _adopt(bundle: Bundle, groups: Mapping[str, PodGroup | None]) -> None:
 
 
 def check_holds(bundle: Bundle) -> list[ManifestError]:
-    """Chips that bound pods name but that cannot be theirs: not on the node, or named twice."""
+    """Chips that bound pods name but cannot hold: not on the node, or named twice."""
     nodes = {node.name: node for node in bundle.nodes}
     reported: dict[tuple[str, str], int] = {}
     faulty: dict[tuple[str, str], int] = {}
@@ -136,7 +136,7 @@ def check_holds(bundle: Bundle) -> list[ManifestError]:
 
 
 def _listed(node: Node, resource: str, reported: int | None, faulty: int) -> int | None:
-    """The chips that can be on the node; None when nobody says.
+    """The chips that can be on the node; None when no object lists them.
 
     A report alone lists free and faulty chips; those in use are as many as Kubernetes counts besides.
     """
@@ -153,8 +153,8 @@ def _listed(node: Node, resource: str, reported: int | None, faulty: int) -> int
     return None
 
 
-def assumed_chips(state: ClusterState) -> list[str]:
-    """Nodes whose chips nobody listed, so that 0..n-1 were assumed."""
+def assumed_chips(state: ClusterReader) -> list[str]:
+    """Nodes without a list of chips, for which 0..n-1 were assumed."""
     return sorted(
         state.names[number]
         for fleet in state.fleets.values()

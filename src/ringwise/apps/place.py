@@ -1,33 +1,36 @@
-"""What-if: one cycle over the objects of an input, changing nothing anywhere."""
+"""What-if: one cycle over the objects of an input."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ringwise.apps.source import from_bundle
+from ringwise.apps.extensions import new_scheduler
+from ringwise.apps.source import input_events
 from ringwise.framework.configuration import Configuration
 from ringwise.framework.extension_points import first_reason
 from ringwise.framework.gang_placement import filters_of
 from ringwise.framework.job import Job
 from ringwise.framework.ranks import ranks_of
 from ringwise.framework.session import Session
-from ringwise.framework.switch_use import states_now
 from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.errors import ManifestError
-from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind
+from ringwise.messages.events import Decide
 from ringwise.placement.switches.classes import SwitchClass, classify
 from ringwise.plugins.reasons import NODE_CORDONED, SELECTOR_MISMATCH, UNTOLERATED_TAINT
 from ringwise.plugins.topology910.validity import board_policy
 from ringwise.reasons import Reason, Stage
-from ringwise.scheduler.core.machine import Scheduler
+from ringwise.scheduler.journal import Journal
+from ringwise.scheduler.view import SchedulerView
 from ringwise.state.fleet import HOSTS
 from ringwise.state.model import Pod
 from ringwise.topology.boards import BoardCatalog
+from ringwise.topology.chips import mask_of
 from ringwise.wellknown import SUPER_POD_ID, SUPER_POD_RANK, TOR_AFFINITY
 
-#: Nodes that refuse for these reasons were never meant: they are no candidates.
+#: Nodes that refuse for these reasons are no candidates.
 UNASKED = frozenset({NODE_CORDONED.code, SELECTOR_MISMATCH.code, UNTOLERATED_TAINT.code})
 
 PLACED, PENDING, REFUSED, RUNNING = "placed", "pending", "refused", "running"
@@ -56,7 +59,7 @@ class PlacedJob:
     outcome: str
     reason: Reason | None
     pods: list[PlacedPod]
-    #: How a job that is placed as a whole got its nodes.
+    #: How a job that was placed as a whole got its nodes.
     plan: tuple[str, ...] = ()
 
 
@@ -64,13 +67,10 @@ class PlacedJob:
 class Answer:
     jobs: list[PlacedJob]
     switches: list[dict[str, Any]] | None
-    scheduler: Scheduler
-    #: (node, resource) -> free chips before anything was placed.
+    view: SchedulerView
+    #: (node, resource) -> free chips before the run.
     free_before: dict[tuple[str, str], int] = field(default_factory=dict)
     errors: list[ManifestError] = field(default_factory=list)
-    #: What the scheduler was told, and when.
-    events: list[ev.Event] = field(default_factory=list)
-    now: int = 0
 
     def as_json(self) -> dict[str, Any]:
         document: dict[str, Any] = {"jobs": [_job_json(job) for job in self.jobs]}
@@ -87,26 +87,32 @@ def place(
     now: int | None = None,
     scores: bool = False,
     everything: bool = False,
+    journal: Journal | None = None,
 ) -> Answer:
-    """Decide for every waiting job of the input. The same input gives the same answer."""
-    source = from_bundle(bundle, configuration, catalog, now=now, decide=False)
-    scheduler = source.scheduler
+    """Decide about every pending job of the input. The same input gives the same answer.
+
+    `journal` records the very decisions that the answer shows.
+    """
+    events, errors = input_events(bundle)
+    scheduler = new_scheduler(configuration, catalog)
     observer = _Candidates() if scores else None
     scheduler.observer = observer
-    before = _free_chips(scheduler)
-    bound = {pod.uid for pod in bundle.pods if pod.node is not None}
-    commands = scheduler.cycle(source.now)
+    scheduler.journal = journal
+    now = bundle.newest_timestamp if now is None else now
+    commands = scheduler.handle(events, now, Decide.ONE_CYCLE)
+    view = scheduler.view
     answers = {command.uid: command for command in commands if isinstance(command, Bind)}
+    bound = {pod.uid for pod in bundle.pods if pod.node is not None}
     jobs = [
-        _answer(scheduler, job, answers, bound, observer)
-        for job in sorted(scheduler.book.jobs.values(), key=lambda job: (job.namespace, job.name, job.key))
-        if _is_listed(scheduler, job, answers, everything)
+        _answer(view, job, answers, bound, observer)
+        for job in sorted(view.jobs.values(), key=lambda job: (job.namespace, job.name, job.key))
+        if _is_listed(view, job, answers, everything)
     ]
-    return Answer(jobs, _switches(scheduler), scheduler, before, source.errors, source.events, source.now)
+    return Answer(jobs, _switches(view), view, _free_before(view, answers.values()), errors)
 
 
 class _Candidates:
-    """Looks at every node for the first pod of each job, just before the job is decided."""
+    """Collects the verdict of every node on the first pod of each job, just before the job is decided."""
 
     def __init__(self) -> None:
         self.of: dict[str, list[dict[str, Any]]] = {}
@@ -116,16 +122,16 @@ class _Candidates:
         if pod is None:
             return
         if pod.cls.chips and job.policy is None:
-            # Refused; where its board is known all the same, the nodes can still be looked at.
+            # Refused; where its board is known all the same, the nodes still have verdicts.
             policy = board_policy(job, session)
             if policy is None or pod.cls.chips > policy.board.chips_per_node:
                 return
             job = replace(job, policy=policy)
-        asking = session.node_selection(job, pod)
+        selection = session.node_selection(job, pod)
         filters = filters_of(session, job, pod)
         found: list[dict[str, Any]] = []
         for node in session.state.known_nodes():
-            score, reason = asking.verdict(node)
+            score, reason = selection.verdict(node)
             if reason is not None and reason.code in UNASKED:
                 continue
             if reason is None:
@@ -148,33 +154,33 @@ def first_by_rank(job: Job) -> list[Pod]:
     return sorted(job.pods.values(), key=lambda pod: (not pod.cls.chips, ranks[pod.uid]))
 
 
-def _is_listed(scheduler: Scheduler, job: Job, answers: dict[str, Bind], everything: bool) -> bool:
-    if any(uid in answers or scheduler.is_waiting(pod) for uid, pod in job.pods.items()):
+def _is_listed(view: SchedulerView, job: Job, answers: dict[str, Bind], everything: bool) -> bool:
+    if any(uid in answers or view.is_pending(pod) for uid, pod in job.pods.items()):
         return True
     if not job.pods and (job.prospective or job.defects):
         return True
-    return everything and any(scheduler.state.pods[uid].node >= 0 for uid in job.pods)
+    return everything and any(view.cluster.pods[uid].node >= 0 for uid in job.pods)
 
 
 def _answer(
-    scheduler: Scheduler,
+    view: SchedulerView,
     job: Job,
     answers: dict[str, Bind],
     bound: set[str],
     observer: _Candidates | None,
 ) -> PlacedJob:
-    waits = any(scheduler.is_waiting(pod) for pod in job.pods.values())
+    waits = view.has_pending_pods(job)
     placed = any(uid in answers for uid in job.pods)
     outcome = _outcome(job, waits, placed)
     ranks = ranks_of(job)
     pods = [
-        _pod(scheduler, job, pod, ranks[pod.uid], answers.get(pod.uid), pod.uid in bound)
+        _pod(view, job, pod, ranks[pod.uid], answers.get(pod.uid), pod.uid in bound)
         for pod in sorted(job.pods.values(), key=lambda pod: (ranks[pod.uid], pod.name))
     ]
     if observer is not None and job.key in observer.of:
         first = first_by_rank(job)[0].name
         next(pod for pod in pods if pod.name == first).candidates = observer.of[job.key]
-    plan = scheduler.plans.get(job.key)
+    plan = view.plan_of(job.key)
     return PlacedJob(
         job.namespace,
         job.name,
@@ -187,7 +193,7 @@ def _answer(
 
 
 def _switch_class(job: Job, outcome: str) -> str | None:
-    """A running job was not judged again, so its label is asked."""
+    """A running job is not validated again, so its class is taken from its label."""
     if job.policy is not None or outcome != RUNNING:
         return job.policy.switch_class if job.policy is not None else None
     found = classify(job.labels.get(TOR_AFFINITY), job.chip_pod_count)
@@ -204,13 +210,13 @@ def _outcome(job: Job, waits: bool, placed: bool) -> str:
     return PENDING
 
 
-def _pod(scheduler: Scheduler, job: Job, pod: Pod, rank: int, answer: Bind | None, bound: bool) -> PlacedPod:
-    state = scheduler.state
+def _pod(view: SchedulerView, job: Job, pod: Pod, rank: int, answer: Bind | None, bound: bool) -> PlacedPod:
+    state = view.cluster
     number = state.pods[pod.uid].node
     if number < 0:
         return PlacedPod(pod.name, rank, None, None)
     node = state.names[number]
-    resolved = scheduler.world.switches(state)
+    resolved = view.switches()
     notes = {**pod.annotations, **(answer.annotations if answer is not None else {})}
     blocks = SUPER_POD_RANK in notes if job.policy is None else job.policy.block_nodes is not None
     return PlacedPod(
@@ -230,32 +236,37 @@ def _number(text: str | None) -> int | None:
     return int(text) if text is not None and text.lstrip("-").isdigit() else None
 
 
-def _free_chips(scheduler: Scheduler) -> dict[tuple[str, str], int]:
-    state = scheduler.state
-    return {
+def _free_before(view: SchedulerView, binds: Iterable[Bind]) -> dict[tuple[str, str], int]:
+    """The free chips before the run: those that are free now, and those that were just given away."""
+    state = view.cluster
+    free = {
         (state.names[number], resource): fleet.free_mask[number]
         for resource, fleet in state.fleets.items()
         if resource != HOSTS
         for number in range(len(state.names))
         if fleet.allocatable[number] >= 0
     }
+    for bind in binds:
+        resource = state.pods[bind.uid].pod.cls.resource
+        if resource is not None and bind.chips:
+            free[bind.node, resource] |= mask_of(bind.chips)
+    return free
 
 
-def _switches(scheduler: Scheduler) -> list[dict[str, Any]] | None:
+def _switches(view: SchedulerView) -> list[dict[str, Any]] | None:
     """The switches after this run. A node is free when no pod holds a chip of it."""
-    state = scheduler.state
-    resolved = scheduler.world.switches(state)
+    resolved = view.switches()
     if resolved is None:
         return None
-    states = states_now(scheduler.book.jobs.values(), state, resolved, scheduler.configuration.settings)
+    states = view.switch_states()
     return [
         {
             "ip": switch.ip,
             "state": facts.state.word,
             "healthy": facts.healthy,
-            "free_nodes": sum(1 for seat in seats if scheduler.is_idle(seat.node)),
+            "free_nodes": sum(1 for server in servers if view.is_idle(server.node)),
         }
-        for switch, seats, facts in zip(resolved.topology.switches, resolved.nodes, states, strict=True)
+        for switch, servers, facts in zip(resolved.topology.switches, resolved.nodes, states, strict=True)
     ]
 
 

@@ -1,9 +1,9 @@
 """The journal as a file, and deciding everything in it again.
 
-One JSON object per line. The first is the header: format, version, configuration, and whose
-pods the scheduler takes for its own. Every other line is one batch: time, events with
-their type, and the commands that were decided. A file may end in the middle of a line
-(the machine died while writing); everything before it counts.
+One JSON object per line. The first is the header: format, version, configuration, and the
+scheduler names. Every other line is one batch: time, events with their type, the commands
+that were decided, and `decide` where not everything was to be decided (`ringwise place`). A file
+may end in the middle of a line (the process died while writing); everything before it counts.
 """
 
 from __future__ import annotations
@@ -17,20 +17,22 @@ from typing import IO, Any, get_args
 import msgspec
 
 from ringwise import __version__
+from ringwise.apps.extensions import new_scheduler
 from ringwise.framework.configuration import Configuration, Settings, Tier
 from ringwise.framework.plugin_options import PluginOption
 from ringwise.manifests.errors import one_line
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Command
+from ringwise.messages.events import Decide
 from ringwise.reasons import Reason
-from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.journal import Batch
 from ringwise.topology.boards import BoardCatalog
 
 FORMAT, VERSION = "ringwise-journal", 1
-#: A line longer than this is no journal.
+#: Files with a longer line are rejected.
 MOST_LINE_BYTES = 1 << 30
 
+_DECIDE = tuple(mode.value for mode in Decide)
 _EVENT_TYPES: Mapping[str, type] = {kind.__name__: kind for kind in get_args(ev.Event)}
 
 
@@ -51,6 +53,8 @@ class _Line(msgspec.Struct):
     now: int
     events: list[tuple[str, msgspec.Raw]]
     commands: list[Any]
+    #: Journals from before this field decided everything in every batch.
+    decide: str = Decide.ALL.value
 
 
 class _PluginWire(msgspec.Struct):
@@ -76,12 +80,13 @@ class _ConfigurationSeenWire(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """One batch as it stands in the file."""
+    """One batch as read from the file."""
 
     line: int
     now: int
     events: tuple[ev.Event, ...]
     commands: list[Any]
+    decide: Decide
 
 
 @dataclass(slots=True)
@@ -151,14 +156,15 @@ def header_line(configuration: Configuration, scheduler_names: Iterable[str]) ->
 
 
 def batch_line(batch: Batch) -> bytes:
-    return _line(
-        {
-            "number": batch.number,
-            "now": batch.now,
-            "events": [(type(event).__name__, event) for event in batch.events],
-            "commands": [plain_command(command) for command in batch.commands],
-        }
-    )
+    document: dict[str, Any] = {
+        "number": batch.number,
+        "now": batch.now,
+        "events": [(type(event).__name__, event) for event in batch.events],
+        "commands": [plain_command(command) for command in batch.commands],
+    }
+    if batch.decide is not Decide.ALL:
+        document["decide"] = batch.decide.value
+    return _line(document)
 
 
 def _line(document: object) -> bytes:
@@ -260,7 +266,9 @@ def _recorded(text: bytes, number: int) -> Recorded:
             events.append(ev.ConfigurationSeen(_configuration(seen.configuration)))
         else:
             events.append(msgspec.json.decode(raw, type=kind))
-    return Recorded(number, line.now, tuple(events), line.commands)
+    if line.decide not in _DECIDE:
+        raise ValueError(f"decide: {line.decide} is unknown; known are {', '.join(_DECIDE)}")
+    return Recorded(number, line.now, tuple(events), line.commands, Decide(line.decide))
 
 
 def _configuration(raw: msgspec.Raw) -> Configuration:
@@ -293,11 +301,11 @@ def _one(problem: Exception) -> str:
 
 
 def replay(journal: JournalFile, catalog: BoardCatalog) -> Replay:
-    """Feed a fresh scheduler with the recorded events, and compare what it decides."""
-    scheduler = Scheduler(journal.configuration, catalog=catalog, scheduler_names=journal.scheduler_names)
+    """Let a new scheduler handle the recorded events, and compare its commands with the recorded ones."""
+    scheduler = new_scheduler(journal.configuration, catalog, journal.scheduler_names)
     batches = events = commands = 0
     for recorded in journal.batches:
-        answer = scheduler.handle(recorded.events, recorded.now)
+        answer = scheduler.handle(recorded.events, recorded.now, recorded.decide)
         batches += 1
         events += len(recorded.events)
         commands += len(answer)

@@ -11,7 +11,7 @@ from ringwise.scheduler.explain.why import Explanation, explain, find_job
 
 def why(source: Source, name: str) -> Explanation:
     """Raises UnknownJobError for a job nobody knows."""
-    return explain(source.scheduler, find_job(source.scheduler, name), source.now)
+    return explain(source.view, find_job(source.view, name), source.now)
 
 
 def as_json(answer: Explanation) -> dict[str, Any]:

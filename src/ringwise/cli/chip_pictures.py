@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ringwise.state.fleet import Fleet
+from ringwise.scheduler.view import ChipTable
 from ringwise.topology.board import Board
 
 LEGEND = "# held  . free  + given now  x faulty  ~ reserved"
 
 
-def chip_picture(fleet: Fleet, node: int, board: Board | None, *, free: int, given: int = 0) -> str:
+def chip_picture(fleet: ChipTable, node: int, board: Board | None, *, free: int, given: int = 0) -> str:
     """One sign per chip; `free` and `given` are masks, so that before and after can be drawn."""
     listed = fleet.listed[node]
     bad = fleet.unhealthy[node] | fleet.recovering[node]

@@ -99,7 +99,7 @@ def _main_story(console: Console) -> list[Stage]:
     for line in explained(stage.source, "demo/model").plan:
         console.print(f"  {escape(line)}", soft_wrap=True)
     _draw_jobs(console, stage, "model")
-    print_switches(console, stage.scheduler)
+    print_switches(console, stage.scheduler.view)
 
     _title(console, "Two queues: research may use at most 16 chips, product up to all")
     stage.add_queue("research", 1, 16)
@@ -149,7 +149,7 @@ def _superpods(console: Console) -> Stage:
     for line in explained(stage.source, "demo/blocks").plan:
         console.print(f"  {escape(line)}", soft_wrap=True)
     _draw_refusals(console, stage, "blocks")
-    print_superpods(console, stage.scheduler)
+    print_superpods(console, stage.scheduler.view)
     return stage
 
 
@@ -162,7 +162,7 @@ def _title(console: Console, words: str) -> None:
 
 
 def _draw_cluster(console: Console, stage: Stage) -> None:
-    state = stage.scheduler.state
+    state = stage.scheduler.view.cluster
     fleet = state.fleets[ASCEND910]
     cells = [
         escape(f"{name:>7} {chip_picture(fleet, number, stage.board, free=fleet.free_mask[number])}")
@@ -185,8 +185,8 @@ def _draw_jobs(console: Console, stage: Stage, *names: str) -> None:
             if placement is shown[-1] and len(shown) < len(placements):
                 table.add_row(f"... {len(placements) - len(shown)} more")
             node = placement.pod.node or ""
-            fleet = stage.scheduler.state.fleets[ASCEND910]
-            number = stage.scheduler.state.node_id[node]
+            fleet = stage.scheduler.view.cluster.fleets[ASCEND910]
+            number = stage.scheduler.view.cluster.node_id[node]
             given = mask_of(placement.pod.holds)
             before = chip_picture(fleet, number, stage.board, free=placement.before)
             after = chip_picture(fleet, number, stage.board, free=fleet.free_mask[number], given=given)

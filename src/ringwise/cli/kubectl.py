@@ -97,7 +97,7 @@ def topology_live() -> None:
 @live_options
 def show_live(output: str, **options: Any) -> None:
     """Draw leaf switches and SuperPoDs as they are."""
-    _answer(lambda source: topology_answer(source.scheduler, output), output, options, decide=False)
+    _answer(lambda source: topology_answer(source.view, output), output, options, decide=False)
 
 
 @plugin.command("doctor")
@@ -185,7 +185,7 @@ def _jobs_answer(jobs: list[PlacedJob]) -> Answer:
 
 
 def _nodes_answer(source: Source) -> Answer:
-    state = source.scheduler.state
+    state = source.view.cluster
     documents = [
         {
             "node": state.names[number],

@@ -243,7 +243,7 @@ def _rendered(answering: Callable[[LiveLab, Parameters], Answer]) -> Question:
 
 def _status(live: LiveLab, _parameters: Parameters) -> dict[str, Any]:
     """With a look into all books: too much for every second, right for whoever wants to be sure."""
-    return {**status_document(live), "wrong": live.scheduler.validate()}
+    return {**status_document(live), "wrong": live.view.inconsistencies()}
 
 
 QUESTIONS: dict[str, Question] = {
@@ -253,8 +253,8 @@ QUESTIONS: dict[str, Question] = {
     "top": _rendered(lambda live, parameters: top_answer(live, parameters.get("height"))),
     "why": _rendered(_why),
     "capacity": _rendered(lambda live, parameters: capacity_answer(live.source, parameters.get("queue"))),
-    "doctor": _rendered(lambda live, _parameters: diagnosis_answer(diagnose(live.scheduler))),
+    "doctor": _rendered(lambda live, _parameters: diagnosis_answer(diagnose(live.view))),
     "topology": _rendered(
-        lambda live, parameters: topology_answer(live.scheduler, str(parameters.get("output", "table")))
+        lambda live, parameters: topology_answer(live.view, str(parameters.get("output", "table")))
     ),
 }

@@ -37,7 +37,7 @@ def table_of(*columns: str, wrapped: str = "") -> Table:
 
 
 def node_picture(live: LiveLab, node: str, chips: Mapping[str, Any]) -> str:
-    state = live.scheduler.state
+    state = live.view.cluster
     fleet, number = state.fleets[chips["resource"]], state.node_id[node]
     board = live.catalog.get(chips["board"]) if chips["board"] else None
     return chip_picture(fleet, number, board, free=fleet.free_mask[number])

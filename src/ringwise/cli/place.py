@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
@@ -11,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ringwise.apps.extensions import new_scheduler, read_user_configuration
+from ringwise.apps.extensions import read_user_configuration
 from ringwise.apps.loading import assumed_chips
 from ringwise.apps.place import PLACED, Answer, PlacedJob, place
 from ringwise.apps.replay import JournalWriter
@@ -66,15 +67,18 @@ def place_command(
     configuration = load_configuration(config)
     catalog = load_catalog(boards)
     bundle = load_bundle(files, keep_going)
-    answer = place(bundle, configuration, catalog, now=now, scores=scores, everything=everything)
+    recorded = Journal(configuration) if journal is not None else None
+    answer = place(
+        bundle, configuration, catalog, now=now, scores=scores, everything=everything, journal=recorded
+    )
     if answer.errors and not keep_going:
         raise stop(*answer.errors)
-    if journal is not None:
-        write_journal(journal, answer, catalog)
+    if journal is not None and recorded is not None:
+        write_journal(journal, recorded, answer.view.scheduler_names)
     complain(*answer.errors)
     for note in bundle.notes:
         complain(f"note: {note}")
-    assumed = assumed_chips(answer.scheduler.state)
+    assumed = assumed_chips(answer.view.cluster)
     if assumed:
         shown = ", ".join(assumed[:3]) + (", ..." if len(assumed) > 3 else "")
         complain(f"note: {len(assumed)} node(s) list no chips, 0..n-1 are assumed: {shown}")
@@ -86,14 +90,12 @@ def place_command(
         raise click.exceptions.Exit(BAD_INPUT)
 
 
-def write_journal(path: Path, answer: Answer, catalog: BoardCatalog) -> None:
-    """Let a scheduler of its own be told the same, and write down what it was told and decided."""
-    scheduler = new_scheduler(answer.scheduler.configuration, catalog)
+def write_journal(path: Path, journal: Journal, scheduler_names: Iterable[str]) -> None:
     try:
         with path.open("wb") as file:
-            writer = JournalWriter(file, scheduler.configuration, scheduler.scheduler_names)
-            scheduler.journal = Journal(scheduler.configuration, sink=writer)
-            scheduler.handle(answer.events, answer.now)
+            writer = JournalWriter(file, journal.configuration, scheduler_names)
+            for batch in journal:
+                writer(batch)
     except OSError as error:
         raise stop(f"{path}: {error.strerror or error}") from None
 
@@ -137,9 +139,9 @@ def print_answer(console: Console, answer: Answer, scores: bool) -> None:
         if scores:
             _print_candidates(console, job)
     if any(job.job_class for job in answer.jobs):
-        print_switches(console, answer.scheduler)
+        print_switches(console, answer.view)
     if any(pod.superpod is not None for job in answer.jobs for pod in job.pods):
-        print_superpods(console, answer.scheduler)
+        print_superpods(console, answer.view)
     counts: dict[str, int] = {}
     for job in answer.jobs:
         counts[job.outcome] = counts.get(job.outcome, 0) + 1
@@ -200,12 +202,12 @@ def _pod_table(answer: Answer, job: PlacedJob) -> Table:
 
 def _pictures(answer: Answer, job: PlacedJob, name: str) -> tuple[str, str]:
     """The pod's node before this run, and after it, with this pod's chips marked."""
-    scheduler = answer.scheduler
+    view = answer.view
     pod = next(pod for pod in job.pods if pod.name == name)
     found = next(
         (
             known
-            for known in scheduler.book.jobs.values()
+            for known in view.jobs.values()
             if known.namespace == job.namespace and known.name == job.name
         ),
         None,
@@ -213,7 +215,7 @@ def _pictures(answer: Answer, job: PlacedJob, name: str) -> tuple[str, str]:
     policy = found.policy if found is not None else None
     if pod.node is None or policy is None or not pod.chips:
         return "", ""
-    fleet, node = scheduler.state.fleets[policy.resource], scheduler.state.node_id[pod.node]
+    fleet, node = view.cluster.fleets[policy.resource], view.cluster.node_id[pod.node]
     before = answer.free_before.get((pod.node, policy.resource), 0)
     given = mask_of(pod.chips) if job.outcome == PLACED and not pod.bound else 0
     return (

@@ -1,4 +1,4 @@
-"""Switches and SuperPoDs of a scheduler, drawn: shared by `place`, `why` and `topology show`."""
+"""Switches and SuperPoDs of a view, drawn: shared by `place`, `why` and `topology show`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from rich.console import Console
 
 from ringwise.cli.superpod_drawing import DrawnBlock, DrawnSuperPod, draw_superpods
 from ringwise.cli.switch_drawing import draw_switches
-from ringwise.scheduler.core.machine import Scheduler
+from ringwise.scheduler.view import SchedulerView
 from ringwise.views.topology import SuperPodPicture, superpod_pictures, switch_picture
 
 
-def print_switches(console: Console, scheduler: Scheduler) -> bool:
+def print_switches(console: Console, view: SchedulerView) -> bool:
     """Draw the leaf switches; False where there are none."""
-    picture = switch_picture(scheduler)
+    picture = switch_picture(view)
     if picture is None:
         return False
     text = draw_switches(picture.resolved, picture.states, picture.free_nodes, picture.jobs_of_node)
@@ -20,9 +20,9 @@ def print_switches(console: Console, scheduler: Scheduler) -> bool:
     return True
 
 
-def print_superpods(console: Console, scheduler: Scheduler) -> bool:
+def print_superpods(console: Console, view: SchedulerView) -> bool:
     """Draw the SuperPoDs; False where there are none."""
-    pictures = superpod_pictures(scheduler)
+    pictures = superpod_pictures(view)
     if not pictures:
         return False
     console.print(draw_superpods(_drawn(picture) for picture in pictures), soft_wrap=True)

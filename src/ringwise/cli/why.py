@@ -17,10 +17,10 @@ from ringwise.cli.output import output_option
 from ringwise.cli.queries import Answer
 from ringwise.cli.source import answer_question, source_options
 from ringwise.cli.topology_pictures import print_superpods, print_switches
-from ringwise.scheduler.explain.why import Explanation, Seat, find_job
+from ringwise.scheduler.explain.why import Explanation, PodLocation, find_job
 from ringwise.topology.chips import mask_of
 
-_SHOWN_SEATS = 8
+_SHOWN_PODS = 8
 _COLOURS = {"running": "cyan", "starting": "cyan", "pending": "yellow", "refused": "red", "ended": "dim"}
 
 
@@ -44,10 +44,10 @@ def why_answer(source: Source, job: str) -> Answer:
 
 def explained(source: Source, name: str) -> Explanation:
     """Raises UnknownJobError."""
-    job = find_job(source.scheduler, name)
+    job = find_job(source.view, name)
     if job.policy is None:
         # Every word about a running job makes it unread; its board and switches are part of the answer.
-        source.scheduler.open_session(source.now, [job]).job_valid(job)
+        source.view.what_if.job_valid(job, source.now)
     return why(source, name)
 
 
@@ -64,14 +64,14 @@ def print_explanation(console: Console, source: Source, answer: Explanation) -> 
     _print_misses(console, source, answer)
     _print_line(console, source, answer)
     _print_cures(console, answer)
-    if any(seat.node for seat in answer.seats):
-        _print_seats(console, source, answer)
+    if any(location.node for location in answer.locations):
+        _print_locations(console, source, answer)
     if job.policy is not None and job.policy.switch_class is not None:
         console.print()
-        print_switches(console, source.scheduler)
+        print_switches(console, source.view)
     if job.policy is not None and job.policy.block_nodes is not None:
         console.print()
-        print_superpods(console, source.scheduler)
+        print_superpods(console, source.view)
 
 
 def _print_refusals(console: Console, answer: Explanation) -> None:
@@ -130,36 +130,36 @@ def _print_cures(console: Console, answer: Explanation) -> None:
         console.print(f"  -> {escape(cure.text)}{contested}", soft_wrap=True)
 
 
-def _print_seats(console: Console, source: Source, answer: Explanation) -> None:
-    seats = answer.seats
-    shown = seats if len(seats) <= _SHOWN_SEATS else [*seats[: _SHOWN_SEATS - 1], seats[-1]]
+def _print_locations(console: Console, source: Source, answer: Explanation) -> None:
+    locations = answer.locations
+    shown = locations if len(locations) <= _SHOWN_PODS else [*locations[: _SHOWN_PODS - 1], locations[-1]]
     console.print()
     table = _table("pod", "rank", "node", "chips", "rings")
-    for seat in shown:
-        if seat is shown[-1] and len(shown) < len(seats):
-            table.add_row(f"... {len(seats) - len(shown)} more")
+    for location in shown:
+        if location is shown[-1] and len(shown) < len(locations):
+            table.add_row(f"... {len(locations) - len(shown)} more")
         table.add_row(
-            escape(seat.pod),
-            str(seat.rank),
-            escape(seat.node or "-"),
-            chip_list(seat.chips),
-            escape(_seat_picture(source, answer, seat)),
+            escape(location.pod),
+            str(location.rank),
+            escape(location.node or "-"),
+            chip_list(location.chips),
+            escape(_location_picture(source, answer, location)),
         )
     console.print(table)
     console.print(LEGEND.replace("given now", "this pod"), style="dim")
 
 
-def _seat_picture(source: Source, answer: Explanation, seat: Seat) -> str:
-    if seat.node is None:
+def _location_picture(source: Source, answer: Explanation, location: PodLocation) -> str:
+    if location.node is None:
         return ""
-    return _picture(source, answer, source.scheduler.state.node_id[seat.node], mask_of(seat.chips))
+    return _picture(source, answer, source.view.cluster.node_id[location.node], mask_of(location.chips))
 
 
 def _picture(source: Source, answer: Explanation, node: int, given: int = 0) -> str:
     policy = answer.job.policy
     if policy is None:
         return ""
-    fleet = source.scheduler.state.fleets[policy.resource]
+    fleet = source.view.cluster.fleets[policy.resource]
     if fleet.allocatable[node] < 0:
         return ""
     return chip_picture(fleet, node, policy.board, free=fleet.free_mask[node], given=given)

@@ -1,10 +1,11 @@
-"""What the scheduler is told. Facts about objects, never orders; each is complete in itself.
+"""The events that scheduler and controller handle. Each describes an object completely; none is an order.
 
 An event may arrive twice or late: handling it again changes nothing.
 """
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass
 
 from ringwise.framework.configuration import Configuration
@@ -12,6 +13,17 @@ from ringwise.reasons import Reason
 from ringwise.state.model import DeviceReport, Node, Pod, PodGroup, PriorityClass, Queue
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.switches import SwitchTopology
+
+
+class Decide(enum.Enum):
+    """How much the scheduler decides in a turn."""
+
+    #: Only apply the events: a standby replica, admission.
+    NOTHING = "nothing"
+    #: One cycle over the active jobs, without new reservations: a what-if on manifests.
+    ONE_CYCLE = "one-cycle"
+    #: Cycles until no job is active, then everything that is due.
+    ALL = "all"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
-"""The journal: what the scheduler was told, when, and what it decided. Values, in a bounded memory.
+"""The journal: the events of every turn, their time, and the commands that were decided.
 
-The core is deterministic, so a configuration and the batches since the start are
-enough to decide everything again. Where the memory is too short for that, `sink`
-takes every batch as it comes, for a file.
+The scheduler is deterministic, so a configuration and the batches since the start are
+enough to decide everything again. The journal keeps the last batches in memory; `sink`
+gets every batch, for a file.
 """
 
 from __future__ import annotations
@@ -13,33 +13,34 @@ from dataclasses import dataclass
 
 from ringwise.framework.configuration import Configuration
 from ringwise.messages.commands import Command, SetGroupStatus, TellPod
-from ringwise.messages.events import Event
+from ringwise.messages.events import Decide, Event
 from ringwise.reasons import Reason
 
-#: Batches kept in memory where nobody says otherwise.
+#: Batches kept in memory by default.
 KEPT_BATCHES = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One turn of the machine: events in, commands out."""
+    """One turn of the scheduler: events in, commands out."""
 
     number: int
-    #: Nanoseconds since 1970, as it was told to the machine.
+    #: Nanoseconds since 1970, as given to the scheduler.
     now: int
     events: tuple[Event, ...]
     commands: tuple[Command, ...]
+    decide: Decide = Decide.ALL
 
     @property
     def reasons(self) -> dict[str, Reason]:
-        """Why jobs and pods wait, as far as this turn told something new: by group key or pod uid."""
-        told: dict[str, Reason] = {}
+        """Why jobs and pods are pending, where this turn reported it: by group key or pod uid."""
+        found: dict[str, Reason] = {}
         for command in self.commands:
             if isinstance(command, SetGroupStatus) and command.reason is not None:
-                told[command.key] = command.reason
+                found[command.key] = command.reason
             elif isinstance(command, TellPod):
-                told[command.uid] = command.reason
-        return told
+                found[command.uid] = command.reason
+        return found
 
 
 class Journal:
@@ -50,7 +51,7 @@ class Journal:
         keep: int = KEPT_BATCHES,
         sink: Callable[[Batch], None] | None = None,
     ) -> None:
-        #: What the machine was configured with at the start; later ones come as events.
+        #: The configuration at the start; later ones are events.
         self.configuration = configuration
         self.recorded = 0
         self._batches: deque[Batch] = deque(maxlen=keep)
@@ -67,8 +68,14 @@ class Journal:
     def __iter__(self) -> Iterator[Batch]:
         return iter(tuple(self._batches))
 
-    def record(self, events: Iterable[Event], now: int, commands: Iterable[Command]) -> Batch:
-        batch = Batch(self.recorded, now, tuple(events), tuple(commands))
+    def record(
+        self,
+        events: Iterable[Event],
+        now: int,
+        commands: Iterable[Command],
+        decide: Decide = Decide.ALL,
+    ) -> Batch:
+        batch = Batch(self.recorded, now, tuple(events), tuple(commands), decide)
         self.recorded += 1
         self._batches.append(batch)
         if self._sink is not None:

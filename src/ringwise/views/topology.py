@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ringwise.framework.selectors import FORBIDDING
-from ringwise.framework.switch_use import states_now
 from ringwise.placement.switches import SwitchState
 from ringwise.reasons import Reason
-from ringwise.scheduler.core.machine import Scheduler
+from ringwise.scheduler.view import SchedulerView
 from ringwise.state.fleet import HOSTS
 from ringwise.topology.superpods import SuperPodId
 from ringwise.topology.switches import ResolvedTopology
@@ -55,61 +54,58 @@ class SuperPodPicture:
         }
 
 
-def switch_picture(scheduler: Scheduler) -> SwitchPicture | None:
+def switch_picture(view: SchedulerView) -> SwitchPicture | None:
     """None where there is no topology, or no usable one."""
-    state = scheduler.state
-    resolved = scheduler.world.switches(state)
-    if resolved is None or scheduler.world.topology_problem is not None:
+    state, resolved = view.cluster, view.switches()
+    if resolved is None or view.topology_problem is not None:
         return None
-    states = states_now(scheduler.book.jobs.values(), state, resolved, scheduler.configuration.settings)
-    free = {node for node in resolved.switch_of if scheduler.is_idle(node) and _takes_pods(scheduler, node)}
-    jobs = {node: _jobs_on(scheduler, state.node_id[node]) for node in resolved.switch_of}
+    states = view.switch_states()
+    free = {node for node in resolved.switch_of if view.is_idle(node) and _takes_pods(view, node)}
+    jobs = {node: _jobs_on(view, state.node_id[node]) for node in resolved.switch_of}
     return SwitchPicture(resolved, states, free, jobs)
 
 
-def superpod_pictures(scheduler: Scheduler) -> list[SuperPodPicture]:
-    state, settings = scheduler.state, scheduler.configuration.settings
-    superpods = scheduler.world.superpods(state, settings.super_pod_size)
+def superpod_pictures(view: SchedulerView) -> list[SuperPodPicture]:
+    settings, superpods = view.settings, view.superpods()
     pictures = []
     for superpod, nodes in superpods.nodes_of.items():
         picture = SuperPodPicture(superpod, settings.reserve_nodes)
         for node in nodes:
-            _seat(scheduler, picture, int(node))
+            _seat(view, picture, int(node))
         pictures.append(picture)
     return pictures
 
 
-def topology_problems(scheduler: Scheduler) -> list[Reason]:
+def topology_problems(view: SchedulerView) -> list[Reason]:
     """What is wrong with switches, and with SuperPoDs where there are any."""
-    world, state = scheduler.world, scheduler.state
-    resolved = world.switches(state)
+    resolved = view.switches()
     found = [*(resolved.problems if resolved is not None else ())]
-    if world.topology_problem is not None and world.topology_problem not in found:
-        found.insert(0, world.topology_problem)
-    superpods = world.superpods(state, scheduler.configuration.settings.super_pod_size)
+    if view.topology_problem is not None and view.topology_problem not in found:
+        found.insert(0, view.topology_problem)
+    superpods = view.superpods()
     return [*found, *superpods.problems] if superpods.nodes_of else found
 
 
-def _seat(scheduler: Scheduler, picture: SuperPodPicture, number: int) -> None:
-    state = scheduler.state
+def _seat(view: SchedulerView, picture: SuperPodPicture, number: int) -> None:
+    state = view.cluster
     name = state.names[number]
     for uid in state.pods_on[number]:
         pod = state.pods[uid].pod
         mark = pod.annotations.get(SUPER_POD_RANK, "")
-        job = scheduler.book.job_of(uid)
+        job = view.job_of(uid)
         if pod.cls.chips and mark.isdecimal() and job is not None:
             picture.blocks.setdefault((job.name, int(mark)), []).append(name)
             return
     if any(state.pods[uid].pod.cls.chips for uid in state.pods_on[number]):
         picture.busy.append(name)
-    elif _takes_pods(scheduler, name) and _wholly_free(scheduler, number):
+    elif _takes_pods(view, name) and _wholly_free(view, number):
         picture.free.append(name)
     else:
         picture.unusable.append(name)
 
 
-def _takes_pods(scheduler: Scheduler, name: str) -> bool:
-    node = scheduler.state.nodes[scheduler.state.node_id[name]]
+def _takes_pods(view: SchedulerView, name: str) -> bool:
+    node = view.cluster.nodes[view.cluster.node_id[name]]
     return (
         node is not None
         and node.ready
@@ -118,10 +114,10 @@ def _takes_pods(scheduler: Scheduler, name: str) -> bool:
     )
 
 
-def _wholly_free(scheduler: Scheduler, number: int) -> bool:
+def _wholly_free(view: SchedulerView, number: int) -> bool:
     offering = [
         fleet
-        for resource, fleet in scheduler.state.fleets.items()
+        for resource, fleet in view.cluster.fleets.items()
         if resource != HOSTS and fleet.allocatable[number] > 0
     ]
     return bool(offering) and all(
@@ -129,12 +125,12 @@ def _wholly_free(scheduler: Scheduler, number: int) -> bool:
     )
 
 
-def _jobs_on(scheduler: Scheduler, number: int) -> list[str]:
+def _jobs_on(view: SchedulerView, number: int) -> list[str]:
     """Names of the jobs with chips on this node, in the order in which they came."""
     names: dict[str, None] = {}
-    for uid in scheduler.state.pods_on[number]:
-        pod = scheduler.state.pods[uid].pod
+    for uid in view.cluster.pods_on[number]:
+        pod = view.cluster.pods[uid].pod
         if pod.cls.chips:
-            job = scheduler.book.job_of(uid)
+            job = view.job_of(uid)
             names[job.name if job is not None else pod.name] = None
     return list(names)

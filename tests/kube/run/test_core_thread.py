@@ -6,11 +6,12 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
+from ringwise.apps.extensions import new_scheduler
 from ringwise.controller.machine import Controller
 from ringwise.kube.run.core_thread import ControllerPart, Core, SchedulerPart
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command, DeleteJob
-from ringwise.scheduler.core.machine import Scheduler
+from ringwise.messages.events import Decide
 from ringwise.state.model import Node, Pod, PodClass, PriorityClass
 from tests.kube.harness import JumpingClock
 
@@ -112,7 +113,7 @@ def test_a_controller_that_waited_is_told_everything_that_still_exists_at_once()
 
 def test_bindings_of_a_long_cycle_leave_before_its_end_and_only_once() -> None:
     """The first slices are on their way while the cycle still decides; the rest follows, nothing twice."""
-    scheduler = Scheduler()
+    scheduler = new_scheduler()
     nodes = [ev.NodeSeen(Node(f"node-{n}", chips_allocatable={RESOURCE: 8})) for n in range(30)]
     pods = [
         ev.PodSeen(Pod(f"p{n}", "x", f"p{n}", PodClass(RESOURCE, 1), chip_containers=1)) for n in range(200)
@@ -163,16 +164,16 @@ def test_what_was_prepared_changes_no_decision() -> None:
         ev.PodSeen(Pod(f"p{n}", "x", f"p{n}", PodClass(RESOURCE, (1, 2, 4)[n % 3]), chip_containers=1))
         for n in range(12)
     ]
-    plain, prepared = Scheduler(), Scheduler()
+    plain, prepared = new_scheduler(), new_scheduler()
     for scheduler in (plain, prepared):
-        scheduler.take([*nodes, *pods], 1)
+        scheduler.handle([*nodes, *pods], 1, Decide.NOTHING)
     prepared.prepare(1)
-    assert prepared.validate() == []
-    assert all(job.policy is not None for job in prepared.book.jobs.values())
+    assert prepared.view.inconsistencies() == []
+    assert all(job.policy is not None for job in prepared.view.jobs.values())
     # A job that changes afterwards is judged anew.
     bad = ev.PodSeen(Pod("p0", "x", "p0", PodClass(RESOURCE, 3), chip_containers=2))
     assert prepared.handle([bad], 2) == plain.handle([bad], 2)
-    assert prepared.book.jobs["x/pod:p0"].reason is not None
+    assert prepared.view.jobs["x/pod:p0"].reason is not None
 
 
 def test_nobody_waits_for_a_core_that_fails_while_it_prepares() -> None:
@@ -182,7 +183,7 @@ def test_nobody_waits_for_a_core_that_fails_while_it_prepares() -> None:
 
     crashed: list[BaseException] = []
     core = Core(
-        [Broken(Scheduler())],
+        [Broken(new_scheduler())],
         lambda commands: None,
         crashed.append,
         clock=JumpingClock(),

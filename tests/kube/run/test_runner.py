@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from ringwise.apps.extensions import new_scheduler
 from ringwise.kube.run.core_thread import ControllerPart, Part, SchedulerPart
 from ringwise.kube.run.leader_election import LeaseSettings
 from ringwise.kube.run.leader_term import RunnerSettings
 from ringwise.kube.run.runner import CoreFailedError, Runner
 from ringwise.kubeclient.client import Client
-from ringwise.scheduler.core.machine import Scheduler
 from tests.kube.harness import (
     CHIP,
     CONFIG_MAPS,
@@ -36,11 +36,11 @@ from tests.kube.standin import Object, StandIn
 
 
 def scheduler_parts() -> list[Part]:
-    return [SchedulerPart(Scheduler())]
+    return [SchedulerPart(new_scheduler())]
 
 
 def both_parts() -> list[Part]:
-    return [ControllerPart(), SchedulerPart(Scheduler())]
+    return [ControllerPart(), SchedulerPart(new_scheduler())]
 
 
 @asynccontextmanager
@@ -248,7 +248,7 @@ def test_a_defect_in_the_core_ends_the_process_with_its_name() -> None:
     async def test() -> None:
         async with server() as (standin, client):
             standin.put(NODES, node("node-1"))
-            runner = Runner(client, lambda: [Broken(Scheduler())], clock=JumpingClock())
+            runner = Runner(client, lambda: [Broken(new_scheduler())], clock=JumpingClock())
             with pytest.raises(CoreFailedError, match="ZeroDivisionError: a defect"):
                 await runner.run(asyncio.Event())
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import msgspec
 
+from ringwise.apps.extensions import new_scheduler
 from ringwise.kube.run.core_thread import Part
 from ringwise.kube.run.shadow import ShadowPart
 from ringwise.kube.watch.kinds import standard_kinds
 from ringwise.kube.write.pod_templates import TemplateStore
 from ringwise.manifests.errors import Findings
 from ringwise.messages import events as ev
-from ringwise.scheduler.core.machine import Scheduler
 from ringwise.state.model import Node, Pod
 from tests.kube.harness import CHIP, node, pod
 from tests.kube.standin import Object
@@ -41,7 +41,7 @@ def seen(raw: Object) -> ev.Event:
 class Shadow:
     def __init__(self, *names: str) -> None:
         self.lines: list[dict[str, Any]] = []
-        self.part = ShadowPart(Scheduler(), self.lines.append)
+        self.part = ShadowPart(new_scheduler(), self.lines.append)
         part: Part = self.part
         part.absorb(nodes(*names), 1)
 

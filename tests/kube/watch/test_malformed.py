@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from ringwise.apps.extensions import new_scheduler
 from ringwise.kube.run.core_thread import SchedulerPart
 from ringwise.kube.run.leader_election import Fence, LeaseSettings
 from ringwise.kube.run.leader_term import RunnerSettings
@@ -14,7 +15,6 @@ from ringwise.kube.run.runner import Runner
 from ringwise.kube.watch.malformed import WITHOUT_A_NAME, BadObject, Malformed
 from ringwise.kube.write.status import MOST_PROBLEMS, StatusWriter
 from ringwise.kubeclient.client import Client
-from ringwise.scheduler.core.machine import Scheduler
 from tests.kube.harness import EVENTS, LEASES, NODES, PODS, JumpingClock, node, pod, run, server, until
 from tests.kube.standin import Object, StandIn
 
@@ -25,7 +25,7 @@ def told(standin: StandIn) -> list[Object]:
 
 @asynccontextmanager
 async def running(client: Client, **settings: Any) -> AsyncIterator[Runner]:
-    parts = [SchedulerPart(Scheduler())]
+    parts = [SchedulerPart(new_scheduler())]
     runner = Runner(client, lambda: parts, RunnerSettings(**settings), clock=JumpingClock())
     stop = asyncio.Event()
     task = asyncio.create_task(runner.run(stop))

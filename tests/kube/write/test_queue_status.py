@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from ringwise.apps.extensions import new_scheduler
 from ringwise.kube.run.core_thread import SchedulerPart
 from ringwise.kube.run.leader_election import Fence
 from ringwise.kube.run.leader_term import RunnerSettings
@@ -18,7 +19,6 @@ from ringwise.kube.write.queue_status import MOST_PER_SECOND, NotingQueueReader,
 from ringwise.kube.write.status import StatusWriter
 from ringwise.manifests.errors import Findings
 from ringwise.messages.commands import SetQueueStatus
-from ringwise.scheduler.core.machine import Scheduler
 from tests.kube.harness import (
     CHIP,
     GROUPS,
@@ -167,7 +167,7 @@ def test_a_running_scheduler_tells_what_is_in_a_queue_and_finds_its_own_words_un
             standin.put(QUEUES, queue("default", allocated={"huawei.com/Ascend310P": "3"}))
             standin.put(GROUPS, group("gang", 1))
             standin.put(PODS, pod("train", 4, group="gang"))
-            scheduler = Scheduler()
+            scheduler = new_scheduler()
             runner = Runner(
                 client, lambda: [SchedulerPart(scheduler)], RunnerSettings(), clock=JumpingClock()
             )
@@ -182,11 +182,11 @@ def test_a_running_scheduler_tells_what_is_in_a_queue_and_finds_its_own_words_un
                 standin.remove(GROUPS, "default/gang")
                 # The pod and its group may be told one after the other.
                 await until(lambda: not any(_counts(standin)) and not any(_allocated(standin)))
-                writes, cycles = standin.count("queues/default/status"), scheduler.cycles
+                writes, cycles = standin.count("queues/default/status"), scheduler.view.cycles
                 for _ in range(50):
                     await asyncio.sleep(0.001)
                 assert standin.count("queues/default/status") == writes
-                assert scheduler.cycles == cycles
+                assert scheduler.view.cycles == cycles
             finally:
                 stop.set()
                 await task

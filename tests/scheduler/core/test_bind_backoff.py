@@ -39,7 +39,7 @@ def test_then_it_waits_and_says_so_whatever_else_happens() -> None:
     rig = refused(AT_ONCE + 1)
     assert binds(rig.step()) == []
     assert rig.machine.next_deadline() == rig.now + SECOND
-    reason = rig.machine.book.jobs["default/bad"].reason
+    reason = rig.machine.view.jobs["default/bad"].reason
     assert reason is not None
     assert "a webhook says no" in reason.message
     assert "it is tried again after 1 s" in reason.cures
@@ -48,7 +48,7 @@ def test_then_it_waits_and_says_so_whatever_else_happens() -> None:
     assert binds(rig.step(0.5)) == ["good-0"]
     assert rig.reason("bad") == "bind-failed"
     assert binds(rig.step(0.5)) == ["bad-0"]
-    assert rig.machine.validate() == []
+    assert rig.machine.view.inconsistencies() == []
 
 
 def test_no_pause_is_longer_than_the_limit_and_success_ends_it() -> None:
@@ -80,7 +80,7 @@ def test_a_job_whose_binding_came_through_all_the_same_does_not_wait() -> None:
     rig.step()
     rig.change("bad-0", node="n1", holds=(0,), annotations={CHIP: "Ascend910-0"})
     rig.step(0.1)
-    assert rig.machine.book.jobs["default/bad"].waiting_since is None
+    assert rig.machine.view.jobs["default/bad"].waiting_since is None
 
 
 def test_what_was_wrong_beside_and_is_mended_is_not_told_any_more() -> None:

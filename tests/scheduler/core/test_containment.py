@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from ringwise.apps.extensions import BUILT_IN, new_scheduler
 from ringwise.framework.configuration import Configuration, Tier, default_configuration
 from ringwise.framework.extension_points import Point
 from ringwise.framework.job import Job
@@ -13,7 +14,7 @@ from ringwise.framework.plugin_options import PluginOption
 from ringwise.framework.session import Session
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind
-from ringwise.scheduler.core.machine import DEFAULT_REGISTRY, Scheduler
+from ringwise.scheduler.core.machine import Scheduler
 from ringwise.state.model import Node, Pod, PodClass, Queue
 
 RESOURCE = "huawei.com/Ascend910"
@@ -48,7 +49,7 @@ def configuration_with(plugin: str) -> Configuration:
 
 def run(point: Point) -> tuple[Scheduler, list[str]]:
     grumbler = type("Grumbler", (Grumbler,), {"point": point})
-    registry = DEFAULT_REGISTRY.with_plugins({"grumbler": grumbler})
+    registry = BUILT_IN.with_plugins({"grumbler": grumbler})
     scheduler = Scheduler(configuration_with("grumbler"), registry=registry)
     events: list[ev.Event] = [ev.NodeSeen(Node("node-1", chips_allocatable={RESOURCE: 8}))]
     events += [
@@ -64,37 +65,37 @@ def test_a_plugin_that_breaks_on_one_job_stops_that_job_only(point: Point) -> No
     scheduler, bound = run(point)
     assert [name for name in bound if name != "bad"] == ["a", "b"]
     assert "bad" not in bound
-    reason = scheduler.book.jobs["x/pod:bad"].reason
+    reason = scheduler.view.jobs["x/pod:bad"].reason
     assert reason is not None
     assert "grumbler" in reason.message
-    assert scheduler.incidents
-    assert scheduler.incidents[0].where == "plugin grumbler"
-    assert scheduler.validate() == []
+    assert scheduler.view.incidents
+    assert scheduler.view.incidents[0].where == "plugin grumbler"
+    assert scheduler.view.inconsistencies() == []
 
 
 def test_a_plugin_that_breaks_on_everybody_leaves_the_books_in_order() -> None:
     scheduler, bound = run(Point.OVERUSED)
     assert bound == []
-    assert {job.reason.code for job in scheduler.book.jobs.values() if job.reason} == {"internal-error"}
-    assert scheduler.validate() == []
+    assert {job.reason.code for job in scheduler.view.jobs.values() if job.reason} == {"internal-error"}
+    assert scheduler.view.inconsistencies() == []
 
 
 def test_a_plugin_that_cannot_even_open_is_reported_and_left_out() -> None:
     def build(option: PluginOption) -> Grumbler:
         raise ValueError("no")
 
-    registry = DEFAULT_REGISTRY.with_plugins({"grumbler": build})
+    registry = BUILT_IN.with_plugins({"grumbler": build})
     scheduler = Scheduler(configuration_with("grumbler"), registry=registry)
     scheduler.handle([ev.NodeSeen(Node("node-1", chips_allocatable={RESOURCE: 8}))], 1)
     commands = scheduler.handle([ev.PodSeen(Pod("a", "x", "a", PodClass(RESOURCE, 1), chip_containers=1))], 2)
     assert any(isinstance(command, Bind) for command in commands)
-    assert [incident.where for incident in scheduler.incidents] == ["plugin grumbler"]
+    assert [incident.where for incident in scheduler.view.incidents] == ["plugin grumbler"]
 
 
 def test_a_new_configuration_is_tried_by_everybody_who_waits() -> None:
     """A job without allocate waits without end; with it, it starts, though nothing else happened."""
     without = replace(default_configuration(), actions=("enqueue",))
-    scheduler = Scheduler(without)
+    scheduler = new_scheduler(without)
     events: list[ev.Event] = [
         ev.NodeSeen(Node("node-1", chips_allocatable={RESOURCE: 8})),
         ev.PodSeen(Pod("a", "x", "a", PodClass(RESOURCE, 1), chip_containers=1)),
@@ -105,7 +106,7 @@ def test_a_new_configuration_is_tried_by_everybody_who_waits() -> None:
 
 
 def test_pods_that_ended_do_not_miss_their_group() -> None:
-    scheduler = Scheduler()
+    scheduler = new_scheduler()
     ended = Pod("a", "x", "a", PodClass(RESOURCE, 1), phase="Succeeded", node="node-1", group="gone")
     scheduler.handle([ev.NodeSeen(Node("node-1", chips_allocatable={RESOURCE: 8})), ev.PodSeen(ended)], 1)
-    assert scheduler.book.jobs["x/gone"].reason is None
+    assert scheduler.view.jobs["x/gone"].reason is None

@@ -8,6 +8,8 @@ import pytest
 
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command, Evict, SetGroupStatus, TellPod
+from ringwise.messages.events import Decide
+from tests.fingerprint import state_of, usage_of
 from tests.scheduler.rig import SECOND, Rig
 
 PLAIN = ("enqueue", "allocate", "backfill")
@@ -18,33 +20,34 @@ def binds(commands: list[Command]) -> list[str]:
 
 
 def books(rig: Rig) -> tuple[object, ...]:
-    machine = rig.machine
+    view = rig.machine.view
+    state, usage = state_of(view), usage_of(view)
     return (
         {
             resource: (list(fleet.held), list(fleet.requested), list(fleet.free_mask), list(fleet.reserved))
-            for resource, fleet in machine.state.fleets.items()
+            for resource, fleet in state.fleets.items()
         },
-        [machine.state.shape_of(number) for number in range(len(machine.state.names))],
-        {key: dict(used) for key, used in machine.ledger.by_job.items()},
-        {key: dict(used) for key, used in machine.ledger.by_queue.items() if used},
-        {uid: placement.pod for uid, placement in machine.state.pods.items()},
+        [state.shape_of(number) for number in range(len(state.names))],
+        {key: dict(used) for key, used in usage.by_job.items()},
+        {key: dict(used) for key, used in usage.by_queue.items() if used},
+        {uid: placement.pod for uid, placement in state.pods.items()},
     )
 
 
 def test_a_failed_bind_gives_back_exactly_what_it_took() -> None:
     rig = Rig(1, actions=PLAIN, deaf=True)
     rig.submit("job", chips=4)
-    rig.machine.take(rig.events, rig.now)
+    rig.machine.handle(rig.events, rig.now, Decide.NOTHING)
     rig.events.clear()
-    rig.machine.state.settle()
+    state_of(rig.machine.view).settle()
     before = books(rig)
     commands = rig.step()
     bind = next(command for command in commands if isinstance(command, Bind))
     assert books(rig) != before
-    rig.machine.take([ev.BindFailed(bind.uid, "no")], rig.now)
+    rig.machine.handle([ev.BindFailed(bind.uid, "no")], rig.now, Decide.NOTHING)
     assert books(rig) == before
     assert rig.reason("job") == "bind-failed"
-    assert rig.machine.validate() == []
+    assert rig.machine.view.inconsistencies() == []
 
 
 def test_a_failed_pod_of_a_gang_is_placed_again_at_once() -> None:
@@ -67,7 +70,7 @@ def test_late_and_double_failures_are_harmless() -> None:
     rig.gone("job-0")
     rig.tell(ev.BindFailed(uid, "later still"), ev.PodGone(uid))
     rig.run()
-    assert rig.machine.state.fleets["huawei.com/Ascend910"].held == [0]
+    assert rig.machine.view.cluster.fleets["huawei.com/Ascend910"].held == [0]
 
 
 @pytest.mark.parametrize("running", [False, True], ids=["nobody runs yet", "somebody runs"])
@@ -147,7 +150,7 @@ def test_old_news_does_not_undo_a_binding_on_its_way() -> None:
     rig.tell(ev.PodSeen(rig.pods["job-0"]), ev.PodSeen(rig.pods["job-0"]))
     commands = rig.step()
     assert not any(isinstance(command, Bind) for command in commands)
-    assert rig.machine.state.fleets["huawei.com/Ascend910"].held == [0b1111]
+    assert rig.machine.view.cluster.fleets["huawei.com/Ascend910"].held == [0b1111]
 
 
 def test_every_event_twice_changes_nothing() -> None:
@@ -185,15 +188,15 @@ def test_a_job_let_in_after_a_long_wait_keeps_waiting_since_then() -> None:
     rig.run()
     rig.submit("new", chips=8)
     rig.run()
-    job = rig.machine.book.jobs["default/new"]
+    job = rig.machine.view.jobs["default/new"]
     assert not job.inqueue
     since = job.waiting_since
     commands = rig.step(60)
-    assert rig.machine.book.jobs["default/new"].inqueue
+    assert rig.machine.view.jobs["default/new"].inqueue
     assert job.waiting_since == since
     phases = [command.phase for command in commands if isinstance(command, SetGroupStatus)]
     assert phases == ["Inqueue"]
-    assert rig.machine.reservations.of("default/new") is not None
+    assert rig.machine.view.reservation_of("default/new") is not None
 
 
 def test_chips_kept_for_a_job_that_started_elsewhere_go_to_those_who_wait() -> None:
@@ -204,9 +207,9 @@ def test_chips_kept_for_a_job_that_started_elsewhere_go_to_those_who_wait() -> N
     rig.submit("big", chips=8)
     rig.run()
     rig.step(60)
-    kept = rig.machine.reservations.of("default/big")
+    kept = rig.machine.view.reservation_of("default/big")
     assert kept is not None
-    assert [rig.machine.state.names[node] for node in kept.chips] == ["n1"]
+    assert [rig.machine.view.cluster.names[node] for node in kept.chips] == ["n1"]
     rig.submit("small", chips=4)
     rig.run()
     rig.end("two")
@@ -241,7 +244,7 @@ def test_chips_that_were_meant_for_a_pod_are_free_when_somebody_else_places_it()
     assert binds(rig.step()) == []
     rig.change("moved-0", node="n2", holds=(0, 1, 2, 3))
     assert binds(rig.step()) == ["large-0"]
-    assert rig.machine.validate() == []
+    assert rig.machine.view.inconsistencies() == []
 
 
 def test_what_was_told_to_a_pod_is_forgotten_with_it() -> None:

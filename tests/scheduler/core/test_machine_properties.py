@@ -8,9 +8,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from ringwise.apps.extensions import new_scheduler
 from ringwise.framework.gang_placement import missing_pods
-from ringwise.scheduler.core.machine import Scheduler
-from ringwise.scheduler.explain.what_if import verdict
 from tests.scheduler.rig import CHIP, Rig, configuration, gangs_may_end
 
 SETTINGS: dict[str, Any] = {
@@ -110,31 +109,34 @@ class Stream(RuleBasedStateMachine):
     @invariant()
     def gangs_are_whole(self) -> None:
         machine = self.rig.machine
-        for job in machine.book.jobs.values():
-            placed = sum(machine.state.pods[uid].node >= 0 for uid in job.pods)
+        for job in machine.view.jobs.values():
+            placed = sum(machine.view.cluster.pods[uid].node >= 0 for uid in job.pods)
             if job.name not in self.damaged and not any(pod.deleting for pod in job.pods.values()):
                 assert placed == 0 or placed >= job.min_available, job.key
 
     @invariant()
     def capability_is_never_exceeded(self) -> None:
-        assert self.rig.machine.ledger.used_by_queue("capped").get(CHIP, 0) <= CAPPED
+        assert self.rig.machine.view.used_by_queue("capped").get(CHIP, 0) <= CAPPED
 
     @invariant()
     def who_waits_has_a_reason_that_is_true(self) -> None:
         machine = self.rig.machine
         if self.rig.events:
             return
-        for job in list(machine.book.jobs.values()):
-            if any(machine.is_waiting(pod) for pod in job.pods.values()):
+        for job in list(machine.view.jobs.values()):
+            if any(machine.view.is_pending(pod) for pod in job.pods.values()):
                 assert job.reason is not None, job.key
-                if missing_pods(machine.open_session(self.rig.now), job):
-                    assert verdict(machine, job, self.rig.now) is not None, (job.key, job.reason.message)
-        assert machine.validate() == []
+                if missing_pods(machine.view.what_if.open_session(self.rig.now), job):
+                    assert machine.view.what_if.verdict(job, self.rig.now) is not None, (
+                        job.key,
+                        job.reason.message,
+                    )
+        assert machine.view.inconsistencies() == []
 
     def teardown(self) -> None:
         if not hasattr(self, "rig"):
             return
-        again = Scheduler(configuration(tiers=gangs_may_end(), **SETTINGS))
+        again = new_scheduler(configuration(tiers=gangs_may_end(), **SETTINGS))
         for events, now, commands in self.rig.history:
             assert tuple(again.handle(events, now)) == commands
 

@@ -16,12 +16,12 @@ def rig_of(nodes: int, reservation_after: int = 600) -> Rig:
 
 
 def kept_for(rig: Rig, job: str) -> Reservation | None:
-    return rig.machine.reservations.of(f"default/{job}")
+    return rig.machine.view.reservation_of(f"default/{job}")
 
 
 def nodes_kept(rig: Rig, job: str) -> list[str]:
     kept = kept_for(rig, job)
-    return [] if kept is None else [rig.machine.state.names[node] for node in kept.chips]
+    return [] if kept is None else [rig.machine.view.cluster.names[node] for node in kept.chips]
 
 
 def test_time_alone_brings_the_reservation_and_the_machine_says_when() -> None:
@@ -111,7 +111,7 @@ def test_one_job_of_a_queue_at_a_time_and_others_of_other_queues() -> None:
     rig.submit("three", chips=8, queue="other")
     rig.run()
     rig.step(600)
-    assert sorted(kept.owner for kept in rig.machine.reservations) == ["default/one", "default/three"]
+    assert sorted(kept.owner for kept in rig.machine.view.reservations) == ["default/one", "default/three"]
 
 
 def test_a_job_that_fits_into_no_empty_cluster_gets_nothing_and_the_next_one_does() -> None:
@@ -122,7 +122,7 @@ def test_a_job_that_fits_into_no_empty_cluster_gets_nothing_and_the_next_one_doe
     rig.submit("big", chips=8)
     rig.run()
     rig.step(600)
-    assert [kept.owner for kept in rig.machine.reservations] == ["default/big"]
+    assert [kept.owner for kept in rig.machine.view.reservations] == ["default/big"]
 
 
 def test_chips_that_break_are_kept_no_longer_and_others_are_found() -> None:

@@ -9,8 +9,8 @@ from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind
 from ringwise.scheduler.explain.capacity import BoardCapacity, capacity
 from ringwise.state.model import Queue
-from tests.fingerprint import fingerprint
-from tests.scheduler.clusters import CHIP, NOW, node, pod, report, told
+from tests.fingerprint import fingerprint, state_of
+from tests.scheduler.clusters import CHIP, NOW, node, pod, report, scheduler_told, told
 
 
 def jobs(answer: BoardCapacity) -> dict[str, int]:
@@ -26,14 +26,14 @@ def test_an_empty_cluster_is_whole() -> None:
 
 
 def test_fragments_are_counted_by_shape() -> None:
-    scheduler = told(node("node-1"), pod("a", 1, on="node-1", holds=[0]), pod("b", 1, on="node-1", holds=[4]))
-    (answer,) = capacity(scheduler, NOW)
+    view = told(node("node-1"), pod("a", 1, on="node-1", holds=[0]), pod("b", 1, on="node-1", holds=[4]))
+    (answer,) = capacity(view, NOW)
     assert jobs(answer) == {"1 chip": 6, "2 chips": 2, "4 chips": 0, "8 chips": 0, "2 nodes of 8": 0}
     assert [shape.stranded for shape in answer.shapes] == [0, 2, 6, 6, 6]
 
 
 def test_chips_that_do_not_count_are_told_apart() -> None:
-    scheduler = told(
+    view = told(
         node("node-1", faulty=1),
         report("node-1", range(1, 8), unhealthy=1, network_unhealthy=0b10),
         node("node-2", unschedulable=True),
@@ -41,18 +41,18 @@ def test_chips_that_do_not_count_are_told_apart() -> None:
         node("node-4"),
         pod("a", 2, on="node-4", holds=[0, 1]),
     )
-    (answer,) = capacity(scheduler, NOW)
+    (answer,) = capacity(view, NOW)
     chips = answer.chips
     assert (chips.nodes, chips.chips, chips.held, chips.free, chips.faulty) == (4, 32, 2, 13, 1)
     assert (chips.closed, chips.network_faulty) == (16, 1)
 
 
 def test_boards_are_told_by_the_nodes_labels() -> None:
-    scheduler = told(
+    view = told(
         node("node-1", labels={"accelerator-type": "module"}),
         node("node-2", 16, labels={"accelerator-type": "module-910b-16"}),
     )
-    answers = capacity(scheduler, NOW)
+    answers = capacity(view, NOW)
     assert [(answer.board, answer.selector, answer.chips.chips) for answer in answers] == [
         ("910-x8", "module", 8),
         ("910b-x16", "module-910b-16", 16),
@@ -62,16 +62,16 @@ def test_boards_are_told_by_the_nodes_labels() -> None:
 
 
 def test_a_queue_may_allow_less() -> None:
-    scheduler = told(node("node-1"), ev.QueueSeen(Queue("small", capability={CHIP: 3})))
-    (answer,) = capacity(scheduler, NOW, "small")
+    view = told(node("node-1"), ev.QueueSeen(Queue("small", capability={CHIP: 3})))
+    (answer,) = capacity(view, NOW, "small")
     assert jobs(answer)["1 chip"] == 3
     assert jobs(answer)["4 chips"] == 0
 
 
 def test_blocks_stay_inside_superpods() -> None:
     labels = {"accelerator-type": "module-a3-16-super-pod"}
-    scheduler = told(*(node(f"node-{n}", 16, labels=labels, superpod=n // 5) for n in range(10)))
-    (answer,) = capacity(scheduler, NOW)
+    view = told(*(node(f"node-{n}", 16, labels=labels, superpod=n // 5) for n in range(10)))
+    (answer,) = capacity(view, NOW)
     assert answer.board == "a3-x16-superpod"
     blocks = {shape.form: (shape.jobs, shape.stranded) for shape in answer.shapes if shape.kind == "block"}
     assert blocks == {"blocks of 2 nodes": (4, 32), "blocks of 4 nodes": (2, 32)}
@@ -89,11 +89,12 @@ def test_as_many_start_as_were_counted(busy: list[tuple[int, int]], size: int) -
         taken, free[where] = free[where][:chips], free[where][chips:]
         if len(taken) == chips:
             events.append(pod(f"run-{number}", chips, on=f"node-{where}", holds=taken))
-    scheduler = told(events)
-    (answer,) = capacity(scheduler, NOW)
-    before = fingerprint(scheduler.state)
-    assert capacity(scheduler, NOW) == [answer]
-    assert fingerprint(scheduler.state) == before
+    scheduler = scheduler_told(events)
+    view = scheduler.view
+    (answer,) = capacity(view, NOW)
+    before = fingerprint(state_of(view))
+    assert capacity(view, NOW) == [answer]
+    assert fingerprint(state_of(view)) == before
     counted = next(shape for shape in answer.shapes if shape.kind == "one-pod" and shape.chips == size)
     submitted = [pod(f"new-{n}", size) for n in range(counted.jobs + 3)]
     started = sum(isinstance(command, Bind) for command in scheduler.handle(submitted, NOW + 1))

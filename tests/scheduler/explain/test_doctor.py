@@ -11,18 +11,18 @@ from ringwise.messages import events as ev
 from ringwise.scheduler.explain.doctor import Diagnosis, diagnose
 from ringwise.state.model import DeviceReport, Queue
 from ringwise.topology.switches import Server, make_topology
-from tests.fingerprint import fingerprint
+from tests.fingerprint import fingerprint, state_of
 from tests.scheduler.clusters import CHIP, gang, node, pod, report, told
 
 ARM = {"host-arch": "huawei-arm"}
 
 
 def examined(*events: ev.Event | list[ev.Event], configuration: Configuration | None = None) -> Diagnosis:
-    scheduler = told(*events, configuration=configuration)
-    scheduler.state.settle()
-    before = fingerprint(scheduler.state)
-    diagnosis = diagnose(scheduler)
-    assert fingerprint(scheduler.state) == before
+    view = told(*events, configuration=configuration)
+    state_of(view).settle()
+    before = fingerprint(state_of(view))
+    diagnosis = diagnose(view)
+    assert fingerprint(state_of(view)) == before
     return diagnosis
 
 

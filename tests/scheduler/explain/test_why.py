@@ -11,28 +11,28 @@ from hypothesis import strategies as st
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind
 from ringwise.messages.job_expansion import pod_group_of
-from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.explain.why import Explanation, UnknownJobError, explain, find_job
+from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Pod, PodClass, Queue, Taint
 from ringwise.state.vcjob import PodTemplate, Task, VcJob
-from tests.fingerprint import fingerprint
-from tests.scheduler.clusters import CHIP, NOW, gang, node, pod, report, told
+from tests.fingerprint import fingerprint, state_of, usage_of
+from tests.scheduler.clusters import CHIP, NOW, gang, node, pod, report, scheduler_told, told
 
 
-def books(scheduler: Scheduler) -> tuple[object, ...]:
+def books(view: SchedulerView) -> tuple[object, ...]:
     """All that asking must not change. Accounts of nothing are no accounts."""
-    ledger = scheduler.ledger
-    queues = {name: dict(amounts) for name, amounts in ledger.by_queue.items() if amounts}
-    jobs = {name: dict(amounts) for name, amounts in ledger.by_job.items() if amounts}
-    return fingerprint(scheduler.state), queues, jobs, dict(ledger.capacity)
+    usage = usage_of(view)
+    queues = {name: dict(amounts) for name, amounts in usage.by_queue.items() if amounts}
+    jobs = {name: dict(amounts) for name, amounts in usage.by_job.items() if amounts}
+    return fingerprint(state_of(view)), queues, jobs, dict(usage.capacity)
 
 
-def why(scheduler: Scheduler, name: str) -> Explanation:
-    before = books(scheduler)
-    job = find_job(scheduler, name)
+def why(view: SchedulerView, name: str) -> Explanation:
+    before = books(view)
+    job = find_job(view, name)
     remembered = {slot: getattr(job, slot) for slot in ("pods", "policy", "labels", "min_available", "queue")}
-    answer = explain(scheduler, job, NOW)
-    assert books(scheduler) == before
+    answer = explain(view, job, NOW)
+    assert books(view) == before
     assert {slot: getattr(job, slot) for slot in remembered} == remembered
     return answer
 
@@ -42,14 +42,14 @@ def cures(answer: Explanation) -> list[str]:
 
 
 def test_a_half_used_ring_is_named_with_its_holder_and_its_cures() -> None:
-    scheduler = told(
+    view = told(
         node("node-1"),
         node("node-2", unschedulable=True),
         pod("a", 2, on="node-1", holds=[0, 1]),
         pod("b", 4, on="node-1", holds=[4, 5, 6, 7]),
         pod("new", 4),
     )
-    answer = why(scheduler, "new")
+    answer = why(view, "new")
     assert answer.outcome == "pending"
     assert "no node of 2 can take new" in answer.sentence
     assert answer.refusals is not None
@@ -66,22 +66,22 @@ def test_a_half_used_ring_is_named_with_its_holder_and_its_cures() -> None:
 
 
 def test_two_jobs_are_named_where_one_is_not_enough() -> None:
-    scheduler = told(
+    view = told(
         node("node-1"),
         pod("a", 2, on="node-1", holds=[0, 1]),
         pod("b", 4, on="node-1", holds=[4, 5, 6, 7]),
         pod("new", 8),
     )
-    assert "if job default/a and job default/b ended" in cures(why(scheduler, "new"))
+    assert "if job default/a and job default/b ended" in cures(why(view, "new"))
 
 
 def test_a_gang_names_the_smaller_gang_that_starts() -> None:
-    scheduler = told(
+    view = told(
         *(node(f"node-{number}", unschedulable=number == 4) for number in range(1, 5)),
         pod("a", 1, on="node-3", holds=[0]),
         gang("train", 3, 8),
     )
-    answer = why(scheduler, "train")
+    answer = why(view, "train")
     assert answer.sentence.startswith("2 of the 3 pods that must start together fit")
     assert cures(answer) == [
         "with minAvailable 2 instead of 3",
@@ -100,13 +100,13 @@ def test_a_gang_names_the_smaller_gang_that_starts() -> None:
     ],
 )
 def test_a_node_that_could_be_opened_is_named(wrong: dict[str, Any], cure: str) -> None:
-    scheduler = told(node("node-1", **wrong), pod("new", 4))
-    assert cures(why(scheduler, "new")) == [cure]
+    view = told(node("node-1", **wrong), pod("new", 4))
+    assert cures(why(view, "new")) == [cure]
 
 
 def test_faulty_chips_are_told_as_such() -> None:
-    scheduler = told(node("node-1", faulty=1), report("node-1", range(1, 8), unhealthy=1), pod("new", 8))
-    answer = why(scheduler, "new")
+    view = told(node("node-1", faulty=1), report("node-1", range(1, 8), unhealthy=1), pod("new", 8))
+    answer = why(view, "new")
     assert answer.misses[0].text == "ring 0 has 3 of 4 chips free: faulty (1)"
     assert "if 1 chip of ring 0 on node-1 were free" in cures(answer)
 
@@ -119,18 +119,18 @@ def test_a_refused_job_gets_sizes_that_start_and_no_place_in_line() -> None:
 
 def test_a_selector_that_no_node_has() -> None:
     cls = PodClass(CHIP, 4, node_selector=(("zone", "b"),))
-    scheduler = told(node("node-1", labels={"zone": "a"}), pod("new", 4, cls=cls))
-    assert cures(why(scheduler, "new")) == ["without the nodeSelector zone: b"]
+    view = told(node("node-1", labels={"zone": "a"}), pod("new", 4, cls=cls))
+    assert cures(why(view, "new")) == ["without the nodeSelector zone: b"]
 
 
 def test_a_full_queue_names_its_capability() -> None:
-    scheduler = told(
+    view = told(
         node("node-1"),
         ev.QueueSeen(Queue("small", capability={CHIP: 4})),
         gang("first", 1, 4, queue="small", created=1),
         gang("second", 1, 2, queue="small", created=2),
     )
-    answer = why(scheduler, "second")
+    answer = why(view, "second")
     assert f"if the capability of queue small were 6 of {CHIP} (now 4)" in cures(answer)
     assert "in queue default" in cures(answer)
 
@@ -142,40 +142,40 @@ def test_an_unknown_queue_offers_a_known_one() -> None:
 
 
 def test_the_line_and_the_competition() -> None:
-    scheduler = told(
+    view = told(
         node("node-1"),
         pod("old", 8, on="node-1", holds=range(8)),
         gang("first", 1, 8, created=1),
         gang("second", 1, 8, created=2),
     )
-    answer = why(scheduler, "second")
+    answer = why(view, "second")
     assert (answer.position, answer.waiting, answer.ahead) == (2, 2, ("default/first",))
     ended = next(cure for cure in answer.cures if cure.text == "if job default/old ended")
     assert ended.contested == 1
-    first = why(scheduler, "first")
+    first = why(view, "first")
     assert [cure.contested for cure in first.cures] == [0] * len(first.cures)
 
 
 def test_the_expected_start_follows_the_ends_of_running_jobs() -> None:
     second = 1_000_000_000
     lasting = {"ringwise.io/expected-duration": "60s"}
-    scheduler = told(
+    view = told(
         node("node-1"),
         pod("old", 8, on="node-1", holds=range(8), created=NOW - 10 * second, annotations=lasting),
         gang("first", 1, 8, created=1),
         gang("second", 1, 8, created=2),
     )
-    expected = why(scheduler, "first").expected
+    expected = why(view, "first").expected
     assert expected is not None
     assert (expected.starts, expected.after) == (NOW + 50 * second, ("default/old",))
-    assert why(scheduler, "second").expected is None
+    assert why(view, "second").expected is None
 
 
 def test_a_running_job_says_where_it_sits_and_how_good_that_is() -> None:
-    scheduler = told(node("node-1"), node("node-2"), pod("a", 2, on="node-1", holds=[0, 1]), pod("new", 2))
-    answer = why(scheduler, "new")
+    view = told(node("node-1"), node("node-2"), pod("a", 2, on="node-1", holds=[0, 1]), pod("new", 2))
+    answer = why(view, "new")
     assert answer.outcome == "running"
-    assert [(seat.node, seat.chips) for seat in answer.seats] == [("node-1", (2, 3))]
+    assert [(seat.node, seat.chips) for seat in answer.locations] == [("node-1", (2, 3))]
     assert answer.plan == (
         "node-1: score 258, group A; 2 node(s) would fit without it, none of them with a higher score",
     )
@@ -184,8 +184,8 @@ def test_a_running_job_says_where_it_sits_and_how_good_that_is() -> None:
 def test_a_job_whose_pods_do_not_exist_yet() -> None:
     template = PodTemplate(PodClass(CHIP, 8))
     vcjob = VcJob("default", "train", "uid", (Task("worker", 2, 2, template),), min_available=2)
-    scheduler = told(node("node-1"), ev.VcJobSeen(vcjob), ev.PodGroupSeen(pod_group_of(vcjob)))
-    answer = why(scheduler, "train")
+    view = told(node("node-1"), ev.VcJobSeen(vcjob), ev.PodGroupSeen(pod_group_of(vcjob)))
+    answer = why(view, "train")
     assert (answer.outcome, answer.position) == ("pending", 1)
     assert "the whole cluster has 8" in answer.sentence
     assert cures(answer) == ["with minAvailable 1 instead of 2"]
@@ -193,12 +193,12 @@ def test_a_job_whose_pods_do_not_exist_yet() -> None:
 
 def test_names_that_nobody_has_and_names_that_two_have() -> None:
     twin = ev.PodSeen(Pod("twin", "other", "new", PodClass(CHIP, 1)))
-    scheduler = told(node("node-1"), pod("new", 1), twin)
+    view = told(node("node-1"), pod("new", 1), twin)
     with pytest.raises(UnknownJobError, match="there is no job nwe; did you mean"):
-        find_job(scheduler, "nwe")
+        find_job(view, "nwe")
     with pytest.raises(UnknownJobError, match="2 jobs are called new"):
-        find_job(scheduler, "new")
-    assert find_job(scheduler, "other/new").namespace == "other"
+        find_job(view, "new")
+    assert find_job(view, "other/new").namespace == "other"
 
 
 running = st.lists(st.tuples(st.integers(0, 3), st.sampled_from([1, 2, 4])), max_size=8)
@@ -215,13 +215,14 @@ def test_jobs_that_are_told_to_end_do_let_it_start(
         taken, free[where] = free[where][:chips], free[where][chips:]
         if len(taken) == chips:
             events.append(pod(f"run-{number}", chips, on=f"node-{where}", holds=taken))
-    scheduler = told(events, gang("new", *asked))
-    answer = why(scheduler, "new")
+    view = told(events, gang("new", *asked))
+    answer = why(view, "new")
     for cure in answer.cures:
         if cure.kind != "job-ended":
             continue
-        gone = [word.removeprefix("default/") for word in cure.text.split() if word.startswith("default/")]
-        again = told(events, gang("new", *asked))
+        words = (word.rstrip(",") for word in cure.text.split())
+        gone = [word.removeprefix("default/") for word in words if word.startswith("default/")]
+        again = scheduler_told(events, gang("new", *asked))
         commands = again.handle([ev.PodGone(name) for name in gone], NOW + 1)
         bound = {command.pod for command in commands if isinstance(command, Bind)}
         assert bound == {f"new-{n}" for n in range(asked[0])}, cure.text

@@ -8,7 +8,7 @@ import pytest
 
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind
-from ringwise.scheduler.faults.partial_gangs import CHANCE, UNDER_WAY, bound_at
+from ringwise.scheduler.faults.partial_gangs import GRACE, GRACE_WHILE_BINDING, bound_at
 from ringwise.state.model import Pod, PodClass
 from tests.scheduler.rig import CHIP, SECOND, Rig
 
@@ -59,7 +59,7 @@ def restarted(old: Rig, seconds: float) -> Rig:
     new = Rig(0, actions=PLAIN, deaf=True, gang_recovery_limit=LIMIT)
     new.now = old.now + int(seconds * SECOND)
     new.pods, new.groups = dict(old.pods), dict(old.groups)
-    nodes = [node for node in old.machine.state.nodes if node is not None]
+    nodes = [node for node in old.machine.view.cluster.nodes if node is not None]
     new.tell(*(ev.NodeSeen(node) for node in nodes))
     new.tell(*(ev.PodGroupSeen(group) for group in new.groups.values()))
     new.tell(*(ev.PodSeen(pod) for pod in new.pods.values()))
@@ -68,7 +68,7 @@ def restarted(old: Rig, seconds: float) -> Rig:
 
 @pytest.mark.parametrize(
     ("asleep", "left"),
-    [(0, LIMIT), (10, LIMIT - 10), (LIMIT - 1, CHANCE), (LIMIT, CHANCE), (1000, CHANCE)],
+    [(0, LIMIT), (10, LIMIT - 10), (LIMIT - 1, GRACE), (LIMIT, GRACE), (1000, GRACE)],
 )
 def test_the_next_leader_counts_from_the_first_binding(asleep: int, left: int) -> None:
     rig = restarted(cut_gang(second_node=False), asleep)
@@ -91,9 +91,9 @@ def test_leaders_that_die_one_after_the_other_do_not_prolong_it() -> None:
     rig = restarted(rig, 3)
     rig.step()
     assert rig.evictions() == []
-    rig.step(CHANCE)
+    rig.step(GRACE)
     assert rig.evictions() == ["gang-0"]
-    assert rig.now - first == (LIMIT + CHANCE) * SECOND
+    assert rig.now - first == (LIMIT + GRACE) * SECOND
 
 
 @pytest.mark.parametrize(
@@ -133,8 +133,8 @@ def test_a_leader_that_comes_late_completes_the_gang_first() -> None:
     binds = [command for command in rig.step() if isinstance(command, Bind)]
     assert [bind.pod for bind in binds] == ["gang-1"]
     # The binding takes its time: it is on its way, and nothing is undone meanwhile.
-    assert rig.machine.next_deadline() == rig.now + UNDER_WAY * SECOND
-    rig.step(UNDER_WAY - 1)
+    assert rig.machine.next_deadline() == rig.now + GRACE_WHILE_BINDING * SECOND
+    rig.step(GRACE_WHILE_BINDING - 1)
     assert rig.evictions() == []
     rig.change("gang-1", node=binds[0].node, holds=binds[0].chips, annotations=binds[0].annotations)
     rig.step()
@@ -191,12 +191,15 @@ def test_a_gang_that_is_bound_slowly_by_a_living_leader_is_not_hurt() -> None:
 
 def test_no_limit_means_at_once_but_not_before_a_try() -> None:
     rig = restarted(cut_gang(), 5)
-    settings = replace(rig.machine.configuration.settings, gang_recovery_limit=0)
-    rig.machine.configuration = replace(rig.machine.configuration, settings=settings)
+    at_once = replace(
+        rig.machine.view.configuration,
+        settings=replace(rig.machine.view.settings, gang_recovery_limit=0),
+    )
+    rig.tell(ev.ConfigurationSeen(at_once))
     assert any(isinstance(command, Bind) for command in rig.step())
     assert rig.evictions() == []
     rig = restarted(cut_gang(second_node=False), 5)
-    rig.machine.configuration = replace(rig.machine.configuration, settings=settings)
+    rig.tell(ev.ConfigurationSeen(at_once))
     rig.step()
     assert rig.evictions() == ["gang-0"]
 
@@ -204,22 +207,22 @@ def test_no_limit_means_at_once_but_not_before_a_try() -> None:
 def test_an_eviction_that_was_refused_is_asked_for_again_soon() -> None:
     rig = restarted(cut_gang(second_node=False), LIMIT)
     rig.step()
-    rig.step(CHANCE)
+    rig.step(GRACE)
     assert rig.evictions() == ["gang-0"]
     rig.change("gang-0", phase="Running")
     rig.step(1)
-    rig.step(CHANCE)
+    rig.step(GRACE)
     assert rig.evictions() == ["gang-0", "gang-0"]
 
 
 def test_an_eviction_that_did_not_come_about_is_asked_for_again() -> None:
     rig = restarted(cut_gang(second_node=False), LIMIT)
     rig.step()
-    rig.step(CHANCE)
+    rig.step(GRACE)
     assert rig.evictions() == ["gang-0"]
     rig.tell(ev.EvictFailed(rig.pods["gang-0"].uid))
     rig.step(1)
-    rig.step(CHANCE)
+    rig.step(GRACE)
     assert rig.evictions() == ["gang-0", "gang-0"]
     # Somebody else sends it away meanwhile: then it is going, whatever became of our own word.
     rig.change("gang-0", deleting=True)
@@ -227,7 +230,7 @@ def test_an_eviction_that_did_not_come_about_is_asked_for_again() -> None:
     rig.step(1)
     rig.step(LIMIT)
     assert rig.evictions() == ["gang-0", "gang-0"]
-    assert rig.machine.validate() == []
+    assert rig.machine.view.inconsistencies() == []
 
 
 def test_a_gang_whose_last_binding_fails_again_and_again_is_undone() -> None:
@@ -247,7 +250,7 @@ def test_a_gang_whose_last_binding_fails_again_and_again_is_undone() -> None:
     assert first.pod in rig.evictions()
     # Since the other binding came through.
     assert rig.now - began == LIMIT * SECOND
-    assert rig.machine.validate() == []
+    assert rig.machine.view.inconsistencies() == []
 
 
 def test_a_gang_that_comes_on_though_a_binding_failed_is_not_hurt() -> None:
@@ -295,7 +298,7 @@ def test_a_gang_whose_last_binding_hangs_is_undone() -> None:
     # It came through after all: it goes, too, and holds its chips until it is gone.
     rig.change(last.pod, node=last.node, holds=last.chips, annotations=last.annotations, deleting=True)
     rig.step()
-    assert rig.machine.validate() == []
+    assert rig.machine.view.inconsistencies() == []
 
 
 def test_a_gang_that_is_being_bound_has_time_whatever_the_limit() -> None:
@@ -304,7 +307,7 @@ def test_a_gang_that_is_being_bound_has_time_whatever_the_limit() -> None:
     first, last = (command for command in rig.step() if isinstance(command, Bind))
     rig.change(first.pod, node=first.node, holds=first.chips, annotations=first.annotations)
     rig.step()
-    rig.step(UNDER_WAY - 1)
+    rig.step(GRACE_WHILE_BINDING - 1)
     assert rig.evictions() == []
     rig.change(last.pod, node=last.node, holds=last.chips, annotations=last.annotations)
     rig.step()

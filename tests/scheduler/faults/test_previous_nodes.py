@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ringwise.messages import events as ev
-from ringwise.scheduler.faults.previous_nodes import KEPT_FOR
+from ringwise.scheduler.faults.previous_placements import KEPT_FOR
 from ringwise.state.model import Owner, Pod, PodClass
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.switches import LeafSwitch, Server, SwitchTopology
@@ -50,7 +50,7 @@ def test_a_pod_goes_back_to_its_node() -> None:
     lose(rig, "train-1")
     rig.run()
     assert nodes(rig) == before
-    assert len(rig.machine.memory.previous) == 0
+    assert rig.machine.view.preferred_nodes == 0
 
 
 def test_a_whole_job_goes_back() -> None:
@@ -68,7 +68,7 @@ def test_else_the_first_of_equal_nodes_is_taken(why: str) -> None:
     lose(rig, "train-1")
     rig.run()
     assert nodes(rig)["train-1"] == "n1"
-    assert len(rig.machine.memory.previous) == 0
+    assert rig.machine.view.preferred_nodes == 0
 
 
 def test_a_taken_node_is_replaced_by_one_no_peer_had() -> None:
@@ -133,7 +133,7 @@ def test_what_is_remembered_is_forgotten_after_three_days(hours: int, places: li
     running(rig)
     rig.gone("train-0", "train-1")
     rig.step()
-    assert len(rig.machine.memory.previous) == 1
+    assert rig.machine.view.preferred_nodes == 1
     assert KEPT_FOR == 72 * 3600 * SECOND
     rig.step(hours * 3600)
     come_back(rig, "train-0", "train-1")
@@ -147,10 +147,10 @@ def test_an_ended_job_is_not_remembered() -> None:
     running(rig, owner=Owner("Job", "train", "uid-of-train"))
     lose(rig, "train-0")
     rig.machine.handle(rig.events[:1], rig.now)
-    assert len(rig.machine.memory.previous) == 1
+    assert rig.machine.view.preferred_nodes == 1
     rig.tell(ev.VcJobGone(vcjob.key))
     rig.step()
-    assert len(rig.machine.memory.previous) == 0
+    assert rig.machine.view.preferred_nodes == 0
 
 
 def test_a_job_under_switches_keeps_its_own_rule() -> None:
@@ -161,5 +161,5 @@ def test_a_job_under_switches_keeps_its_own_rule() -> None:
     assert len(nodes(rig)) == 2
     rig.gone("train-1")
     rig.step()
-    assert len(rig.machine.memory) == 1
-    assert len(rig.machine.memory.previous) == 0
+    assert rig.machine.view.rescheduling == 1
+    assert rig.machine.view.preferred_nodes == 0

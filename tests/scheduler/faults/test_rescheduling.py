@@ -79,8 +79,8 @@ def test_a_lost_pod_finds_its_healthy_node_kept_and_gets_its_rank_back() -> None
     rig.replacement(name)
     rig.run()
     assert by_rank(rig) == before
-    assert rig.machine.reservations.of("default/model") is None
-    assert len(rig.machine.memory) == 0
+    assert rig.machine.view.reservation_of("default/model") is None
+    assert rig.machine.view.rescheduling == 0
     rig.run()
     assert rig.places("thief") == {}
 
@@ -102,7 +102,7 @@ def test_the_hold_has_a_limit_and_the_machine_says_when() -> None:
     rig.step(1)
     rig.run()
     assert rig.nodes_of("thief") == ["n2"]
-    assert rig.machine.book.jobs["default/model"].previous_nodes == {}
+    assert rig.machine.view.jobs["default/model"].previous_nodes == {}
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_a_job_that_starts_over_gets_its_healthy_nodes_back() -> None:
     rig.run()
     rig.node("n2", ready=False, internal_ip="10.0.0.2")
     restart(rig, vcjob)
-    assert "default/model" not in rig.machine.book.jobs
+    assert "default/model" not in rig.machine.view.jobs
     rig.submit("thief", chips=8, pods=2)
     rig.run()
     assert rig.places("thief") == {}
@@ -186,7 +186,7 @@ def test_a_job_that_starts_over_gets_its_healthy_nodes_back() -> None:
         key: node for key, node in before.items() if key != rank
     }
     assert after[rank] == "n7"
-    assert len(rig.machine.memory) == 0
+    assert rig.machine.view.rescheduling == 0
 
 
 def test_a_job_that_is_deleted_leaves_no_memory() -> None:
@@ -200,8 +200,8 @@ def test_a_job_that_is_deleted_leaves_no_memory() -> None:
     rig.tell(ev.VcJobGone("default/model"))
     rig.end("model")
     rig.run()
-    assert len(rig.machine.memory) == 0
-    assert len(rig.machine.reservations) == 0
+    assert rig.machine.view.rescheduling == 0
+    assert len(list(rig.machine.view.reservations)) == 0
     assert len(rig.places("next")) == 1
 
 
@@ -210,7 +210,7 @@ def test_pods_that_finish_are_not_lost() -> None:
     model(rig)
     rig.change("model-0", phase="Succeeded")
     rig.run()
-    assert len(rig.machine.memory) == 0
+    assert rig.machine.view.rescheduling == 0
 
 
 def test_a_failed_pod_that_stays_leaves_its_rank_to_its_replacement() -> None:

@@ -1,7 +1,7 @@
-"""Whether a job that somebody submits can ever run, judged by the same checks as in the scheduler.
+"""Whether a submitted job can ever run, by the checks of the scheduler itself.
 
-Refused is only what nothing that happens in the cluster could cure: the job itself must change, or its
-queue must be made. Whatever else is in its way is told as a warning, and the job may wait for it.
+A job is refused only if no change of the cluster could cure it: the job itself must change, or its
+queue must be created. Every other obstacle is a warning, and the job may wait for it.
 """
 
 from __future__ import annotations
@@ -21,23 +21,25 @@ from ringwise.manifests.jobs import vcjob_from_wire
 from ringwise.manifests.pods import PodClasses, pod_from_wire
 from ringwise.manifests.wire import JobWire, Meta, PodGroupWire, PodWire
 from ringwise.messages import events as ev
+from ringwise.messages.events import Decide
 from ringwise.messages.job_expansion import pod_group_of
 from ringwise.plugins.topology910.reasons import MIXED_RESOURCES
 from ringwise.reasons import MENDED, Reason, Stage, Trigger
 from ringwise.scheduler.core.machine import Scheduler
+from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Pod, Queue
 from ringwise.topology.boards import BoardCatalog
 from ringwise.wellknown import SCHEDULER_NAMES, SP_BLOCK
 
 #: Triggers of reasons that only the submitter can cure.
 _USER_FIXABLE = MENDED | {Trigger.QUEUE_CHANGED}
-#: What is wrong with one pod, whatever the others of its job are like.
+#: Reasons that concern one pod, whatever the other pods of its job are like.
 _OF_ONE_POD = frozenset({TOO_MANY_CHIP_CONTAINERS.code, MIXED_RESOURCES.code, MALFORMED_JOB.code})
 
 
 @dataclass(slots=True)
-class World:
-    """What is known of the cluster. Queues are None as long as nobody has told them."""
+class KnownCluster:
+    """What admission knows of the cluster. Queues are None until the first one was reported."""
 
     catalog: BoardCatalog
     #: `schedulerName` of the pods that are ours.
@@ -69,51 +71,51 @@ class Verdict:
 ALLOWED = Verdict()
 
 
-def judge_vcjob(raw: msgspec.Raw | bytes, world: World) -> Verdict:
+def judge_vcjob(raw: msgspec.Raw | bytes, cluster: KnownCluster) -> Verdict:
     found = Findings("job")
     wire = msgspec.json.decode(raw, type=JobWire)
     _complete(wire.metadata)
     job = vcjob_from_wire(wire, PodClasses(), found)
-    if job.scheduler not in world.scheduler_names:
+    if job.scheduler not in cluster.scheduler_names:
         return ALLOWED
     if found.errors or job.problems:
-        return Verdict(_told(found.errors) + tuple(MALFORMED_JOB(problem=one) for one in job.problems))
+        return Verdict(_malformed(found.errors) + tuple(MALFORMED_JOB(problem=one) for one in job.problems))
     events: list[ev.Event] = [ev.VcJobSeen(job), ev.PodGroupSeen(pod_group_of(job))]
-    return _judged(world, events)
+    return _judged(cluster, events)
 
 
-def judge_pod_group(raw: msgspec.Raw | bytes, world: World) -> Verdict:
-    """Its pods come later, so there is little to say about it but its queue."""
+def judge_pod_group(raw: msgspec.Raw | bytes, cluster: KnownCluster) -> Verdict:
+    """Its pods come later, so little more than its queue can be checked."""
     found = Findings("podgroup")
     wire = msgspec.json.decode(raw, type=PodGroupWire)
     _complete(wire.metadata)
     group = pod_group_from_wire(wire, found)
     if found.errors:
-        return Verdict(_told(found.errors))
-    scheduler = _scheduler(world, [ev.PodGroupSeen(group)])
-    return _verdict(_before_plugins(scheduler, scheduler.book.jobs[group.key], world))
+        return Verdict(_malformed(found.errors))
+    view = _scheduler(cluster, [ev.PodGroupSeen(group)]).view
+    return _verdict(_before_plugins(view, view.jobs[group.key], cluster))
 
 
-def judge_pod(raw: msgspec.Raw | bytes, world: World) -> Verdict:
+def judge_pod(raw: msgspec.Raw | bytes, cluster: KnownCluster) -> Verdict:
     found = Findings("pod")
     wire = msgspec.json.decode(raw, type=PodWire)
     _complete(wire.metadata)
     if wire.metadata is not None and not wire.metadata.name:
-        # The API server names it after this.
+        # The API server sets the name after admission.
         wire.metadata.name = "pod"
     pod = pod_from_wire(wire, PodClasses(), found)
-    if pod.scheduler not in world.scheduler_names:
+    if pod.scheduler not in cluster.scheduler_names:
         return ALLOWED
     if found.errors:
-        return Verdict(_told(found.errors))
+        return Verdict(_malformed(found.errors))
     if pod.group is None and pod.owner is None:
-        return _judged(world, [ev.PodSeen(pod)])
-    return _judged_as_member(world, replace(pod, group=None, node=None))
+        return _judged(cluster, [ev.PodSeen(pod)])
+    return _judged_as_member(cluster, replace(pod, group=None, node=None))
 
 
-def _judged_as_member(world: World, pod: Pod) -> Verdict:
-    """A pod of a gang that is not known as a whole: refused is what is wrong alone and with a companion."""
-    alone = _judged(world, [ev.PodSeen(pod)])
+def _judged_as_member(cluster: KnownCluster, pod: Pod) -> Verdict:
+    """A pod of a gang of unknown size: refused if it is invalid both alone and with a second pod like it."""
+    alone = _judged(cluster, [ev.PodSeen(pod)])
     if not alone.refusals:
         return ALLOWED
     if alone.refusals[0].code in _OF_ONE_POD:
@@ -121,10 +123,10 @@ def _judged_as_member(world: World, pod: Pod) -> Verdict:
     if SP_BLOCK in pod.annotations:
         return ALLOWED
     companion = replace(pod, uid=f"{pod.uid}+", name=f"{pod.name}+")
-    pair = new_scheduler(world.configuration, world.catalog, world.scheduler_names)
+    pair = new_scheduler(cluster.configuration, cluster.catalog, cluster.scheduler_names)
     job = Job("pair", pod.namespace, pod.name, {one.uid: one for one in (pod, companion)})
     job.labels, job.annotations = pod.labels, pod.annotations
-    reason = pair.open_session(0).job_valid(job)
+    reason = pair.view.what_if.job_valid(job, 0)
     both = reason is not None and _is_final(reason)
     return Verdict(alone.refusals) if both else ALLOWED
 
@@ -132,30 +134,30 @@ def _judged_as_member(world: World, pod: Pod) -> Verdict:
 # -- the scheduler's own checks
 
 
-def _judged(world: World, events: list[ev.Event]) -> Verdict:
-    scheduler = _scheduler(world, events)
-    job = next(iter(scheduler.book.jobs.values()))
-    reason = _before_plugins(scheduler, job, world) or scheduler.open_session(0).job_valid(job)
+def _judged(cluster: KnownCluster, events: list[ev.Event]) -> Verdict:
+    view = _scheduler(cluster, events).view
+    job = next(iter(view.jobs.values()))
+    reason = _before_plugins(view, job, cluster) or view.what_if.job_valid(job, 0)
     return _verdict(reason)
 
 
-def _scheduler(world: World, events: Iterable[ev.Event]) -> Scheduler:
-    scheduler = new_scheduler(world.configuration, world.catalog, world.scheduler_names)
-    known: list[ev.Event] = [ev.QueueSeen(queue) for queue in (world.queues or {}).values()]
-    if world.topology is not None:
-        known.append(world.topology)
-    scheduler.take([*known, *events], 0)
+def _scheduler(cluster: KnownCluster, events: Iterable[ev.Event]) -> Scheduler:
+    scheduler = new_scheduler(cluster.configuration, cluster.catalog, cluster.scheduler_names)
+    known: list[ev.Event] = [ev.QueueSeen(queue) for queue in (cluster.queues or {}).values()]
+    if cluster.topology is not None:
+        known.append(cluster.topology)
+    scheduler.handle([*known, *events], 0, Decide.NOTHING)
     return scheduler
 
 
-def _before_plugins(scheduler: Scheduler, job: Job, world: World) -> Reason | None:
-    if world.queues is None and job.queue not in scheduler.book.queues:
-        # Nobody told us the queues: that this one is unknown says nothing.
+def _before_plugins(view: SchedulerView, job: Job, cluster: KnownCluster) -> Reason | None:
+    if cluster.queues is None and job.queue not in view.queues:
+        # No queue was reported yet: that this one is unknown means nothing.
         return job.defects[0] if job.defects else None
-    reason = scheduler.refusal(job)
+    reason = view.refusal(job)
     if reason is not None:
         return reason
-    queue = scheduler.book.queues[job.queue]
+    queue = view.queues[job.queue]
     return None if queue.state == "Open" else QUEUE_NOT_OPEN(queue=queue.name, state=queue.state)
 
 
@@ -171,7 +173,7 @@ def _is_final(reason: Reason) -> bool:
     return reason.kind.stage is Stage.VALIDATE and reason.kind.cured_by <= _USER_FIXABLE
 
 
-def _told(errors: Iterable[ManifestError]) -> tuple[Reason, ...]:
+def _malformed(errors: Iterable[ManifestError]) -> tuple[Reason, ...]:
     return tuple(
         MALFORMED_JOB(problem=f"{error.field}: {error.message}" if error.field else error.message)
         for error in errors
@@ -179,6 +181,6 @@ def _told(errors: Iterable[ManifestError]) -> tuple[Reason, ...]:
 
 
 def _complete(meta: Meta | None) -> None:
-    """What the API server has not filled in yet."""
+    """Set what the API server has not set yet."""
     if meta is not None:
         meta.uid = meta.uid or "submitted"

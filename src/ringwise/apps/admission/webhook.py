@@ -17,7 +17,14 @@ import structlog
 from aiohttp import web
 
 from ringwise.apps.admission.objects import PATH, WEBHOOK_PORT
-from ringwise.apps.admission.rules import ALLOWED, Verdict, World, judge_pod, judge_pod_group, judge_vcjob
+from ringwise.apps.admission.rules import (
+    ALLOWED,
+    KnownCluster,
+    Verdict,
+    judge_pod,
+    judge_pod_group,
+    judge_vcjob,
+)
 from ringwise.apps.admission.serving_certificate import Keeper, server_context
 from ringwise.apps.extensions import installed_registry
 from ringwise.kube.watch.kinds import standard_kinds
@@ -74,14 +81,14 @@ class _Object(msgspec.Struct):
     spec: msgspec.Raw = msgspec.Raw(b"null")
 
 
-_JUDGES: dict[tuple[str, str], Callable[[msgspec.Raw, World], Verdict]] = {
+_JUDGES: dict[tuple[str, str], Callable[[msgspec.Raw, KnownCluster], Verdict]] = {
     (BATCH_GROUP, "Job"): judge_vcjob,
     (SCHEDULING_GROUP, "PodGroup"): judge_pod_group,
     ("", "Pod"): judge_pod,
 }
 
 
-def answer(body: bytes, world: World) -> dict[str, Any] | None:
+def answer(body: bytes, cluster: KnownCluster) -> dict[str, Any] | None:
     """The AdmissionReview to send back; None for what is no review at all."""
     try:
         review = msgspec.json.decode(body, type=_Review)
@@ -91,7 +98,7 @@ def answer(body: bytes, world: World) -> dict[str, Any] | None:
     if request is None or not request.uid:
         return None
     try:
-        verdict = _verdict(request, world)
+        verdict = _verdict(request, cluster)
     except Exception as defect:
         # A defect of ours, or an object nobody can read; both are told later by those who meet it.
         _LOG.warning("let pass without an opinion", kind=request.kind.kind, why=repr(defect)[:300])
@@ -109,7 +116,7 @@ def answer(body: bytes, world: World) -> dict[str, Any] | None:
     return {"apiVersion": ADMISSION_API, "kind": "AdmissionReview", "response": response}
 
 
-def _verdict(request: _Request, world: World) -> Verdict:
+def _verdict(request: _Request, cluster: KnownCluster) -> Verdict:
     judge = _JUDGES.get((request.kind.group, request.kind.kind))
     if judge is None or request.sub_resource or request.operation not in ("CREATE", "UPDATE"):
         return ALLOWED
@@ -118,16 +125,16 @@ def _verdict(request: _Request, world: World) -> Verdict:
         old = msgspec.json.decode(request.old_object, type=_Object)
         # What exists must stay mendable and removable: only a change from good to bad is refused.
         unchanged = bytes(new.spec) == bytes(old.spec)
-        if unchanged or new.metadata.deletion_timestamp or judge(request.old_object, world).refusals:
+        if unchanged or new.metadata.deletion_timestamp or judge(request.old_object, cluster).refusals:
             return ALLOWED
-    return judge(request.object, world)
+    return judge(request.object, cluster)
 
 
-def application(world: World) -> web.Application:
+def application(cluster: KnownCluster) -> web.Application:
     async def validate(request: web.Request) -> web.Response:
         body = await request.read()
         # A gang of thousands takes a moment; health checks go on meanwhile.
-        answered = await asyncio.to_thread(answer, body, world)
+        answered = await asyncio.to_thread(answer, body, cluster)
         if answered is None:
             return web.Response(status=400, text="this is no AdmissionReview of admission.k8s.io/v1")
         return web.json_response(answered)
@@ -173,12 +180,12 @@ async def serve(
 ) -> None:
     """Answer until `stop` is set; `started` is told the port."""
     clock = clock or RealClock()
-    world = World(shipped_catalog(), options.scheduler_names)
+    cluster = KnownCluster(shipped_catalog(), options.scheduler_names)
     keeper = Keeper(client, options.namespace, clock=clock, more_hosts=options.hosts)
     context: ssl.SSLContext | None = None
     ready = asyncio.Event()
     runners: list[web.AppRunner] = []
-    reflectors = _reflectors(client, options, world, clock)
+    reflectors = _reflectors(client, options, cluster, clock)
 
     async def listen(app: web.Application, address: str, tls: ssl.SSLContext | None = None) -> int:
         host, port = parse_address(address)
@@ -197,7 +204,7 @@ async def serve(
                 pair = await keeper.step()
                 if context is None:
                     context = server_context(pair)
-                    started(await listen(application(world), options.address, context))
+                    started(await listen(application(cluster), options.address, context))
                     ready.set()
                 else:
                     server_context(pair, context)
@@ -226,10 +233,10 @@ async def serve(
             await runner.cleanup()
 
 
-def _reflectors(client: Client, options: Options, world: World, clock: Clock) -> list[Reflector]:
+def _reflectors(client: Client, options: Options, cluster: KnownCluster, clock: Clock) -> list[Reflector]:
     def take(events: list[Event]) -> None:
         for event in events:
-            world.take(event)
+            cluster.take(event)
 
     registry, _ = installed_registry()
     kinds = standard_kinds(TemplateStore(), {}, options.configuration_map, plugins=sorted(registry.plugins))

@@ -26,6 +26,7 @@ import structlog
 from ringwise.apps.bench import scene as scenery
 from ringwise.apps.bench.control_plane import Process, find_program
 from ringwise.apps.bench.scene import NAMESPACE, Scene
+from ringwise.apps.extensions import new_scheduler
 from ringwise.framework.configuration import default_configuration
 from ringwise.kube.observer import Nobody
 from ringwise.kube.run import idle_event_loop as telling_loop
@@ -37,7 +38,6 @@ from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.config import find_access
 from ringwise.kubeclient.resources import NODES, POD_GROUPS, PODS, Resource
 from ringwise.messages.commands import Bind
-from ringwise.scheduler.core.machine import Scheduler
 from ringwise.wellknown import DEFAULT_SCHEDULER
 
 LOOP, SCHEDULER, KUBE_SCHEDULER = "bare Bindings", "scheduler", "kube-scheduler"
@@ -143,7 +143,7 @@ class _Binder:
         async with self._client() as client:
             runner = Runner(
                 client,
-                lambda: [SchedulerPart(Scheduler(default_configuration()))],
+                lambda: [SchedulerPart(new_scheduler(default_configuration()))],
                 RunnerSettings(),
                 observer=count,
                 synced=self._wait_for_go,

@@ -13,12 +13,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ringwise.apps.bench.report import Measured, at_least, at_most, shown
+from ringwise.apps.extensions import new_scheduler
 from ringwise.framework.extension_points import Point
 from ringwise.framework.gang_placement import filters_of
 from ringwise.framework.job import Job
 from ringwise.framework.session import Session
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind
+from ringwise.messages.events import Decide
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.state.model import Node, Pod, PodClass, PodGroup
 from ringwise.wellknown import ASCEND910, HOSTNAME, SCHEDULE_POLICY
@@ -73,18 +75,18 @@ class Timed:
 
 def _cycle(nodes: int, gangs: Sequence[tuple[int, int]]) -> Timed:
     """Place gangs of (pods, chips) on an empty cluster in one cycle."""
-    scheduler = Scheduler()
+    scheduler = new_scheduler()
     scheduler.handle(_nodes(nodes), SECOND)
     # Nodes are put in order once, before anybody asks for them.
     scheduler.prepare(SECOND)
     events: list[ev.Event] = []
     for number, (pods, chips) in enumerate(gangs):
         events += _gang(f"job-{number}", pods, chips, SECOND + number)
-    scheduler.take(events, 2 * SECOND)
+    scheduler.handle(events, 2 * SECOND, Decide.NOTHING)
     gc.collect()
     gc.freeze()
     started = time.perf_counter()
-    commands = scheduler.cycle(2 * SECOND)
+    commands = scheduler.handle([], 2 * SECOND, Decide.ONE_CYCLE)
     seconds = time.perf_counter() - started
     gc.unfreeze()
     bound = sum(isinstance(command, Bind) for command in commands)
@@ -131,9 +133,10 @@ def _plain(nodes: int, load: int, job_pods: int, chips: int, samples: int) -> tu
     scheduler = timed.scheduler
     spent, differing = 0.0, 0
     for sample in range(samples):
-        scheduler.take(_gang(f"probe-{sample}", job_pods, chips, 3 * SECOND), 3 * SECOND)
-        job = scheduler.book.jobs[f"bench/probe-{sample}"]
-        session = scheduler.open_session(3 * SECOND, [job])
+        events = _gang(f"probe-{sample}", job_pods, chips, 3 * SECOND)
+        scheduler.handle(events, 3 * SECOND, Decide.NOTHING)
+        job = scheduler.view.jobs[f"bench/probe-{sample}"]
+        session = scheduler.view.what_if.open_session(3 * SECOND, [job])
         session.job_valid(job)
         pod = next(iter(job.pods.values()))
         started = time.perf_counter()
@@ -141,7 +144,7 @@ def _plain(nodes: int, load: int, job_pods: int, chips: int, samples: int) -> tu
         spent += time.perf_counter() - started
         ours = session.node_selection(job, pod).choose({})
         differing += plain != (None if ours is None else ours.node)
-        scheduler.cycle(3 * SECOND + sample)
+        scheduler.handle([], 3 * SECOND + sample, Decide.ONE_CYCLE)
     return spent / samples, differing
 
 

@@ -21,6 +21,7 @@ from typing import Any
 import msgspec
 
 from ringwise.apps.bench.report import Measured, at_least, at_most, shown
+from ringwise.apps.extensions import new_scheduler
 from ringwise.framework.configuration import default_configuration
 from ringwise.kube.observer import Nobody
 from ringwise.kube.run.core_thread import SchedulerPart
@@ -34,7 +35,6 @@ from ringwise.kubeclient.config import direct
 from ringwise.kubeclient.resources import NODES, PODS
 from ringwise.manifests.errors import Findings
 from ringwise.manifests.pods import PodClasses
-from ringwise.scheduler.core.machine import Scheduler
 from ringwise.wellknown import (
     ACCELERATOR,
     ACCELERATOR_TYPE,
@@ -182,7 +182,7 @@ def read_all() -> None:
 
 async def _read_all() -> Mapping[str, float]:
     client = _Served()
-    scheduler = Scheduler(default_configuration())
+    scheduler = new_scheduler(default_configuration())
     clock = RealClock()
     before = _memory()
     gc.disable()
@@ -198,7 +198,7 @@ async def _read_all() -> Mapping[str, float]:
     )
     started = time.perf_counter()
     await life.read_everything()
-    while len(scheduler.state.pods) < POD_COUNT:
+    while len(scheduler.view.cluster.pods) < POD_COUNT:
         await asyncio.sleep(0.01)
     seconds = time.perf_counter() - started - client.making
     gc.collect()

@@ -52,7 +52,7 @@ def _place(bundle: Bundle, settings: Path) -> Answer:
 
 
 def _draw(bundle: Bundle, before: Answer, after: Answer) -> str:
-    resolved = after.scheduler.world.switches(after.scheduler.state)
+    resolved = after.view.switches()
     if resolved is None or before.switches is None or after.switches is None:
         raise ValueError("an example of switches needs a topology")
     job = next(job for job in after.jobs if job.name == _JOB)

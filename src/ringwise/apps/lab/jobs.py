@@ -100,7 +100,7 @@ def job_views(live: LiveLab) -> list[JobView]:
 def _of_vcjobs(live: LiveLab, by_group: dict[str, list[Pod]]) -> Iterator[JobView]:
     for vcjob in live.cluster.all(VcJob):
         key = f"{vcjob.namespace}/{group_name(vcjob)}"
-        job = live.scheduler.book.jobs.get(key)
+        job = live.view.jobs.get(key)
         yield JobView(
             vcjob.namespace,
             vcjob.name,
@@ -125,7 +125,7 @@ def _of_groups(live: LiveLab, by_group: dict[str, list[Pod]]) -> Iterator[JobVie
     for group in live.cluster.all(PodGroup):
         if group.owner is not None and group.owner.uid in owners:
             continue
-        job = live.scheduler.book.jobs.get(group.key)
+        job = live.view.jobs.get(group.key)
         pods = by_group.get(group.key, [])
         yield JobView(
             group.namespace,
@@ -145,7 +145,7 @@ def _of_groups(live: LiveLab, by_group: dict[str, list[Pod]]) -> Iterator[JobVie
 
 
 def _of_pod(live: LiveLab, pod: Pod) -> JobView:
-    job = live.scheduler.book.jobs.get(pod.key)
+    job = live.view.jobs.get(pod.key)
     return JobView(
         pod.namespace,
         pod.name,
@@ -171,7 +171,7 @@ def _reason(live: LiveLab, job: Job | None) -> Reason | None:
     """Why it waits; a job whose pods all have nodes has no reason any more."""
     if job is None or job.reason is None:
         return None
-    if job.pods and not any(live.scheduler.is_waiting(pod) for pod in job.pods.values()):
+    if job.pods and not live.view.has_pending_pods(job):
         return None
     return job.reason
 
@@ -181,7 +181,7 @@ def _never(live: LiveLab, view: JobView) -> bool:
         return False
     if view.reason.kind.stage is Stage.VALIDATE or view.reason.code in _NEVER:
         return True
-    queue = live.scheduler.book.queues.get(view.queue)
+    queue = live.view.queues.get(view.queue)
     if view.job is None or queue is None or not queue.capability:
         return False
     return bool(lacking(view.job.min_asked(), {}, queue.capability))

@@ -8,6 +8,7 @@ from ringwise.apps.lab.folder import LabFolder
 from ringwise.apps.replay import JournalWriter
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.journal import Journal
+from ringwise.scheduler.view import SchedulerView
 
 #: A file that has grown beyond this is put aside; the one put aside before it goes.
 MOST_BYTES = 64 << 20
@@ -27,14 +28,13 @@ class LabJournal:
         self._most_bytes = most_bytes
         self._file: BinaryIO | None = None
 
-    def wants_a_new_file(self, scheduler: Scheduler) -> bool:
+    def wants_a_new_file(self, view: SchedulerView) -> bool:
         if self._file is None:
             return False
         size = self._file.tell()
         if size <= self._most_bytes:
             return False
-        remembers = len(scheduler.memory) or any(scheduler.reservations) or _somebody_waits(scheduler)
-        return not remembers or size > self._most_bytes * _PATIENCE
+        return not view.loses_by_restart() or size > self._most_bytes * _PATIENCE
 
     def follow(self, scheduler: Scheduler) -> None:
         """Begin a file with this scheduler, which must not have been told anything yet."""
@@ -46,17 +46,11 @@ class LabJournal:
             folder.journal.replace(folder.older_journal)
         self._file = folder.journal.open("wb")
         folder.journal.chmod(0o600)
-        writer = JournalWriter(self._file, scheduler.configuration, scheduler.scheduler_names)
-        scheduler.journal = Journal(scheduler.configuration, keep=1, sink=writer)
+        view = scheduler.view
+        writer = JournalWriter(self._file, view.configuration, view.scheduler_names)
+        scheduler.journal = Journal(view.configuration, keep=1, sink=writer)
 
     def close(self) -> None:
         if self._file is not None:
             self._file.close()
             self._file = None
-
-
-def _somebody_waits(scheduler: Scheduler) -> bool:
-    return any(
-        job.waiting_since is not None and any(scheduler.is_waiting(pod) for pod in job.pods.values())
-        for job in scheduler.book.jobs.values()
-    )

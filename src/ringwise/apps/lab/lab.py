@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ringwise.apps.extensions import new_scheduler, read_user_configuration
 from ringwise.apps.lab.folder import LabFolder
 from ringwise.apps.lab.journal import MOST_BYTES, LabJournal
 from ringwise.apps.lab.submission import Submission, adopted, refusals
@@ -23,9 +24,9 @@ from ringwise.embed.simulated import Habits
 from ringwise.embed.store import Store
 from ringwise.framework.configuration import Configuration, default_configuration
 from ringwise.manifests.bundle import Bundle
-from ringwise.manifests.configuration import read_configuration
 from ringwise.messages.events import ConfigurationSeen
 from ringwise.scheduler.core.machine import Scheduler
+from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import DeviceReport, Node, Pod, PodGroup, Queue
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.boards import shipped_catalog
@@ -107,7 +108,7 @@ class LiveLab:
         self.lab = Lab(self.cluster, self.scheduler, Controller(), self.clock)
 
     def _new_scheduler(self) -> Scheduler:
-        scheduler = Scheduler(self.configuration, catalog=self.catalog)
+        scheduler = new_scheduler(self.configuration, self.catalog)
         self.journal.follow(scheduler)
         return scheduler
 
@@ -126,12 +127,10 @@ class LiveLab:
 
     def turn(self) -> None:
         """Let happen what follows from now, and write it down."""
-        if self.journal.wants_a_new_file(self.scheduler):
+        if self.journal.wants_a_new_file(self.view):
             self.scheduler = self._new_scheduler()
             self.lab.replace_scheduler(self.scheduler)
         self.lab.step()
-        # New nodes are put in order before the next decision; who looks before that wants to see them, too.
-        self.scheduler.state.settle()
         self.store.save(self.cluster.table, self.cluster.now)
 
     def seconds_to_next(self) -> float | None:
@@ -162,9 +161,13 @@ class LiveLab:
         self.cluster.pass_time(self.now)
 
     @property
+    def view(self) -> SchedulerView:
+        return self.scheduler.view
+
+    @property
     def source(self) -> Source:
         """What a question about the cluster is asked of."""
-        return Source(self.scheduler, self.now)
+        return Source(self.view, self.now)
 
     def close(self) -> None:
         """Nothing is saved here: after an error the memory may hold what must not be kept."""
@@ -233,7 +236,7 @@ class LiveLab:
 
     def _keep_configuration(self, text: str, origin: str) -> None:
         """Raises ConfigurationError for a wrong one: the last good one stays."""
-        read_configuration(text, origin)
+        read_user_configuration(text, origin)
         namespace, name = CONFIGURATION_MAP
         kept = ConfigMap(namespace, name, {SCHEDULER_CONFIG_KEY: text})
         self.cluster.table.put(PUBLISHED, f"{namespace}/{name}", kept)
@@ -242,7 +245,7 @@ class LiveLab:
         kept = self.cluster.table.get(PUBLISHED, "/".join(CONFIGURATION_MAP))
         if not isinstance(kept, ConfigMap):
             return default_configuration()
-        return read_configuration(kept.data[SCHEDULER_CONFIG_KEY], "/".join(CONFIGURATION_MAP))
+        return read_user_configuration(kept.data[SCHEDULER_CONFIG_KEY], "/".join(CONFIGURATION_MAP))
 
     # -- what people do ------------------------------------------------------------------------------
 

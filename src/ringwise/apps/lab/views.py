@@ -29,7 +29,7 @@ class UnknownNameError(LookupError):
 
 def boards_by_node(live: LiveLab) -> dict[tuple[str, str], Board]:
     """(resource, accelerator-type) -> the board that jobs on such nodes get."""
-    return {(resource, kind): board for resource, kind, board in boards_present(live.scheduler)}
+    return {(resource, kind): board for resource, kind, board in boards_present(live.view)}
 
 
 # -- nodes -------------------------------------------------------------------------------------
@@ -37,7 +37,7 @@ def boards_by_node(live: LiveLab) -> dict[tuple[str, str], Board]:
 
 def node_documents(live: LiveLab) -> list[dict[str, Any]]:
     boards = boards_by_node(live)
-    resolved = live.scheduler.world.switches(live.scheduler.state)
+    resolved = live.view.switches()
     pods: dict[str, int] = {}
     for pod in live.cluster.all(Pod):
         if pod.node is not None and pod.live:
@@ -64,7 +64,7 @@ def node_documents(live: LiveLab) -> list[dict[str, Any]]:
 def _chips(
     live: LiveLab, node: Node, resource: str, boards: dict[tuple[str, str], Board]
 ) -> dict[str, Any] | None:
-    state = live.scheduler.state
+    state = live.view.cluster
     fleet, number = state.fleets.get(resource), state.node_id.get(node.name)
     if fleet is None or number is None or resource == HOSTS or fleet.allocatable[number] < 0:
         return None
@@ -99,7 +99,7 @@ def queue_documents(live: LiveLab, views: Iterable[JobView] | None = None) -> li
                 "reclaimable": queue.reclaimable,
                 "capability": dict(queue.capability),
                 "guarantee": dict(queue.guarantee),
-                "used": dict(live.scheduler.ledger.used_by_queue(queue.name)),
+                "used": dict(live.view.used_by_queue(queue.name)),
                 "jobs": len(own),
                 "waiting": sum(1 for view in own if view.outcome == "waiting"),
             }
@@ -116,7 +116,7 @@ def pod_documents(live: LiveLab, pods: Iterable[Pod] | None = None) -> list[dict
         live.cluster.all(Pod) if pods is None else pods,
         key=lambda pod: (pod.namespace, natural_key(pod.name)),
     ):
-        job = live.scheduler.book.job_of(pod.uid)
+        job = live.view.job_of(pod.uid)
         reason = live.cluster.pod_reasons.get(pod.uid)
         found.append(
             {
@@ -142,7 +142,7 @@ def pod_documents(live: LiveLab, pods: Iterable[Pod] | None = None) -> list[dict
 
 def status_document(live: LiveLab) -> dict[str, Any]:
     """The lab in a few numbers."""
-    state = live.scheduler.state
+    state = live.view.cluster
     chips = held = faulty = 0
     for resource, fleet in state.fleets.items():
         if resource == HOSTS:
@@ -167,7 +167,7 @@ def status_document(live: LiveLab) -> dict[str, Any]:
         "refused": sum(1 for view in views if view.never),
         "pods": live.cluster.table.count("Pod"),
         "commands": dict(live.lab.done),
-        "incidents": [str(incident) for incident in live.scheduler.incidents[-5:]],
+        "incidents": [str(incident) for incident in live.view.incidents[-5:]],
         "alarms": list(live.cluster.alarms),
     }
 

@@ -72,7 +72,7 @@ class SchedulerPart:
     def let_out(self, deliver: Deliver, give_way: Callable[[], object]) -> None:
         self._deliver = deliver
         self._give_way = give_way
-        self.scheduler.early = self._bound_early
+        self.scheduler.early_bindings = self._bound_early
 
     def _bound_early(self, binds: Sequence[Bind]) -> None:
         if len(binds) < self._out:
@@ -86,7 +86,7 @@ class SchedulerPart:
         self._give_way()
 
     def absorb(self, events: Sequence[ev.Event], now: int) -> None:
-        self.scheduler.take(_for_scheduler(events), now)
+        self.scheduler.handle(_for_scheduler(events), now, ev.Decide.NOTHING)
 
     def prepare(self, now: int) -> None:
         self.scheduler.prepare(now)
@@ -103,13 +103,13 @@ class SchedulerPart:
         return self.scheduler.next_deadline()
 
     def count(self, observer: Observer) -> None:
-        scheduler = self.scheduler
+        view = self.scheduler.view
         waiting: dict[str, int] = {}
-        for job in scheduler.book.jobs.values():
+        for job in view.jobs.values():
             if job.reason is not None and job.waiting_since is not None:
                 waiting[job.reason.code] = waiting.get(job.reason.code, 0) + 1
         observer.pending(waiting)
-        for resource, fleet in scheduler.state.fleets.items():
+        for resource, fleet in view.cluster.fleets.items():
             if resource == HOSTS:
                 continue
             listed = [

@@ -11,13 +11,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ringwise.framework.extension_points import first_reason
-from ringwise.framework.gang_placement import filters_of
 from ringwise.kube.observer import Nobody, Observer
 from ringwise.kube.run.core_thread import Deliver, SchedulerPart
 from ringwise.kube.write.event_recorder import rfc3339
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command
+from ringwise.reasons import Reason
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.state.model import Pod
 
@@ -79,8 +78,8 @@ class ShadowPart(SchedulerPart):
         """Another scheduler bound this pod. Whether we had placed it elsewhere, in thought."""
         ours = self._thought.pop(pod.uid, None)
         if ours is None:
-            known = self.scheduler.state.pods.get(pod.uid)
-            if known is not None and known.node < 0 and self.scheduler.book.is_ours(pod):
+            known = self.scheduler.view.cluster.pods.get(pod.uid)
+            if known is not None and known.node < 0 and self.scheduler.view.is_ours(pod):
                 self._only_theirs(pod, node, now)
             return False
         if ours.node == node and tuple(sorted(ours.chips)) == tuple(sorted(pod.holds)):
@@ -100,7 +99,7 @@ class ShadowPart(SchedulerPart):
         return True
 
     def _only_theirs(self, pod: Pod, node: str, now: int) -> None:
-        job = self.scheduler.book.job_of(pod.uid)
+        job = self.scheduler.view.job_of(pod.uid)
         reason = job.reason if job is not None else None
         self._tell(
             ONLY_THEIRS,
@@ -127,32 +126,18 @@ class ShadowPart(SchedulerPart):
 
     def _verdicts(self, uid: str, our_node: str, their_node: str) -> tuple[_Verdict, _Verdict]:
         """Both nodes by our rules, as if the pod had not been placed yet."""
-        state = self.scheduler.state
-        mark = state.checkpoint()
-        state.release(uid)
-        try:
-            return self._verdict(uid, our_node), self._verdict(uid, their_node)
-        finally:
-            state.rollback(mark)
-
-    def _verdict(self, uid: str, node: str) -> _Verdict:
-        scheduler = self.scheduler
-        job, number = scheduler.book.job_of(uid), scheduler.state.node_id.get(node)
-        if job is None or number is None:
-            return _Verdict(None, "the node is not known")
-        pod = scheduler.state.pods[uid].pod
-        if pod.cls.chips and job.policy is None:
-            return _Verdict(None, "the job changed meanwhile")
-        session = scheduler.open_session(self._now)
-        score, reason = session.node_selection(job, pod).verdict(number)
-        if reason is None:
-            reason = first_reason(filters_of(session, job, pod), number)
-        return _Verdict(score if reason is None else None, None if reason is None else reason.message)
+        view = self.scheduler.view
+        job = view.job_of(uid)
+        if job is not None and job.policy is None and view.cluster.pods[uid].pod.cls.chips:
+            changed = _Verdict(None, "the job changed meanwhile")
+            return changed, changed
+        ours, theirs = view.what_if.node_verdicts(uid, (our_node, their_node), self._now)
+        return _verdict(ours), _verdict(theirs)
 
     def _tell(self, outcome: str, pod: str, uid: str, now: int, **more: Any) -> None:
         self.outcomes[outcome] += 1
         self._observer.shadow(outcome)
-        job = self.scheduler.book.job_of(uid)
+        job = self.scheduler.view.job_of(uid)
         self._report(
             {
                 "event": "placed",
@@ -163,6 +148,13 @@ class ShadowPart(SchedulerPart):
                 **more,
             }
         )
+
+
+def _verdict(found: tuple[int | None, Reason | None] | None) -> _Verdict:
+    if found is None:
+        return _Verdict(None, "the node is not known")
+    score, reason = found
+    return _Verdict(score, None if reason is None else reason.message)
 
 
 def _why(outcome: str, ours: _Verdict, theirs: _Verdict) -> str:

@@ -1,8 +1,6 @@
-"""What travels with a binding: the annotations that device plugin, operator and network read."""
+"""The annotations that travel with a binding (D1): for the device plugin, the operator and the network."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 from ringwise.framework.ranks import rank_of
 from ringwise.framework.statement import Allocation
@@ -12,16 +10,14 @@ from ringwise.messages.rank_table import (
     rank_table_fragment,
     rank_table_key,
 )
+from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Node, Pod
 from ringwise.topology.chips import chip_names
 from ringwise.wellknown import ASCEND_REAL, DISTRIBUTED_JOB, OPERATOR_NAME, PREDICATE_TIME, RANK_INDEX
 
-if TYPE_CHECKING:
-    from ringwise.scheduler.core.machine import Scheduler
 
-
-def binding_annotations(scheduler: Scheduler, allocation: Allocation, time: int) -> dict[str, str]:
-    """`time` orders the pods of one node for the device plugin; it grows with every binding of a cycle."""
+def binding_annotations(state: ClusterState, allocation: Allocation, time: int) -> dict[str, str]:
+    """D1, D2: `time` is `predicate-time`, by which the device plugin orders the pods of a node."""
     job, pod = allocation.job, allocation.pod
     policy = job.policy
     if policy is None or not allocation.chips:
@@ -34,7 +30,7 @@ def binding_annotations(scheduler: Scheduler, allocation: Allocation, time: int)
     }
     if not pod.annotations.get(RANK_INDEX):
         annotations[RANK_INDEX] = str(rank_of(job, pod))
-    node = scheduler.state.nodes[allocation.node]
+    node = state.nodes[allocation.node]
     if node is not None and carries_rank_table(
         pod.labels.get(OPERATOR_NAME),
         len(allocation.chips),
@@ -42,14 +38,14 @@ def binding_annotations(scheduler: Scheduler, allocation: Allocation, time: int)
         len(node.devices or ()),
     ):
         annotations[ASCEND_REAL] = chips
-        annotations[rank_table_key(policy.resource)] = _fragment(scheduler, pod, node, allocation)
+        annotations[rank_table_key(policy.resource)] = _fragment(state, pod, node, allocation)
     annotations.update(allocation.annotations)
     return annotations
 
 
-def _fragment(scheduler: Scheduler, pod: Pod, node: Node, allocation: Allocation) -> str:
+def _fragment(state: ClusterState, pod: Pod, node: Node, allocation: Allocation) -> str:
     known = {device.chip: device for device in node.devices or ()}
-    report = scheduler.state.report_of(node.name, pod.cls.resource or "")
+    report = state.report_of(node.name, pod.cls.resource or "")
     devices = [
         RankTableDevice(chip, known[chip].ip, known[chip].super_device_id)
         if chip in known

@@ -1,32 +1,35 @@
-"""Whether the books agree with each other: counted again from the pods, slowly, for tests and doubts."""
+"""Whether the scheduler's tables agree with each other: all computed again from the pods. Slow."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from ringwise.framework.amounts import Amounts, add, amounts_of
+from ringwise.framework.usage import ResourceUsage
+from ringwise.scheduler.core.job_book import JobBook
+from ringwise.state.cluster import ClusterState
 from ringwise.state.fleet import HOSTS
+from ringwise.state.reservations import Reservation
 from ringwise.topology.chips import chip_names, chips_of
 
-if TYPE_CHECKING:
-    from ringwise.scheduler.core.machine import Scheduler
 
-
-def disagreements(scheduler: Scheduler) -> list[str]:
-    """One line for each thing that is not as it must be; none in a sane machine."""
-    scheduler.state.settle()
+def inconsistencies(
+    state: ClusterState, book: JobBook, usage: ResourceUsage, reservations: Iterable[Reservation]
+) -> list[str]:
+    """One line for each table that is wrong; none unless the scheduler has a defect."""
+    state.settle()
     return [
-        *_chips(scheduler),
-        *_reserved(scheduler),
-        *_nodes(scheduler),
-        *_jobs(scheduler),
-        *_ledger(scheduler),
+        *_chips(state),
+        *_reserved(state, reservations),
+        *_nodes(state),
+        *_jobs(state, book),
+        *_usage(state, book, usage),
     ]
 
 
-def _chips(scheduler: Scheduler) -> list[str]:
-    """No chip twice, and what is held is what pods hold."""
-    state, found = scheduler.state, []
+def _chips(state: ClusterState) -> list[str]:
+    """N6: no chip is given twice, and the masks agree with the pods."""
+    found = []
     for resource, fleet in state.fleets.items():
         if resource == HOSTS:
             continue
@@ -44,35 +47,35 @@ def _chips(scheduler: Scheduler) -> list[str]:
         for node, name in enumerate(state.names):
             if held[node] != fleet.held[node]:
                 found.append(
-                    f"{name}: pods hold {held[node]:b} of {resource}, books say {fleet.held[node]:b}"
+                    f"{name}: pods hold {held[node]:b} of {resource}, recorded are {fleet.held[node]:b}"
                 )
             if asked[node] != fleet.requested[node]:
                 found.append(
-                    f"{name}: pods ask {asked[node]} of {resource}, books say {fleet.requested[node]}"
+                    f"{name}: pods ask {asked[node]} of {resource}, recorded are {fleet.requested[node]}"
                 )
             if fleet.free(node) != fleet.free_mask[node]:
                 found.append(f"{name}: the free chips of {resource} are out of date")
     return found
 
 
-def _reserved(scheduler: Scheduler) -> list[str]:
+def _reserved(state: ClusterState, reservations: Iterable[Reservation]) -> list[str]:
     found = []
-    kept: dict[tuple[str, int], int] = {}
-    for reservation in scheduler.reservations:
+    reserved: dict[tuple[str, int], int] = {}
+    for reservation in reservations:
         for node, mask in reservation.chips.items():
             key = (reservation.resource, node)
-            if kept.get(key, 0) & mask:
-                found.append(f"{scheduler.state.names[node]}: a chip is kept for two jobs")
-            kept[key] = kept.get(key, 0) | mask
-    for resource, fleet in scheduler.state.fleets.items():
+            if reserved.get(key, 0) & mask:
+                found.append(f"{state.names[node]}: a chip is reserved for two jobs")
+            reserved[key] = reserved.get(key, 0) | mask
+    for resource, fleet in state.fleets.items():
         for node, mask in enumerate(fleet.reserved):
-            if mask != kept.get((resource, node), 0):
-                found.append(f"{scheduler.state.names[node]}: chips are kept for nobody, or not kept")
+            if mask != reserved.get((resource, node), 0):
+                found.append(f"{state.names[node]}: the mask of reserved chips is wrong")
     return found
 
 
-def _nodes(scheduler: Scheduler) -> list[str]:
-    state, found = scheduler.state, []
+def _nodes(state: ClusterState) -> list[str]:
+    found = []
     mark = state.checkpoint()
     state.commit(mark)
     if mark:
@@ -90,33 +93,33 @@ def _nodes(scheduler: Scheduler) -> list[str]:
     return found
 
 
-def _jobs(scheduler: Scheduler) -> list[str]:
+def _jobs(state: ClusterState, book: JobBook) -> list[str]:
     found = []
-    for job in scheduler.book.jobs.values():
+    for job in book.jobs.values():
         for uid, pod in job.pods.items():
-            placement = scheduler.state.pods.get(uid)
+            placement = state.pods.get(uid)
             if placement is None or placement.pod is not pod:
                 found.append(f"{job.key}: pod {pod.name} is not the one the state knows")
-            if scheduler.book.job_of(uid) is not job:
-                found.append(f"{job.key}: pod {pod.name} is said to belong to another job")
+            if book.job_of(uid) is not job:
+                found.append(f"{job.key}: pod {pod.name} is recorded with another job")
     return found
 
 
-def _ledger(scheduler: Scheduler) -> list[str]:
+def _usage(state: ClusterState, book: JobBook, usage: ResourceUsage) -> list[str]:
     jobs: dict[str, Amounts] = {}
     queues: dict[str, Amounts] = {}
-    for uid, placement in scheduler.state.pods.items():
+    for uid, placement in state.pods.items():
         if placement.node < 0:
             continue
-        job = scheduler.book.job_of(uid)
+        job = book.job_of(uid)
         key, queue = (job.key, job.queue) if job is not None else ("", "")
         add(jobs.setdefault(key, {}), amounts_of(placement.pod.cls))
         add(queues.setdefault(queue, {}), amounts_of(placement.pod.cls))
     return [
-        f"{kind} {key} uses {counted.get(key, {})}, the ledger says {kept.get(key, {})}"
+        f"{kind} {key} uses {counted.get(key, {})}, recorded are {kept.get(key, {})}"
         for kind, counted, kept in (
-            ("job", jobs, scheduler.ledger.by_job),
-            ("queue", queues, scheduler.ledger.by_queue),
+            ("job", jobs, usage.by_job),
+            ("queue", queues, usage.by_queue),
         )
         for key in sorted({*counted, *kept})
         if counted.get(key, {}) != kept.get(key, {})

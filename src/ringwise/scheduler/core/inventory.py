@@ -1,4 +1,4 @@
-"""What the cluster has."""
+"""What the cluster offers."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ringwise.state.fleet import HOSTS
 def offered(state: ClusterState) -> Amounts:
     """What all ready nodes offer together, and on each node at least what is in use there.
 
-    A chip that fails under its pod, or a node that goes away with its pods, takes nothing from
-    the others: shares of what is left would otherwise be smaller than what is free.
+    A chip that fails while a pod uses it, or a node that is removed with its pods, does not reduce
+    the total: the queues' shares of the rest would otherwise be smaller than what is free.
     """
     total: Amounts = {}
     for number, node in enumerate(state.nodes):
@@ -27,7 +27,7 @@ def offered(state: ClusterState) -> Amounts:
 
 
 def _used(state: ClusterState, number: int) -> Amounts:
-    """What pods use on the node beside chips."""
+    """What pods use on the node, without chips."""
     shape = state.shape_of(number)
     if shape is not None:
         return {"cpu": shape.cpu_used, "memory": shape.memory_used, **dict(shape.extended_used)}

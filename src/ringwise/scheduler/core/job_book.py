@@ -1,18 +1,20 @@
-"""The book of jobs: which pods belong together, and what their PodGroup and queue say about them."""
+"""All jobs: which pods belong together, and what their PodGroup, vcjob, queue and priority class specify."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from ringwise.framework.job import Job, job_key
-from ringwise.framework.reasons import MALFORMED_JOB
+from ringwise.framework.reasons import MALFORMED_JOB, UNKNOWN_QUEUE
 from ringwise.framework.usage import ResourceUsage
 from ringwise.messages.job_expansion import group_name, pods_of
+from ringwise.reasons import Reason
 from ringwise.scheduler.reasons import POD_GROUP_MISSING
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import EMPTY, Pod, PodGroup, PriorityClass, Queue
 from ringwise.state.shapes import label_keys
 from ringwise.state.vcjob import VcJob
+from ringwise.topology.nearest import nearest
 from ringwise.wellknown import (
     EXPECTED_DURATION,
     QUEUE_NAME,
@@ -29,9 +31,9 @@ _QUEUE_KEYS = (SCHEDULING_QUEUE_NAME, QUEUE_NAME)
 class JobBook:
     """Jobs by key. A pod without a PodGroup is a job of its own."""
 
-    def __init__(self, state: ClusterState, ledger: ResourceUsage, scheduler_names: frozenset[str]) -> None:
+    def __init__(self, state: ClusterState, usage: ResourceUsage, scheduler_names: frozenset[str]) -> None:
         self._state = state
-        self._ledger = ledger
+        self._usage = usage
         self._names = scheduler_names
         self.jobs: dict[str, Job] = {}
         self.queues: dict[str, Queue] = {DEFAULT_QUEUE: Queue(DEFAULT_QUEUE)}
@@ -52,7 +54,7 @@ class JobBook:
         return pod.scheduler in self._names
 
     def serves(self, job: Job) -> bool:
-        """Whether the job is for us: one of its pods is, or will be. Others' jobs are only watched."""
+        """Whether the job is ours: one of its pods is, or will be. Jobs of others are only counted."""
         if job.pods:
             return any(map(self.is_ours, job.pods.values()))
         if job.prospective:
@@ -60,19 +62,44 @@ class JobBook:
         vcjob = self._vcjob_of(job)
         return vcjob is None or vcjob.scheduler in self._names
 
+    def is_pending(self, pod: Pod) -> bool:
+        """A pod of ours that has no node and may get one."""
+        return (
+            pod.phase == "Pending"
+            and not pod.deleting
+            and not pod.gated
+            and self._state.pods[pod.uid].node < 0
+            and self.is_ours(pod)
+        )
+
+    def has_pending(self, job: Job) -> bool:
+        """The job has pods to place; or it has none yet, and can be admitted."""
+        if not job.pods:
+            return job.group is not None and not job.inqueue and bool(job.prospective)
+        return any(map(self.is_pending, job.pods.values()))
+
+    def refusal(self, job: Job) -> Reason | None:
+        """What is wrong with a job before any plugin is asked."""
+        if job.defects:
+            return job.defects[0]
+        if job.queue not in self.queues:
+            known = sorted(self.queues)
+            return UNKNOWN_QUEUE(queue=job.queue, known=known, nearest=nearest(job.queue, known) or known[0])
+        return None
+
     def put_pod(self, pod: Pod) -> Job | None:
         """The pod as the state has it now; None when it belongs to another scheduler."""
         job = self._job_of_placed(pod)
         if job is not None and self._state.stays(pod):
-            # Nothing moved: neither the books of the state nor the ledger have to be touched.
+            # Node and chips are the same: state and usage need no update.
             self._replace(job, pod)
             return job
         known = self._state.pods.get(pod.uid)
-        self._leave_ledger(pod.uid)
+        self._remove_usage(pod.uid)
         self._state.put_pod(pod)
         pod = self._state.pods[pod.uid].pod
         if not self.is_ours(pod) and pod.group is None:
-            self._enter_ledger(pod, None)
+            self._add_usage(pod, None)
             return None
         if known is None or known.pod.cls is not pod.cls:
             self._state.watch_labels(label_keys(pod.cls))
@@ -85,7 +112,7 @@ class JobBook:
             job = self._make(key, pod)
         self._job_of_pod[pod.uid] = key
         self._replace(job, pod)
-        self._enter_ledger(pod, job)
+        self._add_usage(pod, job)
         return job
 
     def _job_of_placed(self, pod: Pod) -> Job | None:
@@ -102,7 +129,7 @@ class JobBook:
 
     def drop_pod(self, uid: str) -> Job | None:
         job = self.job_of(uid)
-        self._leave_ledger(uid)
+        self._remove_usage(uid)
         self._state.drop_pod(uid)
         self._forget_pod(uid)
         return job
@@ -118,24 +145,24 @@ class JobBook:
         else:
             self._touch(job)
 
-    def _enter_ledger(self, pod: Pod, job: Job | None) -> None:
+    def _add_usage(self, pod: Pod, job: Job | None) -> None:
         if self._state.pods[pod.uid].node >= 0:
             key, queue = (job.key, job.queue) if job is not None else ("", "")
-            self._ledger.add_pod(key, queue, pod.cls)
+            self._usage.add_pod(key, queue, pod.cls)
 
-    def _leave_ledger(self, uid: str) -> None:
+    def _remove_usage(self, uid: str) -> None:
         placement = self._state.pods.get(uid)
         if placement is not None and placement.node >= 0:
             job = self.job_of(uid)
             key, queue = (job.key, job.queue) if job is not None else ("", "")
-            self._ledger.remove_pod(key, queue, placement.pod.cls)
+            self._usage.remove_pod(key, queue, placement.pod.cls)
 
     def recount(self) -> None:
-        """Make the ledger anew from the pods: after an interruption nobody knows where it stopped."""
-        self._ledger.by_job.clear()
-        self._ledger.by_queue.clear()
+        """Compute the usage again from the pods, after an action failed in the middle of a transaction."""
+        self._usage.by_job.clear()
+        self._usage.by_queue.clear()
         for uid, placement in self._state.pods.items():
-            self._enter_ledger(placement.pod, self.job_of(uid))
+            self._add_usage(placement.pod, self.job_of(uid))
 
     # -- groups, vcjobs, priorities, queues -----------------------------------------------------
 
@@ -163,7 +190,7 @@ class JobBook:
         return job
 
     def put_vcjob(self, vcjob: VcJob) -> Job | None:
-        """Before its pods exist, what a vcjob is going to ask for can be judged already."""
+        """A vcjob can be validated before its pods exist."""
         self.vcjobs[vcjob.key] = vcjob
         job = self.jobs.get(f"{vcjob.namespace}/{group_name(vcjob)}")
         if job is not None:
@@ -174,7 +201,7 @@ class JobBook:
         self.vcjobs.pop(key, None)
 
     def put_priority_class(self, priority_class: PriorityClass | None, name: str) -> list[Job]:
-        """The jobs that count for more or less now, or make room in another way."""
+        """Returns the jobs whose priority or preemption policy changed."""
         if priority_class is None:
             self._priorities.pop(name, None)
         else:
@@ -203,12 +230,12 @@ class JobBook:
         return job
 
     def _touch(self, job: Job) -> None:
-        """One of the job's objects changed. A gang's pods come in hundreds: they are read together."""
+        """One of the job's objects changed. The job is read once for all events of a batch."""
         job.changed()
         self._unread[job.key] = None
 
     def read_changed(self) -> None:
-        """Take over what changed; called once after a batch of news."""
+        """Read the jobs whose objects changed; called once after a batch of events."""
         for key in self._unread:
             job = self.jobs.get(key)
             if job is not None:
@@ -223,12 +250,12 @@ class JobBook:
         members = job.in_order
         job.most_chip_pods = job.chip_pod_count if pods else 0
         first = members[0] if members else None
-        # Pods with chips speak for the job: a launcher without any may say nothing about boards.
-        speaker = next((pod for pod in members if pod.cls.chips), first)
+        # Labels and annotations are those of a pod with chips: a launcher without chips may lack them.
+        chip_pod = next((pod for pod in members if pod.cls.chips), first)
         queue = job.queue
-        job.labels = _merged(group.labels if group else EMPTY, speaker.labels if speaker else EMPTY)
+        job.labels = _merged(group.labels if group else EMPTY, chip_pod.labels if chip_pod else EMPTY)
         job.annotations = _merged(
-            group.annotations if group else EMPTY, speaker.annotations if speaker else EMPTY
+            group.annotations if group else EMPTY, chip_pod.annotations if chip_pod else EMPTY
         )
         job.defects = ()
         if group is not None:
@@ -248,31 +275,31 @@ class JobBook:
             job.min_available = 1
             job.inqueue = True
             if first.group is not None and any(pod.live for pod in members):
-                # Pods that have done their work outlive their PodGroup, and nothing is missing.
+                # Ended pods may outlive their PodGroup.
                 job.defects = (POD_GROUP_MISSING(group=f"{job.namespace}/{first.group}"),)
         if vcjob is not None and vcjob.problems:
             job.defects = tuple(MALFORMED_JOB(problem=problem) for problem in vcjob.problems)
         self._weigh(job)
         job.expected = _expected(job, vcjob)
         if job.queue != queue:
-            self._move_ledger(job, queue)
+            self._move_usage(job, queue)
 
-    def _move_ledger(self, job: Job, old_queue: str) -> None:
-        """What its running pods use counts for the queue it is in now."""
+    def _move_usage(self, job: Job, old_queue: str) -> None:
+        """The usage of its running pods counts for its new queue."""
         for uid, pod in job.pods.items():
             if self._state.pods[uid].node >= 0:
-                self._ledger.remove_pod(job.key, old_queue, pod.cls)
-                self._ledger.add_pod(job.key, job.queue, pod.cls)
+                self._usage.remove_pod(job.key, old_queue, pod.cls)
+                self._usage.add_pod(job.key, job.queue, pod.cls)
 
     def _read_min_available(self, job: Job) -> None:
-        said = job.annotations.get(SCHEDULE_MIN_AVAILABLE)
-        if said is None:
+        text = job.annotations.get(SCHEDULE_MIN_AVAILABLE)
+        if text is None:
             return
-        if not said.isascii() or not said.isdigit():
-            problem = f"annotation {SCHEDULE_MIN_AVAILABLE} must be a whole number, got {said!r}"
+        if not text.isascii() or not text.isdigit():
+            problem = f"annotation {SCHEDULE_MIN_AVAILABLE} must be a whole number, got {text!r}"
             job.defects = (MALFORMED_JOB(problem=problem),)
         elif job.min_available <= 1:
-            job.min_available = int(said)
+            job.min_available = int(text)
 
     def _vcjob_of(self, job: Job) -> VcJob | None:
         owner = job.group.owner if job.group is not None else None
@@ -281,7 +308,7 @@ class JobBook:
         return self.vcjobs.get(f"{job.namespace}/{owner.name}")
 
     def _weigh(self, job: Job) -> None:
-        """How important it is, and which of its pods send nobody away."""
+        """Its priority, and which of its pods never preempt others."""
         job.priority = self._priority(job)
         classes = {name for name, known in self._priorities.items() if known.never_preempts}
         default = self._default_class()
@@ -312,7 +339,7 @@ class JobBook:
         return found.value if found is not None else _SYSTEM_PRIORITIES.get(name, 0)
 
     def _default_class(self) -> PriorityClass | None:
-        """The class of pods that name none: the most important, should there be several."""
+        """The class of pods that name none: the one with the highest value, should there be several."""
         defaults = [known for known in self._priorities.values() if known.default]
         return max(defaults, key=lambda known: (known.value, known.name), default=None)
 
@@ -321,12 +348,12 @@ _SYSTEM_PRIORITIES = {SYSTEM_CLUSTER_CRITICAL: 2_000_000_000, SYSTEM_NODE_CRITIC
 
 
 def _merged(group: Mapping[str, str], pod: Mapping[str, str]) -> Mapping[str, str]:
-    """The PodGroup's word counts more than the pod's."""
+    """Values of the PodGroup win over values of the pod."""
     return {**pod, **group}
 
 
 def _differs(old: Pod, new: Pod) -> bool:
-    """Whether anything changed that the job is judged by."""
+    """Whether anything changed that the job is read from."""
     return (
         old.cls != new.cls
         or old.labels != new.labels
@@ -340,11 +367,11 @@ def _differs(old: Pod, new: Pod) -> bool:
 
 
 def _expected(job: Job, vcjob: VcJob | None) -> int | None:
-    """How long the job says it runs, in nanoseconds."""
+    """The expected duration of the job in nanoseconds, where its objects state one."""
     if vcjob is not None and vcjob.running_estimate is not None:
         return vcjob.running_estimate
-    said = job.annotations.get(EXPECTED_DURATION, "")
-    return parse_duration(said)
+    text = job.annotations.get(EXPECTED_DURATION, "")
+    return parse_duration(text)
 
 
 def parse_duration(text: str) -> int | None:

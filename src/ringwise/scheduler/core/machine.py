@@ -1,339 +1,292 @@
-"""The machine: events in, commands out. The one writer of the state.
+"""The scheduler: events in, commands out. The only writer of the state.
 
-    events --> book of jobs, state --> wake what the events can cure --> one cycle --> commands
+    events --> job book, state --> activate jobs that the events can help --> cycles --> commands
 
-A job that did not fit is not tried again until something happens that its reason
-names as a cure, so a cycle in which nothing changed costs nothing.
+A job that did not fit is not tried again until a trigger that its reason names, so a
+turn in which nothing changed costs nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 
-from ringwise.actions import ACTIONS
-from ringwise.framework.amounts import Amounts
 from ringwise.framework.configuration import Configuration, default_configuration
 from ringwise.framework.job import Job
-from ringwise.framework.reasons import INTERNAL_ERROR, UNKNOWN_QUEUE
+from ringwise.framework.reasons import INTERNAL_ERROR
 from ringwise.framework.registry import Action, Registry
-from ringwise.framework.session import Incident, JobPlan, Session
+from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation
 from ringwise.framework.topology_cache import TopologyCache
 from ringwise.framework.usage import ResourceUsage
-from ringwise.messages import events as ev
-from ringwise.messages.commands import Bind, Command, Evict
-from ringwise.plugins import PLUGINS
-from ringwise.reasons import Reason, Trigger
-from ringwise.scheduler.core.bind_backoff import Retries
+from ringwise.messages.commands import Bind, Command
+from ringwise.messages.events import Decide, Event
+from ringwise.reasons import Trigger
+from ringwise.scheduler.core.assumed_pods import AssumedPods
+from ringwise.scheduler.core.bind_backoff import BindBackoff
 from ringwise.scheduler.core.binding_annotations import binding_annotations
-from ringwise.scheduler.core.consistency import disagreements
-from ringwise.scheduler.core.intake import Intake
-from ringwise.scheduler.core.inventory import offered
+from ringwise.scheduler.core.event_handlers import EventHandlers
 from ringwise.scheduler.core.job_book import JobBook
-from ringwise.scheduler.core.pending_queue import Waiting
-from ringwise.scheduler.core.reservation import Guard
-from ringwise.scheduler.core.status_reporter import Reporter
-from ringwise.scheduler.core.tor_share_publisher import SwitchNews
-from ringwise.scheduler.faults.partial_gangs import Recovery
-from ringwise.scheduler.faults.previous_placements import Memory
+from ringwise.scheduler.core.pending_queue import PendingQueue
+from ringwise.scheduler.core.reservation import StarvationGuard
+from ringwise.scheduler.core.sessions import ActiveConfiguration, SessionFactory
+from ringwise.scheduler.core.status_reporter import StatusReporter
+from ringwise.scheduler.core.tor_share_publisher import TorSharePublisher
+from ringwise.scheduler.explain.what_if import WhatIf
+from ringwise.scheduler.faults.partial_gangs import PartialGangs
+from ringwise.scheduler.faults.previous_placements import PreviousPlacements
 from ringwise.scheduler.journal import Journal
+from ringwise.scheduler.view import History, SchedulerView
 from ringwise.state.cluster import ClusterState
-from ringwise.state.fleet import HOSTS
-from ringwise.state.model import Pod
 from ringwise.state.reservations import Reservation, Reservations
 from ringwise.topology.boards import BoardCatalog, shipped_catalog
-from ringwise.topology.nearest import nearest
 from ringwise.wellknown import RANK_INDEX, SCHEDULER_NAMES
-
-DEFAULT_REGISTRY = Registry(PLUGINS, ACTIONS)
-#: `schedulerName` of the pods that are ours where nobody says otherwise.
 
 
 class Scheduler:
-    """Feed it with events; it answers with what is to be done. It knows no clock: time comes in."""
+    """Everything that decides goes through `handle`; everything else is read through `view`.
+
+    It knows no clock: the time is an argument.
+    """
 
     def __init__(
         self,
         configuration: Configuration | None = None,
         *,
+        registry: Registry,
         catalog: BoardCatalog | None = None,
-        registry: Registry = DEFAULT_REGISTRY,
         scheduler_names: Iterable[str] = SCHEDULER_NAMES,
     ) -> None:
-        self.configuration = configuration or default_configuration()
-        self.registry = registry
-        self.state = ClusterState(self_maintain=self.configuration.settings.self_maintain_available_card)
-        self.state.use_aggregated = self.configuration.settings.use_cluster_info_manager
-        self.world = TopologyCache(catalog or shipped_catalog())
-        self.state.watch_labels(key for board in self.world.catalog for key, _ in board.node_labels)
-        self.ledger = ResourceUsage()
-        self.reservations = Reservations(self.state)
-        #: Pods of these schedulers are ours.
-        self.scheduler_names = frozenset(scheduler_names)
-        self.book = JobBook(self.state, self.ledger, self.scheduler_names)
-        self.waiting = Waiting()
-        self.incidents: list[Incident] = []
-        self.cycles = 0
+        self._configuration = ActiveConfiguration(configuration or default_configuration())
+        settings = self._configuration.settings
+        self._registry = registry
+        state = self._state = ClusterState(self_maintain=settings.self_maintain_available_card)
+        state.use_aggregated = settings.use_cluster_info_manager
+        topology = TopologyCache(catalog or shipped_catalog())
+        state.watch_labels(key for board in topology.catalog for key, _ in board.node_labels)
+        usage = ResourceUsage()
+        names = frozenset(scheduler_names)
+        self._triggers: set[Trigger] = set()
+        self._reservations = Reservations(state)
+        self._book = JobBook(state, usage, names)
+        self._pending = PendingQueue()
+        self._assumed = AssumedPods(state)
+        self._backoff = BindBackoff(self._pending)
+        self._guard = StarvationGuard(state, self._book, self._configuration, self._pending)
+        self._previous = PreviousPlacements(
+            state, self._book, self._reservations, self._configuration, self._pending, self._triggers
+        )
+        self._partial_gangs = PartialGangs(state, self._book, self._configuration, self._assumed.evict)
+        self._tor_share = TorSharePublisher(state, self._book.jobs, topology, self._configuration)
+        self._reporter = StatusReporter(state, self._book, usage, self._partial_gangs.was_complete)
+        self._sessions = SessionFactory(
+            state=state,
+            book=self._book,
+            usage=usage,
+            reservations=self._reservations,
+            topology=topology,
+            configuration=self._configuration,
+            registry=registry,
+        )
+        self._events = EventHandlers(
+            state=state,
+            book=self._book,
+            usage=usage,
+            topology=topology,
+            reservations=self._reservations,
+            configuration=self._configuration,
+            triggers=self._triggers,
+            pending=self._pending,
+            assumed=self._assumed,
+            backoff=self._backoff,
+            guard=self._guard,
+            previous=self._previous,
+            partial_gangs=self._partial_gangs,
+            reporter=self._reporter,
+            tor_share=self._tor_share,
+        )
+        self._history = History()
+        self.view = SchedulerView(
+            state=state,
+            book=self._book,
+            usage=usage,
+            reservations=self._reservations,
+            topology=topology,
+            configuration=self._configuration,
+            scheduler_names=names,
+            previous=self._previous,
+            history=self._history,
+            what_if=WhatIf(state, self._book, usage, self._sessions),
+        )
+        #: Called for every job just before it is decided, with the state as the decision will see it.
         self.observer: Callable[[Session, Job], None] | None = None
-        #: Shown the bindings of a cycle that is still going on. They are returned at its end all the same.
-        self.early: Callable[[Sequence[Bind]], None] | None = None
-        #: Remembers every batch of events and what was decided, where somebody wants to know later.
+        #: Called during a long cycle with its bindings so far. They are also returned at its end.
+        self.early_bindings: Callable[[Sequence[Bind]], None] | None = None
+        #: Records every turn.
         self.journal: Journal | None = None
-        #: How the jobs of the last cycle that were placed as a whole got their nodes.
-        self.plans: dict[str, JobPlan] = {}
-        self.guard = Guard(self)
-        self.memory = Memory(self)
-        self.recovery = Recovery(self)
-        self.retries = Retries(self)
-        self.switch_news = SwitchNews(self)
-        self.reporter = Reporter(self)
-        #: Pods as they were before the binding that is on its way.
-        self.unbound: dict[str, Pod] = {}
-        #: Pods that we asked to go; the API server has not said anything about them since.
-        self.sent_away: set[str] = set()
-        self.now = 0
+        self._now = 0
+        #: Bindings of this turn; they order `predicate-time`.
         self._bindings = 0
-        self.triggers: set[Trigger] = set()
-        self._intake = Intake(self)
 
-    # -- the one entrance --------------------------------------------------------------
+    # -- the one entrance --------------------------------------------------------------------
 
-    def handle(self, events: Iterable[ev.Event], now: int) -> list[Command]:
-        """Take in facts, decide what can be decided, and say what is to be done."""
+    def handle(self, events: Iterable[Event], now: int, decide: Decide = Decide.ALL) -> list[Command]:
+        """One turn: apply the events, decide as much as `decide` says, and return the commands."""
         if self.journal is None:
-            return self._handle(events, now)
+            return self._handle(events, now, decide)
         batch = tuple(events)
-        commands = self._handle(batch, now)
-        self.journal.record(batch, now, commands)
+        commands = self._handle(batch, now, decide)
+        self.journal.record(batch, now, commands, decide)
         return commands
 
-    def _handle(self, events: Iterable[ev.Event], now: int) -> list[Command]:
-        self.take(events, now)
-        for reservation in self.reservations.expired(now):
-            self.reservations.lift(reservation.owner)
-            self.chips_came_free()
-        self.memory.review(now)
-        self.retries.wake(now)
-        self.guard.wake(self.triggers, now)
-        self.waiting.wake(self.triggers, now)
-        commands: list[Command] = []
-        while self.waiting.awake:
-            # A cycle may give up chips that were kept for a job; others are then asked once more.
-            self.triggers.clear()
-            commands += self.cycle(now)
-            self.waiting.wake(self.triggers, now)
-        commands += self.reporter.report([])
-        commands += self.recovery.overdue(now)
-        commands += self.switch_news.news()
-        return commands
-
-    def take(self, events: Iterable[ev.Event], now: int) -> None:
-        """Take in facts without deciding anything yet."""
-        self.now = now
+    def _handle(self, events: Iterable[Event], now: int, decide: Decide) -> list[Command]:
+        self._now = now
         self._bindings = 0
-        self.triggers.clear()
         for event in events:
-            self._intake.take(event)
-        self.book.read_changed()
+            self._events.apply(event, now)
+        self._book.read_changed()
+        if decide is Decide.NOTHING:
+            return []
+        for reservation in self._reservations.expired(now):
+            self._reservations.lift(reservation.owner)
+            self._triggers.add(Trigger.CHIPS_FREED)
+        self._previous.review(now)
+        self._backoff.wake(now)
+        self._guard.wake(self._triggers, now)
+        self._wake()
+        commands: list[Command] = []
+        if decide is Decide.ONE_CYCLE:
+            commands += self._cycle(now, reserve=False)
+            commands += self._reporter.changes()
+            return commands
+        while self._pending.active:
+            # A cycle may lift reservations; then other jobs are tried once more.
+            commands += self._cycle(now)
+            self._wake()
+        commands += self._reporter.changes()
+        commands += self._partial_gangs.evictions(now)
+        commands += self._tor_share.changes()
+        return commands
+
+    def _wake(self) -> None:
+        self._pending.wake(self._triggers)
+        self._triggers.clear()
 
     def prepare(self, now: int) -> None:
-        """Work out what the first cycle needs of nodes, boards and jobs: a standby has the time for it."""
-        session = self.open_session(now)
-        for key in self.waiting.awake:
-            job = self.book.jobs.get(key)
-            if job is not None and self.refusal(job) is None and self._still_pending(job):
+        """Compute what the first cycle needs of nodes, boards and jobs: a standby replica has time for it."""
+        session = self._sessions.open(now)
+        for key in self._pending.active:
+            job = self._book.jobs.get(key)
+            if job is not None and self._book.refusal(job) is None and self._book.has_pending(job):
                 session.prepare(job)
 
     def next_deadline(self) -> int | None:
         """When time alone changes something, in nanoseconds; None when only events can."""
-        times = [reservation.expires for reservation in self.reservations]
-        times += [self.guard.deadline(), self.memory.deadline(), self.recovery.deadline()]
-        times.append(self.retries.deadline())
+        times = [reservation.expires for reservation in self._reservations]
+        times += [self._guard.deadline(), self._previous.deadline(), self._partial_gangs.deadline()]
+        times.append(self._backoff.deadline())
         return min((time for time in times if time is not None), default=None)
 
-    def chips_came_free(self) -> None:
-        self.triggers.add(Trigger.CHIPS_FREED)
+    # -- a cycle --------------------------------------------------------------------------------
 
-    def validate(self) -> list[str]:
-        """What is wrong with the books: nothing, ever."""
-        return disagreements(self)
-
-    def cycle(self, now: int) -> list[Command]:
-        """Decide about every job that is awake."""
-        self.cycles += 1
-        pending = self._take_pending()
-        kept_before = list(self.reservations)
-        session = self.open_session(now, pending)
+    def _cycle(self, now: int, *, reserve: bool = True) -> list[Command]:
+        """Decide about every active job."""
+        self._history.cycles += 1
+        pending = self._pop_pending()
+        reserved_before = list(self._reservations)
+        session = self._sessions.open(now, pending, self.observer)
         binds: list[Bind] = []
         session.announce = lambda allocations: self._bind_all(allocations, binds)
-        for name in self.configuration.actions:
-            action = self.registry.actions.get(name)
+        for name in self._configuration.current.actions:
+            action = self._registry.actions.get(name)
             if action is not None:
                 self._run(name, action, session)
-        if self.guard.reserve(session) or any(self._came_free(kept) for kept in kept_before):
-            self.chips_came_free()
-        self.incidents.extend(session.incidents)
-        self.plans = session.plans
+        lifted = reserve and self._guard.reserve(session)
+        if lifted or any(self._came_free(reservation) for reservation in reserved_before):
+            self._triggers.add(Trigger.CHIPS_FREED)
+        self._history.incidents.extend(session.incidents)
+        self._history.plans = session.plans
         commands: list[Command] = [*binds]
-        commands += [self.evict(gone.job, gone.pod.uid, gone.why) for gone in session.evicted]
+        commands += [self._assumed.evict(gone.job, gone.pod.uid, gone.why) for gone in session.evicted]
         for job in pending:
             self._settle(job, now)
-        commands.extend(self.reporter.report(pending))
+        commands.extend(self._reporter.changes(pending))
         return commands
 
     def _run(self, name: str, action: Action, session: Session) -> None:
-        """An action that fails outside any job costs this cycle the rest of that step, and nothing else."""
+        """An action that fails outside any job costs this cycle the rest of that action, and nothing else."""
         try:
             action(session)
         except Exception as error:
-            if self.state.undo_open():
-                self.book.recount()
+            if self._state.undo_open():
+                self._book.recount()
             incident = session.contain(error, None, name)
             for job in session.pending:
-                if job.reason is None and self._still_pending(job):
+                if job.reason is None and self._book.has_pending(job):
                     job.reason = INTERNAL_ERROR(where=incident.where, error=incident.error)
 
-    def _came_free(self, kept: Reservation) -> bool:
-        """Whether chips that were kept for a job are not any more, and it did not take them."""
-        if self.reservations.of(kept.owner) is not None:
+    def _came_free(self, before: Reservation) -> bool:
+        """Whether the reservation was lifted and its owner did not take all of the chips."""
+        if self._reservations.of(before.owner) is not None:
             return False
-        held = self.state.fleets[kept.resource].held
-        return any(mask & ~held[node] for node, mask in kept.chips.items())
+        held = self._state.fleets[before.resource].held
+        return any(mask & ~held[node] for node, mask in before.chips.items())
 
     def _settle(self, job: Job, now: int) -> None:
-        since, waits = job.waiting_since, self._still_pending(job)
-        self.waiting.settle(job, waits, now)
-        if not waits:
+        since, pending = job.waiting_since, self._book.has_pending(job)
+        self._pending.settle(job, pending, now)
+        if not pending:
             job.leave_line()
             if not job.pods:
-                # It was let in and its pods are being made: it waits for room all the while.
+                # It was admitted and its pods are being created: its wait for capacity goes on.
                 job.waiting_since = since
-        self.guard.note(job)
+        self._guard.note(job)
         if job.previous_nodes:
-            self.memory.settle(job)
+            self._previous.settle(job)
         if job.min_available > 1:
-            self.recovery.look(job, now)
+            self._partial_gangs.check(job, now)
 
-    def open_session(self, now: int, pending: Iterable[Job] = ()) -> Session:
-        self.totals()
-        return Session(
-            state=self.state,
-            reservations=self.reservations,
-            jobs=self.book.jobs,
-            queues=self.book.queues,
-            usage=self.ledger,
-            topology=self.world,
-            configuration=self.configuration,
-            registry=self.registry,
-            now=now,
-            pending=pending,
-            ours=self.book.is_ours,
-            observer=self.observer,
-        )
-
-    def _take_pending(self) -> list[Job]:
-        """The jobs that are awake and have pods to place, or could be let in; the others get their reason."""
-        pending: list[Job] = []
-        for key in self.waiting.take():
-            job = self.book.jobs.get(key)
+    def _pop_pending(self) -> list[Job]:
+        """The active jobs that have pods to place, or can be admitted; the others get their reason."""
+        found: list[Job] = []
+        for key in self._pending.pop_active():
+            job = self._book.jobs.get(key)
             if job is None:
                 continue
-            waits = self._still_pending(job)
-            # A pod of its that waits is ours; else it is asked whose job it is.
-            if not (waits and job.pods) and not self.book.serves(job):
+            pending = self._book.has_pending(job)
+            # A job with a pending pod is ours; of the others, whose it is has to be found out.
+            if not (pending and job.pods) and not self._book.serves(job):
                 continue
-            reason = self.refusal(job)
+            reason = self._book.refusal(job)
             if reason is not None:
-                # Once this is mended, it need not wait for its time as well.
-                self.retries.forget(key)
-            elif waits and self.retries.waits(key):
-                # Why its binding failed is still what it waits for.
+                # Once this is corrected, it does not have to wait for the backoff as well.
+                self._backoff.forget(key)
+            elif pending and self._backoff.holds_back(key):
+                # The reason stays that its binding failed.
                 reason = job.reason
             if reason is not None:
                 job.reason = reason
-                self.waiting.settle(job, True, self.now)
-                self.reporter.touch(job)
-            elif waits:
-                pending.append(job)
+                self._pending.settle(job, True, self._now)
+                self._reporter.job_changed(job)
+            elif pending:
+                found.append(job)
             elif job.pods:
-                self._settle(job, self.now)
-        return pending
-
-    def _still_pending(self, job: Job) -> bool:
-        if not job.pods:
-            return job.group is not None and not job.inqueue and bool(job.prospective)
-        return any(map(self.is_waiting, job.pods.values()))
-
-    def is_waiting(self, pod: Pod) -> bool:
-        """A pod of ours that has no node and may get one."""
-        return (
-            pod.phase == "Pending"
-            and not pod.deleting
-            and not pod.gated
-            and self.state.pods[pod.uid].node < 0
-            and self.book.is_ours(pod)
-        )
-
-    def is_idle(self, node: str) -> bool:
-        """The node offers chips, is ready, and nobody holds any of them."""
-        number = self.state.node_id.get(node)
-        if number is None or self.state.nodes[number] is None:
-            return False
-        offering = [
-            fleet
-            for resource, fleet in self.state.fleets.items()
-            if resource != HOSTS and fleet.allocatable[number] > 0
-        ]
-        return bool(offering) and all(
-            not fleet.held[number] and fleet.closed[number] is None for fleet in offering
-        )
-
-    def refusal(self, job: Job) -> Reason | None:
-        """What is wrong with a job before any plugin is asked."""
-        if job.defects:
-            return job.defects[0]
-        if job.queue not in self.book.queues:
-            known = sorted(self.book.queues)
-            return UNKNOWN_QUEUE(queue=job.queue, known=known, nearest=nearest(job.queue, known) or known[0])
-        return None
+                self._settle(job, self._now)
+        return found
 
     def _bind_all(self, allocations: Iterable[Allocation], binds: list[Bind]) -> None:
-        """Final allocations become bindings at once; in a long cycle they leave before its end."""
+        """Final allocations become bindings at once; in a long cycle they are sent before its end."""
         binds += [self._bind(allocation) for allocation in allocations]
-        if self.early is not None:
-            self.early(binds)
+        if self.early_bindings is not None:
+            self.early_bindings(binds)
 
     def _bind(self, allocation: Allocation) -> Bind:
-        pod, node = allocation.pod, self.state.names[allocation.node]
-        annotations = binding_annotations(self, allocation, self.now + self._bindings)
+        """D1: the binding carries chips, `predicate-time` and rank in one write."""
+        pod, node = allocation.pod, self._state.names[allocation.node]
+        annotations = binding_annotations(self._state, allocation, self._now + self._bindings)
         self._bindings += 1
         rank = int(annotations[RANK_INDEX]) if pod.rank is None and RANK_INDEX in annotations else pod.rank
-        placed = pod.with_chips(allocation.chips, annotations, rank)
-        # The pod as it will be once the binding is through; news from before do not replace it.
-        self.unbound[pod.uid] = pod
-        self.replace_pod(allocation.job, placed)
+        self._assumed.bind(allocation.job, pod, pod.with_chips(allocation.chips, annotations, rank))
         if allocation.job.started is None:
-            allocation.job.started = self.now
-        self.switch_news.touch(allocation.job)
+            allocation.job.started = self._now
+        self._tor_share.job_changed(allocation.job)
         return Bind(pod.uid, pod.namespace, pod.name, node, allocation.chips, annotations)
-
-    def evict(self, job: Job, uid: str, why: str) -> Evict:
-        """Ask a pod to go. It holds its chips until it is gone, but nobody counts on it any more."""
-        pod = job.pods[uid]
-        if not pod.deleting:
-            self.sent_away.add(uid)
-        self.replace_pod(job, replace(pod, deleting=True))
-        return Evict(uid, pod.namespace, pod.name, why)
-
-    def replace_pod(self, job: Job, pod: Pod) -> None:
-        self.state.pods[pod.uid].pod = pod
-        job.pods[pod.uid] = pod
-
-    # -- totals --------------------------------------------------------------------------
-
-    def totals(self) -> Amounts:
-        """What all ready nodes offer together; counted again only after nodes changed."""
-        if not self.ledger.capacity:
-            self.ledger.capacity.update(offered(self.state))
-        return self.ledger.capacity

@@ -1,4 +1,4 @@
-"""Who waits for what. A job sleeps until something happens that its reason names as a cure."""
+"""Which pending jobs the next cycle tries, and which wait until a trigger can cure their reason."""
 
 from __future__ import annotations
 
@@ -8,52 +8,48 @@ from ringwise.framework.job import Job
 from ringwise.reasons import ROOM, Trigger
 
 
-class Waiting:
+class PendingQueue:
     def __init__(self) -> None:
-        #: Jobs to look at in the next cycle, in the order in which they woke.
-        self.awake: dict[str, None] = {}
-        self._asleep: dict[str, frozenset[Trigger]] = {}
+        #: Jobs to try in the next cycle, in the order in which they were activated.
+        self.active: dict[str, None] = {}
+        #: Jobs that did not fit, with the triggers that can cure their reason.
+        self._parked: dict[str, frozenset[Trigger]] = {}
         self._by_trigger: dict[Trigger, dict[str, None]] = {trigger: {} for trigger in Trigger}
 
-    def __len__(self) -> int:
-        return len(self._asleep)
-
-    def touch(self, key: str) -> None:
-        """The job itself changed: look at it again."""
-        self._rise(key)
+    def activate(self, key: str) -> None:
+        """The job is tried in the next cycle."""
+        for trigger in self._parked.pop(key, ()):
+            self._by_trigger[trigger].pop(key, None)
+        self.active[key] = None
 
     def forget(self, key: str) -> None:
-        self._rise(key)
-        self.awake.pop(key, None)
+        self.activate(key)
+        self.active.pop(key, None)
 
-    def wake(self, triggers: Iterable[Trigger], now: int) -> None:
+    def wake(self, triggers: Iterable[Trigger]) -> None:
+        """Activate every job whose reason one of these triggers can cure."""
         if Trigger.CONFIGURATION_CHANGED in triggers:
-            # New actions or plugins may help anybody, whatever the reason was under the old ones.
-            for key in list(self._asleep):
-                self._rise(key)
+            # New actions or plugins may help any job, whatever its reason was under the old ones.
+            for key in list(self._parked):
+                self.activate(key)
         for trigger in sorted(triggers, key=lambda trigger: trigger.name):
             for key in list(self._by_trigger[trigger]):
-                self._rise(key)
+                self.activate(key)
 
-    def take(self) -> list[str]:
-        """The jobs that are awake; they sleep again, or are done, when `settle` says so."""
-        keys = list(self.awake)
-        self.awake.clear()
+    def pop_active(self) -> list[str]:
+        """The jobs to try now. Each must be settled afterwards."""
+        keys = list(self.active)
+        self.active.clear()
         return keys
 
-    def settle(self, job: Job, waits: bool, now: int) -> None:
-        """After a cycle: a job that still waits sleeps on its reason."""
-        if not waits:
+    def settle(self, job: Job, pending: bool, now: int) -> None:
+        """After a cycle: a job that is still pending is parked until its reason can be cured."""
+        if not pending:
             job.waiting_since = None
             return
         if job.waiting_since is None:
             job.waiting_since = now
-        cures = job.reason.kind.cured_by if job.reason is not None else ROOM
-        self._asleep[job.key] = cures
-        for trigger in cures:
+        cured_by = job.reason.kind.cured_by if job.reason is not None else ROOM
+        self._parked[job.key] = cured_by
+        for trigger in cured_by:
             self._by_trigger[trigger][job.key] = None
-
-    def _rise(self, key: str) -> None:
-        for trigger in self._asleep.pop(key, ()):
-            self._by_trigger[trigger].pop(key, None)
-        self.awake[key] = None

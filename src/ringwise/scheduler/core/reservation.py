@@ -1,10 +1,10 @@
-"""Nothing starves: a job that has waited long gets the chips it will need kept for it.
+"""No job starves: for a job that has waited long, the chips it will need are reserved.
 
 The chips are those it would get first if running jobs ended in the order in which they
-are expected to (those that say nothing come last, oldest first). From then on smaller
-jobs pass it only where they do not delay it: beside the kept chips, or on them when they
-say that they end before the job is to start. One job per queue at a time, the first in
-its order; a job without chips, or one that would not fit into the emptied cluster, gets none.
+are expected to (jobs without an expected duration come last, oldest first). From then on
+smaller jobs pass it only where they do not delay it: on other chips, or on the reserved ones
+if their expected end is before the job is to start (backfill). One job per queue at a time, the
+first in its order; a job without chips, or one that would not fit into the empty cluster, gets none.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING
 
 from ringwise.framework.eviction import chips_by_node
 from ringwise.framework.gang_placement import fill, missing_pods, pending_pods
@@ -20,14 +19,15 @@ from ringwise.framework.job import Job
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation, Eviction
 from ringwise.reasons import Stage, Trigger
+from ringwise.scheduler.core.job_book import JobBook
+from ringwise.scheduler.core.pending_queue import PendingQueue
+from ringwise.scheduler.core.sessions import ActiveConfiguration
+from ringwise.state.cluster import ClusterState
 from ringwise.state.reservations import Reservation
-
-if TYPE_CHECKING:
-    from ringwise.scheduler.core.machine import Scheduler
 
 WHY = "waited long"
 _SECOND = 1_000_000_000
-#: What changes which chips there are at all, and so what a long wait can hope for.
+#: Triggers that change which chips exist, and so whether a job fits into the empty cluster.
 _INVENTORY = frozenset(
     {
         Trigger.NODE_ADDED,
@@ -41,8 +41,8 @@ _INVENTORY = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """A job that holds chips now, and when they are expected back; None: nobody knows."""
+class RunningJob:
+    """A job that holds chips now, and when it is expected to end; None: not known."""
 
     job: Job
     end: int | None
@@ -53,22 +53,31 @@ class Run:
         return self.end is None, self.end or 0, self.started, self.job.key
 
 
-class Guard:
-    def __init__(self, scheduler: Scheduler) -> None:
-        self._scheduler = scheduler
+class StarvationGuard:
+    def __init__(
+        self,
+        state: ClusterState,
+        book: JobBook,
+        configuration: ActiveConfiguration,
+        pending: PendingQueue,
+    ) -> None:
+        self._state = state
+        self._book = book
+        self._configuration = configuration
+        self._pending = pending
         #: (waiting since, job), for those that have not waited long enough yet.
         self._waiting: list[tuple[int, str]] = []
         self._noted: dict[str, int] = {}
         #: Jobs that have waited long enough, in the order in which they did.
         self._due: dict[str, None] = {}
-        #: Jobs that would not fit whatever ended, and when to look again.
-        self._hopeless: dict[str, int] = {}
+        #: Jobs that would not fit into the empty cluster, and when to try again.
+        self._too_large: dict[str, int] = {}
         self._recheck = False
 
     # -- time ------------------------------------------------------------------------------
 
     def note(self, job: Job) -> None:
-        """The job waits, or does not any more."""
+        """After a cycle: the job became pending, or is not pending any more."""
         since = job.waiting_since
         if since is None:
             self._noted.pop(job.key, None)
@@ -81,7 +90,7 @@ class Guard:
     def forget(self, key: str) -> None:
         self._noted.pop(key, None)
         self._due.pop(key, None)
-        self._hopeless.pop(key, None)
+        self._too_large.pop(key, None)
 
     def _first(self) -> tuple[int, str] | None:
         while self._waiting:
@@ -94,73 +103,73 @@ class Guard:
     def deadline(self) -> int | None:
         """When the next job will have waited long."""
         first = self._first()
-        return None if first is None else first[0] + self._patience
+        return None if first is None else first[0] + self._limit
 
     @property
-    def _patience(self) -> int:
-        return self._scheduler.configuration.settings.reservation_after * _SECOND
+    def _limit(self) -> int:
+        return self._configuration.settings.reservation_after * _SECOND
 
     def wake(self, triggers: set[Trigger], now: int) -> None:
-        """Jobs that have waited long from now on are looked at once more."""
+        """Activate jobs whose wait has reached the limit."""
         if triggers & _INVENTORY:
-            self._hopeless.clear()
+            self._too_large.clear()
             self._recheck = True
-        while (first := self._first()) is not None and first[0] + self._patience <= now:
+        while (first := self._first()) is not None and first[0] + self._limit <= now:
             heappop(self._waiting)
             self._due[first[1]] = None
-            self._scheduler.waiting.touch(first[1])
+            self._pending.activate(first[1])
 
     # -- reserving -----------------------------------------------------------------------------
 
     def reserve(self, session: Session) -> bool:
-        """Called at the end of a cycle. True when chips were given up that others can have."""
-        gave_up = self._give_up(session)
+        """Called at the end of a cycle. True when reservations were lifted, so that others may fit."""
+        lifted = self._lift_unneeded(session)
         if not self._due:
-            return gave_up
+            return lifted
         served = {
             session.jobs[reservation.owner].queue
             for reservation in session.reservations
             if reservation.why == WHY and reservation.owner in session.jobs
         }
-        lines: dict[str, list[Job]] = {}
+        queues: dict[str, list[Job]] = {}
         for key in self._due:
             job = session.jobs.get(key)
             if job is not None and job.queue not in served and self._is_eligible(session, job):
-                lines.setdefault(job.queue, []).append(job)
-        for name in sorted(lines, key=lambda name: session.queue_key(session.queues[name])):
-            for job in sorted(lines[name], key=session.job_key):
-                if self._serve(session, job):
+                queues.setdefault(job.queue, []).append(job)
+        for name in sorted(queues, key=lambda name: session.queue_key(session.queues[name])):
+            for job in sorted(queues[name], key=session.job_key):
+                if self._reserve_for(session, job):
                     break
-                self._hopeless[job.key] = session.now + self._patience
-        return gave_up
+                self._too_large[job.key] = session.now + self._limit
+        return lifted
 
     def _is_eligible(self, session: Session, job: Job) -> bool:
         if job.queue not in session.queues or session.reservations.of(job.key) is not None:
             return False
-        if job.defects or self._hopeless.get(job.key, 0) > session.now:
+        if job.defects or self._too_large.get(job.key, 0) > session.now:
             return False
         return job.reason is None or job.reason.kind.stage is not Stage.VALIDATE
 
-    def _give_up(self, session: Session) -> bool:
-        """Chips that broke, or whose owner does not wait any more, are kept for nobody."""
-        gave_up = False
+    def _lift_unneeded(self, session: Session) -> bool:
+        """Lift reservations with faulty chips, and those whose owner is not pending any more."""
+        lifted = False
         for reservation in list(session.reservations):
             if reservation.why != WHY or self._still_wanted(session, reservation):
                 continue
-            gave_up = True
+            lifted = True
             session.reservations.lift(reservation.owner)
         self._recheck = False
-        return gave_up
+        return lifted
 
     def _still_wanted(self, session: Session, reservation: Reservation) -> bool:
         job = session.jobs.get(reservation.owner)
-        if job is None or job.waiting_since is None or self._scheduler.refusal(job) is not None:
+        if job is None or job.waiting_since is None or self._book.refusal(job) is not None:
             return False
         return bool(pending_pods(session, job)) and not (self._recheck and not self._is_sound(reservation))
 
     def _is_sound(self, reservation: Reservation) -> bool:
-        fleet = self._scheduler.state.fleets[reservation.resource]
-        nodes = self._scheduler.state.nodes
+        fleet = self._state.fleets[reservation.resource]
+        nodes = self._state.nodes
         for number, mask in reservation.chips.items():
             node = nodes[number]
             good = fleet.listed[number] & ~fleet.unhealthy[number] & ~fleet.recovering[number]
@@ -168,11 +177,11 @@ class Guard:
                 return False
         return True
 
-    def _serve(self, session: Session, job: Job) -> bool:
-        """Keep chips for the job, or let it in so that its pods are made; False when that is in vain."""
+    def _reserve_for(self, session: Session, job: Job) -> bool:
+        """Reserve chips for the job, or admit it so that its pods are created. False if it would not fit."""
         if session.job_valid(job) is not None or job.policy is None:
             return False
-        runs = self._runs(session, job.policy.resource)
+        runs = self._running(session, job.policy.resource)
         if "enqueue" in session.configuration.actions and not job.inqueue:
             if not self._admitted(session, job, runs):
                 return False
@@ -199,10 +208,10 @@ class Guard:
         )
         return True
 
-    def _runs(self, session: Session, resource: str) -> list[Run]:
-        """Who holds chips of this resource, in the order in which they are expected back."""
+    def _running(self, session: Session, resource: str) -> list[RunningJob]:
+        """The jobs that hold chips of this resource, in the order in which they are expected to end."""
         placements = session.state.pods
-        runs: list[Run] = []
+        runs: list[RunningJob] = []
         for job in session.jobs.values():
             holding = [
                 pod
@@ -213,15 +222,15 @@ class Guard:
                 continue
             started = job.started if job.started is not None else job.created
             if all(pod.deleting for pod in holding):
-                runs.append(Run(job, session.now, started))
+                runs.append(RunningJob(job, session.now, started))
             elif job.expected is None:
-                runs.append(Run(job, None, started))
+                runs.append(RunningJob(job, None, started))
             else:
-                runs.append(Run(job, max(session.now, started + job.expected), started))
+                runs.append(RunningJob(job, max(session.now, started + job.expected), started))
         runs.sort(key=lambda run: run.order)
         return runs
 
-    def _admitted(self, session: Session, job: Job, runs: Sequence[Run]) -> bool:
+    def _admitted(self, session: Session, job: Job, runs: Sequence[RunningJob]) -> bool:
         statement = session.statement()
         try:
             self._end(session, runs, statement.evict, job)
@@ -230,9 +239,9 @@ class Guard:
             statement.discard()
 
     def _earliest(
-        self, session: Session, job: Job, runs: Sequence[Run]
+        self, session: Session, job: Job, runs: Sequence[RunningJob]
     ) -> tuple[int, list[Allocation]] | None:
-        """How many of the runs must have ended, and the places the job gets then: doubling, then halving."""
+        """How many of the jobs must end, and what the job is then allocated: doubling, then bisection."""
         low, high, step = 0, len(runs), 1
         found: list[Allocation] | None = None
         while found is None and low < high:
@@ -250,8 +259,8 @@ class Guard:
                 high, found = middle, again
         return high, found
 
-    def _after(self, session: Session, job: Job, runs: Sequence[Run]) -> list[Allocation] | None:
-        """The places the job gets when these have ended; None when it does not fit even then."""
+    def _after(self, session: Session, job: Job, runs: Sequence[RunningJob]) -> list[Allocation] | None:
+        """What the job is allocated when these have ended; None if it does not fit even then."""
         plan = session.plans.get(job.key)
         statement = session.statement()
         try:
@@ -266,7 +275,9 @@ class Guard:
                 session.plans[job.key] = plan
 
     @staticmethod
-    def _end(session: Session, runs: Sequence[Run], evict: Callable[[Eviction], None], owner: Job) -> None:
+    def _end(
+        session: Session, runs: Sequence[RunningJob], evict: Callable[[Eviction], None], owner: Job
+    ) -> None:
         for run in runs:
             if run.job is owner:
                 continue

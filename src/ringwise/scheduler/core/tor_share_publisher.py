@@ -1,64 +1,71 @@
-"""Publish the state of the leaf switches for others to read, when it changed (version 2.0 only)."""
+"""Publish the state of the leaf switches in `tor-share-cm` when it changed (S2; version 2.0 only)."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from ringwise.framework.job import Job
 from ringwise.framework.switch_use import states_now
+from ringwise.framework.topology_cache import TopologyCache
 from ringwise.messages.commands import Publish
 from ringwise.placement.switches.states import SwitchState
+from ringwise.scheduler.core.sessions import ActiveConfiguration
+from ringwise.state.cluster import ClusterState
 from ringwise.topology.switches import ResolvedTopology
 from ringwise.wellknown import TOR_AFFINITY, TOR_SHARE_CONFIG_MAP, TOR_SHARE_KEY, VOLCANO_SYSTEM
 
-if TYPE_CHECKING:
-    from ringwise.scheduler.core.machine import Scheduler
 
-
-class SwitchNews:
-    def __init__(self, scheduler: Scheduler) -> None:
-        self._scheduler = scheduler
+class TorSharePublisher:
+    def __init__(
+        self,
+        state: ClusterState,
+        jobs: Mapping[str, Job],
+        topology: TopologyCache,
+        configuration: ActiveConfiguration,
+    ) -> None:
+        self._state = state
+        self._jobs = jobs
+        self._topology = topology
+        self._configuration = configuration
         self._stale = True
-        self._told: str | None = None
+        self._published: str | None = None
 
-    def touch(self, job: Job | None) -> None:
+    def job_changed(self, job: Job | None) -> None:
         """Pods of this job came or went."""
         if job is not None and job.labels.get(TOR_AFFINITY):
             self._stale = True
 
-    def touch_all(self) -> None:
+    def cluster_changed(self) -> None:
         """Nodes, switches or settings changed."""
         self._stale = True
 
-    def news(self) -> list[Publish]:
+    def changes(self) -> list[Publish]:
+        """The ConfigMap to write, where its content differs from what was written last."""
         if not self._stale:
             return []
         self._stale = False
-        scheduler = self._scheduler
-        settings = scheduler.configuration.settings
+        settings = self._configuration.settings
         if settings.nslb_version != "2.0":
             return []
-        resolved = scheduler.world.switches(scheduler.state)
+        resolved = self._topology.switches(self._state)
         if resolved is None or resolved.topology.unusable is not None:
             return []
-        aware = [job for job in scheduler.book.jobs.values() if job.labels.get(TOR_AFFINITY)]
-        states = states_now(aware, scheduler.state, resolved, settings)
+        aware = [job for job in self._jobs.values() if job.labels.get(TOR_AFFINITY)]
+        states = states_now(aware, self._state, resolved, settings)
         content = tor_share_config(resolved, states, self._jobs_of_node(aware))
-        if content == self._told:
+        if content == self._published:
             return []
-        self._told = content
+        self._published = content
         return [Publish(VOLCANO_SYSTEM, TOR_SHARE_CONFIG_MAP, {TOR_SHARE_KEY: content})]
 
     def _jobs_of_node(self, jobs: list[Job]) -> dict[str, list[str]]:
-        state = self._scheduler.state
         found: dict[str, set[str]] = {}
         for job in jobs:
             for uid, pod in job.pods.items():
-                node = state.pods[uid].node
+                node = self._state.pods[uid].node
                 if node >= 0 and pod.cls.chips:
-                    found.setdefault(state.names[node], set()).add(job.name)
+                    found.setdefault(self._state.names[node], set()).add(job.name)
         return {node: sorted(names) for node, names in found.items()}
 
 

@@ -1,9 +1,8 @@
-"""How many more jobs of each shape would start now, found by really placing them and undoing it."""
+"""How many more jobs of each shape would start now, found by placing them and undoing it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,11 +13,7 @@ from ringwise.framework.selectors import FORBIDDING
 from ringwise.placement.rules import chip_rule
 from ringwise.placement.switches.classes import SwitchClass
 from ringwise.reasons import Reason
-from ringwise.scheduler.core.machine import Scheduler
-from ringwise.scheduler.explain.what_if import question
-from ringwise.state.cluster import ClusterState
-from ringwise.state.decisions import Placement
-from ringwise.state.fleet import Fleet
+from ringwise.scheduler.view import ChipTable, ClusterReader, SchedulerView
 from ringwise.state.model import Pod, PodClass, PodGroup
 from ringwise.topology.board import Board
 from ringwise.topology.policy import PolicyFacts, select_board
@@ -31,8 +26,8 @@ _GANGS = (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """Jobs of one form. `most` cannot be exceeded whatever the arrangement; `jobs` would start now."""
+class JobShape:
+    """Jobs of one form. `jobs` would start now; no arrangement of running jobs allows more than `most`."""
 
     form: str
     #: one-pod, gang, block, switches
@@ -84,7 +79,7 @@ class BoardCapacity:
     chips: ChipCounts
     #: Whole nodes that one gang could have.
     largest_gang: int
-    shapes: tuple[Shape, ...]
+    shapes: tuple[JobShape, ...]
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -97,26 +92,20 @@ class BoardCapacity:
         }
 
 
-def capacity(scheduler: Scheduler, now: int, queue: str | None = None) -> list[BoardCapacity]:
+def capacity(view: SchedulerView, now: int, queue: str | None = None) -> list[BoardCapacity]:
     """For every board of the cluster. With `queue` its limits count too; without, only nodes and chips do."""
-    scheduler.state.watch_labels((ACCELERATOR_TYPE,))
-    scheduler.state.settle()
     answers = []
-    with question(scheduler):
-        for resource, selector, board in boards_present(scheduler):
-            answers.append(_Counting(scheduler, now, resource, selector, board, queue).answer())
+    with view.what_if.question(labels=(ACCELERATOR_TYPE,)):
+        for resource, selector, board in boards_present(view):
+            answers.append(_Counting(view, now, resource, selector, board, queue).answer())
     return answers
 
 
-def boards_present(scheduler: Scheduler) -> list[tuple[str, str, Board]]:
+def boards_present(view: SchedulerView) -> list[tuple[str, str, Board]]:
     """(resource, accelerator-type, board): by the nodes' labels, else by the jobs, else by size."""
-    state, catalog = scheduler.state, scheduler.world.catalog
+    state, catalog = view.cluster, view.catalog
     found: dict[tuple[str, str], Board] = {}
-    used = {
-        job.policy.resource: job.policy.board
-        for job in scheduler.book.jobs.values()
-        if job.policy is not None
-    }
+    used = {job.policy.resource: job.policy.board for job in view.jobs.values() if job.policy is not None}
     for number in state.known_nodes():
         node = state.nodes[number]
         if node is None:
@@ -130,7 +119,7 @@ def boards_present(scheduler: Scheduler) -> list[tuple[str, str, Board]]:
                 catalog, PolicyFacts(resource, {}, {}, {ACCELERATOR_TYPE: label} if label else {})
             )
             if isinstance(board, Reason) or size > board.chips_per_node or not label:
-                board = used.get(resource) or _by_size(scheduler, resource, size, board)
+                board = used.get(resource) or _by_size(view, resource, size, board)
                 label = ""
             found.setdefault((resource, label), board)
     return [
@@ -138,8 +127,8 @@ def boards_present(scheduler: Scheduler) -> list[tuple[str, str, Board]]:
     ]
 
 
-def _by_size(scheduler: Scheduler, resource: str, size: int, board: Board | Reason) -> Board:
-    serving = scheduler.world.catalog.serving(resource)
+def _by_size(view: SchedulerView, resource: str, size: int, board: Board | Reason) -> Board:
+    serving = view.catalog.serving(resource)
     if isinstance(board, Board) and board.chips_per_node >= size:
         return board
     return next((one for one in serving if one.chips_per_node == size), serving[0])
@@ -149,30 +138,31 @@ class _Counting:
     """One board on the nodes that carry it."""
 
     def __init__(
-        self, scheduler: Scheduler, now: int, resource: str, selector: str, board: Board, queue: str | None
+        self, view: SchedulerView, now: int, resource: str, selector: str, board: Board, queue: str | None
     ) -> None:
-        self._scheduler = scheduler
+        self._view = view
         self._now = now
         self._resource = resource
         self._selector = selector
         self._board = board
         self._queue = queue or ""
-        self._fleet = scheduler.state.fleets[resource]
+        self._state = view.cluster
+        self._fleet = self._state.fleets[resource]
         self._nodes = [
             number
-            for number in scheduler.state.known_nodes()
+            for number in self._state.known_nodes()
             if self._fleet.allocatable[number] >= 0 and self._meant(number)
         ]
 
     def _meant(self, number: int) -> bool:
-        node = self._scheduler.state.nodes[number]
+        node = self._state.nodes[number]
         return node is not None and (
             not self._selector or node.labels.get(ACCELERATOR_TYPE) == self._selector
         )
 
     def answer(self) -> BoardCapacity:
         chips = self._chips()
-        settings = self._scheduler.configuration.settings
+        settings = self._view.settings
         whole = max(self._board.requests(2, settings.multi_pod_requests), default=0)
         shapes = [self._one_pod(size, chips.free) for size in _sizes(self._board.one_pod)]
         largest = 0
@@ -190,7 +180,7 @@ class _Counting:
     # -- where the chips are ----------------------------------------------------------------
 
     def _chips(self) -> ChipCounts:
-        fleet, state = self._fleet, self._scheduler.state
+        fleet, state = self._fleet, self._state
         total = held = free = faulty = network = reserved = closed = 0
         for number in self._nodes:
             listed, broken = fleet.listed[number], fleet.unhealthy[number] | fleet.recovering[number]
@@ -199,7 +189,7 @@ class _Counting:
             faulty += (listed & broken & ~fleet.held[number]).bit_count()
             reserved += (listed & fleet.reserved[number] & ~fleet.held[number] & ~broken).bit_count()
             here = fleet.free_mask[number]
-            if _takes_nothing(state, fleet, number):
+            if _is_closed(state, fleet, number):
                 closed += here.bit_count()
                 continue
             free += here.bit_count()
@@ -208,27 +198,27 @@ class _Counting:
 
     # -- shapes ---------------------------------------------------------------------------------
 
-    def _one_pod(self, size: int, free: int) -> Shape:
+    def _one_pod(self, size: int, free: int) -> JobShape:
         most = free // size
         jobs = self._placed(self._policy(multi_pod=False), size, most)
         form = f"{size} chip" + ("s" if size > 1 else "")
-        return Shape(form, "one-pod", size, 1, jobs, most, free - jobs * size)
+        return JobShape(form, "one-pod", size, 1, jobs, most, free - jobs * size)
 
     def _gang_nodes(self, whole: int) -> int:
-        """Pods of a gang with a whole node each: placed for real, as one gang."""
+        """How many pods with a whole node each fit, placed as one gang."""
         return self._placed(self._policy(multi_pod=True), whole, len(self._nodes))
 
-    def _gangs(self, whole: int, largest: int, free: int) -> Iterator[Shape]:
-        """Pods that take whole nodes do not get into each other's way: gangs come by division."""
+    def _gangs(self, whole: int, largest: int, free: int) -> Iterator[JobShape]:
+        """Pods that take whole nodes do not compete for parts of one: the number of gangs is a division."""
         for pods in _GANGS:
             if pods > max(_GANGS[0], largest):
                 return
             jobs, most = largest // pods, free // (whole * pods)
-            yield Shape(
+            yield JobShape(
                 f"{pods} nodes of {whole}", "gang", whole, pods, jobs, most, free - jobs * pods * whole
             )
 
-    def _blocks(self, whole: int, free: int, open_nodes: Mapping[object, int]) -> Iterator[Shape]:
+    def _blocks(self, whole: int, free: int, open_nodes: Mapping[object, int]) -> Iterator[JobShape]:
         """Blocks of so many nodes that one job could have; found by placing such jobs, halving."""
         for size in _GANGS:
             if size > max(_GANGS[0], max(open_nodes.values(), default=0)):
@@ -243,21 +233,22 @@ class _Counting:
                     low = middle
                 else:
                     high = middle
-            yield Shape(f"blocks of {size} nodes", "block", whole, size, low, most, free - low * size * whole)
+            yield JobShape(
+                f"blocks of {size} nodes", "block", whole, size, low, most, free - low * size * whole
+            )
 
     def _open_by_superpod(self, whole: int) -> dict[object, int]:
         superpods = self._superpods()
         counts: dict[object, int] = {}
         for number in self._nodes:
             superpod = superpods.superpod_of.get(number)
-            if superpod is not None and not _takes_nothing(self._scheduler.state, self._fleet, number):
+            if superpod is not None and not _is_closed(self._state, self._fleet, number):
                 usable = self._fleet.free_mask[number].bit_count()
                 counts[superpod] = counts.get(superpod, 0) + (usable >= whole)
         return counts
 
     def _superpods(self) -> SuperPods:
-        scheduler = self._scheduler
-        return scheduler.world.superpods(scheduler.state, scheduler.configuration.settings.super_pod_size)
+        return self._view.superpods()
 
     def _fits_blocks(self, size: int, blocks: int, whole: int) -> bool:
         if not blocks:
@@ -265,18 +256,19 @@ class _Counting:
         policy = self._policy(multi_pod=size * blocks > 1, block_nodes=size, blocks=blocks)
         return self._placed(policy, whole, size * blocks, together=True) == size * blocks
 
-    def _switched(self, whole: int, largest: int) -> Iterator[Shape]:
+    def _switched(self, whole: int, largest: int) -> Iterator[JobShape]:
         """The largest switch-aware jobs, where there are leaf switches."""
-        scheduler = self._scheduler
-        if not whole or self._board.superpod or scheduler.world.switches(scheduler.state) is None:
+        if not whole or self._board.superpod or self._view.switches() is None:
             return
         for job_class in (SwitchClass.FOUNDATION_MODEL, SwitchClass.COMMON):
             policy = self._policy(multi_pod=True, switch_class=job_class.value)
             pods = self._placed(policy, whole, max(largest, 1), together=True)
             stranded = (largest - pods) * whole
-            yield Shape(f"largest {job_class.value} job", "switches", whole, pods, min(pods, 1), 1, stranded)
+            yield JobShape(
+                f"largest {job_class.value} job", "switches", whole, pods, min(pods, 1), 1, stranded
+            )
 
-    # -- really placing ----------------------------------------------------------------------------
+    # -- placing ----------------------------------------------------------------------------
 
     def _policy(
         self,
@@ -300,20 +292,21 @@ class _Counting:
         )
 
     def _placed(self, policy: ChipPolicy, chips: int, pods: int, *, together: bool = False) -> int:
-        """How many of so many pods find a place. All of it is undone."""
+        """How many of `pods` pods can be placed. All of it is undone."""
         if pods < 1:
             return 0
         selector = ((ACCELERATOR_TYPE, self._selector),) if self._selector else ()
         cls = PodClass(self._resource, chips, node_selector=selector)
         job = Job("/capacity", "", "capacity", queue=self._queue, inqueue=True, validated=True, policy=policy)
         job.pods = {f"capacity-{n}": Pod(f"capacity-{n}", "", f"capacity-{n}", cls) for n in range(pods)}
-        # A plan may stop at fewer pods, a plain gang goes on to the last.
+        # A plan for switches may stop at fewer pods; any other gang tries all.
         job.min_available = 1 if together and policy.blocks is None else pods
         if not together:
-            # For its queue these are many small jobs, not one that is too large for it.
+            # To its queue these are many small jobs, not one that exceeds it.
             job.group = PodGroup("", "capacity", min_resources={self._resource: chips})
-        with _existing(self._scheduler, job):
-            session = self._scheduler.open_session(self._now, [job])
+        what_if = self._view.what_if
+        with what_if.submitted(job):
+            session = what_if.open_session(self._now, [job])
             statement = session.statement()
             fill(session, job, statement)
             count = len(statement.allocations)
@@ -321,28 +314,12 @@ class _Counting:
         return count
 
 
-@contextmanager
-def _existing(scheduler: Scheduler, job: Job) -> Iterator[None]:
-    """Inside, the pods exist, and the job counts for its queue if it has one."""
-    pods, jobs = scheduler.state.pods, scheduler.book.jobs
-    if job.queue:
-        jobs[job.key] = job
-    for pod in job.pods.values():
-        pods[pod.uid] = Placement(pod)
-    try:
-        yield
-    finally:
-        jobs.pop(job.key, None)
-        for uid in job.pods:
-            del pods[uid]
-
-
 def _sizes(allowed: frozenset[int]) -> list[int]:
     return [size for size in sorted(allowed) if size in _SHOWN_SIZES or len(allowed) <= 4]
 
 
-def _takes_nothing(state: ClusterState, fleet: Fleet, number: int) -> bool:
-    """No pod that tolerates nothing may come here."""
+def _is_closed(state: ClusterReader, fleet: ChipTable, number: int) -> bool:
+    """The node takes no new pod without tolerations."""
     node = state.nodes[number]
     if node is None or not node.ready or fleet.closed[number] is not None:
         return True

@@ -1,21 +1,20 @@
-"""Chips on which three views disagree: Kubernetes' count, the node's report, our own books."""
+"""N7: chips on which Kubernetes' count, the node's report and the scheduler's state disagree."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.explain.findings import ERROR, NOTE, WARNING, Finding, named
-from ringwise.state.checks import double_claims
-from ringwise.state.fleet import HOSTS, UNSTABLE_NODE, Fleet
+from ringwise.scheduler.view import ChipTable, SchedulerView
+from ringwise.state.fleet import HOSTS, UNSTABLE_NODE
 from ringwise.topology.chips import chip_names, chips_of
 
 #: A report older than this, beside the newest one, is stale. Nanoseconds.
 STALE_AFTER = 10 * 60 * 1_000_000_000
 
 
-def chip_findings(scheduler: Scheduler) -> Iterator[Finding]:
-    for node, resource, chip, pods in double_claims(scheduler.state):
+def chip_findings(view: SchedulerView) -> Iterator[Finding]:
+    for node, resource, chip, pods in view.double_claims():
         yield Finding(
             ERROR,
             "chip-held-twice",
@@ -23,14 +22,14 @@ def chip_findings(scheduler: Scheduler) -> Iterator[Finding]:
             f"{chip_names(resource, (chip,))} is named by {len(pods)} live pods: {', '.join(pods)}",
             "delete all but one of them",
         )
-    for resource, fleet in sorted(scheduler.state.fleets.items()):
+    for resource, fleet in sorted(view.cluster.fleets.items()):
         if resource != HOSTS:
-            yield from _fleet(scheduler, resource, fleet)
-    yield from _reports(scheduler)
+            yield from _fleet(view, resource, fleet)
+    yield from _reports(view)
 
 
-def _fleet(scheduler: Scheduler, resource: str, fleet: Fleet) -> Iterator[Finding]:
-    state = scheduler.state
+def _fleet(view: SchedulerView, resource: str, fleet: ChipTable) -> Iterator[Finding]:
+    state = view.cluster
     assumed: list[str] = []
     for number in state.known_nodes():
         if fleet.allocatable[number] < 0:
@@ -38,8 +37,8 @@ def _fleet(scheduler: Scheduler, resource: str, fleet: Fleet) -> Iterator[Findin
         name = state.names[number]
         if fleet.assumed[number] and fleet.allocatable[number] > 0:
             assumed.append(name)
-        yield from _holders(scheduler, resource, fleet, number)
-        yield from _views(scheduler, resource, fleet, number)
+        yield from _holders(view, resource, fleet, number)
+        yield from _views(view, resource, fleet, number)
     if assumed:
         yield Finding(
             WARNING,
@@ -51,8 +50,8 @@ def _fleet(scheduler: Scheduler, resource: str, fleet: Fleet) -> Iterator[Findin
         )
 
 
-def _holders(scheduler: Scheduler, resource: str, fleet: Fleet, number: int) -> Iterator[Finding]:
-    name = scheduler.state.names[number]
+def _holders(view: SchedulerView, resource: str, fleet: ChipTable, number: int) -> Iterator[Finding]:
+    name = view.cluster.names[number]
     for pod, chips in sorted(fleet.unknown_holders.get(number, {}).items()):
         yield Finding(
             ERROR,
@@ -69,7 +68,7 @@ def _holders(scheduler: Scheduler, resource: str, fleet: Fleet, number: int) -> 
             "chip-not-on-node",
             f"node {name}",
             f"pods hold {chip_names(resource, chips_of(ghosts))}, which the node does not list: "
-            + ", ".join(_pods_holding(scheduler, resource, number, ghosts)),
+            + ", ".join(_pods_holding(view, resource, number, ghosts)),
             "correct the pods' chip annotations, or the node's baseDeviceInfos",
         )
     broken = fleet.held[number] & (fleet.unhealthy[number] | fleet.recovering[number])
@@ -79,28 +78,28 @@ def _holders(scheduler: Scheduler, resource: str, fleet: Fleet, number: int) -> 
             "faulty-chip-in-use",
             f"node {name}",
             f"{chip_names(resource, chips_of(broken))} is faulty and in use by "
-            + ", ".join(_pods_holding(scheduler, resource, number, broken)),
+            + ", ".join(_pods_holding(view, resource, number, broken)),
             "let the job be rescheduled, or delete its pod",
         )
 
 
-def _views(scheduler: Scheduler, resource: str, fleet: Fleet, number: int) -> Iterator[Finding]:
+def _views(view: SchedulerView, resource: str, fleet: ChipTable, number: int) -> Iterator[Finding]:
     """Free by Kubernetes' count, by the report, and by our own books."""
-    name = scheduler.state.names[number]
+    name = view.cluster.names[number]
     reported = fleet.reported[number]
     unfit = fleet.held[number] | fleet.unhealthy[number] | fleet.recovering[number]
     books = fleet.listed[number] & ~unfit
     if reported is not None:
         only_books = books & ~reported
         # A node cannot have heard of what is being decided right now.
-        held = reported & fleet.held[number] & ~_just_decided(scheduler, resource, number)
+        held = reported & fleet.held[number] & ~_just_decided(view, resource, number)
         if held:
             yield Finding(
                 WARNING,
                 "views-differ",
                 f"node {name}",
                 f"its report lists {chip_names(resource, chips_of(held))} as free; our books say held by "
-                + ", ".join(_pods_holding(scheduler, resource, number, held)),
+                + ", ".join(_pods_holding(view, resource, number, held)),
                 "the device plugin reports late, or the container is gone: restart it if this stays",
             )
         if only_books:
@@ -134,17 +133,17 @@ def _views(scheduler: Scheduler, resource: str, fleet: Fleet, number: int) -> It
         )
 
 
-def _just_decided(scheduler: Scheduler, resource: str, number: int) -> int:
+def _just_decided(view: SchedulerView, resource: str, number: int) -> int:
     chips = 0
-    for uid in scheduler.state.pods_on[number]:
-        placement = scheduler.state.pods[uid]
+    for uid in view.cluster.pods_on[number]:
+        placement = view.cluster.pods[uid]
         if placement.assumed and placement.pod.cls.resource == resource:
             chips |= placement.chips
     return chips
 
 
-def _pods_holding(scheduler: Scheduler, resource: str, number: int, chips: int) -> list[str]:
-    state = scheduler.state
+def _pods_holding(view: SchedulerView, resource: str, number: int, chips: int) -> list[str]:
+    state = view.cluster
     return sorted(
         state.pods[uid].pod.key
         for uid in state.pods_on[number]
@@ -152,8 +151,8 @@ def _pods_holding(scheduler: Scheduler, resource: str, number: int, chips: int) 
     )
 
 
-def _reports(scheduler: Scheduler) -> Iterator[Finding]:
-    state = scheduler.state
+def _reports(view: SchedulerView) -> Iterator[Finding]:
+    state = view.cluster
     reports = [report for kinds in state.reports.values() for report in kinds.values()]
     newest = max((report.update_time for report in reports), default=0)
     for report in sorted(reports, key=lambda report: (report.node, report.resource, report.aggregated)):

@@ -1,4 +1,4 @@
-"""Trying cures for one waiting job: supposing something, and asking whether it would start."""
+"""The search for cures of one pending job: suppose a change, and find out whether the job would start."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 
 from ringwise.framework.job import Job
-from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.explain.near_misses import Refusals
-from ringwise.scheduler.explain.what_if import verdict
+from ringwise.scheduler.view import SchedulerView
 
 #: Pods that may be placed or released while looking for cures: keeps the search short on any cluster.
 BUDGET = 8_000
@@ -21,75 +20,76 @@ class Cure:
     #: chips, job-ended, size, min-available, label, selector, queue, node
     kind: str
     text: str
-    #: Jobs ahead in the queue would take the room first.
+    #: How many jobs ahead in the queue would take the capacity first.
     contested: int = 0
 
     def as_json(self) -> dict[str, object]:
         return {"kind": self.kind, "text": self.text, "contested_by": self.contested}
 
 
-#: Opens a supposition.
+#: Opens a supposition: a context in which something is different.
 Suppose = Callable[[], AbstractContextManager[None]]
 
 
-class Trying:
-    """One job, one search: what is tried is counted against one budget."""
+class CureSearch:
+    """One search for one job: everything that is tried counts against one budget."""
 
     def __init__(
-        self, scheduler: Scheduler, job: Job, now: int, refusals: Refusals | None, ahead: list[Job]
+        self, view: SchedulerView, job: Job, now: int, refusals: Refusals | None, ahead: list[Job]
     ) -> None:
-        self._scheduler = scheduler
-        self._job = job
-        self._now = now
-        self._misses = refusals.misses if refusals is not None else ()
-        self._codes = refusals.counts if refusals is not None else {}
+        self.view = view
+        self.job = job
+        self.now = now
+        #: Near misses, nearest first, and how many nodes refuse for which reason code.
+        self.misses = refusals.misses if refusals is not None else ()
+        self.codes = refusals.counts if refusals is not None else {}
         self._ahead = ahead
         self._budget = BUDGET
-        # A session is opened for every try: plugins look at the jobs, then at the pods.
-        self._cost = 20 + len(scheduler.book.jobs) // 20 + len(job.in_order)
+        # A session is opened for every attempt: plugins read all jobs, then the pods.
+        self._cost = 20 + len(view.jobs) // 20 + len(job.in_order)
         if job.policy is not None and (job.policy.block_nodes or job.policy.switch_class):
-            # Planning looks at every node.
-            self._cost += scheduler.state.node_count // 4
+            # Planning reads every node.
+            self._cost += view.cluster.node_count // 4
 
-    def _progress(self, suppose: Suppose, extra: int = 0) -> float:
-        """How many pods of its gang find a place under the supposition; infinite when the job starts."""
+    def progress(self, suppose: Suppose, extra: int = 0) -> float:
+        """How many pods of its gang can be placed under the supposition; infinite when the job starts."""
         if self._budget <= 0:
             return -1
         self._budget -= self._cost + extra
         with suppose():
-            reason = verdict(self._scheduler, self._job, self._now)
+            reason = self.view.what_if.verdict(self.job, self.now)
         if reason is None:
             return STARTS
         fit = reason.details.get("fit", 0)
         return fit if isinstance(fit, int) else 0
 
-    def _holds(self, suppose: Suppose, extra: int = 0) -> bool:
-        return self._progress(suppose, extra) == STARTS
+    def holds(self, suppose: Suppose, extra: int = 0) -> bool:
+        return self.progress(suppose, extra) == STARTS
 
-    def _cure(self, kind: str, text: str, suppose: Suppose) -> Cure:
-        """The cure works; now see whether it still does when the jobs ahead are served first."""
+    def cure(self, kind: str, text: str, suppose: Suppose) -> Cure:
+        """The cure works; find out whether it still does when the jobs ahead are served first."""
         if not self._ahead:
             return Cure(kind, text)
         with suppose():
-            reason = verdict(self._scheduler, self._job, self._now, self._ahead)
+            reason = self.view.what_if.verdict(self.job, self.now, self._ahead)
         return Cure(kind, text, len(self._ahead) if reason is not None else 0)
 
-    def _try(self, kind: str, text: str, suppose: Suppose, extra: int = 0) -> Iterator[Cure]:
-        if self._holds(suppose, extra):
-            yield self._cure(kind, text, suppose)
+    def attempt(self, kind: str, text: str, suppose: Suppose, extra: int = 0) -> Iterator[Cure]:
+        if self.holds(suppose, extra):
+            yield self.cure(kind, text, suppose)
 
-    def _fewest(self, parts: Sequence[Suppose], extra: int = 0) -> list[int]:
+    def fewest(self, parts: Sequence[Suppose], extra: int = 0) -> list[int]:
         """Positions of a small set of suppositions that together let the job start; empty if none does."""
         taken: list[int] = []
         for position in range(len(parts)):
             taken.append(position)
-            if self._holds(together(parts, taken), extra):
+            if self.holds(together(parts, taken), extra):
                 break
         else:
             return []
         for position in list(taken[:-1]):
             fewer = [other for other in taken if other != position]
-            if self._holds(together(parts, fewer), extra):
+            if self.holds(together(parts, fewer), extra):
                 taken = fewer
         return taken
 

@@ -1,7 +1,7 @@
 """What is wrong with a cluster: its nodes, chips, reports, switches, SuperPoDs, queues and jobs.
 
-Nothing here stops the scheduler. Each finding says where, what and how to mend it; those
-of kind *error* keep chips from being used or jobs from starting.
+None of it stops the scheduler. Each finding names the place, the problem and its cure; those
+of severity *error* keep chips from being used or jobs from starting.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import UNKNOWN_QUEUE
 from ringwise.reasons import Reason, Stage
-from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.explain.chip_checks import chip_findings
 from ringwise.scheduler.explain.findings import ERROR, NOTE, WARNING, Finding, named
+from ringwise.scheduler.view import SchedulerView
 from ringwise.topology.nearest import nearest
 from ringwise.topology.policy import PolicyFacts, select_board
 from ringwise.wellknown import ACCELERATOR_TYPE, HOST_ARCH, HOST_ARCH_ARM, HOST_ARCH_X86
@@ -23,7 +23,7 @@ from ringwise.wellknown import ACCELERATOR_TYPE, HOST_ARCH, HOST_ARCH_ARM, HOST_
 __all__ = ["ERROR", "NOTE", "WARNING", "Diagnosis", "Finding", "diagnose"]
 
 _ARCHITECTURES = (HOST_ARCH_ARM, HOST_ARCH_X86)
-#: Incidents that are told, the newest ones.
+#: How many incidents are reported, the newest ones.
 _INCIDENTS = 8
 
 
@@ -51,11 +51,10 @@ class Diagnosis:
         }
 
 
-def diagnose(scheduler: Scheduler, reported: Iterable[Finding] = ()) -> Diagnosis:
-    """Look at everything once. `reported` are findings of those who read the input."""
-    scheduler.state.settle()
+def diagnose(view: SchedulerView, reported: Iterable[Finding] = ()) -> Diagnosis:
+    """All findings of the cluster. `reported` are findings of the readers of its objects."""
     findings = list(reported)
-    checks: tuple[Callable[[Scheduler], Iterable[Finding]], ...] = (
+    checks: tuple[Callable[[SchedulerView], Iterable[Finding]], ...] = (
         chip_findings,
         _nodes,
         _switches,
@@ -65,11 +64,11 @@ def diagnose(scheduler: Scheduler, reported: Iterable[Finding] = ()) -> Diagnosi
         _incidents,
     )
     for check in checks:
-        findings.extend(check(scheduler))
+        findings.extend(check(view))
     order = {ERROR: 0, WARNING: 1, NOTE: 2}
     # The sort is stable: findings of one check stay together and in natural order of nodes.
     findings.sort(key=lambda finding: order[finding.severity])
-    return Diagnosis(scheduler.state.node_count, len(scheduler.book.jobs), tuple(findings))
+    return Diagnosis(view.cluster.node_count, len(view.jobs), tuple(findings))
 
 
 def of_reason(severity: str, where: str, reason: Reason) -> Finding:
@@ -79,8 +78,8 @@ def of_reason(severity: str, where: str, reason: Reason) -> Finding:
 # -- nodes ------------------------------------------------------------------------------------
 
 
-def _nodes(scheduler: Scheduler) -> Iterator[Finding]:
-    state, catalog = scheduler.state, scheduler.world.catalog
+def _nodes(view: SchedulerView) -> Iterator[Finding]:
+    state, catalog = view.cluster, view.catalog
     without_arch: list[str] = []
     for number in state.known_nodes():
         node = state.nodes[number]
@@ -117,7 +116,7 @@ def _nodes(scheduler: Scheduler) -> Iterator[Finding]:
                 f"has the label {HOST_ARCH}={arch}; jobs select {' or '.join(_ARCHITECTURES)}",
                 f"label it {HOST_ARCH}={nearest(arch, _ARCHITECTURES) or _ARCHITECTURES[0]}",
             )
-        yield from _board_label(scheduler, node.name, node.labels.get(ACCELERATOR_TYPE), resources)
+        yield from _board_label(view, node.name, node.labels.get(ACCELERATOR_TYPE), resources)
     if without_arch:
         yield Finding(
             NOTE,
@@ -129,14 +128,12 @@ def _nodes(scheduler: Scheduler) -> Iterator[Finding]:
 
 
 def _board_label(
-    scheduler: Scheduler, node: str, label: str | None, resources: list[str]
+    view: SchedulerView, node: str, label: str | None, resources: list[str]
 ) -> Iterator[Finding]:
     if label is None:
         return
     for resource in resources:
-        board = select_board(
-            scheduler.world.catalog, PolicyFacts(resource, {}, {}, {ACCELERATOR_TYPE: label})
-        )
+        board = select_board(view.catalog, PolicyFacts(resource, {}, {}, {ACCELERATOR_TYPE: label}))
         if isinstance(board, Reason) and board.code == "unknown-accelerator-type":
             yield Finding(
                 WARNING,
@@ -150,24 +147,23 @@ def _board_label(
 # -- switches and SuperPoDs ---------------------------------------------------------------------
 
 
-def _switches(scheduler: Scheduler) -> Iterator[Finding]:
-    world, state = scheduler.world, scheduler.state
-    resolved = world.switches(state)
+def _switches(view: SchedulerView) -> Iterator[Finding]:
+    state, resolved = view.cluster, view.switches()
     problems: list[Reason] = []
-    if world.topology_problem is not None:
-        problems.append(world.topology_problem)
+    if view.topology_problem is not None:
+        problems.append(view.topology_problem)
     for problem in resolved.problems if resolved is not None else ():
         if problem not in problems:
             problems.append(problem)
     for problem in problems:
-        fatal = problem == world.topology_problem
+        fatal = problem == view.topology_problem
         yield of_reason(ERROR if fatal else WARNING, "ConfigMap basic-tor-node-cm", problem)
-    if resolved is None or world.topology_problem is not None:
+    if resolved is None or view.topology_problem is not None:
         return
     outside = [
         state.names[number]
         for number in state.known_nodes()
-        if state.names[number] not in resolved.switch_of and _offers_chips(scheduler, number)
+        if state.names[number] not in resolved.switch_of and _offers_chips(view, number)
     ]
     if outside:
         yield Finding(
@@ -179,18 +175,18 @@ def _switches(scheduler: Scheduler) -> Iterator[Finding]:
         )
 
 
-def _superpods(scheduler: Scheduler) -> Iterator[Finding]:
+def _superpods(view: SchedulerView) -> Iterator[Finding]:
     """Only where SuperPoDs are in use: one node says its id, or a job asks for blocks."""
-    settings = scheduler.configuration.settings
-    superpods = scheduler.world.superpods(scheduler.state, settings.super_pod_size)
-    asked = any(job.policy is not None and job.policy.board.superpod for job in scheduler.book.jobs.values())
+    settings = view.settings
+    superpods = view.superpods()
+    asked = any(job.policy is not None and job.policy.board.superpod for job in view.jobs.values())
     if not superpods.nodes_of and not asked:
         return
     for superpod, problem in superpods.superpod_problems.items():
         yield of_reason(ERROR, f"SuperPoD {superpod}", problem)
     missing: list[str] = []
     for node, problem in superpods.node_problems.items():
-        name = scheduler.state.names[int(node)]
+        name = view.cluster.names[int(node)]
         if problem.code == "superpod-id-missing":
             missing.append(name)
         else:
@@ -214,16 +210,16 @@ def _superpods(scheduler: Scheduler) -> Iterator[Finding]:
             )
 
 
-def _offers_chips(scheduler: Scheduler, number: int) -> bool:
-    node = scheduler.state.nodes[number]
-    return node is not None and any(scheduler.world.catalog.serving(name) for name in node.chips_allocatable)
+def _offers_chips(view: SchedulerView, number: int) -> bool:
+    node = view.cluster.nodes[number]
+    return node is not None and any(view.catalog.serving(name) for name in node.chips_allocatable)
 
 
 # -- queues and jobs ------------------------------------------------------------------------------
 
 
-def _queues(scheduler: Scheduler) -> Iterator[Finding]:
-    queues, total = scheduler.book.queues, scheduler.totals()
+def _queues(view: SchedulerView) -> Iterator[Finding]:
+    queues, total = view.queues, view.capacity()
     promised: dict[str, int] = {}
     for queue in queues.values():
         where = f"queue {queue.name}"
@@ -270,13 +266,13 @@ def _queues(scheduler: Scheduler) -> Iterator[Finding]:
             )
 
 
-def _jobs(scheduler: Scheduler) -> Iterator[Finding]:
-    for job in sorted(scheduler.book.jobs.values(), key=lambda job: job.key):
+def _jobs(view: SchedulerView) -> Iterator[Finding]:
+    for job in sorted(view.jobs.values(), key=lambda job: job.key):
         where = f"job {job.namespace}/{job.name}"
         for defect in job.defects:
             yield of_reason(ERROR, where, defect)
-        if job.queue not in scheduler.book.queues:
-            known = sorted(scheduler.book.queues)
+        if job.queue not in view.queues:
+            known = sorted(view.queues)
             close = nearest(job.queue, known) or known[0]
             yield of_reason(ERROR, where, UNKNOWN_QUEUE(queue=job.queue, known=known, nearest=close))
         elif not job.defects and _refused(job) and job.reason is not None:
@@ -287,7 +283,7 @@ def _refused(job: Job) -> bool:
     return job.reason is not None and job.reason.kind.stage is Stage.VALIDATE
 
 
-def _incidents(scheduler: Scheduler) -> Iterator[Finding]:
-    for incident in scheduler.incidents[-_INCIDENTS:]:
+def _incidents(view: SchedulerView) -> Iterator[Finding]:
+    for incident in view.incidents[-_INCIDENTS:]:
         where = incident.where + (f", job {incident.job}" if incident.job else "")
         yield Finding(ERROR, "incident", where, incident.error, "report it; RINGWISE_DEBUG=1 shows more")

@@ -1,4 +1,4 @@
-"""A finding: something wrong with a cluster, with its place and its cure."""
+"""A finding: a problem of a cluster, with its place and its cure."""
 
 from __future__ import annotations
 

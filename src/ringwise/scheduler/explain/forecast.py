@@ -1,4 +1,4 @@
-"""When a waiting job can be expected to start, where running jobs say how long they take."""
+"""When a pending job can be expected to start, from the expected durations of running jobs."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ringwise.framework.gang_placement import fill
 from ringwise.framework.job import Job
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Statement
-from ringwise.scheduler.core.machine import Scheduler
-from ringwise.scheduler.explain.what_if import gone, obstacle
+from ringwise.scheduler.explain.what_if import WhatIf
+from ringwise.scheduler.view import SchedulerView
 
 #: Ends of running jobs that are looked at.
 _MOST_ENDS = 64
@@ -29,30 +29,31 @@ class Forecast:
         return {"starts": self.starts, "after": list(self.after)}
 
 
-def forecast(scheduler: Scheduler, job: Job, now: int, ahead: Sequence[Job]) -> Forecast | None:
-    """Let the running jobs end one after the other, serve the queue after each, and see when it is our turn.
+def forecast(view: SchedulerView, job: Job, now: int, ahead: Sequence[Job]) -> Forecast | None:
+    """Let the running jobs end one after the other and serve the queue after each, until the job starts.
 
-    None when the known ends do not suffice. Jobs that start ahead are taken to run beyond the horizon.
+    None when the jobs with a known end do not suffice. Jobs that start ahead of it are taken not to end.
     """
+    what_if, placements = view.what_if, view.cluster.pods
     ends = sorted(
-        (max(now, _begun(other) + other.expected), other.key)
-        for other in scheduler.book.jobs.values()
+        (max(now, _started_at(other) + other.expected), other.key)
+        for other in view.jobs.values()
         if other is not job
         and other.expected is not None
-        and any(scheduler.state.pods[uid].node >= 0 for uid in other.pods)
+        and any(placements[uid].node >= 0 for uid in other.pods)
     )[:_MOST_ENDS]
     if not ends:
         return None
     line = [*ahead[:_MOST_AHEAD], job]
-    session = scheduler.open_session(now, line)
+    session = what_if.open_session(now, line)
     after: list[str] = []
     with ExitStack() as supposed:
         for time, key in ends:
-            ending = scheduler.book.jobs[key]
-            supposed.enter_context(gone(scheduler, session, ending.pods, job))
+            ending = view.jobs[key]
+            supposed.enter_context(what_if.ended(session, ending.pods, job))
             after.append(f"{ending.namespace}/{ending.name}")
             for waiting in list(line):
-                statement = _started(scheduler, session, waiting)
+                statement = _started(what_if, session, waiting)
                 if statement is None:
                     continue
                 supposed.callback(statement.discard)
@@ -62,15 +63,15 @@ def forecast(scheduler: Scheduler, job: Job, now: int, ahead: Sequence[Job]) -> 
     return None
 
 
-def _begun(job: Job) -> int:
-    """When it was placed; for a job placed by somebody else, when it was made."""
+def _started_at(job: Job) -> int:
+    """When it was placed; for a job that another scheduler placed, when it was created."""
     return job.created if job.started is None else job.started
 
 
-def _started(scheduler: Scheduler, session: Session, job: Job) -> Statement | None:
+def _started(what_if: WhatIf, session: Session, job: Job) -> Statement | None:
     statement = session.statement()
     with session.reservations.open_to(job.key):
-        reason = obstacle(scheduler, session, job) or fill(session, job, statement)
+        reason = what_if.obstacle(session, job) or fill(session, job, statement)
     if reason is None:
         return statement
     statement.discard()

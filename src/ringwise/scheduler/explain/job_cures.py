@@ -9,131 +9,146 @@ from functools import partial
 from ringwise.placement.switches.classes import asks_for_switches
 from ringwise.plugins.reasons import SELECTOR_MISMATCH
 from ringwise.reasons import Reason
-from ringwise.scheduler.explain.cure_search import Cure, Suppose, Trying
-from ringwise.scheduler.explain.what_if import Change, changed, queue_is
+from ringwise.scheduler.explain.cure_search import Cure, CureSearch, Suppose
+from ringwise.scheduler.explain.what_if import JobChange
 from ringwise.topology.policy import PolicyFacts, select_board
 from ringwise.wellknown import SP_BLOCK, SUPER_POD_AFFINITY, TOR_AFFINITY
 
 
-class JobCures(Trying):
-    def _change(self, change: Change) -> Suppose:
-        return partial(changed, self._scheduler, self._job, change)
+def _change(search: CureSearch, change: JobChange) -> Suppose:
+    return partial(search.view.what_if.changed, search.job, change)
 
-    def _sizes(self) -> Iterator[Cure]:
-        """Another valid number of chips in each pod: the largest below, and for odd ones the next above."""
-        pods = [pod for pod in self._job.chip_pods if self._waits(pod.uid)]
-        asked = {pod.cls.chips for pod in pods}
-        if len(asked) != 1 or len(pods) != len(self._job.chip_pods):
-            return
-        now = asked.pop()
-        sizes = self._allowed(len(pods))
-        below = sorted((size for size in sizes if size < now), reverse=True)
-        above = sorted(size for size in sizes if size > now) if now not in sizes else []
-        each = " in each pod" if len(pods) > 1 else ""
-        for tried in (below, above[:1]):
-            for size in tried:
-                found = list(
-                    self._try(
-                        "size", f"with {size} instead of {now} chips{each}", self._change(Change(chips=size))
-                    )
+
+def size_cures(search: CureSearch) -> Iterator[Cure]:
+    """N2: another valid number of chips in each pod.
+
+    The largest below the present one; where that is invalid, also the next above.
+    """
+    pods = [pod for pod in search.job.chip_pods if not _is_placed(search, pod.uid)]
+    asked = {pod.cls.chips for pod in pods}
+    if len(asked) != 1 or len(pods) != len(search.job.chip_pods):
+        return
+    now = asked.pop()
+    sizes = _allowed(search, len(pods))
+    below = sorted((size for size in sizes if size < now), reverse=True)
+    above = sorted(size for size in sizes if size > now) if now not in sizes else []
+    each = " in each pod" if len(pods) > 1 else ""
+    for tried in (below, above[:1]):
+        for size in tried:
+            found = list(
+                search.attempt(
+                    "size",
+                    f"with {size} instead of {now} chips{each}",
+                    _change(search, JobChange(chips=size)),
                 )
-                if found:
-                    yield found[0]
-                    break
-
-    def _allowed(self, pods: int) -> frozenset[int]:
-        job = self._job
-        first = job.chip_pods[0]
-        facts = PolicyFacts(
-            first.cls.resource or "", job.annotations, job.labels, dict(first.cls.node_selector)
-        )
-        board = job.policy.board if job.policy else select_board(self._scheduler.world.catalog, facts)
-        if isinstance(board, Reason):
-            return frozenset()
-        return board.requests(pods, self._scheduler.configuration.settings.multi_pod_requests)
-
-    def _waits(self, uid: str) -> bool:
-        return self._scheduler.state.pods[uid].node < 0
-
-    def _minimum(self) -> Iterator[Cure]:
-        """The largest smaller gang that starts, found by halving."""
-        job = self._job
-        low, high = 0, job.min_available
-        if high <= 1:
-            return
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self._holds(self._change(Change(min_available=middle))):
-                low = middle
-            else:
-                high = middle
-        if low:
-            text = f"with minAvailable {low} instead of {job.min_available}"
-            yield self._cure("min-available", text, self._change(Change(min_available=low)))
-
-    def _labels(self) -> Iterator[Cure]:
-        job = self._job
-        value = job.labels.get(TOR_AFFINITY)
-        if asks_for_switches(value):
-            change = Change(labels={TOR_AFFINITY: None})
-            yield from self._try("label", f"without the label {TOR_AFFINITY}: {value}", self._change(change))
-        if SP_BLOCK in job.annotations and job.labels.get(SUPER_POD_AFFINITY) != "soft":
-            change = Change(labels={SUPER_POD_AFFINITY: "soft"})
-            yield from self._try("label", "with the label super-pod-affinity: soft", self._change(change))
-        if asks_for_switches(value) and SP_BLOCK in job.annotations:
-            change = Change(annotations={SP_BLOCK: None})
-            yield from self._try("label", "without the annotation sp-block", self._change(change))
-
-    def _selectors(self) -> Iterator[Cure]:
-        if SELECTOR_MISMATCH.code not in self._codes:
-            return
-        selector = dict(self._job.in_order[0].cls.node_selector)
-        for key, value in selector.items():
-            change = Change(unselected=frozenset({key}))
-            yield from self._try("selector", f"without the nodeSelector {key}: {value}", self._change(change))
-
-    # -- its queue -----------------------------------------------------------------------------------
-
-    def _queues(self) -> Iterator[Cure]:
-        scheduler, job = self._scheduler, self._job
-        reason = job.reason
-        if reason is None or "queue" not in reason.code:
-            return
-        queue = scheduler.book.queues.get(job.queue)
-        if queue is not None:
-            used = scheduler.ledger.used_by_queue(queue.name)
-            needed = {
-                name: max(limit, used.get(name, 0) + job.min_asked().get(name, 0))
-                for name, limit in queue.capability.items()
-            }
-            raised = [name for name in needed if needed[name] > queue.capability[name]]
-            if raised:
-                words = ", ".join(
-                    f"{needed[name]} of {name} (now {queue.capability[name]})" for name in raised
-                )
-                wider = replace(queue, capability=needed)
-                text = f"if the capability of queue {queue.name} were {words}"
-                yield from self._try("queue", text, partial(queue_is, scheduler, wider))
-            if queue.state != "Open":
-                opened = replace(queue, state="Open")
-                text = f"if queue {queue.name} were open"
-                yield from self._try("queue", text, partial(queue_is, scheduler, opened))
-            if "share" in reason.code or "overused" in reason.code:
-                yield from self._weights()
-        for other in sorted(scheduler.book.queues)[:16]:
-            if other != job.queue:
-                found = list(self._try("queue", f"in queue {other}", self._change(Change(queue=other))))
-                yield from found
-                if found:
-                    return
-
-    def _weights(self) -> Iterator[Cure]:
-        scheduler = self._scheduler
-        queue = scheduler.book.queues[self._job.queue]
-        for factor in (2, 4, 8, 16, 32):
-            heavier = replace(queue, weight=max(1, queue.weight) * factor)
-            text = f"if the weight of queue {queue.name} were {heavier.weight} (now {queue.weight})"
-            found = list(self._try("queue", text, partial(queue_is, scheduler, heavier)))
+            )
             if found:
-                yield from found
+                yield found[0]
+                break
+
+
+def _allowed(search: CureSearch, pods: int) -> frozenset[int]:
+    job = search.job
+    first = job.chip_pods[0]
+    facts = PolicyFacts(first.cls.resource or "", job.annotations, job.labels, dict(first.cls.node_selector))
+    board = job.policy.board if job.policy else select_board(search.view.catalog, facts)
+    if isinstance(board, Reason):
+        return frozenset()
+    return board.requests(pods, search.view.settings.multi_pod_requests)
+
+
+def _is_placed(search: CureSearch, uid: str) -> bool:
+    return search.view.cluster.pods[uid].node >= 0
+
+
+def minimum_cures(search: CureSearch) -> Iterator[Cure]:
+    """The largest smaller gang that starts, found by bisection."""
+    job = search.job
+    low, high = 0, job.min_available
+    if high <= 1:
+        return
+    while high - low > 1:
+        middle = (low + high) // 2
+        if search.holds(_change(search, JobChange(min_available=middle))):
+            low = middle
+        else:
+            high = middle
+    if low:
+        text = f"with minAvailable {low} instead of {job.min_available}"
+        yield search.cure("min-available", text, _change(search, JobChange(min_available=low)))
+
+
+def label_cures(search: CureSearch) -> Iterator[Cure]:
+    job = search.job
+    value = job.labels.get(TOR_AFFINITY)
+    if asks_for_switches(value):
+        change = JobChange(labels={TOR_AFFINITY: None})
+        yield from search.attempt(
+            "label", f"without the label {TOR_AFFINITY}: {value}", _change(search, change)
+        )
+    if SP_BLOCK in job.annotations and job.labels.get(SUPER_POD_AFFINITY) != "soft":
+        change = JobChange(labels={SUPER_POD_AFFINITY: "soft"})
+        yield from search.attempt("label", "with the label super-pod-affinity: soft", _change(search, change))
+    if asks_for_switches(value) and SP_BLOCK in job.annotations:
+        change = JobChange(annotations={SP_BLOCK: None})
+        yield from search.attempt("label", "without the annotation sp-block", _change(search, change))
+
+
+def selector_cures(search: CureSearch) -> Iterator[Cure]:
+    if SELECTOR_MISMATCH.code not in search.codes:
+        return
+    selector = dict(search.job.in_order[0].cls.node_selector)
+    for key, value in selector.items():
+        change = JobChange(unselected=frozenset({key}))
+        yield from search.attempt(
+            "selector", f"without the nodeSelector {key}: {value}", _change(search, change)
+        )
+
+
+# -- its queue -----------------------------------------------------------------------------------
+
+
+def queue_cures(search: CureSearch) -> Iterator[Cure]:
+    view, job = search.view, search.job
+    reason = job.reason
+    if reason is None or "queue" not in reason.code:
+        return
+    queue = view.queues.get(job.queue)
+    if queue is not None:
+        used = view.used_by_queue(queue.name)
+        needed = {
+            name: max(limit, used.get(name, 0) + job.min_asked().get(name, 0))
+            for name, limit in queue.capability.items()
+        }
+        raised = [name for name in needed if needed[name] > queue.capability[name]]
+        if raised:
+            words = ", ".join(f"{needed[name]} of {name} (now {queue.capability[name]})" for name in raised)
+            wider = replace(queue, capability=needed)
+            text = f"if the capability of queue {queue.name} were {words}"
+            yield from search.attempt("queue", text, partial(view.what_if.queue_is, wider))
+        if queue.state != "Open":
+            opened = replace(queue, state="Open")
+            text = f"if queue {queue.name} were open"
+            yield from search.attempt("queue", text, partial(view.what_if.queue_is, opened))
+        if "share" in reason.code or "overused" in reason.code:
+            yield from _weight_cures(search)
+    for other in sorted(view.queues)[:16]:
+        if other != job.queue:
+            found = list(
+                search.attempt("queue", f"in queue {other}", _change(search, JobChange(queue=other)))
+            )
+            yield from found
+            if found:
                 return
+
+
+def _weight_cures(search: CureSearch) -> Iterator[Cure]:
+    view = search.view
+    queue = view.queues[search.job.queue]
+    for factor in (2, 4, 8, 16, 32):
+        heavier = replace(queue, weight=max(1, queue.weight) * factor)
+        text = f"if the weight of queue {queue.name} were {heavier.weight} (now {queue.weight})"
+        found = list(search.attempt("queue", text, partial(view.what_if.queue_is, heavier)))
+        if found:
+            yield from found
+            return

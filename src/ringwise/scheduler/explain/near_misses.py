@@ -1,4 +1,4 @@
-"""Nodes that almost fit: what is lacking on each, and who has it."""
+"""Nodes that almost fit: which chips are missing on each, and what holds them."""
 
 from __future__ import annotations
 
@@ -11,20 +11,19 @@ from ringwise.framework.job import Job
 from ringwise.framework.policy import ChipPolicy
 from ringwise.framework.session import Session
 from ringwise.reasons import Reason
-from ringwise.scheduler.core.machine import Scheduler
-from ringwise.state.fleet import Fleet
+from ringwise.scheduler.view import ChipTable, SchedulerView
 from ringwise.state.model import Pod
 from ringwise.topology.chips import chips_of
 
-#: More than any node lacks: for nodes whose trouble is not chips.
-_NO_MATTER_OF_CHIPS = 1 << 20
+#: More than can be missing on any node: for nodes that refuse for a reason other than chips.
+_OTHER_REASON = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class NearMiss:
     node: str
     number: int
-    #: Chips (a mask) that would have to become free; 0 where chips are not what is lacking.
+    #: Chips (a mask) that would have to become free; 0 where the node refuses for another reason.
     chips: int
     #: The ring the missing chips are in, if they are in one.
     ring: int | None
@@ -38,30 +37,30 @@ class NearMiss:
 
 @dataclass(frozen=True, slots=True)
 class Refusals:
-    """What every node says to one pod."""
+    """The verdicts of all nodes on one pod."""
 
     pod: str
     fits: int
     #: Reason code -> nodes, most first.
     counts: dict[str, int]
-    #: Reason code -> the sentence of the first node that gives it.
+    #: Reason code -> the message of the first node with it.
     examples: dict[str, str]
     #: Nearest first.
     misses: tuple[NearMiss, ...]
 
 
-def look_around(scheduler: Scheduler, session: Session, job: Job, pod: Pod) -> Refusals:
-    """Ask every node about this pod, as the state is now."""
-    asking = session.node_selection(job, pod)
+def refusals_of(view: SchedulerView, session: Session, job: Job, pod: Pod) -> Refusals:
+    """The verdict of every node on this pod, with the state as it is now."""
+    selection = session.node_selection(job, pod)
     filters = filters_of(session, job, pod)
-    state = scheduler.state
+    state = view.cluster
     counts: dict[str, int] = {}
     examples: dict[str, str] = {}
     found: list[tuple[int, int, int, int | None, Reason]] = []
     fits = 0
-    lacks = _Lacks(asking.policy, asking.chips) if asking.policy is not None else None
+    missing_chips = _MissingChips(selection.policy, selection.chips) if selection.policy is not None else None
     for node in state.known_nodes():
-        _, reason = asking.verdict(node)
+        _, reason = selection.verdict(node)
         if reason is None:
             reason = first_reason(filters, node)
         if reason is None:
@@ -69,14 +68,14 @@ def look_around(scheduler: Scheduler, session: Session, job: Job, pod: Pod) -> R
             continue
         counts[reason.code] = counts.get(reason.code, 0) + 1
         examples.setdefault(reason.code, f"{state.names[node]}: {reason.message}")
-        chips, ring, distance = 0, None, _NO_MATTER_OF_CHIPS
-        if lacks is not None and asking.policy is not None:
-            fleet = state.fleets[asking.policy.resource]
-            usable = asking.usable(node)
+        chips, ring, distance = 0, None, _OTHER_REASON
+        if missing_chips is not None and selection.policy is not None:
+            fleet = state.fleets[selection.policy.resource]
+            usable = selection.usable(node)
             if usable >= 0 and fleet.allocatable[node] >= 0:
-                lack = lacks.of(fleet, node, usable)
-                if lack is not None:
-                    chips, ring = lack
+                found_missing = missing_chips.of(fleet, node, usable)
+                if found_missing is not None:
+                    chips, ring = found_missing
                     distance = chips.bit_count()
         found.append((distance, node, chips, ring, reason))
     # The sort is stable: equally near nodes stay in natural order.
@@ -87,7 +86,7 @@ def look_around(scheduler: Scheduler, session: Session, job: Job, pod: Pod) -> R
             node,
             chips,
             ring,
-            _words(scheduler, asking.policy, node, chips, ring, reason),
+            _text(view, selection.policy, node, chips, ring, reason),
             reason,
         )
         for _, node, chips, ring, reason in found[:_MOST_MISSES]
@@ -96,26 +95,26 @@ def look_around(scheduler: Scheduler, session: Session, job: Job, pod: Pod) -> R
     return Refusals(pod.name, fits, ordered, examples, misses)
 
 
-#: Cures look further than a person wants to read.
+#: The search for cures uses more of them than are shown.
 _MOST_MISSES = 64
 
 
-class _Lacks:
-    """The fewest chips that must become free for a request to fit; worked out once for equal nodes."""
+class _MissingChips:
+    """The fewest chips that must become free for a request to fit; computed once for equal nodes."""
 
     def __init__(self, policy: ChipPolicy, request: int) -> None:
         self._policy = policy
         self._request = request
         self._known: dict[tuple[int, int, int], tuple[int, int | None] | None] = {}
 
-    def of(self, fleet: Fleet, node: int, usable: int) -> tuple[int, int | None] | None:
-        broken = fleet.unhealthy[node] | fleet.recovering[node]
-        key = (usable, fleet.listed[node], broken)
+    def of(self, fleet: ChipTable, node: int, usable: int) -> tuple[int, int | None] | None:
+        faulty = fleet.unhealthy[node] | fleet.recovering[node]
+        key = (usable, fleet.listed[node], faulty)
         if key not in self._known:
-            self._known[key] = self._find(usable, fleet.listed[node], broken)
+            self._known[key] = self._find(usable, fleet.listed[node], faulty)
         return self._known[key]
 
-    def _find(self, usable: int, listed: int, broken: int) -> tuple[int, int | None] | None:
+    def _find(self, usable: int, listed: int, faulty: int) -> tuple[int, int | None] | None:
         if self._fits(usable):
             return 0, None
         others = listed & ~usable
@@ -123,16 +122,16 @@ class _Lacks:
         masks = self._policy.board.ring_masks
         rings: Iterable[tuple[int | None, int]] = enumerate(masks) if len(masks) > 1 else ()
         for ring, mask in (*rings, (None, listed)):
-            freed = self._fewest(usable, others & mask, broken)
+            freed = self._fewest(usable, others & mask, faulty)
             if freed and (best is None or freed.bit_count() < best[0].bit_count()):
                 best = freed, ring
         return best
 
-    def _fewest(self, usable: int, freed: int, broken: int) -> int:
-        """Give chips back one by one while the request still fits; broken ones first, they free up last."""
+    def _fewest(self, usable: int, freed: int, faulty: int) -> int:
+        """Leave out chips one by one while the request still fits; faulty ones first."""
         if not self._fits(usable | freed):
             return 0
-        for chip in (*chips_of(freed & broken), *chips_of(freed & ~broken)):
+        for chip in (*chips_of(freed & faulty), *chips_of(freed & ~faulty)):
             if self._fits(usable | (freed & ~(1 << chip))):
                 freed &= ~(1 << chip)
         return freed
@@ -143,8 +142,8 @@ class _Lacks:
         return rule.score(signature, self._request, self._policy.multi_pod) is not None
 
 
-def _words(
-    scheduler: Scheduler,
+def _text(
+    view: SchedulerView,
     policy: ChipPolicy | None,
     node: int,
     chips: int,
@@ -153,7 +152,7 @@ def _words(
 ) -> str:
     if policy is None or not chips:
         return reason.message
-    fleet = scheduler.state.fleets[policy.resource]
+    fleet = view.cluster.fleets[policy.resource]
     free = fleet.free_mask[node]
     if ring is not None:
         scope = policy.board.ring_masks[ring] & fleet.listed[node]
@@ -162,7 +161,7 @@ def _words(
         scope = fleet.listed[node]
         where = "the node"
     text = f"{where} has {(free & scope).bit_count()} of {scope.bit_count()} chips free"
-    taken = ", ".join(holders(scheduler, policy.resource, node, scope & ~free))
+    taken = ", ".join(holders(view, policy.resource, node, scope & ~free))
     if taken:
         text += f": {taken}"
     if reason.code not in _ABOUT_CHIPS:
@@ -181,16 +180,16 @@ _ABOUT_CHIPS = frozenset(
 )
 
 
-def holders(scheduler: Scheduler, resource: str, node: int, chips: int) -> list[str]:
-    """Who has these chips: `held by a (2)`, `faulty (1)`, `kept for b (4)`."""
-    state = scheduler.state
+def holders(view: SchedulerView, resource: str, node: int, chips: int) -> list[str]:
+    """What holds these chips: `held by a (2)`, `faulty (1)`, `kept for b (4)`."""
+    state = view.cluster
     fleet = state.fleets[resource]
     counts: dict[str, int] = {}
     for uid in state.pods_on[node]:
         placement = state.pods[uid]
         held = placement.chips & chips
         if held and placement.pod.cls.resource == resource:
-            job = scheduler.book.job_of(uid)
+            job = view.job_of(uid)
             name = job.name if job is not None else f"pod {placement.pod.key}"
             counts[name] = counts.get(name, 0) + held.bit_count()
             chips &= ~held
@@ -203,10 +202,10 @@ def holders(scheduler: Scheduler, resource: str, node: int, chips: int) -> list[
         if chips & mask:
             words.append(f"{word} ({(chips & mask).bit_count()})")
             chips &= ~mask
-    for reservation in scheduler.reservations:
+    for reservation in view.reservations:
         kept = reservation.chips.get(node, 0) & chips
         if kept and reservation.resource == resource:
-            owner = scheduler.book.jobs.get(reservation.owner)
+            owner = view.jobs.get(reservation.owner)
             words.append(f"kept for {owner.name if owner else reservation.owner} ({kept.bit_count()})")
             chips &= ~kept
     if chips:

@@ -1,167 +1,326 @@
-"""What-if on the live state: each `with` supposes one thing, and leaves the state as it was to the last bit.
+"""What-if on the live state: each `with` supposes one change, and restores the state exactly.
 
-No copy of the cluster is made. Suppositions nest like brackets; inside them `verdict`
-says whether a job would start, by the same functions that a cycle uses.
+No copy of the cluster is made. Suppositions nest; inside them `verdict` returns whether a
+job would start, by the same functions that a cycle uses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from ringwise.framework.amounts import Amounts, add
-from ringwise.framework.gang_placement import fill
+from ringwise.framework.extension_points import first_reason
+from ringwise.framework.gang_placement import fill, filters_of
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import QUEUE_NOT_OPEN, QUEUE_OVERUSED
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Eviction, Statement
+from ringwise.framework.usage import ResourceUsage
 from ringwise.reasons import Reason
-from ringwise.scheduler.core.machine import Scheduler
+from ringwise.scheduler.core.job_book import JobBook
+from ringwise.scheduler.core.sessions import SessionFactory
+from ringwise.state.cluster import ClusterState
 from ringwise.state.decisions import Placement
 from ringwise.state.model import Node, Pod, PodClass, Queue
 
-#: Pods of other schedulers belong to no job of ours; their chips can end up free all the same.
-STRANGER = Job("", "", "", queue="")
+#: Owner of the pods of other schedulers, which belong to no job; their chips can become free all the same.
+NO_JOB = Job("", "", "", queue="")
 
 _NODE_FACTS = (
     "listed", "unhealthy", "recovering", "network", "reported", "allocatable", "faulty", "assumed"
 )  # fmt: skip
 
 
-@contextmanager
-def question(scheduler: Scheduler) -> Iterator[None]:
-    """Around all suppositions of one question: views made only for it are dropped at the end."""
-    fleets = scheduler.state.fleets
-    kept = {resource: set(fleet.views) for resource, fleet in fleets.items()}
-    try:
-        yield
-    finally:
-        for resource, fleet in fleets.items():
-            for key in [key for key in fleet.views if key not in kept.get(resource, ())]:
-                if resource:
-                    del fleet.views[key]
-
-
-def verdict(scheduler: Scheduler, job: Job, now: int, ahead: Iterable[Job] = ()) -> Reason | None:
-    """None when the job would start in a cycle now, else why not. `ahead` are served first."""
-    session = scheduler.open_session(now, [job])
-    statements: list[Statement] = []
-    try:
-        statements.extend(_served(scheduler, session, other)[0] for other in ahead)
-        statement, reason = _served(scheduler, session, job)
-        statements.append(statement)
-        return reason
-    finally:
-        for statement in reversed(statements):
-            statement.discard()
-
-
-def _served(scheduler: Scheduler, session: Session, job: Job) -> tuple[Statement, Reason | None]:
-    with session.reservations.open_to(job.key):
-        statement = session.statement()
-        reason = obstacle(scheduler, session, job) or fill(session, job, statement)
-    if reason is not None and statement.allocations:
-        statement.discard()
-        statement = session.statement()
-    return statement, reason
-
-
-def obstacle(scheduler: Scheduler, session: Session, job: Job) -> Reason | None:
-    """What stops the job before nodes are looked at."""
-    reason = scheduler.refusal(job) or session.job_valid(job)
-    if reason is not None:
-        return reason
-    queue = session.queues.get(job.queue)
-    if queue is None:
-        return None
-    if queue.state != "Open":
-        return QUEUE_NOT_OPEN(queue=queue.name, state=queue.state)
-    if "enqueue" in session.configuration.actions and not job.inqueue:
-        let_in, reason = session.job_enqueueable(job)
-        if not let_in:
-            return reason
-    return QUEUE_OVERUSED(queue=queue.name) if session.overused(queue) else None
-
-
-# -- pods and jobs -----------------------------------------------------------------------
-
-
-@contextmanager
-def gone(scheduler: Scheduler, session: Session, uids: Iterable[str], beneficiary: Job) -> Iterator[None]:
-    """Inside, these running pods have let go of all they hold."""
-    statement = session.statement()
-    try:
-        for uid in uids:
-            placement = scheduler.state.pods[uid]
-            if placement.node >= 0:
-                owner = scheduler.book.job_of(uid) or STRANGER
-                statement.evict(Eviction(owner, placement.pod, "supposed to end", beneficiary))
-        yield
-    finally:
-        statement.discard()
-
-
-@contextmanager
-def present(scheduler: Scheduler, job: Job) -> Iterator[None]:
-    """Inside, the pods the job is going to have exist."""
-    pods = scheduler.state.pods
-    made = [pod for pod in job.prospective if not job.pods and pod.uid not in pods]
-    if not made:
-        yield
-        return
-    with _unchanged(job):
-        for pod in made:
-            pods[pod.uid] = Placement(pod)
-        job.pods = {pod.uid: pod for pod in made}
-        job.ordered = job.ranks = None
-        try:
-            yield
-        finally:
-            for pod in made:
-                del pods[pod.uid]
-
-
 @dataclass(frozen=True, slots=True)
-class Change:
-    """What is different about a job. None: as it is."""
+class JobChange:
+    """What is different about a job. None: unchanged."""
 
     chips: int | None = None
     min_available: int | None = None
-    #: Label or annotation -> value; None takes it away.
+    #: Label or annotation -> value; None removes it.
     labels: Mapping[str, str | None] | None = None
     annotations: Mapping[str, str | None] | None = None
-    #: Keys of the node selector to be left out.
+    #: Keys of the node selector to leave out.
     unselected: frozenset[str] = frozenset()
     queue: str | None = None
 
 
-@contextmanager
-def changed(scheduler: Scheduler, job: Job, change: Change) -> Iterator[None]:
-    """Inside, the job asks for something else. Pods that have a node keep what they have."""
-    placements = scheduler.state.pods
-    before = dict(job.pods)
-    with _unchanged(job):
-        job.changed()
-        job.labels = _edited(job.labels, change.labels)
-        job.annotations = _edited(job.annotations, change.annotations)
-        if change.queue is not None:
-            job.queue = change.queue
-        if change.min_available is not None:
-            job.min_available = change.min_available
-            job.min_per_task = {}
-        if job.group is not None:
-            # What the gang needs at once is no longer what its group says.
-            job.group = replace(job.group, min_resources={})
-        job.pods = {
-            uid: replace(pod, cls=_asking(pod.cls, change)) if placements[uid].node < 0 else pod
-            for uid, pod in before.items()
-        }
-        _set_pods(placements, job.pods)
+class WhatIf:
+    """Suppositions and questions. The state is the same before and after each of them."""
+
+    def __init__(
+        self, state: ClusterState, book: JobBook, usage: ResourceUsage, sessions: SessionFactory
+    ) -> None:
+        self._state = state
+        self._book = book
+        self._usage = usage
+        self._sessions = sessions
+
+    def open_session(self, now: int, pending: Iterable[Job] = ()) -> Session:
+        """A session outside any cycle; what it allocates must be discarded."""
+        return self._sessions.open(now, pending)
+
+    def capacity(self) -> Amounts:
+        """What all ready nodes offer together."""
+        return self._sessions.capacity()
+
+    @contextmanager
+    def question(self, labels: Iterable[str] = ()) -> Iterator[None]:
+        """Around all suppositions of one question: index views made only for it are dropped at the end.
+
+        `labels` are node labels that the question tells nodes apart by.
+        """
+        self._state.watch_labels(labels)
+        self._state.settle()
+        fleets = self._state.fleets
+        kept = {resource: set(fleet.views) for resource, fleet in fleets.items()}
         try:
             yield
         finally:
-            _set_pods(placements, before)
+            for resource, fleet in fleets.items():
+                for key in [key for key in fleet.views if key not in kept.get(resource, ())]:
+                    if resource:
+                        del fleet.views[key]
+
+    # -- verdicts ---------------------------------------------------------------------------
+
+    def job_valid(self, job: Job, now: int) -> Reason | None:
+        """The answer of the plugins that validate jobs; None when the job is valid."""
+        return self._sessions.open(now).job_valid(job)
+
+    def verdict(self, job: Job, now: int, ahead: Iterable[Job] = ()) -> Reason | None:
+        """None when the job would start in a cycle now, else the reason. `ahead` are served first."""
+        session = self.open_session(now, [job])
+        statements: list[Statement] = []
+        try:
+            statements.extend(self._serve(session, other)[0] for other in ahead)
+            statement, reason = self._serve(session, job)
+            statements.append(statement)
+            return reason
+        finally:
+            for statement in reversed(statements):
+                statement.discard()
+
+    def _serve(self, session: Session, job: Job) -> tuple[Statement, Reason | None]:
+        with session.reservations.open_to(job.key):
+            statement = session.statement()
+            reason = self.obstacle(session, job) or fill(session, job, statement)
+        if reason is not None and statement.allocations:
+            statement.discard()
+            statement = session.statement()
+        return statement, reason
+
+    def obstacle(self, session: Session, job: Job) -> Reason | None:
+        """What stops the job before nodes are tried."""
+        reason = self._book.refusal(job) or session.job_valid(job)
+        if reason is not None:
+            return reason
+        queue = session.queues.get(job.queue)
+        if queue is None:
+            return None
+        if queue.state != "Open":
+            return QUEUE_NOT_OPEN(queue=queue.name, state=queue.state)
+        if "enqueue" in session.configuration.actions and not job.inqueue:
+            admitted, reason = session.job_enqueueable(job)
+            if not admitted:
+                return reason
+        return QUEUE_OVERUSED(queue=queue.name) if session.overused(queue) else None
+
+    def node_verdicts(
+        self, uid: str, nodes: Sequence[str], now: int
+    ) -> list[tuple[int | None, Reason | None] | None]:
+        """(score, reason) of each node for a placed pod, as if it had not been placed yet.
+
+        None where the node is unknown, or the pod has no job.
+        """
+        mark = self._state.checkpoint()
+        self._state.release(uid)
+        try:
+            return [self._node_verdict(uid, node, now) for node in nodes]
+        finally:
+            self._state.rollback(mark)
+
+    def _node_verdict(self, uid: str, node: str, now: int) -> tuple[int | None, Reason | None] | None:
+        job, number = self._book.job_of(uid), self._state.node_id.get(node)
+        if job is None or number is None:
+            return None
+        pod = self._state.pods[uid].pod
+        session = self.open_session(now)
+        score, reason = session.node_selection(job, pod).verdict(number)
+        if reason is None:
+            reason = first_reason(filters_of(session, job, pod), number)
+        return (score if reason is None else None), reason
+
+    # -- pods and jobs --------------------------------------------------------------------------
+
+    @contextmanager
+    def ended(self, session: Session, uids: Iterable[str], beneficiary: Job) -> Iterator[None]:
+        """Inside, these running pods have ended."""
+        statement = session.statement()
+        try:
+            for uid in uids:
+                placement = self._state.pods[uid]
+                if placement.node >= 0:
+                    owner = self._book.job_of(uid) or NO_JOB
+                    statement.evict(Eviction(owner, placement.pod, "supposed to end", beneficiary))
+            yield
+        finally:
+            statement.discard()
+
+    @contextmanager
+    def submitted(self, job: Job) -> Iterator[None]:
+        """Inside, a made-up job exists with its pods, and counts for its queue if it has one."""
+        pods, jobs = self._state.pods, self._book.jobs
+        if job.queue:
+            jobs[job.key] = job
+        for pod in job.pods.values():
+            pods[pod.uid] = Placement(pod)
+        try:
+            yield
+        finally:
+            jobs.pop(job.key, None)
+            for uid in job.pods:
+                del pods[uid]
+
+    @contextmanager
+    def with_pods(self, job: Job) -> Iterator[None]:
+        """Inside, the pods that the job's controller is going to create exist."""
+        pods = self._state.pods
+        made = [pod for pod in job.prospective if not job.pods and pod.uid not in pods]
+        if not made:
+            yield
+            return
+        with _unchanged(job):
+            for pod in made:
+                pods[pod.uid] = Placement(pod)
+            job.pods = {pod.uid: pod for pod in made}
+            job.ordered = job.ranks = None
+            try:
+                yield
+            finally:
+                for pod in made:
+                    del pods[pod.uid]
+
+    @contextmanager
+    def changed(self, job: Job, change: JobChange) -> Iterator[None]:
+        """Inside, the job is different. Pods that have a node keep what they have."""
+        placements = self._state.pods
+        before = dict(job.pods)
+        with _unchanged(job):
+            job.changed()
+            job.labels = _edited(job.labels, change.labels)
+            job.annotations = _edited(job.annotations, change.annotations)
+            if change.queue is not None:
+                job.queue = change.queue
+            if change.min_available is not None:
+                job.min_available = change.min_available
+                job.min_per_task = {}
+            if job.group is not None:
+                # `minResources` of the group does not describe the changed job.
+                job.group = replace(job.group, min_resources={})
+            job.pods = {
+                uid: replace(pod, cls=_changed_class(pod.cls, change)) if placements[uid].node < 0 else pod
+                for uid, pod in before.items()
+            }
+            _set_pods(placements, job.pods)
+            try:
+                yield
+            finally:
+                _set_pods(placements, before)
+
+    # -- nodes, chips, queues -----------------------------------------------------------------
+
+    @contextmanager
+    def node_is(self, node: Node) -> Iterator[None]:
+        """Inside, the node of this name is ready, cordoned or tainted as given. Its chips are unchanged."""
+        state = self._state
+        number = state.node_id[node.name]
+        before = state.nodes[number]
+        if before is None:
+            yield
+            return
+        facts = {
+            resource: [getattr(fleet, name)[number] for name in _NODE_FACTS]
+            for resource, fleet in state.fleets.items()
+        }
+
+        def put(one: Node) -> None:
+            state.put_node(one)
+            for resource, values in facts.items():
+                for name, value in zip(_NODE_FACTS, values, strict=True):
+                    getattr(state.fleets[resource], name)[number] = value
+            state.refresh_node(number)
+            self._usage.capacity.clear()
+            self._sessions.capacity()
+
+        put(node)
+        try:
+            yield
+        finally:
+            put(before)
+
+    @contextmanager
+    def chips_free(self, resource: str, node: int, chips: int) -> Iterator[None]:
+        """Inside, these chips (a mask) of a node are healthy, and neither held nor reserved."""
+        state = self._state
+        fleet = state.fleets[resource]
+        names = (
+            "held", "unhealthy", "recovering", "network", "reserved", "requested", "allocatable", "faulty"
+        )  # fmt: skip
+        before = [getattr(fleet, name)[node] for name in names]
+        held = fleet.held[node] & chips
+        faulty = (fleet.unhealthy[node] | fleet.recovering[node]) & chips
+        for mask in (fleet.held, fleet.unhealthy, fleet.recovering, fleet.reserved):
+            mask[node] &= ~chips
+        if fleet.network[node] > 0:
+            fleet.network[node] &= ~chips
+        fleet.faulty[node] = fleet.unhealthy[node].bit_count()
+        fleet.requested[node] -= held.bit_count()
+        # Kubernetes does not count faulty chips as allocatable; healed ones are counted again.
+        healed = min(faulty.bit_count(), max(0, fleet.listed[node].bit_count() - fleet.allocatable[node]))
+        fleet.allocatable[node] += healed
+        state.refresh_node(node)
+        try:
+            with self._usage_without(resource, node, held, healed):
+                yield
+        finally:
+            for name, value in zip(names, before, strict=True):
+                getattr(fleet, name)[node] = value
+            state.refresh_node(node)
+
+    @contextmanager
+    def _usage_without(self, resource: str, node: int, held: int, healed: int) -> Iterator[None]:
+        """Inside, the usage does not count the held chips, and the capacity counts the healed ones."""
+        state, usage = self._state, self._usage
+        self._sessions.capacity()
+        changes: list[tuple[Amounts, int]] = [(usage.capacity, healed)]
+        for uid in state.pods_on[node]:
+            placement = state.pods[uid]
+            count = (placement.chips & held).bit_count()
+            if count and placement.pod.cls.resource == resource:
+                owner = self._book.job_of(uid) or NO_JOB
+                changes.append((usage.by_job.setdefault(owner.key, {}), -count))
+                changes.append((usage.by_queue.setdefault(owner.queue, {}), -count))
+        for amounts, change in changes:
+            add(amounts, {resource: change})
+        try:
+            yield
+        finally:
+            for amounts, change in changes:
+                add(amounts, {resource: -change})
+
+    @contextmanager
+    def queue_is(self, queue: Queue) -> Iterator[None]:
+        """Inside, the queue of this name has these settings."""
+        queues = self._book.queues
+        before = queues[queue.name]
+        queues[queue.name] = queue
+        try:
+            yield
+        finally:
+            queues[queue.name] = before
 
 
 def _set_pods(placements: Mapping[str, Placement], pods: Mapping[str, Pod]) -> None:
@@ -169,7 +328,7 @@ def _set_pods(placements: Mapping[str, Placement], pods: Mapping[str, Pod]) -> N
         placements[uid].pod = pod
 
 
-def _asking(cls: PodClass, change: Change) -> PodClass:
+def _changed_class(cls: PodClass, change: JobChange) -> PodClass:
     if change.chips is not None and cls.chips:
         cls = replace(cls, chips=change.chips)
     if change.unselected:
@@ -193,98 +352,3 @@ def _unchanged(job: Job) -> Iterator[None]:
     finally:
         for name, value in saved.items():
             setattr(job, name, value)
-
-
-# -- nodes, chips, queues -----------------------------------------------------------------------
-
-
-@contextmanager
-def node_is(scheduler: Scheduler, node: Node) -> Iterator[None]:
-    """Inside, the node of this name is ready, cordoned or tainted as given. Its chips stay as they are."""
-    state = scheduler.state
-    number = state.node_id[node.name]
-    before = state.nodes[number]
-    if before is None:
-        yield
-        return
-    facts = {
-        resource: [getattr(fleet, name)[number] for name in _NODE_FACTS]
-        for resource, fleet in state.fleets.items()
-    }
-
-    def put(one: Node) -> None:
-        state.put_node(one)
-        for resource, values in facts.items():
-            for name, value in zip(_NODE_FACTS, values, strict=True):
-                getattr(state.fleets[resource], name)[number] = value
-        state.refresh_node(number)
-        scheduler.ledger.capacity.clear()
-        scheduler.totals()
-
-    put(node)
-    try:
-        yield
-    finally:
-        put(before)
-
-
-@contextmanager
-def chips_free(scheduler: Scheduler, resource: str, node: int, chips: int) -> Iterator[None]:
-    """Inside, these chips (a mask) of a node are healthy, held by nobody and kept for nobody."""
-    state = scheduler.state
-    fleet = state.fleets[resource]
-    names = ("held", "unhealthy", "recovering", "network", "reserved", "requested", "allocatable", "faulty")
-    before = [getattr(fleet, name)[node] for name in names]
-    held = fleet.held[node] & chips
-    broken = (fleet.unhealthy[node] | fleet.recovering[node]) & chips
-    for mask in (fleet.held, fleet.unhealthy, fleet.recovering, fleet.reserved):
-        mask[node] &= ~chips
-    if fleet.network[node] > 0:
-        fleet.network[node] &= ~chips
-    fleet.faulty[node] = fleet.unhealthy[node].bit_count()
-    fleet.requested[node] -= held.bit_count()
-    # Kubernetes does not count broken chips as allocatable; mended ones come back.
-    mended = min(broken.bit_count(), max(0, fleet.listed[node].bit_count() - fleet.allocatable[node]))
-    fleet.allocatable[node] += mended
-    state.refresh_node(node)
-    try:
-        with _books_without(scheduler, resource, node, held, mended):
-            yield
-    finally:
-        for name, value in zip(names, before, strict=True):
-            getattr(fleet, name)[node] = value
-        state.refresh_node(node)
-
-
-@contextmanager
-def _books_without(scheduler: Scheduler, resource: str, node: int, held: int, mended: int) -> Iterator[None]:
-    """Inside, the ledger does not count the held chips, and counts the mended ones as there."""
-    state, ledger = scheduler.state, scheduler.ledger
-    scheduler.totals()
-    changes: list[tuple[Amounts, int]] = [(ledger.capacity, mended)]
-    for uid in state.pods_on[node]:
-        placement = state.pods[uid]
-        count = (placement.chips & held).bit_count()
-        if count and placement.pod.cls.resource == resource:
-            owner = scheduler.book.job_of(uid) or STRANGER
-            changes.append((ledger.by_job.setdefault(owner.key, {}), -count))
-            changes.append((ledger.by_queue.setdefault(owner.queue, {}), -count))
-    for amounts, change in changes:
-        add(amounts, {resource: change})
-    try:
-        yield
-    finally:
-        for amounts, change in changes:
-            add(amounts, {resource: -change})
-
-
-@contextmanager
-def queue_is(scheduler: Scheduler, queue: Queue) -> Iterator[None]:
-    """Inside, the queue of this name has these settings."""
-    queues = scheduler.book.queues
-    before = queues[queue.name]
-    queues[queue.name] = queue
-    try:
-        yield
-    finally:
-        queues[queue.name] = before

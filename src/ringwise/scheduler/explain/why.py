@@ -1,8 +1,9 @@
-"""Why a job waits, or sits where it sits, and what would change that."""
+"""Why a job is pending or placed where it is, and what would change that."""
 
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,18 +12,27 @@ from ringwise.framework.job import Job
 from ringwise.framework.ranks import ranks_of
 from ringwise.framework.session import Session
 from ringwise.reasons import Reason, Stage
-from ringwise.scheduler.core.machine import Scheduler
-from ringwise.scheduler.explain.cures import Cure, find_cures
+from ringwise.scheduler.explain.cluster_cures import chip_cures, ended_job_cures, node_cures
+from ringwise.scheduler.explain.cure_search import Cure, CureSearch
 from ringwise.scheduler.explain.forecast import Forecast, forecast
-from ringwise.scheduler.explain.near_misses import NearMiss, Refusals, look_around
-from ringwise.scheduler.explain.what_if import gone, obstacle, present, question
+from ringwise.scheduler.explain.job_cures import (
+    label_cures,
+    minimum_cures,
+    queue_cures,
+    selector_cures,
+    size_cures,
+)
+from ringwise.scheduler.explain.near_misses import NearMiss, Refusals, refusals_of
+from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Pod
 from ringwise.wellknown import SUPER_POD_ID, SUPER_POD_RANK
 
-#: Nearest misses that a person is shown.
+#: How many near misses are shown.
 SHOWN_MISSES = 5
-#: Names of jobs ahead that a person is shown.
+#: How many names of jobs ahead are shown.
 SHOWN_AHEAD = 5
+#: Pending jobs that are served first when a cure is tried under competition.
+_MOST_AHEAD = 32
 
 
 class UnknownJobError(LookupError):
@@ -30,7 +40,7 @@ class UnknownJobError(LookupError):
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class PodLocation:
     """Where a pod of the job is, and with which chips."""
 
     pod: str
@@ -54,10 +64,10 @@ class Explanation:
     waiting: int = 0
     ahead: tuple[str, ...] = ()
     expected: Forecast | None = None
-    #: Chips that are kept for it until it can start.
+    #: Chips that are reserved for it.
     kept: int = 0
     cures: list[Cure] = field(default_factory=list)
-    seats: list[Seat] = field(default_factory=list)
+    locations: list[PodLocation] = field(default_factory=list)
     #: How the job got its nodes, line by line.
     plan: tuple[str, ...] = ()
 
@@ -97,23 +107,23 @@ class Explanation:
             "cures": [cure.as_json() for cure in self.cures],
             "pods": [
                 {
-                    "name": seat.pod,
-                    "rank": seat.rank,
-                    "node": seat.node,
-                    "chips": list(seat.chips),
-                    "switch": seat.switch,
-                    "superpod": seat.superpod,
-                    "block": seat.block,
+                    "name": location.pod,
+                    "rank": location.rank,
+                    "node": location.node,
+                    "chips": list(location.chips),
+                    "switch": location.switch,
+                    "superpod": location.superpod,
+                    "block": location.block,
                 }
-                for seat in self.seats
+                for location in self.locations
             ],
             "plan": list(self.plan),
         }
 
 
-def find_job(scheduler: Scheduler, name: str) -> Job:
+def find_job(view: SchedulerView, name: str) -> Job:
     """The job with this name, `namespace/name`, or with a pod of this name."""
-    jobs = list(scheduler.book.jobs.values())
+    jobs = list(view.jobs.values())
     for matches in (
         [job for job in jobs if name in (job.key, f"{job.namespace}/{job.name}")],
         [job for job in jobs if name == job.name],
@@ -130,14 +140,14 @@ def find_job(scheduler: Scheduler, name: str) -> Job:
     raise UnknownJobError(f"there is no job {name}; {hint}")
 
 
-def explain(scheduler: Scheduler, job: Job, now: int) -> Explanation:
-    """All that can be said about the job. The state is the same before and after."""
-    with question(scheduler), present(scheduler, job):
-        waiting = any(scheduler.is_waiting(pod) for pod in job.pods.values())
-        placed = any(scheduler.state.pods[uid].node >= 0 for uid in job.pods)
+def explain(view: SchedulerView, job: Job, now: int) -> Explanation:
+    """Everything about the job. The state is the same before and after."""
+    with view.what_if.question(), view.what_if.with_pods(job):
+        waiting = view.has_pending_pods(job)
+        placed = any(view.cluster.pods[uid].node >= 0 for uid in job.pods)
         if not waiting and not _refused(job):
-            return _of_running(scheduler, job, now, placed)
-        return _of_waiting(scheduler, job, now, placed)
+            return _of_running(view, job, now, placed)
+        return _of_waiting(view, job, now, placed)
 
 
 def _refused(job: Job) -> bool:
@@ -147,11 +157,11 @@ def _refused(job: Job) -> bool:
 # -- waiting -------------------------------------------------------------------------------------
 
 
-def _of_waiting(scheduler: Scheduler, job: Job, now: int, placed: bool) -> Explanation:
-    session = scheduler.open_session(now, [job])
-    line = _line(scheduler, session, job)
+def _of_waiting(view: SchedulerView, job: Job, now: int, placed: bool) -> Explanation:
+    session = view.what_if.open_session(now, [job])
+    line = _line(view, session, job)
     ahead = line[: line.index(job)] if job in line else []
-    reason, refusals = _look(scheduler, session, job)
+    reason, refusals = _try_to_place(view, session, job)
     if reason is None:
         reason = job.reason
     refused = reason is not None and reason.kind.stage is Stage.VALIDATE
@@ -160,34 +170,50 @@ def _of_waiting(scheduler: Scheduler, job: Job, now: int, placed: bool) -> Expla
         sentence = "it would start in the next cycle"
     else:
         sentence = reason.message
-    answer = Explanation(job, outcome, sentence, reason, refusals, seats=_seats(scheduler, job))
+    answer = Explanation(job, outcome, sentence, reason, refusals, locations=_locations(view, job))
     answer.ahead = tuple(f"{other.namespace}/{other.name}" for other in ahead[:SHOWN_AHEAD])
     if not refused:
         answer.position, answer.waiting = len(ahead) + 1, len(line)
         if reason is not None:
-            answer.expected = forecast(scheduler, job, now, ahead)
-        reservation = scheduler.reservations.of(job.key)
+            answer.expected = forecast(view, job, now, ahead)
+        reservation = view.reservation_of(job.key)
         answer.kept = reservation.chip_count if reservation is not None else 0
     if reason is not None:
-        answer.cures = find_cures(scheduler, job, now, refusals, ahead)
+        answer.cures = find_cures(view, job, now, refusals, ahead)
     return answer
 
 
-def _line(scheduler: Scheduler, session: Session, job: Job) -> list[Job]:
+def find_cures(
+    view: SchedulerView, job: Job, now: int, refusals: Refusals | None, ahead: Sequence[Job]
+) -> list[Cure]:
+    """What would let a pending job start; each was tried. The cheapest for the cluster come first."""
+    search = CureSearch(view, job, now, refusals, list(ahead)[:_MOST_AHEAD])
+    kinds = (
+        size_cures,
+        minimum_cures,
+        label_cures,
+        selector_cures,
+        queue_cures,
+        chip_cures,
+        ended_job_cures,
+        node_cures,
+    )
+    return [cure for cures_of in kinds for cure in cures_of(search)]
+
+
+def _line(view: SchedulerView, session: Session, job: Job) -> list[Job]:
     """The waiting jobs of its queue in the order in which they are served, without refused ones."""
     waiting = [
         other
-        for other in scheduler.book.jobs.values()
-        if other.queue == job.queue
-        and (other is job or not _refused(other))
-        and any(scheduler.is_waiting(pod) for pod in other.pods.values())
+        for other in view.jobs.values()
+        if other.queue == job.queue and (other is job or not _refused(other)) and view.has_pending_pods(other)
     ]
     return sorted(waiting, key=session.job_key)
 
 
-def _look(scheduler: Scheduler, session: Session, job: Job) -> tuple[Reason | None, Refusals | None]:
-    """Try to place the job, and ask around at the moment when it fails."""
-    stopped = obstacle(scheduler, session, job)
+def _try_to_place(view: SchedulerView, session: Session, job: Job) -> tuple[Reason | None, Refusals | None]:
+    """Try to place the job, and collect the verdicts of all nodes at the moment when it fails."""
+    stopped = view.what_if.obstacle(session, job)
     if job.policy is None and any(pod.cls.chips for pod in job.pods.values()):
         return stopped, None
     statement = session.statement()
@@ -197,7 +223,7 @@ def _look(scheduler: Scheduler, session: Session, job: Job) -> tuple[Reason | No
             pod = _hardest(session, job)
             if pod is None or (stopped is None and reason is None):
                 return stopped, None
-            return stopped or reason, look_around(scheduler, session, job, pod)
+            return stopped or reason, refusals_of(view, session, job, pod)
     finally:
         statement.discard()
 
@@ -211,40 +237,41 @@ def _hardest(session: Session, job: Job) -> Pod | None:
 # -- running -----------------------------------------------------------------------------------------
 
 
-def _of_running(scheduler: Scheduler, job: Job, now: int, placed: bool) -> Explanation:
+def _of_running(view: SchedulerView, job: Job, now: int, placed: bool) -> Explanation:
     if not placed:
         ended = [pod for pod in job.pods.values() if not pod.live]
         words = f"{len(ended)} of its {len(job.pods)} pods have ended; it waits for nothing"
         return Explanation(job, "ended", words if job.pods else "it has no pods yet")
-    seats = _seats(scheduler, job)
-    nodes = sorted({seat.node for seat in seats if seat.node is not None})
-    chips = sum(len(seat.chips) for seat in seats)
-    words = f"{sum(1 for seat in seats if seat.node)} pod(s) with {chips} chip(s) run on {len(nodes)} node(s)"
-    plan = scheduler.plans.get(job.key)
-    lines = plan.lines if plan is not None else tuple(_groups(seats))
-    return Explanation(job, "running", words, seats=seats, plan=(*lines, *_choice(scheduler, job, now)))
+    locations = _locations(view, job)
+    nodes = sorted({location.node for location in locations if location.node is not None})
+    chips = sum(len(location.chips) for location in locations)
+    placed_pods = sum(1 for location in locations if location.node)
+    words = f"{placed_pods} pod(s) with {chips} chip(s) run on {len(nodes)} node(s)"
+    plan = view.plan_of(job.key)
+    lines = plan.lines if plan is not None else tuple(_groups(locations))
+    return Explanation(job, "running", words, locations=locations, plan=(*lines, *_choice(view, job, now)))
 
 
-def _choice(scheduler: Scheduler, job: Job, now: int) -> tuple[str, ...]:
+def _choice(view: SchedulerView, job: Job, now: int) -> tuple[str, ...]:
     """How good the first pod's node is: judged as if the job were not there yet."""
     policy = job.policy
-    first = next((pod for pod in job.chip_pods if scheduler.state.pods[pod.uid].node >= 0), None)
-    session = scheduler.open_session(now, [job])
+    first = next((pod for pod in job.chip_pods if view.cluster.pods[pod.uid].node >= 0), None)
+    session = view.what_if.open_session(now, [job])
     if first is None or session.job_valid(job) is not None or job.policy is None:
         return ()
-    policy, state = job.policy, scheduler.state
+    policy, state = job.policy, view.cluster
     node = state.pods[first.uid].node
-    with gone(scheduler, session, job.pods, job):
-        asking = session.node_selection(job, first)
-        score, reason = asking.verdict(node)
-        fitting = asking.fitting_nodes()
+    with view.what_if.ended(session, job.pods, job):
+        selection = session.node_selection(job, first)
+        score, reason = selection.verdict(node)
+        fitting = selection.fitting_nodes()
         if reason is not None or score is None:
             return (f"{state.names[node]} would not be chosen today: {reason.message}",) if reason else ()
         fleet = state.fleets[policy.resource]
-        usable = asking.usable(node)
+        usable = selection.usable(node)
         signature = policy.rule.signature(usable, fleet.allocatable[node], fleet.faulty[node])
         group = policy.rule.group(signature, first.cls.chips)
-        better = [other for other in fitting if (asking.verdict(other)[0] or 0) > score]
+        better = [other for other in fitting if (selection.verdict(other)[0] or 0) > score]
         words = f"{state.names[node]}: score {score}" + (f", group {group}" if group else "")
         words += f"; {len(fitting)} node(s) would fit without it"
         if policy.switch_class is None and policy.block_nodes is None:
@@ -252,16 +279,16 @@ def _choice(scheduler: Scheduler, job: Job, now: int) -> tuple[str, ...]:
         return (words,)
 
 
-def _groups(seats: list[Seat]) -> list[str]:
+def _groups(locations: list[PodLocation]) -> list[str]:
     """Pods per switch and per block, where the job has them."""
     lines = []
     switches: dict[str, list[int]] = {}
     blocks: dict[tuple[str, str], list[int]] = {}
-    for seat in seats:
-        if seat.switch is not None:
-            switches.setdefault(seat.switch, []).append(seat.rank)
-        if seat.block is not None and seat.superpod is not None:
-            blocks.setdefault((seat.block, seat.superpod), []).append(seat.rank)
+    for location in locations:
+        if location.switch is not None:
+            switches.setdefault(location.switch, []).append(location.rank)
+        if location.block is not None and location.superpod is not None:
+            blocks.setdefault((location.block, location.superpod), []).append(location.rank)
     for switch, ranks in switches.items():
         lines.append(f"switch {switch}: {len(ranks)} pod(s), ranks {_span(ranks)}")
     for (block, superpod), ranks in sorted(blocks.items()):
@@ -276,20 +303,20 @@ def _span(ranks: list[int]) -> str:
     return ", ".join(str(rank) for rank in sorted(ranks))
 
 
-def _seats(scheduler: Scheduler, job: Job) -> list[Seat]:
-    state, ranks = scheduler.state, ranks_of(job)
-    resolved = scheduler.world.switches(state)
+def _locations(view: SchedulerView, job: Job) -> list[PodLocation]:
+    state, ranks = view.cluster, ranks_of(job)
+    resolved = view.switches()
     switched = job.policy is not None and job.policy.switch_class is not None
-    seats = []
+    locations = []
     for pod in sorted(job.pods.values(), key=lambda pod: (ranks.get(pod.uid, 0), pod.name)):
         number = state.pods[pod.uid].node
         rank = ranks.get(pod.uid, 0)
         if number < 0:
-            seats.append(Seat(pod.name, rank, None))
+            locations.append(PodLocation(pod.name, rank, None))
             continue
         node = state.names[number]
-        seats.append(
-            Seat(
+        locations.append(
+            PodLocation(
                 pod.name,
                 rank,
                 node,
@@ -299,4 +326,4 @@ def _seats(scheduler: Scheduler, job: Job) -> list[Seat]:
                 pod.annotations.get(SUPER_POD_RANK),
             )
         )
-    return seats
+    return locations

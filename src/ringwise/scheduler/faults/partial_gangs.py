@@ -1,117 +1,126 @@
-"""No gang stays half bound: it is completed soon, or undone."""
+"""A gang does not stay partly bound: it is completed soon, or its bound pods are evicted."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ringwise.framework.job import Job
 from ringwise.messages.commands import Evict
+from ringwise.scheduler.core.job_book import JobBook
+from ringwise.scheduler.core.sessions import ActiveConfiguration
+from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod
 from ringwise.wellknown import PREDICATE_TIME
 
-if TYPE_CHECKING:
-    from ringwise.scheduler.core.machine import Scheduler
-
 WHY = "the gang could not be completed"
 _SECOND = 1_000_000_000
-#: Seconds that a scheduler has after it found a gang in halves, however old the cut is: its own try to
-#: complete the gang has failed by then, and news of bindings that came through meanwhile have arrived.
-CHANCE = 2
-#: The same while bindings for all that is missing are under way.
-UNDER_WAY = 10
-#: More digits than any time has; the largest unsigned number, which says "given out", has as many.
+#: Seconds that a scheduler has after it first saw a partly bound gang, however long the gang has been so:
+#: by then its own attempt to complete it has failed, and bindings that succeeded meanwhile are reported.
+GRACE = 2
+#: The same while bindings for all missing pods are under way.
+GRACE_WHILE_BINDING = 10
+#: More digits than any time has; the largest unsigned number, which means "chips mounted", has as many.
 _DIGITS = 20
 
 
 @dataclass(slots=True)
-class Halves:
-    """A gang of which some pods are bound and others are not."""
+class PartialGang:
+    """Some pods of the gang are bound and others are not."""
 
-    #: The last time it came nearer to being whole.
+    #: The last time another pod was bound.
     since: int
-    #: When this scheduler saw it first, and how many pods were bound for sure when it looked last.
+    #: When this scheduler saw it first, and how many bindings were confirmed when it was checked last.
     noticed: int
     confirmed: int
 
 
-class Recovery:
-    """Watches gangs that were never whole: some of their bindings are through, and others are not.
+class PartialGangs:
+    """Finds gangs that were never complete: some of their bindings succeeded, others did not.
 
-    Whatever the others wait for (room, a server that refuses them or does not answer): after the limit
-    without any progress the gang is undone. Every binding that comes through is progress. Where the
-    bindings were made before this scheduler began, the time counts from the first of them, so schedulers
-    that die one after the other do not prolong it.
+    Whatever the missing pods are pending for (capacity, an API server that refuses them or does not
+    answer): after the limit without progress the gang is evicted. Every binding that succeeds is
+    progress. Where pods were bound before this scheduler started, the time counts from the first of
+    those bindings, so that restarts one after the other do not extend it.
 
-    A gang that was whole and lost a pod is another matter: its pods go on, and the lost one is replaced.
+    A gang that was complete and lost a pod is different: its pods keep running, the lost one is replaced.
     """
 
-    def __init__(self, scheduler: Scheduler) -> None:
-        self._scheduler = scheduler
+    def __init__(
+        self,
+        state: ClusterState,
+        book: JobBook,
+        configuration: ActiveConfiguration,
+        evict: Callable[[Job, str, str], Evict],
+    ) -> None:
+        self._state = state
+        self._book = book
+        self._configuration = configuration
+        self._evict = evict
         #: When this scheduler began to decide about gangs.
         self._began: int | None = None
-        self._halves: dict[str, Halves] = {}
+        self._partial: dict[str, PartialGang] = {}
         #: Gangs that had all their pods at once.
-        self._whole: set[str] = set()
+        self._complete: set[str] = set()
 
-    def look(self, job: Job, now: int) -> None:
-        """After a cycle in which the job was decided: what could be done to complete it is done."""
+    def check(self, job: Job, now: int) -> None:
+        """After a cycle that tried to complete the job."""
         if self._began is None:
             self._began = now
         confirmed = self._confirmed(job)
         if len(confirmed) >= job.min_available:
-            self._whole.add(job.key)
-        if not confirmed or job.min_available < 2 or self.was_whole(job):
-            self._halves.pop(job.key, None)
+            self._complete.add(job.key)
+        if not confirmed or job.min_available < 2 or self.was_complete(job):
+            self._partial.pop(job.key, None)
             return
-        halves = self._halves.get(job.key)
-        if halves is None:
-            since = self._bound_before_us(job, confirmed)
-            self._halves[job.key] = Halves(now if since is None else since, now, len(confirmed))
+        partial = self._partial.get(job.key)
+        if partial is None:
+            since = self._bound_before_start(job, confirmed)
+            self._partial[job.key] = PartialGang(now if since is None else since, now, len(confirmed))
             return
-        if len(confirmed) > halves.confirmed:
-            halves.since = now
-        halves.confirmed = len(confirmed)
+        if len(confirmed) > partial.confirmed:
+            partial.since = now
+        partial.confirmed = len(confirmed)
 
     def forget(self, key: str) -> None:
-        self._whole.discard(key)
-        self._halves.pop(key, None)
+        self._complete.discard(key)
+        self._partial.pop(key, None)
 
     def deadline(self) -> int | None:
-        jobs = self._scheduler.book.jobs
-        times = [self._due(jobs[key], halves) for key, halves in self._halves.items() if key in jobs]
+        jobs = self._book.jobs
+        times = [self._due(jobs[key], partial) for key, partial in self._partial.items() if key in jobs]
         return min(times, default=None)
 
-    def overdue(self, now: int) -> list[Evict]:
-        """The bound pods of gangs that were given time enough."""
+    def evictions(self, now: int) -> list[Evict]:
+        """Evict the bound pods of gangs whose time is over."""
         commands: list[Evict] = []
-        for key, halves in list(self._halves.items()):
-            job = self._scheduler.book.jobs.get(key)
-            if job is None or not self._confirmed(job) or self.was_whole(job):
-                del self._halves[key]
-            elif self._due(job, halves) <= now:
-                del self._halves[key]
-                ours = [uid for uid in self._bound(job) if self._scheduler.book.is_ours(job.pods[uid])]
-                commands += [self._scheduler.evict(job, uid, WHY) for uid in ours]
+        for key, partial in list(self._partial.items()):
+            job = self._book.jobs.get(key)
+            if job is None or not self._confirmed(job) or self.was_complete(job):
+                del self._partial[key]
+            elif self._due(job, partial) <= now:
+                del self._partial[key]
+                ours = [uid for uid in self._bound(job) if self._book.is_ours(job.pods[uid])]
+                commands += [self._evict(job, uid, WHY) for uid in ours]
         return commands
 
-    def _due(self, job: Job, halves: Halves) -> int:
-        limit = self._scheduler.configuration.settings.gang_recovery_limit
-        chance = min(limit, CHANCE)
+    def _due(self, job: Job, partial: PartialGang) -> int:
+        limit = self._configuration.settings.gang_recovery_limit
+        grace = min(limit, GRACE)
         if len(self._bound(job)) >= job.min_available:
-            # No limit is so short that bindings which are under way have no time to arrive.
-            limit, chance = max(limit, UNDER_WAY), UNDER_WAY
-        return max(halves.since + limit * _SECOND, halves.noticed + chance * _SECOND)
+            # No limit is so short that bindings under way have no time to be confirmed.
+            limit, grace = max(limit, GRACE_WHILE_BINDING), GRACE_WHILE_BINDING
+        return max(partial.since + limit * _SECOND, partial.noticed + grace * _SECOND)
 
-    def _bound_before_us(self, job: Job, confirmed: list[str]) -> int | None:
-        """When the first of its pods was bound, where that was before this scheduler began."""
+    def _bound_before_start(self, job: Job, confirmed: list[str]) -> int | None:
+        """When the first of its pods was bound, where that was before this scheduler started."""
         times = [bound_at(job.pods[uid]) for uid in confirmed]
         began = self._began or 0
         return min((time for time in times if time is not None and time < began), default=None)
 
     def _bound(self, job: Job) -> list[str]:
-        """Pods with a node, those whose binding is under way as well."""
-        placements = self._scheduler.state.pods
+        """Pods with a node, including those whose binding is under way."""
+        placements = self._state.pods
         return [
             uid
             for uid, pod in job.pods.items()
@@ -119,13 +128,13 @@ class Recovery:
         ]
 
     def _confirmed(self, job: Job) -> list[str]:
-        """Pods whose binding is known to be through."""
-        placements = self._scheduler.state.pods
+        """Pods whose binding the API server confirmed."""
+        placements = self._state.pods
         return [uid for uid in self._bound(job) if not placements[uid].assumed]
 
-    def was_whole(self, job: Job) -> bool:
-        """All pods of its gang had a node at once: seen by us, or told by its objects after a restart."""
-        if job.key in self._whole:
+    def was_complete(self, job: Job) -> bool:
+        """All pods of the gang had a node at once: seen here, or visible in its objects after a restart."""
+        if job.key in self._complete:
             return True
         if job.group is not None and job.group.phase in ("Running", "Unknown", "Completed"):
             return True
@@ -133,13 +142,13 @@ class Recovery:
 
 
 def bound_at(pod: Pod) -> int | None:
-    """When a pod with chips was bound, as its binding says; None where that is not to be believed.
+    """When a pod with chips was bound, from its `predicate-time`; None where that cannot be used.
 
-    The device plugin writes the largest unsigned number when it has given the chips out. Who reads this
-    takes times of the future for none: the clocks of two replicas may differ.
+    The device plugin overwrites the annotation with the largest unsigned number once the chips are
+    mounted (D2). The caller must ignore times in the future: the clocks of two replicas may differ.
     """
-    said = pod.annotations.get(PREDICATE_TIME, "")
-    if not pod.cls.chips or not said.isascii() or not said.isdigit() or len(said) > _DIGITS:
+    text = pod.annotations.get(PREDICATE_TIME, "")
+    if not pod.cls.chips or not text.isascii() or not text.isdigit() or len(text) > _DIGITS:
         return None
-    # No pod is bound before it exists.
-    return max(int(said), pod.created) or None
+    # No pod is bound before it is created.
+    return max(int(text), pod.created) or None

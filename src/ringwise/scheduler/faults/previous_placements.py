@@ -1,29 +1,33 @@
-"""Where the pods of a job sat before they were lost, while the job goes on.
+"""Where the pods of a job were before they were lost, while the job is rescheduled (S9, P7, F1).
 
-Jobs that are placed as a whole (leaf switches, SuperPoDs) are always remembered: their
-replacements have to go back close to their peers. Until the job is complete again the
-chips of its healthy seats are held for it, with a limit. A vcjob that starts over keeps
-its memory, whatever its PodGroup is called. After a restart of the scheduler the
-annotations of the surviving pods tell where those are; seats of pods that were lost
-before the restart, and the holds on them, are not known any more.
+Jobs placed as a whole (leaf switches, SuperPoDs) are always remembered: their replacement
+pods must go back close to the others. Until the job is complete again the chips of its
+healthy previous placements are reserved for it, with a limit. A vcjob that starts over keeps its
+previous placements, whatever its PodGroup is called. After a restart of the scheduler the
+annotations of the surviving pods show where those are; placements of pods that were lost
+before the restart, and the reservations for them, are not known any more.
 
-Plain jobs are remembered too where `prefer-previous-node` asks for it, without any hold:
-see `previous_nodes`.
+Other jobs are remembered where `prefer-previous-node` is set, without a reservation: the
+previous node is preferred, and may be taken meanwhile. They are kept by the uid of the pods'
+owner and by rank, for 72 hours after the owner lost its last pod, or until all are placed again.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from ringwise.framework.job import Job, PreviousNode
 from ringwise.framework.ranks import ranks_of
 from ringwise.messages.job_expansion import group_name
 from ringwise.placement.superpods.reschedule import WAIT_SECONDS
 from ringwise.placement.switches.classes import asks_for_switches
-from ringwise.scheduler.faults.previous_nodes import PreviousNodes
+from ringwise.reasons import Trigger
+from ringwise.scheduler.core.job_book import JobBook
+from ringwise.scheduler.core.pending_queue import PendingQueue
+from ringwise.scheduler.core.sessions import ActiveConfiguration
+from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod
-from ringwise.state.reservations import Reservation
+from ringwise.state.reservations import Reservation, Reservations
 from ringwise.state.vcjob import VcJob
 from ringwise.wellknown import (
     IS_HEALTHY,
@@ -35,17 +39,16 @@ from ringwise.wellknown import (
     TOR_AFFINITY,
 )
 
-if TYPE_CHECKING:
-    from ringwise.scheduler.core.machine import Scheduler
-
 WHY = "being rescheduled"
 _SECOND = 1_000_000_000
+#: Nanoseconds for which the previous nodes of jobs without a reservation are kept.
+KEPT_FOR = 72 * 3600 * _SECOND
 _KEPT_ANNOTATIONS = (IS_SHARED_TOR, IS_HEALTHY, SHARED_TOR_IP, SUPER_POD_RANK, SUPER_POD_ID)
 
 
 @dataclass(frozen=True, slots=True)
-class Sitting:
-    """A pod on its chips, noted before an event that may end it."""
+class HeldPlacement:
+    """The placement of a pod, taken before an event that may end it."""
 
     job: Job
     pod: Pod
@@ -55,202 +58,280 @@ class Sitting:
 
 
 @dataclass(slots=True)
-class Remembered:
+class Rescheduling:
+    """A job placed as a whole that lost pods."""
+
     job: str
     resource: str
-    seats: dict[int, PreviousNode] = field(default_factory=dict)
+    #: By rank. The job has the very same dict as `previous_nodes`.
+    nodes: dict[int, PreviousNode] = field(default_factory=dict)
     #: rank -> (node id, chips)
     chips: dict[int, tuple[int, int]] = field(default_factory=dict)
     until: int = 0
-    #: A SuperPoD job waits so long for its own nodes before it takes others.
-    patience_ends: int | None = None
+    #: A SuperPoD job waits for its own nodes until then before it takes others.
+    own_nodes_until: int | None = None
     stale: bool = True
 
 
-class Memory:
-    def __init__(self, scheduler: Scheduler) -> None:
-        self._scheduler = scheduler
-        self._remembered: dict[str, Remembered] = {}
-        #: Jobs whose vcjob is gone while pods of them are still leaving.
+class PreviousPlacements:
+    def __init__(
+        self,
+        state: ClusterState,
+        book: JobBook,
+        reservations: Reservations,
+        configuration: ActiveConfiguration,
+        pending: PendingQueue,
+        triggers: set[Trigger],
+    ) -> None:
+        self._state = state
+        self._book = book
+        self._reservations = reservations
+        self._configuration = configuration
+        self._pending = pending
+        self._triggers = triggers
+        #: Jobs placed as a whole, by owner.
+        self._rescheduling: dict[str, Rescheduling] = {}
+        #: Other jobs.
+        self._preferred = PreferredNodes()
+        #: Jobs whose vcjob is gone while pods of them still terminate.
         self._ended: set[str] = set()
-        self.previous = PreviousNodes()
 
-    def __len__(self) -> int:
-        return len(self._remembered)
+    @property
+    def rescheduling(self) -> int:
+        """How many jobs placed as a whole are being rescheduled."""
+        return len(self._rescheduling)
 
-    # -- losing ------------------------------------------------------------------------------
+    @property
+    def preferred(self) -> int:
+        """Of how many owners the previous nodes are kept without a reservation."""
+        return len(self._preferred)
 
-    def sitting(self, uid: str) -> Sitting | None:
-        """The pod's seat, if it is one that would have to be remembered."""
-        placement = self._scheduler.state.pods.get(uid)
+    # -- pods are lost ------------------------------------------------------------------------
+
+    def held_by(self, uid: str) -> HeldPlacement | None:
+        """The pod's placement, if it has to be remembered when the pod is lost."""
+        placement = self._state.pods.get(uid)
         if placement is None or placement.node < 0 or not placement.chips:
             return None
-        job = self._scheduler.book.job_of(uid)
+        job = self._book.job_of(uid)
         pod = placement.pod
-        if job is None or not (_placed_as_a_whole(job) or self._wants_back(pod)):
+        if job is None or not (_placed_as_a_whole(job) or self._prefers_previous_node(pod)):
             return None
         rank = pod.rank if pod.rank is not None else ranks_of(job)[uid]
-        return Sitting(job, pod, placement.node, placement.chips, rank)
+        return HeldPlacement(job, pod, placement.node, placement.chips, rank)
 
-    def _wants_back(self, pod: Pod) -> bool:
-        wished = self._scheduler.configuration.settings.prefer_previous_node
-        return wished and pod.owner is not None and bool(pod.owner.uid)
+    def _prefers_previous_node(self, pod: Pod) -> bool:
+        preferred = self._configuration.settings.prefer_previous_node
+        return preferred and pod.owner is not None and bool(pod.owner.uid)
 
-    def lost(self, sitting: Sitting, now: int, *, failed: bool = False) -> None:
-        """The pod is gone or failed. Worth remembering only while its job goes on."""
-        if not self._goes_on(sitting.job, sitting.pod):
+    def lost(self, held: HeldPlacement, now: int, *, failed: bool = False) -> None:
+        """The pod is gone or failed. Its placement is remembered only while its job continues."""
+        if not self._continues(held.job, held.pod):
             return
-        if not _placed_as_a_whole(sitting.job):
-            self._lost_plain(sitting, now, failed)
+        if not _placed_as_a_whole(held.job):
+            self._lost_without_reservation(held, now, failed)
             return
-        owner = _owner(sitting.job, sitting.pod)
-        kept = self._remembered.get(owner)
+        owner = _owner(held.job, held.pod)
+        kept = self._rescheduling.get(owner)
         if kept is None:
-            kept = Remembered(sitting.job.key, sitting.pod.cls.resource or "")
-            self._remembered[owner] = kept
-        names = self._scheduler.state.names
+            kept = Rescheduling(held.job.key, held.pod.cls.resource or "")
+            self._rescheduling[owner] = kept
+        names = self._state.names
         annotations = {
-            key: sitting.pod.annotations[key] for key in _KEPT_ANNOTATIONS if key in sitting.pod.annotations
+            key: held.pod.annotations[key] for key in _KEPT_ANNOTATIONS if key in held.pod.annotations
         }
-        kept.seats[sitting.rank] = PreviousNode(names[sitting.node], annotations, False, now)
-        kept.chips[sitting.rank] = (sitting.node, sitting.chips)
-        settings = self._scheduler.configuration.settings
-        kept.until = now + settings.hold_healthy_nodes * _SECOND
-        kept.patience_ends = now + WAIT_SECONDS * _SECOND + 1
+        kept.nodes[held.rank] = PreviousNode(names[held.node], annotations, False, now)
+        kept.chips[held.rank] = (held.node, held.chips)
+        kept.until = now + self._configuration.settings.hold_healthy_nodes * _SECOND
+        kept.own_nodes_until = now + WAIT_SECONDS * _SECOND + 1
         kept.stale = True
-        sitting.job.previous_nodes = kept.seats
+        held.job.previous_nodes = kept.nodes
 
-    def _lost_plain(self, sitting: Sitting, now: int, failed: bool) -> None:
-        owner = sitting.pod.owner
+    def _lost_without_reservation(self, held: HeldPlacement, now: int, failed: bool) -> None:
+        owner = held.pod.owner
         if owner is not None:
-            resource = sitting.pod.cls.resource or ""
-            faulty = failed or self._is_broken(resource, sitting.node, sitting.chips)
-            seat = PreviousNode(self._scheduler.state.names[sitting.node], faulty=faulty, lost=now)
-            self.previous.lost(owner.uid, sitting.job, sitting.rank, seat)
+            resource = held.pod.cls.resource or ""
+            faulty = failed or self._is_faulty(resource, held.node, held.chips)
+            node = PreviousNode(self._state.names[held.node], faulty=faulty, lost=now)
+            self._preferred.lost(owner.uid, held.job, held.rank, node)
 
-    def _goes_on(self, job: Job, pod: Pod) -> bool:
+    def _continues(self, job: Job, pod: Pod) -> bool:
         if job.key in self._ended:
             return False
         if pod.owner is not None and pod.owner.kind == "Job":
-            vcjob = self._scheduler.book.vcjobs.get(f"{pod.namespace}/{pod.owner.name}")
+            vcjob = self._book.vcjobs.get(f"{pod.namespace}/{pod.owner.name}")
             if vcjob is not None:
                 return not vcjob.over
         return job.group is not None or not _placed_as_a_whole(job)
 
-    # -- coming back --------------------------------------------------------------------------
+    # -- jobs come back -----------------------------------------------------------------------
 
     def attach(self, job: Job) -> None:
-        """The job was seen: it gets back what is remembered about its owner."""
-        self.previous.attach(job)
-        if not self._remembered or job.previous_nodes:
+        """The job was seen: it gets the previous nodes of its owner."""
+        self._preferred.attach(job)
+        if not self._rescheduling or job.previous_nodes:
             return
-        kept = self._remembered.get(_owner(job, next(iter(job.pods.values()), None)))
+        kept = self._rescheduling.get(_owner(job, next(iter(job.pods.values()), None)))
         if kept is not None:
             if kept.job != job.key:
                 self._lift(kept.job)
                 kept.job = job.key
             kept.stale = True
-            job.previous_nodes = kept.seats
+            job.previous_nodes = kept.nodes
 
     def forget(self, owner: str) -> None:
-        self.previous.forget(owner)
-        kept = self._remembered.pop(owner, None)
+        self._preferred.forget(owner)
+        kept = self._rescheduling.pop(owner, None)
         if kept is None:
             return
         self._lift(kept.job)
-        job = self._scheduler.book.jobs.get(kept.job)
+        job = self._book.jobs.get(kept.job)
         if job is not None:
             job.previous_nodes = {}
 
     def vcjob_gone(self, vcjob: VcJob) -> None:
-        """Nobody will bring its pods back."""
+        """Its pods will not be created again."""
         self.forget(vcjob.uid)
         for name in (group_name(vcjob), vcjob.name):
             key = f"{vcjob.namespace}/{name}"
-            if key in self._scheduler.book.jobs:
+            if key in self._book.jobs:
                 self._ended.add(key)
 
     def keeps(self, job: Job) -> bool:
-        """Asked when the last of the job is gone: whether its chips are held until it comes back."""
+        """Asked when the job has no objects left: whether its chips stay reserved until it comes back."""
         self._ended.discard(job.key)
-        return any(kept.job == job.key for kept in self._remembered.values())
+        return any(kept.job == job.key for kept in self._rescheduling.values())
 
     def _lift(self, job: str) -> None:
-        reservations = self._scheduler.reservations
-        reservation = reservations.of(job)
+        reservation = self._reservations.of(job)
         if reservation is not None and reservation.why == WHY:
-            reservations.lift(job)
-            self._scheduler.chips_came_free()
+            self._reservations.lift(job)
+            self._triggers.add(Trigger.CHIPS_FREED)
 
-    # -- time and holds -------------------------------------------------------------------------
+    # -- time and reservations ----------------------------------------------------------------
 
     def deadline(self) -> int | None:
-        times = [kept.until for kept in self._remembered.values()]
-        times += [kept.patience_ends for kept in self._remembered.values() if kept.patience_ends is not None]
+        times = [kept.until for kept in self._rescheduling.values()]
+        times += [
+            kept.own_nodes_until for kept in self._rescheduling.values() if kept.own_nodes_until is not None
+        ]
         return min(times, default=None)
 
     def review(self, now: int) -> None:
-        """Before a cycle: forget what is too old, see which seats broke, hold the others."""
-        self.previous.forget_old(now)
-        for owner, kept in list(self._remembered.items()):
+        """Before a cycle: forget what is too old, mark nodes that became faulty, reserve the others."""
+        self._preferred.forget_old(now)
+        for owner, kept in list(self._rescheduling.items()):
             if kept.until <= now:
                 self.forget(owner)
-                self._scheduler.waiting.touch(kept.job)
+                self._pending.activate(kept.job)
                 continue
-            if kept.patience_ends is not None and kept.patience_ends <= now:
-                kept.patience_ends = None
-                self._scheduler.waiting.touch(kept.job)
-            for rank, seat in kept.seats.items():
-                if not seat.faulty and self._is_broken(kept.resource, *kept.chips[rank]):
-                    kept.seats[rank] = replace(seat, faulty=True)
+            if kept.own_nodes_until is not None and kept.own_nodes_until <= now:
+                kept.own_nodes_until = None
+                self._pending.activate(kept.job)
+            for rank, node in kept.nodes.items():
+                if not node.faulty and self._is_faulty(kept.resource, *kept.chips[rank]):
+                    kept.nodes[rank] = replace(node, faulty=True)
                     kept.stale = True
             if kept.stale:
-                self._hold(kept)
+                self._reserve(kept)
 
     def settle(self, job: Job) -> None:
-        """After a cycle: a job that is complete again needs no memory, any other keeps its holds."""
-        taken = self._taken_ranks(job)
-        self.previous.settle(job, taken)
-        for owner, kept in list(self._remembered.items()):
+        """After a cycle: a job that is complete again is forgotten, any other keeps its reservation."""
+        placed = self._placed_ranks(job)
+        self._preferred.settle(job, placed)
+        for owner, kept in list(self._rescheduling.items()):
             if kept.job != job.key:
                 continue
-            if all(rank in taken for rank in kept.seats):
+            if all(rank in placed for rank in kept.nodes):
                 self.forget(owner)
             else:
-                self._hold(kept, taken)
+                self._reserve(kept, placed)
 
-    def _taken_ranks(self, job: Job) -> set[int]:
-        placements = self._scheduler.state.pods
+    def _placed_ranks(self, job: Job) -> set[int]:
+        placements = self._state.pods
         return {
             rank for uid, rank in ranks_of(job).items() if uid in placements and placements[uid].node >= 0
         }
 
-    def _is_broken(self, resource: str, number: int, mask: int) -> bool:
-        state = self._scheduler.state
-        node = state.nodes[number]
-        fleet = state.fleets[resource]
+    def _is_faulty(self, resource: str, number: int, mask: int) -> bool:
+        node = self._state.nodes[number]
+        fleet = self._state.fleets[resource]
         bad = fleet.unhealthy[number] | fleet.recovering[number] | max(0, fleet.network[number])
         return node is None or not node.ready or bool(mask & bad)
 
-    def _hold(self, kept: Remembered, taken: set[int] | None = None) -> None:
+    def _reserve(self, kept: Rescheduling, placed: set[int] | None = None) -> None:
         kept.stale = False
-        reservations = self._scheduler.reservations
-        before = reservations.of(kept.job)
+        before = self._reservations.of(kept.job)
         if before is not None and before.why != WHY:
             return
-        if taken is None:
-            job = self._scheduler.book.jobs.get(kept.job)
-            taken = set() if job is None else self._taken_ranks(job)
+        if placed is None:
+            job = self._book.jobs.get(kept.job)
+            placed = set() if job is None else self._placed_ranks(job)
         chips: dict[int, int] = {}
         for rank, (node, mask) in kept.chips.items():
-            if rank not in taken and not kept.seats[rank].faulty:
+            if rank not in placed and not kept.nodes[rank].faulty:
                 chips[node] = chips.get(node, 0) | mask
         if before is not None:
-            reservations.lift(kept.job)
+            self._reservations.lift(kept.job)
             if before.chips.keys() - chips.keys():
-                self._scheduler.chips_came_free()
+                self._triggers.add(Trigger.CHIPS_FREED)
         if chips:
-            reservations.make(Reservation(kept.job, kept.resource, chips, expires=kept.until, why=WHY))
+            self._reservations.make(Reservation(kept.job, kept.resource, chips, expires=kept.until, why=WHY))
+
+
+@dataclass(slots=True)
+class _OwnerNodes:
+    #: The job has the very same dict as `previous_nodes`.
+    by_rank: dict[int, PreviousNode] = field(default_factory=dict)
+    lost: int = 0
+
+
+class PreferredNodes:
+    """Previous nodes without a reservation, by owner (`prefer-previous-node`)."""
+
+    def __init__(self) -> None:
+        #: In the order in which the owners last lost a pod.
+        self._owners: dict[str, _OwnerNodes] = {}
+
+    def __len__(self) -> int:
+        return len(self._owners)
+
+    def lost(self, owner: str, job: Job, rank: int, node: PreviousNode) -> None:
+        nodes = self._owners.pop(owner, None) or _OwnerNodes()
+        self._owners[owner] = nodes
+        nodes.by_rank[rank] = node
+        nodes.lost = node.lost
+        job.previous_nodes = nodes.by_rank
+
+    def attach(self, job: Job) -> None:
+        if self._owners and not job.previous_nodes:
+            nodes = self._owners.get(_pods_owner(job))
+            if nodes is not None:
+                job.previous_nodes = nodes.by_rank
+
+    def forget(self, owner: str) -> None:
+        nodes = self._owners.pop(owner, None)
+        if nodes is not None:
+            nodes.by_rank.clear()
+
+    def forget_old(self, now: int) -> None:
+        while self._owners:
+            owner, nodes = next(iter(self._owners.items()))
+            if nodes.lost + KEPT_FOR > now:
+                return
+            self.forget(owner)
+
+    def settle(self, job: Job, placed: set[int]) -> None:
+        """After a cycle: once all remembered ranks are placed again, only their present nodes count."""
+        owner = _pods_owner(job)
+        nodes = self._owners.get(owner)
+        if nodes is not None and nodes.by_rank.keys() <= placed:
+            self.forget(owner)
+
+
+def _pods_owner(job: Job) -> str:
+    owner = next(iter(job.pods.values())).owner if job.pods else None
+    return "" if owner is None else owner.uid
 
 
 def _placed_as_a_whole(job: Job) -> bool:
@@ -258,7 +339,7 @@ def _placed_as_a_whole(job: Job) -> bool:
 
 
 def _owner(job: Job, pod: Pod | None) -> str:
-    """A vcjob is itself whatever its PodGroup is called; everything else goes by its group."""
+    """The uid of the vcjob, whatever its PodGroup is called; for other jobs the key of the group."""
     for owner in (job.group.owner if job.group is not None else None, pod.owner if pod is not None else None):
         if owner is not None and owner.kind == "Job" and owner.uid:
             return owner.uid

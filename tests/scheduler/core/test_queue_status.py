@@ -182,4 +182,4 @@ def test_queues_that_never_were_are_forgotten_with_the_jobs_that_named_them() ->
         rig.run()
         rig.end("lost")
         rig.run()
-    assert rig.machine.reporter.queues._counts == {}
+    assert rig.machine._reporter.queues._counts == {}

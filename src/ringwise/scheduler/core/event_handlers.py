@@ -1,0 +1,272 @@
+"""What each event changes in the scheduler's tables, and which pending jobs it activates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ringwise.framework.job import Job
+from ringwise.framework.topology_cache import TopologyCache
+from ringwise.framework.usage import ResourceUsage
+from ringwise.messages import events as ev
+from ringwise.reasons import Trigger
+from ringwise.scheduler.core.assumed_pods import AssumedPods
+from ringwise.scheduler.core.bind_backoff import BindBackoff
+from ringwise.scheduler.core.job_book import JobBook
+from ringwise.scheduler.core.pending_queue import PendingQueue
+from ringwise.scheduler.core.reservation import StarvationGuard
+from ringwise.scheduler.core.sessions import ActiveConfiguration
+from ringwise.scheduler.core.status_reporter import StatusReporter
+from ringwise.scheduler.core.tor_share_publisher import TorSharePublisher
+from ringwise.scheduler.faults.partial_gangs import PartialGangs
+from ringwise.scheduler.faults.previous_placements import HeldPlacement, PreviousPlacements
+from ringwise.scheduler.reasons import BIND_FAILED
+from ringwise.state.cluster import ClusterState
+from ringwise.state.model import Pod, PriorityClass
+from ringwise.state.reservations import Reservations
+
+#: Node and chips of a pod that has none.
+_NOT_PLACED = (-1, 0)
+
+
+class EventHandlers:
+    def __init__(
+        self,
+        *,
+        state: ClusterState,
+        book: JobBook,
+        usage: ResourceUsage,
+        topology: TopologyCache,
+        reservations: Reservations,
+        configuration: ActiveConfiguration,
+        triggers: set[Trigger],
+        pending: PendingQueue,
+        assumed: AssumedPods,
+        backoff: BindBackoff,
+        guard: StarvationGuard,
+        previous: PreviousPlacements,
+        partial_gangs: PartialGangs,
+        reporter: StatusReporter,
+        tor_share: TorSharePublisher,
+    ) -> None:
+        self._state = state
+        self._book = book
+        self._usage = usage
+        self._topology = topology
+        self._reservations = reservations
+        self._configuration = configuration
+        self._triggers = triggers
+        self._pending = pending
+        self._assumed = assumed
+        self._backoff = backoff
+        self._guard = guard
+        self._previous = previous
+        self._partial_gangs = partial_gangs
+        self._reporter = reporter
+        self._tor_share = tor_share
+        self._now = 0
+        self._handlers: dict[type, Callable[..., None]] = {
+            ev.NodeSeen: self._node_seen,
+            ev.NodeGone: self._node_gone,
+            ev.PodSeen: self._pod_seen,
+            ev.PodGone: self._pod_gone,
+            ev.PodGroupSeen: self._group_seen,
+            ev.PodGroupGone: self._group_gone,
+            ev.QueueSeen: self._queue_seen,
+            ev.QueueGone: self._queue_gone,
+            ev.PriorityClassSeen: self._priority_seen,
+            ev.PriorityClassGone: self._priority_gone,
+            ev.VcJobSeen: self._vcjob_seen,
+            ev.VcJobGone: self._vcjob_gone,
+            ev.ReportSeen: self._report_seen,
+            ev.ReportGone: self._report_gone,
+            ev.TopologySeen: self._topology_seen,
+            ev.ConfigurationSeen: self._configuration_seen,
+            ev.BindFailed: self._bind_failed,
+            ev.EvictFailed: self._evict_failed,
+        }
+
+    def apply(self, event: ev.Event, now: int) -> None:
+        self._now = now
+        handler = self._handlers.get(type(event))
+        if handler is not None:
+            handler(event)
+
+    # -- nodes ------------------------------------------------------------------------------
+
+    def _node_seen(self, event: ev.NodeSeen) -> None:
+        known = event.node.name in self._state.node_id
+        self._state.put_node(event.node)
+        self._cluster_changed(Trigger.NODE_CHANGED if known else Trigger.NODE_ADDED)
+
+    def _node_gone(self, event: ev.NodeGone) -> None:
+        self._state.drop_node(event.name)
+        self._cluster_changed(Trigger.NODE_CHANGED)
+
+    def _report_seen(self, event: ev.ReportSeen) -> None:
+        self._state.put_report(event.report)
+        self._cluster_changed(Trigger.HEALTH_CHANGED)
+
+    def _report_gone(self, event: ev.ReportGone) -> None:
+        self._state.drop_report(event.node, event.aggregated)
+        self._cluster_changed(Trigger.HEALTH_CHANGED)
+
+    def _topology_seen(self, event: ev.TopologySeen) -> None:
+        self._topology.set_topology(event.topology, event.problem)
+        self._revalidate(Trigger.TOPOLOGY_CHANGED)
+
+    def _cluster_changed(self, trigger: Trigger) -> None:
+        self._topology.nodes_changed()
+        self._tor_share.cluster_changed()
+        self._triggers.add(trigger)
+        self._usage.capacity.clear()
+
+    # -- pods and their groups ------------------------------------------------------------------
+
+    def _pod_seen(self, event: ev.PodSeen) -> None:
+        pod = event.pod
+        before = self._state.pods.get(pod.uid)
+        placed = (before.node, before.chips) if before is not None else _NOT_PLACED
+        assumed = before is not None and before.assumed
+        held = self._previous.held_by(pod.uid) if pod.phase == "Failed" else None
+        job = self._book.put_pod(pod)
+        if self._state.pods[pod.uid].pod is pod:
+            self._assumed.forget(pod.uid)
+        placement = self._state.pods[pod.uid]
+        if placed[0] >= 0 and placement.node < 0:
+            self._placement_ended(job, held, failed=True)
+        elif placed[0] >= 0 and placed != (placement.node, placement.chips):
+            # Another scheduler bound it elsewhere than we assumed.
+            self._triggers.add(Trigger.CHIPS_FREED)
+        if assumed and job is not None and self._is_confirmed(pod):
+            self._backoff.forget_pod(pod.uid)
+            if job.group is None:
+                # The confirmation of our binding: a pod without a PodGroup has no status to write.
+                return
+        if job is not None:
+            self._job_seen(job)
+
+    def _is_confirmed(self, pod: Pod) -> bool:
+        placement = self._state.pods[pod.uid]
+        return placement.node >= 0 and not placement.assumed and not pod.deleting
+
+    def _pod_gone(self, event: ev.PodGone) -> None:
+        placement = self._state.pods.get(event.uid)
+        was_placed = placement is not None and placement.node >= 0
+        held = self._previous.held_by(event.uid)
+        self._assumed.forget(event.uid)
+        self._backoff.forget_pod(event.uid)
+        self._reporter.forget_pod(event.uid)
+        job = self._book.drop_pod(event.uid)
+        if was_placed:
+            self._placement_ended(job, held)
+        self._job_may_be_gone(job)
+
+    def _placement_ended(self, job: Job | None, held: HeldPlacement | None, *, failed: bool = False) -> None:
+        """A pod does not hold its chips any more; where it has to go back, its placement is remembered."""
+        self._triggers.add(Trigger.CHIPS_FREED)
+        if job is not None:
+            job.ranks = None
+            if not self._usage.used_by_job(job.key):
+                job.started = None
+        if held is not None:
+            self._previous.lost(held, self._now, failed=failed)
+
+    def _job_seen(self, job: Job) -> None:
+        self._previous.attach(job)
+        self._tor_share.job_changed(job)
+        self._pending.activate(job.key)
+        self._reporter.job_changed(job)
+
+    def _group_seen(self, event: ev.PodGroupSeen) -> None:
+        self._job_seen(self._book.put_group(event.group))
+
+    def _group_gone(self, event: ev.PodGroupGone) -> None:
+        self._previous.forget(event.key)
+        self._job_may_be_gone(self._book.drop_group(event.key))
+
+    def _job_may_be_gone(self, job: Job | None) -> None:
+        if job is None:
+            return
+        self._tor_share.job_changed(job)
+        if job.key in self._book.jobs:
+            self._pending.activate(job.key)
+            self._reporter.job_changed(job)
+        else:
+            self._guard.forget(job.key)
+            self._partial_gangs.forget(job.key)
+            self._backoff.forget(job.key)
+            self._pending.forget(job.key)
+            if not self._previous.keeps(job):
+                self._reservations.lift(job.key)
+            self._reporter.forget(job.key)
+            self._triggers.add(Trigger.JOB_ENDED)
+
+    def _vcjob_seen(self, event: ev.VcJobSeen) -> None:
+        job = self._book.put_vcjob(event.job)
+        if event.job.over:
+            self._previous.forget(event.job.uid)
+        if job is not None:
+            self._pending.activate(job.key)
+
+    def _vcjob_gone(self, event: ev.VcJobGone) -> None:
+        vcjob = self._book.vcjobs.get(event.key)
+        if vcjob is not None:
+            self._previous.vcjob_gone(vcjob)
+        self._book.drop_vcjob(event.key)
+
+    def _bind_failed(self, event: ev.BindFailed) -> None:
+        placement = self._state.pods.get(event.uid)
+        job = self._book.job_of(event.uid)
+        if placement is None or job is None or not placement.assumed:
+            return
+        node = self._state.names[placement.node]
+        self._usage.remove_pod(job.key, job.queue, placement.pod.cls)
+        self._state.release(event.uid)
+        self._assumed.bind_failed(job, event.uid)
+        self._placement_ended(job, None)
+        self._tor_share.job_changed(job)
+        seconds = self._backoff.failed(job, event.uid, self._now)
+        job.reason = BIND_FAILED(pod=placement.pod.name, node=node, why=event.why, seconds=seconds)
+        self._pending.activate(job.key)
+
+    def _evict_failed(self, event: ev.EvictFailed) -> None:
+        """The pod stays; a later cycle may evict it again."""
+        job = self._book.job_of(event.uid)
+        if job is not None and self._assumed.evict_failed(job, event.uid):
+            self._job_seen(job)
+
+    # -- queues, priorities, configuration ------------------------------------------------------------
+
+    def _queue_seen(self, event: ev.QueueSeen) -> None:
+        self._book.put_queue(event.queue)
+        self._reporter.queues.seen(event.queue.name)
+        self._triggers.add(Trigger.QUEUE_CHANGED)
+
+    def _queue_gone(self, event: ev.QueueGone) -> None:
+        self._book.drop_queue(event.name)
+        self._reporter.queues.gone(event.name)
+        self._triggers.add(Trigger.QUEUE_CHANGED)
+
+    def _priority_seen(self, event: ev.PriorityClassSeen) -> None:
+        self._put_class(event.priority_class, event.priority_class.name)
+
+    def _priority_gone(self, event: ev.PriorityClassGone) -> None:
+        self._put_class(None, event.name)
+
+    def _put_class(self, priority_class: PriorityClass | None, name: str) -> None:
+        for job in self._book.put_priority_class(priority_class, name):
+            # It may be served first now, or preempt others.
+            self._pending.activate(job.key)
+
+    def _configuration_seen(self, event: ev.ConfigurationSeen) -> None:
+        self._configuration.current = event.configuration
+        settings = event.configuration.settings
+        self._state.use_aggregated = settings.use_cluster_info_manager
+        self._state.maintain_free_chips(settings.self_maintain_available_card)
+        self._revalidate(Trigger.CONFIGURATION_CHANGED)
+
+    def _revalidate(self, trigger: Trigger) -> None:
+        for job in self._book.jobs.values():
+            job.changed()
+        self._tor_share.cluster_changed()
+        self._triggers.add(trigger)

@@ -1,0 +1,81 @@
+"""What a session is opened with, for a cycle and for a what-if question beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from ringwise.framework.amounts import Amounts
+from ringwise.framework.configuration import Configuration, Settings
+from ringwise.framework.job import Job
+from ringwise.framework.registry import Registry
+from ringwise.framework.session import Session
+from ringwise.framework.topology_cache import TopologyCache
+from ringwise.framework.usage import ResourceUsage
+from ringwise.scheduler.core.inventory import offered
+from ringwise.scheduler.core.job_book import JobBook
+from ringwise.state.cluster import ClusterState
+from ringwise.state.reservations import Reservations
+
+
+class ActiveConfiguration:
+    """The configuration in force. All parts of the scheduler share this object, so a change reaches all."""
+
+    __slots__ = ("current",)
+
+    def __init__(self, configuration: Configuration) -> None:
+        self.current = configuration
+
+    @property
+    def settings(self) -> Settings:
+        return self.current.settings
+
+
+class SessionFactory:
+    """Opens sessions on the live state."""
+
+    def __init__(
+        self,
+        *,
+        state: ClusterState,
+        book: JobBook,
+        usage: ResourceUsage,
+        reservations: Reservations,
+        topology: TopologyCache,
+        configuration: ActiveConfiguration,
+        registry: Registry,
+    ) -> None:
+        self._state = state
+        self._book = book
+        self._usage = usage
+        self._reservations = reservations
+        self._topology = topology
+        self._configuration = configuration
+        self.registry = registry
+
+    def open(
+        self,
+        now: int,
+        pending: Iterable[Job] = (),
+        observer: Callable[[Session, Job], None] | None = None,
+    ) -> Session:
+        self.capacity()
+        return Session(
+            state=self._state,
+            reservations=self._reservations,
+            jobs=self._book.jobs,
+            queues=self._book.queues,
+            usage=self._usage,
+            topology=self._topology,
+            configuration=self._configuration.current,
+            registry=self.registry,
+            now=now,
+            pending=pending,
+            ours=self._book.is_ours,
+            observer=observer,
+        )
+
+    def capacity(self) -> Amounts:
+        """What all ready nodes offer together. Computed again only after nodes changed."""
+        if not self._usage.capacity:
+            self._usage.capacity.update(offered(self._state))
+        return self._usage.capacity

@@ -1,0 +1,176 @@
+"""Cures that change the cluster: free chips, ended jobs, nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import combinations
+
+from ringwise.plugins.reasons import NODE_CORDONED, UNTOLERATED_TAINT
+from ringwise.scheduler.explain.cure_search import STARTS, Cure, CureSearch, Suppose, joined, together
+from ringwise.scheduler.explain.near_misses import NearMiss
+from ringwise.state.fleet import NODE_NOT_READY
+from ringwise.state.model import Node
+from ringwise.wellknown import UNSCHEDULABLE_TAINT
+
+_MOST_SINGLE_JOBS = 3
+_MOST_TOGETHER = 8
+_PAIRED = 12
+
+
+def chip_cures(search: CureSearch) -> Iterator[Cure]:
+    """The nearest nodes: one alone, else several, of one switch or SuperPoD where that matters."""
+    policy = search.job.policy
+    if policy is None:
+        return
+    near = [miss for miss in search.misses if miss.chips and miss.missing]
+    single = 0
+    for miss in near[:5]:
+        text = f"if {_chips_text(policy.board.ring_word, [miss])} were free"
+        found = list(search.attempt("chips", text, _freed(search, miss)))
+        yield from found
+        single += len(found)
+        if single >= 2:
+            return
+    if single:
+        return
+    for region in _regions(search, near)[:6]:
+        parts = [_freed(search, miss) for miss in region[:16]]
+        taken = search.fewest(parts)
+        if taken:
+            text = f"if {_chips_text(policy.board.ring_word, [region[n] for n in taken])} were free"
+            yield search.cure("chips", text, together(parts, taken))
+            return
+
+
+def _freed(search: CureSearch, miss: NearMiss) -> Suppose:
+    policy = search.job.policy
+    resource = policy.resource if policy is not None else ""
+    return partial(search.view.what_if.chips_free, resource, miss.number, miss.chips)
+
+
+def _regions(search: CureSearch, misses: list[NearMiss]) -> list[list[NearMiss]]:
+    """Nodes that can serve the job together, the region with the fewest missing chips first."""
+    policy, view = search.job.policy, search.view
+    if policy is not None and policy.switch_class is not None:
+        resolved = view.switches()
+        switch_of = resolved.switch_of if resolved is not None else {}
+        region: dict[str, object] = {miss.node: switch_of.get(miss.node) for miss in misses}
+    elif policy is not None and policy.block_nodes is not None:
+        superpod_of = view.superpods().superpod_of
+        region = {miss.node: superpod_of.get(miss.number) for miss in misses}
+    else:
+        return [misses] if misses else []
+    grouped: dict[object, list[NearMiss]] = {}
+    for miss in misses:
+        if region[miss.node] is not None:
+            grouped.setdefault(region[miss.node], []).append(miss)
+    rows = sorted(grouped.values(), key=lambda row: sum(miss.missing for miss in row))
+    return [*rows, misses] if len(rows) > 1 else rows
+
+
+def ended_job_cures(search: CureSearch) -> Iterator[Cure]:
+    """One running job, else two, else a handful."""
+    candidates = _candidates(search)
+    helpful: list[tuple[float, int]] = []
+    found = 0
+    for position, (names, uids) in enumerate(candidates):
+        progress = search.progress(_ended(search, uids), len(uids))
+        helpful.append((-progress, position))
+        if progress == STARTS:
+            yield search.cure("job-ended", f"if {names} ended", _ended(search, uids))
+            found += 1
+            if found == _MOST_SINGLE_JOBS:
+                return
+    if found:
+        return
+    # Those that brought the job furthest alone come first.
+    candidates = [candidates[position] for _, position in sorted(helpful)]
+    for (first, some), (second, more) in combinations(candidates[:_PAIRED], 2):
+        uids = [*some, *more]
+        if search.holds(_ended(search, uids), len(uids)):
+            yield search.cure("job-ended", f"if {first} and {second} ended", _ended(search, uids))
+            return
+    parts = [_ended(search, uids) for _, uids in candidates[:_MOST_TOGETHER]]
+    taken = search.fewest(parts, 8)
+    if taken:
+        names = joined([candidates[position][0] for position in taken])
+        yield search.cure("job-ended", f"if {names} ended", together(parts, taken))
+
+
+def _candidates(search: CureSearch) -> list[tuple[str, list[str]]]:
+    """Running jobs that hold what this one needs: those on near misses first, then the smallest."""
+    view, job = search.view, search.job
+    resource = job.policy.resource if job.policy is not None else None
+    near = {miss.number for miss in search.misses[:16]}
+    grouped: dict[str, list[str]] = {}
+    chips: dict[str, int] = {}
+    close: set[str] = set()
+    for uid, placement in view.cluster.pods.items():
+        cls = placement.pod.cls
+        if placement.node < 0 or uid in job.pods or (resource is not None and cls.resource != resource):
+            continue
+        owner = view.job_of(uid)
+        name = f"job {owner.namespace}/{owner.name}" if owner else f"pod {placement.pod.key}"
+        grouped.setdefault(name, []).append(uid)
+        chips[name] = chips.get(name, 0) + cls.chips
+        if placement.node in near:
+            close.add(name)
+    ordered = sorted(grouped, key=lambda name: (name not in close, chips[name], name))
+    return [(name, grouped[name]) for name in ordered]
+
+
+def _ended(search: CureSearch, uids: Iterable[str]) -> Suppose:
+    what_if, job, now = search.view.what_if, search.job, search.now
+    held = list(uids)
+    return lambda: what_if.ended(what_if.open_session(now), held, job)
+
+
+def node_cures(search: CureSearch) -> Iterator[Cure]:
+    repairable = [
+        (miss, repaired) for miss in search.misses if (repaired := _repaired_node(search, miss)) is not None
+    ]
+    found = 0
+    for miss, (node, words) in repairable[:5]:
+        cures = list(search.attempt("node", f"if {words.format(miss.node)}", _node_as(search, node)))
+        yield from cures
+        found += len(cures)
+        if found == 2:
+            return
+    if found or len(repairable) < 2:
+        return
+    parts = [_node_as(search, node) for _, (node, _) in repairable[:16]]
+    taken = search.fewest(parts)
+    if taken:
+        words = joined([repairable[n][1][1].format(repairable[n][0].node) for n in taken])
+        yield search.cure("node", f"if {words}", together(parts, taken))
+
+
+def _repaired_node(search: CureSearch, miss: NearMiss) -> tuple[Node, str] | None:
+    node = search.view.cluster.nodes[miss.number]
+    if node is None:
+        return None
+    if miss.reason.code == NODE_CORDONED.code:
+        taints = tuple(taint for taint in node.taints if taint.key != UNSCHEDULABLE_TAINT)
+        return replace(node, unschedulable=False, taints=taints), "{} were uncordoned"
+    if miss.reason.code == NODE_NOT_READY.code:
+        return replace(node, ready=True), "{} were Ready"
+    if miss.reason.code == UNTOLERATED_TAINT.code:
+        taint = miss.reason.details["taint"]
+        return replace(node, taints=()), "{} had no taint " + str(taint)
+    return None
+
+
+def _node_as(search: CureSearch, node: Node) -> Suppose:
+    return partial(search.view.what_if.node_is, node)
+
+
+def _chips_text(ring_word: str, misses: Sequence[NearMiss]) -> str:
+    """`2 chips of ring 0 on node-17`"""
+    words = []
+    for miss in misses:
+        count = f"{miss.missing} chip" + ("s" if miss.missing > 1 else "")
+        where = f" of {ring_word} {miss.ring}" if miss.ring is not None else ""
+        words.append(f"{count}{where} on {miss.node}")
+    return joined(words)

@@ -1,0 +1,278 @@
+"""The read-only view of a scheduler: what everything outside it may read.
+
+The command line, the lab, admission, metrics, the journal and the explanations read here and
+never from the scheduler's own fields. Nothing in this module changes the scheduler; `what_if`
+tries changes on the live state and restores it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Protocol
+
+from ringwise.framework.amounts import Amounts
+from ringwise.framework.configuration import Configuration, Settings
+from ringwise.framework.job import Job
+from ringwise.framework.session import Incident, JobPlan
+from ringwise.framework.switch_use import states_now
+from ringwise.framework.topology_cache import TopologyCache
+from ringwise.framework.usage import ResourceUsage
+from ringwise.placement.switches.states import SwitchState
+from ringwise.reasons import Reason
+from ringwise.scheduler.core.consistency import inconsistencies
+from ringwise.scheduler.core.job_book import JobBook
+from ringwise.scheduler.core.sessions import ActiveConfiguration
+from ringwise.scheduler.explain.what_if import WhatIf
+from ringwise.scheduler.faults.previous_placements import PreviousPlacements
+from ringwise.state.checks import double_claims
+from ringwise.state.cluster import ClusterState
+from ringwise.state.fleet import HOSTS
+from ringwise.state.model import DeviceReport, Node, Pod, Queue
+from ringwise.state.reservations import Reservation, Reservations
+from ringwise.topology.boards import BoardCatalog
+from ringwise.topology.superpods import SuperPods
+from ringwise.topology.switches import ResolvedTopology
+
+
+class ChipTable(Protocol):
+    """The chips of one resource, by node id. Chips are bit masks."""
+
+    @property
+    def listed(self) -> Sequence[int]: ...
+    @property
+    def held(self) -> Sequence[int]: ...
+    @property
+    def unhealthy(self) -> Sequence[int]: ...
+    @property
+    def recovering(self) -> Sequence[int]: ...
+    @property
+    def network(self) -> Sequence[int]: ...
+    @property
+    def reported(self) -> Sequence[int | None]: ...
+    @property
+    def allocatable(self) -> Sequence[int]: ...
+    @property
+    def faulty(self) -> Sequence[int]: ...
+    @property
+    def reserved(self) -> Sequence[int]: ...
+    @property
+    def free_mask(self) -> Sequence[int]: ...
+    @property
+    def closed(self) -> Sequence[Reason | None]: ...
+    @property
+    def assumed(self) -> Sequence[bool]: ...
+    @property
+    def unknown_holders(self) -> Mapping[int, Mapping[str, int]]: ...
+
+    def idle(self, node: int) -> int: ...
+
+
+class PodPlacement(Protocol):
+    """Where a pod is: node id (-1: none) and chips."""
+
+    @property
+    def pod(self) -> Pod: ...
+    @property
+    def node(self) -> int: ...
+    @property
+    def chips(self) -> int: ...
+    @property
+    def assumed(self) -> bool: ...
+
+
+class ClusterReader(Protocol):
+    """Nodes, pods and chips. Nodes have ids; `names`, `nodes` and `pods_on` are indexed by them."""
+
+    @property
+    def names(self) -> Sequence[str]: ...
+    @property
+    def node_id(self) -> Mapping[str, int]: ...
+    @property
+    def nodes(self) -> Sequence[Node | None]: ...
+    @property
+    def node_count(self) -> int: ...
+    @property
+    def pods(self) -> Mapping[str, PodPlacement]: ...
+    @property
+    def pods_on(self) -> Sequence[Collection[str]]: ...
+    @property
+    def fleets(self) -> Mapping[str, ChipTable]: ...
+    @property
+    def reports(self) -> Mapping[tuple[str, str], Mapping[bool, DeviceReport]]: ...
+
+    def known_nodes(self) -> Iterator[int]: ...
+
+
+@dataclass(slots=True)
+class History:
+    """What the cycles left behind."""
+
+    cycles: int = 0
+    incidents: list[Incident] = field(default_factory=list)
+    #: How the jobs of the last cycle that were placed as a whole got their nodes.
+    plans: dict[str, JobPlan] = field(default_factory=dict)
+
+
+class SchedulerView:
+    def __init__(
+        self,
+        *,
+        state: ClusterState,
+        book: JobBook,
+        usage: ResourceUsage,
+        reservations: Reservations,
+        topology: TopologyCache,
+        configuration: ActiveConfiguration,
+        scheduler_names: frozenset[str],
+        previous: PreviousPlacements,
+        history: History,
+        what_if: WhatIf,
+    ) -> None:
+        self._state = state
+        self._book = book
+        self._usage = usage
+        self._reservations = reservations
+        self._topology = topology
+        self._configuration = configuration
+        self._previous = previous
+        self._history = history
+        #: Pods of these schedulers are ours.
+        self.scheduler_names = scheduler_names
+        self.what_if = what_if
+        self.jobs: Mapping[str, Job] = MappingProxyType(book.jobs)
+        self.queues: Mapping[str, Queue] = MappingProxyType(book.queues)
+
+    @property
+    def configuration(self) -> Configuration:
+        return self._configuration.current
+
+    @property
+    def settings(self) -> Settings:
+        return self._configuration.settings
+
+    @property
+    def catalog(self) -> BoardCatalog:
+        return self._topology.catalog
+
+    # -- jobs, pods, queues -----------------------------------------------------------------
+
+    def job_of(self, uid: str) -> Job | None:
+        """The job of a pod."""
+        return self._book.job_of(uid)
+
+    def is_ours(self, pod: Pod) -> bool:
+        return self._book.is_ours(pod)
+
+    def is_pending(self, pod: Pod) -> bool:
+        """A pod of ours that has no node and may get one."""
+        return self._book.is_pending(pod)
+
+    def has_pending_pods(self, job: Job) -> bool:
+        return any(map(self._book.is_pending, job.pods.values()))
+
+    def refusal(self, job: Job) -> Reason | None:
+        """What is wrong with a job before any plugin is asked."""
+        return self._book.refusal(job)
+
+    def used_by_queue(self, name: str) -> Mapping[str, int]:
+        return self._usage.used_by_queue(name)
+
+    @property
+    def reservations(self) -> Iterable[Reservation]:
+        return iter(self._reservations)
+
+    def reservation_of(self, job: str) -> Reservation | None:
+        return self._reservations.of(job)
+
+    # -- nodes and chips --------------------------------------------------------------------
+
+    @property
+    def cluster(self) -> ClusterReader:
+        # New nodes are put in natural order before the next cycle; readers need the order, too.
+        self._state.settle()
+        return self._state
+
+    def capacity(self) -> Amounts:
+        """What all ready nodes offer together."""
+        return self.what_if.capacity()
+
+    def is_idle(self, node: str) -> bool:
+        """The node offers chips, takes pods, and no pod holds any of its chips."""
+        number = self._state.node_id.get(node)
+        if number is None or self._state.nodes[number] is None:
+            return False
+        offering = [
+            fleet
+            for resource, fleet in self._state.fleets.items()
+            if resource != HOSTS and fleet.allocatable[number] > 0
+        ]
+        return bool(offering) and all(
+            not fleet.held[number] and fleet.closed[number] is None for fleet in offering
+        )
+
+    def double_claims(self) -> list[tuple[str, str, int, tuple[str, ...]]]:
+        """N6: (node, resource, chip, pods) for every chip that several live pods name."""
+        return double_claims(self._state)
+
+    # -- switches and SuperPoDs -------------------------------------------------------------
+
+    @property
+    def topology_problem(self) -> Reason | None:
+        """Why the ConfigMap of the leaf switches cannot be used."""
+        return self._topology.topology_problem
+
+    def switches(self) -> ResolvedTopology | None:
+        """The leaf switches with the cluster's nodes; None without a topology."""
+        return self._topology.switches(self._state)
+
+    def switch_states(self) -> list[SwitchState]:
+        """S2: the state of every leaf switch, in the order of the ConfigMap."""
+        resolved = self.switches()
+        if resolved is None:
+            return []
+        return states_now(self._book.jobs.values(), self._state, resolved, self.settings)
+
+    def superpods(self) -> SuperPods:
+        return self._topology.superpods(self._state, self.settings.super_pod_size)
+
+    # -- history ------------------------------------------------------------------------------
+
+    @property
+    def cycles(self) -> int:
+        return self._history.cycles
+
+    @property
+    def incidents(self) -> Sequence[Incident]:
+        """Failures inside plugins and actions."""
+        return self._history.incidents
+
+    def plan_of(self, job: str) -> JobPlan | None:
+        """How a job of the last cycle that was placed as a whole got its nodes."""
+        return self._history.plans.get(job)
+
+    @property
+    def rescheduling(self) -> int:
+        """How many jobs that are placed as a whole are being rescheduled."""
+        return self._previous.rescheduling
+
+    @property
+    def preferred_nodes(self) -> int:
+        """Of how many owners the previous nodes are kept without a reservation."""
+        return self._previous.preferred
+
+    def loses_by_restart(self) -> bool:
+        """Whether a restart now would lose waiting times, reservations or previous placements."""
+        return bool(
+            self._previous.rescheduling
+            or len(self._reservations)
+            or any(
+                job.waiting_since is not None and self.has_pending_pods(job)
+                for job in self._book.jobs.values()
+            )
+        )
+
+    def inconsistencies(self) -> list[str]:
+        """Tables that disagree with each other, one line each; none unless the scheduler has a defect."""
+        return inconsistencies(self._state, self._book, self._usage, self._reservations)
