@@ -21,8 +21,8 @@ from ringwise.framework.usage import ResourceUsage
 from ringwise.plugins import PLUGINS
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Node, Pod, PodClass, PodGroup, Queue, Taint
+from ringwise.state.node_shapes import label_keys
 from ringwise.state.reservations import Reservations
-from ringwise.state.shapes import label_keys
 from ringwise.topology.boards import shipped_catalog
 
 CHIP = "huawei.com/Ascend910"

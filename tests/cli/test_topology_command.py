@@ -11,7 +11,8 @@ from click.testing import CliRunner
 from ringwise.apps.docs.switches_page import drawn_page
 from ringwise.cli.switch_drawing import draw_switches, switch_rows
 from ringwise.cli.topology import topology
-from ringwise.placement.switches import PlacedJob, SwitchClass, switch_states
+from ringwise.placement.switches.classes import SwitchClass
+from ringwise.placement.switches.states import SwitchJob, switch_states
 from ringwise.topology.switches import Server, make_topology, resolve
 
 
@@ -48,7 +49,7 @@ def test_drawing() -> None:
         3,
     )
     resolved = resolve(made, {"a": "n1", "b": "n2", "c": "n3", "d": "n4"})
-    states = switch_states(2, [PlacedJob("j", SwitchClass.COMMON, ((0, 2), (1, 1)))], 2)
+    states = switch_states(2, [SwitchJob("j", SwitchClass.COMMON, ((0, 2), (1, 1)))], 2)
     jobs = {"n1": ["train"], "n3": ["train"]}
     assert draw_switches(resolved, states, {"n2"}, jobs) == (
         "10.0.0.1  exclusive        A . -  1 of 2 free\n"

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from ringwise.cli.superpod_drawing import DrawnBlock, DrawnSuperPod, draw_superpods
-from ringwise.placement.superpods.blocks import Plan
+from ringwise.placement.superpods.blocks import BlockPlan
 from ringwise.placement.superpods.packing import plan
 from ringwise.placement.superpods.validity import BlockShape, Family, check_block
 from ringwise.reasons import Reason
@@ -43,7 +43,7 @@ def free_nodes(text: str) -> dict[SuperPodId, list[NodeId]]:
     return {superpod: list(nodes) for superpod, nodes in superpods.nodes_of.items()}
 
 
-def place(job: dict[str, Any], free: dict[SuperPodId, list[NodeId]]) -> Plan | Reason:
+def place(job: dict[str, Any], free: dict[SuperPodId, list[NodeId]]) -> BlockPlan | Reason:
     task = job["spec"]["tasks"][0]
     chips = task["template"]["spec"]["containers"][0]["resources"]["limits"]["huawei.com/Ascend910"]
     sp_block = job["metadata"]["annotations"]["sp-block"]
@@ -67,7 +67,7 @@ def run(nodes: str, jobs: str) -> tuple[list[SuperPodId], str]:
     chosen: list[SuperPodId] = []
     for job in yaml.safe_load_all((EXAMPLES / jobs).read_text()):
         answer = place(job, free)
-        assert isinstance(answer, Plan)
+        assert isinstance(answer, BlockPlan)
         chosen += per_superpod(answer)
         for block in answer.blocks:
             free[block.superpod] = [node for node in free[block.superpod] if node not in block.nodes]
@@ -93,7 +93,7 @@ def test_four_jobs_follow_the_documents_sequence() -> None:
 def test_neighbours_of_the_sequence(counts: list[int], first: int) -> None:
     job = yaml.safe_load((EXAMPLES / "one-job.yaml").read_text())
     answer = place(job, free_nodes(maker().nodes(counts)))
-    assert isinstance(answer, Plan)
+    assert isinstance(answer, BlockPlan)
     assert per_superpod(answer) == {first: 16}
 
 
@@ -112,5 +112,5 @@ def test_a_soft_job_uses_fragments() -> None:
 
 def test_the_page_about_17_and_10_free_nodes() -> None:
     answer = plan({0: 17, 1: 10}, nodes_per_block=8, blocks=2, reserve=2, super_pod_size=48)
-    assert isinstance(answer, Plan)
+    assert isinstance(answer, BlockPlan)
     assert per_superpod(answer) == {1: 8, 0: 8}

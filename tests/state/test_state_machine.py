@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from ringwise.placement.rules import chip_rule
-from ringwise.state.checks import double_claims
-from ringwise.state.cluster import ClusterState
+from ringwise.state.cluster import ClusterState, double_claims
 from ringwise.state.index import View
 from ringwise.state.model import Device, DeviceReport, Node, Pod, PodClass, Taint
-from ringwise.state.shapes import Shape
+from ringwise.state.node_shapes import NodeShape
 from ringwise.topology.board import Board
 from ringwise.topology.boards import shipped_boards
 from ringwise.topology.chips import mask_of
@@ -27,11 +26,11 @@ BOARDS = [shipped_boards()[name] for name in ("910-x8", "910b-x8", "a3-x16", "91
 NAMES = ["node-1", "node-2", "node-10", "node-11", "a", "b-3"]
 
 
-def untainted(shape: Shape) -> bool:
+def untainted(shape: NodeShape) -> bool:
     return not shape.node_class.taints
 
 
-def emptier(shape: Shape) -> float:
+def emptier(shape: NodeShape) -> float:
     """A rating that depends on the load, so that shapes of one bucket differ."""
     return float(-shape.pods)
 

@@ -6,13 +6,13 @@ import string
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from ringwise.placement.switches import State, SwitchState
+from ringwise.placement.switches.states import SwitchFacts, SwitchState
 from ringwise.topology.switches import ResolvedTopology
 
 
 def switch_rows(
     resolved: ResolvedTopology,
-    states: Sequence[SwitchState],
+    states: Sequence[SwitchFacts],
     free_nodes: Collection[str],
     jobs_of_node: Mapping[str, Sequence[str]],
 ) -> list[dict[str, Any]]:
@@ -39,7 +39,7 @@ def switch_rows(
 
 def draw_switches(
     resolved: ResolvedTopology,
-    states: Sequence[SwitchState],
+    states: Sequence[SwitchFacts],
     free_nodes: Collection[str],
     jobs_of_node: Mapping[str, Sequence[str]],
 ) -> str:
@@ -79,7 +79,7 @@ def _letter(number: int) -> str:
     return string.ascii_uppercase[place] + (str(turn) if turn else "")
 
 
-def _words(facts: SwitchState) -> str:
-    if facts.state is State.SHARED:
+def _words(facts: SwitchFacts) -> str:
+    if facts.state is SwitchState.SHARED:
         return "shared, healthy" if facts.healthy else "shared, unhealthy"
     return facts.state.word

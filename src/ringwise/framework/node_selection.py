@@ -14,7 +14,7 @@ from ringwise.reasons import Reason
 from ringwise.state.fleet import Fleet
 from ringwise.state.index import NOBODY, Group, View
 from ringwise.state.model import PodClass
-from ringwise.state.shapes import Shape
+from ringwise.state.node_shapes import NodeShape
 
 if TYPE_CHECKING:
     from ringwise.framework.session import Session
@@ -75,7 +75,7 @@ class NodeSelection:
 
     # -- by class ------------------------------------------------------------------------
 
-    def admits(self, shape: Shape) -> bool:
+    def admits(self, shape: NodeShape) -> bool:
         known = self._admitted.get(shape.number)
         if known is None:
             reason = self._object(shape)
@@ -84,17 +84,17 @@ class NodeSelection:
                 self._reasons[shape.number] = reason
         return known
 
-    def objection(self, shape: Shape) -> Reason | None:
+    def objection(self, shape: NodeShape) -> Reason | None:
         return None if self.admits(shape) else self._reasons[shape.number]
 
-    def _object(self, shape: Shape) -> Reason | None:
+    def _object(self, shape: NodeShape) -> Reason | None:
         for predicate in self._session.registered(Point.PREDICATE):
             reason: Reason | None = predicate(self.pod_class, self.policy, shape)
             if reason is not None:
                 return reason
         return None
 
-    def rate(self, shape: Shape) -> float:
+    def rate(self, shape: NodeShape) -> float:
         """The other plugins' scores, added up."""
         known = self._rated.get(shape.number)
         if known is None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from ringwise.framework.configuration import Settings
 from ringwise.framework.job import Job
 from ringwise.placement.switches.classes import SwitchClass, classify
-from ringwise.placement.switches.states import PlacedJob, SwitchState, as_version1, switch_states
+from ringwise.placement.switches.states import SwitchFacts, SwitchJob, as_version1, switch_states
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod
 from ringwise.topology.switches import ResolvedTopology
@@ -24,9 +24,9 @@ def written_mark(pod: Pod) -> int:
     return switch_mark(pod.annotations)
 
 
-def placed_job(
+def switch_job(
     job: Job, state: ClusterState, resolved: ResolvedTopology, mark: Callable[[Pod], int] = written_mark
-) -> PlacedJob | None:
+) -> SwitchJob | None:
     """The job's pods under switches; None when it is not switch-aware or has none there."""
     found = classify(job.labels.get(TOR_AFFINITY), job.chip_pod_count)
     if not isinstance(found, SwitchClass):
@@ -39,20 +39,20 @@ def placed_job(
         switch = resolved.switch_of.get(state.names[node])
         if switch is not None:
             seats.append((switch, mark(pod)))
-    return PlacedJob(job.key, found, tuple(seats)) if seats else None
+    return SwitchJob(job.key, found, tuple(seats)) if seats else None
 
 
 def states_now(
     jobs: Iterable[Job], state: ClusterState, resolved: ResolvedTopology, settings: Settings
-) -> list[SwitchState]:
+) -> list[SwitchFacts]:
     """The state of every switch, from what runs, as the version that decides sees it."""
     placed = _placed(jobs, state, resolved)
     found = switch_states(len(resolved.topology.switches), placed, settings.shared_tor_num)
     return found if settings.nslb_version == "2.0" else [as_version1(facts) for facts in found]
 
 
-def _placed(jobs: Iterable[Job], state: ClusterState, resolved: ResolvedTopology) -> Iterator[PlacedJob]:
+def _placed(jobs: Iterable[Job], state: ClusterState, resolved: ResolvedTopology) -> Iterator[SwitchJob]:
     for job in jobs:
-        found = placed_job(job, state, resolved)
+        found = switch_job(job, state, resolved)
         if found is not None:
             yield found

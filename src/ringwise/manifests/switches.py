@@ -11,7 +11,7 @@ import yaml
 
 from ringwise.manifests.checking import misfits
 from ringwise.manifests.errors import ManifestError, one_line
-from ringwise.topology.switch_reasons import TOPOLOGY_UNREADABLE
+from ringwise.topology.reasons import TOPOLOGY_UNREADABLE
 from ringwise.topology.switches import Server, SwitchTopology, make_topology
 from ringwise.wellknown import KUBE_SYSTEM, TOR_INFO_KEY, TOR_LEVEL_KEY, TOR_NODE_CONFIG_MAP
 

@@ -11,7 +11,7 @@ from ringwise.framework.extension_points import Point
 from ringwise.framework.plugin_options import PluginOption
 from ringwise.framework.session import Session
 from ringwise.state.model import PodClass
-from ringwise.state.shapes import Shape
+from ringwise.state.node_shapes import NodeShape
 
 
 class Binpack:
@@ -25,7 +25,7 @@ class Binpack:
         if self._weight:
             session.on(Point.NODE_SCORE, self.score)
 
-    def score(self, pod_class: PodClass, shape: Shape) -> float:
+    def score(self, pod_class: PodClass, shape: NodeShape) -> float:
         """Mean use after placing, over the resources asked for, by weight; 0 where one does not fit.
 
         A resource the node does not list adds nothing, but its weight counts.

@@ -20,7 +20,7 @@ from ringwise.framework.plugin_options import PluginOption
 from ringwise.framework.selectors import matches_node, may_match, tolerates
 from ringwise.framework.session import Session
 from ringwise.state.model import Pod, PodClass
-from ringwise.state.shapes import Shape
+from ringwise.state.node_shapes import NodeShape
 from ringwise.wellknown import NVIDIA_GPU
 
 
@@ -41,7 +41,7 @@ class Nodeorder:
 
     # -- by class ----------------------------------------------------------------------
 
-    def score(self, pod_class: PodClass, shape: Shape) -> float:
+    def score(self, pod_class: PodClass, shape: NodeShape) -> float:
         total = 0.0
         if self._least:
             total += self._least * least_requested(pod_class, shape)
@@ -106,7 +106,7 @@ class Nodeorder:
 # -- the formulas; resources a node does not list take no part -------------------------------
 
 
-def _loads(pod_class: PodClass, shape: Shape) -> list[tuple[int, int]]:
+def _loads(pod_class: PodClass, shape: NodeShape) -> list[tuple[int, int]]:
     """(in use after placing, allocatable) of cpu and memory."""
     node = shape.node_class
     rows = (
@@ -116,19 +116,19 @@ def _loads(pod_class: PodClass, shape: Shape) -> list[tuple[int, int]]:
     return [row for row in rows if row[1]]
 
 
-def least_requested(pod_class: PodClass, shape: Shape) -> int:
+def least_requested(pod_class: PodClass, shape: NodeShape) -> int:
     loads = _loads(pod_class, shape)
     shares = [max(0, allocatable - used) * 100 // allocatable for used, allocatable in loads]
     return sum(shares) // len(shares) if shares else 0
 
 
-def most_requested(pod_class: PodClass, shape: Shape) -> int:
+def most_requested(pod_class: PodClass, shape: NodeShape) -> int:
     loads = _loads(pod_class, shape)
     shares = [min(used, allocatable) * 100 // allocatable for used, allocatable in loads]
     return sum(shares) // len(shares) if shares else 0
 
 
-def balanced_resource(pod_class: PodClass, shape: Shape) -> int:
+def balanced_resource(pod_class: PodClass, shape: NodeShape) -> int:
     """100 when all resources are used alike, less by the standard deviation of their use."""
     loads = _loads(pod_class, shape)
     gpus = dict(pod_class.extended).get(NVIDIA_GPU, 0) if pod_class.extended else 0
@@ -146,7 +146,7 @@ def balanced_resource(pod_class: PodClass, shape: Shape) -> int:
     return int((1 - deviation) * 100)
 
 
-def node_affinity(pod_class: PodClass, shape: Shape) -> float:
+def node_affinity(pod_class: PodClass, shape: NodeShape) -> float:
     """Terms that name a node are left to `favour`."""
     labels = shape.node_class.labels
     total = sum(weight for weight, _ in pod_class.preferred_nodes)
@@ -156,7 +156,7 @@ def node_affinity(pod_class: PodClass, shape: Shape) -> float:
     return 100 * held / total if total else 0.0
 
 
-def taint_toleration(pod_class: PodClass, shape: Shape) -> float:
+def taint_toleration(pod_class: PodClass, shape: NodeShape) -> float:
     untolerated = sum(
         1
         for taint in shape.node_class.taints

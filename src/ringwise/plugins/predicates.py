@@ -29,7 +29,7 @@ from ringwise.plugins.reasons import (
 )
 from ringwise.reasons import Reason
 from ringwise.state.model import PodClass
-from ringwise.state.shapes import NodeClass, Shape
+from ringwise.state.node_shapes import NodeClass, NodeShape
 
 
 class Predicates:
@@ -46,7 +46,7 @@ class Predicates:
         session.on(Point.PREDICATE, self.predicate)
         session.on(Point.NODE_FILTER, filters.filter)
 
-    def predicate(self, pod_class: PodClass, policy: ChipPolicy | None, shape: Shape) -> Reason | None:
+    def predicate(self, pod_class: PodClass, policy: ChipPolicy | None, shape: NodeShape) -> Reason | None:
         key = (pod_class, shape.node_class.number)
         if key not in self._settled:
             self._settled[key] = self._by_class(pod_class, shape.node_class)
@@ -78,7 +78,7 @@ def _labels_differ(pod_class: PodClass, node: NodeClass) -> Reason | None:
     return None
 
 
-def room(pod_class: PodClass, shape: Shape) -> Reason | None:
+def room(pod_class: PodClass, shape: NodeShape) -> Reason | None:
     """Whether what the pod asks for is free on a node of this shape. Chips are the board's business."""
     node = shape.node_class
     if node.max_pods and shape.pods >= node.max_pods:

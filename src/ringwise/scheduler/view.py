@@ -19,15 +19,14 @@ from ringwise.framework.session import Incident, JobPlan
 from ringwise.framework.switch_use import states_now
 from ringwise.framework.topology_cache import TopologyCache
 from ringwise.framework.usage import ResourceUsage
-from ringwise.placement.switches.states import SwitchState
+from ringwise.placement.switches.states import SwitchFacts
 from ringwise.reasons import Reason
 from ringwise.scheduler.core.consistency import inconsistencies
 from ringwise.scheduler.core.job_book import JobBook
 from ringwise.scheduler.core.sessions import ActiveConfiguration
 from ringwise.scheduler.explain.what_if import WhatIf
 from ringwise.scheduler.faults.previous_placements import PreviousPlacements
-from ringwise.state.checks import double_claims
-from ringwise.state.cluster import ClusterState
+from ringwise.state.cluster import ClusterState, double_claims
 from ringwise.state.fleet import HOSTS
 from ringwise.state.model import DeviceReport, Node, Pod, Queue
 from ringwise.state.reservations import Reservation, Reservations
@@ -227,7 +226,7 @@ class SchedulerView:
         """The leaf switches with the cluster's nodes; None without a topology."""
         return self._topology.switches(self._state)
 
-    def switch_states(self) -> list[SwitchState]:
+    def switch_states(self) -> list[SwitchFacts]:
         """S2: the state of every leaf switch, in the order of the ConfigMap."""
         resolved = self.switches()
         if resolved is None:

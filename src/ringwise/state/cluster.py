@@ -9,20 +9,41 @@ the last bit.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from ringwise.reasons import Reason
-from ringwise.state.decisions import Decisions, Placement
-from ringwise.state.fleet import HOSTS, NODE_NOT_READY, Fleet, HostRule
+from ringwise.state.fleet import HOSTS, Fleet, HostRule
 from ringwise.state.index import Scorer, View
 from ringwise.state.model import DeviceReport, Node, Pod, PodClass
-from ringwise.state.shapes import NodeClass, Shape, ShapeTable, add_extended
-from ringwise.topology.chips import mask_of
+from ringwise.state.node_shapes import NodeClass, NodeShape, ShapeTable, add_extended
+from ringwise.state.reasons import NODE_NOT_READY
+from ringwise.topology.chips import chips_of, mask_of
 from ringwise.topology.natural import natural_key
 
 
-class ClusterState(Decisions):
+@dataclass(slots=True)
+class PodRecord:
+    """Where a pod sits in the state's books."""
+
+    pod: Pod
+    node: int = -1
+    chips: int = 0
+    #: True between a decision and the fact that confirms it.
+    assumed: bool = False
+
+
+class ChipTaken(Exception):
+    """A decision tried to give a chip away twice: a defect, never an outcome."""
+
+
+class ClusterState:
     def __init__(self, *, self_maintain: bool = True) -> None:
-        super().__init__()
+        self.names: list[str] = []
+        self.fleets: dict[str, Fleet] = {}
+        self.pods: dict[str, PodRecord] = {}
+        #: Decisions of the open transactions: pod, and the node, chips and flag it had before.
+        self._log: list[tuple[str, int, int, bool]] = []
+        self._open_marks = 0
         self.self_maintain = self_maintain
         self.nodes: list[Node | None] = []
         self.node_id: dict[str, int] = {}
@@ -33,7 +54,7 @@ class ClusterState(Decisions):
         self.shapes = ShapeTable()
         self.reports: dict[tuple[str, str], dict[bool, DeviceReport]] = {}
         self.use_aggregated = True
-        self._shape_of: list[Shape | None] = []
+        self._shape_of: list[NodeShape | None] = []
         self._class_of: list[NodeClass | None] = []
         self._rank_of: list[int] = []
         self._node_at: list[int] = []
@@ -214,7 +235,7 @@ class ClusterState(Decisions):
                 return
             if known.node >= 0:
                 self._unhold(known)
-        placement = Placement(pod)
+        placement = PodRecord(pod)
         self.pods[pod.uid] = placement
         if pod.node is None or not pod.live:
             return
@@ -257,9 +278,78 @@ class ClusterState(Decisions):
         self._shape_of[number] = None
         return number
 
+    # -- decisions --------------------------------------------------------------------
+
+    def place(self, uid: str, number: int, chips: int) -> None:
+        """Decide: this pod takes these chips (a mask) of this node. Undone by `rollback`."""
+        placement = self.pods[uid]
+        if placement.node >= 0:
+            raise ChipTaken(f"{placement.pod.key} has a node already")
+        resource = placement.pod.cls.resource
+        if resource is not None and chips and self.fleets[resource].held[number] & chips:
+            raise ChipTaken(f"{placement.pod.key}: chips {chips_of(chips)} of {self.names[number]} are held")
+        self._hold(placement, number, chips, assumed=True)
+        if self._open_marks:
+            self._log.append((uid, -1, 0, False))
+
+    def release(self, uid: str) -> None:
+        """Decide: this pod lets go of what it has. Undone by `rollback`."""
+        placement = self.pods[uid]
+        number, chips, assumed = placement.node, placement.chips, placement.assumed
+        if number < 0:
+            return
+        if self._open_marks:
+            # What the node reports as free does not know of suppositions.
+            self._suppose(placement.pod.cls.resource, number, chips, True)
+            self._log.append((uid, number, chips, assumed))
+        self._unhold(placement)
+
+    def checkpoint(self) -> int:
+        """Open a transaction; marks nest like brackets."""
+        self._open_marks += 1
+        return len(self._log)
+
+    def rollback(self, mark: int) -> None:
+        """Undo every decision since the mark, last first, and close it."""
+        while len(self._log) > mark:
+            uid, number, chips, assumed = self._log.pop()
+            placement = self.pods[uid]
+            if number < 0:
+                self._unhold(placement)
+            else:
+                self._suppose(placement.pod.cls.resource, number, chips, False)
+                self._hold(placement, number, chips, assumed)
+        self._close()
+
+    def _suppose(self, resource: str | None, number: int, chips: int, free: bool) -> None:
+        if resource is not None and chips:
+            supposed = self.fleets[resource].supposed_free
+            supposed[number] = supposed[number] | chips if free else supposed[number] & ~chips
+
+    def commit(self, mark: int) -> None:
+        """Keep the decisions since the mark. An outer transaction may still undo them."""
+        if self._open_marks == 1:
+            for uid, number, chips, _ in self._log:
+                if number >= 0:
+                    self._suppose(self.pods[uid].pod.cls.resource, number, chips, False)
+                    self._refresh(number)
+        self._close()
+
+    def undo_open(self) -> bool:
+        """Undo whatever an interrupted caller left open; False when nothing was."""
+        was_open = self._open_marks > 0
+        while self._open_marks:
+            self.rollback(0)
+        return was_open
+
+    def _close(self) -> None:
+        self._open_marks -= 1
+        if self._open_marks == 0:
+            self._log.clear()
+
     # -- books ---------------------------------------------------------------------------
 
-    def _hold(self, placement: Placement, number: int, mask: int, assumed: bool) -> None:
+    def _hold(self, placement: PodRecord, number: int, mask: int, assumed: bool) -> None:
         pod = placement.pod
         cls = pod.cls
         placement.node = number
@@ -282,7 +372,7 @@ class ClusterState(Decisions):
                 fleet.unknown_holders.setdefault(number, {})[pod.key] = cls.chips
         self._load(number, cls, 1)
 
-    def _unhold(self, placement: Placement) -> None:
+    def _unhold(self, placement: PodRecord) -> None:
         pod, number = placement.pod, placement.node
         cls = pod.cls
         del self.pods_on[number][pod.uid]
@@ -332,7 +422,7 @@ class ClusterState(Decisions):
     def host_view(self) -> View:
         return self.view(HOSTS, "hosts", HostRule(), False, False)
 
-    def shape_of(self, number: int) -> Shape | None:
+    def shape_of(self, number: int) -> NodeShape | None:
         return self._shape_of[number]
 
     def closed(self, number: int, resource: str) -> Reason | None:
@@ -356,3 +446,18 @@ class ClusterState(Decisions):
         for number in self._node_at:
             if self.nodes[number] is not None:
                 yield number
+
+
+def double_claims(state: ClusterState) -> list[tuple[str, str, int, tuple[str, ...]]]:
+    """Chips that two live pods name: (node, resource, chip, pods). Empty in a sane cluster."""
+    found = []
+    for resource, fleet in state.fleets.items():
+        for number, chip in sorted(fleet.extra_claims):
+            bit = 1 << chip
+            pods = tuple(
+                state.pods[uid].pod.key
+                for uid in sorted(state.pods_on[number])
+                if state.pods[uid].chips & bit and state.pods[uid].pod.cls.resource == resource
+            )
+            found.append((state.names[number], resource, chip, pods))
+    return found

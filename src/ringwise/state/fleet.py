@@ -6,10 +6,11 @@ sentence is computed in one place, `free`, and everything else follows from it.
 
 from __future__ import annotations
 
-from ringwise.reasons import ROOM, Reason, ReasonKind, Stage, Trigger
+from ringwise.reasons import Reason
 from ringwise.state.index import Scorer, View
 from ringwise.state.model import DeviceReport
-from ringwise.state.shapes import Shape
+from ringwise.state.node_shapes import NodeShape
+from ringwise.state.reasons import IDLE_ABOVE_CAPACITY, NODE_NOT_READY, UNKNOWN_HOLDER, UNSTABLE_NODE
 from ringwise.topology.chips import chip_names, chips_of
 from ringwise.topology.natural import natural_key
 
@@ -18,42 +19,6 @@ HOSTS = ""
 
 #: The node publishes no network health at all.
 NO_NETWORK_KEY = -1
-
-UNKNOWN_HOLDER = ReasonKind(
-    "unknown-holder",
-    Stage.PREDICATE,
-    "pod {pod} on {node} uses {chips} chip(s) of {resource} and does not say which, "
-    "so {node} takes no new NPU pod until they are known",
-    (
-        "wait until the device plugin has written huawei.com/AscendReal on {pod}",
-        "delete or move {pod}",
-    ),
-    ROOM,
-)
-UNSTABLE_NODE = ReasonKind(
-    "unstable-node",
-    Stage.PREDICATE,
-    "{node} lists {listed} free chip(s) of {resource} but Kubernetes counts {idle} idle of {allocatable}",
-    (
-        "check the device plugin of {node}: its list and the node's allocatable must agree",
-        "ringwise doctor shows which chips differ",
-    ),
-    ROOM,
-)
-IDLE_ABOVE_CAPACITY = ReasonKind(
-    "idle-above-capacity",
-    Stage.PREDICATE,
-    "Kubernetes counts {idle} idle chip(s) of {resource} on {node}, which has {capacity}",
-    ("check the device plugin of {node}: its allocatable chips must not exceed its capacity",),
-    frozenset({Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED}),
-)
-NODE_NOT_READY = ReasonKind(
-    "node-not-ready",
-    Stage.PREDICATE,
-    "{node} is not Ready",
-    ("bring {node} back to Ready",),
-    frozenset({Trigger.NODE_ADDED, Trigger.NODE_CHANGED}),
-)
 
 
 class HostRule:
@@ -258,7 +223,7 @@ class Fleet:
         """Free chips as Kubernetes counts them."""
         return self.allocatable[node] - self.requested[node]
 
-    def refresh(self, node: int, name: str, shape: Shape | None) -> None:
+    def refresh(self, node: int, name: str, shape: NodeShape | None) -> None:
         """Recompute what follows from the node's masks and tell every view. No shape: not ready."""
         if not self.resource and not self.views:
             return

@@ -23,7 +23,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from heapq import heapify, heappop, heappush
 from typing import Protocol
 
-from ringwise.state.shapes import Shape
+from ringwise.state.node_shapes import NodeShape
 
 NOBODY: Mapping[int, float] = {}
 
@@ -41,7 +41,7 @@ class Group:
 
     __slots__ = ("bucket", "count", "heap", "shape")
 
-    def __init__(self, bucket: Bucket, shape: Shape) -> None:
+    def __init__(self, bucket: Bucket, shape: NodeShape) -> None:
         self.bucket = bucket
         self.shape = shape
         self.heap: list[int] = []
@@ -120,7 +120,7 @@ class View:
         self._orders.clear()
         self._suspended.clear()
 
-    def put(self, node: int, usable: int, allocatable: int, faulty: int, shape: Shape) -> None:
+    def put(self, node: int, usable: int, allocatable: int, faulty: int, shape: NodeShape) -> None:
         """The node's chips or shape changed: move it to the group it belongs to now."""
         if node in self._suspended:
             return
@@ -238,8 +238,8 @@ class View:
     def best(
         self,
         request: int,
-        admits: Callable[[Shape], bool],
-        rate: Callable[[Shape], float] | None = None,
+        admits: Callable[[NodeShape], bool],
+        rate: Callable[[NodeShape], float] | None = None,
         favoured: Mapping[int, float] = NOBODY,
     ) -> tuple[int, int] | None:
         """The best node and its score, or None.
@@ -267,8 +267,8 @@ class View:
     def _best_in(
         self,
         buckets: list[Bucket],
-        admits: Callable[[Shape], bool],
-        rate: Callable[[Shape], float] | None,
+        admits: Callable[[NodeShape], bool],
+        rate: Callable[[NodeShape], float] | None,
     ) -> int:
         best_node, best_rating, best_rank = -1, 0.0, -1
         for bucket in buckets:
@@ -288,8 +288,8 @@ class View:
     def _best_favoured(
         self,
         groups: Iterable[tuple[int, Group]],
-        admits: Callable[[Shape], bool],
-        rate: Callable[[Shape], float] | None,
+        admits: Callable[[NodeShape], bool],
+        rate: Callable[[NodeShape], float] | None,
         favoured: Mapping[int, float],
         weight: int = 0,
     ) -> tuple[int, int]:
@@ -308,8 +308,8 @@ class View:
     def best_sum(
         self,
         request: int,
-        admits: Callable[[Shape], bool],
-        rate: Callable[[Shape], float],
+        admits: Callable[[NodeShape], bool],
+        rate: Callable[[NodeShape], float],
         weight: int,
         favoured: Mapping[int, float] = NOBODY,
     ) -> tuple[int, int] | None:

@@ -10,7 +10,7 @@ from typing import Any
 from ringwise.topology.board import Board, BoardError, Labels, RuleParameter, Table
 from ringwise.topology.counts import parse_counts
 from ringwise.topology.nearest import did_you_mean
-from ringwise.topology.rule_specs import RULE_SPECS, Parameter, ParameterKind, RingShape, RuleSpec
+from ringwise.topology.rule_specs import RULE_SPECS, ParameterKind, ParameterSpec, RingShape, RuleSpec
 
 #: A node's chips are one bit mask; no known node has more chips than this.
 MAX_CHIPS = 64
@@ -244,7 +244,7 @@ class _Profile:
             (key, table.parameter(key, parameter, largest)) for key, parameter in spec.parameters.items()
         )
 
-    def parameter(self, field: str, parameter: Parameter, largest_ring: int) -> RuleParameter:
+    def parameter(self, field: str, parameter: ParameterSpec, largest_ring: int) -> RuleParameter:
         if parameter.kind is ParameterKind.SWITCH:
             return self.switch(field, bool(parameter.default))
         if parameter.kind is ParameterKind.COUNT:

@@ -29,7 +29,7 @@ class ParameterKind(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class ParameterSpec:
     kind: ParameterKind
     #: None: the profile must give it.
     default: int | bool | None = None
@@ -44,7 +44,7 @@ class RuleSpec:
     score: str
     chooses: str
     rings: RingShape = RingShape.ANY
-    parameters: Mapping[str, Parameter] = field(default_factory=dict)
+    parameters: Mapping[str, ParameterSpec] = field(default_factory=dict)
 
 
 _SPECS = (
@@ -54,14 +54,14 @@ _SPECS = (
         score="chips x (groups x allocatable - group) + (chips - free), group from the table, A = 0",
         chooses="the ring whose free count is first in the table's order, the left one on a tie; lowest ids",
         rings=RingShape.SOME,
-        parameters={"table": Parameter(ParameterKind.TABLE)},
+        parameters={"table": ParameterSpec(ParameterKind.TABLE)},
     ),
     RuleSpec(
         "free-count",
         fits="enough chips are free anywhere on the node",
         score="100 x (chips - faulty) - free",
         chooses="lowest ids",
-        parameters={"faults_lower_score": Parameter(ParameterKind.SWITCH, True)},
+        parameters={"faults_lower_score": ParameterSpec(ParameterKind.SWITCH, True)},
     ),
     RuleSpec(
         "paired-rings",
@@ -79,7 +79,7 @@ _SPECS = (
         "and whole_card_penalty more when one chip breaks a whole card",
         chooses="one chip: the card with the fewest free chips; more: whole cards; lowest ids",
         rings=RingShape.PAIRS,
-        parameters={"whole_card_penalty": Parameter(ParameterKind.COUNT, 16)},
+        parameters={"whole_card_penalty": ParameterSpec(ParameterKind.COUNT, 16)},
     ),
     RuleSpec(
         "meshes",
@@ -97,7 +97,7 @@ _SPECS = (
         score="8 x (chips per card - misfit of the best card), misfit from the table",
         chooses="the card whose free count is first in the table's order; lowest ids",
         rings=RingShape.SOME,
-        parameters={"table": Parameter(ParameterKind.TABLE)},
+        parameters={"table": ParameterSpec(ParameterKind.TABLE)},
     ),
     RuleSpec(
         "broken-cards-first",
@@ -105,7 +105,7 @@ _SPECS = (
         score="100 x chips - free, or 0 where the profile says scored = false",
         chooses="chips of the cards with the fewest free chips first, crossing cards; lowest ids",
         rings=RingShape.SOME,
-        parameters={"scored": Parameter(ParameterKind.SWITCH, True)},
+        parameters={"scored": ParameterSpec(ParameterKind.SWITCH, True)},
     ),
     RuleSpec(
         "whole-cards",
@@ -113,7 +113,7 @@ _SPECS = (
         score="8 x (16 - misfit), misfit from the tables; 0 above table_chips free chips",
         chooses="odd requests: one chip of the first broken card, then whole cards; lowest ids",
         rings=RingShape.PAIRS,
-        parameters={"table_chips": Parameter(ParameterKind.COUNT, 8)},
+        parameters={"table_chips": ParameterSpec(ParameterKind.COUNT, 8)},
     ),
 )
 

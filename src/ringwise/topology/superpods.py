@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from ringwise.reasons import Reason
 from ringwise.topology.natural import natural_key
-from ringwise.topology.superpod_reasons import SUPERPOD_ID_MISSING, SUPERPOD_ID_WRONG, SUPERPOD_OVERSIZE
+from ringwise.topology.reasons import SUPERPOD_ID_MISSING, SUPERPOD_ID_WRONG, SUPERPOD_OVERSIZE
 
 #: The library takes numbers, which clusters use, and names, which people draw.
 SuperPodId: TypeAlias = int | str

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ringwise.reasons import Reason
-from ringwise.topology.switch_reasons import (
+from ringwise.topology.reasons import (
     FATAL,
     NO_NODES_PER_SWITCH,
     SERVER_IS_NO_NODE,
@@ -81,7 +81,7 @@ class ResolvedTopology:
     #: Per switch its nodes in array order; servers that are no nodes leave a gap in `index`.
     nodes: tuple[tuple[SwitchNode, ...], ...]
     switch_of: Mapping[str, int] = field(default_factory=dict)
-    seat_of: Mapping[str, SwitchNode] = field(default_factory=dict)
+    server_of: Mapping[str, SwitchNode] = field(default_factory=dict)
     problems: tuple[Reason, ...] = ()
 
     def switch_name(self, node: str) -> str | None:
@@ -154,7 +154,7 @@ def _size_problems(
 def resolve(topology: SwitchTopology, ip_to_node: Mapping[str, str]) -> ResolvedTopology:
     """Bind servers to node names by the nodes' internal addresses."""
     switch_of: dict[str, int] = {}
-    seat_of: dict[str, SwitchNode] = {}
+    server_of: dict[str, SwitchNode] = {}
     strangers: list[str] = []
     rows: list[tuple[SwitchNode, ...]] = []
     total = 0
@@ -166,10 +166,10 @@ def resolve(topology: SwitchTopology, ip_to_node: Mapping[str, str]) -> Resolved
             if not name or name in switch_of:
                 strangers.append(server.server_ip)
                 continue
-            seat = SwitchNode(name, server.index, server.slice_id, server.server_ip)
+            known = SwitchNode(name, server.index, server.slice_id, server.server_ip)
             switch_of[name] = switch.position
-            seat_of[name] = seat
-            row.append(seat)
+            server_of[name] = known
+            row.append(known)
         rows.append(tuple(row))
     problems = list(topology.problems)
     if strangers:
@@ -179,4 +179,4 @@ def resolve(topology: SwitchTopology, ip_to_node: Mapping[str, str]) -> Resolved
         problems.append(
             SERVER_IS_NO_NODE(origin=topology.origin, count=len(strangers), total=total, servers=tuple(named))
         )
-    return ResolvedTopology(topology, tuple(rows), switch_of, seat_of, tuple(problems))
+    return ResolvedTopology(topology, tuple(rows), switch_of, server_of, tuple(problems))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ringwise.framework.selectors import FORBIDDING
-from ringwise.placement.switches import SwitchState
+from ringwise.placement.switches.states import SwitchFacts
 from ringwise.reasons import Reason
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.fleet import HOSTS
@@ -18,7 +18,7 @@ from ringwise.wellknown import SUPER_POD_RANK
 @dataclass(slots=True)
 class SwitchPicture:
     resolved: ResolvedTopology
-    states: list[SwitchState]
+    states: list[SwitchFacts]
     free_nodes: set[str]
     jobs_of_node: dict[str, list[str]]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ringwise.placement.superpods.block_map import OldBlock
-from ringwise.placement.superpods.blocks import Block, Plan
+from ringwise.placement.superpods.blocks import Block, BlockPlan
+from ringwise.placement.superpods.previous_blocks import PreviousBlock
 from ringwise.topology.superpods import SuperPodId
 
 
-def per_superpod(plan: Plan) -> dict[SuperPodId, int]:
+def per_superpod(plan: BlockPlan) -> dict[SuperPodId, int]:
     """Nodes taken from every SuperPoD, first picked first."""
     taken: dict[SuperPodId, int] = {}
     for block in plan.blocks:
@@ -17,9 +17,9 @@ def per_superpod(plan: Plan) -> dict[SuperPodId, int]:
     return taken
 
 
-def map_from_blocks(blocks: Iterable[Block]) -> tuple[OldBlock, ...]:
+def map_from_blocks(blocks: Iterable[Block]) -> tuple[PreviousBlock, ...]:
     """The map of a job that was just placed, without a detour over its pods' annotations."""
     return tuple(
-        OldBlock(block.logical, block.superpod, block.nodes)
+        PreviousBlock(block.logical, block.superpod, block.nodes)
         for block in sorted(blocks, key=lambda block: block.logical)
     )

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from ringwise.placement.superpods.blocks import Free, Origin, Plan
-from ringwise.placement.superpods.packing import plan, plan_one_pod
-from ringwise.placement.superpods.settings import Packing
+from ringwise.placement.superpods.blocks import BlockPlan, Free, Origin
+from ringwise.placement.superpods.packing import Packing, plan, plan_one_pod
 from ringwise.placement.superpods.whole_job import selection_sequence
 from ringwise.reasons import Reason
 from ringwise.topology.superpods import NodeId, SuperPodId
@@ -17,12 +16,12 @@ from tests.placement.superpods.plans import per_superpod
 BOTH = pytest.mark.parametrize("packing", list(Packing), ids=lambda packing: packing.value)
 
 
-def placed(answer: Plan | Reason) -> Plan:
-    assert isinstance(answer, Plan), answer
+def placed(answer: BlockPlan | Reason) -> BlockPlan:
+    assert isinstance(answer, BlockPlan), answer
     return answer
 
 
-def refused(answer: Plan | Reason) -> Reason:
+def refused(answer: BlockPlan | Reason) -> Reason:
     assert isinstance(answer, Reason), answer
     return answer
 
@@ -37,7 +36,7 @@ def pack(
     soft: bool = False,
     packing: Packing = Packing.WHOLE_JOB,
     chips: int | None = None,
-) -> Plan | Reason:
+) -> BlockPlan | Reason:
     return plan(
         free,
         nodes_per_block=s,

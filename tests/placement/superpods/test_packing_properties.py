@@ -7,9 +7,8 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringwise.placement.superpods.blocks import Free, Origin, Plan
-from ringwise.placement.superpods.packing import plan
-from ringwise.placement.superpods.settings import Packing
+from ringwise.placement.superpods.blocks import BlockPlan, Free, Origin
+from ringwise.placement.superpods.packing import Packing, plan
 from ringwise.reasons import Reason
 from ringwise.topology.superpods import SuperPodId
 from tests.placement.superpods import reference
@@ -23,7 +22,7 @@ shapes = st.tuples(st.integers(1, 6), st.integers(1, 6), st.integers(0, 8), st.b
 Shape = tuple[int, int, int, bool]
 
 
-def pack(free: dict[int, int], shape: Shape, packing: Packing, named: bool = False) -> Plan | Reason:
+def pack(free: dict[int, int], shape: Shape, packing: Packing, named: bool = False) -> BlockPlan | Reason:
     s, n, r, soft = shape
     given_free: dict[SuperPodId, Free] = {
         superpod: [f"{superpod}/{number}" for number in range(count)] if named else count
@@ -34,7 +33,7 @@ def pack(free: dict[int, int], shape: Shape, packing: Packing, named: bool = Fal
     )
 
 
-def picks(answer: Plan | Reason) -> reference.Picks | None:
+def picks(answer: BlockPlan | Reason) -> reference.Picks | None:
     if isinstance(answer, Reason):
         return None
     return [(int(block.superpod), block.size, QUEUE[block.origin]) for block in answer.blocks]
@@ -116,5 +115,5 @@ def test_a_job_that_fits_above_the_reserve_uses_as_few_superpods_as_possible(
     if fewest is None:
         return
     answer = pack(free, shape, Packing.WHOLE_JOB)
-    assert isinstance(answer, Plan)
+    assert isinstance(answer, BlockPlan)
     assert len(per_superpod(answer)) == fewest

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from ringwise.placement.superpods.blocks import Free, Plan
-from ringwise.placement.superpods.packing import plan
-from ringwise.placement.superpods.settings import Packing
+from ringwise.placement.superpods.blocks import BlockPlan, Free
+from ringwise.placement.superpods.packing import Packing, plan
 from ringwise.reasons import Reason
 from ringwise.topology.superpods import SuperPodId
 from tests.placement.superpods.plans import per_superpod
@@ -18,7 +17,7 @@ from tests.placement.superpods.plans import per_superpod
 CASES = json.loads((Path(__file__).parents[2] / "vectors" / "superpod.json").read_text())
 
 
-def _plan(case: dict[str, Any], as_nodes: bool) -> Plan | Reason:
+def _plan(case: dict[str, Any], as_nodes: bool) -> BlockPlan | Reason:
     free: dict[SuperPodId, Free] = {
         entry["id"]: [f"{entry['id']}-{number}" for number in range(entry["free_nodes"])]
         if as_nodes
@@ -47,7 +46,7 @@ def test_worked_case(case: dict[str, Any], as_nodes: bool) -> None:
         assert isinstance(answer, Reason)
         assert answer.cures
         return
-    assert isinstance(answer, Plan), answer
+    assert isinstance(answer, BlockPlan), answer
     assert list(per_superpod(answer).items()) == [
         (entry["superpod"], entry["nodes"]) for entry in expected["per_superpod"]
     ]

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from ringwise.placement.superpods.blocks import Block, Origin
-from ringwise.placement.superpods.ranks import blocks_by_rank
+from ringwise.placement.superpods.blocks import Block, Origin, blocks_by_rank
 
 RULES = json.loads((Path(__file__).parents[2] / "vectors" / "superpod_rules.json").read_text())
 

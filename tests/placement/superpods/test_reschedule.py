@@ -11,12 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ringwise.placement.superpods.block_map import OldBlock, PodPlace, map_from_pods
-from ringwise.placement.superpods.blocks import Block, Origin, Plan
-from ringwise.placement.superpods.packing import plan
-from ringwise.placement.superpods.ranks import blocks_by_rank
+from ringwise.placement.superpods.blocks import Block, BlockPlan, Origin, blocks_by_rank
+from ringwise.placement.superpods.packing import SuperPodSettings, plan
+from ringwise.placement.superpods.previous_blocks import BlockMember, PreviousBlock, previous_blocks
 from ringwise.placement.superpods.reschedule import Rescheduled, must_wait, reschedule
-from ringwise.placement.superpods.settings import SuperPodSettings
 from ringwise.plugins.topology910.annotations import block_annotations
 from ringwise.reasons import Reason
 from ringwise.topology.superpods import NodeId, SuperPodId
@@ -29,7 +27,7 @@ NOT_RUN = {case["id"] for case in CASES if "recorded_superpod" in case}
 
 
 def again(
-    old: Sequence[OldBlock],
+    old: Sequence[PreviousBlock],
     free: dict[SuperPodId, Sequence[NodeId]],
     *,
     running: Sequence[NodeId] = (),
@@ -77,7 +75,7 @@ def test_every_case_is_run_but_those_of_backup_pods() -> None:
 
 @pytest.mark.parametrize("case", cases("old_block"), ids=lambda case: case["id"])
 def test_worked_block(case: dict[str, Any]) -> None:
-    old = (OldBlock(0, 0, tuple(case["old_block"])),)
+    old = (PreviousBlock(0, 0, tuple(case["old_block"])),)
     candidates: list[str] = case.get("candidates") or case["same_superpod_candidates"]
     answer = again(old, {0: candidates}, faulty=case["fault_nodes"])
     if case.get("expect") == "not kept":
@@ -94,7 +92,7 @@ def test_worked_wait(case: dict[str, Any]) -> None:
     assert ("proceed" if reason is None else "wait") == case["expect"]
 
 
-TWO = (OldBlock(0, 0, ("a", "b")), OldBlock(1, 1, ("c", "d")))
+TWO = (PreviousBlock(0, 0, ("a", "b")), PreviousBlock(1, 1, ("c", "d")))
 
 
 def test_the_wait_ends_after_ten_seconds() -> None:
@@ -126,13 +124,13 @@ def test_a_broken_block_moves_as_a_whole() -> None:
 
 
 def test_a_broken_block_never_takes_the_nodes_of_an_intact_one() -> None:
-    old = (OldBlock(0, 0, ("a", "b")), OldBlock(1, 0, ("c", "d")))
+    old = (PreviousBlock(0, 0, ("a", "b")), PreviousBlock(1, 0, ("c", "d")))
     answer = again(old, {0: ["c", "d", "a"], 1: ["x", "y"]}, faulty=["b"])
     assert where(answer) == [(0, 1, ("x", "y"), Origin.QUEUE_1), (1, 0, ("c", "d"), Origin.KEPT)]
 
 
 def test_a_moving_block_leaves_its_nodes_to_its_neighbours() -> None:
-    old = (OldBlock(0, 0, ("a", "b", "c")), OldBlock(1, 0, ("d", "e", "f")))
+    old = (PreviousBlock(0, 0, ("a", "b", "c")), PreviousBlock(1, 0, ("d", "e", "f")))
     free: dict[SuperPodId, Sequence[NodeId]] = {0: ["b", "c", "d"], 1: ["x", "y", "z"]}
     answer = again(old, free, faulty=["a", "e", "f"])
     # Block 0 lost one place and is served first, but has no spare node; block 1 then lives on what it left.
@@ -143,14 +141,14 @@ def test_a_moving_block_leaves_its_nodes_to_its_neighbours() -> None:
 
 
 def test_a_moving_block_gives_up_only_what_is_still_its_own() -> None:
-    old = (OldBlock(0, 0, ("a", "b")), OldBlock(1, 0, ("c", "d")))
+    old = (PreviousBlock(0, 0, ("a", "b")), PreviousBlock(1, 0, ("c", "d")))
     # Block 0 refills with block 1's healed node; block 1 must not count it as its own again.
     answer = again(old, {0: ["c", "d", "x"], 1: ["y", "z"]}, faulty=["a", "b", "c", "d"])
     assert where(answer) == [(0, 0, ("x", "c"), Origin.REFILLED), (1, 1, ("y", "z"), Origin.QUEUE_1)]
 
 
 def test_blocks_that_lost_least_are_served_first() -> None:
-    old = (OldBlock(0, 0, ("a", "b")), OldBlock(1, 0, ("c", "d")))
+    old = (PreviousBlock(0, 0, ("a", "b")), PreviousBlock(1, 0, ("c", "d")))
     answer = again(old, {0: ["c", "x", "y"], 1: ["p", "q"]}, faulty=["a", "b", "d"])
     assert where(answer) == [(0, 1, ("p", "q"), Origin.QUEUE_1), (1, 0, ("c", "x"), Origin.REFILLED)]
 
@@ -171,7 +169,7 @@ def test_running_pods_hold_their_block_where_it_is() -> None:
 
 
 def test_a_moving_block_takes_a_faulty_node_only_where_nothing_else_fits() -> None:
-    old = (OldBlock(0, 0, ("a", "b")),)
+    old = (PreviousBlock(0, 0, ("a", "b")),)
     rules = SuperPodSettings(48, 0)
     free: dict[SuperPodId, Sequence[NodeId]] = {1: ["bad", "x"], 2: ["p", "q", "r"]}
     assert where(again(old, free, faulty=["a", "bad"], rules=rules))[0][1] == 2
@@ -198,7 +196,7 @@ def test_a_soft_job_is_split_only_when_nothing_of_it_runs() -> None:
 
 
 def test_fragments_grow_together_again() -> None:
-    old = (OldBlock(0, 0, ("a", "b", "c")), OldBlock(1, 1, ("d",)), OldBlock(2, 2, ("e", "f")))
+    old = (PreviousBlock(0, 0, ("a", "b", "c")), PreviousBlock(1, 1, ("d",)), PreviousBlock(2, 2, ("e", "f")))
     answer = again(old, {0: ["a", "b", "c"], 5: ["x", "y", "z"]}, faulty=["d", "e", "f"], soft=True, s=3)
     assert where(answer) == [
         (0, 0, ("a", "b", "c"), Origin.KEPT),
@@ -207,13 +205,13 @@ def test_fragments_grow_together_again() -> None:
 
 
 def test_a_running_job_moves_a_fragment_as_it_is() -> None:
-    old = (OldBlock(0, 0, ("a", "b", "c")), OldBlock(1, 1, ("d",)), OldBlock(2, 2, ("e", "f")))
+    old = (PreviousBlock(0, 0, ("a", "b", "c")), PreviousBlock(1, 1, ("d",)), PreviousBlock(2, 2, ("e", "f")))
     answer = again(old, {5: ["x", "y", "z"]}, running=["a", "b", "c", "d"], faulty=["e", "f"], soft=True, s=3)
     assert where(answer)[2] == (2, 5, ("x", "y"), Origin.QUEUE_1)
 
 
 def test_fragments_stay_apart_while_the_job_runs() -> None:
-    old = (OldBlock(0, 0, ("a", "b", "c")), OldBlock(1, 1, ("d",)), OldBlock(2, 2, ("e", "f")))
+    old = (PreviousBlock(0, 0, ("a", "b", "c")), PreviousBlock(1, 1, ("d",)), PreviousBlock(2, 2, ("e", "f")))
     answer = again(old, {5: ["x", "y", "z"]}, running=["a", "b", "c"], faulty=["d", "e", "f"], soft=True, s=3)
     assert where(answer)[1:] == [(1, 5, ("z",), Origin.QUEUE_1), (2, 5, ("x", "y"), Origin.QUEUE_1)]
 
@@ -226,11 +224,13 @@ def test_the_reserve_serves_refills() -> None:
 
 def test_a_block_without_places_is_a_programming_error() -> None:
     with pytest.raises(ValueError, match="block 0 has no places"):
-        again((OldBlock(0, 0, ()),), {}, s=1)
+        again((PreviousBlock(0, 0, ()),), {}, s=1)
 
 
 @st.composite
-def faults(draw: st.DrawFn) -> tuple[Plan, dict[SuperPodId, list[NodeId]], list[NodeId], list[NodeId], int]:
+def faults(
+    draw: st.DrawFn,
+) -> tuple[BlockPlan, dict[SuperPodId, list[NodeId]], list[NodeId], list[NodeId], int]:
     """A job as it was packed, what is free now, what still runs, what is faulty, nodes per block."""
     s, n = draw(st.integers(1, 3)), draw(st.integers(1, 3))
     counts = draw(st.lists(st.integers(0, 8), min_size=1, max_size=4))
@@ -241,7 +241,7 @@ def faults(draw: st.DrawFn) -> tuple[Plan, dict[SuperPodId, list[NodeId]], list[
     if isinstance(before, Reason):
         cluster = {0: [f"0/{number}" for number in range(9)]}
         before = plan(cluster, nodes_per_block=s, blocks=n, reserve=1, super_pod_size=9)
-        assert isinstance(before, Plan)
+        assert isinstance(before, BlockPlan)
     used = [node for block in before.blocks for node in block.nodes]
     running = draw(st.lists(st.sampled_from(used), unique=True))
     others = [node for node in used if node not in running]
@@ -257,7 +257,7 @@ def faults(draw: st.DrawFn) -> tuple[Plan, dict[SuperPodId, list[NodeId]], list[
 @settings(max_examples=400)
 @given(faults())
 def test_blocks_stay_whole_and_no_running_pod_moves(
-    fault: tuple[Plan, dict[SuperPodId, list[NodeId]], list[NodeId], list[NodeId], int],
+    fault: tuple[BlockPlan, dict[SuperPodId, list[NodeId]], list[NodeId], list[NodeId], int],
 ) -> None:
     before, free, running, faulty, s = fault
     old = map_from_blocks(before.blocks)
@@ -281,34 +281,35 @@ def test_blocks_stay_whole_and_no_running_pod_moves(
             assert block.nodes == was.nodes
 
 
-def annotated(blocks: Sequence[Block], lost: set[int]) -> list[PodPlace]:
+def annotated(blocks: Sequence[Block], lost: set[int]) -> list[BlockMember]:
     pods = []
     for rank, (block, place) in enumerate(blocks_by_rank(blocks)):
         written = block_annotations(block)
         if rank in lost:
-            pods.append(PodPlace(rank, None))
+            pods.append(BlockMember(rank, None))
         else:
             pods.append(
-                PodPlace(rank, block.nodes[place], written["super-pod-rank"], written["super-pod-id"])
+                BlockMember(rank, block.nodes[place], written["super-pod-rank"], written["super-pod-id"])
             )
     return pods
 
 
 @given(faults(), st.data())
 def test_the_map_is_read_back_from_the_pods(
-    fault: tuple[Plan, dict[SuperPodId, list[NodeId]], list[NodeId], list[NodeId], int], data: st.DataObject
+    fault: tuple[BlockPlan, dict[SuperPodId, list[NodeId]], list[NodeId], list[NodeId], int],
+    data: st.DataObject,
 ) -> None:
     before, _, _, _, s = fault
     total = sum(block.size for block in before.blocks)
     lost = data.draw(st.sets(st.integers(0, total - 1)))
     pods = data.draw(st.permutations(annotated(before.blocks, lost)))
-    known = map_from_pods(pods, nodes_per_block=s, pod_count=total)
+    known = previous_blocks(pods, nodes_per_block=s, pod_count=total)
     expected = []
     for block in map_from_blocks(before.blocks):
         nodes = tuple(
             None if block.logical * s + place in lost else node for place, node in enumerate(block.nodes)
         )
-        expected.append(OldBlock(block.logical, block.superpod if any(nodes) else None, nodes))
+        expected.append(PreviousBlock(block.logical, block.superpod if any(nodes) else None, nodes))
     assert known == tuple(expected)
 
 
@@ -318,41 +319,43 @@ def test_the_map_of_a_soft_job_is_read_back() -> None:
         Block(1, 5, 2, ("d", "e"), Origin.QUEUE_3),
         Block(2, 6, 1, ("f",), Origin.QUEUE_3),
     ]
-    whole = map_from_pods(annotated(blocks, set()), nodes_per_block=3, pod_count=6)
+    whole = previous_blocks(annotated(blocks, set()), nodes_per_block=3, pod_count=6)
     assert whole == map_from_blocks(blocks)
-    one_lost = map_from_pods(annotated(blocks, {4}), nodes_per_block=3, pod_count=6)
+    one_lost = previous_blocks(annotated(blocks, {4}), nodes_per_block=3, pod_count=6)
     assert one_lost == (
-        OldBlock(0, 4, ("a", "b", "c")),
-        OldBlock(1, 5, ("d", None)),
-        OldBlock(2, 6, ("f",)),
+        PreviousBlock(0, 4, ("a", "b", "c")),
+        PreviousBlock(1, 5, ("d", None)),
+        PreviousBlock(2, 6, ("f",)),
     )
 
 
 def test_blocks_may_be_larger_than_the_job_says_now() -> None:
-    pods = [PodPlace(0, "a", "0", "7"), PodPlace(3, "d", "0", "7")]
-    known = map_from_pods(pods, nodes_per_block=2, pod_count=4)
-    assert known == (OldBlock(0, 7, ("a", None, None, "d")),)
+    pods = [BlockMember(0, "a", "0", "7"), BlockMember(3, "d", "0", "7")]
+    known = previous_blocks(pods, nodes_per_block=2, pod_count=4)
+    assert known == (PreviousBlock(0, 7, ("a", None, None, "d")),)
 
 
 def test_pods_without_ranks_fill_the_block_in_natural_order() -> None:
-    pods = [PodPlace(None, node, "0", "7") for node in ("node-10", "node-9")]
-    assert map_from_pods(pods, nodes_per_block=2, pod_count=2) == (OldBlock(0, 7, ("node-9", "node-10")),)
+    pods = [BlockMember(None, node, "0", "7") for node in ("node-10", "node-9")]
+    assert previous_blocks(pods, nodes_per_block=2, pod_count=2) == (
+        PreviousBlock(0, 7, ("node-9", "node-10")),
+    )
 
 
 @pytest.mark.parametrize(("rank", "superpod"), [("x", "1"), ("-1", "1"), (None, "1"), ("0", None), ("0", "")])
 def test_unreadable_annotations_are_unknown_places(rank: str | None, superpod: str | None) -> None:
-    pods = [PodPlace(0, "a", rank, superpod)]
-    assert map_from_pods(pods, nodes_per_block=1, pod_count=1) == (OldBlock(0, None, (None,)),)
+    pods = [BlockMember(0, "a", rank, superpod)]
+    assert previous_blocks(pods, nodes_per_block=1, pod_count=1) == (PreviousBlock(0, None, (None,)),)
 
 
 def test_pods_that_contradict_each_other() -> None:
-    split = map_from_pods(
-        [PodPlace(0, "a", "0", "1"), PodPlace(1, "b", "0", "2")], nodes_per_block=2, pod_count=2
+    split = previous_blocks(
+        [BlockMember(0, "a", "0", "1"), BlockMember(1, "b", "0", "2")], nodes_per_block=2, pod_count=2
     )
     assert isinstance(split, Reason)
     assert split.message == "the pods of block 0 disagree about where it is: SuperPoD 1 and 2"
-    backwards = map_from_pods(
-        [PodPlace(0, "a", "1", "1"), PodPlace(1, "b", "0", "1")], nodes_per_block=1, pod_count=2
+    backwards = previous_blocks(
+        [BlockMember(0, "a", "1", "1"), BlockMember(1, "b", "0", "1")], nodes_per_block=1, pod_count=2
     )
     assert isinstance(backwards, Reason)
     assert backwards.code == "superpod-blocks-disagree"
@@ -360,7 +363,7 @@ def test_pods_that_contradict_each_other() -> None:
 
 def test_a_restart_changes_no_decision() -> None:
     blocks = [Block(0, 0, 2, ("a", "b"), Origin.QUEUE_1), Block(1, 1, 2, ("c", "d"), Origin.QUEUE_1)]
-    remembered = map_from_pods(annotated(blocks, {1}), nodes_per_block=2, pod_count=4)
+    remembered = previous_blocks(annotated(blocks, {1}), nodes_per_block=2, pod_count=4)
     assert not isinstance(remembered, Reason)
     free: dict[SuperPodId, Sequence[NodeId]] = {0: ["b", "x"], 1: []}
     before = again(map_from_blocks(blocks), free, running=["a", "c", "d"], faulty=["b"])

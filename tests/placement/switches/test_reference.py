@@ -6,17 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ringwise.placement.switches import (
-    ClusterView,
-    Request,
-    State,
-    SwitchClass,
+from ringwise.placement.switches.classes import SwitchClass
+from ringwise.placement.switches.planning import plan, plan_at_least
+from ringwise.placement.switches.states import SwitchFacts, SwitchState
+from ringwise.placement.switches.view import (
     SwitchPlan,
+    SwitchRequest,
     SwitchSettings,
-    SwitchState,
     SwitchView,
-    plan,
-    plan_at_least,
+    TopologyView,
 )
 from tests.placement.switches import reference
 from tests.placement.switches.reference import Case, Leaf
@@ -53,11 +51,11 @@ def cases(draw: st.DrawFn) -> Case:
     return Case(tuple(leaves), width, draw(st.integers(1, 2)), job, pods, draw(st.booleans()))
 
 
-def view_of(case: Case, version: str, *, single_layer: bool = False) -> ClusterView:
+def view_of(case: Case, version: str, *, single_layer: bool = False) -> TopologyView:
     switches = []
     for number, leaf in enumerate(case.leaves):
-        facts = SwitchState(
-            State[leaf.state.upper()],
+        facts = SwitchFacts(
+            SwitchState[leaf.state.upper()],
             leaf.healthy,
             leaf.only_common,
             leaf.owner_shared,
@@ -67,11 +65,11 @@ def view_of(case: Case, version: str, *, single_layer: bool = False) -> ClusterV
         nodes = tuple(number * 100 + position for position in leaf.free)
         switches.append(SwitchView(f"leaf-{number}", nodes, leaf.free, facts))
     rules = SwitchSettings(version, case.limit, case.single_first)
-    return ClusterView(tuple(switches), case.width, rules, single_layer)
+    return TopologyView(tuple(switches), case.width, rules, single_layer)
 
 
-def request_of(case: Case) -> Request:
-    return Request(CLASSES[case.job], case.pods)
+def request_of(case: Case) -> SwitchRequest:
+    return SwitchRequest(CLASSES[case.job], case.pods)
 
 
 def per_switch(answer: SwitchPlan) -> dict[int, int]:
@@ -137,10 +135,10 @@ def test_a_refusal_names_the_largest_job_that_fits(case: Case, version: str) -> 
     assert isinstance(largest, int)
     assert largest < case.pods
     if largest:
-        assert isinstance(plan(view, Request(CLASSES[case.job], largest)), SwitchPlan)
-    assert not isinstance(plan(view, Request(CLASSES[case.job], largest + 1)), SwitchPlan)
+        assert isinstance(plan(view, SwitchRequest(CLASSES[case.job], largest)), SwitchPlan)
+    assert not isinstance(plan(view, SwitchRequest(CLASSES[case.job], largest + 1)), SwitchPlan)
     if "as a common job" in " ".join(answer.cures):
-        assert isinstance(plan(view, Request(SwitchClass.COMMON, case.pods)), SwitchPlan)
+        assert isinstance(plan(view, SwitchRequest(SwitchClass.COMMON, case.pods)), SwitchPlan)
 
 
 @given(cases(), st.sampled_from(["1.0", "2.0"]), st.integers(1, 4))
@@ -151,7 +149,7 @@ def test_the_largest_part_of_a_job_is_found(case: Case, version: str, minimum: i
     fitting = [
         pods
         for pods in range(min(minimum, case.pods), case.pods + 1)
-        if isinstance(plan(view, Request(CLASSES[case.job], pods)), SwitchPlan)
+        if isinstance(plan(view, SwitchRequest(CLASSES[case.job], pods)), SwitchPlan)
     ]
     found = len(answer.nodes) if isinstance(answer, SwitchPlan) else None
     assert found == (max(fitting) if fitting else None)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ringwise.placement.switches import PlacedJob, State, SwitchClass, SwitchState, classify, switch_states
-from ringwise.placement.switches.states import as_version1
+from ringwise.placement.switches.classes import SwitchClass, classify
+from ringwise.placement.switches.states import SwitchFacts, SwitchJob, SwitchState, as_version1, switch_states
 from ringwise.reasons import Reason
 
 MODEL, COMMON, PADDING = SwitchClass.FOUNDATION_MODEL, SwitchClass.COMMON, SwitchClass.PADDING
@@ -37,8 +37,8 @@ def test_any_other_label_is_refused(label: str) -> None:
     assert refused.cures
 
 
-def job(key: str, job_class: SwitchClass, *pods: tuple[int, int]) -> PlacedJob:
-    return PlacedJob(key, job_class, pods)
+def job(key: str, job_class: SwitchClass, *pods: tuple[int, int]) -> SwitchJob:
+    return SwitchJob(key, job_class, pods)
 
 
 def test_shared_beats_exclusive_beats_idle() -> None:
@@ -51,12 +51,17 @@ def test_shared_beats_exclusive_beats_idle() -> None:
         ],
         2,
     )
-    assert [s.state for s in states] == [State.EXCLUSIVE, State.SHARED, State.SHARED, State.IDLE]
+    assert [s.state for s in states] == [
+        SwitchState.EXCLUSIVE,
+        SwitchState.SHARED,
+        SwitchState.SHARED,
+        SwitchState.IDLE,
+    ]
     assert [s.labelled for s in states] == [True, True, True, True]
 
 
 def test_padding_jobs_leave_a_switch_idle() -> None:
-    assert switch_states(1, [job("p", PADDING, (0, 1), (0, 2))], 1) == [SwitchState()]
+    assert switch_states(1, [job("p", PADDING, (0, 1), (0, 2))], 1) == [SwitchFacts()]
 
 
 def test_health_is_counted_per_job() -> None:
@@ -73,7 +78,7 @@ def test_a_converted_switch_is_shared_for_its_owner_too() -> None:
     alone = switch_states(3, [owner], 2)
     assert (alone[0].owner_shared, alone[1].owner_shared) == (1, 1)
     both = switch_states(3, [owner, guest], 2)
-    assert both[0].state is State.SHARED
+    assert both[0].state is SwitchState.SHARED
     assert both[1].owner_shared == 2
     assert all(state.healthy for state in both)
     assert not switch_states(3, [owner, guest], 1)[2].healthy
@@ -90,5 +95,5 @@ def test_which_switches_carry_foundation_models() -> None:
 def test_version_1_shows_idle_or_not() -> None:
     old_marks = [job("a", COMMON, (0, 0), (1, 1), (2, 1)), job("p", PADDING, (3, 0))]
     states = [as_version1(facts) for facts in switch_states(5, old_marks, 1)]
-    assert [facts.state for facts in states] == [State.EXCLUSIVE] * 3 + [State.IDLE] * 2
+    assert [facts.state for facts in states] == [SwitchState.EXCLUSIVE] * 3 + [SwitchState.IDLE] * 2
     assert all(facts.healthy for facts in states)

@@ -9,20 +9,17 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ringwise.placement.switches import (
-    ClusterView,
-    PlacedJob,
-    Request,
-    Seat,
-    State,
-    SwitchClass,
+from ringwise.placement.switches.classes import SwitchClass
+from ringwise.placement.switches.planning import plan
+from ringwise.placement.switches.positions import PodPosition
+from ringwise.placement.switches.reschedule import reschedule
+from ringwise.placement.switches.states import SwitchFacts, SwitchJob, SwitchState, switch_states
+from ringwise.placement.switches.view import (
     SwitchPlan,
+    SwitchRequest,
     SwitchSettings,
-    SwitchState,
     SwitchView,
-    plan,
-    replan,
-    switch_states,
+    TopologyView,
 )
 from tests.placement.switches.plans import node_of_rank
 
@@ -42,7 +39,7 @@ EVENTS = st.lists(
 class Running:
     job_class: SwitchClass
     pods: int
-    seats: dict[int, Seat]
+    positions: dict[int, PodPosition]
 
 
 @dataclass
@@ -55,52 +52,54 @@ class World:
     jobs: dict[str, Running] = field(default_factory=dict)
     faulty: set[int] = field(default_factory=set)
 
-    def placed(self) -> list[PlacedJob]:
+    def placed(self) -> list[SwitchJob]:
         return [
-            PlacedJob(
+            SwitchJob(
                 key,
                 job.job_class,
-                tuple((s.switch, s.mark) for s in job.seats.values() if s.switch is not None),
+                tuple((s.switch, s.mark) for s in job.positions.values() if s.switch is not None),
             )
             for key, job in self.jobs.items()
         ]
 
-    def states(self) -> list[SwitchState]:
+    def states(self) -> list[SwitchFacts]:
         return switch_states(self.leaves, self.placed(), self.rules.shared_limit)
 
-    def view(self) -> ClusterView:
-        taken = {node_of(seat) for job in self.jobs.values() for seat in job.seats.values()} | self.faulty
+    def view(self) -> TopologyView:
+        taken = {
+            node_of(position) for job in self.jobs.values() for position in job.positions.values()
+        } | self.faulty
         switches = []
         for leaf, facts in enumerate(self.states()):
             free = tuple(p for p in range(self.width) if leaf * 10 + p not in taken)
             switches.append(SwitchView(f"leaf-{leaf}", tuple(leaf * 10 + p for p in free), free, facts))
-        return ClusterView(tuple(switches), self.width, self.rules)
+        return TopologyView(tuple(switches), self.width, self.rules)
 
     def carry_out(self, key: str, job: Running, answer: SwitchPlan) -> None:
-        taken = {node_of(seat) for other in self.jobs.values() for seat in other.seats.values()}
+        taken = {node_of(position) for other in self.jobs.values() for position in other.positions.values()}
         assert not taken & set(answer.nodes)
         assert not self.faulty & set(answer.nodes)
         marks = {node: entry.mark for entry in answer.entries for node in entry.nodes}
         for rank, node in node_of_rank(answer).items():
-            assert rank not in job.seats
-            job.seats[rank] = Seat(rank, node // 10, node % 10, marks[node])
+            assert rank not in job.positions
+            job.positions[rank] = PodPosition(rank, node // 10, node % 10, marks[node])
         self.jobs[key] = job
         states = self.states()
         for entry in answer.entries:
             assert (states[entry.switch].state, states[entry.switch].healthy) == (entry.state, entry.healthy)
 
 
-def node_of(seat: Seat) -> int:
-    assert seat.switch is not None
-    assert seat.position is not None
-    return seat.switch * 10 + seat.position
+def node_of(position: PodPosition) -> int:
+    assert position.switch is not None
+    assert position.position is not None
+    return position.switch * 10 + position.position
 
 
 def step(world: World, number: int, kind: str, pick: int, size: int) -> None:
     if kind == "submit":
         job_class = list(SwitchClass)[pick % 3]
         pods = size % 3 + 1 if job_class is SwitchClass.PADDING else max(size, 4)
-        answer = plan(world.view(), Request(job_class, pods))
+        answer = plan(world.view(), SwitchRequest(job_class, pods))
         if isinstance(answer, SwitchPlan):
             assert sorted(node_of_rank(answer)) == list(range(pods))
             world.carry_out(f"job-{number}", Running(job_class, pods, {}), answer)
@@ -116,22 +115,24 @@ def step(world: World, number: int, kind: str, pick: int, size: int) -> None:
 
 def fault(world: World, key: str, size: int) -> None:
     job = world.jobs[key]
-    lost = [seat for rank, seat in sorted(job.seats.items()) if rank % 5 == size % 5]
-    world.faulty.update(node_of(seat) for seat in lost)
-    for seat in lost:
-        del job.seats[seat.rank]
-    before = dict(job.seats)
-    former = lost if size % 2 else [Seat(seat.rank) for seat in lost]
-    answer = replan(world.view(), Request(job.job_class, job.pods), list(job.seats.values()), former)
+    lost = [position for rank, position in sorted(job.positions.items()) if rank % 5 == size % 5]
+    world.faulty.update(node_of(position) for position in lost)
+    for position in lost:
+        del job.positions[position.rank]
+    before = dict(job.positions)
+    former = lost if size % 2 else [PodPosition(position.rank) for position in lost]
+    answer = reschedule(
+        world.view(), SwitchRequest(job.job_class, job.pods), list(job.positions.values()), former
+    )
     if isinstance(answer, SwitchPlan):
-        assert sorted(node_of_rank(answer)) == [seat.rank for seat in lost]
+        assert sorted(node_of_rank(answer)) == [position.rank for position in lost]
         world.carry_out(key, job, answer)
     else:
         assert "unknown)" not in answer.message
         assert answer.cures
         del world.jobs[key]
         return
-    assert {rank: job.seats[rank] for rank in before} == before
+    assert {rank: job.positions[rank] for rank in before} == before
 
 
 def check(world: World) -> None:
@@ -139,8 +140,8 @@ def check(world: World) -> None:
     limit = world.rules.shared_limit
     owners: Counter[int] = Counter()
     for job in world.jobs.values():
-        under = {seat.switch for seat in job.seats.values() if seat.switch is not None}
-        shared = [s for s in under if states[s].state is State.SHARED]
+        under = {position.switch for position in job.positions.values() if position.switch is not None}
+        shared = [s for s in under if states[s].state is SwitchState.SHARED]
         if job.job_class is SwitchClass.PADDING:
             assert len(under) <= 1
             continue
@@ -149,11 +150,17 @@ def check(world: World) -> None:
             assert len(shared) <= limit
         elif len(shared) > limit:
             assert not any(states[s].healthy for s in shared)
-        owners.update({seat.switch for seat in job.seats.values() if seat.mark and seat.switch is not None})
+        owners.update(
+            {
+                position.switch
+                for position in job.positions.values()
+                if position.mark and position.switch is not None
+            }
+        )
     for switch, facts in enumerate(states):
-        if facts.state is State.EXCLUSIVE:
+        if facts.state is SwitchState.EXCLUSIVE:
             assert owners[switch] == 1
-        assert facts.healthy or facts.state is State.SHARED
+        assert facts.healthy or facts.state is SwitchState.SHARED
     backwards = switch_states(world.leaves, world.placed()[::-1], limit)
     assert backwards == states
 
@@ -168,7 +175,7 @@ def test_streams(
         step(world, number, kind, pick, size)
         check(world)
     world.jobs.clear()
-    assert world.states() == [SwitchState()] * leaves
+    assert world.states() == [SwitchFacts()] * leaves
 
 
 def test_crowded_streams() -> None:

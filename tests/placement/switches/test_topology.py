@@ -10,16 +10,16 @@ import yaml
 from ringwise.manifests.errors import ManifestError
 from ringwise.manifests.switch_lists import topology_from_list
 from ringwise.manifests.switches import read_topology, render_tor_configmap, topology_of_config_map
-from ringwise.placement.switches import (
-    Request,
-    SwitchClass,
+from ringwise.placement.switches.classes import SwitchClass
+from ringwise.placement.switches.planning import plan
+from ringwise.placement.switches.states import switch_states
+from ringwise.placement.switches.view import (
     SwitchPlan,
+    SwitchRequest,
     SwitchSettings,
     index_nodes,
     make_indexed_view,
     make_view,
-    plan,
-    switch_states,
 )
 from ringwise.topology.switches import Server, resolve
 
@@ -110,7 +110,7 @@ def test_servers_that_are_no_nodes_are_skipped_and_noted() -> None:
     topology = read_topology(info(("s", ["a", "b"]), ("t", ["c"])), None, "cm")
     resolved = resolve(topology, {"b": "node-b", "c": "node-c"})
     assert [[seat.node for seat in row] for row in resolved.nodes] == [["node-b"], ["node-c"]]
-    assert resolved.seat_of["node-b"].index == 1
+    assert resolved.server_of["node-b"].index == 1
     assert (resolved.switch_name("node-c"), resolved.switch_name("node-x")) == ("t", None)
     assert [problem.message for problem in resolved.problems] == [
         "cm: 1 of 3 servers are no nodes of the cluster: a"
@@ -131,7 +131,7 @@ def test_jobs_hear_of_the_topology_they_depend_on() -> None:
         states = switch_states(len(resolved.nodes), [], 2)
         indexed = index_nodes(resolved, {name: number for number, name in enumerate(nodes.values())})
         view = make_indexed_view(indexed, bytearray([1] * len(nodes)), states, SwitchSettings("2.0"))
-        return plan(view, Request(SwitchClass.PADDING, 2))
+        return plan(view, SwitchRequest(SwitchClass.PADDING, 2))
 
     for broken, code in (
         ("{", "switch-topology-unreadable"),

@@ -8,31 +8,27 @@ from typing import Any
 
 import pytest
 
-from ringwise.placement.switches import (
-    ClusterView,
-    PlacedJob,
-    Request,
-    Seat,
-    State,
-    SwitchClass,
-    SwitchPlan,
-    SwitchSettings,
-    SwitchState,
-    SwitchView,
-    classify,
-    plan,
-    replan,
-    switch_states,
-)
 from ringwise.placement.switches.affinity_v1 import TwoArrays
+from ringwise.placement.switches.classes import SwitchClass, classify
+from ringwise.placement.switches.planning import plan
+from ringwise.placement.switches.positions import PodPosition
+from ringwise.placement.switches.reschedule import reschedule
+from ringwise.placement.switches.states import SwitchFacts, SwitchJob, SwitchState, switch_states
+from ringwise.placement.switches.view import (
+    SwitchPlan,
+    SwitchRequest,
+    SwitchSettings,
+    SwitchView,
+    TopologyView,
+)
 from tests.placement.switches.plans import node_of_rank, per_switch
 
 CASES: list[dict[str, Any]] = json.loads((Path(__file__).parents[2] / "vectors" / "switch.json").read_text())
 STATE_WORDS = {
-    "idle": State.IDLE,
-    "shared": State.SHARED,
-    "exclusive": State.EXCLUSIVE,
-    "not idle": State.IDLE,
+    "idle": SwitchState.IDLE,
+    "shared": SwitchState.SHARED,
+    "exclusive": SwitchState.EXCLUSIVE,
+    "not idle": SwitchState.IDLE,
 }
 VERSIONS = {"v1": "1.0", "v2": "2.0", "single": "2.0"}
 
@@ -41,7 +37,7 @@ def switch_of_node(case: dict[str, Any]) -> dict[str, int]:
     return {node["name"]: s for s, tor in enumerate(case["tors"]) for node in tor["nodes"]}
 
 
-def states_of(case: dict[str, Any]) -> list[SwitchState]:
+def states_of(case: dict[str, Any]) -> list[SwitchFacts]:
     """States from the listed pods where there are any, else as given."""
     if case.get("other_jobs"):
         under = switch_of_node(case)
@@ -52,10 +48,10 @@ def states_of(case: dict[str, Any]) -> list[SwitchState]:
             pods = tuple(
                 (under[pod["node"]], int(pod["annotations"].get("isSharedTor", 0))) for pod in job["pods"]
             )
-            jobs.append(PlacedJob(job["name"], job_class, pods))
+            jobs.append(SwitchJob(job["name"], job_class, pods))
         return switch_states(len(case["tors"]), jobs, case["shared_tor_num"] or 2)
     return [
-        SwitchState(
+        SwitchFacts(
             state=STATE_WORDS[tor["state"]],
             healthy=tor["healthy"],
             only_common=tor.get("only_common", True),
@@ -67,7 +63,7 @@ def states_of(case: dict[str, Any]) -> list[SwitchState]:
     ]
 
 
-def view_of(case: dict[str, Any]) -> tuple[ClusterView, list[str]]:
+def view_of(case: dict[str, Any]) -> tuple[TopologyView, list[str]]:
     names = [node["name"] for tor in case["tors"] for node in tor["nodes"]]
     number = {name: index for index, name in enumerate(names)}
     switches = []
@@ -77,23 +73,23 @@ def view_of(case: dict[str, Any]) -> tuple[ClusterView, list[str]]:
             SwitchView(tor["ip"], tuple(n for n, _ in free), tuple(place for _, place in free), facts)
         )
     settings = SwitchSettings(VERSIONS[case["version"]], case["shared_tor_num"] or 2)
-    return ClusterView(tuple(switches), case["tor_count"], settings, case["version"] == "single"), names
+    return TopologyView(tuple(switches), case["tor_count"], settings, case["version"] == "single"), names
 
 
-def answer_of(case: dict[str, Any], view: ClusterView) -> Any:
+def answer_of(case: dict[str, Any], view: TopologyView) -> Any:
     job_class = classify(case["tor_affinity_label"], case["job_pods"])
     assert isinstance(job_class, SwitchClass)
-    request = Request(job_class, case["job_pods"])
+    request = SwitchRequest(job_class, case["job_pods"])
     if not case.get("pods"):
         return plan(view, request)
     under = switch_of_node(case)
     survivors = [
-        Seat(pod["rank"], under[pod["node"]], None, int(pod["annotations"].get("isSharedTor", 0)))
+        PodPosition(pod["rank"], under[pod["node"]], None, int(pod["annotations"].get("isSharedTor", 0)))
         for pod in case["pods"]
         if pod["node"] is not None
     ]
-    failed = [Seat(pod["rank"]) for pod in case["pods"] if pod["node"] is None]
-    return replan(view, request, survivors, failed)
+    failed = [PodPosition(pod["rank"]) for pod in case["pods"] if pod["node"] is None]
+    return reschedule(view, request, survivors, failed)
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])

@@ -6,21 +6,25 @@ import pytest
 
 from ringwise.framework.switch_use import switch_mark
 from ringwise.placement.superpods.blocks import Block, Origin
-from ringwise.placement.switches import PlanEntry, State
+from ringwise.placement.switches.states import SwitchState
+from ringwise.placement.switches.view import PlanEntry
 from ringwise.plugins.topology910.annotations import block_annotations, switch_annotations
 
 
-def entry(mark: int, state: State, healthy: bool = True) -> PlanEntry:
+def entry(mark: int, state: SwitchState, healthy: bool = True) -> PlanEntry:
     return PlanEntry(0, "10.0.0.1", (1,), mark, state, healthy, "a rule")
 
 
 @pytest.mark.parametrize(
     ("made", "expected"),
     [
-        (entry(2, State.EXCLUSIVE), {"isSharedTor": "2", "isHealthy": "0"}),
-        (entry(1, State.SHARED), {"isSharedTor": "1", "isHealthy": "0", "sharedTorIp": "10.0.0.1"}),
-        (entry(1, State.SHARED, False), {"isSharedTor": "1", "isHealthy": "1", "sharedTorIp": "10.0.0.1"}),
-        (entry(0, State.SHARED, False), {"isSharedTor": "0", "isHealthy": "0"}),
+        (entry(2, SwitchState.EXCLUSIVE), {"isSharedTor": "2", "isHealthy": "0"}),
+        (entry(1, SwitchState.SHARED), {"isSharedTor": "1", "isHealthy": "0", "sharedTorIp": "10.0.0.1"}),
+        (
+            entry(1, SwitchState.SHARED, False),
+            {"isSharedTor": "1", "isHealthy": "1", "sharedTorIp": "10.0.0.1"},
+        ),
+        (entry(0, SwitchState.SHARED, False), {"isSharedTor": "0", "isHealthy": "0"}),
     ],
 )
 def test_s2_annotations_of_a_pod_name_its_switch(made: PlanEntry, expected: dict[str, str]) -> None:

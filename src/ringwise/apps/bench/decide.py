@@ -17,7 +17,7 @@ from ringwise.placement.rules import ChipRule, chip_rule
 from ringwise.state.cluster import ClusterState
 from ringwise.state.index import View
 from ringwise.state.model import Node, Pod, PodClass
-from ringwise.state.shapes import Shape
+from ringwise.state.node_shapes import NodeShape
 from ringwise.topology.boards import shipped_boards
 from ringwise.topology.chips import mask_of
 from ringwise.wellknown import ASCEND910
@@ -27,7 +27,7 @@ UTILISATION = 0.85
 _CLASSES = {size: PodClass(resource=ASCEND910, chips=size, cpu_milli=1000 * size) for size in (1, 2, 4, 8)}
 
 
-def _any(_shape: Shape) -> bool:
+def _any(_shape: NodeShape) -> bool:
     return True
 
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from ringwise.apps.bench.report import Measured, at_most, shown
-from ringwise.placement.superpods.blocks import Free, Plan
+from ringwise.placement.superpods.blocks import BlockPlan, Free
 from ringwise.placement.superpods.packing import plan
 from ringwise.topology.superpods import SuperPodId
 
@@ -72,7 +72,7 @@ def _by_ringwise(cluster: dict[SuperPodId, Free]) -> Packed:
         reserve=RESERVE,
         super_pod_size=NODES_PER_SUPERPOD,
     )
-    if not isinstance(answer, Plan):
+    if not isinstance(answer, BlockPlan):
         raise RuntimeError(answer.message)
     return [(block.superpod, block.size) for block in answer.blocks]
 

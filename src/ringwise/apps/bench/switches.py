@@ -12,19 +12,17 @@ from collections.abc import Callable, Sequence
 from itertools import combinations
 
 from ringwise.apps.bench.report import Measured, at_least, at_most, shown
-from ringwise.placement.switches import (
-    Request,
-    State,
-    SwitchClass,
+from ringwise.placement.switches.classes import SwitchClass
+from ringwise.placement.switches.planning import plan
+from ringwise.placement.switches.search import closest_one_or_two
+from ringwise.placement.switches.states import SwitchFacts, SwitchState, switch_states
+from ringwise.placement.switches.view import (
     SwitchPlan,
+    SwitchRequest,
     SwitchSettings,
-    SwitchState,
     index_nodes,
     make_indexed_view,
-    plan,
-    switch_states,
 )
-from ringwise.placement.switches.search import closest_one_or_two
 from ringwise.topology.switches import ResolvedTopology, Server, make_topology, resolve
 
 SWITCHES = 1_000
@@ -33,7 +31,7 @@ PODS = 4_096
 GROWTH = 4
 #: More than one switch holds, so that pairs decide.
 NEEDED = 37
-SHARED = SwitchState(State.SHARED, labelled=True)
+SHARED = SwitchFacts(SwitchState.SHARED, labelled=True)
 
 
 def run(full: bool = False) -> list[Measured]:
@@ -98,7 +96,7 @@ def _resolved(switches: int) -> ResolvedTopology:
 
 def _planning(
     resolved: ResolvedTopology,
-    states: Sequence[SwitchState] | None,
+    states: Sequence[SwitchFacts] | None,
     rules: SwitchSettings,
     pods: int,
     busy: Callable[[int, int], bool],
@@ -113,7 +111,7 @@ def _planning(
     def work() -> None:
         known = switch_states(len(resolved.nodes), [], rules.shared_limit) if states is None else states
         answer = plan(
-            make_indexed_view(indexed, free, known, rules), Request(SwitchClass.FOUNDATION_MODEL, pods)
+            make_indexed_view(indexed, free, known, rules), SwitchRequest(SwitchClass.FOUNDATION_MODEL, pods)
         )
         if not isinstance(answer, SwitchPlan) or len(answer.nodes) != pods:
             raise RuntimeError(f"a plan for {pods} pods must succeed")

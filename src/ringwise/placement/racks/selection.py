@@ -34,7 +34,7 @@ from ringwise.placement.racks.reasons import (
     NOT_ENOUGH_NODES,
 )
 from ringwise.reasons import Reason
-from ringwise.topology.superpod_reasons import SUPERPOD_OVERSIZE
+from ringwise.topology.reasons import SUPERPOD_OVERSIZE
 from ringwise.topology.superpods import NodeId, order_key
 
 

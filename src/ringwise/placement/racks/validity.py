@@ -14,7 +14,7 @@ from ringwise.placement.racks.reasons import (
     SUPER_POD_SIZE_RANGE,
     UB_MEMORY_TOO_LARGE,
 )
-from ringwise.placement.superpods.reasons import (
+from ringwise.placement.reasons import (
     BLOCKS_DO_NOT_DIVIDE,
     ONE_POD_BLOCK,
     ONE_POD_REQUEST,

@@ -1,4 +1,4 @@
-"""Blocks of a job, and the ledger in which a packing rule writes them down."""
+"""Blocks of a job, and the assignment in which a packing rule writes them down."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class BlockPlan:
     """The blocks of a job in the order in which they were picked."""
 
     blocks: tuple[Block, ...]
 
 
-class Ledger:
+class BlockAssignment:
     """Free nodes per SuperPoD while a job is packed.
 
     SuperPoDs are known by their position in natural order, so that comparing
@@ -73,3 +73,12 @@ class Ledger:
     def counts(self) -> list[tuple[SuperPodId, int]]:
         """(id, free nodes) of every SuperPoD, in natural order."""
         return list(zip(self._ids, self.free, strict=True))
+
+
+def blocks_by_rank(blocks: Iterable[Block]) -> list[tuple[Block, int]]:
+    """(block, place inside it) of every rank, rank 0 first; a soft job's fragments are smaller blocks."""
+    return [
+        (block, place)
+        for block in sorted(blocks, key=lambda block: block.logical)
+        for place in range(block.size)
+    ]

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from ringwise.placement.superpods.blocks import Free, FreeBySuperPod, Ledger, Plan
+from ringwise.placement.reasons import NOT_ENOUGH_BLOCKS, NOT_ENOUGH_NODES
+from ringwise.placement.superpods.blocks import BlockAssignment, BlockPlan, Free, FreeBySuperPod
 from ringwise.placement.superpods.per_block import pack_per_block
-from ringwise.placement.superpods.reasons import NOT_ENOUGH_BLOCKS, NOT_ENOUGH_NODES
-from ringwise.placement.superpods.settings import Packing
 from ringwise.placement.superpods.whole_job import pack_whole_job
 from ringwise.reasons import Reason
-from ringwise.topology.superpod_reasons import SUPERPOD_OVERSIZE
+from ringwise.topology.reasons import SUPERPOD_OVERSIZE
 from ringwise.topology.superpods import NodeId, SuperPodId, order_key
 
 #: A message names this many SuperPoDs, the freest ones; the rest are counted.
 _LISTED = 8
+
+
+class Packing(enum.Enum):
+    """How blocks are packed: the documents' order, or the one of the system in the field."""
+
+    WHOLE_JOB = "whole-job"
+    PER_BLOCK = "per-block"
+
+
+@dataclass(frozen=True, slots=True)
+class SuperPodSettings:
+    super_pod_size: int
+    reserve_nodes: int
+    packing: Packing = Packing.WHOLE_JOB
 
 
 def plan(
@@ -28,7 +43,7 @@ def plan(
     packing: Packing = Packing.WHOLE_JOB,
     chips_per_node: int | None = None,
     logical_ids: Iterable[int] | None = None,
-) -> Plan | Reason:
+) -> BlockPlan | Reason:
     """Places for `blocks` blocks of `nodes_per_block` nodes, one pod on each node; all or nothing.
 
     `free` gives each SuperPoD's free nodes, as a count or in the order in which they are to
@@ -37,15 +52,15 @@ def plan(
     """
     if nodes_per_block < 1 or blocks < 0:
         raise ValueError(f"a job is cut into whole blocks, not into {blocks} of {nodes_per_block} nodes")
-    ledger = Ledger(free, logical_ids)
-    problem = _check_counts(ledger, super_pod_size) or _check_room(
-        ledger, nodes_per_block, blocks, soft, chips_per_node
+    assignment = BlockAssignment(free, logical_ids)
+    problem = _check_counts(assignment, super_pod_size) or _check_room(
+        assignment, nodes_per_block, blocks, soft, chips_per_node
     )
     if problem is not None:
         return problem
     pack = pack_whole_job if packing is Packing.WHOLE_JOB else pack_per_block
-    pack(ledger, nodes_per_block, blocks, reserve, soft)
-    return Plan(tuple(ledger.blocks))
+    pack(assignment, nodes_per_block, blocks, reserve, soft)
+    return BlockPlan(tuple(assignment.blocks))
 
 
 def plan_one_pod(
@@ -54,7 +69,7 @@ def plan_one_pod(
     reserve: int,
     super_pod_size: int,
     packing: Packing = Packing.WHOLE_JOB,
-) -> Plan | Reason:
+) -> BlockPlan | Reason:
     """A place for a job of one pod. `idle` gives (node, idle chips) of the nodes that can take it.
 
     Only the nodes with fewest idle chips are looked at, so that emptier nodes stay whole.
@@ -76,8 +91,8 @@ def plan_one_pod(
     )
 
 
-def _check_counts(ledger: Ledger, super_pod_size: int) -> Reason | None:
-    for superpod, count in ledger.counts():
+def _check_counts(assignment: BlockAssignment, super_pod_size: int) -> Reason | None:
+    for superpod, count in assignment.counts():
         if count < 0:
             raise ValueError(f"SuperPoD {superpod} cannot have {count} free nodes")
         if count > super_pod_size:
@@ -90,39 +105,45 @@ def _oversize(superpod: SuperPodId, nodes: int, super_pod_size: int) -> Reason:
 
 
 def _check_room(
-    ledger: Ledger, nodes_per_block: int, blocks: int, soft: bool, chips_per_node: int | None
+    assignment: BlockAssignment, nodes_per_block: int, blocks: int, soft: bool, chips_per_node: int | None
 ) -> Reason | None:
     """Every whole block can be reached, the reserve included, so counting decides before packing."""
     pods = blocks * nodes_per_block
-    free = sum(ledger.free)
+    free = sum(assignment.free)
     if free < pods:
         return NOT_ENOUGH_NODES(
-            pods=pods, free=free, missing=pods - free, listing=_listing(ledger), superpods=_freest(ledger)
+            pods=pods,
+            free=free,
+            missing=pods - free,
+            listing=_listing(assignment),
+            superpods=_freest(assignment),
         )
-    held = _blocks_held(ledger.free, nodes_per_block)
+    held = _blocks_held(assignment.free, nodes_per_block)
     if soft or held >= blocks:
         return None
-    nearest, short_by = _nearest_to_one_more(ledger, nodes_per_block)
+    nearest, short_by = _nearest_to_one_more(assignment, nodes_per_block)
     reason = NOT_ENOUGH_BLOCKS(
         blocks=blocks,
         block_nodes=nodes_per_block,
         held=held,
-        listing=_listing(ledger),
-        superpods=_freest(ledger),
+        listing=_listing(assignment),
+        superpods=_freest(assignment),
         nearest=nearest,
         short_by=short_by,
     )
-    return reason.with_cures(_cures(ledger, nodes_per_block, pods, chips_per_node))
+    return reason.with_cures(_cures(assignment, nodes_per_block, pods, chips_per_node))
 
 
-def _cures(ledger: Ledger, nodes_per_block: int, pods: int, chips_per_node: int | None) -> list[str]:
+def _cures(
+    assignment: BlockAssignment, nodes_per_block: int, pods: int, chips_per_node: int | None
+) -> list[str]:
     """What would place the job now. Fewer reserve-nodes never would: queue 2 uses the reserve anyway."""
     cures = [
         "label the job super-pod-affinity: soft: "
-        f"then blocks may be split, and the {sum(ledger.free)} free nodes hold its {pods} pods"
+        f"then blocks may be split, and the {sum(assignment.free)} free nodes hold its {pods} pods"
     ]
     for smaller in range(nodes_per_block - 1, 0, -1):
-        if pods % smaller == 0 and _blocks_held(ledger.free, smaller) * smaller >= pods:
+        if pods % smaller == 0 and _blocks_held(assignment.free, smaller) * smaller >= pods:
             written = (
                 "a smaller sp-block" if chips_per_node is None else f'sp-block: "{smaller * chips_per_node}"'
             )
@@ -135,27 +156,27 @@ def _blocks_held(free: Iterable[int], nodes_per_block: int) -> int:
     return sum(count // nodes_per_block for count in free)
 
 
-def _nearest_to_one_more(ledger: Ledger, nodes_per_block: int) -> tuple[SuperPodId, int]:
+def _nearest_to_one_more(assignment: BlockAssignment, nodes_per_block: int) -> tuple[SuperPodId, int]:
     """The SuperPoD that lacks fewest nodes for one more block, and how many it lacks."""
-    short = [nodes_per_block - count % nodes_per_block for count in ledger.free]
+    short = [nodes_per_block - count % nodes_per_block for count in assignment.free]
     position = short.index(min(short))
-    return ledger.counts()[position][0], short[position]
+    return assignment.counts()[position][0], short[position]
 
 
-def _freest(ledger: Ledger) -> dict[SuperPodId, int]:
-    with_room = [(superpod, count) for superpod, count in ledger.counts() if count]
+def _freest(assignment: BlockAssignment) -> dict[SuperPodId, int]:
+    with_room = [(superpod, count) for superpod, count in assignment.counts() if count]
     return dict(sorted(with_room, key=lambda entry: -entry[1])[:_LISTED])
 
 
-def _listing(ledger: Ledger) -> str:
+def _listing(assignment: BlockAssignment) -> str:
     """`0 has 10 free, 3 has 6`"""
-    freest = _freest(ledger)
+    freest = _freest(assignment)
     parts = [
         f"{superpod} has {count}" + (" free" if position == 0 else "")
         for position, (superpod, count) in enumerate(freest.items())
     ]
-    others = len(ledger.free) - len(freest)
+    others = len(assignment.free) - len(freest)
     if others:
         most = f"at most {min(freest.values())}" if len(freest) == _LISTED else "none"
         parts.append(f"{others} more {'has' if others == 1 else 'have'} {most}")
-    return ", ".join(parts) if ledger.free else "there is no SuperPoD"
+    return ", ".join(parts) if assignment.free else "there is no SuperPoD"

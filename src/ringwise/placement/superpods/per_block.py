@@ -11,20 +11,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from ringwise.placement.superpods.blocks import Ledger, Origin
+from ringwise.placement.superpods.blocks import BlockAssignment, Origin
 
 #: remainder -> quotient -> positions of SuperPoDs, ascending.
 Table: TypeAlias = dict[int, dict[int, list[int]]]
 
 
-def pack_per_block(ledger: Ledger, nodes_per_block: int, blocks: int, reserve: int, soft: bool) -> None:
+def pack_per_block(
+    assignment: BlockAssignment, nodes_per_block: int, blocks: int, reserve: int, soft: bool
+) -> None:
     """Place `blocks` blocks; where whole blocks run out, a soft job takes the missing nodes as fragments."""
-    table = _table(ledger.free, nodes_per_block, reserve)
-    left = _use_up_small_ones(ledger, table, nodes_per_block, blocks, reserve)
-    left = _open_bigger_ones(ledger, table, nodes_per_block, left, reserve)
-    left = _use_reserves(ledger, table, nodes_per_block, left)
+    table = _table(assignment.free, nodes_per_block, reserve)
+    left = _use_up_small_ones(assignment, table, nodes_per_block, blocks, reserve)
+    left = _open_bigger_ones(assignment, table, nodes_per_block, left, reserve)
+    left = _use_reserves(assignment, table, nodes_per_block, left)
     if soft:
-        _use_fragments(ledger, table, nodes_per_block, left * nodes_per_block, reserve)
+        _use_fragments(assignment, table, nodes_per_block, left * nodes_per_block, reserve)
 
 
 def _table(free: list[int], nodes_per_block: int, reserve: int) -> Table:
@@ -38,27 +40,33 @@ def _table(free: list[int], nodes_per_block: int, reserve: int) -> Table:
     return table
 
 
-def _drain(ledger: Ledger, cell: Iterable[int], nodes_per_block: int, left: int, reserve: int) -> int:
+def _drain(
+    assignment: BlockAssignment, cell: Iterable[int], nodes_per_block: int, left: int, reserve: int
+) -> int:
     """Blocks from every SuperPoD of the cell while the reserve stays untouched."""
     for position in cell:
-        while left and ledger.free[position] >= nodes_per_block + reserve:
-            ledger.take(position, nodes_per_block, Origin.QUEUE_1)
+        while left and assignment.free[position] >= nodes_per_block + reserve:
+            assignment.take(position, nodes_per_block, Origin.QUEUE_1)
             left -= 1
     return left
 
 
-def _use_up_small_ones(ledger: Ledger, table: Table, nodes_per_block: int, left: int, reserve: int) -> int:
+def _use_up_small_ones(
+    assignment: BlockAssignment, table: Table, nodes_per_block: int, left: int, reserve: int
+) -> int:
     """SuperPoDs the job can use up, least left over first. The bound shrinks as blocks are placed."""
     for remainder in sorted(table):
         for quotient in sorted(table[remainder]):
             if quotient > left:
                 break
             if quotient:
-                left = _drain(ledger, table[remainder][quotient], nodes_per_block, left, reserve)
+                left = _drain(assignment, table[remainder][quotient], nodes_per_block, left, reserve)
     return left
 
 
-def _open_bigger_ones(ledger: Ledger, table: Table, nodes_per_block: int, left: int, reserve: int) -> int:
+def _open_bigger_ones(
+    assignment: BlockAssignment, table: Table, nodes_per_block: int, left: int, reserve: int
+) -> int:
     """SuperPoDs that hold more blocks than the job needs, smallest number of blocks first."""
     if not left:
         return 0
@@ -66,26 +74,28 @@ def _open_bigger_ones(ledger: Ledger, table: Table, nodes_per_block: int, left: 
         (quotient, remainder) for remainder, row in table.items() for quotient in row if quotient > left
     )
     for quotient, remainder in cells:
-        left = _drain(ledger, table[remainder][quotient], nodes_per_block, left, reserve)
+        left = _drain(assignment, table[remainder][quotient], nodes_per_block, left, reserve)
     return left
 
 
-def _use_reserves(ledger: Ledger, table: Table, nodes_per_block: int, left: int) -> int:
+def _use_reserves(assignment: BlockAssignment, table: Table, nodes_per_block: int, left: int) -> int:
     """One block from every SuperPoD that still holds one, again and again until none does."""
     took = True
     while left and took:
         took = False
         for remainder in sorted(table, reverse=True):
             for quotient in sorted(table[remainder]):
-                for position in _fullest_first(ledger, table[remainder][quotient]):
-                    if left and ledger.free[position] >= nodes_per_block:
-                        ledger.take(position, nodes_per_block, Origin.QUEUE_2)
+                for position in _fullest_first(assignment, table[remainder][quotient]):
+                    if left and assignment.free[position] >= nodes_per_block:
+                        assignment.take(position, nodes_per_block, Origin.QUEUE_2)
                         left -= 1
                         took = True
     return left
 
 
-def _use_fragments(ledger: Ledger, table: Table, nodes_per_block: int, missing: int, reserve: int) -> None:
+def _use_fragments(
+    assignment: BlockAssignment, table: Table, nodes_per_block: int, missing: int, reserve: int
+) -> None:
     """What is left of every SuperPoD, in the field's own two-part order of remainders."""
     remainders = [
         *range(nodes_per_block - 1, reserve - 1, -1),
@@ -94,12 +104,12 @@ def _use_fragments(ledger: Ledger, table: Table, nodes_per_block: int, missing: 
     for remainder in remainders:
         row = table.get(remainder, {})
         for quotient in sorted(row):
-            for position in _fullest_first(ledger, row[quotient]):
-                size = min(ledger.free[position], missing)
+            for position in _fullest_first(assignment, row[quotient]):
+                size = min(assignment.free[position], missing)
                 if size:
-                    ledger.take(position, size, Origin.QUEUE_3)
+                    assignment.take(position, size, Origin.QUEUE_3)
                     missing -= size
 
 
-def _fullest_first(ledger: Ledger, cell: list[int]) -> list[int]:
-    return sorted(cell, key=lambda position: (-ledger.free[position], position))
+def _fullest_first(assignment: BlockAssignment, cell: list[int]) -> list[int]:
+    return sorted(cell, key=lambda position: (-assignment.free[position], position))

@@ -12,14 +12,13 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import TypeGuard
 
-from ringwise.placement.superpods.block_map import OldBlock
-from ringwise.placement.superpods.blocks import Block, Free, Origin
-from ringwise.placement.superpods.packing import plan
-from ringwise.placement.superpods.reasons import (
+from ringwise.placement.reasons import (
     BLOCK_CANNOT_REFILL,
     WAIT_FOR_OLD_NODES,
 )
-from ringwise.placement.superpods.settings import SuperPodSettings
+from ringwise.placement.superpods.blocks import Block, Free, Origin
+from ringwise.placement.superpods.packing import SuperPodSettings, plan
+from ringwise.placement.superpods.previous_blocks import PreviousBlock
 from ringwise.reasons import Reason
 from ringwise.topology.superpods import NodeId, SuperPodId, order_key
 
@@ -46,7 +45,7 @@ def must_wait(seconds: float, healthy_old_nodes: Set[NodeId], candidates: Set[No
 
 
 def reschedule(
-    old: Sequence[OldBlock],
+    old: Sequence[PreviousBlock],
     free: Mapping[SuperPodId, Sequence[NodeId]],
     *,
     running: Set[NodeId],
@@ -65,37 +64,37 @@ def reschedule(
     for block in old:
         if not block.nodes:
             raise ValueError(f"block {block.logical} has no places")
-    yard = _Yard(old, free, running, faulty)
-    reason = must_wait(seconds_since_fault, yard.healthy_old_nodes(), yard.candidates.keys())
+    pool = _NodePool(old, free, running, faulty)
+    reason = must_wait(seconds_since_fault, pool.healthy_old_nodes(), pool.candidates.keys())
     if reason is not None:
         return reason
     settled: list[Block] = []
-    broken: list[OldBlock] = []
+    broken: list[PreviousBlock] = []
     for block in old:
-        if yard.is_intact(block):
+        if pool.is_intact(block):
             settled.append(_placed(block, block.nodes, Origin.KEPT))
         else:
             broken.append(block)
-    homeless: list[OldBlock] = []
+    homeless: list[PreviousBlock] = []
     # Fewest lost places first: so most blocks can stay where they are.
-    for block in sorted(broken, key=lambda block: (yard.lost_places(block), block.logical)):
-        nodes = yard.refill(block)
+    for block in sorted(broken, key=lambda block: (pool.lost_places(block), block.logical)):
+        nodes = pool.refill(block)
         if nodes is not None:
             settled.append(_placed(block, nodes, Origin.REFILLED))
-        elif yard.running_pods(block):
-            return yard.stuck(block)
+        elif pool.running_pods(block):
+            return pool.stuck(block)
         else:
-            yard.release(block)
+            pool.release(block)
             homeless.append(block)
     groups = _groups(homeless, nodes_per_block, may_split=soft and not running)
     next_id = max((block.logical for block in old), default=-1) + 1
     moved = _move(
-        yard.unheld(with_faulty=False), groups, next_id, soft and not running, settings, chips_per_node
+        pool.unheld(with_faulty=False), groups, next_id, soft and not running, settings, chips_per_node
     )
     if isinstance(moved, Reason):
         # A node that broke the job before is better than none.
         moved = _move(
-            yard.unheld(with_faulty=True), groups, next_id, soft and not running, settings, chips_per_node
+            pool.unheld(with_faulty=True), groups, next_id, soft and not running, settings, chips_per_node
         )
     if isinstance(moved, Reason):
         return _without_soft_cure(moved) if soft and running else moved
@@ -104,10 +103,10 @@ def reschedule(
 
 
 @dataclass(slots=True)
-class _Yard:
+class _NodePool:
     """Free nodes and who holds them while blocks are put back."""
 
-    old: Sequence[OldBlock]
+    old: Sequence[PreviousBlock]
     free: Mapping[SuperPodId, Sequence[NodeId]]
     running: Set[NodeId]
     faulty: Set[NodeId]
@@ -125,7 +124,7 @@ class _Yard:
         self.used_before = {node for block in self.old for node in block.nodes if node is not None}
         self.held = {node for block in self.old for node in block.nodes if self._is_good(node, block)}
 
-    def _is_good(self, node: NodeId | None, block: OldBlock) -> TypeGuard[NodeId]:
+    def _is_good(self, node: NodeId | None, block: PreviousBlock) -> TypeGuard[NodeId]:
         if node is None:
             return False
         free_again = node not in self.faulty and self.candidates.get(node) == block.superpod
@@ -134,13 +133,13 @@ class _Yard:
     def healthy_old_nodes(self) -> set[NodeId]:
         return self.used_before - self.running - self.faulty
 
-    def is_intact(self, block: OldBlock) -> bool:
+    def is_intact(self, block: PreviousBlock) -> bool:
         return all(self._is_good(node, block) for node in block.nodes)
 
-    def lost_places(self, block: OldBlock) -> int:
+    def lost_places(self, block: PreviousBlock) -> int:
         return sum(not self._is_good(node, block) for node in block.nodes)
 
-    def running_pods(self, block: OldBlock) -> int:
+    def running_pods(self, block: PreviousBlock) -> int:
         return sum(node in self.running for node in block.nodes)
 
     def _spare(self, superpod: SuperPodId | None) -> list[NodeId]:
@@ -149,7 +148,7 @@ class _Yard:
         spare = [node for node in nodes if node in self.candidates and node not in self.held]
         return sorted(spare, key=lambda node: (node in self.faulty, node in self.used_before))
 
-    def refill(self, block: OldBlock) -> tuple[NodeId, ...] | None:
+    def refill(self, block: PreviousBlock) -> tuple[NodeId, ...] | None:
         """The block with its lost places filled inside its own SuperPoD, or None if that lacks room."""
         spare = self._spare(block.superpod)
         nodes: list[NodeId] = []
@@ -163,7 +162,7 @@ class _Yard:
         self.held.update(nodes)
         return tuple(nodes)
 
-    def release(self, block: OldBlock) -> None:
+    def release(self, block: PreviousBlock) -> None:
         """Give up the block's good places. Its other old nodes may be somebody else's by now."""
         self.held.difference_update(node for node in block.nodes if self._is_good(node, block))
 
@@ -183,7 +182,7 @@ class _Yard:
             for superpod, nodes in self.free.items()
         }
 
-    def stuck(self, block: OldBlock) -> Reason:
+    def stuck(self, block: PreviousBlock) -> Reason:
         missing, free = self.lost_places(block), len(self._spare(block.superpod))
         return BLOCK_CANNOT_REFILL(
             block=block.logical,
@@ -196,7 +195,7 @@ class _Yard:
         )
 
 
-def _placed(block: OldBlock, nodes: Sequence[NodeId | None], origin: Origin) -> Block:
+def _placed(block: PreviousBlock, nodes: Sequence[NodeId | None], origin: Origin) -> Block:
     known = tuple(node for node in nodes if node is not None)
     if block.superpod is None or len(known) != len(nodes):
         raise ValueError(f"block {block.logical} has places nobody knows and cannot be {origin.value}")
@@ -204,7 +203,7 @@ def _placed(block: OldBlock, nodes: Sequence[NodeId | None], origin: Origin) -> 
 
 
 def _groups(
-    homeless: Sequence[OldBlock], nodes_per_block: int, may_split: bool
+    homeless: Sequence[PreviousBlock], nodes_per_block: int, may_split: bool
 ) -> list[tuple[int, int, list[int]]]:
     """(nodes per block, blocks, logical ids) of the blocks that move together, largest blocks first.
 

@@ -6,7 +6,7 @@ import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ringwise.placement.superpods.reasons import (
+from ringwise.placement.reasons import (
     BLOCKS_DO_NOT_DIVIDE,
     ONE_POD_BLOCK,
     ONE_POD_REQUEST,

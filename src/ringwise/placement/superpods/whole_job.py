@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 from typing import TypeAlias
 
-from ringwise.placement.superpods.blocks import Ledger, Origin
+from ringwise.placement.superpods.blocks import BlockAssignment, Origin
 
 WholeJobKey: TypeAlias = tuple[bool, int, int]
 
@@ -39,9 +39,11 @@ def selection_sequence(
     return tuple(free for _, free in sorted(keyed))
 
 
-def pack_whole_job(ledger: Ledger, nodes_per_block: int, blocks: int, reserve: int, soft: bool) -> None:
+def pack_whole_job(
+    assignment: BlockAssignment, nodes_per_block: int, blocks: int, reserve: int, soft: bool
+) -> None:
     """Place `blocks` blocks; where whole blocks run out, a soft job takes the missing nodes as fragments."""
-    buckets = _Buckets(ledger.free)
+    buckets = _Buckets(assignment.free)
     left = blocks
     while left:
         if (count := _best_for_all(buckets, nodes_per_block, left, reserve)) is not None:
@@ -54,13 +56,13 @@ def pack_whole_job(ledger: Ledger, nodes_per_block: int, blocks: int, reserve: i
             break
         position = buckets.pop(count)
         for _ in range(taken):
-            ledger.take(position, nodes_per_block, origin)
+            assignment.take(position, nodes_per_block, origin)
         buckets.put(position, count - taken * nodes_per_block)
         left -= taken
     missing = left * nodes_per_block if soft else 0
     while missing and (count := buckets.largest()):
         size = min(count, missing)
-        ledger.take(buckets.pop(count), size, Origin.QUEUE_3)
+        assignment.take(buckets.pop(count), size, Origin.QUEUE_3)
         missing -= size
 
 

@@ -1,8 +1,8 @@
-"""Switch affinity 1.0: idle switches only, as two arrays of their free nodes.
+"""Switch affinity 1.0 (rule S8): idle switches only, as two arrays of their free nodes.
 
 The first array has a row per leaf switch. The second has a column per position
-under the leaf; one node from each column makes a logical switch, whose nodes do
-not meet on the way up. Both are sorted longest first.
+under the leaf; one node of each column makes a logical switch, whose nodes share
+no uplink. Both are sorted longest first.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
 
+from ringwise.placement.reasons import LEFTOVER_TOO_SMALL, ROWS_TOO_FEW
 from ringwise.placement.switches.classes import SwitchClass
 from ringwise.placement.switches.one_switch import lacking, too_small, under_one
 from ringwise.placement.switches.search import closest, largest
-from ringwise.placement.switches.states import State
-from ringwise.placement.switches.switch_reasons import LEFTOVER_TOO_SMALL, ROWS_TOO_FEW
-from ringwise.placement.switches.view import ClusterView, PlanEntry, Request, SwitchPlan
+from ringwise.placement.switches.states import SwitchState
+from ringwise.placement.switches.view import PlanEntry, SwitchPlan, SwitchRequest, TopologyView
 from ringwise.reasons import Reason
 
 ONE_SWITCH = "one idle switch that holds the whole job"
@@ -26,39 +26,40 @@ LOGICAL_SWITCHES = "logical switches: one node of each position"
 LEFTOVER = "common job's leftover, most free first"
 
 
-class Place(NamedTuple):
-    """A free node and where it is."""
+class FreeNode(NamedTuple):
+    """A free node, its switch and its position under it."""
 
     switch: int
     position: int
     node: int
 
 
-def is_idle(view: ClusterView, switch: int) -> bool:
+def is_idle(view: TopologyView, switch: int) -> bool:
+    """Rule S8: no common or foundation-model job is under the switch, whatever its mark."""
     facts = view.switches[switch].facts
-    return facts.state is State.IDLE and not facts.labelled
+    return facts.state is SwitchState.IDLE and not facts.labelled
 
 
 @dataclass(frozen=True, slots=True)
 class TwoArrays:
-    """Free nodes of idle switches, by leaf and by position under the leaf."""
+    """The two arrays of document 004: free nodes of idle switches by leaf, and by position under the leaf."""
 
     by_leaf: list[int]
-    by_position: list[list[Place]]
+    by_position: list[list[FreeNode]]
     width: int
 
     @classmethod
-    def of(cls, view: ClusterView) -> TwoArrays:
+    def of(cls, view: TopologyView) -> TwoArrays:
         idle = [s for s in view.with_free() if is_idle(view, s)]
         by_leaf = sorted(idle, key=lambda s: -view.free[s])
-        columns: dict[int, list[Place]] = {}
+        columns: dict[int, list[FreeNode]] = {}
         for switch in by_leaf:
             for position, node in zip(
                 view.switches[switch].positions, view.switches[switch].free, strict=True
             ):
                 # A server beyond tor_count has no counterpart under other leaves.
                 if position < view.nodes_per_switch:
-                    columns.setdefault(position, []).append(Place(switch, position, node))
+                    columns.setdefault(position, []).append(FreeNode(switch, position, node))
         by_position = sorted((columns[p] for p in sorted(columns)), key=lambda column: -len(column))
         return cls(by_leaf, by_position, view.nodes_per_switch)
 
@@ -69,13 +70,13 @@ class TwoArrays:
     def complete_rows(self) -> int:
         return self.length(self.width - 1)
 
-    def row(self, index: int, count: int) -> list[Place]:
+    def row(self, index: int, count: int) -> list[FreeNode]:
         return [column[index] for column in self.by_position[:count]]
 
-    def rows_for(self, pods: int) -> list[list[Place]] | None:
-        """Logical switches for the job, or None when they do not suffice."""
+    def rows_for(self, pods: int) -> list[list[FreeNode]] | None:
+        """Rule S8 (c): logical switches for the job, or None when they do not suffice."""
         if pods < self.width:
-            # The last row that holds it keeps the wide rows for larger jobs.
+            # Taking the last row that holds the job leaves the longer rows to larger jobs.
             holding = self.length(pods - 1)
             return [self.row(holding - 1, pods)] if holding else None
         full, rest = divmod(pods - 1, self.width)
@@ -90,7 +91,8 @@ class TwoArrays:
         return complete * self.width + sum(1 for column in self.by_position if len(column) > complete)
 
 
-def plan_version1(view: ClusterView, request: Request) -> SwitchPlan | Reason:
+def plan_version1(view: TopologyView, request: SwitchRequest) -> SwitchPlan | Reason:
+    """Rule S8: one switch, else complete switches, else logical switches, else (common jobs) the leftover."""
     pods = request.pods
     idle = [s for s in view.with_free() if is_idle(view, s)]
     one = closest(view.free, idle, pods)
@@ -111,22 +113,25 @@ def plan_version1(view: ClusterView, request: Request) -> SwitchPlan | Reason:
     return _rows_too_few(view, arrays, complete, request)
 
 
-def _take(view: ClusterView, switches: Sequence[int], needed: int, taken: set[int]) -> list[Place]:
-    places: list[Place] = []
+def _take(view: TopologyView, switches: Sequence[int], needed: int, taken: set[int]) -> list[FreeNode]:
+    places: list[FreeNode] = []
     for switch in switches:
         if len(places) >= needed:
             break
         offer = view.switches[switch]
         places.extend(
-            Place(switch, position, node)
+            FreeNode(switch, position, node)
             for position, node in zip(offer.positions, offer.free, strict=True)
             if node not in taken
         )
     return places[:needed]
 
 
-def _with_leftover(view: ClusterView, arrays: TwoArrays, request: Request) -> SwitchPlan | Reason:
-    """Complete logical rows are kept; the rest goes under idle switches, then under others."""
+def _with_leftover(view: TopologyView, arrays: TwoArrays, request: SwitchRequest) -> SwitchPlan | Reason:
+    """Rule S8, common jobs: complete logical rows, the rest under idle switches, then under others.
+
+    Switches that carry a cross-switch foundation-model job are left out.
+    """
     rows = [arrays.row(index, arrays.width) for index in range(arrays.complete_rows)]
     taken = {place.node for row in rows for place in row}
     left = dict.fromkeys(range(len(view.switches)), 0)
@@ -156,13 +161,13 @@ def _with_leftover(view: ClusterView, arrays: TwoArrays, request: Request) -> Sw
     )
 
 
-def _plan(view: ClusterView, parts: Sequence[tuple[str, Sequence[Place]]]) -> SwitchPlan:
-    """Ranks row by row, and inside a row switch by switch, so that neighbours stay together."""
+def _plan(view: TopologyView, parts: Sequence[tuple[str, Sequence[FreeNode]]]) -> SwitchPlan:
+    """Ranks row by row, and inside a row switch by switch, so that neighbouring ranks share a switch."""
     entries: list[PlanEntry] = []
     for taken_by, places in parts:
         order = {switch: number for number, switch in enumerate(dict.fromkeys(p.switch for p in places))}
         if taken_by == LOGICAL_SWITCHES:
-            # Rows go through the leaves from the longest on: so does the order inside them.
+            # A row lists its leaves longest first, and so do its ranks.
             by_length = sorted(order, key=lambda s: (-view.free[s], s))
             order = {switch: number for number, switch in enumerate(by_length)}
         ordered = sorted(places, key=lambda place: (order[place.switch], place.position))
@@ -175,7 +180,9 @@ def _plan(view: ClusterView, parts: Sequence[tuple[str, Sequence[Place]]]) -> Sw
     return SwitchPlan(tuple(entries))
 
 
-def _rows_too_few(view: ClusterView, arrays: TwoArrays, complete: Sequence[int], request: Request) -> Reason:
+def _rows_too_few(
+    view: TopologyView, arrays: TwoArrays, complete: Sequence[int], request: SwitchRequest
+) -> Reason:
     best = largest(view.free, sorted(arrays.by_leaf))
     best_free = 0 if best is None else view.free[best]
     complete_nodes = sum(view.free[s] for s in complete)

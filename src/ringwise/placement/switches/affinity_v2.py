@@ -1,10 +1,11 @@
-"""Switch affinity 2.0: the exclusive pass, the shared rules, the common job's fallback."""
+"""Switch affinity 2.0: the exclusive pass (S6), the shared rules (S4, S5), the common job's fallback (S7)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ringwise.placement.reasons import COMMON_FULL, SHARED_LIMIT
 from ringwise.placement.switches.classes import SwitchClass
 from ringwise.placement.switches.drafts import Draft, fill, finish
 from ringwise.placement.switches.one_switch import (
@@ -14,9 +15,8 @@ from ringwise.placement.switches.one_switch import (
     plan_single_switch_first,
 )
 from ringwise.placement.switches.search import closest, closest_one_or_two, largest
-from ringwise.placement.switches.states import State
-from ringwise.placement.switches.switch_reasons import COMMON_FULL, SHARED_LIMIT
-from ringwise.placement.switches.view import ClusterView, Request, SwitchPlan
+from ringwise.placement.switches.states import SwitchState
+from ringwise.placement.switches.view import SwitchPlan, SwitchRequest, TopologyView
 from ringwise.reasons import Reason
 
 EXCLUSIVE_PASS = "exclusive pass: all free nodes of an idle switch"
@@ -35,13 +35,13 @@ class Groups:
     unhealthy: list[int]
 
     @classmethod
-    def of(cls, view: ClusterView, candidates: Sequence[int]) -> Groups:
+    def of(cls, view: TopologyView, candidates: Sequence[int]) -> Groups:
         groups = cls([], [], [], [])
         for switch in candidates:
             facts = view.switches[switch].facts
-            if facts.state is State.IDLE:
+            if facts.state is SwitchState.IDLE:
                 groups.idle.append(switch)
-            elif facts.state is State.EXCLUSIVE:
+            elif facts.state is SwitchState.EXCLUSIVE:
                 groups.exclusive.append(switch)
             elif facts.healthy:
                 groups.healthy.append(switch)
@@ -50,14 +50,15 @@ class Groups:
         return groups
 
 
-def plan_version2(view: ClusterView, request: Request) -> SwitchPlan | Reason:
+def plan_version2(view: TopologyView, request: SwitchRequest) -> SwitchPlan | Reason:
+    """Rules S3 to S7: padding jobs under one switch; foundation-model and common jobs by their passes."""
     if request.job_class is SwitchClass.PADDING:
         return plan_padding(view, request)
     one_switch = plan_single_switch_first(view, request)
     if one_switch is not None:
         return one_switch
     groups = Groups.of(view, view.with_free())
-    drafts = foundation_way(view, groups, request.pods)
+    drafts = foundation_model_drafts(view, groups, request.pods)
     if drafts is None and request.job_class is SwitchClass.COMMON:
         drafts = common_fallback(view, groups, request.pods)
     if drafts is None:
@@ -65,15 +66,15 @@ def plan_version2(view: ClusterView, request: Request) -> SwitchPlan | Reason:
     return finish(view, drafts)
 
 
-def foundation_way(view: ClusterView, groups: Groups, pods: int) -> list[Draft] | None:
-    """Idle switches used up one after the other, the remainder by the shared rules."""
+def foundation_model_drafts(view: TopologyView, groups: Groups, pods: int) -> list[Draft] | None:
+    """Rule S6: idle switches used up in descending order, the remainder by the shared rules."""
     drafts: list[Draft] = []
     used: set[int] = set()
     left = pods
     for switch in sorted(groups.idle, key=lambda s: -view.free[s]):
         if view.free[switch] > left:
             break
-        drafts.append(Draft(switch, view.free[switch], State.EXCLUSIVE, EXCLUSIVE_PASS))
+        drafts.append(Draft(switch, view.free[switch], SwitchState.EXCLUSIVE, EXCLUSIVE_PASS))
         used.add(switch)
         left -= view.free[switch]
     if not left:
@@ -84,58 +85,60 @@ def foundation_way(view: ClusterView, groups: Groups, pods: int) -> list[Draft] 
 
 
 def shared_rules(
-    view: ClusterView,
+    view: TopologyView,
     healthy: Sequence[int],
     idle: Sequence[int],
     exclusive: Sequence[int],
     needed: int,
     limit: int,
 ) -> list[Draft] | None:
-    """Healthy shared switches closest to `needed`, else an idle or exclusive one that becomes shared."""
+    """Rules S4 and S5: healthy shared switches closest to `needed`, else one that becomes shared."""
     if limit < 1:
         return None
     chosen = closest_one_or_two(view.free, healthy, needed, limit)
     if chosen is not None:
-        return fill(view.free, chosen, needed, State.SHARED, SHARED_RULE)
+        return fill(view.free, chosen, needed, SwitchState.SHARED, SHARED_RULE)
     converted = closest(view.free, [*idle, *convertible(view, exclusive)], needed)
     if converted is None:
         return None
-    return [Draft(converted, needed, State.SHARED, BECOMES_SHARED)]
+    return [Draft(converted, needed, SwitchState.SHARED, BECOMES_SHARED)]
 
 
-def convertible(view: ClusterView, exclusive: Sequence[int]) -> list[int]:
-    """Exclusive switches whose owner stays within the limit when they become shared."""
+def convertible(view: TopologyView, exclusive: Sequence[int]) -> list[int]:
+    """Rule S5: exclusive switches whose owner stays within the limit when they become shared."""
     limit = view.settings.shared_limit
     if limit < 2:
         return []
     return [s for s in exclusive if view.switches[s].facts.owner_shared + 1 <= limit]
 
 
-def common_fallback(view: ClusterView, groups: Groups, pods: int) -> list[Draft] | None:
-    """All idle switches, then unhealthy shared ones, then healthy ones without a foundation model."""
+def common_fallback(view: TopologyView, groups: Groups, pods: int) -> list[Draft] | None:
+    """Rule S7: idle switches, then unhealthy shared ones, then healthy ones without a foundation model."""
     idle = sorted(groups.idle, key=lambda s: -view.free[s])
-    drafts = fill(view.free, idle, pods, State.EXCLUSIVE, EXCLUSIVE_PASS)
+    drafts = fill(view.free, idle, pods, SwitchState.EXCLUSIVE, EXCLUSIVE_PASS)
     left = pods - sum(draft.count for draft in drafts)
     for group in (groups.unhealthy, _without_model(view, groups.healthy)):
-        # While none holds what is left the largest goes, so one sorted list answers every question.
+        # The largest is taken while none holds what is left, so the list is sorted once.
         waiting = sorted(group, key=lambda s: -view.free[s])
-        for place, roomiest in enumerate(waiting):
+        for place, largest_left in enumerate(waiting):
             if not left:
                 break
-            chosen = roomiest if view.free[roomiest] < left else closest(view.free, waiting[place:], left)
-            assert chosen is not None  # the roomiest holds what is left
+            chosen = (
+                largest_left if view.free[largest_left] < left else closest(view.free, waiting[place:], left)
+            )
+            assert chosen is not None  # the largest_left holds what is left
             count = min(left, view.free[chosen])
-            drafts.append(Draft(chosen, count, State.SHARED, COMMON_FALLBACK))
+            drafts.append(Draft(chosen, count, SwitchState.SHARED, COMMON_FALLBACK))
             left -= count
     return None if left else drafts
 
 
-def _without_model(view: ClusterView, switches: Sequence[int]) -> list[int]:
+def _without_model(view: TopologyView, switches: Sequence[int]) -> list[int]:
     return [s for s in switches if view.switches[s].facts.only_common]
 
 
-def _too_full(view: ClusterView, groups: Groups, request: Request) -> Reason:
-    """Which numbers stand in the way. When this is asked, all idle switches were used up."""
+def _too_full(view: TopologyView, groups: Groups, request: SwitchRequest) -> Reason:
+    """The reason with its numbers. At this point all idle switches were used up."""
     free, limit = view.free, view.settings.shared_limit
     idle = sum(free[s] for s in groups.idle)
     roomy = sorted(groups.healthy, key=lambda s: -free[s])[:limit]

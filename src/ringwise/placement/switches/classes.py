@@ -1,10 +1,10 @@
-"""The three classes of switch-aware jobs."""
+"""Rule S1: the three classes of switch-aware jobs."""
 
 from __future__ import annotations
 
 import enum
 
-from ringwise.placement.switches.switch_reasons import LABEL_UNKNOWN
+from ringwise.placement.reasons import LABEL_UNKNOWN
 from ringwise.reasons import Reason
 
 #: Values of the label `tor-affinity` that ask for switches.
@@ -21,12 +21,12 @@ class SwitchClass(enum.Enum):
 
 
 def asks_for_switches(label: str | None) -> bool:
-    """Whether the label wants anything: none, an empty one and "null" are the same."""
+    """Whether the label requests switch affinity: a missing, an empty and a "null" one do not."""
     return label not in (None, "", "null")
 
 
 def classify(label: str | None, npu_pods: int) -> SwitchClass | Reason | None:
-    """The class of a job; None when switches do not matter to it; a reason when the label is wrong."""
+    """Rule S1: the class of a job; None when it is not switch-aware; a reason when the label is invalid."""
     if not asks_for_switches(label):
         return None
     if label not in (NORMAL_SCHEMA, LARGE_MODEL_SCHEMA):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ringwise.placement.switches.states import State
-from ringwise.placement.switches.view import ClusterView, PlanEntry, SwitchPlan
+from ringwise.placement.switches.states import SwitchState
+from ringwise.placement.switches.view import PlanEntry, SwitchPlan, TopologyView
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,26 +30,27 @@ def fill(free: Sequence[int], switches: Sequence[int], needed: int, mark: int, t
     return drafts
 
 
-def finish(view: ClusterView, drafts: Sequence[Draft], shared_before: int = 0) -> SwitchPlan:
-    """The plan, with the state each switch has once the pods run.
+def finish(view: TopologyView, drafts: Sequence[Draft], shared_before: int = 0) -> SwitchPlan:
+    """The plan, with the state of each switch once the pods run (rule S2).
 
-    `shared_before` are shared switches the job uses already and the drafts do not name.
+    `shared_before` counts shared switches that the job already uses and no draft names.
     """
-    shared = shared_before + sum(1 for draft in drafts if draft.mark == State.SHARED)
+    shared = shared_before + sum(1 for draft in drafts if draft.mark == SwitchState.SHARED)
     over_limit = shared > view.settings.shared_limit
     return SwitchPlan(tuple(entry_of(view, draft, over_limit) for draft in drafts))
 
 
-def entry_of(view: ClusterView, draft: Draft, over_limit: bool, ranks: tuple[int, ...] = ()) -> PlanEntry:
+def entry_of(view: TopologyView, draft: Draft, over_limit: bool, ranks: tuple[int, ...] = ()) -> PlanEntry:
     switch = view.switches[draft.switch]
     state, healthy = state_after(switch.facts.state, switch.facts.healthy, draft.mark, over_limit)
     nodes = switch.free[: draft.count]
     return PlanEntry(draft.switch, switch.name, nodes, draft.mark, state, healthy, draft.taken_by, ranks)
 
 
-def state_after(before: State, healthy: bool, mark: int, over_limit: bool) -> tuple[State, bool]:
+def state_after(before: SwitchState, healthy: bool, mark: int, over_limit: bool) -> tuple[SwitchState, bool]:
+    """Rule S2: state and health of a switch after pods with this mark were placed under it."""
     if mark == 0:
         return before, healthy
-    if mark == State.SHARED or before is State.SHARED:
-        return State.SHARED, healthy and not over_limit
-    return State.EXCLUSIVE, True
+    if mark == SwitchState.SHARED or before is SwitchState.SHARED:
+        return SwitchState.SHARED, healthy and not over_limit
+    return SwitchState.EXCLUSIVE, True

@@ -1,32 +1,32 @@
-"""Jobs that stay under one switch: padding jobs, single layer, and `single-switch-first`."""
+"""Jobs that stay under one switch: padding jobs (S3), single layer (S11) and `single-switch-first` (S3)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ringwise.placement.reasons import ONE_SWITCH_TOO_SMALL
 from ringwise.placement.switches.classes import SwitchClass
 from ringwise.placement.switches.drafts import Draft, finish
 from ringwise.placement.switches.search import closest, largest
-from ringwise.placement.switches.states import State, SwitchState
-from ringwise.placement.switches.switch_reasons import ONE_SWITCH_TOO_SMALL
-from ringwise.placement.switches.view import ClusterView, Request, SwitchPlan
+from ringwise.placement.switches.states import SwitchFacts, SwitchState
+from ringwise.placement.switches.view import SwitchPlan, SwitchRequest, TopologyView
 from ringwise.reasons import Reason
 
 #: How many switches a reason names.
 _NAMED = 8
 
 
-def order_of_padding(facts: SwitchState) -> int:
-    """Exclusive first, then unhealthy shared, then healthy shared, then idle."""
-    if facts.state is State.EXCLUSIVE:
+def order_of_padding(facts: SwitchFacts) -> int:
+    """Rule S3: exclusive first, then unhealthy shared, then healthy shared, then idle."""
+    if facts.state is SwitchState.EXCLUSIVE:
         return 0
-    if facts.state is State.SHARED:
+    if facts.state is SwitchState.SHARED:
         return 2 if facts.healthy else 1
     return 3
 
 
-def padding_switch(view: ClusterView, candidates: Iterable[int], pods: int) -> int | None:
-    """The first group that has a switch that fits, and in it the closest-fitting one."""
+def padding_switch(view: TopologyView, candidates: Iterable[int], pods: int) -> int | None:
+    """Rule S3: the closest-fitting switch of the first group that has one that fits."""
     groups: tuple[list[int], ...] = ([], [], [], [])
     for switch in candidates:
         groups[order_of_padding(view.switches[switch].facts)].append(switch)
@@ -37,48 +37,52 @@ def padding_switch(view: ClusterView, candidates: Iterable[int], pods: int) -> i
     return None
 
 
-def under_one(view: ClusterView, switch: int, pods: int, taken_by: str) -> SwitchPlan:
-    """A whole job under one switch; it changes no state."""
+def under_one(view: TopologyView, switch: int, pods: int, taken_by: str) -> SwitchPlan:
+    """A whole job under one switch; it changes no state (rule S2)."""
     return finish(view, [Draft(switch, pods, 0, taken_by)])
 
 
-def plan_padding(view: ClusterView, request: Request) -> SwitchPlan | Reason:
+def plan_padding(view: TopologyView, request: SwitchRequest) -> SwitchPlan | Reason:
+    """Rule S3: a padding job never crosses switches."""
     chosen = padding_switch(view, view.with_free(), request.pods)
     if chosen is None:
         return too_small(view, view.with_free(), request, "padding")
     return under_one(view, chosen, request.pods, "padding: the closest-fitting switch")
 
 
-def plan_single_layer(view: ClusterView, request: Request) -> SwitchPlan | Reason:
+def plan_single_layer(view: TopologyView, request: SwitchRequest) -> SwitchPlan | Reason:
+    """Rule S11: the switch with the fewest free nodes that holds the job."""
     chosen = closest(view.free, view.with_free(), request.pods)
     if chosen is None:
         return too_small(view, view.with_free(), request, "single-layer")
     return under_one(view, chosen, request.pods, "single layer: the closest-fitting switch")
 
 
-def plan_single_switch_first(view: ClusterView, request: Request) -> SwitchPlan | None:
-    """The setting `single-switch-first`; None sends the job on to the usual rules."""
+def plan_single_switch_first(view: TopologyView, request: SwitchRequest) -> SwitchPlan | None:
+    """Rule S3, setting `single-switch-first`; None: the usual rules apply."""
     if not view.settings.single_switch_first or request.pods >= view.nodes_per_switch:
         return None
     chosen = padding_switch(view, _open_to(view, request.job_class), request.pods)
     return None if chosen is None else under_one(view, chosen, request.pods, "single-switch-first")
 
 
-def largest_under_one(view: ClusterView, job_class: SwitchClass) -> int:
-    """The largest job that `single-switch-first` would place now; 0 without that setting."""
+def largest_under_one(view: TopologyView, job_class: SwitchClass) -> int:
+    """The largest job that `single-switch-first` would place now; 0 without the setting."""
     best = largest(view.free, _open_to(view, job_class))
     if not view.settings.single_switch_first or best is None:
         return 0
     return min(view.free[best], view.nodes_per_switch - 1)
 
 
-def _open_to(view: ClusterView, job_class: SwitchClass) -> list[int]:
-    """Foundation models stay away from unhealthy switches."""
+def _open_to(view: TopologyView, job_class: SwitchClass) -> list[int]:
+    """Rule S3: foundation models do not use unhealthy switches."""
     model = job_class is SwitchClass.FOUNDATION_MODEL
     return [s for s in view.with_free() if view.switches[s].facts.healthy or not model]
 
 
-def too_small(view: ClusterView, candidates: Sequence[int], request: Request, job_class: str) -> Reason:
+def too_small(
+    view: TopologyView, candidates: Sequence[int], request: SwitchRequest, job_class: str
+) -> Reason:
     best = largest(view.free, candidates)
     return ONE_SWITCH_TOO_SMALL(
         job_class=job_class,
@@ -89,8 +93,8 @@ def too_small(view: ClusterView, candidates: Sequence[int], request: Request, jo
     )
 
 
-def lacking(view: ClusterView, candidates: Sequence[int], needed: int) -> tuple[str, ...]:
-    """What each switch lacks, the fullest offer first, for `why`."""
+def lacking(view: TopologyView, candidates: Sequence[int], needed: int) -> tuple[str, ...]:
+    """What each switch lacks, most free nodes first, for `why`."""
     ordered = sorted(candidates, key=lambda s: (-view.free[s], s))
     lines = [
         f"{view.switches[s].name} ({describe(view.switches[s].facts)}): {view.free[s]} free"
@@ -101,9 +105,9 @@ def lacking(view: ClusterView, candidates: Sequence[int], needed: int) -> tuple[
     return (*lines, f"and {rest} more") if rest else tuple(lines)
 
 
-def describe(facts: SwitchState) -> str:
-    if facts.state is State.SHARED:
+def describe(facts: SwitchFacts) -> str:
+    if facts.state is SwitchState.SHARED:
         return "healthy shared" if facts.healthy else "unhealthy shared"
-    if facts.state is State.IDLE and facts.labelled:
+    if facts.state is SwitchState.IDLE and facts.labelled:
         return "in use"
     return facts.state.word

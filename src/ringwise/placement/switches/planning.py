@@ -1,4 +1,4 @@
-"""One entrance for all switch rules: which version applies, and what is refused beforehand."""
+"""Plan the nodes of a switch-aware job: which version applies, and what is refused beforehand."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from dataclasses import replace
 from ringwise.placement.switches.affinity_v1 import plan_version1
 from ringwise.placement.switches.affinity_v2 import plan_version2
 from ringwise.placement.switches.one_switch import plan_single_layer
-from ringwise.placement.switches.view import ClusterView, Request, SwitchPlan
+from ringwise.placement.switches.view import SwitchPlan, SwitchRequest, TopologyView
 from ringwise.reasons import Reason
-from ringwise.topology.switch_reasons import FATAL, NO_NODES_PER_SWITCH, TOPOLOGY_EMPTY
+from ringwise.topology.reasons import FATAL, NO_NODES_PER_SWITCH, TOPOLOGY_EMPTY
 
 
-def plan(view: ClusterView, request: Request) -> SwitchPlan | Reason:
-    """Nodes for a job none of whose pods is placed, or why there are none."""
+def plan(view: TopologyView, request: SwitchRequest) -> SwitchPlan | Reason:
+    """Nodes for a job none of whose pods is placed, or the reason why there are none."""
     unusable = refusal_of_topology(view)
     if unusable is not None:
         return unusable
     if request.pods < 1:
         return SwitchPlan(())
-    # Single layer wins over the version.
+    # Rule S11: single layer wins over the version.
     if view.single_layer:
         answer = plan_single_layer(view, request)
     elif view.settings.version == "2.0":
@@ -29,10 +29,10 @@ def plan(view: ClusterView, request: Request) -> SwitchPlan | Reason:
     return with_problems(view, answer)
 
 
-def plan_at_least(view: ClusterView, request: Request, minimum: int) -> SwitchPlan | Reason:
-    """The whole job, else as many of its pods as fit, but at least `minimum` of them.
+def plan_at_least(view: TopologyView, request: SwitchRequest, minimum: int) -> SwitchPlan | Reason:
+    """The whole job, else as many of its pods as fit, but at least `minimum` of them (rule S10).
 
-    Every rule that places P pods places P - 1 too, so the largest number is found by halving.
+    Every rule that places P pods also places P - 1, so the largest number is found by bisection.
     """
     whole = plan(view, request)
     if isinstance(whole, SwitchPlan) or minimum >= request.pods or minimum < 1:
@@ -49,7 +49,8 @@ def plan_at_least(view: ClusterView, request: Request, minimum: int) -> SwitchPl
     return best
 
 
-def refusal_of_topology(view: ClusterView) -> Reason | None:
+def refusal_of_topology(view: TopologyView) -> Reason | None:
+    """Rule S10: the problem that makes the topology unusable for every job, if there is one."""
     known = next((problem for problem in view.problems if problem.code in FATAL), None)
     if known is not None:
         return known
@@ -63,9 +64,9 @@ def refusal_of_topology(view: ClusterView) -> Reason | None:
     return None
 
 
-def with_problems(view: ClusterView, answer: SwitchPlan | Reason) -> SwitchPlan | Reason:
-    """A waiting job also hears what is wrong with the topology it depends on."""
+def with_problems(view: TopologyView, answer: SwitchPlan | Reason) -> SwitchPlan | Reason:
+    """Adds the problems of the topology to the cures of a job that waits (rule S10)."""
     if isinstance(answer, SwitchPlan) or not view.problems:
         return answer
-    hints = [f"mend the topology: {problem.message}" for problem in view.problems[:4]]
+    hints = [f"correct the topology: {problem.message}" for problem in view.problems[:4]]
     return answer.with_cures([*answer.found_cures, *hints])

@@ -1,8 +1,8 @@
-"""New nodes for pods that failed; the healthy pods of the job keep theirs.
+"""Rescheduling after a fault (rule S9): new nodes for failed pods; healthy pods keep theirs.
 
-Version 2.0 looks under the job's exclusive switches, then its shared ones, then
-under unused ones, which become shared within the limits. Version 1.0 repairs the
-row (physical or logical switch) the failed rank belongs to. Jobs that stay under
+Version 2.0 searches the job's exclusive switches, then its shared ones, then
+unused ones, which become shared within the limits. Version 1.0 refills the
+row (physical or logical switch) of the failed rank. Jobs that stay under
 one switch return to the switch of their peers.
 """
 
@@ -11,20 +11,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from ringwise.placement.switches.affinity_v2 import BECOMES_SHARED, Groups, convertible, shared_rules
-from ringwise.placement.switches.classes import SwitchClass
-from ringwise.placement.switches.drafts import Draft, entry_of
-from ringwise.placement.switches.planning import plan, refusal_of_topology, with_problems
-from ringwise.placement.switches.reschedule_rows import repair_rows
-from ringwise.placement.switches.search import closest_one_or_two, largest
-from ringwise.placement.switches.seats import Neighbourhood, Seat
-from ringwise.placement.switches.states import State
-from ringwise.placement.switches.switch_reasons import (
+from ringwise.placement.reasons import (
     PEERS_OUTSIDE,
     PEERS_SWITCH_FULL,
     REPLACEMENT_LIMIT,
 )
-from ringwise.placement.switches.view import ClusterView, PlanEntry, Request, SwitchPlan
+from ringwise.placement.switches.affinity_v2 import BECOMES_SHARED, Groups, convertible, shared_rules
+from ringwise.placement.switches.classes import SwitchClass
+from ringwise.placement.switches.drafts import Draft, entry_of
+from ringwise.placement.switches.planning import plan, refusal_of_topology, with_problems
+from ringwise.placement.switches.positions import PodPosition, RanksBySwitch
+from ringwise.placement.switches.reschedule_rows import reschedule_rows
+from ringwise.placement.switches.search import closest_one_or_two, largest
+from ringwise.placement.switches.states import SwitchState
+from ringwise.placement.switches.view import PlanEntry, SwitchPlan, SwitchRequest, TopologyView
 from ringwise.reasons import Reason
 
 PEERS_SWITCH = "after a fault: the switch of its peers"
@@ -32,22 +32,25 @@ OWN_EXCLUSIVE = "after a fault: an exclusive switch of the job"
 OWN_SHARED = "after a fault: a shared switch of the job"
 
 
-def replan(
-    view: ClusterView, request: Request, survivors: Sequence[Seat], failed: Sequence[Seat]
+def reschedule(
+    view: TopologyView,
+    request: SwitchRequest,
+    survivors: Sequence[PodPosition],
+    failed: Sequence[PodPosition],
 ) -> SwitchPlan | Reason:
-    """A plan for the failed pods only. `request` is the whole job.
+    """Rule S9: a plan for the failed pods only. `request` is the whole job.
 
-    A failed pod's seat tells where it was, as far as known (`switch` None otherwise).
-    The view's states count the survivors; the free nodes leave out every faulty one.
+    The position of a failed pod is where it was (`switch` None where that is unknown).
+    The view's states count the survivors; its free nodes leave out every faulty one.
     """
     unusable = refusal_of_topology(view)
     if unusable is not None:
         return unusable
-    failed = sorted(failed, key=lambda seat: seat.rank)
+    failed = sorted(failed, key=lambda pod: pod.rank)
     if not failed:
         return SwitchPlan(())
     if not survivors:
-        ranks = [seat.rank for seat in failed]
+        ranks = [pod.rank for pod in failed]
         fresh = plan(view, replace(request, pods=len(failed)))
         return fresh if isinstance(fresh, Reason) else _with_ranks(fresh, ranks)
     if stays_under_one(view, request, survivors):
@@ -55,17 +58,18 @@ def replan(
     elif view.settings.version == "2.0":
         answer = _version2(view, request, survivors, failed)
     else:
-        answer = repair_rows(view, request, survivors, failed)
+        answer = reschedule_rows(view, request, survivors, failed)
     return with_problems(view, answer)
 
 
-def stays_under_one(view: ClusterView, request: Request, survivors: Sequence[Seat]) -> bool:
+def stays_under_one(view: TopologyView, request: SwitchRequest, survivors: Sequence[PodPosition]) -> bool:
+    """Whether a failed pod must return to the switch of its peers (rules S3, S9, S11)."""
     if view.single_layer or request.job_class is SwitchClass.PADDING:
         return True
     # `single-switch-first` placed this job like a padding job: its pods carry no mark.
-    known = [seat for seat in survivors if seat.switch is not None]
-    unmarked = all(seat.mark == 0 for seat in known)
-    return view.settings.version == "2.0" and unmarked and len({seat.switch for seat in known}) == 1
+    known = [pod for pod in survivors if pod.switch is not None]
+    unmarked = all(pod.mark == 0 for pod in known)
+    return view.settings.version == "2.0" and unmarked and len({pod.switch for pod in known}) == 1
 
 
 def _with_ranks(fresh: SwitchPlan, ranks: Sequence[int]) -> SwitchPlan:
@@ -78,8 +82,10 @@ def _with_ranks(fresh: SwitchPlan, ranks: Sequence[int]) -> SwitchPlan:
     return SwitchPlan(tuple(entries))
 
 
-def _under_peers(view: ClusterView, survivors: Sequence[Seat], failed: Sequence[Seat]) -> SwitchPlan | Reason:
-    switches = sorted({seat.switch for seat in survivors if seat.switch is not None})
+def _under_peers(
+    view: TopologyView, survivors: Sequence[PodPosition], failed: Sequence[PodPosition]
+) -> SwitchPlan | Reason:
+    switches = sorted({pod.switch for pod in survivors if pod.switch is not None})
     if len(switches) != 1:
         return PEERS_OUTSIDE(failed=len(failed), survivors=len(survivors), switches=len(switches))
     peers = switches[0]
@@ -105,27 +111,29 @@ class OwnSwitches:
     left_shared: set[int] = field(default_factory=set)
 
     @classmethod
-    def of(cls, view: ClusterView, survivors: Iterable[Seat], failed: Iterable[Seat]) -> OwnSwitches:
+    def of(
+        cls, view: TopologyView, survivors: Iterable[PodPosition], failed: Iterable[PodPosition]
+    ) -> OwnSwitches:
         own = cls()
-        for seat in survivors:
-            if seat.switch is None:
+        for pod in survivors:
+            if pod.switch is None:
                 continue
-            # A pod that is being rescheduled with its whole job counts in no state, but in its mark.
-            if State.SHARED in (view.switches[seat.switch].facts.state, seat.mark):
-                own.shared.add(seat.switch)
-            elif seat.mark == State.EXCLUSIVE:
-                own.exclusive.add(seat.switch)
+            # The states do not count pods of a job that is rescheduled as a whole; their marks do.
+            if SwitchState.SHARED in (view.switches[pod.switch].facts.state, pod.mark):
+                own.shared.add(pod.switch)
+            elif pod.mark == SwitchState.EXCLUSIVE:
+                own.exclusive.add(pod.switch)
             else:
-                own.unmarked.add(seat.switch)
+                own.unmarked.add(pod.switch)
         own.unmarked -= own.exclusive
-        for seat in failed:
-            if seat.switch is None or seat.switch in own.all():
+        for pod in failed:
+            if pod.switch is None or pod.switch in own.all():
                 continue
-            state = view.switches[seat.switch].facts.state
-            if state is State.SHARED or (state is State.IDLE and seat.mark == State.SHARED):
-                own.left_shared.add(seat.switch)
-            elif state is State.IDLE and seat.mark == State.EXCLUSIVE:
-                own.exclusive.add(seat.switch)
+            state = view.switches[pod.switch].facts.state
+            if state is SwitchState.SHARED or (state is SwitchState.IDLE and pod.mark == SwitchState.SHARED):
+                own.left_shared.add(pod.switch)
+            elif state is SwitchState.IDLE and pod.mark == SwitchState.EXCLUSIVE:
+                own.exclusive.add(pod.switch)
         return own
 
     def all(self) -> set[int]:
@@ -133,30 +141,33 @@ class OwnSwitches:
 
 
 def _version2(
-    view: ClusterView, request: Request, survivors: Sequence[Seat], failed: Sequence[Seat]
+    view: TopologyView,
+    request: SwitchRequest,
+    survivors: Sequence[PodPosition],
+    failed: Sequence[PodPosition],
 ) -> SwitchPlan | Reason:
     own = OwnSwitches.of(view, survivors, failed)
     limit = view.settings.shared_limit
     model = request.job_class is SwitchClass.FOUNDATION_MODEL
-    near = Neighbourhood(survivors)
+    near = RanksBySwitch(survivors)
     used = set(own.shared)
     left = len(failed)
     drafts: list[Draft] = []
-    for group, mark, words in (
-        (own.exclusive, int(State.EXCLUSIVE), OWN_EXCLUSIVE),
+    for group, mark, taken_by in (
+        (own.exclusive, int(SwitchState.EXCLUSIVE), OWN_EXCLUSIVE),
         (own.unmarked, 0, PEERS_SWITCH),
-        (own.shared | own.left_shared, int(State.SHARED), OWN_SHARED),
+        (own.shared | own.left_shared, int(SwitchState.SHARED), OWN_SHARED),
     ):
         for switch in _nearest_first(group, near, failed):
-            if mark == State.SHARED:
+            if mark == SwitchState.SHARED:
                 over = switch in own.left_shared and len(used) >= limit
                 if over or (model and not view.switches[switch].facts.healthy):
                     continue
             count = min(left, view.free[switch])
             if count:
-                drafts.append(Draft(switch, count, mark, words))
+                drafts.append(Draft(switch, count, mark, taken_by))
                 left -= count
-                if mark == State.SHARED:
+                if mark == SwitchState.SHARED:
                     used.add(switch)
     if left:
         outside = own.all() - own.left_shared | {draft.switch for draft in drafts}
@@ -169,13 +180,13 @@ def _version2(
     return _entries(view, drafts, survivors, failed, len(used) > limit)
 
 
-def _nearest_first(group: Iterable[int], near: Neighbourhood, failed: Sequence[Seat]) -> list[int]:
-    """Neighbours in rank should sit together: first the switch nearest to a failed rank."""
-    return sorted(group, key=lambda switch: (min(near.distance(switch, seat) for seat in failed), switch))
+def _nearest_first(group: Iterable[int], near: RanksBySwitch, failed: Sequence[PodPosition]) -> list[int]:
+    """Neighbouring ranks share switches where possible: the switch nearest to a failed rank comes first."""
+    return sorted(group, key=lambda switch: (min(near.distance(switch, pod) for pod in failed), switch))
 
 
-def _unused(view: ClusterView, groups: Groups, needed: int, quota: int) -> list[Draft] | None:
-    """Switches the job does not use yet; each one counts against its shared limit."""
+def _unused(view: TopologyView, groups: Groups, needed: int, quota: int) -> list[Draft] | None:
+    """Rules S4, S5, S9: switches that the job does not use yet; each counts against its shared limit."""
     found = shared_rules(view, groups.healthy, groups.idle, groups.exclusive, needed, quota)
     if found is not None or quota < 2:
         return found
@@ -187,33 +198,33 @@ def _unused(view: ClusterView, groups: Groups, needed: int, quota: int) -> list[
     drafts: list[Draft] = []
     for switch in pair:
         count = min(needed, view.free[switch])
-        drafts.append(Draft(switch, count, State.SHARED, BECOMES_SHARED))
+        drafts.append(Draft(switch, count, SwitchState.SHARED, BECOMES_SHARED))
         needed -= count
     return drafts
 
 
 def _entries(
-    view: ClusterView,
+    view: TopologyView,
     drafts: Sequence[Draft],
-    survivors: Sequence[Seat],
-    failed: Sequence[Seat],
+    survivors: Sequence[PodPosition],
+    failed: Sequence[PodPosition],
     over_limit: bool,
 ) -> SwitchPlan:
     """Each switch takes the failed ranks that are nearest to the pods it already holds."""
-    near = Neighbourhood(survivors)
+    near = RanksBySwitch(survivors)
     waiting = list(failed)
     entries: list[PlanEntry] = []
     for draft in drafts:
-        distance = {seat.rank: near.distance(draft.switch, seat) for seat in waiting}
-        waiting.sort(key=lambda seat: (distance[seat.rank], seat.rank))
-        ranks = sorted(seat.rank for seat in waiting[: draft.count])
+        distance = {pod.rank: near.distance(draft.switch, pod) for pod in waiting}
+        waiting.sort(key=lambda pod: (distance[pod.rank], pod.rank))
+        ranks = sorted(pod.rank for pod in waiting[: draft.count])
         waiting = waiting[draft.count :]
         entries.append(entry_of(view, draft, over_limit, tuple(ranks)))
     return SwitchPlan(tuple(entries))
 
 
 def _over_limit(
-    view: ClusterView, groups: Groups, own: OwnSwitches, used: set[int], failed: int, left: int
+    view: TopologyView, groups: Groups, own: OwnSwitches, used: set[int], failed: int, left: int
 ) -> Reason:
     allowed = [*groups.healthy, *groups.idle, *convertible(view, groups.exclusive)]
     best = largest(view.free, sorted(allowed)) if len(used) < view.settings.shared_limit else None

@@ -1,4 +1,4 @@
-"""Finding switches by their number of free nodes.
+"""Finding switches by their number of free nodes (rule S4).
 
 "Closest to N" is the smallest count that is at least N. Of equal switches the
 first in ConfigMap order is taken, so callers pass their candidates in that order.
@@ -23,10 +23,10 @@ def largest(free: Sequence[int], candidates: Iterable[int]) -> int | None:
 def closest_one_or_two(
     free: Sequence[int], candidates: Iterable[int], needed: int, limit: int
 ) -> tuple[int, ...] | None:
-    """One switch, or with `limit` 2 a pair, whose free nodes are closest to `needed`; in filling order.
+    """Rule S4: one switch, or with `limit` 2 a pair, closest to `needed`, in the order to fill them.
 
-    Only the two first switches of each count can ever be chosen, and counts are
-    few. So pairs of counts are compared, never pairs of switches.
+    Only the first two switches of each count can be chosen, and there are few counts:
+    pairs of counts are compared, not pairs of switches.
     """
     first: dict[int, int] = {}
     second: dict[int, int] = {}
@@ -40,7 +40,7 @@ def closest_one_or_two(
     place = bisect_left(counts, needed)
     single = counts[place] if place < len(counts) else None
     pair = _closest_pair(counts, first, second, needed) if limit >= 2 else None
-    # On equal totals the pair wins.
+    # Rule S4: on equal totals the pair wins.
     if pair is not None and (single is None or free[pair[0]] + free[pair[1]] <= single):
         return pair
     return None if single is None else (first[single],)

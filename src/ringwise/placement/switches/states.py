@@ -1,10 +1,10 @@
-"""The state of every leaf switch, from the pods that run now and nothing else.
+"""The state of every leaf switch (rule S2), computed from the live pods and nothing else.
 
-Each pod of a common or foundation-model job remembers how its switch was taken
-(`isSharedTor`). From these marks the states follow: shared beats exclusive,
+Each pod of a common or foundation-model job carries how its switch was taken
+(`isSharedTor`). The states follow from these marks: shared beats exclusive,
 exclusive beats idle, and a shared switch is unhealthy while some job under it
-uses more shared switches than allowed. There is no history and no order, so a
-restart, a healed switch and a different list order all give the same answer.
+uses more shared switches than allowed. No history is kept and no order matters:
+after a restart or a recovery, and for any order of pods, the result is the same.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from ringwise.placement.switches.classes import SwitchClass
 
 
-class State(enum.IntEnum):
-    """Numbers as `IsSharedTor` publishes them."""
+class SwitchState(enum.IntEnum):
+    """Rule S2, with the numbers that `IsSharedTor` publishes."""
 
     IDLE = 0
     SHARED = 1
@@ -29,7 +29,7 @@ class State(enum.IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class PlacedJob:
+class SwitchJob:
     """A running job: for each live pod under a switch, that switch and the pod's mark (0, 1 or 2)."""
 
     key: str
@@ -38,10 +38,10 @@ class PlacedJob:
 
 
 @dataclass(frozen=True, slots=True)
-class SwitchState:
-    """All that the rules ask about one switch."""
+class SwitchFacts:
+    """Everything the rules read about one switch."""
 
-    state: State = State.IDLE
+    state: SwitchState = SwitchState.IDLE
     healthy: bool = True
     #: No foundation-model job under it.
     only_common: bool = True
@@ -53,20 +53,20 @@ class SwitchState:
     cross_model: bool = False
 
 
-IDLE = SwitchState()
+IDLE = SwitchFacts()
 
 
-def as_version1(facts: SwitchState) -> SwitchState:
-    """Version 1.0 knows idle or not, whatever the marks say; what is not idle is shown as exclusive."""
-    return replace(facts, state=State.EXCLUSIVE if facts.labelled else State.IDLE, healthy=True)
+def as_version1(facts: SwitchFacts) -> SwitchFacts:
+    """Rule S8: version 1.0 has idle and not idle, whatever the marks; not idle is shown as exclusive."""
+    return replace(facts, state=SwitchState.EXCLUSIVE if facts.labelled else SwitchState.IDLE, healthy=True)
 
 
-class _Usage:
-    """What one job does under its switches."""
+class _JobUse:
+    """The use that one job makes of its switches."""
 
     __slots__ = ("marks", "model", "shared")
 
-    def __init__(self, job: PlacedJob) -> None:
+    def __init__(self, job: SwitchJob) -> None:
         self.model = job.job_class is SwitchClass.FOUNDATION_MODEL
         self.marks: dict[int, int] = {}
         for switch, mark in job.pods:
@@ -75,9 +75,9 @@ class _Usage:
         self.shared = 0
 
 
-def switch_states(switches: int, jobs: Iterable[PlacedJob], shared_limit: int) -> list[SwitchState]:
-    """The state of each of `switches` switches. Costs one step per pod."""
-    usages = [_Usage(job) for job in jobs if job.job_class is not SwitchClass.PADDING]
+def switch_states(switches: int, jobs: Iterable[SwitchJob], shared_limit: int) -> list[SwitchFacts]:
+    """Rule S2: the state of each of `switches` switches, in time linear in the pods."""
+    usages = [_JobUse(job) for job in jobs if job.job_class is not SwitchClass.PADDING]
     marks = [0] * switches
     for usage in usages:
         for switch, seen in usage.marks.items():
@@ -95,16 +95,16 @@ def switch_states(switches: int, jobs: Iterable[PlacedJob], shared_limit: int) -
             cross[switch] |= usage.model and len(usage.marks) > 1
             if seen & 4:
                 owner_shared[switch] = max(owner_shared[switch], usage.shared)
-    found: list[SwitchState] = []
+    found: list[SwitchFacts] = []
     for switch, seen in enumerate(marks):
         if not seen:
             found.append(IDLE)
             continue
-        state = State.SHARED if seen & 2 else State.EXCLUSIVE if seen & 4 else State.IDLE
+        state = SwitchState.SHARED if seen & 2 else SwitchState.EXCLUSIVE if seen & 4 else SwitchState.IDLE
         found.append(
-            SwitchState(
+            SwitchFacts(
                 state=state,
-                healthy=not (state is State.SHARED and unhealthy[switch]),
+                healthy=not (state is SwitchState.SHARED and unhealthy[switch]),
                 only_common=not model[switch],
                 owner_shared=owner_shared[switch],
                 labelled=True,

@@ -1,4 +1,4 @@
-"""What planning sees of the cluster, and what it answers."""
+"""Input and output of planning: the switches with their free nodes, the request, the plan."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import compress
 
 from ringwise.placement.switches.classes import SwitchClass
-from ringwise.placement.switches.states import IDLE, State, SwitchState
+from ringwise.placement.switches.states import IDLE, SwitchFacts, SwitchState
 from ringwise.reasons import Reason
 from ringwise.topology.switches import ResolvedTopology
 
@@ -23,60 +23,60 @@ class SwitchSettings:
 
 @dataclass(frozen=True, slots=True)
 class SwitchView:
-    """One switch: its free nodes in array order, as opaque ids, and their places in the array."""
+    """One switch: its free nodes in array order, as opaque ids, and their positions in the array."""
 
     name: str
     free: tuple[int, ...]
     positions: tuple[int, ...]
-    facts: SwitchState = IDLE
+    facts: SwitchFacts = IDLE
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterView:
-    """All switches in ConfigMap order, and the rules that apply."""
+class TopologyView:
+    """All switches in ConfigMap order (the tie-break of part S), and the settings that apply."""
 
     switches: tuple[SwitchView, ...]
     nodes_per_switch: int
     settings: SwitchSettings = SwitchSettings()
     single_layer: bool = False
     problems: tuple[Reason, ...] = ()
-    #: Free nodes per switch; what most rules look at.
+    #: Free nodes per switch.
     free: tuple[int, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "free", tuple(len(switch.free) for switch in self.switches))
 
     def with_free(self) -> list[int]:
-        """Switches that have free nodes: the others take no part."""
+        """Switches with free nodes; the others take no part."""
         return [index for index, count in enumerate(self.free) if count]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class SwitchRequest:
     job_class: SwitchClass
     pods: int
 
 
 @dataclass(frozen=True, slots=True)
 class PlanEntry:
-    """Nodes under one switch, in rank order, and what the switch is afterwards."""
+    """Nodes under one switch, in rank order, and the state of the switch afterwards."""
 
     switch: int
     name: str
     nodes: tuple[int, ...]
     #: The pods' `isSharedTor`: 2 exclusive pass, 1 shared rules, 0 changes no state.
     mark: int
-    state: State
+    state: SwitchState
     healthy: bool
-    #: Which rule took the switch, in words for `why`.
+    #: Which rule took the switch, as `why` shows it.
     taken_by: str
-    #: Ranks of the nodes where they are not simply counted on: after a fault.
+    #: Ranks of the nodes, after a fault; else they are consecutive.
     ranks: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class SwitchPlan:
-    """Entries in rank order: rank r sits on the r-th node."""
+    """Entries in rank order: rank r gets the r-th node."""
 
     entries: tuple[PlanEntry, ...]
 
@@ -87,7 +87,7 @@ class SwitchPlan:
 
 @dataclass(frozen=True, slots=True)
 class IndexedTopology:
-    """A topology with node ids instead of names, made once per change of nodes or topology."""
+    """A topology with node ids instead of names; computed once per change of nodes or topology."""
 
     resolved: ResolvedTopology
     ids: tuple[tuple[int, ...], ...]
@@ -96,21 +96,21 @@ class IndexedTopology:
 
 def index_nodes(resolved: ResolvedTopology, id_of: Mapping[str, int]) -> IndexedTopology:
     """Nodes without an id are left out."""
-    known = [[seat for seat in row if seat.node in id_of] for row in resolved.nodes]
+    known = [[server for server in row if server.node in id_of] for row in resolved.nodes]
     return IndexedTopology(
         resolved,
-        tuple(tuple([id_of[seat.node] for seat in row]) for row in known),
-        tuple(tuple([seat.index for seat in row]) for row in known),
+        tuple(tuple([id_of[server.node] for server in row]) for row in known),
+        tuple(tuple([server.index for server in row]) for row in known),
     )
 
 
 def make_view(
     resolved: ResolvedTopology,
     free: Mapping[str, int],
-    states: Sequence[SwitchState],
+    states: Sequence[SwitchFacts],
     settings: SwitchSettings,
-) -> ClusterView:
-    """A view of the moment; `free` maps the names of nodes that can take a pod to their ids."""
+) -> TopologyView:
+    """The current view; `free` maps the names of nodes that can take a pod to their ids."""
     flags = bytearray(max(free.values(), default=-1) + 1)
     for node in free.values():
         flags[node] = 1
@@ -118,9 +118,9 @@ def make_view(
 
 
 def make_indexed_view(
-    indexed: IndexedTopology, free: Sequence[int], states: Sequence[SwitchState], settings: SwitchSettings
-) -> ClusterView:
-    """The same for callers that ask often; `free[id]` is not 0 for nodes that can take a pod."""
+    indexed: IndexedTopology, free: Sequence[int], states: Sequence[SwitchFacts], settings: SwitchSettings
+) -> TopologyView:
+    """The same from node ids; `free[id]` is not 0 for nodes that can take a pod."""
     topology = indexed.resolved.topology
     switches: list[SwitchView] = []
     for switch, ids, places, facts in zip(
@@ -130,7 +130,7 @@ def make_indexed_view(
         nodes = tuple(compress(ids, flags))
         positions = places if len(nodes) == len(ids) else tuple(compress(places, flags))
         switches.append(SwitchView(switch.ip, nodes, positions, facts))
-    return ClusterView(
+    return TopologyView(
         tuple(switches),
         topology.nodes_per_switch,
         settings,

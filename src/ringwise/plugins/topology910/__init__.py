@@ -27,7 +27,7 @@ from ringwise.plugins.topology910.switches import SwitchPlanner
 from ringwise.plugins.topology910.validity import plain_key, policy_of
 from ringwise.reasons import Reason
 from ringwise.state.model import Pod, PodClass
-from ringwise.state.shapes import Shape
+from ringwise.state.node_shapes import NodeShape
 
 
 class Topology910:
@@ -64,7 +64,7 @@ class Topology910:
         job.validated = True
         return None
 
-    def predicate(self, pod_class: PodClass, policy: ChipPolicy | None, shape: Shape) -> Reason | None:
+    def predicate(self, pod_class: PodClass, policy: ChipPolicy | None, shape: NodeShape) -> Reason | None:
         """A board may need a label on its nodes."""
         if policy is None:
             return None

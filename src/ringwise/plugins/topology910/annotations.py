@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ringwise.placement.superpods.blocks import Block
-from ringwise.placement.switches.states import State
+from ringwise.placement.switches.states import SwitchState
 from ringwise.placement.switches.view import PlanEntry
 from ringwise.wellknown import IS_HEALTHY, IS_SHARED_TOR, SHARED_TOR_IP, SUPER_POD_ID, SUPER_POD_RANK
 
@@ -14,9 +14,9 @@ def switch_annotations(entry: PlanEntry, version: str, single_layer: bool = Fals
         return {}
     annotations = {
         IS_SHARED_TOR: str(entry.mark),
-        IS_HEALTHY: "0" if entry.healthy or entry.mark != State.SHARED else "1",
+        IS_HEALTHY: "0" if entry.healthy or entry.mark != SwitchState.SHARED else "1",
     }
-    if entry.mark == State.SHARED:
+    if entry.mark == SwitchState.SHARED:
         annotations[SHARED_TOR_IP] = entry.name
     return annotations
 

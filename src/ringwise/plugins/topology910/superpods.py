@@ -8,13 +8,11 @@ from ringwise.framework.job import Job
 from ringwise.framework.policy import ChipPolicy
 from ringwise.framework.ranks import ranks_of
 from ringwise.framework.session import JobPlan, Session
-from ringwise.placement.superpods.block_map import PodPlace, map_from_pods
-from ringwise.placement.superpods.blocks import Block
+from ringwise.placement.superpods.blocks import Block, blocks_by_rank
+from ringwise.placement.superpods.packing import Packing, SuperPodSettings, plan_one_pod
 from ringwise.placement.superpods.packing import plan as pack
-from ringwise.placement.superpods.packing import plan_one_pod
-from ringwise.placement.superpods.ranks import blocks_by_rank
+from ringwise.placement.superpods.previous_blocks import BlockMember, previous_blocks
 from ringwise.placement.superpods.reschedule import reschedule
-from ringwise.placement.superpods.settings import Packing, SuperPodSettings
 from ringwise.plugins.topology910.annotations import block_annotations
 from ringwise.plugins.topology910.candidates import candidates
 from ringwise.plugins.topology910.reasons import PODS_MISSING
@@ -90,10 +88,10 @@ class SuperPodPlanner:
 
     # -- after a fault -------------------------------------------------------------------
 
-    def _known_places(self, job: Job, ranks: dict[str, int]) -> list[PodPlace]:
+    def _known_places(self, job: Job, ranks: dict[str, int]) -> list[BlockMember]:
         """What running pods, and lost ones as far as remembered, say about the blocks."""
         state = self._session.state
-        places: list[PodPlace] = []
+        places: list[BlockMember] = []
         known: set[int] = set()
         for uid, pod in job.pods.items():
             node = state.pods[uid].node
@@ -113,12 +111,12 @@ class SuperPodPlanner:
         job: Job,
         policy: ChipPolicy,
         free: Mapping[SuperPodId, list[NodeId]],
-        placed: list[PodPlace],
+        placed: list[BlockMember],
     ) -> tuple[Block, ...] | Reason:
         session = self._session
         state, settings = session.state, session.settings
         block_nodes = policy.block_nodes or 1
-        old = map_from_pods(placed, nodes_per_block=block_nodes, pod_count=job.chip_pod_count)
+        old = previous_blocks(placed, nodes_per_block=block_nodes, pod_count=job.chip_pod_count)
         if isinstance(old, Reason):
             return old
         running = {
@@ -160,8 +158,8 @@ def _dense_ranks(job: Job) -> dict[str, int]:
     return {uid: place for place, uid in enumerate(asking)}
 
 
-def _place(rank: int, node: int, annotations: Mapping[str, str]) -> PodPlace:
-    return PodPlace(rank, node, annotations.get(SUPER_POD_RANK), annotations.get(SUPER_POD_ID))
+def _place(rank: int, node: int, annotations: Mapping[str, str]) -> BlockMember:
+    return BlockMember(rank, node, annotations.get(SUPER_POD_RANK), annotations.get(SUPER_POD_ID))
 
 
 def _as_plan(blocks: Sequence[Block], waiting: list[Pod], ranks: dict[str, int], session: Session) -> JobPlan:

@@ -8,18 +8,18 @@ from ringwise.framework.job import Job
 from ringwise.framework.policy import ChipPolicy
 from ringwise.framework.ranks import ranks_of
 from ringwise.framework.session import JobPlan, Session
-from ringwise.framework.switch_use import placed_job, switch_mark
+from ringwise.framework.switch_use import switch_job, switch_mark
 from ringwise.placement.switches.classes import SwitchClass
 from ringwise.placement.switches.planning import plan_at_least
-from ringwise.placement.switches.reschedule import replan
-from ringwise.placement.switches.seats import Seat
-from ringwise.placement.switches.states import PlacedJob, SwitchState, switch_states
+from ringwise.placement.switches.positions import PodPosition
+from ringwise.placement.switches.reschedule import reschedule
+from ringwise.placement.switches.states import SwitchFacts, SwitchJob, switch_states
 from ringwise.placement.switches.view import (
-    ClusterView,
     PlanEntry,
-    Request,
     SwitchPlan,
+    SwitchRequest,
     SwitchSettings,
+    TopologyView,
     index_nodes,
     make_indexed_view,
 )
@@ -27,7 +27,7 @@ from ringwise.plugins.topology910.annotations import switch_annotations
 from ringwise.plugins.topology910.candidates import candidates
 from ringwise.reasons import Reason
 from ringwise.state.model import Pod
-from ringwise.topology.switch_reasons import TOPOLOGY_MISSING
+from ringwise.topology.reasons import TOPOLOGY_MISSING
 from ringwise.topology.switches import ResolvedTopology
 from ringwise.wellknown import TOR_AFFINITY
 
@@ -39,8 +39,8 @@ class SwitchPlanner:
         self._session = session
         #: Marks of pods placed in this cycle: their annotations are on the way, not on the pod.
         self._marks: dict[str, int] = {}
-        self._placed: dict[str, PlacedJob | None] | None = None
-        self._states: list[SwitchState] | None = None
+        self._placed: dict[str, SwitchJob | None] | None = None
+        self._states: list[SwitchFacts] | None = None
 
     def changed(self, job: Job) -> None:
         """Pods of this job came or went."""
@@ -78,22 +78,22 @@ class SwitchPlanner:
         waiting: list[Pod],
         ranks: dict[str, int],
         free: list[int],
-        seats: list[Seat],
-        kept: dict[str, tuple[int, Seat]],
+        seats: list[PodPosition],
+        kept: dict[str, tuple[int, PodPosition]],
     ) -> SwitchPlan | Reason:
         held = {node for node, _ in kept.values()}
         view = self._view(resolved, [node for node in free if node not in held])
-        request = Request(SwitchClass(policy.switch_class), job.chip_pod_count)
+        request = SwitchRequest(SwitchClass(policy.switch_class), job.chip_pod_count)
         staying = [*seats, *(seat for _, seat in kept.values())]
         if staying:
             missing = [pod for pod in waiting if pod.uid not in kept]
             failed = [self._lost_seat(job, resolved, ranks[pod.uid]) for pod in missing]
-            return replan(view, request, staying, failed)
+            return reschedule(view, request, staying, failed)
         without_chips = sum(1 for pod in job.pods.values() if not pod.cls.chips)
         least = max(1, job.min_available - without_chips)
-        return plan_at_least(view, Request(request.job_class, len(waiting)), least)
+        return plan_at_least(view, SwitchRequest(request.job_class, len(waiting)), least)
 
-    def _view(self, resolved: ResolvedTopology, free: list[int]) -> ClusterView:
+    def _view(self, resolved: ResolvedTopology, free: list[int]) -> TopologyView:
         session = self._session
         flags = bytearray(len(session.state.names))
         for node in free:
@@ -108,14 +108,14 @@ class SwitchPlanner:
 
     # -- which switches are in use -----------------------------------------------------
 
-    def states(self, resolved: ResolvedTopology) -> list[SwitchState]:
+    def states(self, resolved: ResolvedTopology) -> list[SwitchFacts]:
         """From the live pods alone, so they heal by themselves and survive a restart."""
         if self._placed is None:
             self._placed = {}
         if self._states is None:
             for job in self._session.jobs.values():
                 if job.labels.get(TOR_AFFINITY) and job.key not in self._placed:
-                    self._placed[job.key] = placed_job(job, self._session.state, resolved, self._mark)
+                    self._placed[job.key] = switch_job(job, self._session.state, resolved, self._mark)
             self._states = switch_states(
                 len(resolved.topology.switches),
                 (placed for placed in self._placed.values() if placed is not None),
@@ -129,7 +129,7 @@ class SwitchPlanner:
 
     # -- after a fault -------------------------------------------------------------------
 
-    def _survivors(self, job: Job, resolved: ResolvedTopology, ranks: dict[str, int]) -> list[Seat]:
+    def _survivors(self, job: Job, resolved: ResolvedTopology, ranks: dict[str, int]) -> list[PodPosition]:
         state = self._session.state
         return [
             self._seat(resolved, state.names[state.pods[uid].node], ranks[uid], self._mark(pod))
@@ -144,10 +144,10 @@ class SwitchPlanner:
         waiting: list[Pod],
         free: list[int],
         resolved: ResolvedTopology,
-    ) -> dict[str, tuple[int, Seat]]:
+    ) -> dict[str, tuple[int, PodPosition]]:
         """Waiting pods whose healthy former node is free again: they go back to it."""
         ids, available = self._session.state.node_id, set(free)
-        kept: dict[str, tuple[int, Seat]] = {}
+        kept: dict[str, tuple[int, PodPosition]] = {}
         for pod in waiting:
             former = job.previous_nodes.get(ranks[pod.uid])
             node = None if former is None or former.faulty else ids.get(former.node)
@@ -157,16 +157,16 @@ class SwitchPlanner:
                 available.discard(node)
         return kept
 
-    def _lost_seat(self, job: Job, resolved: ResolvedTopology, rank: int) -> Seat:
+    def _lost_seat(self, job: Job, resolved: ResolvedTopology, rank: int) -> PodPosition:
         former = job.previous_nodes.get(rank)
         if former is None:
-            return Seat(rank)
+            return PodPosition(rank)
         return self._seat(resolved, former.node, rank, switch_mark(former.annotations))
 
     @staticmethod
-    def _seat(resolved: ResolvedTopology, node: str, rank: int, mark: int) -> Seat:
-        place = resolved.seat_of.get(node)
-        return Seat(rank, resolved.switch_of.get(node), None if place is None else place.index, mark)
+    def _seat(resolved: ResolvedTopology, node: str, rank: int, mark: int) -> PodPosition:
+        place = resolved.server_of.get(node)
+        return PodPosition(rank, resolved.switch_of.get(node), None if place is None else place.index, mark)
 
     # -- the answer ---------------------------------------------------------------------------
 
@@ -176,7 +176,7 @@ class SwitchPlanner:
         answer: SwitchPlan,
         waiting: list[Pod],
         ranks: dict[str, int],
-        kept: dict[str, tuple[int, Seat]],
+        kept: dict[str, tuple[int, PodPosition]],
         job: Job,
     ) -> JobPlan:
         by_rank = {ranks[pod.uid]: pod for pod in waiting if pod.uid not in kept}

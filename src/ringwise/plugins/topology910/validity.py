@@ -17,7 +17,7 @@ from ringwise.reasons import Reason
 from ringwise.state.model import Pod
 from ringwise.topology.board import Board
 from ringwise.topology.policy import PolicyFacts, select_board
-from ringwise.topology.switch_reasons import TOPOLOGY_MISSING
+from ringwise.topology.reasons import TOPOLOGY_MISSING
 from ringwise.wellknown import (
     DISTRIBUTED,
     DUO,

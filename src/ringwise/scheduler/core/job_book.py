@@ -12,7 +12,7 @@ from ringwise.reasons import Reason
 from ringwise.scheduler.reasons import POD_GROUP_MISSING
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import EMPTY, Pod, PodGroup, PriorityClass, Queue
-from ringwise.state.shapes import label_keys
+from ringwise.state.node_shapes import label_keys
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.nearest import nearest
 from ringwise.wellknown import (

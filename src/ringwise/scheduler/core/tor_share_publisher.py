@@ -9,7 +9,7 @@ from ringwise.framework.job import Job
 from ringwise.framework.switch_use import states_now
 from ringwise.framework.topology_cache import TopologyCache
 from ringwise.messages.commands import Publish
-from ringwise.placement.switches.states import SwitchState
+from ringwise.placement.switches.states import SwitchFacts
 from ringwise.scheduler.core.sessions import ActiveConfiguration
 from ringwise.state.cluster import ClusterState
 from ringwise.topology.switches import ResolvedTopology
@@ -71,7 +71,7 @@ class TorSharePublisher:
 
 def tor_share_config(
     resolved: ResolvedTopology,
-    states: Sequence[SwitchState],
+    states: Sequence[SwitchFacts],
     jobs_of_node: Mapping[str, Sequence[str]],
 ) -> str:
     """The value of `global-tor-info` (rule S2): state, health, nodes and job names of every switch."""

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from ringwise.scheduler.explain.findings import ERROR, NOTE, WARNING, Finding, named
 from ringwise.scheduler.view import ChipTable, SchedulerView
-from ringwise.state.fleet import HOSTS, UNSTABLE_NODE
+from ringwise.state.fleet import HOSTS
+from ringwise.state.reasons import UNSTABLE_NODE
 from ringwise.topology.chips import chip_names, chips_of
 
 #: A report older than this, beside the newest one, is stale. Nanoseconds.

@@ -10,8 +10,8 @@ from itertools import combinations
 from ringwise.plugins.reasons import NODE_CORDONED, UNTOLERATED_TAINT
 from ringwise.scheduler.explain.cure_search import STARTS, Cure, CureSearch, Suppose, joined, together
 from ringwise.scheduler.explain.near_misses import NearMiss
-from ringwise.state.fleet import NODE_NOT_READY
 from ringwise.state.model import Node
+from ringwise.state.reasons import NODE_NOT_READY
 from ringwise.wellknown import UNSCHEDULABLE_TAINT
 
 _MOST_SINGLE_JOBS = 3

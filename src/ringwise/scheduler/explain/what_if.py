@@ -21,8 +21,7 @@ from ringwise.framework.usage import ResourceUsage
 from ringwise.reasons import Reason
 from ringwise.scheduler.core.job_book import JobBook
 from ringwise.scheduler.core.sessions import SessionFactory
-from ringwise.state.cluster import ClusterState
-from ringwise.state.decisions import Placement
+from ringwise.state.cluster import ClusterState, PodRecord
 from ringwise.state.model import Node, Pod, PodClass, Queue
 
 #: Owner of the pods of other schedulers, which belong to no job; their chips can become free all the same.
@@ -176,7 +175,7 @@ class WhatIf:
         if job.queue:
             jobs[job.key] = job
         for pod in job.pods.values():
-            pods[pod.uid] = Placement(pod)
+            pods[pod.uid] = PodRecord(pod)
         try:
             yield
         finally:
@@ -194,7 +193,7 @@ class WhatIf:
             return
         with _unchanged(job):
             for pod in made:
-                pods[pod.uid] = Placement(pod)
+                pods[pod.uid] = PodRecord(pod)
             job.pods = {pod.uid: pod for pod in made}
             job.ordered = job.ranks = None
             try:
@@ -323,7 +322,7 @@ class WhatIf:
             queues[queue.name] = before
 
 
-def _set_pods(placements: Mapping[str, Placement], pods: Mapping[str, Pod]) -> None:
+def _set_pods(placements: Mapping[str, PodRecord], pods: Mapping[str, Pod]) -> None:
     for uid, pod in pods.items():
         placements[uid].pod = pod
 

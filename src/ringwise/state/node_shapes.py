@@ -33,7 +33,7 @@ class NodeClass:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class NodeShape:
     """A class with its load. Compared by its number alone: equal shapes are one object."""
 
     number: int
@@ -54,7 +54,7 @@ class ShapeTable:
 
     def __init__(self) -> None:
         self._classes: dict[ClassKey, NodeClass] = {}
-        self._shapes: dict[tuple[object, ...], Shape] = {}
+        self._shapes: dict[tuple[object, ...], NodeShape] = {}
         # Never used twice, also after `clear`: views know shapes by their numbers.
         self._numbers = count()
         #: Label keys that take part in classes.
@@ -107,11 +107,11 @@ class ShapeTable:
         memory_used: int,
         pods: int,
         extended_used: tuple[tuple[str, int], ...],
-    ) -> Shape:
+    ) -> NodeShape:
         key = (node_class.number, cpu_used, memory_used, pods, extended_used)
         found = self._shapes.get(key)
         if found is None:
-            found = Shape(next(self._numbers), node_class, cpu_used, memory_used, pods, extended_used)
+            found = NodeShape(next(self._numbers), node_class, cpu_used, memory_used, pods, extended_used)
             self._shapes[key] = found
         return found
 

@@ -12,13 +12,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ringwise.placement.superpods.reasons import BLOCKS_DISAGREE
+from ringwise.placement.reasons import BLOCKS_DISAGREE
 from ringwise.reasons import Reason
 from ringwise.topology.superpods import NodeId, SuperPodId, order_key, whole_number
 
 
 @dataclass(frozen=True, slots=True)
-class OldBlock:
+class PreviousBlock:
     """A block as it was. `nodes` by place in the block; None where nobody remembers."""
 
     logical: int
@@ -27,7 +27,7 @@ class OldBlock:
 
 
 @dataclass(frozen=True, slots=True)
-class PodPlace:
+class BlockMember:
     """What one pod of the job says: its node, and its two annotations as they are written."""
 
     rank: int | None
@@ -36,9 +36,9 @@ class PodPlace:
     super_pod_id: str | None = None
 
 
-def map_from_pods(
-    pods: Iterable[PodPlace], *, nodes_per_block: int, pod_count: int
-) -> tuple[OldBlock, ...] | Reason:
+def previous_blocks(
+    pods: Iterable[BlockMember], *, nodes_per_block: int, pod_count: int
+) -> tuple[PreviousBlock, ...] | Reason:
     """The map as the pods remember it; `pod_count` counts all NPU pods of the job, also the lost ones.
 
     Blocks without any remembered pod are there, with unknown nodes. Pods that
@@ -54,7 +54,9 @@ def map_from_pods(
         ranks_of.setdefault(logical, []).append(rank)
     blocks = []
     for logical in sorted(ranks_of):
-        block = _old_block(logical, ranks_of[logical], [entry for entry in placed if entry[2] == logical])
+        block = _previous_block(
+            logical, ranks_of[logical], [entry for entry in placed if entry[2] == logical]
+        )
         if isinstance(block, Reason):
             return block
         blocks.append(block)
@@ -65,10 +67,10 @@ def map_from_pods(
 _UNRANKED = 2**62
 
 #: Rank, position of the node in natural order, logical id, the pod.
-_Memory: TypeAlias = tuple[int, int, int, PodPlace]
+_Memory: TypeAlias = tuple[int, int, int, BlockMember]
 
 
-def _remembering(pods: Iterable[PodPlace]) -> list[_Memory]:
+def _remembering(pods: Iterable[BlockMember]) -> list[_Memory]:
     """Pods that say where they belong, with their rank and their position in natural node order."""
     saying = [
         (pod, logical)
@@ -119,7 +121,7 @@ def _uneven_ids(
     return logical_of_rank
 
 
-def _old_block(logical: int, ranks: Sequence[int], placed: Sequence[_Memory]) -> OldBlock | Reason:
+def _previous_block(logical: int, ranks: Sequence[int], placed: Sequence[_Memory]) -> PreviousBlock | Reason:
     superpods = sorted({pod.super_pod_id for _, _, _, pod in placed if pod.super_pod_id}, key=order_key)
     if len(superpods) > 1:
         return BLOCKS_DISAGREE(block=logical, says="SuperPoD " + " and ".join(superpods))
@@ -134,7 +136,7 @@ def _old_block(logical: int, ranks: Sequence[int], placed: Sequence[_Memory]) ->
     for pod in homeless:
         if None in nodes:
             nodes[nodes.index(None)] = pod.node
-    return OldBlock(logical, _superpod_id(superpods[0]) if superpods else None, tuple(nodes))
+    return PreviousBlock(logical, _superpod_id(superpods[0]) if superpods else None, tuple(nodes))
 
 
 def _superpod_id(text: str) -> SuperPodId:

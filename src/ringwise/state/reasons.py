@@ -1,0 +1,41 @@
+"""Why a node takes no pod of a resource, whatever its free chips (rule N7)."""
+
+from __future__ import annotations
+
+from ringwise.reasons import ROOM, ReasonKind, Stage, Trigger
+
+UNKNOWN_HOLDER = ReasonKind(
+    "unknown-holder",
+    Stage.PREDICATE,
+    "pod {pod} on {node} uses {chips} chip(s) of {resource} and does not say which, "
+    "so {node} takes no new NPU pod until they are known",
+    (
+        "wait until the device plugin has written huawei.com/AscendReal on {pod}",
+        "delete or move {pod}",
+    ),
+    ROOM,
+)
+UNSTABLE_NODE = ReasonKind(
+    "unstable-node",
+    Stage.PREDICATE,
+    "{node} lists {listed} free chip(s) of {resource} but Kubernetes counts {idle} idle of {allocatable}",
+    (
+        "check the device plugin of {node}: its list and the node's allocatable must agree",
+        "ringwise doctor shows which chips differ",
+    ),
+    ROOM,
+)
+IDLE_ABOVE_CAPACITY = ReasonKind(
+    "idle-above-capacity",
+    Stage.PREDICATE,
+    "Kubernetes counts {idle} idle chip(s) of {resource} on {node}, which has {capacity}",
+    ("check the device plugin of {node}: its allocatable chips must not exceed its capacity",),
+    frozenset({Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED}),
+)
+NODE_NOT_READY = ReasonKind(
+    "node-not-ready",
+    Stage.PREDICATE,
+    "{node} is not Ready",
+    ("bring {node} back to Ready",),
+    frozenset({Trigger.NODE_ADDED, Trigger.NODE_CHANGED}),
+)
