@@ -13,7 +13,7 @@ from ringwise.controller.machine import Controller
 from ringwise.embed.clock import SECOND
 from ringwise.embed.loop import Lab
 from ringwise.embed.simulated import Habits
-from ringwise.messages import events as told
+from ringwise.messages import events as ev
 from ringwise.messages.commands import Command
 from ringwise.state.model import Pod, PodGroup
 from ringwise.state.vcjob import Policy, VcJob
@@ -94,7 +94,7 @@ def do(lab: Lab, deed: Deed) -> None:
         case "delete job":
             cluster.delete("VcJob", f"default/job-{deed.number}")
         case action:
-            lab.tell(told.JobCommand(f"default/job-{deed.number}", action))
+            lab.tell(ev.JobCommand(f"default/job-{deed.number}", action))
 
 
 def outcome(lab: Lab, exact: bool) -> object:
@@ -172,16 +172,16 @@ class Shaky(Controller):
         self.chance = chance
         self.calls = 0
 
-    def handle(self, events: Iterable[told.Event], now: int) -> list[Command]:
-        lines: dict[object, list[told.Event]] = {}
+    def handle(self, events: Iterable[ev.Event], now: int) -> list[Command]:
+        lines: dict[object, list[ev.Event]] = {}
         for event in events:
             lines.setdefault(subject(event), []).append(event)
         commands: list[Command] = []
-        piece: list[told.Event] = []
+        piece: list[ev.Event] = []
         while lines:
             line = self.chance.choice(list(lines))
             piece.append(lines[line][0])
-            if self.chance.random() < 0.7 or isinstance(lines[line][0], told.JobCommand):
+            if self.chance.random() < 0.7 or isinstance(lines[line][0], ev.JobCommand):
                 lines[line].pop(0)
             if not lines[line]:
                 del lines[line]
@@ -191,17 +191,17 @@ class Shaky(Controller):
         return commands + super().handle(piece, now)
 
 
-def subject(event: told.Event) -> object:
+def subject(event: ev.Event) -> object:
     match event:
-        case told.PodSeen():
+        case ev.PodSeen():
             return event.pod.uid
-        case told.PodGone():
+        case ev.PodGone():
             return event.uid
-        case told.VcJobSeen():
+        case ev.VcJobSeen():
             return event.job.key
-        case told.VcJobGone() | told.PodGroupGone() | told.JobCommand():
+        case ev.VcJobGone() | ev.PodGroupGone() | ev.JobCommand():
             return event.key
-        case told.PodGroupSeen():
+        case ev.PodGroupSeen():
             return event.group.key
     return type(event)
 

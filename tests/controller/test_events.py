@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ringwise.controller.job_record import newer
+from ringwise.controller.job_record import later
 from ringwise.controller.machine import Controller
 from ringwise.messages.commands import Command, CreateGroup, CreatePod, DeletePod, SetJobStatus
 from ringwise.messages.events import (
@@ -62,8 +62,8 @@ def test_a_late_sight_of_a_pod_does_not_turn_its_life_back(
 ) -> None:
     before = replace(pod_of("p"), phase=known[0], deleting=known[1])
     after = replace(pod_of("p"), phase=seen[0], deleting=seen[1])
-    assert newer(before, after) is (after if kept == "seen" else before)
-    assert newer(None, after) is after
+    assert later(before, after) is (after if kept == "seen" else before)
+    assert later(None, after) is after
 
 
 def test_a_pod_that_is_gone_does_not_come_back_by_a_late_word() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ringwise.controller.job_record import Counts, JobBook
-from ringwise.controller.phases import act, allowed, must_go, next_phase
-from ringwise.controller.policies import Happening, policy_for
+from ringwise.controller.job_record import Counts, JobRecord
+from ringwise.controller.phases import is_allowed, must_delete, next_phase, start_action
+from ringwise.controller.policies import PolicyEvent, policy_for
 from ringwise.messages.job_expansion import pods_of
 from ringwise.state.vcjob import Policy, VcJob
 from tests.embed.builders import job_of, task_of
@@ -102,7 +102,7 @@ def test_phases(
     for entry in filter(None, pods.split(", ")):
         number, task, pod_phase = entry.split()
         counts.add(task, pod_phase, int(number))
-    found = next_phase(JobBook(job, {}, phase=phase, retries=retries), counts)
+    found = next_phase(JobRecord(job, {}, phase=phase, retries=retries), counts)
     assert (found and found[0]) == following, sentence
 
 
@@ -121,7 +121,7 @@ def test_phases(
 )
 def test_where_an_action_means_something(action: str, phases: set[str]) -> None:
     every = "Pending Aborting Aborted Running Restarting Completing Completed Terminating Terminated Failed"
-    assert {phase for phase in every.split() if allowed(phase, action)} == phases
+    assert {phase for phase in every.split() if is_allowed(phase, action)} == phases
 
 
 @pytest.mark.parametrize(
@@ -140,16 +140,16 @@ def test_where_an_action_means_something(action: str, phases: set[str]) -> None:
 )
 def test_what_an_action_keeps(action: str, retries: int, following: str, kept: set[str]) -> None:
     job = job_of(task_of("w", 4))
-    book = JobBook(job, {}, phase="Running", retries=retries)
-    act(book, action, 7, "why", "because")
-    assert (book.phase, book.since, book.reason) == (following, 7, "why")
-    assert book.retries == retries + (1 if following == "Restarting" else 0)
+    record = JobRecord(job, {}, phase="Running", retries=retries)
+    start_action(record, action, 7, "why", "because")
+    assert (record.phase, record.since, record.reason) == (following, 7, "why")
+    assert record.retries == retries + (1 if following == "Restarting" else 0)
     # A whole-job kill increments the version; a partial one does not.
-    assert book.version == (0 if action == "RestartPod" else 1)
+    assert record.version == (0 if action == "RestartPod" else 1)
     pods = pods_of(job)
     for pod, phase in zip(pods, ("Pending", "Running", "Succeeded", "Failed"), strict=True):
         pod.phase = phase
-    assert {pod.phase for pod in pods if not must_go(book, pod)} == kept
+    assert {pod.phase for pod in pods if not must_delete(record, pod)} == kept
 
 
 ABORT = Policy("AbortJob", ("PodFailed",))
@@ -194,5 +194,5 @@ def test_which_policy_answers(
     action: str | None,
 ) -> None:
     task = task_of("w", 1, policies=of_task)
-    found = policy_for(Happening(event, 0, "w", "p", code), task, tuple(of_job))
+    found = policy_for(PolicyEvent(event, 0, "w", "p", code), task, tuple(of_job))
     assert (found and found.action) == action, sentence

@@ -1,7 +1,6 @@
-"""What the job plugins env, svc and ssh give to pods, as values.
+"""What the job plugins env, svc and ssh add to pods, as values.
 
-Networks and keys are the edge's business: a Service, a NetworkPolicy and a Secret are asked for here, not
-made.
+The Service, NetworkPolicy and Secret themselves are created by what carries out the commands.
 """
 
 from __future__ import annotations
@@ -12,21 +11,21 @@ from ringwise.state.model import Pod
 from ringwise.state.vcjob import Task, VcJob
 from ringwise.wellknown import OLD_TASK_INDEX_VARIABLE, TASK_INDEX_VARIABLE
 
-#: Where keys are mounted unless the job says otherwise: under the home of root, as Volcano does it.
+#: Default path of the keys: in the home of root, as in Volcano.
 HOME_SSH = "/root/.ssh"
 #: What Go's flags take for true.
 _TRUE = frozenset({"1", "t", "T", "true", "True", "TRUE"})
-#: Plugins that need names in a network, and so bring svc along.
+#: JobPlugins that need names in a network, and so bring svc along.
 _NEED_NAMES = ("tensorflow", "pytorch", "mpi", "ray")
 
 
 def hosts_of(job: VcJob, task: Task) -> list[str]:
-    """The names under which the pods of a task find each other."""
+    """The host names of a task's pods."""
     return [f"{job.name}-{task.name}-{index}.{job.name}" for index in range(task.replicas)]
 
 
-class Plugins:
-    """The plugins of one job. What all its pods share is made once."""
+class JobPlugins:
+    """The plugins of one job. What all its pods share is computed once."""
 
     def __init__(self, job: VcJob) -> None:
         self._job = job
@@ -75,7 +74,7 @@ class Plugins:
 
 
 def _switched_on(arguments: tuple[str, ...], name: str) -> bool:
-    """A switch as Go's flags are written: alone it is on, the last one counts."""
+    """A boolean flag as Go parses it: without a value it is true, the last one counts."""
     on = False
     for argument in arguments:
         key, equals, value = argument.lstrip("-").partition("=")

@@ -1,4 +1,4 @@
-"""What the controller knows of one vcjob: its status, its pods, and what it has asked for."""
+"""What the controller knows of one vcjob: its status, its pods, and the requests under way."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ringwise.state.model import ENDED, Pod
 from ringwise.state.vcjob import OVER, Task, VcJob
 from ringwise.wellknown import JOB_VERSION, TASK_INDEX
 
-#: An order that shows no effect after this long is given again.
-ASK_AGAIN = 10_000_000_000
+#: A request without effect is repeated after this time, in nanoseconds.
+RETRY_AFTER = 10_000_000_000
 
 PENDING, RUNNING, SUCCEEDED, FAILED = "Pending", "Running", "Succeeded", "Failed"
 TERMINATING, UNKNOWN = "Terminating", "Unknown"
@@ -22,7 +22,7 @@ COUNTED = (PENDING, RUNNING, SUCCEEDED, FAILED, TERMINATING, UNKNOWN)
 
 @dataclass(slots=True)
 class Counts:
-    """Pods by phase, over the job and per task. A pod that is to go counts as terminating."""
+    """Pods by phase, of the job and of each task. A pod that is to be deleted counts as terminating."""
 
     total: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTED, 0))
     tasks: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -41,8 +41,8 @@ class Counts:
 
 
 @dataclass(slots=True)
-class JobBook:
-    """One job. Status fields are ours; the job's own are read once, when it is first seen."""
+class JobRecord:
+    """One job. The object's status is read once, when it is first seen; then these fields are the status."""
 
     job: VcJob
     #: Every pod that carries the job's name, by uid; also those of an earlier job of that name.
@@ -53,22 +53,22 @@ class JobBook:
     since: int = 0
     retries: int = 0
     version: int = 0
-    #: Pods we asked to delete (uid) and to create (name), and when.
-    doomed: dict[str, int] = field(default_factory=dict)
-    coming: dict[str, tuple[str, int]] = field(default_factory=dict)
-    #: Pods that somebody else took away (name -> task, when), until they run again.
+    #: Pods whose deletion (by uid) and creation (by name) was requested, and when.
+    delete_requested: dict[str, int] = field(default_factory=dict)
+    create_requested: dict[str, tuple[str, int]] = field(default_factory=dict)
+    #: Pods that were evicted (name -> task, when), until they run again.
     evicted: dict[str, tuple[str, int]] = field(default_factory=dict)
-    #: Since when something that has no time of its own has been so.
-    noticed: dict[tuple[str, str], int] = field(default_factory=dict)
+    #: When events without a time in the object were seen first.
+    first_seen: dict[tuple[str, str], int] = field(default_factory=dict)
     updated: bool = False
-    group_asked: int | None = None
-    group_leaving: bool = False
-    told: SetJobStatus | None = None
-    #: When time alone changes something, None for never.
+    group_requested: int | None = None
+    group_deleted: bool = False
+    reported: SetJobStatus | None = None
+    #: When time alone changes something; None: only events do.
     due: int | None = None
 
     @classmethod
-    def opened(cls, job: VcJob, pods: dict[str, Pod]) -> JobBook:
+    def of(cls, job: VcJob, pods: dict[str, Pod]) -> JobRecord:
         return cls(
             job,
             pods,
@@ -80,28 +80,28 @@ class JobBook:
             version=job.version,
         )
 
-    def own(self) -> Iterator[Pod]:
+    def own_pods(self) -> Iterator[Pod]:
         uid = self.job.uid
         for pod in self.pods.values():
             if pod.owner is not None and pod.owner.uid == uid:
                 yield pod
 
-    def current(self) -> list[Pod]:
-        """Pods of the running attempt that nobody has asked to go, in task order."""
+    def current_pods(self) -> list[Pod]:
+        """Pods of the present attempt that are not terminating, in task order."""
         version = str(self.version)
         place = {task.name: position for position, task in enumerate(self.job.tasks)}
         found = [
             pod
-            for pod in self.own()
-            if not self.leaving(pod) and pod.annotations.get(JOB_VERSION, "0") == version
+            for pod in self.own_pods()
+            if not self.is_terminating(pod) and pod.annotations.get(JOB_VERSION, "0") == version
         ]
         found.sort(key=lambda pod: (place.get(pod.task, len(place)), index_of(pod), pod.uid))
         return found
 
-    def leaving(self, pod: Pod) -> bool:
-        return pod.deleting or pod.uid in self.doomed
+    def is_terminating(self, pod: Pod) -> bool:
+        return pod.deleting or pod.uid in self.delete_requested
 
-    def old(self, pod: Pod) -> bool:
+    def is_of_earlier_attempt(self, pod: Pod) -> bool:
         return pod.annotations.get(JOB_VERSION, "0") != str(self.version)
 
     def task(self, name: str) -> Task | None:
@@ -109,14 +109,14 @@ class JobBook:
 
     def counts(self) -> Counts:
         counts = Counts()
-        for pod in self.own():
-            if self.leaving(pod):
-                # An ended pod that is being removed holds nothing and waits for nobody.
+        for pod in self.own_pods():
+            if self.is_terminating(pod):
+                # A terminating pod that has ended counts for nothing.
                 if pod.phase not in ENDED:
                     counts.add(pod.task, TERMINATING)
             else:
                 counts.add(pod.task, pod.phase if pod.phase in counts.total else UNKNOWN)
-        for task, _ in self.coming.values():
+        for task, _ in self.create_requested.values():
             counts.add(task, PENDING)
         return counts
 
@@ -134,12 +134,12 @@ class JobBook:
         )
 
     def agrees(self, job: VcJob) -> bool:
-        """Whether the object says what we said last."""
-        told = self.told
-        return told is None or (
-            (told.phase, told.reason, told.message, told.retries, told.version, told.since)
+        """Whether the object has the status that was written last."""
+        last = self.reported
+        return last is None or (
+            (last.phase, last.reason, last.message, last.retries, last.version, last.since)
             == (job.phase, job.reason, job.message, job.retry_count, job.version, job.since)
-            and same_counts(told.counts, job.counts)
+            and same_counts(last.counts, job.counts)
         )
 
     def move(self, phase: str, now: int, reason: str = "", message: str = "") -> None:
@@ -148,22 +148,27 @@ class JobBook:
         self.phase, self.reason, self.message = phase, reason, message
 
     def note_eviction(self, pod: Pod, now: int) -> None:
-        """Somebody else took a pod of the running attempt away."""
+        """A pod of the present attempt was deleted by something else than this controller."""
         ours = pod.owner is not None and pod.owner.uid == self.job.uid
-        if ours and pod.uid not in self.doomed and not self.old(pod) and self.phase not in OVER:
+        if (
+            ours
+            and pod.uid not in self.delete_requested
+            and not self.is_of_earlier_attempt(pod)
+            and self.phase not in OVER
+        ):
             self.evicted[pod.name] = (pod.task, now)
 
     def note_losses(self, now: int) -> None:
-        """Pods that were taken away while nobody watched: the status counted more than there are."""
+        """Pods that were deleted while no controller ran: the status counts more than there are."""
         if self.phase not in ("Pending", "Running"):
             return
         counted = sum(pods for phase, pods in self.job.counts.items() if phase != TERMINATING)
-        current = self.current()
+        current = self.current_pods()
         missing = pods_of(self.job, {pod.key for pod in current}) if counted > len(current) else []
         for pod in missing[: counted - len(current)]:
             self.evicted[pod.name] = (pod.task, now)
 
-    def sleep(self) -> None:
+    def clear_deadline(self) -> None:
         self.due = None
 
     def wake_at(self, moment: int) -> None:
@@ -180,8 +185,8 @@ def index_of(pod: Pod) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 9 else -1
 
 
-def newer(known: Pod | None, seen: Pod) -> Pod:
-    """The later of two sights of one pod. A pod never runs before it starts, nor after it ended."""
+def later(known: Pod | None, seen: Pod) -> Pod:
+    """The later of two states of one pod: phases only advance, and a deletion is not taken back."""
     if known is None:
         return seen
     if known.phase in ENDED and seen.phase not in ENDED:

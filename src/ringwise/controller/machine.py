@@ -1,14 +1,14 @@
-"""The vcjob controller: turns jobs into PodGroups and pods and follows them to their end.
+"""The vcjob controller: creates the PodGroups and pods of jobs, and their status, until they end.
 
-A pure state machine beside the scheduler. It is told the same events and answers with commands.
-What it does follows from the objects alone: a new controller that is given all objects in its
-first call goes on where the last one stopped. Therefore an intent is written into the job's status
-before pods are deleted for it, and pods are created before the status counts them.
+A deterministic state machine like the scheduler: the same events in, commands out. Its decisions
+follow from the objects alone: a new controller that gets all objects in its first call continues
+where the last one stopped. Therefore an action is written into the job's status before pods are
+deleted for it, and pods are created before the status counts them.
 
-A policy's timeout counts from the time in the object, as far as there is one: pending pods from
+The timeout of a policy counts from a time in the object where there is one: pending pods from
 their creation, failed pods from their end. For an evicted pod, a completed or failed task and an
-Unknown gang it counts from when the controller noticed, and an eviction whose timeout runs is
-forgotten with the controller.
+Unknown gang it counts from when the controller saw it first, and an eviction whose timeout runs is
+lost when the controller restarts.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from collections.abc import Iterable
 from dataclasses import replace
 from heapq import heappop, heappush
 
-from ringwise.controller.job_plugins import Plugins
+from ringwise.controller.job_plugins import JobPlugins
 from ringwise.controller.job_record import (
-    ASK_AGAIN,
+    RETRY_AFTER,
     RUNNING,
     SUCCEEDED,
-    JobBook,
+    JobRecord,
     index_of,
-    newer,
+    later,
 )
 from ringwise.controller.phases import (
     EXPIRING,
     PARTIAL,
-    act,
-    allowed,
-    must_go,
+    is_allowed,
+    must_delete,
     next_phase,
+    start_action,
 )
-from ringwise.controller.policies import next_order, targets
-from ringwise.messages import events as told
+from ringwise.controller.policies import due_action, targets
+from ringwise.messages import events as ev
 from ringwise.messages.commands import (
     Command,
     CreateGroup,
@@ -51,293 +51,298 @@ from ringwise.state.vcjob import OVER, Task, VcJob
 from ringwise.wellknown import JOB_NAME
 
 _SECOND = 1_000_000_000
-#: Deleted pods that are remembered, so that a late word of them does not bring them back.
-_REMEMBERED = 100_000
+#: Uids of deleted pods that are kept, so that a late event does not bring them back.
+_MOST_DELETED = 100_000
 
 
 class Controller:
     def __init__(self) -> None:
-        self._books: dict[str, JobBook] = {}
+        self._records: dict[str, JobRecord] = {}
         self._pods: dict[str, dict[str, Pod]] = {}
         self._job_of: dict[str, str] = {}
         self._groups: dict[str, PodGroup] = {}
         self._job_of_group: dict[str, str] = {}
         self._priorities: dict[str, int] = {}
-        self._gone: dict[str, None] = {}
+        self._deleted: dict[str, None] = {}
         self._published: dict[str, Publish] = {}
-        self._alarms: list[tuple[int, str]] = []
-        self._alarm_of: dict[str, int] = {}
-        self._wishes: dict[str, list[str]] = {}
-        self._dirty: dict[str, None] = {}
-        self._first = True
+        self._timers: list[tuple[int, str]] = []
+        self._timer_of: dict[str, int] = {}
+        self._commands: dict[str, list[str]] = {}
+        self._changed: dict[str, None] = {}
+        self._initial = True
 
-    def handle(self, events: Iterable[told.Event], now: int) -> list[Command]:
-        """Take in what happened and say what is to be done. The first call must carry every object."""
+    def handle(self, events: Iterable[ev.Event], now: int) -> list[Command]:
+        """Apply the events and return the commands. The first call must carry every object."""
         for event in events:
-            self._take_in(event, now)
-        if self._first:
-            self._first = False
-            for known in self._books.values():
+            self._apply(event, now)
+        if self._initial:
+            self._initial = False
+            for known in self._records.values():
                 known.note_losses(now)
-        while self._alarms and self._alarms[0][0] <= now:
-            due, key = heappop(self._alarms)
-            if self._alarm_of.get(key) == due:
-                del self._alarm_of[key]
-                self._dirty[key] = None
+        while self._timers and self._timers[0][0] <= now:
+            due, key = heappop(self._timers)
+            if self._timer_of.get(key) == due:
+                del self._timer_of[key]
+                self._changed[key] = None
         commands: list[Command] = []
-        for key in self._dirty:
-            book = self._books.get(key)
-            if book is not None:
-                self._sync(book, now, commands)
-        self._dirty.clear()
-        self._wishes.clear()
+        for key in self._changed:
+            record = self._records.get(key)
+            if record is not None:
+                self._sync(record, now, commands)
+        self._changed.clear()
+        self._commands.clear()
         return commands
 
     def next_deadline(self) -> int | None:
         """When time alone changes something."""
-        while self._alarms:
-            due, key = self._alarms[0]
-            book = self._books.get(key)
-            if book is not None and book.due == due:
+        while self._timers:
+            due, key = self._timers[0]
+            record = self._records.get(key)
+            if record is not None and record.due == due:
                 return due
-            heappop(self._alarms)
-            if self._alarm_of.get(key) == due:
-                del self._alarm_of[key]
+            heappop(self._timers)
+            if self._timer_of.get(key) == due:
+                del self._timer_of[key]
         return None
 
     # -- events --------------------------------------------------------------------------
 
-    def _take_in(self, event: told.Event, now: int) -> None:
+    def _apply(self, event: ev.Event, now: int) -> None:
         match event:
-            case told.VcJobSeen():
+            case ev.VcJobSeen():
                 self._job_seen(event.job)
-            case told.VcJobGone():
-                book = self._books.pop(event.key, None)
-                if book is not None:
-                    self._job_of_group.pop(_group_key(book.job), None)
+            case ev.VcJobGone():
+                record = self._records.pop(event.key, None)
+                if record is not None:
+                    self._job_of_group.pop(_group_key(record.job), None)
                     self._published.pop(event.key, None)
-            case told.PodSeen():
+            case ev.PodSeen():
                 self._pod_seen(event.pod, now)
-            case told.PodGone():
+            case ev.PodGone():
                 self._pod_gone(event.uid, now)
-            case told.PodGroupSeen():
+            case ev.PodGroupSeen():
                 self._groups[event.group.key] = event.group
                 self._touch_group(event.group.key)
-            case told.PodGroupGone():
+            case ev.PodGroupGone():
                 self._groups.pop(event.key, None)
                 key = self._touch_group(event.key)
                 if key is not None:
-                    self._books[key].group_leaving = False
-                    self._books[key].group_asked = None
-            case told.PriorityClassSeen():
+                    self._records[key].group_deleted = False
+                    self._records[key].group_requested = None
+            case ev.PriorityClassSeen():
                 self._priorities[event.priority_class.name] = event.priority_class.value
-            case told.PriorityClassGone():
+            case ev.PriorityClassGone():
                 self._priorities.pop(event.name, None)
-            case told.JobCommand():
-                self._wishes.setdefault(event.key, []).append(event.action)
-                self._dirty[event.key] = None
+            case ev.JobCommand():
+                self._commands.setdefault(event.key, []).append(event.action)
+                self._changed[event.key] = None
 
     def _job_seen(self, job: VcJob) -> None:
-        book = self._books.get(job.key)
-        if book is None or book.job.uid != job.uid:
-            book = JobBook.opened(job, self._pods.setdefault(job.key, {}))
-            self._books[job.key] = book
+        record = self._records.get(job.key)
+        if record is None or record.job.uid != job.uid:
+            record = JobRecord.of(job, self._pods.setdefault(job.key, {}))
+            self._records[job.key] = record
             self._job_of_group[_group_key(job)] = job.key
         else:
-            if _spec(job) != _spec(book.job):
-                book.updated = True
-                book.group_asked = None
-            if not book.agrees(job):
-                # Our last word was lost, or this one is late: saying it again settles both.
-                book.told = None
-            book.job = job
-        self._dirty[job.key] = None
+            if _spec(job) != _spec(record.job):
+                record.updated = True
+                record.group_requested = None
+            if not record.agrees(job):
+                # Our last status was lost, or this event is late: writing it again settles both.
+                record.reported = None
+            record.job = job
+        self._changed[job.key] = None
 
     def _pod_seen(self, pod: Pod, now: int) -> None:
         name = pod.annotations.get(JOB_NAME)
-        if name is None or pod.uid in self._gone:
+        if name is None or pod.uid in self._deleted:
             return
         key = f"{pod.namespace}/{name}"
         known = self._pods.setdefault(key, {}).get(pod.uid)
-        pod = newer(known, pod)
+        pod = later(known, pod)
         self._pods[key][pod.uid] = pod
         self._job_of[pod.uid] = key
-        self._dirty[key] = None
-        book = self._books.get(key)
-        if book is not None:
-            book.coming.pop(pod.name, None)
-            # In the first call every pod is new; there the counts of the status tell who is missing.
-            before = self._first if known is None else known.deleting
+        self._changed[key] = None
+        record = self._records.get(key)
+        if record is not None:
+            record.create_requested.pop(pod.name, None)
+            # In the first call every pod is new; there the counts of the status show which are missing.
+            before = self._initial if known is None else known.deleting
             if pod.deleting and not before:
-                book.note_eviction(pod, now)
+                record.note_eviction(pod, now)
 
     def _pod_gone(self, uid: str, now: int) -> None:
-        if len(self._gone) >= _REMEMBERED:
-            del self._gone[next(iter(self._gone))]
-        self._gone[uid] = None
+        if len(self._deleted) >= _MOST_DELETED:
+            del self._deleted[next(iter(self._deleted))]
+        self._deleted[uid] = None
         key = self._job_of.pop(uid, None)
         if key is None:
             return
         pod = self._pods[key].pop(uid)
-        self._dirty[key] = None
-        book = self._books.get(key)
-        if book is not None:
+        self._changed[key] = None
+        record = self._records.get(key)
+        if record is not None:
             if not pod.deleting:
-                book.note_eviction(pod, now)
-            book.doomed.pop(uid, None)
+                record.note_eviction(pod, now)
+            record.delete_requested.pop(uid, None)
         elif not self._pods[key]:
             del self._pods[key]
 
     def _touch_group(self, group: str) -> str | None:
         key = self._job_of_group.get(group)
-        if key is not None and key in self._books:
-            self._dirty[key] = None
+        if key is not None and key in self._records:
+            self._changed[key] = None
             return key
         return None
 
     # -- one job -------------------------------------------------------------------------
 
-    def _sync(self, book: JobBook, now: int, commands: list[Command]) -> None:
-        book.sleep()
-        job = book.job
+    def _sync(self, record: JobRecord, now: int, commands: list[Command]) -> None:
+        record.clear_deadline()
+        job = record.job
         if job.deleting:
             return
         creates: list[Command] = []
         deletes: list[Command] = []
-        if job.problems and book.phase in ("", "Pending"):
-            book.move("Pending", now, "Invalid", "; ".join(job.problems))
+        if job.problems and record.phase in ("", "Pending"):
+            record.move("Pending", now, "Invalid", "; ".join(job.problems))
         else:
-            self._follow(book, now, creates, deletes)
+            self._reconcile(record, now, creates, deletes)
         commands += creates
-        status = book.status(book.counts())
-        if status != book.told:
-            book.told = status
+        status = record.status(record.counts())
+        if status != record.reported:
+            record.reported = status
             commands.append(status)
         commands += deletes
-        self._expire(book, now, commands)
-        if book.due is not None and self._alarm_of.get(job.key) != book.due:
-            self._alarm_of[job.key] = book.due
-            heappush(self._alarms, (book.due, job.key))
+        self._expire(record, now, commands)
+        if record.due is not None and self._timer_of.get(job.key) != record.due:
+            self._timer_of[job.key] = record.due
+            heappush(self._timers, (record.due, job.key))
 
-    def _follow(self, book: JobBook, now: int, creates: list[Command], deletes: list[Command]) -> None:
-        for wish in self._wishes.get(book.job.key, ()):
-            if allowed(book.phase or "Pending", wish) and wish not in PARTIAL:
-                act(book, wish, now, "CommandIssued", f"{wish} was asked for")
-                self._dismiss_group(book, deletes)
-        self._obey_policies(book, now, deletes)
-        self._clear_away(book, now, deletes)
-        before = book.phase
-        self._move_on(book, now)
-        if book.phase != before:
-            # A phase that was just reached may have no place for pods that had one before.
-            self._clear_away(book, now, deletes)
-        if book.phase in OVER:
-            self._dismiss_group(book, deletes)
-        elif book.phase in ("Pending", "Running"):
-            self._provide(book, now, creates)
+    def _reconcile(self, record: JobRecord, now: int, creates: list[Command], deletes: list[Command]) -> None:
+        for action in self._commands.get(record.job.key, ()):
+            if is_allowed(record.phase or "Pending", action) and action not in PARTIAL:
+                start_action(record, action, now, "CommandIssued", f"{action} was requested")
+                self._delete_group(record, deletes)
+        self._apply_policies(record, now, deletes)
+        self._delete_unneeded(record, now, deletes)
+        before = record.phase
+        self._advance(record, now)
+        if record.phase != before:
+            # The new phase may require that pods are deleted.
+            self._delete_unneeded(record, now, deletes)
+        if record.phase in OVER:
+            self._delete_group(record, deletes)
+        elif record.phase in ("Pending", "Running"):
+            self._create_missing(record, now, creates)
             if creates:
-                self._move_on(book, now)
+                self._advance(record, now)
 
-    def _obey_policies(self, book: JobBook, now: int, deletes: list[Command]) -> None:
-        if book.phase not in ("Pending", "Running"):
-            book.evicted.clear()
+    def _apply_policies(self, record: JobRecord, now: int, deletes: list[Command]) -> None:
+        if record.phase not in ("Pending", "Running"):
+            record.evicted.clear()
             return
-        order = next_order(book, self._groups.get(_group_key(book.job)), now)
-        if order is None or not allowed(book.phase, order.action):
+        found = due_action(record, self._groups.get(_group_key(record.job)), now)
+        if found is None or not is_allowed(record.phase, found.action):
             return
-        target = targets(order)
-        if order.action in PARTIAL and target is None:
-            book.evicted.clear()
+        target = targets(found)
+        if found.action in PARTIAL and target is None:
+            record.evicted.clear()
             return
-        act(book, order.action, now, order.cause.event, f"{order.cause.sentence}: {order.action}")
+        start_action(record, found.action, now, found.cause.event, f"{found.cause.sentence}: {found.action}")
         if target is None:
-            self._dismiss_group(book, deletes)
+            self._delete_group(record, deletes)
             return
-        for pod in book.current():
+        for pod in record.current_pods():
             if target(pod):
-                _doom(book, pod, now, order.action, deletes)
+                _request_delete(record, pod, now, found.action, deletes)
 
-    def _move_on(self, book: JobBook, now: int) -> None:
+    def _advance(self, record: JobRecord, now: int) -> None:
         for _ in range(8):
-            following = next_phase(book, book.counts())
-            if following is None:
+            found = next_phase(record, record.counts())
+            if found is None:
                 return
-            book.move(following[0], now, following[1], following[2])
+            phase, reason, message = found
+            record.move(phase, now, reason, message)
 
-    def _clear_away(self, book: JobBook, now: int, deletes: list[Command]) -> None:
-        active = book.phase in ("Pending", "Running")
-        replicas = {task.name: task.replicas for task in book.job.tasks}
-        for pod in list(book.own()):
-            asked = book.doomed.get(pod.uid)
+    def _delete_unneeded(self, record: JobRecord, now: int, deletes: list[Command]) -> None:
+        active = record.phase in ("Pending", "Running")
+        replicas = {task.name: task.replicas for task in record.job.tasks}
+        for pod in list(record.own_pods()):
+            requested = record.delete_requested.get(pod.uid)
             if pod.deleting:
                 continue
-            if asked is not None:
-                if asked + ASK_AGAIN <= now:
-                    _doom(book, pod, now, "asked again", deletes)
+            if requested is not None:
+                if requested + RETRY_AFTER <= now:
+                    _request_delete(record, pod, now, "requested again", deletes)
                 else:
-                    book.wake_at(asked + ASK_AGAIN)
-            elif must_go(book, pod):
-                _doom(book, pod, now, book.message or f"the job is {book.phase}", deletes)
+                    record.wake_at(requested + RETRY_AFTER)
+            elif must_delete(record, pod):
+                _request_delete(record, pod, now, record.message or f"the job is {record.phase}", deletes)
             elif active and index_of(pod) >= replicas.get(pod.task, 0):
-                _doom(book, pod, now, f"task {pod.task} has {replicas.get(pod.task, 0)} pods now", deletes)
-            if pod.uid in book.doomed:
-                book.wake_at(book.doomed[pod.uid] + ASK_AGAIN)
+                _request_delete(
+                    record, pod, now, f"task {pod.task} has {replicas.get(pod.task, 0)} pods now", deletes
+                )
+            if pod.uid in record.delete_requested:
+                record.wake_at(record.delete_requested[pod.uid] + RETRY_AFTER)
 
-    def _dismiss_group(self, book: JobBook, deletes: list[Command]) -> None:
-        key = _group_key(book.job)
-        if key in self._groups and not book.group_leaving:
-            book.group_leaving = True
+    def _delete_group(self, record: JobRecord, deletes: list[Command]) -> None:
+        key = _group_key(record.job)
+        if key in self._groups and not record.group_deleted:
+            record.group_deleted = True
             deletes.append(DeleteGroup(key))
 
-    def _provide(self, book: JobBook, now: int, creates: list[Command]) -> None:
-        """The PodGroup first; pods only once the scheduler has let it in."""
-        job = replace(book.job, phase=book.phase, version=book.version, retry_count=book.retries)
+    def _create_missing(self, record: JobRecord, now: int, creates: list[Command]) -> None:
+        """The PodGroup first; pods only once the scheduler has admitted it."""
+        job = replace(record.job, phase=record.phase, version=record.version, retry_count=record.retries)
         key = _group_key(job)
         group = self._groups.get(key)
-        if book.group_leaving:
+        if record.group_deleted:
             return
-        if book.group_asked is None or (group is None and book.group_asked + ASK_AGAIN <= now):
-            book.group_asked = now
+        if record.group_requested is None or (group is None and record.group_requested + RETRY_AFTER <= now):
+            record.group_requested = now
             wanted = pod_group_of(job, self._priorities)
             if group is None or _group_spec(wanted) != _group_spec(group):
                 creates.append(CreateGroup(wanted))
         if group is None:
-            book.wake_at(book.group_asked + ASK_AGAIN)
+            record.wake_at(record.group_requested + RETRY_AFTER)
             return
         if group.phase in ("", "Pending"):
             return
-        late = [name for name, (_, asked) in book.coming.items() if asked + ASK_AGAIN <= now]
+        late = [
+            name for name, (_, requested) in record.create_requested.items() if requested + RETRY_AFTER <= now
+        ]
         for name in late:
-            del book.coming[name]
-        if sum(1 for _ in book.own()) + len(book.coming) < job.replicas:
-            self._create_pods(book, job, now, creates)
-        if book.coming:
-            book.wake_at(min(asked for _, asked in book.coming.values()) + ASK_AGAIN)
+            del record.create_requested[name]
+        if sum(1 for _ in record.own_pods()) + len(record.create_requested) < job.replicas:
+            self._create_pods(record, job, now, creates)
+        if record.create_requested:
+            record.wake_at(min(requested for _, requested in record.create_requested.values()) + RETRY_AFTER)
 
-    def _create_pods(self, book: JobBook, job: VcJob, now: int, creates: list[Command]) -> None:
-        taken = {f"{job.namespace}/{name}" for name in book.coming}
-        taken.update(pod.key for pod in book.pods.values())
-        ready = {task.name for task in job.tasks if _may_start(book, task)}
-        plugins = Plugins(job)
+    def _create_pods(self, record: JobRecord, job: VcJob, now: int, creates: list[Command]) -> None:
+        taken = {f"{job.namespace}/{name}" for name in record.create_requested}
+        taken.update(pod.key for pod in record.pods.values())
+        ready = {task.name for task in job.tasks if _dependencies_met(record, task)}
+        plugins = JobPlugins(job)
         hosts = plugins.host_lists()
         if hosts is not None and self._published.get(job.key) != hosts:
             self._published[job.key] = hosts
             creates.append(hosts)
         for pod in pods_of(job, taken):
             if pod.task in ready:
-                book.coming[pod.name] = (pod.task, now)
+                record.create_requested[pod.name] = (pod.task, now)
                 creates.append(CreatePod(pod, job.key, plugins.additions(pod)))
 
-    def _expire(self, book: JobBook, now: int, commands: list[Command]) -> None:
-        ttl = book.job.ttl_seconds
-        if ttl is None or book.phase not in EXPIRING:
+    def _expire(self, record: JobRecord, now: int, commands: list[Command]) -> None:
+        ttl = record.job.ttl_seconds
+        if ttl is None or record.phase not in EXPIRING:
             return
-        due = book.since + ttl * _SECOND
+        due = record.since + ttl * _SECOND
         if due <= now:
-            commands.append(DeleteJob(book.job.key))
-            book.wake_at(now + ASK_AGAIN)
+            commands.append(DeleteJob(record.job.key))
+            record.wake_at(now + RETRY_AFTER)
         else:
-            book.wake_at(due)
+            record.wake_at(due)
 
 
 def _group_key(job: VcJob) -> str:
@@ -358,16 +363,16 @@ def _group_spec(group: PodGroup) -> tuple[object, ...]:
     )
 
 
-def _doom(book: JobBook, pod: Pod, now: int, why: str, deletes: list[Command]) -> None:
-    book.doomed[pod.uid] = now
+def _request_delete(record: JobRecord, pod: Pod, now: int, why: str, deletes: list[Command]) -> None:
+    record.delete_requested[pod.uid] = now
     deletes.append(DeletePod(pod.uid, pod.namespace, pod.name, why))
 
 
-def _may_start(book: JobBook, task: Task) -> bool:
-    """The tasks it depends on have their minimum of pods running or done."""
+def _dependencies_met(record: JobRecord, task: Task) -> bool:
+    """The tasks it depends on have their minimum of pods running or succeeded."""
     if not task.depends_on:
         return True
-    counts = book.counts()
-    others = [other for other in book.job.tasks if other.name in task.depends_on]
+    counts = record.counts()
+    others = [other for other in record.job.tasks if other.name in task.depends_on]
     met = [counts.of(other.name, RUNNING, SUCCEEDED) >= other.min_available for other in others]
     return any(met) if task.depends_on_any else all(met)

@@ -1,4 +1,4 @@
-"""The phases of a vcjob: when it moves on by itself, and what an action makes of it."""
+"""The phases of a vcjob: which follows from its pods, and which an action leads to."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from ringwise.controller.job_record import (
     TERMINATING,
     UNKNOWN,
     Counts,
-    JobBook,
+    JobRecord,
 )
 from ringwise.state.model import ENDED, Pod
 from ringwise.state.vcjob import VcJob
 
-#: Phases on the way to an end, and the end.
+#: Phases in which the job is being ended, and the phase that follows.
 ENDING = {"Aborting": "Aborted", "Terminating": "Terminated", "Completing": "Completed"}
 FINISHED = frozenset({"Aborted", "Completed", "Terminated", "Failed"})
-#: Phases after which a time to live counts.
+#: Phases in which `ttlSecondsAfterFinished` counts.
 EXPIRING = frozenset({"Completed", "Failed", "Terminated"})
 STOPPING = {"AbortJob": "Aborting", "TerminateJob": "Terminating", "CompleteJob": "Completing"}
 PARTIAL = frozenset({"RestartTask", "RestartPod", "RestartPartition"})
 _ACTIVE = frozenset({"Pending", "Running"})
 
 
-def next_phase(book: JobBook, counts: Counts) -> tuple[str, str, str] | None:
+def next_phase(record: JobRecord, counts: Counts) -> tuple[str, str, str] | None:
     """The phase that follows (with reason and message), None while nothing changes."""
-    job = book.job
-    match book.phase:
+    job = record.job
+    match record.phase:
         case "":
             return "Pending", "", ""
         case "Pending":
@@ -37,14 +37,14 @@ def next_phase(book: JobBook, counts: Counts) -> tuple[str, str, str] | None:
         case "Running":
             return _after_running(job, counts)
         case "Restarting":
-            if book.retries >= job.max_retry:
-                why = f"{book.message}; it was the last of {job.max_retry} attempts".removeprefix("; ")
-                return "Failed", book.reason, why
+            if record.retries >= job.max_retry:
+                why = f"{record.message}; it was the last of {job.max_retry} attempts".removeprefix("; ")
+                return "Failed", record.reason, why
             if job.replicas - counts[TERMINATING] >= job.min_available:
                 return "Pending", "", ""
         case "Aborting" | "Terminating" | "Completing":
             if not (counts[PENDING] or counts[RUNNING] or counts[UNKNOWN] or counts[TERMINATING]):
-                return ENDING[book.phase], book.reason, book.message
+                return ENDING[record.phase], record.reason, record.message
     return None
 
 
@@ -78,8 +78,8 @@ def _shortfall(job: VcJob, counts: Counts) -> str | None:
     return None
 
 
-def allowed(phase: str, action: str) -> bool:
-    """Whether an action means anything in this phase."""
+def is_allowed(phase: str, action: str) -> bool:
+    """Whether an action has an effect in this phase."""
     if action == "ResumeJob":
         return phase in ("Aborting", "Aborted")
     if action in STOPPING:
@@ -87,27 +87,29 @@ def allowed(phase: str, action: str) -> bool:
     return (action == "RestartJob" or action in PARTIAL) and phase in _ACTIVE
 
 
-def act(book: JobBook, action: str, now: int, reason: str, message: str) -> None:
-    """Write the intent down: whoever continues from the status alone does the same."""
+def start_action(record: JobRecord, action: str, now: int, reason: str, message: str) -> None:
+    """Record the action in the status: a controller that continues from it does the same."""
     if action in STOPPING:
-        book.move(STOPPING[action], now, reason, message)
+        record.move(STOPPING[action], now, reason, message)
     else:
-        book.retries += 1
-        book.move("Restarting", now, reason, message)
+        record.retries += 1
+        record.move("Restarting", now, reason, message)
     if action not in PARTIAL:
-        book.version += 1
-        book.coming.clear()
-    book.evicted.clear()
-    book.noticed.clear()
-    book.updated = False
+        record.version += 1
+        record.create_requested.clear()
+    record.evicted.clear()
+    record.first_seen.clear()
+    record.updated = False
 
 
-def must_go(book: JobBook, pod: Pod) -> bool:
-    """Whether the job in its present phase has no place for a pod. Ended pods are kept to be looked at
-    where no new attempt follows."""
-    if book.phase in FINISHED or book.phase in ENDING:
+def must_delete(record: JobRecord, pod: Pod) -> bool:
+    """Whether a pod is to be deleted in the present phase.
+
+    Ended pods are kept for their logs where no new attempt follows.
+    """
+    if record.phase in FINISHED or record.phase in ENDING:
         return pod.phase not in ENDED
-    if not book.old(pod):
+    if not record.is_of_earlier_attempt(pod):
         return False
-    last = book.phase == "Restarting" and book.retries >= book.job.max_retry
+    last = record.phase == "Restarting" and record.retries >= record.job.max_retry
     return pod.phase not in ENDED if last else True

@@ -1,4 +1,4 @@
-"""What the scheduler and the job controller want done. Values: carrying them out is the edge's business."""
+"""The commands of scheduler and controller. Values; the Kubernetes adapter or the lab carries them out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ringwise.state.model import EMPTY, Pod, PodGroup
 
 @dataclass(frozen=True, slots=True)
 class Bind:
-    """Put a pod on a node; the chips travel in the annotations of the same request."""
+    """D1: bind a pod to a node; the chips travel in the annotations of the same request."""
 
     uid: str
     namespace: str
@@ -23,7 +23,7 @@ class Bind:
 
 @dataclass(frozen=True, slots=True)
 class Evict:
-    """Ask a running pod to go."""
+    """Evict a running pod."""
 
     uid: str
     namespace: str
@@ -33,7 +33,7 @@ class Evict:
 
 @dataclass(frozen=True, slots=True)
 class SetGroupStatus:
-    """The PodGroup's phase and, when it waits, why. Sent only when something changed."""
+    """The PodGroup's phase and, while it is pending, the reason. Sent only when it changed."""
 
     key: str
     phase: str
@@ -45,7 +45,7 @@ class SetGroupStatus:
 
 @dataclass(frozen=True, slots=True)
 class TellPod:
-    """A pod's condition: why it has no node yet. Sent only when it changed."""
+    """A pod's condition: the reason why it has no node. Sent only when it changed."""
 
     uid: str
     namespace: str
@@ -66,7 +66,7 @@ class SetQueueStatus:
 
 @dataclass(frozen=True, slots=True)
 class Publish:
-    """Write a ConfigMap for others to read."""
+    """Write a ConfigMap."""
 
     namespace: str
     name: str
@@ -75,7 +75,7 @@ class Publish:
 
 @dataclass(frozen=True, slots=True)
 class CreateGroup:
-    """Create the group, or bring the one of that name up to date; its status stays."""
+    """Create the group, or update the one of that name; its status stays."""
 
     group: PodGroup
 
@@ -87,7 +87,7 @@ class DeleteGroup:
 
 @dataclass(frozen=True, slots=True)
 class PodAdditions:
-    """What job plugins add to a pod beyond labels and annotations: for the edge to render."""
+    """What job plugins add to a pod in addition to labels and annotations."""
 
     env: tuple[tuple[str, str], ...] = ()
     hostname: str = ""
@@ -96,7 +96,7 @@ class PodAdditions:
     mounts: tuple[tuple[str, str, str], ...] = ()
     #: Only pods of the same job may connect to it.
     isolated: bool = False
-    #: It can be found by its name before it is ready.
+    #: Its host name resolves before it is ready.
     found_early: bool = False
 
 
@@ -135,7 +135,7 @@ class SetJobStatus:
 
 @dataclass(frozen=True, slots=True)
 class DeleteJob:
-    """Its time to live after the end has passed."""
+    """Its `ttlSecondsAfterFinished` has passed."""
 
     key: str
 

@@ -99,7 +99,7 @@ class ReportGone:
 
 @dataclass(frozen=True, slots=True)
 class TopologySeen:
-    """The leaf switches; None when the ConfigMap is absent or unusable, and then why."""
+    """The leaf switches; None when the ConfigMap is absent or unusable, with the reason."""
 
     topology: SwitchTopology | None
     problem: Reason | None = None
@@ -112,7 +112,7 @@ class ConfigurationSeen:
 
 @dataclass(frozen=True, slots=True)
 class BindFailed:
-    """A binding did not come about; what it took is given back."""
+    """A binding failed; its chips are free again."""
 
     uid: str
     why: str
@@ -120,14 +120,14 @@ class BindFailed:
 
 @dataclass(frozen=True, slots=True)
 class EvictFailed:
-    """A pod that was asked to go was not sent away."""
+    """An eviction failed; the pod stays."""
 
     uid: str
 
 
 @dataclass(frozen=True, slots=True)
 class JobCommand:
-    """A person's wish for a vcjob: AbortJob, ResumeJob, RestartJob, TerminateJob, CompleteJob."""
+    """A bus.volcano.sh Command for a vcjob: AbortJob, ResumeJob, RestartJob, TerminateJob, CompleteJob."""
 
     key: str
     action: str

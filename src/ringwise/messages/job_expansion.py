@@ -1,4 +1,4 @@
-"""A vcjob's PodGroup and pods as Volcano's controller would make them, when nobody has made them yet."""
+"""The PodGroup and pods of a vcjob, as Volcano's controller creates them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ringwise.wellknown import (
 )
 
 _TRUE = frozenset({"1", "t", "T", "true", "True", "TRUE"})
-#: Uids of pods that do not exist are made from their job's uid and their name, the same in every run.
+#: Uids of pods that do not exist yet are derived from their job's uid and their name, the same in every run.
 _UIDS = uuid.UUID("0a7e0d7c-4f0e-5f0b-8b67-2f2d1f5f9c11")
 
 
@@ -48,7 +48,7 @@ def pod_group_of(job: VcJob, priorities: Mapping[str, int] | None = None) -> Pod
 def pods_of(job: VcJob, existing: Collection[str] = ()) -> list[Pod]:
     """The pods of the job that do not exist yet, in task order. `existing` holds keys (`namespace/name`).
 
-    A job that is over, or that can never run, gets none.
+    A job that has ended, or that can never run, gets none.
     """
     if job.over or job.problems:
         return []
@@ -124,10 +124,10 @@ def _preemptable(job: VcJob) -> bool:
 
 
 def _rank(job: VcJob, task: Task, index: int, first: int) -> int | None:
-    """The rank the controller's plugins would give, made unique over the job.
+    """The rank that the job plugins give, made unique over the job.
 
     A task index counts within one task, so two tasks would share ranks; the position over all tasks
-    in their order is used instead. Without such a plugin the pod brings no rank along.
+    in their order is used instead. Without such a plugin the pod has no rank.
     """
     if task.template.rank is not None and task.replicas == 1:
         return task.template.rank
@@ -151,7 +151,7 @@ def _hccl_rank(job: VcJob, task: Task, index: int) -> int | None:
 
 
 def _min_resources(job: VcJob, priorities: Mapping[str, int]) -> dict[str, int]:
-    """What the smallest gang asks for: every task's minimum first, then more by priority up to the job's."""
+    """What the smallest gang requests: every task's minimum first, then more by priority up to the job's."""
     by_priority = sorted(
         job.tasks,
         key=lambda task: -priorities.get(task.template.priority_class, task.template.priority),
