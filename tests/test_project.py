@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -113,6 +114,74 @@ def test_no_file_names_a_package_registry() -> None:
 
 def test_nothing_is_left_unfinished() -> None:
     assert findings_in_project(UNFINISHED) == {}
+
+
+# -- imports
+
+
+@cache
+def imports() -> dict[str, set[str]]:
+    """Module -> the modules of the package it imports, also those only for types or inside functions."""
+    modules = {}
+    for path in SOURCES:
+        name = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+        modules[name.removesuffix(".__init__")] = path
+    found: dict[str, set[str]] = {}
+    for name, path in modules.items():
+        package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+        found[name] = set()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                found[name] |= {alias.name for alias in node.names if alias.name in modules}
+            elif isinstance(node, ast.ImportFrom):
+                base = ".".join(package.split(".")[: len(package.split(".")) - node.level + 1])
+                origin = node.module or "" if not node.level else f"{base}.{node.module or ''}".rstrip(".")
+                for alias in node.names:
+                    full = f"{origin}.{alias.name}"
+                    found[name] |= {one for one in (full if full in modules else origin,) if one in modules}
+    return found
+
+
+def circles(graph: Mapping[str, Collection[str]]) -> list[list[str]]:
+    """Sets of modules of which each reaches each other, by Tarjan's algorithm."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(module: str) -> None:
+        index[module] = low[module] = len(index)
+        stack.append(module)
+        for other in graph[module]:
+            if other not in index:
+                visit(other)
+                low[module] = min(low[module], low[other])
+            elif other in stack:
+                low[module] = min(low[module], index[other])
+        if low[module] == index[module]:
+            circle = stack[stack.index(module) :]
+            del stack[stack.index(module) :]
+            if len(circle) > 1 or module in graph[module]:
+                found.append(sorted(circle))
+
+    for module in graph:
+        if module not in index:
+            visit(module)
+    return found
+
+
+def test_the_search_for_circles_finds_them() -> None:
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set(), "e": {"e"}}
+    assert circles(graph) == [["b", "c"], ["e"]]
+    assert "ringwise.scheduler.core.machine" in imports()["ringwise.apps.extensions"]
+    assert "ringwise.reasons" in imports()["ringwise.scheduler.view"]
+
+
+def test_no_two_modules_import_each_other_in_a_circle() -> None:
+    found = circles(imports())
+    assert [
+        circle for circle in found if not all(one.startswith("ringwise.framework.") for one in circle)
+    ] == []
 
 
 # -- requirements

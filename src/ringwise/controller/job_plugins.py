@@ -15,7 +15,7 @@ from ringwise.wellknown import OLD_TASK_INDEX_VARIABLE, TASK_INDEX_VARIABLE
 HOME_SSH = "/root/.ssh"
 #: What Go's flags take for true.
 _TRUE = frozenset({"1", "t", "T", "true", "True", "TRUE"})
-#: JobPlugins that need names in a network, and so bring svc along.
+#: Plugins that need host names, and so include svc.
 _NEED_NAMES = ("tensorflow", "pytorch", "mpi", "ray")
 
 
