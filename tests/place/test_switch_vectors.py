@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ringwise.apps.place import Answer, place
+from ringwise.apps.place import PlaceAnswer, place
 from ringwise.manifests.bundle import read_bundle
 from ringwise.manifests.configuration import read_configuration
 from ringwise.topology.boards import shipped_catalog
@@ -182,7 +182,7 @@ class Manifests:
         )
 
 
-def run(case: dict[str, Any]) -> Answer:
+def run(case: dict[str, Any]) -> PlaceAnswer:
     limit = case["shared_tor_num"] or 2
     bundle = read_bundle(["-"], stdin=Manifests(case, limit).text())
     assert bundle.errors == []

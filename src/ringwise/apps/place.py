@@ -37,7 +37,7 @@ PLACED, PENDING, REFUSED, RUNNING = "placed", "pending", "refused", "running"
 
 
 @dataclass(slots=True)
-class PlacedPod:
+class PodAnswer:
     name: str
     rank: int
     node: str | None
@@ -52,20 +52,20 @@ class PlacedPod:
 
 
 @dataclass(slots=True)
-class PlacedJob:
+class JobAnswer:
     namespace: str
     name: str
     job_class: str | None
     outcome: str
     reason: Reason | None
-    pods: list[PlacedPod]
+    pods: list[PodAnswer]
     #: How a job that was placed as a whole got its nodes.
     plan: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
-class Answer:
-    jobs: list[PlacedJob]
+class PlaceAnswer:
+    jobs: list[JobAnswer]
     switches: list[dict[str, Any]] | None
     view: SchedulerView
     #: (node, resource) -> free chips before the run.
@@ -88,7 +88,7 @@ def place(
     scores: bool = False,
     everything: bool = False,
     journal: Journal | None = None,
-) -> Answer:
+) -> PlaceAnswer:
     """Decide about every pending job of the input. The same input gives the same answer.
 
     `journal` records the very decisions that the answer shows.
@@ -108,7 +108,7 @@ def place(
         for job in sorted(view.jobs.values(), key=lambda job: (job.namespace, job.name, job.key))
         if _is_listed(view, job, answers, everything)
     ]
-    return Answer(jobs, _switches(view), view, _free_before(view, answers.values()), errors)
+    return PlaceAnswer(jobs, _switches(view), view, _free_before(view, answers.values()), errors)
 
 
 class _Candidates:
@@ -168,7 +168,7 @@ def _answer(
     answers: dict[str, Bind],
     bound: set[str],
     observer: _Candidates | None,
-) -> PlacedJob:
+) -> JobAnswer:
     waits = view.has_pending_pods(job)
     placed = any(uid in answers for uid in job.pods)
     outcome = _outcome(job, waits, placed)
@@ -181,7 +181,7 @@ def _answer(
         first = first_by_rank(job)[0].name
         next(pod for pod in pods if pod.name == first).candidates = observer.of[job.key]
     plan = view.plan_of(job.key)
-    return PlacedJob(
+    return JobAnswer(
         job.namespace,
         job.name,
         _switch_class(job, outcome),
@@ -210,16 +210,16 @@ def _outcome(job: Job, waits: bool, placed: bool) -> str:
     return PENDING
 
 
-def _pod(view: SchedulerView, job: Job, pod: Pod, rank: int, answer: Bind | None, bound: bool) -> PlacedPod:
+def _pod(view: SchedulerView, job: Job, pod: Pod, rank: int, answer: Bind | None, bound: bool) -> PodAnswer:
     state = view.cluster
     number = state.pods[pod.uid].node
     if number < 0:
-        return PlacedPod(pod.name, rank, None, None)
+        return PodAnswer(pod.name, rank, None, None)
     node = state.names[number]
     resolved = view.switches()
     notes = {**pod.annotations, **(answer.annotations if answer is not None else {})}
     blocks = SUPER_POD_RANK in notes if job.policy is None else job.policy.block_nodes is not None
-    return PlacedPod(
+    return PodAnswer(
         pod.name,
         rank,
         node,
@@ -270,7 +270,7 @@ def _switches(view: SchedulerView) -> list[dict[str, Any]] | None:
     ]
 
 
-def _job_json(job: PlacedJob) -> dict[str, Any]:
+def _job_json(job: JobAnswer) -> dict[str, Any]:
     return {
         "namespace": job.namespace,
         "name": job.name,
@@ -281,7 +281,7 @@ def _job_json(job: PlacedJob) -> dict[str, Any]:
     }
 
 
-def _pod_json(pod: PlacedPod) -> dict[str, Any]:
+def _pod_json(pod: PodAnswer) -> dict[str, Any]:
     document: dict[str, Any] = {
         "name": pod.name,
         "rank": pod.rank,

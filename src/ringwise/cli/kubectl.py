@@ -27,7 +27,7 @@ from ringwise.apps.live import (
     read_cluster,
     with_submitted,
 )
-from ringwise.apps.place import PLACED, PlacedJob, place
+from ringwise.apps.place import PLACED, JobAnswer, place
 from ringwise.apps.source import Source, from_bundle
 from ringwise.cli.capacity import capacity_answer
 from ringwise.cli.doctor import diagnosis_answer
@@ -157,7 +157,7 @@ def get_live(kind: str, namespace: str | None, output: str, **options: Any) -> N
     show(_jobs_answer(jobs), output)
 
 
-def _jobs_answer(jobs: list[PlacedJob]) -> Answer:
+def _jobs_answer(jobs: list[JobAnswer]) -> Answer:
     documents: list[dict[str, Any]] = [
         {
             "namespace": job.namespace,

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from ringwise.apps.extensions import read_user_configuration
 from ringwise.apps.loading import assumed_chips
-from ringwise.apps.place import PLACED, Answer, PlacedJob, place
+from ringwise.apps.place import PLACED, JobAnswer, PlaceAnswer, place
 from ringwise.apps.replay import JournalWriter
 from ringwise.cli.chip_pictures import LEGEND, chip_list, chip_picture
 from ringwise.cli.output import (
@@ -133,7 +133,7 @@ def load_bundle(files: tuple[str, ...], keep_going: bool) -> Bundle:
     return bundle
 
 
-def print_answer(console: Console, answer: Answer, scores: bool) -> None:
+def print_answer(console: Console, answer: PlaceAnswer, scores: bool) -> None:
     for job in answer.jobs:
         _print_job(console, answer, job)
         if scores:
@@ -149,7 +149,7 @@ def print_answer(console: Console, answer: Answer, scores: bool) -> None:
     console.print(f"{summary}    {LEGEND}", style="dim")
 
 
-def _print_job(console: Console, answer: Answer, job: PlacedJob) -> None:
+def _print_job(console: Console, answer: PlaceAnswer, job: JobAnswer) -> None:
     colour = _COLOURS[job.outcome]
     words = f" ({job.job_class})" if job.job_class else ""
     console.print(f"[bold]{escape(job.namespace)}/{escape(job.name)}[/]{words}: [{colour}]{job.outcome}[/]")
@@ -163,7 +163,7 @@ def _print_job(console: Console, answer: Answer, job: PlacedJob) -> None:
         console.print(_pod_table(answer, job))
 
 
-def _pod_table(answer: Answer, job: PlacedJob) -> Table:
+def _pod_table(answer: PlaceAnswer, job: JobAnswer) -> Table:
     table = Table(box=box.SIMPLE, pad_edge=False, show_edge=False, padding=(0, 1))
     for column in ("  pod", "rank", "node", "chips", "before", "after"):
         table.add_column(column, no_wrap=column not in ("chips",))
@@ -200,7 +200,7 @@ def _pod_table(answer: Answer, job: PlacedJob) -> Table:
     return table
 
 
-def _pictures(answer: Answer, job: PlacedJob, name: str) -> tuple[str, str]:
+def _pictures(answer: PlaceAnswer, job: JobAnswer, name: str) -> tuple[str, str]:
     """The pod's node before this run, and after it, with this pod's chips marked."""
     view = answer.view
     pod = next(pod for pod in job.pods if pod.name == name)
@@ -224,7 +224,7 @@ def _pictures(answer: Answer, job: PlacedJob, name: str) -> tuple[str, str]:
     )
 
 
-def _print_candidates(console: Console, job: PlacedJob) -> None:
+def _print_candidates(console: Console, job: JobAnswer) -> None:
     for pod in job.pods:
         if pod.candidates is None:
             continue

@@ -1,4 +1,4 @@
-"""Why a job waits for something beside room."""
+"""Reasons of the scheduler itself: a job is pending for something other than capacity."""
 
 from __future__ import annotations
 

@@ -160,8 +160,10 @@ def test_differences_name_the_chips_and_the_pods() -> None:
         node("n", labels=ARM), report("n", [0, 1, 2, 3, 4, 5, 6]), pod("a", 1, on="n", holds=[0])
     )
     texts = [one.what for one in diagnosis.findings]
-    assert any("Ascend910-0 as free; our books say held by default/a" in text for text in texts)
-    assert any("our books have Ascend910-7 free" in text for text in texts)
+    assert any(
+        "Ascend910-0 as free; by the scheduler's state it is held by default/a" in text for text in texts
+    )
+    assert any("by the scheduler's state Ascend910-7 is free" in text for text in texts)
 
 
 def test_an_oversize_superpod_is_an_error() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ringwise.apps.place import Answer, place
+from ringwise.apps.place import PlaceAnswer, place
 from ringwise.apps.switch_views import running_only
 from ringwise.manifests.bundle import Bundle, read_bundle
 from ringwise.manifests.configuration import read_configuration
@@ -46,12 +46,12 @@ def draw_example(root: Path, file: str) -> str:
     return _draw(bundle, before, after)
 
 
-def _place(bundle: Bundle, settings: Path) -> Answer:
+def _place(bundle: Bundle, settings: Path) -> PlaceAnswer:
     configuration = read_configuration(settings.read_bytes(), str(settings))
     return place(bundle, configuration, shipped_catalog(()))
 
 
-def _draw(bundle: Bundle, before: Answer, after: Answer) -> str:
+def _draw(bundle: Bundle, before: PlaceAnswer, after: PlaceAnswer) -> str:
     resolved = after.view.switches()
     if resolved is None or before.switches is None or after.switches is None:
         raise ValueError("an example of switches needs a topology")

@@ -130,7 +130,7 @@ class Scheduler:
     # -- the one entrance --------------------------------------------------------------------
 
     def handle(self, events: Iterable[Event], now: int, decide: Decide = Decide.ALL) -> list[Command]:
-        """One turn: apply the events, decide as much as `decide` says, and return the commands."""
+        """One turn: apply the events, decide as much as `decide` allows, and return the commands."""
         if self.journal is None:
             return self._handle(events, now, decide)
         batch = tuple(events)

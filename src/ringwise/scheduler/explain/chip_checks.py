@@ -85,35 +85,36 @@ def _holders(view: SchedulerView, resource: str, fleet: ChipTable, number: int) 
 
 
 def _views(view: SchedulerView, resource: str, fleet: ChipTable, number: int) -> Iterator[Finding]:
-    """Free by Kubernetes' count, by the report, and by our own books."""
+    """Free by Kubernetes' count, by the report, and by the scheduler's state."""
     name = view.cluster.names[number]
     reported = fleet.reported[number]
     unfit = fleet.held[number] | fleet.unhealthy[number] | fleet.recovering[number]
-    books = fleet.listed[number] & ~unfit
+    free = fleet.listed[number] & ~unfit
     if reported is not None:
-        only_books = books & ~reported
-        # A node cannot have heard of what is being decided right now.
+        only_free = free & ~reported
+        # The report cannot include bindings that are not confirmed yet.
         held = reported & fleet.held[number] & ~_just_decided(view, resource, number)
         if held:
             yield Finding(
                 WARNING,
                 "views-differ",
                 f"node {name}",
-                f"its report lists {chip_names(resource, chips_of(held))} as free; our books say held by "
+                f"its report lists {chip_names(resource, chips_of(held))} as free; "
+                "by the scheduler's state it is held by "
                 + ", ".join(_pods_holding(view, resource, number, held)),
                 "the device plugin reports late, or the container is gone: restart it if this stays",
             )
-        if only_books:
+        if only_free:
             yield Finding(
                 WARNING,
                 "views-differ",
                 f"node {name}",
-                f"our books have {chip_names(resource, chips_of(only_books))} free; its report does not list "
-                "them as free, and no pod names them",
+                f"by the scheduler's state {chip_names(resource, chips_of(only_free))} is free; "
+                "its report does not list it as free, and no pod names it",
                 "look for containers outside Kubernetes that use them, and at the device plugin's log",
             )
     idle = fleet.idle(number)
-    count = books.bit_count()
+    count = free.bit_count()
     closed = fleet.closed[number]
     if closed is not None and closed.code == UNSTABLE_NODE.code:
         yield Finding(
@@ -128,7 +129,7 @@ def _views(view: SchedulerView, resource: str, fleet: ChipTable, number: int) ->
             NOTE,
             "views-differ",
             f"node {name}",
-            f"Kubernetes counts {idle} idle chips of {resource} and our books have {count} free: "
+            f"Kubernetes counts {idle} idle chips of {resource} and the scheduler's state has {count} free: "
             f"{idle - count} allocatable chip(s) are faulty or not listed",
             "nothing breaks: the smaller number counts; the device plugin should lower allocatable",
         )

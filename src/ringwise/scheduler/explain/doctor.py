@@ -122,7 +122,7 @@ def _nodes(view: SchedulerView) -> Iterator[Finding]:
             NOTE,
             "label-missing",
             named(without_arch, "node"),
-            f"no label {HOST_ARCH}, so jobs that select it never come here",
+            f"no label {HOST_ARCH}, so jobs that select it are never placed there",
             f"set the label to {_ARCHITECTURES[0]} or {_ARCHITECTURES[1]}",
         )
 
@@ -170,13 +170,13 @@ def _switches(view: SchedulerView) -> Iterator[Finding]:
             WARNING,
             "node-outside-topology",
             named(outside, "node"),
-            "under no leaf switch, so switch-aware jobs never come here",
+            "under no leaf switch, so switch-aware jobs are never placed there",
             "add the InternalIP to basic-tor-node-cm",
         )
 
 
 def _superpods(view: SchedulerView) -> Iterator[Finding]:
-    """Only where SuperPoDs are in use: one node says its id, or a job asks for blocks."""
+    """Only where SuperPoDs are in use: a node has an id, or a job requests blocks."""
     settings = view.settings
     superpods = view.superpods()
     asked = any(job.policy is not None and job.policy.board.superpod for job in view.jobs.values())
@@ -196,7 +196,7 @@ def _superpods(view: SchedulerView) -> Iterator[Finding]:
             WARNING,
             "superpod-id-missing",
             named(missing, "node"),
-            "no SuperPoD id, so jobs cut into blocks never come here",
+            "no SuperPoD id, so jobs with blocks are never placed there",
             "let the device plugin report SuperPodID, or annotate the node with superPodID",
         )
     for superpod, nodes in superpods.nodes_of.items():

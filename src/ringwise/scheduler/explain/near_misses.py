@@ -181,7 +181,7 @@ _ABOUT_CHIPS = frozenset(
 
 
 def holders(view: SchedulerView, resource: str, node: int, chips: int) -> list[str]:
-    """What holds these chips: `held by a (2)`, `faulty (1)`, `kept for b (4)`."""
+    """What holds these chips: `held by a (2)`, `faulty (1)`, `reserved for b (4)`."""
     state = view.cluster
     fleet = state.fleets[resource]
     counts: dict[str, int] = {}
@@ -206,7 +206,7 @@ def holders(view: SchedulerView, resource: str, node: int, chips: int) -> list[s
         kept = reservation.chips.get(node, 0) & chips
         if kept and reservation.resource == resource:
             owner = view.jobs.get(reservation.owner)
-            words.append(f"kept for {owner.name if owner else reservation.owner} ({kept.bit_count()})")
+            words.append(f"reserved for {owner.name if owner else reservation.owner} ({kept.bit_count()})")
             chips &= ~kept
     if chips:
         words.append(f"not reported free ({chips.bit_count()})")

@@ -229,7 +229,7 @@ def _try_to_place(view: SchedulerView, session: Session, job: Job) -> tuple[Reas
 
 
 def _hardest(session: Session, job: Job) -> Pod | None:
-    """The pod without a node that asks for most chips."""
+    """The pending pod that requests most chips."""
     pods = pending_pods(session, job)
     return max(pods, key=lambda pod: pod.cls.chips, default=None)
 
@@ -240,16 +240,16 @@ def _hardest(session: Session, job: Job) -> Pod | None:
 def _of_running(view: SchedulerView, job: Job, now: int, placed: bool) -> Explanation:
     if not placed:
         ended = [pod for pod in job.pods.values() if not pod.live]
-        words = f"{len(ended)} of its {len(job.pods)} pods have ended; it waits for nothing"
-        return Explanation(job, "ended", words if job.pods else "it has no pods yet")
+        text = f"{len(ended)} of its {len(job.pods)} pods have ended"
+        return Explanation(job, "ended", text if job.pods else "it has no pods yet")
     locations = _locations(view, job)
     nodes = sorted({location.node for location in locations if location.node is not None})
     chips = sum(len(location.chips) for location in locations)
     placed_pods = sum(1 for location in locations if location.node)
-    words = f"{placed_pods} pod(s) with {chips} chip(s) run on {len(nodes)} node(s)"
+    text = f"{placed_pods} pod(s) with {chips} chip(s) run on {len(nodes)} node(s)"
     plan = view.plan_of(job.key)
     lines = plan.lines if plan is not None else tuple(_groups(locations))
-    return Explanation(job, "running", words, locations=locations, plan=(*lines, *_choice(view, job, now)))
+    return Explanation(job, "running", text, locations=locations, plan=(*lines, *_choice(view, job, now)))
 
 
 def _choice(view: SchedulerView, job: Job, now: int) -> tuple[str, ...]:
@@ -266,17 +266,17 @@ def _choice(view: SchedulerView, job: Job, now: int) -> tuple[str, ...]:
         score, reason = selection.verdict(node)
         fitting = selection.fitting_nodes()
         if reason is not None or score is None:
-            return (f"{state.names[node]} would not be chosen today: {reason.message}",) if reason else ()
+            return (f"{state.names[node]} would not be chosen now: {reason.message}",) if reason else ()
         fleet = state.fleets[policy.resource]
         usable = selection.usable(node)
         signature = policy.rule.signature(usable, fleet.allocatable[node], fleet.faulty[node])
         group = policy.rule.group(signature, first.cls.chips)
         better = [other for other in fitting if (selection.verdict(other)[0] or 0) > score]
-        words = f"{state.names[node]}: score {score}" + (f", group {group}" if group else "")
-        words += f"; {len(fitting)} node(s) would fit without it"
+        text = f"{state.names[node]}: score {score}" + (f", group {group}" if group else "")
+        text += f"; {len(fitting)} node(s) would fit without it"
         if policy.switch_class is None and policy.block_nodes is None:
-            words += f", {len(better) or 'none'} of them with a higher score"
-        return (words,)
+            text += f", {len(better) or 'none'} of them with a higher score"
+        return (text,)
 
 
 def _groups(locations: list[PodLocation]) -> list[str]:

@@ -92,7 +92,7 @@ class PreviousPlacements:
         #: Jobs placed as a whole, by owner.
         self._rescheduling: dict[str, Rescheduling] = {}
         #: Other jobs.
-        self._preferred = PreferredNodes()
+        self._preferred = RememberedNodes()
         #: Jobs whose vcjob is gone while pods of them still terminate.
         self._ended: set[str] = set()
 
@@ -286,7 +286,7 @@ class _OwnerNodes:
     lost: int = 0
 
 
-class PreferredNodes:
+class RememberedNodes:
     """Previous nodes without a reservation, by owner (`prefer-previous-node`)."""
 
     def __init__(self) -> None:
