@@ -9,8 +9,9 @@ may end in the middle of a line (the process died while writing); everything bef
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import IO, Any, get_args
 
@@ -94,7 +95,8 @@ class JournalFile:
     configuration: Configuration
     scheduler_names: tuple[str, ...]
     written_by: str
-    batches: Iterator[Recorded]
+    #: Read as they are consumed; the file is closed at its end, or with `batches.close()`.
+    batches: Generator[Recorded, None, None] = field(init=False)
     #: Set when the last line was cut off.
     note: str | None = None
 
@@ -195,7 +197,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, enum.Enum):
         return value.value
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+        return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (set, frozenset)):
@@ -232,12 +234,12 @@ def open_journal(path: Path) -> JournalFile:
             f"{path}: line 1: is {one_line(header.format)} version {header.version}; "
             f"this Ringwise reads {FORMAT} version {VERSION}"
         )
-    journal = JournalFile(configuration, tuple(header.scheduler_names), header.ringwise, iter(()))
+    journal = JournalFile(configuration, tuple(header.scheduler_names), header.ringwise)
     journal.batches = _batches(file, path, journal)
     return journal
 
 
-def _batches(file: IO[bytes], path: Path, journal: JournalFile) -> Iterator[Recorded]:
+def _batches(file: IO[bytes], path: Path, journal: JournalFile) -> Generator[Recorded, None, None]:
     with file:
         number = 1
         while True:
@@ -304,15 +306,17 @@ def replay(journal: JournalFile, catalog: BoardCatalog) -> Replay:
     """Let a new scheduler handle the recorded events, and compare its commands with the recorded ones."""
     scheduler = new_scheduler(journal.configuration, catalog, journal.scheduler_names)
     batches = events = commands = 0
-    for recorded in journal.batches:
-        answer = scheduler.handle(recorded.events, recorded.now, recorded.decide)
-        batches += 1
-        events += len(recorded.events)
-        commands += len(answer)
-        difference = _compare(recorded, [_again(plain_command(command)) for command in answer])
-        if difference is not None:
-            return Replay(journal.written_by, batches, events, commands, difference, journal.note)
-    return Replay(journal.written_by, batches, events, commands, None, journal.note)
+    difference: Difference | None = None
+    with closing(journal.batches) as recorded_batches:
+        for recorded in recorded_batches:
+            answer = scheduler.handle(recorded.events, recorded.now, recorded.decide)
+            batches += 1
+            events += len(recorded.events)
+            commands += len(answer)
+            difference = _compare(recorded, [_again(plain_command(command)) for command in answer])
+            if difference is not None:
+                break
+    return Replay(journal.written_by, batches, events, commands, difference, journal.note)
 
 
 def _again(document: dict[str, Any]) -> Any:
