@@ -20,8 +20,8 @@ from ringwise.apps.admission.serving_certificate import (
 from ringwise.apps.admission.webhook import Options, serve
 from ringwise.kubeclient.client import ApiError, Client
 from tests.admission.reviews import review, vcjob
-from tests.kube.harness import JumpingClock, StandingClock, run, server, until
-from tests.kube.standin import StandIn
+from tests.kube.fake_api_server import FakeApiServer
+from tests.kube.harness import InstantClock, ManualClock, run, server, until
 
 SECRETS = "/api/v1/secrets"
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
@@ -82,53 +82,53 @@ def test_a_strange_key_is_told() -> None:
 # -- keeping them
 
 
-def prepared(standin: StandIn) -> None:
-    standin.put(WEBHOOKS, webhook_configuration("volcano-system", {}))
+def prepared(api: FakeApiServer) -> None:
+    api.put(WEBHOOKS, webhook_configuration("volcano-system", {}))
 
 
-def secret(standin: StandIn) -> dict[str, str]:
-    data = standin.get(SECRETS, KEY)["data"]
+def secret(api: FakeApiServer) -> dict[str, str]:
+    data = api.get(SECRETS, KEY)["data"]
     return {name: base64.b64decode(text).decode() for name, text in data.items()}
 
 
-def told(standin: StandIn) -> str:
-    bundles = {hook["clientConfig"]["caBundle"] for hook in standin.get(WEBHOOKS, NAME)["webhooks"]}
+def told(api: FakeApiServer) -> str:
+    bundles = {hook["clientConfig"]["caBundle"] for hook in api.get(WEBHOOKS, NAME)["webhooks"]}
     (bundle,) = bundles
     return base64.b64decode(bundle).decode()
 
 
-def keeper(client: Client, clock: JumpingClock) -> Keeper:
+def keeper(client: Client, clock: InstantClock) -> Keeper:
     return Keeper(client, "volcano-system", clock=clock)
 
 
 def test_the_first_step_makes_everything_and_the_second_nothing() -> None:
     async def test() -> None:
-        async with server() as (standin, client):
-            prepared(standin)
-            first = await keeper(client, JumpingClock()).step()
-            assert secret(standin)["tls.crt"] == first.certificate
-            shake_hands(first, told(standin))
-            version = standin.version
-            assert await keeper(client, JumpingClock()).step() == first
-            assert standin.version == version
+        async with server() as (api, client):
+            prepared(api)
+            first = await keeper(client, InstantClock()).step()
+            assert secret(api)["tls.crt"] == first.certificate
+            shake_hands(first, told(api))
+            version = api.version
+            assert await keeper(client, InstantClock()).step() == first
+            assert api.version == version
 
     run(test())
 
 
 def test_the_server_certificate_is_renewed_when_a_third_is_left() -> None:
     async def test() -> None:
-        async with server() as (standin, client):
-            prepared(standin)
-            clock = JumpingClock()
+        async with server() as (api, client):
+            prepared(api)
+            clock = InstantClock()
             keeps = keeper(client, clock)
             first = await keeps.step()
-            authorities = told(standin)
+            authorities = told(api)
             clock.moment += SERVER_LIFETIME.total_seconds() * 2 / 3 - DAY
             assert await keeps.step() == first
             clock.moment += 2 * DAY
             second = await keeps.step()
             assert second.certificate != first.certificate
-            assert told(standin) == authorities
+            assert told(api) == authorities
             shake_hands(second, authorities)
 
     run(test())
@@ -136,16 +136,16 @@ def test_the_server_certificate_is_renewed_when_a_third_is_left() -> None:
 
 def test_a_new_authority_is_told_a_step_before_it_signs() -> None:
     async def test() -> None:
-        async with server() as (standin, client):
-            prepared(standin)
-            clock = JumpingClock()
+        async with server() as (api, client):
+            prepared(api)
+            clock = InstantClock()
             keeps = keeper(client, clock)
             clock.moment += 0
             await keeps.step()
-            first = told(standin)
+            first = told(api)
             clock.moment += AUTHORITY_LIFETIME.total_seconds() * 2 / 3 + DAY
             before = await keeps.step()
-            both = told(standin)
+            both = told(api)
             assert both.endswith(first)
             assert both != first
             shake_hands(before, first)
@@ -161,36 +161,36 @@ def test_a_new_authority_is_told_a_step_before_it_signs() -> None:
 @pytest.mark.parametrize("damage", ["tls.key", "ca.key", "ca.crt", "state.json", "all"])
 def test_a_damaged_secret_is_made_anew(damage: str) -> None:
     async def test() -> None:
-        async with server() as (standin, client):
-            prepared(standin)
-            keeps = keeper(client, JumpingClock())
+        async with server() as (api, client):
+            prepared(api)
+            keeps = keeper(client, InstantClock())
             await keeps.step()
-            object = standin.get(SECRETS, KEY)
+            object = api.get(SECRETS, KEY)
             object["data"] = {} if damage == "all" else {**object["data"], damage: "bm9uc2Vuc2U="}
-            standin.put(SECRETS, object)
-            shake_hands(await keeps.step(), told(standin))
+            api.put(SECRETS, object)
+            shake_hands(await keeps.step(), told(api))
 
     run(test())
 
 
 def test_two_replicas_that_start_together_agree() -> None:
     async def test() -> None:
-        async with server() as (standin, client):
-            prepared(standin)
-            one, other = keeper(client, JumpingClock()), keeper(client, JumpingClock())
+        async with server() as (api, client):
+            prepared(api)
+            one, other = keeper(client, InstantClock()), keeper(client, InstantClock())
             pairs = await asyncio.gather(one.step(), other.step())
             assert pairs[0] == pairs[1] == await one.step()
-            shake_hands(pairs[0], told(standin))
+            shake_hands(pairs[0], told(api))
 
     run(test())
 
 
 def test_a_refusal_of_the_server_is_handed_on() -> None:
     async def test() -> None:
-        async with server() as (standin, client):
-            standin.fault("GET /api/v1/namespaces/volcano-system/secrets", status=403)
+        async with server() as (api, client):
+            api.fault("GET /api/v1/namespaces/volcano-system/secrets", status=403)
             with pytest.raises(ApiError):
-                await keeper(client, JumpingClock()).step()
+                await keeper(client, InstantClock()).step()
 
     run(test())
 
@@ -200,23 +200,23 @@ def test_a_refusal_of_the_server_is_handed_on() -> None:
 
 def test_the_webhook_serves_over_tls_and_takes_up_renewed_certificates() -> None:
     async def test() -> None:
-        async with server() as (standin, client):
-            prepared(standin)
-            standin.put("/apis/scheduling.volcano.sh/v1beta1/queues", {"metadata": {"name": "default"}})
+        async with server() as (api, client):
+            prepared(api)
+            api.put("/apis/scheduling.volcano.sh/v1beta1/queues", {"metadata": {"name": "default"}})
             ports: list[int] = []
-            stop, clock = asyncio.Event(), StandingClock()
+            stop, clock = asyncio.Event(), ManualClock()
             options = Options(address="127.0.0.1:0", health_address="")
             serving = asyncio.create_task(
                 serve(options, client, stop, clock=clock, started=lambda port: ports.append(port))
             )
             await until(lambda: ports)
-            refused = await ask(ports[0], told(standin), review(vcjob(3)))
+            refused = await ask(ports[0], told(api), review(vcjob(3)))
             assert refused["response"]["allowed"] is False
             assert "asks for 3 chips" in refused["response"]["status"]["message"]
-            assert (await ask(ports[0], told(standin), review(vcjob(8))))["response"]["allowed"] is True
-            before = secret(standin)["tls.crt"]
+            assert (await ask(ports[0], told(api), review(vcjob(8))))["response"]["allowed"] is True
+            before = secret(api)["tls.crt"]
             await clock.pass_time(SERVER_LIFETIME.total_seconds())
-            await until(lambda: secret(standin)["tls.crt"] != before)
+            await until(lambda: secret(api)["tls.crt"] != before)
             stop.set()
             await serving
 

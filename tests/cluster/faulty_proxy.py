@@ -43,7 +43,7 @@ class FaultyProxy:
         self.url = ""
         self._server = server
         self._tls = ssl.create_default_context(cafile=str(authority))
-        self._chance = random.Random(seed)
+        self._rng = random.Random(seed)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="faulty proxy", daemon=True)
         self._runner: web.AppRunner | None = None
@@ -82,7 +82,7 @@ class FaultyProxy:
         await asyncio.sleep(0.5)
 
     def _happens(self, what: str, percent: int) -> bool:
-        happens = self.trouble and self._chance.random() * 100 < percent
+        happens = self.trouble and self._rng.random() * 100 < percent
         if happens:
             self.counts[what] += 1
         return happens
@@ -104,11 +104,11 @@ class FaultyProxy:
 
     async def _answer(self, request: web.Request, delayed: int) -> web.StreamResponse:
         if self._happens("delayed", delayed):
-            await asyncio.sleep(self._chance.uniform(0.05, 1.0))
+            await asyncio.sleep(self._rng.uniform(0.05, 1.0))
         if self._happens("dropped", DROPPED):
             return _dropped(request)
         if self._happens("refused", REFUSED):
-            return _refused(*self._chance.choice(_REFUSALS))
+            return _refused(*self._rng.choice(_REFUSALS))
         if request.query.get("watch") in ("true", "1"):
             return await self._watch(request)
         return await self._pass_on(request)
@@ -135,7 +135,7 @@ class FaultyProxy:
         ) as answer:
             response = web.StreamResponse(status=answer.status, headers=_back(answer))
             await response.prepare(request)
-            cut = self._chance.uniform(0.2, 4.0) if self._happens("cut", CUT) else None
+            cut = self._rng.uniform(0.2, 4.0) if self._happens("cut", CUT) else None
             try:
                 async with asyncio.timeout(cut):
                     await self._lines(answer, response)

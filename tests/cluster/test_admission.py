@@ -161,7 +161,7 @@ def test_secret_that_is_gone_is_made_anew(cluster: Cluster, port: int) -> None:
 
 
 class OldClock(RealClock):
-    """Starts in the past and is put right by the test; looks at certificates only when it is told to."""
+    """Starts in the past and is put right by the test; checks at certificates only when it is told to."""
 
     def __init__(self, behind: timedelta) -> None:
         self.behind = behind

@@ -15,8 +15,8 @@ from ringwise.wellknown import PREDICATE_TIME
 from tests.cluster.cluster import KILLED, Cluster, Component, asked_chips, check_chips, is_live, node_of
 from tests.cluster.faulty_proxy import FaultyProxy
 from tests.cluster.objects import CHIP, Object, nodes, vcjob
-from tests.cluster.watchman import Watchman
-from tests.cluster.work import Work
+from tests.cluster.placement_monitor import PlacementMonitor
+from tests.cluster.workload import Work
 
 pytestmark = [pytest.mark.cluster, pytest.mark.chaos]
 
@@ -38,35 +38,35 @@ SETTLES = 45.0
 
 
 def test_nothing_is_lost_and_nothing_is_given_twice(cluster: Cluster) -> None:
-    chance = random.Random(SEED)
+    rng = random.Random(SEED)
     cluster.apply(nodes(NODES))
     _configure(cluster)
     with (
         FaultyProxy(cluster.plane.url, cluster.plane.authority, SEED) as proxy,
-        Watchman(cluster, RECOVERY_LIMIT + TRIED_AGAIN, FIRST_CYCLE) as watchman,
+        PlacementMonitor(cluster, RECOVERY_LIMIT + TRIED_AGAIN, FIRST_CYCLE) as monitor,
     ):
         cluster.start("controller", *LEASE, server=proxy.url)
         replicas = [cluster.start("scheduler", *LEASE, server=proxy.url) for _ in range(2)]
         cluster.wait(lambda: any(one.leads for one in replicas), "one replica leads")
-        work = Work(cluster, chance, NODES * 8, FOREVER)
+        work = Work(cluster, rng, NODES * 8, FOREVER)
         proxy.trouble = True
-        kills = _make_trouble(cluster, chance, proxy, replicas, work, watchman)
+        kills = _make_trouble(cluster, rng, proxy, replicas, work, monitor)
         proxy.trouble = False
         in_trouble = work.states()
-        _everything_runs_or_has_run(cluster, work, watchman)
+        _everything_runs_or_has_run(cluster, work, monitor)
         _no_chip_is_lost(cluster, replicas, work)
-        assert watchman.found is None, f"seed {SEED}: {watchman.found}"
+        assert monitor.found is None, f"seed {SEED}: {monitor.found}"
     told = (
-        f"seed {SEED}: {kills} kills, {len(watchman.bound)} pods bound, jobs {dict(work.states())}, "
-        f"when the trouble ended {dict(in_trouble)}, {len(watchman.cut)} gangs cut in half "
-        f"for at most {watchman.longest_half:.1f} s, {watchman.longest_led:.1f} s under leaders, "
+        f"seed {SEED}: {kills} kills, {len(monitor.bound)} pods bound, jobs {dict(work.states())}, "
+        f"when the trouble ended {dict(in_trouble)}, {len(monitor.interrupted)} gangs interrupted "
+        f"for at most {monitor.longest_partial:.1f} s, {monitor.longest_led:.1f} s under leaders, "
         f"{dict(proxy.counts)}"
     )
     print(told)
-    assert watchman.looks > SECONDS, told
+    assert monitor.checks > SECONDS, told
     # Enough has happened for the run to mean something.
     assert kills >= SECONDS / 20, told
-    assert len(watchman.bound) >= SECONDS / 2, told
+    assert len(monitor.bound) >= SECONDS / 2, told
     assert in_trouble["finished"] >= SECONDS / 12, told
     for trouble in ("delayed", "dropped", "unanswered", "refused", "expired", "cut", "told twice"):
         assert proxy.counts[trouble] > 0, (trouble, told)
@@ -117,62 +117,62 @@ def _placed(cluster: Cluster) -> list[Object]:
 
 def _make_trouble(
     cluster: Cluster,
-    chance: random.Random,
+    rng: random.Random,
     proxy: FaultyProxy,
     replicas: list[Component],
     work: Work,
-    watchman: Watchman,
+    monitor: PlacementMonitor,
 ) -> int:
     """Work comes and goes while replicas are killed at moments drawn from the seed; how many were killed."""
     end = time.monotonic() + SECONDS
-    next_kill = time.monotonic() + chance.uniform(2, 6)
+    next_kill = time.monotonic() + rng.uniform(2, 6)
     kills = 0
     while time.monotonic() < end:
-        assert watchman.found is None, f"seed {SEED}: {watchman.found}"
+        assert monitor.found is None, f"seed {SEED}: {monitor.found}"
         work.step()
         work.tend()
         cluster.collect_garbage()
         if time.monotonic() >= next_kill and not any(one.leads for one in replicas):
             # Most kills wait until somebody leads and works; a few do not.
-            next_kill += chance.choice((0.0, 3.0, 3.0, 3.0))
+            next_kill += rng.choice((0.0, 3.0, 3.0, 3.0))
         if time.monotonic() >= next_kill:
-            victim = _victim(chance, replicas)
-            _choose_the_moment(chance, proxy, work)
+            victim = _victim(rng, replicas)
+            _choose_the_moment(rng, proxy, work)
             replicas[victim].process.kill()
             replicas[victim] = cluster.start("scheduler", *LEASE, server=proxy.url)
             kills += 1
-            next_kill = time.monotonic() + chance.uniform(3, 12)
-        time.sleep(chance.uniform(0.05, 0.5))
+            next_kill = time.monotonic() + rng.uniform(3, 12)
+        time.sleep(rng.uniform(0.05, 0.5))
     return kills
 
 
-def _victim(chance: random.Random, replicas: Sequence[Component]) -> int:
+def _victim(rng: random.Random, replicas: Sequence[Component]) -> int:
     """The leader, more often than not."""
     leaders = [place for place, replica in enumerate(replicas) if replica.leads]
-    if leaders and chance.random() < 0.6:
+    if leaders and rng.random() < 0.6:
         return leaders[0]
-    return chance.randrange(len(replicas))
+    return rng.randrange(len(replicas))
 
 
-def _choose_the_moment(chance: random.Random, proxy: FaultyProxy, work: Work) -> None:
+def _choose_the_moment(rng: random.Random, proxy: FaultyProxy, work: Work) -> None:
     """In the middle of much work, or of one gang: that is when most can go wrong."""
-    if chance.random() < 0.4:
+    if rng.random() < 0.4:
         for _ in range(3):
             work.step()
-        time.sleep(chance.uniform(0.0, 0.7))
+        time.sleep(rng.uniform(0.0, 0.7))
         return
     passed = proxy.bindings_passed
-    work.order(6, 1, chance.choice(("job", "group")), 1.0)
+    work.order(6, 1, rng.choice(("job", "group")), 1.0)
     deadline = time.monotonic() + 2.0
     while time.monotonic() < deadline and not (proxy.bindings_passed > passed and proxy.bindings_here):
         time.sleep(0.005)
 
 
-def _everything_runs_or_has_run(cluster: Cluster, work: Work, watchman: Watchman) -> None:
+def _everything_runs_or_has_run(cluster: Cluster, work: Work, monitor: PlacementMonitor) -> None:
     """Nobody is told to go: there is room for all, one after the other."""
 
     def settled() -> bool:
-        assert watchman.found is None, f"seed {SEED}: {watchman.found}"
+        assert monitor.found is None, f"seed {SEED}: {monitor.found}"
         work.tend()
         return not work.unsettled()
 

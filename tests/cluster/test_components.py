@@ -13,7 +13,7 @@ from tests.cluster.objects import CHIP, NAMESPACE, node, nodes, pod, switch_topo
 
 pytestmark = pytest.mark.cluster
 
-#: The lease ends 15 s after the last sign of life; the other replica looks every 2 s.
+#: The lease ends 15 s after the last sign of life; the other replica checks every 2 s.
 TAKE_OVER = 60.0
 
 

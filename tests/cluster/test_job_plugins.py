@@ -48,8 +48,8 @@ def test_names_a_wall_and_keys_come_with_the_job(cluster: Cluster) -> None:
     ]
     services, walls = by_name(cluster, f"{CORE}/services"), by_name(cluster, WALLS)
     secrets, claims = by_name(cluster, f"{CORE}/secrets"), by_name(cluster, f"{CORE}/persistentvolumeclaims")
-    belongings = [services["walled"], walls["walled"], secrets["walled-ssh"], claims["walled-volume-0"]]
-    for thing in belongings:
+    job_resources = [services["walled"], walls["walled"], secrets["walled-ssh"], claims["walled-volume-0"]]
+    for thing in job_resources:
         (owner,) = thing["metadata"]["ownerReferences"]
         assert (owner["kind"], owner["name"], owner["uid"]) == ("Job", "walled", uid)
     assert by_name(cluster, f"{CORE}/configmaps").keys() >= {"walled-svc", "open-svc"}

@@ -39,33 +39,33 @@ def outcomes(steps: list[Step]) -> set[str]:
 
 def test_everything_is_made_once_and_the_second_time_nothing_changes() -> None:
     async def test() -> None:
-        async with server() as (standin, client):
+        async with server() as (api, client):
             first = await done(install(client, EVERYTHING))
             assert outcomes(first) == {CREATED}
             assert len(first) == len(definitions()) + len(objects(EVERYTHING))
-            version = standin.version
+            version = api.version
             second = await done(install(client, EVERYTHING))
             assert outcomes(second) == {UNCHANGED, KEPT}
-            assert standin.version == version
+            assert api.version == version
 
     run(test())
 
 
 def test_what_differs_is_put_right_and_settings_are_not_touched() -> None:
     async def test() -> None:
-        async with server() as (standin, client):
+        async with server() as (api, client):
             await done(install(client, Choices()))
-            deployment = standin.get(DEPLOYMENTS, "volcano-system/ringwise-scheduler")
+            deployment = api.get(DEPLOYMENTS, "volcano-system/ringwise-scheduler")
             deployment["spec"]["replicas"] = 7
-            standin.put(DEPLOYMENTS, deployment)
-            settings = standin.get(CONFIG_MAPS, "volcano-system/volcano-scheduler-configmap")
+            api.put(DEPLOYMENTS, deployment)
+            settings = api.get(CONFIG_MAPS, "volcano-system/volcano-scheduler-configmap")
             settings["data"] = {"volcano-scheduler.conf": "mine"}
-            standin.put(CONFIG_MAPS, settings)
+            api.put(CONFIG_MAPS, settings)
             steps = {(step.kind, step.name): step.outcome for step in await done(install(client, Choices()))}
             assert steps["Deployment", "volcano-system/ringwise-scheduler"] == CONFIGURED
             assert steps["ConfigMap", "volcano-system/volcano-scheduler-configmap"] == KEPT
-            assert standin.get(DEPLOYMENTS, "volcano-system/ringwise-scheduler")["spec"]["replicas"] == 2
-            kept = standin.get(CONFIG_MAPS, "volcano-system/volcano-scheduler-configmap")
+            assert api.get(DEPLOYMENTS, "volcano-system/ringwise-scheduler")["spec"]["replicas"] == 2
+            kept = api.get(CONFIG_MAPS, "volcano-system/volcano-scheduler-configmap")
             assert kept["data"] == {"volcano-scheduler.conf": "mine"}
 
     run(test())
@@ -73,25 +73,25 @@ def test_what_differs_is_put_right_and_settings_are_not_touched() -> None:
 
 def test_volcano_s_definitions_are_used_and_not_overwritten() -> None:
     async def test() -> None:
-        async with server() as (standin, client):
+        async with server() as (api, client):
             theirs = {
                 "metadata": {"name": "queues.scheduling.volcano.sh"},
                 "spec": {"versions": [{"name": "v1beta1", "served": True}], "theirs": True},
             }
-            standin.put(DEFINITIONS, theirs)
+            api.put(DEFINITIONS, theirs)
             steps = await done(install(client, Choices()))
             (step,) = [one for one in steps if one.name == "queues.scheduling.volcano.sh"]
             assert step.outcome == KEPT
-            assert standin.get(DEFINITIONS, "queues.scheduling.volcano.sh")["spec"]["theirs"] is True
+            assert api.get(DEFINITIONS, "queues.scheduling.volcano.sh")["spec"]["theirs"] is True
 
     run(test())
 
 
 def test_a_definition_of_another_age_is_told() -> None:
     async def test() -> None:
-        async with server() as (standin, client):
+        async with server() as (api, client):
             old = {"spec": {"versions": [{"name": "v1alpha1", "served": True}]}}
-            standin.put(DEFINITIONS, {"metadata": {"name": "podgroups.scheduling.volcano.sh"}, **old})
+            api.put(DEFINITIONS, {"metadata": {"name": "podgroups.scheduling.volcano.sh"}, **old})
             with pytest.raises(InstallError, match="serves v1alpha1, not v1beta1"):
                 await done(install(client, Choices()))
 
@@ -112,15 +112,13 @@ def test_two_for_the_same_jobs_are_one_too_many(
     name: str, replicas: int | None, choices: Choices, stops: bool
 ) -> None:
     async def test() -> None:
-        async with server() as (standin, client):
+        async with server() as (api, client):
             spec = {} if replicas is None else {"replicas": replicas}
-            standin.put(
-                DEPLOYMENTS, {"metadata": {"name": name, "namespace": "volcano-system"}, "spec": spec}
-            )
+            api.put(DEPLOYMENTS, {"metadata": {"name": name, "namespace": "volcano-system"}, "spec": spec})
             if stops:
                 with pytest.raises(InstallError, match=f"scale deployment {name} --replicas=0"):
                     await done(install(client, choices))
-                assert not standin.all(DEFINITIONS)
+                assert not api.all(DEFINITIONS)
             else:
                 assert await done(install(client, choices))
 
@@ -143,13 +141,13 @@ class _OfAge(Client):
 )
 def test_an_old_server_gets_no_match_conditions(minor: str, limited: list[str]) -> None:
     async def test() -> None:
-        async with server() as (standin, _):
-            client = _OfAge(direct(standin.url))
+        async with server() as (api, _):
+            client = _OfAge(direct(api.url))
             client.minor = minor
             async with client:
                 await done(install(client, EVERYTHING))
             hooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
-            made = standin.get(hooks, "ringwise-admission")["webhooks"]
+            made = api.get(hooks, "ringwise-admission")["webhooks"]
             assert [hook["name"] for hook in made if "matchConditions" in hook] == limited
 
     run(test())
@@ -157,12 +155,12 @@ def test_an_old_server_gets_no_match_conditions(minor: str, limited: list[str]) 
 
 def test_uninstall_leaves_definitions_namespaces_and_settings() -> None:
     async def test() -> None:
-        async with server() as (standin, client):
+        async with server() as (api, client):
             await done(install(client, EVERYTHING))
             await done(uninstall(client, EVERYTHING))
             left = {
                 collection.rpartition("/")[2]: sorted(kept)
-                for collection, kept in standin.collections.items()
+                for collection, kept in api.collections.items()
                 if kept
             }
             assert left == {
@@ -178,8 +176,8 @@ def test_uninstall_leaves_definitions_namespaces_and_settings() -> None:
 
 def test_missing_rights_are_handed_on() -> None:
     async def test() -> None:
-        async with server() as (standin, client):
-            standin.fault("POST /apis/apiextensions", status=403)
+        async with server() as (api, client):
+            api.fault("POST /apis/apiextensions", status=403)
             with pytest.raises(ApiError):
                 await done(install(client, Choices()))
 

@@ -16,29 +16,29 @@ from ringwise.apps.live import (
 )
 from ringwise.cli.kubectl import plugin
 from ringwise.manifests.bundle import read_bundle
+from tests.kube.fake_api_server import FakeApiServer
 from tests.kube.harness import CONFIG_MAPS, GROUPS, NODES, PODS, QUEUES, group, node, pod, run, server
-from tests.kube.standin import StandIn
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "jobs" / "01-one-chip.yaml"
 
 
-def small_cluster(standin: StandIn) -> None:
-    standin.put(NODES, node("node-1"))
-    standin.put(QUEUES, {"metadata": {"name": "default"}})
-    standin.put(PODS, pod("runs", 4, on="node-1", held="Ascend910-0,Ascend910-1,Ascend910-2,Ascend910-3"))
-    standin.put(GROUPS, group("gang", 2))
+def small_cluster(api: FakeApiServer) -> None:
+    api.put(NODES, node("node-1"))
+    api.put(QUEUES, {"metadata": {"name": "default"}})
+    api.put(PODS, pod("runs", 4, on="node-1", held="Ascend910-0,Ascend910-1,Ascend910-2,Ascend910-3"))
+    api.put(GROUPS, group("gang", 2))
     for name in ("gang-0", "gang-1"):
-        standin.put(PODS, pod(name, 8, group="gang"))
-    standin.put(PODS, {"metadata": {"name": "odd", "namespace": "default"}, "spec": {"containers": "none"}})
+        api.put(PODS, pod(name, 8, group="gang"))
+    api.put(PODS, {"metadata": {"name": "odd", "namespace": "default"}, "spec": {"containers": "none"}})
     configuration = "configurations:\n- name: init-params\n  arguments: {super-pod-size: 7}\n"
-    standin.put(
+    api.put(
         CONFIG_MAPS,
         {
             "metadata": {"name": "volcano-scheduler-configmap", "namespace": "volcano-system"},
             "data": {"volcano-scheduler.conf": configuration},
         },
     )
-    standin.put(
+    api.put(
         CONFIG_MAPS,
         {
             "metadata": {"name": "basic-tor-node-cm", "namespace": "kube-system"},
@@ -49,9 +49,9 @@ def small_cluster(standin: StandIn) -> None:
 
 def test_everything_is_read_once_and_nothing_is_changed() -> None:
     async def test() -> None:
-        async with server() as (standin, client):
-            small_cluster(standin)
-            version = standin.version
+        async with server() as (api, client):
+            small_cluster(api)
+            version = api.version
             live = await read_cluster(client)
             assert [one.name for one in live.bundle.nodes] == ["node-1"]
             assert sorted(one.name for one in live.bundle.pods) == ["gang-0", "gang-1", "runs"]
@@ -59,18 +59,18 @@ def test_everything_is_read_once_and_nothing_is_changed() -> None:
             assert live.configuration.settings.super_pod_size == 7
             assert [error.origin for error in live.bundle.errors] == ["Pod default/odd"]
             assert live.missing == []
-            assert standin.version == version
-            assert {method for method, _ in standin.requests} == {"GET"}
+            assert api.version == version
+            assert {method for method, _ in api.requests} == {"GET"}
 
     run(test())
 
 
 def test_missing_rights_and_kinds_are_told_and_the_rest_is_read() -> None:
     async def test() -> None:
-        async with server() as (standin, client):
-            small_cluster(standin)
-            standin.unknown.add("jobs")
-            standin.fault("/namespaces/mindx-dl/configmaps", status=403)
+        async with server() as (api, client):
+            small_cluster(api)
+            api.unknown.add("jobs")
+            api.fault("/namespaces/mindx-dl/configmaps", status=403)
             live = await read_cluster(client)
             assert live.missing == [
                 "cluster-reports: not allowed; you need the verb list on configmaps in namespace mindx-dl "
@@ -84,8 +84,8 @@ def test_missing_rights_and_kinds_are_told_and_the_rest_is_read() -> None:
 
 def test_without_nodes_there_is_no_answer() -> None:
     async def test() -> None:
-        async with server() as (standin, client):
-            standin.fault("GET /api/v1/nodes", status=403)
+        async with server() as (api, client):
+            api.fault("GET /api/v1/nodes", status=403)
             with pytest.raises(NothingReadableError, match="verb list on nodes in the whole cluster"):
                 await read_cluster(client)
 
@@ -97,7 +97,7 @@ def test_a_what_if_must_be_new() -> None:
     live = LiveCluster()
     (job,) = with_submitted(live, submitted)
     assert job == (submitted.vcjobs[0].namespace, submitted.vcjobs[0].name)
-    with pytest.raises(AlreadyThereError, match="is in the cluster already"):
+    with pytest.raises(AlreadyThereError, match="exists in the cluster"):
         with_submitted(live, read_bundle([str(EXAMPLE)]))
 
 
@@ -111,9 +111,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def ask(*arguments: str) -> Result:
         async def read() -> None:
-            async with server() as (standin, client):
-                small_cluster(standin)
-                standin.remove(CONFIG_MAPS, "kube-system/basic-tor-node-cm")
+            async with server() as (api, client):
+                small_cluster(api)
+                api.remove(CONFIG_MAPS, "kube-system/basic-tor-node-cm")
                 kept.append(await read_cluster(client))
 
         run(read())

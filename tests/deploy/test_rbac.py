@@ -14,22 +14,23 @@ import pytest
 from ringwise.apps.admission.objects import webhook_configuration
 from ringwise.apps.admission.serving_certificate import SERVER_LIFETIME, Keeper
 from ringwise.apps.install.deployment import access_rules
-from ringwise.kube.run.leader_election import Fence, LeaderElection, LeaseSettings
-from ringwise.kube.watch.kinds import standard_kinds
+from ringwise.kube.run.leader_election import LeaderElection, LeaseSettings
+from ringwise.kube.watch.job_templates import JobTemplates, TemplateStore
+from ringwise.kube.watch.kinds import watched_kinds
+from ringwise.kube.watch.readers import ObservedQueue
 from ringwise.kube.write.binder import Binder
 from ringwise.kube.write.executor import Executor
-from ringwise.kube.write.ordered_work import Persistence
-from ringwise.kube.write.pod_templates import JobTemplates, TemplateStore
-from ringwise.kube.write.queue_status import QueueNote
+from ringwise.kube.write.fence import Fence
 from ringwise.kube.write.status import StatusWriter
 from ringwise.kubeclient.client import Client
+from ringwise.kubeclient.retry import Retrier
 from ringwise.messages import commands as do
 from ringwise.reasons import Reason
 from ringwise.scheduler.reasons import POD_GROUP_MISSING
 from ringwise.state.model import Owner, PodClass, PodGroup
 from ringwise.state.model import Pod as CorePod
-from tests.kube.harness import GROUPS, JOBS, PODS, JumpingClock, group, pod, run, server
-from tests.kube.standin import StandIn
+from tests.kube.fake_api_server import FakeApiServer
+from tests.kube.harness import GROUPS, JOBS, PODS, InstantClock, group, pod, run, server
 
 Call = tuple[str, str, str]
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -39,10 +40,10 @@ _PATH = re.compile(
 )
 
 
-def called(standin: StandIn) -> set[Call]:
+def called(api: FakeApiServer) -> set[Call]:
     """(verb, group, resource) of every request."""
     calls = set()
-    for method, path in standin.requests:
+    for method, path in api.requests:
         match = _PATH.match(path)
         assert match is not None, path
         verb = _VERBS.get(method) or ("get" if match["name"] else "list")
@@ -67,33 +68,39 @@ def granted(*names: str) -> set[Call]:
 
 
 def read_by(*, jobs_only: bool) -> set[Call]:
-    kinds = standard_kinds(TemplateStore(), {}, ("volcano-system", "conf"), jobs_only=jobs_only)
-    return {("list", place.resource.version.rpartition("/")[0], place.resource.plural) for place, _ in kinds}
+    kinds = watched_kinds(TemplateStore(), {}, ("volcano-system", "conf"), jobs_only=jobs_only)
+    return {
+        ("list", target.resource.version.rpartition("/")[0], target.resource.plural) for target, _ in kinds
+    }
 
 
 async def written(
     client: Client, commands: Iterable[do.Command], raw_job: dict[str, Any] | None = None
 ) -> None:
-    clock = JumpingClock()
+    clock = InstantClock()
     fence = Fence(clock)
-    fence.open_for_good()
+    fence.open_forever()
     templates = TemplateStore()
     if raw_job is not None:
         templates.put("default/job", JobTemplates.of(msgspec.Raw(json.dumps(raw_job).encode())))
     binder = Binder(
-        client, fence, clock=clock, failed=lambda failure: None, bound=lambda bind: status.bound(bind)
+        client,
+        fence,
+        clock=clock,
+        on_failed=lambda failure: None,
+        on_bound=lambda bind: status.events.scheduled(bind),
     )
-    queues = {"default": QueueNote("", frozenset())}
-    status = StatusWriter(client, fence, {}, clock=clock, queues=queues, binding=binder.idle)
-    executor = Executor(client, binder, status, templates, Persistence(fence, clock))
+    queues = {"default": ObservedQueue("", frozenset())}
+    status = StatusWriter(client, fence, {}, clock=clock, queues=queues, bindings_idle=binder.idle)
+    executor = Executor(client, binder, status, templates, Retrier(clock))
     for command in commands:
-        executor.carry_out([command])
+        executor.execute([command])
         await executor.finish()
     await executor.stop()
 
 
 async def elected(client: Client, name: str) -> None:
-    clock = JumpingClock()
+    clock = InstantClock()
     election = LeaderElection(client, Fence(clock), "me", clock=clock, settings=LeaseSettings(name=name))
     task = asyncio.create_task(election.run())
     await election.leading.wait()
@@ -105,11 +112,11 @@ async def elected(client: Client, name: str) -> None:
 
 def test_the_scheduler_has_what_it_needs_and_no_more() -> None:
     async def test() -> None:
-        async with server() as (standin, client):
-            standin.put(GROUPS, group("gang", 1))
-            standin.without_status.add("podgroups")
-            uids = [standin.put(PODS, pod(name))["metadata"]["uid"] for name in ("a", "b")]
-            standin.fault("POST /api/v1/namespaces/default/pods/a/binding", status=500)
+        async with server() as (api, client):
+            api.put(GROUPS, group("gang", 1))
+            api.without_status.add("podgroups")
+            uids = [api.put(PODS, pod(name))["metadata"]["uid"] for name in ("a", "b")]
+            api.fault("POST /api/v1/namespaces/default/pods/a/binding", status=500)
             await written(
                 client,
                 [
@@ -123,14 +130,14 @@ def test_the_scheduler_has_what_it_needs_and_no_more() -> None:
             )
             await elected(client, "ringwise-scheduler")
             sets = ("reader", "scheduler", "reports", "configuration", "switches", "schedulerLease")
-            assert called(standin) | read_by(jobs_only=False) == granted(*sets)
+            assert called(api) | read_by(jobs_only=False) == granted(*sets)
 
     run(test())
 
 
 def test_the_controller_has_what_it_needs_and_no_more() -> None:
     async def test() -> None:
-        async with server() as (standin, client):
+        async with server() as (api, client):
             job = {
                 "metadata": {"name": "job", "namespace": "default", "uid": "u"},
                 "spec": {
@@ -138,8 +145,8 @@ def test_the_controller_has_what_it_needs_and_no_more() -> None:
                     "tasks": [{"name": "t", "template": {"spec": {"containers": [{"name": "c"}]}}}],
                 },
             }
-            standin.put(JOBS, json.loads(json.dumps(job)))
-            standin.without_status.add("jobs")
+            api.put(JOBS, json.loads(json.dumps(job)))
+            api.without_status.add("jobs")
             gang = PodGroup("default", "job-u", "g", owner=Owner("Job", "job", "u"))
             made = CorePod("p", "default", "job-t-0", PodClass(), task="t", owner=Owner("Job", "job", "u"))
             additions = do.PodAdditions(
@@ -160,11 +167,11 @@ def test_the_controller_has_what_it_needs_and_no_more() -> None:
                 job,
             )
             await elected(client, "ringwise-controller")
-            wishes = {(verb, "bus.volcano.sh", "commands") for verb in ("list", "delete")}
+            job_commands = {(verb, "bus.volcano.sh", "commands") for verb in ("list", "delete")}
             # Asked for by admission plugins on what we send, not by a request of its own; a failed creation
             # of a pod is told in an event.
             besides = {("update", "batch.volcano.sh", "jobs/finalizers"), ("create", "", "events")}
-            sent = called(standin) | read_by(jobs_only=True) | wishes | besides
+            sent = called(api) | read_by(jobs_only=True) | job_commands | besides
             assert sent == granted("controller", "controllerLease")
 
     run(test())
@@ -172,17 +179,17 @@ def test_the_controller_has_what_it_needs_and_no_more() -> None:
 
 def test_the_webhook_has_what_it_needs_and_no_more() -> None:
     async def test() -> None:
-        async with server() as (standin, client):
+        async with server() as (api, client):
             hooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
-            standin.put(hooks, webhook_configuration("volcano-system", {}))
-            clock = JumpingClock()
+            api.put(hooks, webhook_configuration("volcano-system", {}))
+            clock = InstantClock()
             keeper = Keeper(client, "volcano-system", clock=clock)
             await keeper.step()
             clock.moment += SERVER_LIFETIME.total_seconds()
             await keeper.step()
             reads = {("list", "scheduling.volcano.sh", "queues"), ("list", "", "configmaps")}
             sets = ("admission", "admissionSecret", "admissionTopology", "configuration")
-            assert called(standin) | reads == granted(*sets)
+            assert called(api) | reads == granted(*sets)
 
     run(test())
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.config import direct
-from tests.kube.standin import Object, StandIn
+from tests.kube.fake_api_server import FakeApiServer, Object
 
 #: A test that hangs ends after this long with an error; no test waits for it.
 PATIENCE = 30.0
@@ -40,7 +40,7 @@ def run(test: Coroutine[Any, Any, None]) -> None:
     asyncio.run(tidy())
 
 
-class JumpingClock:
+class InstantClock:
     """Whoever sleeps wakes at once, that much later."""
 
     def __init__(self, start: float = 1000.0) -> None:
@@ -59,7 +59,7 @@ class JumpingClock:
         await asyncio.sleep(0)
 
 
-class StandingClock(JumpingClock):
+class ManualClock(InstantClock):
     """Time moves only when the test says so; sleepers wait for it."""
 
     def __init__(self, start: float = 1000.0) -> None:
@@ -92,9 +92,9 @@ async def until(condition: Callable[[], Any]) -> None:
 
 
 @asynccontextmanager
-async def server() -> AsyncIterator[tuple[StandIn, Client]]:
-    async with StandIn() as standin, Client(direct(standin.url)) as client:
-        yield standin, client
+async def server() -> AsyncIterator[tuple[FakeApiServer, Client]]:
+    async with FakeApiServer() as api, Client(direct(api.url)) as client:
+        yield api, client
 
 
 # -- objects

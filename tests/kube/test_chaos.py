@@ -9,19 +9,19 @@ from collections import Counter
 import pytest
 
 from ringwise.apps.extensions import new_scheduler
-from ringwise.kube.run.core_thread import SchedulerPart
+from ringwise.kube.run.core_thread import SchedulerAdapter
 from ringwise.kube.run.leader_election import LeaseSettings
 from ringwise.kube.run.leader_term import RunnerSettings
 from ringwise.kube.run.runner import Runner
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.config import direct
-from tests.kube.harness import CHIP, GROUPS, NODES, PODS, JumpingClock, group, node, pod, run, until
-from tests.kube.standin import StandIn
+from tests.kube.fake_api_server import FakeApiServer
+from tests.kube.harness import CHIP, GROUPS, NODES, PODS, InstantClock, group, node, pod, run, until
 
 NODE_COUNT, CHIPS = 4, 8
 
 
-class SharedClock(JumpingClock):
+class SharedClock(InstantClock):
     """Both replicas live in the same time, which passes a little with every sleep, whoever sleeps."""
 
     async def sleep(self, seconds: float) -> None:
@@ -32,23 +32,23 @@ class SharedClock(JumpingClock):
 
 
 class Replica:
-    def __init__(self, standin: StandIn, name: str, clock: JumpingClock, seed: int) -> None:
+    def __init__(self, api: FakeApiServer, name: str, clock: InstantClock, seed: int) -> None:
         self.name = name
-        self.standin = standin
-        self.client = Client(direct(standin.url), component=name)
+        self.api = api
+        self.client = Client(direct(api.url), component=name)
         self.stop = asyncio.Event()
         self.runner = Runner(
             self.client,
-            lambda: [SchedulerPart(new_scheduler())],
-            RunnerSettings(lease=LeaseSettings(), identity=name, page=3, in_flight=4),
+            lambda: [SchedulerAdapter(new_scheduler())],
+            RunnerSettings(lease=LeaseSettings(), identity=name, page_size=3, in_flight=4),
             clock=clock,
-            chance=random.Random(seed),
+            rng=random.Random(seed),
         )
         self.task = asyncio.create_task(self.runner.run(self.stop))
 
     async def die(self) -> None:
         """Without a last word: the server hears nothing from it any more."""
-        self.standin.fault("/", agent=f"ringwise-{self.name}", drop=True, times=10**9)
+        self.api.fault("/", agent=f"ringwise-{self.name}", drop=True, times=10**9)
         self.task.cancel()
         await asyncio.gather(self.task, return_exceptions=True)
         await self.client.close()
@@ -59,10 +59,10 @@ class Replica:
         await self.client.close()
 
 
-def holders(standin: StandIn) -> Counter[tuple[str, str]]:
+def holders(api: FakeApiServer) -> Counter[tuple[str, str]]:
     """How many live pods hold each chip."""
     found: Counter[tuple[str, str]] = Counter()
-    for one in standin.all(PODS):
+    for one in api.all(PODS):
         place = one["spec"].get("nodeName")
         if place and one["status"]["phase"] not in ("Succeeded", "Failed"):
             chips = one["metadata"]["annotations"][CHIP].split(",")
@@ -70,63 +70,63 @@ def holders(standin: StandIn) -> Counter[tuple[str, str]]:
     return found
 
 
-def harm(standin: StandIn, chance: random.Random) -> None:
+def harm(api: FakeApiServer, rng: random.Random) -> None:
     """One more thing that goes wrong."""
-    match chance.randrange(9):
+    match rng.randrange(9):
         case 0:
-            standin.fault("/binding", status=chance.choice([409, 429, 500, 503]), retry_after=1)
+            api.fault("/binding", status=rng.choice([409, 429, 500, 503]), retry_after=1)
         case 1:
-            standin.fault("/binding", status=500, done=True)
+            api.fault("/binding", status=500, done=True)
         case 2:
-            standin.fault("/binding", drop=True, done=chance.random() < 0.5)
+            api.fault("/binding", drop=True, done=rng.random() < 0.5)
         case 3:
-            standin.cut_watches()
+            api.cut_watches()
         case 4:
-            standin.forget_history()
+            api.forget_history()
         case 5:
-            standin.duplicate = not standin.duplicate
+            api.duplicate = not api.duplicate
         case 6:
-            standin.fault("/leases", status=500, times=chance.randrange(1, 12))
+            api.fault("/leases", status=500, times=rng.randrange(1, 12))
         case 7:
-            standin.fault("GET /api/v1/pods", status=chance.choice([410, 500]), times=2)
+            api.fault("GET /api/v1/pods", status=rng.choice([410, 500]), times=2)
         case 8:
-            standin.fault("GET /api/v1/namespaces/default/pods", drop=True, times=2)
+            api.fault("GET /api/v1/namespaces/default/pods", drop=True, times=2)
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_chaos_between_scheduler_and_server(seed: int) -> None:
     async def test() -> None:
-        chance = random.Random(seed)
+        rng = random.Random(seed)
         clock = SharedClock()
-        async with StandIn() as standin:
+        async with FakeApiServer() as api:
             for index in range(NODE_COUNT):
-                standin.put(NODES, node(f"node-{index}", CHIPS))
-            replicas = [Replica(standin, name, clock, seed) for name in ("left", "right")]
+                api.put(NODES, node(f"node-{index}", CHIPS))
+            replicas = [Replica(api, name, clock, seed) for name in ("left", "right")]
             born = 2
             for wave in range(12):
-                size = chance.choice([1, 2, 4])
-                standin.put(PODS, pod(f"single-{wave}", size))
+                size = rng.choice([1, 2, 4])
+                api.put(PODS, pod(f"single-{wave}", size))
                 if wave % 4 == 0:
-                    standin.put(GROUPS, group(f"gang-{wave}", 2))
-                    make_gang(standin, f"gang-{wave}")
-                harm(standin, chance)
-                for _ in range(chance.randrange(1, 30)):
+                    api.put(GROUPS, group(f"gang-{wave}", 2))
+                    make_gang(api, f"gang-{wave}")
+                harm(api, rng)
+                for _ in range(rng.randrange(1, 30)):
                     await asyncio.sleep(0.0005)
-                    assert max(holders(standin).values(), default=0) <= 1
+                    assert max(holders(api).values(), default=0) <= 1
                 if wave in (4, 8):
-                    victim = chance.choice(replicas)
+                    victim = rng.choice(replicas)
                     replicas.remove(victim)
                     await victim.die()
                     born += 1
-                    replicas.append(Replica(standin, f"born-{born}", clock, seed + born))
-                finish_some(standin, chance)
-            standin.faults = [fault for fault in standin.faults if fault.agent]
-            standin.duplicate = False
-            while waiting(standin):
-                assert max(holders(standin).values(), default=0) <= 1
-                finish_some(standin, chance)
-                for one in standin.all(GROUPS):
-                    make_gang(standin, one["metadata"]["name"])
+                    replicas.append(Replica(api, f"born-{born}", clock, seed + born))
+                finish_some(api, rng)
+            api.faults = [fault for fault in api.faults if fault.agent]
+            api.duplicate = False
+            while waiting(api):
+                assert max(holders(api).values(), default=0) <= 1
+                finish_some(api, rng)
+                for one in api.all(GROUPS):
+                    make_gang(api, one["metadata"]["name"])
                 for _ in range(20):
                     await asyncio.sleep(0.0005)
             for replica in replicas:
@@ -135,58 +135,58 @@ def test_chaos_between_scheduler_and_server(seed: int) -> None:
     run(test())
 
 
-def make_gang(standin: StandIn, name: str) -> None:
+def make_gang(api: FakeApiServer, name: str) -> None:
     """Two pods of which one does not start alone. A gang that was undone gets its lost pod again."""
-    there = {one["metadata"]["name"] for one in standin.all(PODS)}
+    there = {one["metadata"]["name"] for one in api.all(PODS)}
     for member in range(2):
         if f"{name}-{member}" not in there:
-            standin.put(PODS, pod(f"{name}-{member}", 8, group=name))
+            api.put(PODS, pod(f"{name}-{member}", 8, group=name))
 
 
-def waiting(standin: StandIn) -> list[str]:
+def waiting(api: FakeApiServer) -> list[str]:
     return [
         one["metadata"]["name"]
-        for one in standin.all(PODS)
+        for one in api.all(PODS)
         if not one["spec"].get("nodeName") and one["status"]["phase"] == "Pending"
     ]
 
 
-def finish_some(standin: StandIn, chance: random.Random) -> None:
+def finish_some(api: FakeApiServer, rng: random.Random) -> None:
     """Pods that were bound run and end, gangs as a whole; their chips are free for others."""
     gangs: Counter[str] = Counter(
         one["metadata"]["annotations"].get("scheduling.k8s.io/group-name", "")
-        for one in standin.all(PODS)
+        for one in api.all(PODS)
         if one["spec"].get("nodeName")
     )
-    for one in standin.all(PODS):
+    for one in api.all(PODS):
         if not one["spec"].get("nodeName") or one["status"]["phase"] != "Pending":
             continue
         gang = one["metadata"]["annotations"].get("scheduling.k8s.io/group-name", "")
-        if (not gang or gangs[gang] == 2) and chance.random() < 0.5:
-            standin.put(PODS, {**one, "status": {"phase": "Succeeded"}})
+        if (not gang or gangs[gang] == 2) and rng.random() < 0.5:
+            api.put(PODS, {**one, "status": {"phase": "Succeeded"}})
 
 
 def test_a_replica_that_dies_in_the_middle_of_a_gang_is_succeeded_by_one_that_completes_it() -> None:
     async def test() -> None:
         clock = SharedClock()
-        async with StandIn() as standin:
+        async with FakeApiServer() as api:
             for index in range(4):
-                standin.put(NODES, node(f"node-{index}"))
-            first = Replica(standin, "first", clock, 1)
+                api.put(NODES, node(f"node-{index}"))
+            first = Replica(api, "first", clock, 1)
             await until(first.runner.deciding.is_set)
-            standin.fault(
-                lambda method, path: "/binding" in path and standin.count("/binding") > 2, drop=True, times=99
+            api.fault(
+                lambda method, path: "/binding" in path and api.count("/binding") > 2, drop=True, times=99
             )
-            standin.put(GROUPS, group("gang", 4))
+            api.put(GROUPS, group("gang", 4))
             for member in range(4):
-                standin.put(PODS, pod(f"gang-{member}", 8, group="gang"))
-            await until(lambda: standin.count("/binding") > 2)
+                api.put(PODS, pod(f"gang-{member}", 8, group="gang"))
+            await until(lambda: api.count("/binding") > 2)
             await first.die()
-            assert len(waiting(standin)) == 2
-            standin.faults = [fault for fault in standin.faults if fault.agent]
-            second = Replica(standin, "second", clock, 2)
-            await until(lambda: not waiting(standin))
-            assert max(holders(standin).values()) == 1
+            assert len(waiting(api)) == 2
+            api.faults = [fault for fault in api.faults if fault.agent]
+            second = Replica(api, "second", clock, 2)
+            await until(lambda: not waiting(api))
+            assert max(holders(api).values()) == 1
             await second.end()
 
     run(test())

@@ -12,15 +12,15 @@ import aiohttp
 import pytest
 from click.testing import CliRunner
 
-from ringwise.apps.kube_scheduler import ConfigurationFile, Options, in_namespace, serve
+from ringwise.apps.kube_scheduler import ComponentOptions, ConfigurationFile, in_namespace, serve
 from ringwise.cli.main import cli
 from ringwise.kubeclient.config import direct
 from ringwise.manifests.configuration import ConfigurationError
 from ringwise.metrics.endpoints import AddressError, parse_address, serving
 from ringwise.metrics.prometheus import Metrics
 from ringwise.topology.boards import shipped_catalog
+from tests.kube.fake_api_server import FakeApiServer
 from tests.kube.harness import CONFIG_MAPS, NODES, PODS, node, pod, run, until
-from tests.kube.standin import StandIn
 
 
 async def fetched(port: int, page: str) -> tuple[int, str]:
@@ -102,29 +102,29 @@ def test_a_configuration_file_is_followed_and_the_last_good_one_holds(tmp_path: 
         ConfigurationFile(path)
 
 
-def component(standin: StandIn, stop: asyncio.Event, lines: list[dict[str, Any]], **chosen: Any) -> Any:
-    options = Options(metrics_address="", health_address="", **chosen)
-    return serve(options, direct(standin.url), None, shipped_catalog(()), lines.append, stop)
+def component(api: FakeApiServer, stop: asyncio.Event, lines: list[dict[str, Any]], **chosen: Any) -> Any:
+    options = ComponentOptions(metrics_address="", health_address="", **chosen)
+    return serve(options, direct(api.url), None, shipped_catalog(()), lines.append, stop)
 
 
 def test_shadow_mode_writes_nothing() -> None:
     async def test() -> None:
         stop, lines = asyncio.Event(), list[dict[str, Any]]()
-        async with StandIn() as standin:
-            standin.put(NODES, node("node-1"))
-            task = asyncio.create_task(component(standin, stop, lines, shadow=True))
+        async with FakeApiServer() as api:
+            api.put(NODES, node("node-1"))
+            task = asyncio.create_task(component(api, stop, lines, shadow=True))
             # Sooner or later we decide about a pod before the other scheduler binds it.
             for number in itertools.count():
-                standin.put(PODS, pod(f"train-{number}", 1))
+                api.put(PODS, pod(f"train-{number}", 1))
                 await asyncio.sleep(0.05)
-                standin.put(PODS, pod(f"train-{number}", 1, on="node-1", held="Ascend910-0"))
+                api.put(PODS, pod(f"train-{number}", 1, on="node-1", held="Ascend910-0"))
                 await asyncio.sleep(0.05)
-                standin.remove(PODS, f"default/train-{number}")
+                api.remove(PODS, f"default/train-{number}")
                 if lines:
                     break
             stop.set()
             await task
-            assert {method for method, _ in standin.requests} == {"GET"}
+            assert {method for method, _ in api.requests} == {"GET"}
         assert lines[0]["pod"].startswith("default/train-")
         assert lines[-1]["event"] == "summary"
         assert json.dumps(lines)
@@ -135,20 +135,20 @@ def test_shadow_mode_writes_nothing() -> None:
 def test_the_whole_component_binds_and_reads_its_configuration_from_the_cluster() -> None:
     async def test() -> None:
         stop = asyncio.Event()
-        async with StandIn() as standin:
-            standin.put(NODES, node("node-1"))
+        async with FakeApiServer() as api:
+            api.put(NODES, node("node-1"))
             configuration = {
                 "metadata": {"name": "conf", "namespace": "volcano-system"},
                 "data": {"volcano-scheduler.conf": 'actions: "enqueue, allocate"'},
             }
-            standin.put(CONFIG_MAPS, configuration)
+            api.put(CONFIG_MAPS, configuration)
             chosen = {"configuration_map": ("volcano-system", "conf"), "lease_namespace": "volcano-system"}
-            task = asyncio.create_task(component(standin, stop, [], **chosen))
-            standin.put(PODS, pod("train", 1))
-            await until(lambda: standin.get(PODS, "default/train")["spec"].get("nodeName"))
+            task = asyncio.create_task(component(api, stop, [], **chosen))
+            api.put(PODS, pod("train", 1))
+            await until(lambda: api.get(PODS, "default/train")["spec"].get("nodeName"))
             stop.set()
             await task
-            assert standin.count("GET /api/v1/namespaces/volcano-system/configmaps") >= 1
+            assert api.count("GET /api/v1/namespaces/volcano-system/configmaps") >= 1
 
     run(test())
 
@@ -156,12 +156,12 @@ def test_the_whole_component_binds_and_reads_its_configuration_from_the_cluster(
 def test_the_controller_alone_reads_no_nodes() -> None:
     async def test() -> None:
         stop = asyncio.Event()
-        async with StandIn() as standin:
-            task = asyncio.create_task(component(standin, stop, [], with_scheduler=False, leader_elect=False))
-            await until(lambda: standin.count("GET /api/v1/pods") >= 2)
+        async with FakeApiServer() as api:
+            task = asyncio.create_task(component(api, stop, [], with_scheduler=False, leader_elect=False))
+            await until(lambda: api.count("GET /api/v1/pods") >= 2)
             stop.set()
             await task
-            assert standin.count("/nodes") == 0
+            assert api.count("/nodes") == 0
 
     run(test())
 

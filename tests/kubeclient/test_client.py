@@ -7,10 +7,10 @@ from functools import partial
 
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.config import Access
-from ringwise.kubeclient.connection_pool import Line
+from ringwise.kubeclient.connection_pool import Connections
 from ringwise.kubeclient.credentials import Credential
+from tests.kube.fake_api_server import FakeApiServer
 from tests.kube.harness import NODES, node, run, until
-from tests.kube.standin import StandIn
 
 
 class Changing:
@@ -30,36 +30,36 @@ def is_in(lines: list[bytes], word: bytes) -> bool:
     return any(word in line for line in lines)
 
 
-def is_closed(line: Line) -> bool:
-    return line.session.closed
+def is_closed(connections: Connections) -> bool:
+    return connections.session.closed
 
 
-def line_of(client: Client) -> Line:
-    assert client._line is not None
-    return client._line
+def connections_of(client: Client) -> Connections:
+    assert client._pool._current is not None
+    return client._pool._current
 
 
 def test_a_watch_goes_on_when_the_certificate_changes() -> None:
     """Its connection stays until it ends: one that was closed under it would be silent for ever."""
 
     async def test() -> None:
-        async with StandIn() as standin:
+        async with FakeApiServer() as api:
             credentials = Changing()
-            async with Client(Access(standin.url, credentials)) as client:
+            async with Client(Access(api.url, credentials)) as client:
                 seen: list[bytes] = []
 
                 async def follow() -> None:
-                    async with client.watch(NODES, {}, "0") as bundles:
-                        async for lines in bundles:
+                    async with client.watch(NODES, {}, "0") as batches:
+                        async for lines in batches:
                             seen.extend(lines)
 
                 watching = asyncio.create_task(follow())
-                standin.put(NODES, node("before"))
+                api.put(NODES, node("before"))
                 await until(partial(is_in, seen, b"before"))
                 for name in ("second", "third"):
                     credentials.credential = Credential(certificate=name, key=name)
                     await client.request("GET", NODES)
-                    standin.put(NODES, node(f"with-{name}"))
+                    api.put(NODES, node(f"with-{name}"))
                     wanted = f"with-{name}".encode()
                     await until(partial(is_in, seen, wanted))
                 watching.cancel()
@@ -70,19 +70,19 @@ def test_a_watch_goes_on_when_the_certificate_changes() -> None:
 
 def test_connections_of_an_old_certificate_are_closed_when_the_last_request_ends() -> None:
     async def test() -> None:
-        async with StandIn() as standin:
+        async with FakeApiServer() as api:
             credentials = Changing()
-            async with Client(Access(standin.url, credentials)) as client:
+            async with Client(Access(api.url, credentials)) as client:
                 await client.request("GET", NODES)
-                idle = line_of(client)
+                idle = connections_of(client)
                 credentials.credential = Credential(certificate="second", key="second")
                 async with client.watch(NODES, {}, "0"):
                     assert is_closed(idle)
-                    used = line_of(client)
+                    used = connections_of(client)
                     credentials.credential = Credential(certificate="third", key="third")
                     await client.request("GET", NODES)
                     assert not is_closed(used)
-                assert line_of(client) is not used
+                assert connections_of(client) is not used
                 assert is_closed(used)
 
     run(test())
@@ -90,17 +90,17 @@ def test_connections_of_an_old_certificate_are_closed_when_the_last_request_ends
 
 def test_requests_that_bring_the_same_new_certificate_share_its_connections() -> None:
     async def test() -> None:
-        async with StandIn() as standin:
+        async with FakeApiServer() as api:
             credentials = Changing()
-            async with Client(Access(standin.url, credentials)) as client:
+            async with Client(Access(api.url, credentials)) as client:
                 await client.request("GET", NODES)
-                first = line_of(client)
+                first = connections_of(client)
                 credentials.credential = Credential(certificate="second", key="second")
                 await asyncio.gather(*(client.request("GET", NODES) for _ in range(8)))
-                second = line_of(client)
+                second = connections_of(client)
                 assert second is not first
-                assert second.busy == 0
+                assert second.in_use == 0
                 await client.request("GET", NODES)
-                assert line_of(client) is second
+                assert connections_of(client) is second
 
     run(test())

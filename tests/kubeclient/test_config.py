@@ -17,8 +17,8 @@ from ringwise.kubeclient.client import ApiError, Client
 from ringwise.kubeclient.config import Access, find_access, in_cluster, read_kubeconfig
 from ringwise.kubeclient.credentials import TOKEN_FILE_AGE, Credential, ExecPlugin, KubeConfigError, TokenFile
 from ringwise.kubeclient.resources import PODS as POD_KIND
-from tests.kube.harness import JumpingClock, run
-from tests.kube.standin import StandIn
+from tests.kube.fake_api_server import FakeApiServer
+from tests.kube.harness import InstantClock, run
 
 
 def kubeconfig(folder: Path, user: dict[str, Any] | None = None, **cluster: Any) -> Path:
@@ -38,7 +38,7 @@ def kubeconfig(folder: Path, user: dict[str, Any] | None = None, **cluster: Any)
 
 
 def read(path: Path, context: str | None = None) -> Access:
-    return read_kubeconfig([path], context, JumpingClock())
+    return read_kubeconfig([path], context, InstantClock())
 
 
 def token_of(access: Access) -> str:
@@ -83,7 +83,7 @@ def test_an_insecure_cluster_is_not_verified(tmp_path: Path) -> None:
         ({"client-key": "gone.pem"}, {}, None, "gone.pem: No such file"),
         ({"client-key-data": base64.b64encode(b"K").decode()}, {}, None, "client-certificate is missing"),
         ({"auth-provider": {"name": "gcp"}}, {}, None, "use an exec plugin"),
-        ({"username": "me"}, {}, None, "passwords are gone"),
+        ({"username": "me"}, {}, None, "passwords were removed"),
         ({"exec": {"command": "x", "apiVersion": "v0"}}, {}, None, "apiVersion must be one of"),
         ({"token": 5}, {}, None, "Expected `str | null`, got `int`"),
     ],
@@ -143,12 +143,12 @@ def test_without_any_way_the_line_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(KubeConfigError, match="--kubeconfig"):
         find_access(environ={"HOME": str(tmp_path)})
     with pytest.raises(KubeConfigError, match="service account"):
-        in_cluster({"KUBERNETES_SERVICE_HOST": "1.2.3.4"}, JumpingClock(), tmp_path)
+        in_cluster({"KUBERNETES_SERVICE_HOST": "1.2.3.4"}, InstantClock(), tmp_path)
 
 
 def test_a_rotated_token_is_read_again(tmp_path: Path) -> None:
     async def test() -> None:
-        clock = JumpingClock()
+        clock = InstantClock()
         tokens = TokenFile(account(tmp_path) / "token", clock)
         assert (await tokens.current()).token == "abc"
         (tmp_path / "token").write_text("def\n")
@@ -164,8 +164,8 @@ def test_a_rotated_token_is_read_again(tmp_path: Path) -> None:
 
 def test_a_refused_token_is_read_again_at_once(tmp_path: Path) -> None:
     async def test() -> None:
-        tokens = TokenFile(account(tmp_path, "old") / "token", JumpingClock())
-        async with StandIn(tokens={"new"}) as standin, Client(Access(standin.url, tokens)) as client:
+        tokens = TokenFile(account(tmp_path, "old") / "token", InstantClock())
+        async with FakeApiServer(tokens={"new"}) as api, Client(Access(api.url, tokens)) as client:
             with pytest.raises(ApiError, match="401"):
                 await client.request("GET", POD_KIND.path())
             (tmp_path / "token").write_text("new")
@@ -174,7 +174,7 @@ def test_a_refused_token_is_read_again_at_once(tmp_path: Path) -> None:
     run(test())
 
 
-def plugin(folder: Path, script: str, clock: JumpingClock, **more: Any) -> ExecPlugin:
+def plugin(folder: Path, script: str, clock: InstantClock, **more: Any) -> ExecPlugin:
     program = folder / "plugin"
     program.write_text(f"#!{sys.executable}\n{script}")
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
@@ -194,7 +194,7 @@ print(json.dumps({"apiVersion": info["apiVersion"], "kind": "ExecCredential", "s
 
 def test_a_program_is_asked_again_when_its_answer_expires(tmp_path: Path) -> None:
     async def test() -> None:
-        clock = JumpingClock()
+        clock = InstantClock()
         asked = plugin(tmp_path, ANSWER, clock)
         assert (await asked.current()).token == "hello-1"
         assert (await asked.current()).token == "hello-1"
@@ -218,14 +218,14 @@ def test_a_program_is_asked_again_when_its_answer_expires(tmp_path: Path) -> Non
 def test_a_program_that_fails_is_named(tmp_path: Path, script: str, expected: str) -> None:
     async def test() -> None:
         with pytest.raises(KubeConfigError, match=expected):
-            await plugin(tmp_path, script, JumpingClock()).current()
+            await plugin(tmp_path, script, InstantClock()).current()
 
     run(test())
 
 
 def test_a_program_that_is_missing_comes_with_its_hint() -> None:
     async def test() -> None:
-        missing = ExecPlugin("no-such-program", (), {}, JumpingClock(), hint="install it")
+        missing = ExecPlugin("no-such-program", (), {}, InstantClock(), hint="install it")
         with pytest.raises(KubeConfigError, match="is not on the PATH; install it"):
             await missing.current()
 

@@ -8,26 +8,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringwise.apps.kube_scheduler import Options, _client
-from ringwise.kube.run.leader_election import Fence
+from ringwise.apps.kube_scheduler import ComponentOptions, _client
+from ringwise.kube.run.leader_election import LeaderElection
 from ringwise.kube.write.binder import Binder
+from ringwise.kube.write.fence import Fence
+from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.config import direct
-from ringwise.kubeclient.rate_limit import Pace, PacedClient
+from ringwise.kubeclient.rate_limit import RateLimit
 from ringwise.messages.commands import Bind
 from ringwise.messages.events import BindFailed
-from tests.kube.harness import LEASES, NODES, PODS, JumpingClock, StandingClock, pod, run, until
-from tests.kube.standin import StandIn
+from tests.kube.fake_api_server import FakeApiServer
+from tests.kube.harness import NODES, PODS, InstantClock, ManualClock, pod, run, until
 
 
 def len_is(things: list[int], count: int) -> bool:
     return len(things) == count
 
 
-def times(clock: JumpingClock, pace: Pace, count: int) -> list[float]:
+def times(clock: InstantClock, limit: RateLimit, count: int) -> list[float]:
     async def take() -> list[float]:
         taken = []
         for _ in range(count):
-            await pace.turn()
+            await limit.wait()
             taken.append(round(clock.moment - 1000, 6))
         return taken
 
@@ -35,12 +37,12 @@ def times(clock: JumpingClock, pace: Pace, count: int) -> list[float]:
 
 
 def test_a_burst_and_then_one_by_one() -> None:
-    clock = JumpingClock()
-    pace = Pace(10, 3, clock)
-    assert times(clock, pace, 6) == [0, 0, 0, 0.1, 0.2, 0.3]
+    clock = InstantClock()
+    limit = RateLimit(10, 3, clock)
+    assert times(clock, limit, 6) == [0, 0, 0, 0.1, 0.2, 0.3]
     # A rest brings the burst back, however long it was.
     clock.moment += 3600
-    assert times(clock, pace, 4) == [3600.3, 3600.3, 3600.3, 3600.4]
+    assert times(clock, limit, 4) == [3600.3, 3600.3, 3600.3, 3600.4]
 
 
 @given(
@@ -49,12 +51,12 @@ def test_a_burst_and_then_one_by_one() -> None:
     st.lists(st.floats(0, 2), min_size=1, max_size=60),
 )
 def test_never_more_than_the_burst_and_the_rate(rate: float, burst: int, rests: list[float]) -> None:
-    clock = JumpingClock()
-    pace = Pace(rate, burst, clock)
+    clock = InstantClock()
+    limit = RateLimit(rate, burst, clock)
     moments = []
     for rest in rests:
         clock.moment += rest
-        moments += times(clock, pace, 2)
+        moments += times(clock, limit, 2)
     for first, start in enumerate(moments):
         for last in range(first, len(moments)):
             assert last - first + 1 <= burst + (moments[last] - start) * rate + 0.01
@@ -63,12 +65,12 @@ def test_never_more_than_the_burst_and_the_rate(rate: float, burst: int, rests: 
 
 def test_those_who_wait_together_go_one_after_the_other() -> None:
     async def test() -> None:
-        clock = StandingClock()
-        pace = Pace(2, 1, clock)
+        clock = ManualClock()
+        limit = RateLimit(2, 1, clock)
         gone: list[int] = []
 
         async def go(number: int) -> None:
-            await pace.turn()
+            await limit.wait()
             gone.append(number)
 
         tasks = [asyncio.create_task(go(number)) for number in range(4)]
@@ -83,19 +85,44 @@ def test_those_who_wait_together_go_one_after_the_other() -> None:
     run(test())
 
 
-def test_requests_wait_and_leases_do_not() -> None:
+def test_early_callers_wait_and_none_is_rejected() -> None:
     async def test() -> None:
-        clock = JumpingClock()
+        clock = InstantClock()
+        limit = RateLimit(10, 3, clock)
+        for _ in range(3):
+            await limit.wait()
+        assert sum(clock.slept) == pytest.approx(0)
+        before = clock.moment
+        for _ in range(20):
+            await limit.wait()
+        assert clock.moment - before == pytest.approx(2.0)
+        clock.moment += 3600
+        clock.slept.clear()
+        for _ in range(3):
+            await limit.wait()
+        assert sum(clock.slept) == pytest.approx(0)
+
+    run(test())
+
+
+def test_requests_wait_and_leader_election_does_not() -> None:
+    async def test() -> None:
+        clock = InstantClock()
         async with (
-            StandIn() as standin,
-            PacedClient(direct(standin.url), 4, 1, component="test", clock=clock) as client,
+            FakeApiServer() as api,
+            Client(direct(api.url), rate_limit=RateLimit(4, 1, clock)) as client,
         ):
-            standin.put(LEASES, {"metadata": {"name": "ours", "namespace": "default"}})
             for _ in range(5):
                 await client.request("GET", NODES)
             assert sum(clock.slept) == 1.0
-            for _ in range(5):
-                await client.request("GET", "/apis/coordination.k8s.io/v1/namespaces/default/leases/ours")
+            lease_clock = InstantClock()
+            election = LeaderElection(client, Fence(lease_clock), "a", clock=lease_clock)
+            task = asyncio.create_task(election.run())
+            await until(lambda: api.count("PUT") >= 5)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            await election.release()
+            assert api.count("POST") == 1
             assert sum(clock.slept) == 1.0
 
     run(test())
@@ -106,32 +133,32 @@ def test_a_binding_waits_before_the_fence_is_looked_at(loses_the_lead: bool) -> 
     """It waits once; and whoever lost the lead while it waited binds nothing."""
 
     async def test() -> None:
-        clock = StandingClock()
+        clock = ManualClock()
         async with (
-            StandIn() as standin,
-            PacedClient(direct(standin.url), 1, 1, component="test", clock=clock) as client,
+            FakeApiServer() as api,
+            Client(direct(api.url), rate_limit=RateLimit(1, 1, clock)) as client,
         ):
-            uids = [standin.put(PODS, pod(name))["metadata"]["uid"] for name in ("a", "b")]
+            uids = [api.put(PODS, pod(name))["metadata"]["uid"] for name in ("a", "b")]
             fence = Fence(clock)
-            fence.open_for_good()
+            fence.open_forever()
             failed: list[BindFailed] = []
-            binder = Binder(client, fence, clock=clock, failed=failed.append)
+            binder = Binder(client, fence, clock=clock, on_failed=failed.append)
             binds = [Bind(uid, "default", name, "n", (0,), {}) for uid, name in zip(uids, "ab", strict=True)]
             binder.submit(binds)
-            await until(lambda: "nodeName" in standin.get(PODS, "default/a")["spec"])
+            await until(lambda: "nodeName" in api.get(PODS, "default/a")["spec"])
             assert clock.slept == [1.0]
             if loses_the_lead:
                 fence.close()
             await clock.pass_time(1.0)
             await binder.idle.wait()
-            assert ("nodeName" in standin.get(PODS, "default/b")["spec"]) is not loses_the_lead
+            assert ("nodeName" in api.get(PODS, "default/b")["spec"]) is not loses_the_lead
             assert [failure.uid for failure in failed] == (uids[1:] if loses_the_lead else [])
             assert clock.slept == [1.0]
 
     run(test())
 
 
-def test_without_a_limit_nothing_waits() -> None:
+def test_the_options_set_the_limit() -> None:
     access = direct("http://127.0.0.1:1")
-    assert not isinstance(_client(Options(), access, "scheduler"), PacedClient)
-    assert isinstance(_client(Options(requests_per_second=0.5), access, "scheduler"), PacedClient)
+    assert _client(ComponentOptions(), access, "scheduler")._rate_limit is None
+    assert _client(ComponentOptions(requests_per_second=0.5), access, "scheduler")._rate_limit is not None

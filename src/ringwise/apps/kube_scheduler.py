@@ -1,4 +1,4 @@
-"""The components on Kubernetes, put together: scheduler, job controller, shadow."""
+"""The components on Kubernetes: scheduler, job controller, and scheduler in shadow mode."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ import structlog
 
 from ringwise.apps.extensions import installed_registry, new_scheduler, read_user_configuration
 from ringwise.framework.configuration import Configuration, default_configuration
-from ringwise.kube.run import idle_event_loop as telling_loop
-from ringwise.kube.run.core_thread import ControllerPart, Part, SchedulerPart
+from ringwise.kube.run import idle_event_loop
+from ringwise.kube.run.core_thread import ControllerAdapter, MachineAdapter, SchedulerAdapter
 from ringwise.kube.run.leader_election import LeaseSettings
 from ringwise.kube.run.leader_term import RunnerSettings
 from ringwise.kube.run.runner import Runner
-from ringwise.kube.run.shadow import ShadowPart
+from ringwise.kube.run.shadow import ShadowAdapter
 from ringwise.kubeclient.client import Client
+from ringwise.kubeclient.clock import RealClock
 from ringwise.kubeclient.config import Access, find_access
-from ringwise.kubeclient.rate_limit import PacedClient
+from ringwise.kubeclient.rate_limit import RateLimit
 from ringwise.manifests.configuration import ConfigurationError
 from ringwise.messages.events import ConfigurationSeen
 from ringwise.metrics.endpoints import serving
@@ -39,19 +40,19 @@ from ringwise.wellknown import SCHEDULER_LEASE, SCHEDULER_NAMES, VOLCANO_SYSTEM
 
 _LOG = structlog.get_logger("ringwise")
 
-#: Seconds between two looks at the configuration file.
-LOOK_EVERY = 5.0
+#: Seconds between two checks of the configuration file.
+CONFIGURATION_INTERVAL = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """What a person chose on the command line."""
+class ComponentOptions:
+    """The options of the command line."""
 
     kubeconfig: str | None = None
     context: str | None = None
     scheduler_names: tuple[str, ...] = SCHEDULER_NAMES
     scheduler_conf: Path | None = None
-    #: Namespace and name of the ConfigMap to read the configuration from, where there is no file.
+    #: Namespace and name of the ConfigMap with the configuration, where there is no file.
     configuration_map: tuple[str, str] | None = None
     boards: tuple[Path, ...] = ()
     leader_elect: bool = True
@@ -67,13 +68,13 @@ class Options:
     with_controller: bool = True
     shadow: bool = False
     in_flight: int = 64
-    #: Requests a second, 0 for no limit; and how many at once, 0 for as many as in a second.
+    #: Requests per second, 0 for no limit; and the burst, 0 for as many as in one second.
     requests_per_second: float = 0.0
     burst: int = 0
 
 
 class ConfigurationFile:
-    """The configuration of a file that may change; the last good one holds."""
+    """A configuration file that may change. After an error the last valid configuration stays in use."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -81,11 +82,13 @@ class ConfigurationFile:
         self.current = read_user_configuration(self._text, str(path))
 
     def changed(self) -> Configuration | None:
-        """The new configuration, None when there is none or it is wrong."""
+        """The new configuration; None when the file did not change or is invalid."""
         try:
             text = self._path.read_bytes()
         except OSError as problem:
-            _LOG.warning("configuration not read; the last one holds", file=str(self._path), why=str(problem))
+            _LOG.warning(
+                "configuration not read; the last one stays in use", file=str(self._path), why=str(problem)
+            )
             return None
         if text == self._text:
             return None
@@ -94,7 +97,7 @@ class ConfigurationFile:
             self.current = read_user_configuration(text, str(self._path))
         except ConfigurationError as error:
             for line in str(error).splitlines():
-                _LOG.error("configuration is wrong; the last good one holds", why=line)
+                _LOG.error("configuration is invalid; the last valid one stays in use", why=line)
             return None
         _LOG.info("configuration changed", file=str(self._path))
         return self.current
@@ -113,12 +116,12 @@ def log_as_json(stream: TextIO = sys.stderr) -> None:
     )
 
 
-def run(options: Options, report: Callable[[dict[str, Any]], None] | None = None) -> None:
-    """Until a signal asks to stop. `report` takes the lines of shadow mode."""
+def run(options: ComponentOptions, report: Callable[[dict[str, Any]], None] | None = None) -> None:
+    """Run until a signal ends it. `report` receives the lines of shadow mode."""
     access = find_access(options.kubeconfig, options.context)
     file = ConfigurationFile(options.scheduler_conf) if options.scheduler_conf is not None else None
     catalog = shipped_catalog(options.boards)
-    telling_loop.run(_run(options, access, file, catalog, report or print_line))
+    idle_event_loop.run(_run(options, access, file, catalog, report or print_line))
 
 
 def print_line(line: dict[str, Any]) -> None:
@@ -126,7 +129,7 @@ def print_line(line: dict[str, Any]) -> None:
 
 
 async def _run(
-    options: Options,
+    options: ComponentOptions,
     access: Access,
     file: ConfigurationFile | None,
     catalog: BoardCatalog,
@@ -140,21 +143,21 @@ async def _run(
 
 
 async def serve(
-    options: Options,
+    options: ComponentOptions,
     access: Access,
     file: ConfigurationFile | None,
     catalog: BoardCatalog,
     report: Callable[[dict[str, Any]], None],
     stop: asyncio.Event,
 ) -> None:
-    """The component itself; ends when `stop` is set."""
+    """Run the component until `stop` is set."""
     metrics = Metrics()
-    shadows: list[ShadowPart] = []
+    shadows: list[ShadowAdapter] = []
 
-    def parts() -> Sequence[Part]:
-        made: list[Part] = []
+    def machines() -> Sequence[MachineAdapter]:
+        made: list[MachineAdapter] = []
         if options.with_controller and not options.shadow:
-            made.append(ControllerPart())
+            made.append(ControllerAdapter())
         if options.with_scheduler or options.shadow:
             scheduler = new_scheduler(
                 file.current if file is not None else default_configuration(),
@@ -162,16 +165,16 @@ async def serve(
                 options.scheduler_names,
             )
             if options.shadow:
-                shadows[:] = [ShadowPart(scheduler, report, metrics)]
+                shadows[:] = [ShadowAdapter(scheduler, report, metrics)]
                 made += shadows
             else:
-                made.append(SchedulerPart(scheduler))
+                made.append(SchedulerAdapter(scheduler))
         return made
 
     component = "shadow" if options.shadow else "scheduler" if options.with_scheduler else "controller"
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(_client(options, access, component))
-        runner = Runner(client, parts, _settings(options), observer=metrics, synced=_settle_memory)
+        runner = Runner(client, machines, _settings(options), observer=metrics, on_synced=_freeze_memory)
         await stack.enter_async_context(
             serving(
                 metrics,
@@ -181,8 +184,8 @@ async def serve(
             )
         )
         _LOG.info("starting", component=component, server=access.server, namespace=access.namespace)
-        watching = asyncio.create_task(_follow(file, runner), name="configuration file")
-        # Reading makes millions of objects and no cycles among them.
+        watching = asyncio.create_task(_watch_file(file, runner), name="configuration file")
+        # Reading creates millions of objects and no reference cycles.
         gc.disable()
         try:
             await runner.run(stop)
@@ -194,14 +197,15 @@ async def serve(
                 report(shadow.summary())
 
 
-def _client(options: Options, access: Access, component: str) -> Client:
-    if not options.requests_per_second:
-        return Client(access, component=component)
-    burst = options.burst or math.ceil(options.requests_per_second)
-    return PacedClient(access, options.requests_per_second, burst, component=component)
+def _client(options: ComponentOptions, access: Access, component: str) -> Client:
+    rate_limit = None
+    if options.requests_per_second:
+        burst = options.burst or math.ceil(options.requests_per_second)
+        rate_limit = RateLimit(options.requests_per_second, burst, RealClock())
+    return Client(access, component=component, rate_limit=rate_limit)
 
 
-def _settings(options: Options) -> RunnerSettings:
+def _settings(options: ComponentOptions) -> RunnerSettings:
     lease = None
     if options.leader_elect and not options.shadow:
         lease = LeaseSettings(
@@ -215,7 +219,7 @@ def _settings(options: Options) -> RunnerSettings:
         lease=lease,
         identity=f"{socket.gethostname()}_{uuid.uuid4()}",
         configuration=options.configuration_map if options.scheduler_conf is None else None,
-        wishes=options.with_controller and not options.shadow,
+        job_commands=options.with_controller and not options.shadow,
         jobs_only=not options.with_scheduler and not options.shadow,
         read_only=options.shadow,
         in_flight=options.in_flight,
@@ -223,24 +227,24 @@ def _settings(options: Options) -> RunnerSettings:
     )
 
 
-def _settle_memory() -> None:
-    """What was read stays for long: the collector need not look at it again and again."""
+def _freeze_memory() -> None:
+    """The objects that were read live long: exclude them from garbage collection."""
     gc.unfreeze()
     gc.collect()
     gc.freeze()
     gc.enable()
 
 
-async def _follow(file: ConfigurationFile | None, runner: Runner) -> None:
+async def _watch_file(file: ConfigurationFile | None, runner: Runner) -> None:
     while file is not None:
-        await asyncio.sleep(LOOK_EVERY)
+        await asyncio.sleep(CONFIGURATION_INTERVAL)
         changed = file.changed()
         if changed is not None:
-            runner.tell([ConfigurationSeen(changed)])
+            runner.put([ConfigurationSeen(changed)])
 
 
 def in_namespace(text: str) -> tuple[str, str]:
-    """`namespace/name` taken apart."""
+    """`namespace/name` split into its two parts."""
     namespace, slash, name = text.partition("/")
     if not (namespace and slash and name) or "/" in name:
         raise ValueError(f"must be NAMESPACE/NAME, got {text!r}")
@@ -248,5 +252,5 @@ def in_namespace(text: str) -> tuple[str, str]:
 
 
 def default_lease_namespace() -> str:
-    """The namespace the pod runs in, as the chart tells it."""
+    """The namespace of the pod, which the chart passes in an environment variable."""
     return os.environ.get("POD_NAMESPACE") or VOLCANO_SYSTEM

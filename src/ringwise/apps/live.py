@@ -1,7 +1,7 @@
-"""The objects of a live cluster, read once with a person's own rights, as if they stood in a file.
+"""The objects of a live cluster, listed once with the permissions of the user.
 
-What the person may not read is left out and told, with the right that is missing: an answer from part of
-the objects is often enough, and everybody must know that it is one.
+What the user may not list is left out and reported with the missing permission: an answer from a part of the
+objects is often enough, if the user knows that it is one.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ import msgspec
 
 from ringwise.apps.extensions import installed_registry
 from ringwise.framework.configuration import Configuration, default_configuration
-from ringwise.kube.watch.decoding import bare_page
-from ringwise.kube.watch.facts import Fact, NodeReports
-from ringwise.kube.watch.kinds import Place, Reader, standard_kinds
-from ringwise.kube.write.pod_templates import TemplateStore
-from ringwise.kubeclient.client import PAGE, ApiError, Client
+from ringwise.kube.watch.job_templates import TemplateStore
+from ringwise.kube.watch.kinds import Reader, WatchTarget, watched_kinds
+from ringwise.kube.watch.malformed import UNNAMED
+from ringwise.kube.watch.objects import NodeReports, WatchedObject
+from ringwise.kube.watch.readers import meta_of, raw_page
+from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client
 from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.device_info import RawConfigMap
 from ringwise.manifests.errors import Findings
@@ -30,24 +31,15 @@ CONFIGURATION_MAP = (VOLCANO_SYSTEM, SCHEDULER_CONFIG_MAP)
 
 
 class NothingReadableError(Exception):
-    """Nodes and pods are what every answer is made of."""
+    """Nodes or pods may not be listed, and every answer needs both."""
 
 
 @dataclass(slots=True)
 class LiveCluster:
     bundle: Bundle = field(default_factory=Bundle)
     configuration: Configuration = field(default_factory=default_configuration)
-    #: What could not be read, and which right would help; one line each.
+    #: What could not be listed, and the missing permission; one line each.
     missing: list[str] = field(default_factory=list)
-
-
-class _Meta(msgspec.Struct):
-    name: str = ""
-    namespace: str = ""
-
-
-class _Named(msgspec.Struct):
-    metadata: _Meta = msgspec.field(default_factory=_Meta)
 
 
 async def read_cluster(
@@ -55,101 +47,99 @@ async def read_cluster(
     configuration_map: tuple[str, str] = CONFIGURATION_MAP,
     progress: Callable[[str, int], None] = lambda kind, count: None,
 ) -> LiveCluster:
-    """List everything a decision needs. Raises ApiError, UnreachableError or NothingReadableError."""
+    """List everything that a decision needs. Raises ApiError, UnreachableError or NothingReadableError."""
     live = LiveCluster()
     registry, _ = installed_registry()
-    kinds = standard_kinds(TemplateStore(), {}, configuration_map, plugins=sorted(registry.plugins))
-    for place, reader in kinds:
+    kinds = watched_kinds(TemplateStore(), {}, configuration_map, plugins=sorted(registry.plugins))
+    for target, reader in kinds:
         try:
-            await _read(client, place, reader, live, progress)
+            await _read(client, target, reader, live, progress)
         except ApiError as error:
-            if error.status == 404 and place.optional:
-                live.missing.append(f"{place.title}: the cluster does not know this kind (ringwise install)")
+            if error.status == 404 and target.optional:
+                live.missing.append(f"{target.title}: the cluster does not know this kind (ringwise install)")
             elif error.status == 403:
-                live.missing.append(f"{place.title}: not allowed; {_right(place)}")
+                live.missing.append(f"{target.title}: not allowed; {_permission(target)}")
             else:
                 raise
-    told = [line for line in live.missing if line.startswith(("nodes:", "pods:"))]
-    if told:
-        raise NothingReadableError("; ".join(told))
+    required = [line for line in live.missing if line.startswith(("nodes:", "pods:"))]
+    if required:
+        raise NothingReadableError("; ".join(required))
     return live
 
 
 async def _read(
     client: Client,
-    place: Place,
+    target: WatchTarget,
     reader: Reader,
     live: LiveCluster,
     progress: Callable[[str, int], None],
 ) -> None:
     count = 0
-    async for page in client.pages(place.path, place.params, PAGE, bare_page):
+    async for page in client.pages(target.path, target.params, PAGE_SIZE, raw_page):
         for raw in page.items or ():
-            _take(place, reader, raw, live)
+            _add(target, reader, raw, live)
             count += 1
-        progress(place.title, count)
+        progress(target.title, count)
 
 
-def _take(place: Place, reader: Reader, raw: msgspec.Raw, live: LiveCluster) -> None:
-    try:
-        meta = msgspec.json.decode(raw, type=_Named).metadata
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        meta = _Meta("(without a name)")
-    key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
-    found = Findings(f"{place.resource.kind} {key}")
-    if place.title == "topology":
-        _take_topology(raw, meta, found, live)
+def _add(target: WatchTarget, reader: Reader, raw: msgspec.Raw, live: LiveCluster) -> None:
+    meta = meta_of(raw)
+    namespace, name = (meta.namespace or "", meta.name or "") if meta is not None else ("", UNNAMED)
+    key = f"{namespace}/{name}" if namespace else name
+    found = Findings(f"{target.resource.kind} {key}")
+    if target.title == "topology":
+        _add_topology(raw, namespace, name, found, live)
     else:
-        for _, fact in reader.read(raw, found) or ():
-            _keep(fact, live)
+        for _, value in reader.read(raw, found) or ():
+            _add_object(value, live)
     live.bundle.errors.extend(found.errors)
 
 
-def _take_topology(raw: msgspec.Raw, meta: _Meta, found: Findings, live: LiveCluster) -> None:
+def _add_topology(raw: msgspec.Raw, namespace: str, name: str, found: Findings, live: LiveCluster) -> None:
     try:
         wire = msgspec.json.decode(raw, type=ConfigMapWire)
     except (msgspec.MsgspecError, ValueError, RecursionError) as problem:
         found.wrong("", str(problem).replace("`", ""))
         return
     data = {key: value or "" for key, value in (wire.data or {}).items()}
-    live.bundle.config_maps.append(RawConfigMap(meta.namespace, meta.name, data, found.origin))
+    live.bundle.config_maps.append(RawConfigMap(namespace, name, data, found.origin))
 
 
-def _keep(fact: Fact, live: LiveCluster) -> None:
+def _add_object(value: WatchedObject, live: LiveCluster) -> None:
     bundle = live.bundle
-    match fact:
+    match value:
         case Node():
-            bundle.nodes.append(fact)
+            bundle.nodes.append(value)
         case Pod():
-            bundle.pods.append(fact)
+            bundle.pods.append(value)
         case PodGroup():
-            bundle.pod_groups.append(fact)
+            bundle.pod_groups.append(value)
         case Queue():
-            bundle.queues.append(fact)
+            bundle.queues.append(value)
         case PriorityClass():
-            bundle.priority_classes.append(fact)
+            bundle.priority_classes.append(value)
         case VcJob():
-            bundle.vcjobs.append(fact)
+            bundle.vcjobs.append(value)
         case NodeReports():
-            bundle.reports.extend(fact.reports)
+            bundle.reports.extend(value.reports)
         case Configuration():
-            live.configuration = fact
+            live.configuration = value
 
 
-def _right(place: Place) -> str:
-    """The permission in the words of RBAC."""
-    group = place.resource.version.rpartition("/")[0]
-    resource = f"{place.resource.plural}.{group}" if group else place.resource.plural
-    where = f" in namespace {place.namespace}" if place.namespace else " in the whole cluster"
+def _permission(target: WatchTarget) -> str:
+    """The missing permission in the terms of RBAC."""
+    group = target.resource.version.rpartition("/")[0]
+    resource = f"{target.resource.plural}.{group}" if group else target.resource.plural
+    where = f" in namespace {target.namespace}" if target.namespace else " in the whole cluster"
     return f"you need the verb list on {resource}{where} (ClusterRole ringwise-reader and docs/rbac.md)"
 
 
 class AlreadyThereError(Exception):
-    """The object of a what-if is in the cluster already."""
+    """The object of a what-if exists in the cluster."""
 
 
 def with_submitted(live: LiveCluster, submitted: Bundle) -> set[tuple[str, str]]:
-    """Add what somebody thinks of submitting; namespace and name of each job that it brings."""
+    """Add objects that are not submitted yet; namespace and name of each job among them."""
     bundle = live.bundle
     for kind, there, more in (
         ("Job", bundle.vcjobs, submitted.vcjobs),
@@ -160,8 +150,8 @@ def with_submitted(live: LiveCluster, submitted: Bundle) -> set[tuple[str, str]]
         for one in more:
             if one.key in known:
                 raise AlreadyThereError(
-                    f"{one.origin}: {kind} {one.key} is in the cluster already; "
-                    f"`kubectl ringwise why {one.key}` tells about it, another name makes it a what-if"
+                    f"{one.origin}: {kind} {one.key} exists in the cluster; "
+                    f"`kubectl ringwise why {one.key}` explains it; use another name for a what-if"
                 )
     bundle.vcjobs.extend(submitted.vcjobs)
     bundle.pod_groups.extend(submitted.pod_groups)

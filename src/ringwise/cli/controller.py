@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ringwise.apps.kube_scheduler import Options
+from ringwise.apps.kube_scheduler import ComponentOptions
 from ringwise.cli.scheduler import cluster_options, run_component
 from ringwise.wellknown import CONTROLLER_LEASE
 
@@ -28,7 +28,7 @@ def controller(
 ) -> None:
     """Turn vcjobs into PodGroups and pods, and follow them to their end."""
     run_component(
-        Options(
+        ComponentOptions(
             kubeconfig=kubeconfig,
             context=context,
             leader_elect=leader_elect,

@@ -8,7 +8,13 @@ from typing import Any, TypeVar
 
 import click
 
-from ringwise.apps.kube_scheduler import Options, default_lease_namespace, in_namespace, log_as_json, run
+from ringwise.apps.kube_scheduler import (
+    ComponentOptions,
+    default_lease_namespace,
+    in_namespace,
+    log_as_json,
+    run,
+)
 from ringwise.cli.output import stop
 from ringwise.kube.run.leader_election import LeaseSettingsError
 from ringwise.kube.run.runner import CoreFailedError
@@ -166,7 +172,7 @@ def scheduler(
     except ValueError as error:
         raise stop(f"--scheduler-configmap: {error}") from None
     run_component(
-        Options(
+        ComponentOptions(
             kubeconfig=kubeconfig,
             context=context,
             scheduler_names=names,
@@ -190,7 +196,7 @@ def scheduler(
     )
 
 
-def run_component(options: Options) -> None:
+def run_component(options: ComponentOptions) -> None:
     """Run until a signal; what is wrong from the beginning is one line and exit code 2."""
     log_as_json()
     try:

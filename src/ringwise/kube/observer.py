@@ -1,4 +1,4 @@
-"""What this room tells about its own work. Counting is somebody else's business."""
+"""The observer of a component: what `metrics` counts, without a dependency on it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Protocol
 
 
 class Observer(Protocol):
-    """Called from the event loop, except `cycle`, which the core's thread calls."""
+    """Called from the event loop; `cycle`, `pending`, `chips` and `shadow` from the core thread."""
 
     def cycle(self, seconds: float, events: int, commands: int) -> None: ...
 
     def bound(self, seconds: float) -> None:
-        """A binding came about this long after it was decided."""
+        """A pod was bound this many seconds after the decision."""
 
     def bind_failed(self, kind: str) -> None: ...
 
@@ -35,8 +35,8 @@ class Observer(Protocol):
     def shadow(self, outcome: str) -> None: ...
 
 
-class Nobody:
-    """Observes nothing."""
+class NullObserver:
+    """Ignores everything."""
 
     def cycle(self, seconds: float, events: int, commands: int) -> None: ...
     def bound(self, seconds: float) -> None: ...

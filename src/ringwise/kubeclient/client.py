@@ -1,4 +1,7 @@
-"""A thin client: bytes in, bytes out, errors as values that say what may have happened."""
+"""A thin client of the Kubernetes API: bytes in, bytes out.
+
+Its two errors say what may have happened on the server: `ApiError` is an answer, `UnreachableError` is none.
+"""
 
 from __future__ import annotations
 
@@ -13,20 +16,20 @@ import msgspec
 
 from ringwise import __version__
 from ringwise.kubeclient.config import Access
-from ringwise.kubeclient.connection_pool import Line
-from ringwise.kubeclient.credentials import Credential
+from ringwise.kubeclient.connection_pool import ConnectionPool
+from ringwise.kubeclient.rate_limit import RateLimit
 from ringwise.kubeclient.resources import Resource
 from ringwise.manifests.errors import one_line
 
-#: Objects of one page. Larger pages save requests, smaller ones memory and the server's patience.
-PAGE = 500
-#: Seconds for a request that is no watch; the server is told to give up before we do.
+#: Objects per page of a list. Larger pages save requests; smaller ones save memory and time of the server.
+PAGE_SIZE = 500
+#: Seconds for a request that is not a watch.
 TIMEOUT = 30.0
-#: A list of one page may take long on a busy server.
+#: Seconds for one page of a list, which takes longer on a busy server.
 LIST_TIMEOUT = 120.0
-#: The server ends a watch after this long; we ask for it so that no proxy does it in its own way.
+#: Seconds after which the server is asked to end a watch, before a proxy in between cuts it.
 WATCH_SECONDS = 290
-#: Silence after which a watch is taken for dead. Bookmarks come about once a minute.
+#: Seconds without data after which a watch counts as broken. Bookmarks come about once a minute.
 WATCH_SILENCE = 330.0
 
 MERGE_PATCH = "application/merge-patch+json"
@@ -36,7 +39,7 @@ Struct = TypeVar("Struct")
 
 
 class ApiError(Exception):
-    """The server answered, and the answer is no."""
+    """The server answered with an error status."""
 
     def __init__(self, status: int, reason: str, message: str, retry_after: float | None = None) -> None:
         super().__init__(status, reason, message)
@@ -51,14 +54,14 @@ class ApiError(Exception):
 
     @property
     def kind(self) -> str:
-        """A word for counters."""
+        """The kind of error as a metric label."""
         if self.status in (404, 409, 410, 429):
             return {404: "not-found", 409: "conflict", 410: "gone", 429: "too-many-requests"}[self.status]
         return "server-error" if self.status >= 500 else "refused"
 
 
 class UnreachableError(Exception):
-    """There was no answer. `maybe_done`: the request may have reached the server and taken effect."""
+    """There was no answer. With `maybe_done` the request may have reached the server and taken effect."""
 
     def __init__(self, why: str, *, maybe_done: bool) -> None:
         super().__init__(one_line(why))
@@ -81,13 +84,13 @@ class _Status(msgspec.Struct):
 
 
 class LineSplitter:
-    """Cuts a stream of bytes into lines of any length: an object may be megabytes long."""
+    """Splits a byte stream into lines of any length: one object can have megabytes."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The lines that this chunk completes, without their ends and without empty ones."""
+        """The lines that this chunk completes, without line ends and without empty lines."""
         head, newline, rest = chunk.partition(b"\n")
         self._parts.append(head)
         if not newline:
@@ -103,7 +106,7 @@ class ListMeta(msgspec.Struct, rename="camel"):
 
 
 class Page(msgspec.Struct, Generic[Struct]):
-    """One page of a list; its items decoded or not, as their reader likes."""
+    """One page of a list. The reader decides whether its items are decoded."""
 
     metadata: ListMeta = msgspec.field(default_factory=ListMeta)
     items: list[Struct] | None = None
@@ -118,13 +121,22 @@ Listing = TypeVar("Listing", bound=Listed)
 
 
 class Client:
-    """One per process. Connections are kept and shared."""
+    """The client of one process. Connections are kept open and shared.
 
-    def __init__(self, access: Access, *, connections: int = 128, component: str = "scheduler") -> None:
+    With a `rate_limit` every request waits for its turn, except those sent with `rate_limited=False`.
+    """
+
+    def __init__(
+        self,
+        access: Access,
+        *,
+        connections: int = 128,
+        component: str = "scheduler",
+        rate_limit: RateLimit | None = None,
+    ) -> None:
         self._access = access
-        self._component = component
-        self._connections = connections
-        self._line: Line | None = None
+        self._pool = ConnectionPool(access, f"ringwise-{component}/{__version__}", connections)
+        self._rate_limit = rate_limit
 
     @property
     def access(self) -> Access:
@@ -142,14 +154,14 @@ class Client:
         await self.close()
 
     async def close(self) -> None:
-        line = self._swap(None)
-        if line is not None:
-            await line.session.close()
+        await self._pool.close()
 
     # -- requests ------------------------------------------------------------------------
 
-    async def turn(self) -> None:
-        """Wait until one more request may be sent. Here: at once."""
+    async def wait_for_rate_limit(self) -> None:
+        """Wait until one more request may be sent; at once where there is no limit."""
+        if self._rate_limit is not None:
+            await self._rate_limit.wait()
 
     async def request(
         self,
@@ -160,14 +172,17 @@ class Client:
         body: bytes | None = None,
         content_type: str = "application/json",
         timeout: float = TIMEOUT,
+        rate_limited: bool = True,
     ) -> bytes:
-        """The body of the answer. Raises ApiError or UnreachableError."""
+        """The body of the response. Raises ApiError or UnreachableError."""
+        if rate_limited:
+            await self.wait_for_rate_limit()
         headers = {"Content-Type": content_type} if body is not None else {}
         error: ApiError | None = None
         while True:
-            line, authorised = await self._prepared(headers)
+            connections, authorised = await self._pool.acquire(headers)
             try:
-                async with line.session.request(
+                async with connections.session.request(
                     method,
                     self._access.server + path,
                     params=params,
@@ -190,10 +205,10 @@ class Client:
             except (aiohttp.ClientError, OSError) as problem:
                 raise UnreachableError(f"the connection broke: {_why(problem)}", maybe_done=True) from None
             finally:
-                await line.leave()
+                await connections.release()
             if error.status != 401 or refused:
                 raise error
-            # A rotated token: the next one is read before we say that we are not welcome.
+            # The token may have been rotated: read it again and retry once before reporting 401.
             self._access.credentials.refused()
 
     async def get(
@@ -203,8 +218,11 @@ class Client:
         name: str,
         shape: type[Struct],
         timeout: float = TIMEOUT,
+        *,
+        rate_limited: bool = True,
     ) -> Struct:
-        answer = await self.request("GET", resource.path(namespace, name), timeout=timeout)
+        path = resource.path(namespace, name)
+        answer = await self.request("GET", path, timeout=timeout, rate_limited=rate_limited)
         return _decoded(answer, shape)
 
     async def create(
@@ -242,7 +260,7 @@ class Client:
         uid: str = "",
         propagation: str = "",
     ) -> None:
-        """With a uid only that very object is deleted, not a namesake that came after it."""
+        """With a uid only that object is deleted, not a later one of the same name."""
         options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
         if uid:
             options["preconditions"] = {"uid": uid}
@@ -255,7 +273,7 @@ class Client:
     async def pages(
         self, path: str, params: Mapping[str, str], limit: int, read: Callable[[bytes], Listing]
     ) -> AsyncIterator[Listing]:
-        """A list, page by page, as `read` decodes it. A list that grows too old between pages raises 410."""
+        """A list, page by page, decoded by `read`. Raises ApiError 410 when it expires between two pages."""
         token = ""
         while True:
             asked = {**params, "limit": str(limit), **({"continue": token} if token else {})}
@@ -269,8 +287,8 @@ class Client:
     async def watch(
         self, path: str, params: Mapping[str, str], version: str
     ) -> AsyncIterator[AsyncIterator[list[bytes]]]:
-        """The lines of a watch in bundles as they arrive; ends when the server ends it."""
-        line, headers = await self._prepared({})
+        """The lines of a watch in batches as they arrive; ends when the server ends it."""
+        connections, headers = await self._pool.acquire({})
         asked = {
             **params,
             "watch": "1",
@@ -279,7 +297,7 @@ class Client:
             "timeoutSeconds": str(WATCH_SECONDS),
         }
         try:
-            async with line.session.get(
+            async with connections.session.get(
                 self._access.server + path,
                 params=asked,
                 headers=headers,
@@ -294,57 +312,13 @@ class Client:
                     raise _error(response, await response.read())
                 yield _lines(response)
         except TimeoutError:
-            raise UnreachableError("the watch fell silent", maybe_done=False) from None
+            raise UnreachableError(
+                f"the watch sent nothing for {WATCH_SILENCE:g} s", maybe_done=False
+            ) from None
         except (aiohttp.ClientError, OSError) as problem:
             raise UnreachableError(f"the watch broke: {_why(problem)}", maybe_done=False) from None
         finally:
-            await line.leave()
-
-    # -- the session --------------------------------------------------------------------------
-
-    async def _prepared(self, headers: Mapping[str, str]) -> tuple[Line, dict[str, str]]:
-        """A line that is ours until we leave it, and what the request carries."""
-        credential = await self._access.credentials.current()
-        line = self._line
-        if line is None or line.pair != (credential.certificate, credential.key):
-            line = await self._replaced(credential)
-        # Nothing was awaited since the line was looked up, so nobody has closed it.
-        line.busy += 1
-        if credential.token:
-            return line, {**headers, "Authorization": f"Bearer {credential.token}"}
-        return line, dict(headers)
-
-    async def _replaced(self, credential: Credential) -> Line:
-        """The line of now; one with another certificate is closed when nobody uses it any more."""
-        fresh = self._opened(credential)
-        old = self._swap(fresh)
-        if old is not None:
-            old.retired = True
-            if not old.busy:
-                await old.session.close()
-        # Another request may have brought a newer certificate meanwhile.
-        return fresh if self._line is None else self._line
-
-    def _swap(self, line: Line | None) -> Line | None:
-        old, self._line = self._line, line
-        return old
-
-    def _opened(self, credential: Credential) -> Line:
-        tls = self._access.tls(credential)
-        connector = aiohttp.TCPConnector(
-            limit=self._connections, ssl=True if tls is None else tls, keepalive_timeout=60
-        )
-        session = aiohttp.ClientSession(
-            connector=connector,
-            headers={
-                "User-Agent": f"ringwise-{self._component}/{__version__}",
-                "Accept": "application/json",
-            },
-            trust_env=False,
-            auto_decompress=True,
-            read_bufsize=1 << 18,
-        )
-        return Line(session, (credential.certificate, credential.key))
+            await connections.release()
 
 
 async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[list[bytes]]:
@@ -357,7 +331,7 @@ async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[list[bytes]]
         if not isinstance(transport, asyncio.ReadTransport):
             yield lines
             continue
-        # While nobody asks for more it gathers in the socket: many lines at once cost less.
+        # Until the next call the socket buffers: decoding many lines at once costs less.
         transport.pause_reading()
         try:
             yield lines
@@ -373,7 +347,9 @@ def _decoded(answer: bytes, shape: type[Struct]) -> Struct:
     try:
         return msgspec.json.decode(answer, type=shape)
     except (msgspec.MsgspecError, ValueError, RecursionError) as problem:
-        raise UnreachableError(f"the server's answer cannot be read: {problem}", maybe_done=True) from None
+        raise UnreachableError(
+            f"the server's response cannot be decoded: {problem}", maybe_done=True
+        ) from None
 
 
 def _error(response: aiohttp.ClientResponse, answer: bytes) -> ApiError:

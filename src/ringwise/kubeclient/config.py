@@ -1,4 +1,4 @@
-"""The way to a cluster: a kubeconfig, or the service account of the pod we run in."""
+"""Access to a cluster: from a kubeconfig, or from the service account of the pod this process runs in."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ Struct = TypeVar("Struct")
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Where the API server is, how to trust it, and how to be trusted by it."""
+    """Address of the API server, how to verify it, and the credentials to send."""
 
     server: str
     credentials: Credentials
     namespace: str = "default"
-    #: PEM of the authority; empty: the system's. Ignored when `insecure`.
+    #: PEM of the certificate authority; empty for those of the system. Ignored when `insecure`.
     authority: str = ""
     insecure: bool = False
     certificate: str = ""
     key: str = ""
-    #: Name to expect in the server's certificate, where it differs from the address.
+    #: Name expected in the server's certificate, where it differs from the address.
     server_name: str = ""
     proxy: str = ""
-    #: What it was read from, for messages.
+    #: File or folder it was read from, for error messages.
     origin: str = ""
 
     def tls(self, credential: Credential) -> ssl.SSLContext | None:
-        """The TLS settings with the certificates of now; None for plain HTTP."""
+        """TLS settings with the current certificates; None for plain HTTP."""
         if not self.server.startswith("https:"):
             return None
         try:
@@ -68,7 +68,7 @@ class Access:
 
 
 def load_pair(context: ssl.SSLContext, certificate: str, key: str) -> None:
-    """OpenSSL reads pairs from files only. A nameless one in memory works without a writable disk."""
+    """OpenSSL reads certificate and key from files only. A file in memory needs no writable disk."""
     text = f"{certificate}\n{key}\n".encode()
     if hasattr(os, "memfd_create"):
         handle = os.memfd_create("client-certificate")
@@ -88,7 +88,7 @@ def load_pair(context: ssl.SSLContext, certificate: str, key: str) -> None:
 
 
 class _Kebab(msgspec.Struct, rename="kebab"):
-    """The fields of a kubeconfig that are read; kebab case as it is written."""
+    """Base of kubeconfig structs: field names in kebab case."""
 
 
 class _Cluster(_Kebab):
@@ -162,7 +162,7 @@ def find_access(
     clock: Clock | None = None,
     service_account: Path = SERVICE_ACCOUNT,
 ) -> Access:
-    """The kubeconfig that was named, else $KUBECONFIG, else the pod's account, else ~/.kube/config."""
+    """From the kubeconfig that was named, $KUBECONFIG, the pod's service account, or ~/.kube/config."""
     clock = clock or RealClock()
     if kubeconfig:
         return read_kubeconfig([Path(kubeconfig)], context, clock)
@@ -175,7 +175,7 @@ def find_access(
     if home.is_file():
         return read_kubeconfig([home], context, clock)
     raise KubeConfigError(
-        f"no cluster: name one with --kubeconfig or $KUBECONFIG, or run in a pod (no file {home})"
+        f"no cluster: name one with --kubeconfig or $KUBECONFIG, or run in a pod (there is no file {home})"
     )
 
 
@@ -195,12 +195,12 @@ def in_cluster(environ: Mapping[str, str], clock: Clock, folder: Path = SERVICE_
 
 
 def direct(server: str, token: str = "") -> Access:
-    """A server without TLS or with the system's authorities: a proxy on this machine, a test."""
+    """A server with plain HTTP or with the certificate authorities of the system: a local proxy, a test."""
     return Access(server.rstrip("/"), FixedCredential(Credential(token)), origin=server)
 
 
 def read_kubeconfig(paths: list[Path], context: str | None, clock: Clock) -> Access:
-    """Several files are read as one: the first that names a thing wins."""
+    """Several files are merged; the first that defines a name wins."""
     merged = _KubeConfig(clusters=[], users=[], contexts=[])
     origin: dict[str, Path] = {}
     for path in paths:
@@ -215,7 +215,7 @@ def read_kubeconfig(paths: list[Path], context: str | None, clock: Clock) -> Acc
         merged.clusters = [*(merged.clusters or ()), *(config.clusters or ())]
         merged.users = [*(merged.users or ()), *(config.users or ())]
         merged.contexts = [*(merged.contexts or ()), *(config.contexts or ())]
-    return _Reader(merged, origin, ", ".join(map(str, paths)), clock).access(context)
+    return _KubeConfigReader(merged, origin, ", ".join(map(str, paths)), clock).access(context)
 
 
 def _parsed(path: Path) -> _KubeConfig:
@@ -235,8 +235,8 @@ def _text(path: Path) -> str:
         raise KubeConfigError(f"{path}: {why}") from None
 
 
-class _Reader:
-    """One merged kubeconfig; relative paths count from the file that holds them."""
+class _KubeConfigReader:
+    """Reads one merged kubeconfig. Relative paths are relative to the file that contains them."""
 
     def __init__(self, config: _KubeConfig, folders: Mapping[str, Path], origin: str, clock: Clock) -> None:
         self._config = config
@@ -248,17 +248,17 @@ class _Reader:
         name = wanted or self._config.current_context
         contexts = {one.name: one.context for one in reversed(self._config.contexts or [])}
         if not name:
-            self._stop("has no current-context; choose one with --context")
+            self._fail("has no current-context; choose one with --context")
         context = contexts.get(name)
         if context is None:
             known = ", ".join(sorted(contexts)) or "none"
-            self._stop(f"has no context {shown(name)}; there are: {known}")
+            self._fail(f"has no context {shown(name)}; there are: {known}")
         cluster = next((one for one in self._config.clusters or () if one.name == context.cluster), None)
         if cluster is None or cluster.cluster is None or not cluster.cluster.server:
-            self._stop(f"context {name}: cluster {shown(context.cluster)} has no server")
+            self._fail(f"context {name}: cluster {shown(context.cluster)} has no server")
         user = next((one for one in self._config.users or () if one.name == context.user), None)
         if context.user and user is None:
-            self._stop(f"context {name}: there is no user {shown(context.user)}")
+            self._fail(f"context {name}: there is no user {shown(context.user)}")
         found = self._cluster(cluster.name, cluster.cluster)
         found = replace(found, namespace=context.namespace or "default")
         return self._with_user(found, context.user, user.user if user else None)
@@ -267,7 +267,7 @@ class _Reader:
         folder = self._folders[f"cluster {name}"]
         server = (cluster.server or "").rstrip("/")
         if not server.startswith(("https://", "http://")):
-            self._stop(f"cluster {name}: server must begin with https:// or http://, got {shown(server)}")
+            self._fail(f"cluster {name}: server must begin with https:// or http://, got {shown(server)}")
         return Access(
             server=server,
             credentials=FixedCredential(Credential()),
@@ -288,9 +288,9 @@ class _Reader:
             return access
         folder = self._folders[f"user {name}"]
         if user.auth_provider is not None:
-            self._stop(f"user {name}: auth-provider is gone from Kubernetes; use an exec plugin")
+            self._fail(f"user {name}: auth-provider was removed from Kubernetes; use an exec plugin")
         if user.username:
-            self._stop(f"user {name}: passwords are gone from Kubernetes; use a token or a certificate")
+            self._fail(f"user {name}: passwords were removed from Kubernetes; use a token or a certificate")
         access = replace(
             access,
             certificate=self._pem(
@@ -303,7 +303,7 @@ class _Reader:
         )
         if bool(access.certificate) != bool(access.key):
             missing = "client-key" if access.certificate else "client-certificate"
-            self._stop(f"user {name}: {missing} is missing")
+            self._fail(f"user {name}: {missing} is missing")
         return replace(access, credentials=self._credentials(access, user, folder))
 
     def _credentials(self, access: Access, user: _User, folder: Path) -> Credentials:
@@ -333,13 +333,13 @@ class _Reader:
             try:
                 return base64.b64decode(data, validate=True).decode()
             except (binascii.Error, ValueError):
-                self._stop(f"{what}-data is not base64 of a PEM text")
+                self._fail(f"{what}-data is not base64 of a PEM text")
         return _text(folder / file) if file else ""
 
-    def _stop(self, why: str) -> NoReturn:
+    def _fail(self, why: str) -> NoReturn:
         raise KubeConfigError(one_line(f"{self._origin}: {why}"))
 
 
 def _command(command: str, folder: Path) -> str:
-    """A path counts from the kubeconfig, a bare name is looked up on the PATH."""
+    """A path is relative to the kubeconfig; a bare name is looked up on the PATH."""
     return str(folder / command) if os.sep in command else command

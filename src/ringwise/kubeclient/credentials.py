@@ -1,4 +1,4 @@
-"""How a request proves who sends it: a fixed token, a token file that rotates, or a program that is asked."""
+"""Credentials of requests: a fixed token, a token file that is rotated, or an exec plugin."""
 
 from __future__ import annotations
 
@@ -17,24 +17,27 @@ from ringwise.manifests.errors import one_line, shown
 from ringwise.manifests.quantities import NotReadableError, nanoseconds
 from ringwise.wellknown import CREDENTIAL_API, CREDENTIAL_API_BETA
 
-#: A rotated token is noticed after this many seconds; kubelets replace it minutes before it ends.
+#: Seconds after which a token file is read again. Kubelets rotate a token minutes before it expires.
 TOKEN_FILE_AGE = 10.0
-#: A credential is renewed this long before it expires.
+#: Nanoseconds before its expiry at which a credential is renewed.
 EXPIRY_MARGIN = 10 * 1_000_000_000
-#: A program that asks a person something would wait for ever.
+#: Seconds for an exec plugin; one that prompts for input would wait for ever.
 EXEC_TIMEOUT = 60.0
 
 _EXEC_VERSIONS = (CREDENTIAL_API, CREDENTIAL_API_BETA)
 
 
 class KubeConfigError(Exception):
-    """The way to the cluster cannot be found or used; one line that says what to do."""
+    """Access to the cluster is not configured or cannot be used.
+
+    The message is one line and says what to do.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Credential:
     token: str = ""
-    #: PEM texts, where a program hands out certificates.
+    #: PEM texts, where an exec plugin provides a client certificate.
     certificate: str = ""
     key: str = ""
 
@@ -43,7 +46,7 @@ class Credentials(Protocol):
     async def current(self) -> Credential: ...
 
     def refused(self) -> None:
-        """The server did not accept it: get a new one before the next request."""
+        """The server rejected the credential: get a new one before the next request."""
 
 
 class FixedCredential:
@@ -54,11 +57,11 @@ class FixedCredential:
         return self._credential
 
     def refused(self) -> None:
-        """There is no other."""
+        """There is no other credential."""
 
 
 class TokenFile:
-    """A token in a file that somebody replaces from time to time."""
+    """A token in a file that is rotated from time to time."""
 
     def __init__(self, path: Path, clock: Clock) -> None:
         self._path = path
@@ -74,7 +77,7 @@ class TokenFile:
             except (OSError, UnicodeError) as problem:
                 if not self._credential.token:
                     raise KubeConfigError(f"token file {self._path}: {problem}") from None
-                # A file that is just being replaced: the old token is good for a while yet.
+                # The file is being replaced: the old token stays valid for a while.
                 token = self._credential.token
             self._credential = Credential(token)
             self._read_at = moment
@@ -97,7 +100,7 @@ class _ExecCredential(msgspec.Struct, rename="camel"):
 
 
 class ExecPlugin:
-    """A program that prints an ExecCredential; asked again when the credential expires or is refused."""
+    """A program that prints an ExecCredential; run again when the credential expires or is rejected."""
 
     def __init__(
         self,
@@ -131,33 +134,33 @@ class ExecPlugin:
         }
         self._credential: Credential | None = None
         self._expires: int | None = None
-        self._asking = asyncio.Lock()
+        self._running = asyncio.Lock()
 
     async def current(self) -> Credential:
-        async with self._asking:
+        async with self._running:
             expired = self._expires is not None and self._expires - EXPIRY_MARGIN <= self._clock.now()
             if self._credential is None or expired:
-                self._credential, self._expires = await self._ask()
+                self._credential, self._expires = await self._fetch()
             return self._credential
 
     def refused(self) -> None:
         self._credential = None
 
-    async def _ask(self) -> tuple[Credential, int | None]:
+    async def _fetch(self) -> tuple[Credential, int | None]:
         printed = await self._run()
         try:
             answer = msgspec.json.decode(printed, type=_ExecCredential)
         except msgspec.MsgspecError as problem:
-            raise self._wrong(f"printed no ExecCredential: {problem}") from None
+            raise self._error(f"printed no ExecCredential: {problem}") from None
         status = answer.status
         if status is None or not (status.token or status.client_certificate_data):
-            raise self._wrong("printed neither a token nor a certificate")
+            raise self._error("printed neither a token nor a certificate")
         expires: int | None = None
         if status.expiration_timestamp:
             try:
                 expires = nanoseconds(status.expiration_timestamp)
             except NotReadableError as problem:
-                raise self._wrong(f"expirationTimestamp {problem}") from None
+                raise self._error(f"expirationTimestamp {problem}") from None
         credential = Credential(
             status.token or "", status.client_certificate_data or "", status.client_key_data or ""
         )
@@ -167,7 +170,7 @@ class ExecPlugin:
         program = shutil.which(self._command, path=self._environment.get("PATH"))
         if program is None:
             hint = f"; {one_line(self._hint)}" if self._hint else ""
-            raise self._wrong(f"is not on the PATH{hint}")
+            raise self._error(f"is not on the PATH{hint}")
         process = await asyncio.create_subprocess_exec(
             program,
             *self._arguments,
@@ -181,11 +184,11 @@ class ExecPlugin:
         except TimeoutError:
             process.kill()
             await process.wait()
-            raise self._wrong(f"did not answer within {EXEC_TIMEOUT:.0f} s") from None
+            raise self._error(f"did not answer within {EXEC_TIMEOUT:.0f} s") from None
         if process.returncode:
             lines = complaint.decode(errors="replace").strip().splitlines()
-            raise self._wrong(f"ended with code {process.returncode}: {lines[-1] if lines else 'no message'}")
+            raise self._error(f"ended with code {process.returncode}: {lines[-1] if lines else 'no message'}")
         return printed
 
-    def _wrong(self, why: str) -> KubeConfigError:
+    def _error(self, why: str) -> KubeConfigError:
         return KubeConfigError(one_line(f"exec plugin {self._command} {why}"))

@@ -1,4 +1,4 @@
-"""Kinds of the API and their addresses."""
+"""API resources and their paths."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ringwise.wellknown import BATCH_API, BUS_API, LEASE_API, NETWORK_POLICY_API
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One kind. `version` is its group and version as written in apiVersion."""
+    """One kind of object. `version` is its group and version as written in apiVersion."""
 
     version: str
     kind: str
@@ -21,7 +21,7 @@ class Resource:
         return f"/apis/{self.version}" if "/" in self.version else f"/api/{self.version}"
 
     def path(self, namespace: str | None = None, name: str = "", subresource: str = "") -> str:
-        """The address of one object, of one namespace, or (without one) of all."""
+        """The path of one object, of the objects of one namespace or, without a namespace, of all objects."""
         parts = [self.root]
         if self.namespaced and namespace:
             parts.append(f"namespaces/{namespace}")

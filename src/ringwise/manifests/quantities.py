@@ -1,4 +1,4 @@
-"""Kubernetes quantities ("100m", "1Gi", "1e3") and timestamps, read exactly into whole numbers."""
+"""Kubernetes quantities ("100m", "1Gi", "1e3"), timestamps and durations: read exactly, and written."""
 
 from __future__ import annotations
 
@@ -95,6 +95,18 @@ def nanoseconds(text: str) -> int:
         raise NotReadableError("must be a time like 2025-01-31T08:00:00Z") from None
     whole = since.days * 86400 + since.seconds
     return max(0, whole * NANOSECONDS + int((fraction or "0").ljust(9, "0")))
+
+
+def rfc3339(now: int, *, exact: bool = False) -> str:
+    """Unix nanoseconds as Kubernetes' Time, in whole seconds; with `exact` to the nanosecond."""
+    seconds, rest = divmod(now, NANOSECONDS)
+    text = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    return f"{text}.{rest:09d}Z" if exact and rest else f"{text}Z"
+
+
+def micro_time(now: int) -> str:
+    """Unix nanoseconds as Kubernetes' MicroTime."""
+    return datetime.fromtimestamp(now / 1e9, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ns|us|µs|ms|s|m|h)", re.ASCII)

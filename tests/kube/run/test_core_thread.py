@@ -8,12 +8,12 @@ from typing import Any
 
 from ringwise.apps.extensions import new_scheduler
 from ringwise.controller.machine import Controller
-from ringwise.kube.run.core_thread import ControllerPart, Core, SchedulerPart
+from ringwise.kube.run.core_thread import ControllerAdapter, CoreThread, SchedulerAdapter
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command, DeleteJob
 from ringwise.messages.events import Decide
 from ringwise.state.model import Node, Pod, PodClass, PriorityClass
-from tests.kube.harness import JumpingClock
+from tests.kube.harness import InstantClock
 
 RESOURCE = "huawei.com/Ascend910"
 
@@ -42,7 +42,7 @@ class Recording:
 
     def count(self, observer: Any) -> None: ...
 
-    def let_out(self, deliver: Any, give_way: Any) -> None: ...
+    def send_early(self, deliver: Any, yield_to_loop: Any) -> None: ...
 
 
 def always() -> threading.Event:
@@ -51,12 +51,12 @@ def always() -> threading.Event:
     return event
 
 
-def core_of(part: Any, commands: list[Command], loop_is_idle: threading.Event | None = None) -> Core:
-    core = Core(
+def core_of(part: Any, commands: list[Command], loop_is_idle: threading.Event | None = None) -> CoreThread:
+    core = CoreThread(
         [part],
         commands.extend,
         lambda defect: None,
-        clock=JumpingClock(),
+        clock=InstantClock(),
         loop_is_idle=loop_is_idle or always(),
     )
     core.start()
@@ -80,7 +80,7 @@ def test_facts_are_absorbed_until_decisions_are_wanted() -> None:
 
 def test_a_deadline_that_has_come_wakes_the_core() -> None:
     part = Recording()
-    part.deadline = JumpingClock().now() + 1000
+    part.deadline = InstantClock().now() + 1000
     core = core_of(part, [])
     core.decide()
     assert part.called.acquire(timeout=PATIENCE)
@@ -97,7 +97,7 @@ def test_a_controller_that_waited_is_told_everything_that_still_exists_at_once()
             calls.append(list(events))
             return []
 
-    part = ControllerPart(Listening())
+    part = ControllerAdapter(Listening())
     stays = ev.PodSeen(Pod("1", "a", "stays", PodClass()))
     changed = ev.PodSeen(Pod("1", "a", "stays", PodClass(), phase="Running"))
     leaves = ev.PodSeen(Pod("2", "a", "leaves", PodClass()))
@@ -118,10 +118,10 @@ def test_bindings_of_a_long_cycle_leave_before_its_end_and_only_once() -> None:
     pods = [
         ev.PodSeen(Pod(f"p{n}", "x", f"p{n}", PodClass(RESOURCE, 1), chip_containers=1)) for n in range(200)
     ]
-    part = SchedulerPart(scheduler)
+    part = SchedulerAdapter(scheduler)
     early: list[list[Command]] = []
     gave_way: list[int] = []
-    part.let_out(early.append, lambda: gave_way.append(len(early)))
+    part.send_early(early.append, lambda: gave_way.append(len(early)))
     rest = part.decide([*nodes, *pods], 1)
     first = [command.uid for slice_ in early for command in slice_ if isinstance(command, Bind)]
     last = [command.uid for command in rest if isinstance(command, Bind)]
@@ -177,16 +177,16 @@ def test_what_was_prepared_changes_no_decision() -> None:
 
 
 def test_nobody_waits_for_a_core_that_fails_while_it_prepares() -> None:
-    class Broken(SchedulerPart):
+    class Broken(SchedulerAdapter):
         def prepare(self, now: int) -> None:
             raise RuntimeError("no")
 
     crashed: list[BaseException] = []
-    core = Core(
+    core = CoreThread(
         [Broken(new_scheduler())],
         lambda commands: None,
         crashed.append,
-        clock=JumpingClock(),
+        clock=InstantClock(),
         loop_is_idle=always(),
     )
     core.start()

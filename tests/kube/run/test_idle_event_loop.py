@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 
-from ringwise.kube.run import idle_event_loop as telling_loop
+from ringwise.kube.run import idle_event_loop as idle_event_loop
 
 #: Seconds after which a loop that does not answer is taken for hung.
 PATIENCE = 10.0
@@ -13,7 +13,7 @@ PATIENCE = 10.0
 
 def test_it_is_idle_while_it_waits_and_busy_while_it_works() -> None:
     async def test() -> list[bool]:
-        loop, idle = asyncio.get_running_loop(), telling_loop.idleness()
+        loop, idle = asyncio.get_running_loop(), idle_event_loop.loop_idle_event()
         seen = [idle.is_set()]
         answer: asyncio.Future[bool] = loop.create_future()
 
@@ -32,11 +32,11 @@ def test_it_is_idle_while_it_waits_and_busy_while_it_works() -> None:
         watcher.join()
         return seen
 
-    assert telling_loop.run(test()) == [False, True, False, False]
+    assert idle_event_loop.run(test()) == [False, True, False, False]
 
 
 def test_a_loop_that_does_not_tell_is_never_waited_for() -> None:
     async def test() -> bool:
-        return telling_loop.idleness().is_set()
+        return idle_event_loop.loop_idle_event().is_set()
 
     assert asyncio.run(test())

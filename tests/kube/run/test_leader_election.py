@@ -9,23 +9,19 @@ from typing import Any
 
 import pytest
 
-from ringwise.kube.run.leader_election import (
-    Fence,
-    LeaderElection,
-    LeaseSettings,
-    LeaseSettingsError,
-    micro_time,
-)
+from ringwise.kube.run.leader_election import LeaderElection, LeaseSettings, LeaseSettingsError
+from ringwise.kube.write.fence import Fence
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.config import direct
-from tests.kube.harness import LEASES, StandingClock, run, server, until
-from tests.kube.standin import StandIn
+from ringwise.manifests.quantities import micro_time
+from tests.kube.fake_api_server import FakeApiServer
+from tests.kube.harness import LEASES, ManualClock, run, server, until
 
 SETTINGS = LeaseSettings(namespace="kube-system", name="test")
 
 
 class Replica:
-    def __init__(self, client: Client, clock: StandingClock, name: str) -> None:
+    def __init__(self, client: Client, clock: ManualClock, name: str) -> None:
         self.clock = clock
         self.fence = Fence(clock)
         self.election = LeaderElection(client, self.fence, name, clock=clock, settings=SETTINGS)
@@ -37,64 +33,64 @@ class Replica:
 
 
 @asynccontextmanager
-async def replicas(*names: str) -> AsyncIterator[tuple[StandIn, StandingClock, list[Replica]]]:
-    clock = StandingClock()
-    async with server() as (standin, client):
+async def replicas(*names: str) -> AsyncIterator[tuple[FakeApiServer, ManualClock, list[Replica]]]:
+    clock = ManualClock()
+    async with server() as (api, client):
         made = []
         for name in names:
             made.append(Replica(client, clock, name))
-            before = standin.count("leases")
+            before = api.count("leases")
             # Each has looked once before the next comes.
-            await until(lambda: clock.slept and standin.count("leases") > before)  # noqa: B023
+            await until(lambda: clock.slept and api.count("leases") > before)  # noqa: B023
         try:
-            yield standin, clock, made
+            yield api, clock, made
         finally:
             for replica in made:
                 await replica.stop()
 
 
-async def tick(clock: StandingClock, standin: StandIn, seconds: float = 2.0) -> None:
+async def tick(clock: ManualClock, api: FakeApiServer, seconds: float = 2.0) -> None:
     """Let time pass and everybody react: until requests have come to rest."""
     await clock.pass_time(seconds)
     quiet = 0
     while quiet < 5:
-        before = len(standin.requests)
+        before = len(api.requests)
         await asyncio.sleep(0.002)
-        quiet = quiet + 1 if before == len(standin.requests) else 0
+        quiet = quiet + 1 if before == len(api.requests) else 0
 
 
-def holder(standin: StandIn) -> Any:
-    return standin.get(LEASES, "kube-system/test")["spec"]["holderIdentity"]
+def holder(api: FakeApiServer) -> Any:
+    return api.get(LEASES, "kube-system/test")["spec"]["holderIdentity"]
 
 
 def test_the_first_leads_and_goes_on_leading() -> None:
     async def test() -> None:
-        async with replicas("a", "b") as (standin, clock, (a, b)):
+        async with replicas("a", "b") as (api, clock, (a, b)):
             await until(a.election.leading.is_set)
             for _ in range(20):
-                await tick(clock, standin)
+                await tick(clock, api)
                 assert a.fence.is_open
                 assert not b.fence.is_open
-            assert holder(standin) == "a"
-            assert standin.get(LEASES, "kube-system/test")["spec"]["leaseTransitions"] == 0
+            assert holder(api) == "a"
+            assert api.get(LEASES, "kube-system/test")["spec"]["leaseTransitions"] == 0
 
     run(test())
 
 
 def test_a_leader_that_cannot_renew_stops_before_another_begins() -> None:
     async def test() -> None:
-        clock = StandingClock()
-        async with server() as (standin, other), Client(direct(standin.url), component="first") as client:
+        clock = ManualClock()
+        async with server() as (api, other), Client(direct(api.url), component="first") as client:
             a = Replica(client, clock, "a")
             await until(a.election.leading.is_set)
             b = Replica(other, clock, "b")
-            await until(lambda: standin.count("GET") > 1)
+            await until(lambda: api.count("GET") > 1)
             began = clock.moment
-            standin.fault("/leases", agent="ringwise-first", status=500, times=1000)
+            api.fault("/leases", agent="ringwise-first", status=500, times=1000)
             closed_at = 0.0
             while not b.fence.is_open:
                 assert clock.moment < began + 60
-                await tick(clock, standin, 1.0)
+                await tick(clock, api, 1.0)
                 assert not (a.fence.is_open and b.fence.is_open)
                 if not closed_at and not a.fence.is_open:
                     closed_at = clock.moment
@@ -108,21 +104,21 @@ def test_a_leader_that_cannot_renew_stops_before_another_begins() -> None:
 
 def test_a_leader_cut_off_from_the_server_is_replaced_after_the_lease_ended() -> None:
     async def test() -> None:
-        clock = StandingClock()
-        async with server() as (standin, client):
+        clock = ManualClock()
+        async with server() as (api, client):
             a = Replica(client, clock, "a")
             await until(a.election.leading.is_set)
             await a.stop()  # it vanishes without a word
             b = Replica(client, clock, "b")
-            await until(lambda: standin.count("GET"))
+            await until(lambda: api.count("GET"))
             waited = 0.0
             while not b.election.leading.is_set():
                 assert waited <= SETTINGS.duration + 2 * SETTINGS.retry
-                await tick(clock, standin)
+                await tick(clock, api)
                 waited += 2.0
             assert waited >= SETTINGS.duration - SETTINGS.retry
-            assert holder(standin) == "b"
-            assert standin.get(LEASES, "kube-system/test")["spec"]["leaseTransitions"] == 1
+            assert holder(api) == "b"
+            assert api.get(LEASES, "kube-system/test")["spec"]["leaseTransitions"] == 1
             await b.stop()
 
     run(test())
@@ -149,7 +145,7 @@ def test_the_shortest_times() -> None:
 
 
 def test_the_fence_closes_by_our_own_clock_even_if_nobody_notices() -> None:
-    clock = StandingClock()
+    clock = ManualClock()
     fence = Fence(clock)
     fence.open_until(clock.moment + 10)
     seen = []
@@ -161,12 +157,12 @@ def test_the_fence_closes_by_our_own_clock_even_if_nobody_notices() -> None:
 
 def test_the_fence_counts_from_before_the_request() -> None:
     async def test() -> None:
-        clock = StandingClock()
-        async with server() as (standin, client):
+        clock = ManualClock()
+        async with server() as (api, client):
             hold = asyncio.Event()
-            standin.fault("POST /apis/coordination.k8s.io", until=hold)
+            api.fault("POST /apis/coordination.k8s.io", until=hold)
             a = Replica(client, clock, "a")
-            await until(lambda: standin.count("POST"))
+            await until(lambda: api.count("POST"))
             clock.moment += 8  # the answer is slow
             hold.set()
             await until(a.election.leading.is_set)
@@ -183,13 +179,13 @@ def test_a_renewal_that_comes_after_the_deadline_ends_the_lead() -> None:
     """The fence was closed for a moment: what was to be written then is lost, unless all begins anew."""
 
     async def test() -> None:
-        async with replicas("a") as (standin, clock, (a,)):
+        async with replicas("a") as (api, clock, (a,)):
             await until(a.election.leading.is_set)
             hold = asyncio.Event()
-            standin.fault("PUT /apis/coordination.k8s.io", until=hold)
-            asked = standin.count("PUT")
+            api.fault("PUT /apis/coordination.k8s.io", until=hold)
+            asked = api.count("PUT")
             await clock.pass_time(SETTINGS.retry)
-            await until(lambda: standin.count("PUT") > asked)
+            await until(lambda: api.count("PUT") > asked)
             # After the old deadline, and before the one that this renewal would give.
             clock.moment += SETTINGS.renew_deadline - SETTINGS.retry / 2
             assert not a.fence.is_open
@@ -206,30 +202,30 @@ def test_a_renewal_that_comes_after_the_deadline_ends_the_lead() -> None:
 
 def test_a_lease_given_back_is_taken_at_once() -> None:
     async def test() -> None:
-        async with replicas("a", "b") as (standin, clock, (a, b)):
+        async with replicas("a", "b") as (api, clock, (a, b)):
             await until(a.election.leading.is_set)
             await a.stop()
             await a.election.release()
             assert not a.fence.is_open
-            await tick(clock, standin)
-            await tick(clock, standin)
+            await tick(clock, api)
+            await tick(clock, api)
             assert b.election.leading.is_set()
-            assert holder(standin) == "b"
+            assert holder(api) == "b"
 
     run(test())
 
 
 def test_a_lease_that_was_stolen_ends_the_lead() -> None:
     async def test() -> None:
-        async with replicas("a") as (standin, clock, (a,)):
+        async with replicas("a") as (api, clock, (a,)):
             await until(a.election.leading.is_set)
-            lease = dict(standin.get(LEASES, "kube-system/test"))
+            lease = dict(api.get(LEASES, "kube-system/test"))
             lease["spec"] = {**lease["spec"], "holderIdentity": "thief", "renewTime": micro_time(clock.now())}
-            standin.put(LEASES, lease)
-            await tick(clock, standin)
-            await tick(clock, standin)
+            api.put(LEASES, lease)
+            await tick(clock, api)
+            await tick(clock, api)
             assert not a.election.leading.is_set()
             assert not a.fence.is_open
-            assert holder(standin) == "thief"
+            assert holder(api) == "thief"
 
     run(test())

@@ -7,17 +7,17 @@ from typing import Any
 import msgspec
 
 from ringwise.apps.extensions import new_scheduler
-from ringwise.kube.run.core_thread import Part
-from ringwise.kube.run.shadow import ShadowPart
-from ringwise.kube.watch.kinds import standard_kinds
-from ringwise.kube.write.pod_templates import TemplateStore
+from ringwise.kube.run.core_thread import MachineAdapter
+from ringwise.kube.run.shadow import ShadowAdapter
+from ringwise.kube.watch.job_templates import TemplateStore
+from ringwise.kube.watch.kinds import watched_kinds
 from ringwise.manifests.errors import Findings
 from ringwise.messages import events as ev
 from ringwise.state.model import Node, Pod
+from tests.kube.fake_api_server import Object
 from tests.kube.harness import CHIP, node, pod
-from tests.kube.standin import Object
 
-KINDS = {place.title: reader for place, reader in standard_kinds(TemplateStore(), {}, None)}
+KINDS = {place.title: reader for place, reader in watched_kinds(TemplateStore(), {}, None)}
 
 
 def read(kind: str, raw: Object) -> Any:
@@ -41,8 +41,8 @@ def seen(raw: Object) -> ev.Event:
 class Shadow:
     def __init__(self, *names: str) -> None:
         self.lines: list[dict[str, Any]] = []
-        self.part = ShadowPart(new_scheduler(), self.lines.append)
-        part: Part = self.part
+        self.part = ShadowAdapter(new_scheduler(), self.lines.append)
+        part: MachineAdapter = self.part
         part.absorb(nodes(*names), 1)
 
     def tell(self, *events: ev.Event) -> None:
@@ -90,7 +90,7 @@ def test_a_node_our_rules_refuse_is_told_with_the_reason() -> None:
     assert line["ours"]["node"] == "node-1"
     assert line["theirs"]["score"] is None
     assert line["theirs"]["reason"]
-    assert line["why"].startswith("by our rules it cannot go there")
+    assert line["why"].startswith("by the rules of Ringwise the pod cannot run there")
 
 
 def test_the_real_placement_is_what_later_decisions_see() -> None:

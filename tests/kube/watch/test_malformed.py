@@ -8,25 +8,27 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from ringwise.apps.extensions import new_scheduler
-from ringwise.kube.run.core_thread import SchedulerPart
-from ringwise.kube.run.leader_election import Fence, LeaseSettings
+from ringwise.kube.run.core_thread import SchedulerAdapter
+from ringwise.kube.run.leader_election import LeaseSettings
 from ringwise.kube.run.leader_term import RunnerSettings
 from ringwise.kube.run.runner import Runner
-from ringwise.kube.watch.malformed import WITHOUT_A_NAME, BadObject, Malformed
-from ringwise.kube.write.status import MOST_PROBLEMS, StatusWriter
+from ringwise.kube.watch.malformed import UNNAMED, BadObject, MalformedObjects
+from ringwise.kube.write.event_recorder import MAX_PROBLEM_EVENTS
+from ringwise.kube.write.fence import Fence
+from ringwise.kube.write.status import StatusWriter
 from ringwise.kubeclient.client import Client
-from tests.kube.harness import EVENTS, LEASES, NODES, PODS, JumpingClock, node, pod, run, server, until
-from tests.kube.standin import Object, StandIn
+from tests.kube.fake_api_server import FakeApiServer, Object
+from tests.kube.harness import EVENTS, LEASES, NODES, PODS, InstantClock, node, pod, run, server, until
 
 
-def told(standin: StandIn) -> list[Object]:
-    return [event for event in standin.all(EVENTS) if event["reason"] == "Malformed"]
+def told(api: FakeApiServer) -> list[Object]:
+    return [event for event in api.all(EVENTS) if event["reason"] == "Malformed"]
 
 
 @asynccontextmanager
 async def running(client: Client, **settings: Any) -> AsyncIterator[Runner]:
-    parts = [SchedulerPart(new_scheduler())]
-    runner = Runner(client, lambda: parts, RunnerSettings(**settings), clock=JumpingClock())
+    parts = [SchedulerAdapter(new_scheduler())]
+    runner = Runner(client, lambda: parts, RunnerSettings(**settings), clock=InstantClock())
     stop = asyncio.Event()
     task = asyncio.create_task(runner.run(stop))
     try:
@@ -49,7 +51,7 @@ async def a_while() -> None:
 
 def test_who_listens_late_hears_everything_once_and_then_what_is_new() -> None:
     heard: list[BadObject] = []
-    register = Malformed()
+    register = MalformedObjects()
     register.put("Pod", "default/a", ("one",), "u1")
     register.listen(heard.append)
     assert heard == [BadObject("Pod", "default/a", ("one",), "u1")]
@@ -64,14 +66,14 @@ def test_who_listens_late_hears_everything_once_and_then_what_is_new() -> None:
 
 def test_an_object_that_cannot_be_read_says_which_field_is_wrong() -> None:
     async def test() -> None:
-        async with server() as (standin, client):
-            standin.put(NODES, broken_node())
-            standin.put(PODS, pod("train", 1))
+        async with server() as (api, client):
+            api.put(NODES, broken_node())
+            api.put(PODS, pod("train", 1))
             async with running(client):
-                await until(lambda: told(standin))
-                bad = standin.put(PODS, pod("bad", 1, on="node-1", held="nonsense"))
-                await until(lambda: len(told(standin)) == 2)
-            first, second = told(standin)
+                await until(lambda: told(api))
+                bad = api.put(PODS, pod("bad", 1, on="node-1", held="nonsense"))
+                await until(lambda: len(told(api)) == 2)
+            first, second = told(api)
             assert first["metadata"]["namespace"] == "default"
             assert first["involvedObject"]["kind"] == "Node"
             assert first["involvedObject"]["name"] == "node-2"
@@ -86,25 +88,25 @@ def test_an_object_that_cannot_be_read_says_which_field_is_wrong() -> None:
 
 def test_the_next_leader_does_not_say_it_again() -> None:
     async def test() -> None:
-        async with server() as (standin, client):
-            standin.put(NODES, broken_node())
+        async with server() as (api, client):
+            api.put(NODES, broken_node())
             posts = "POST /api/v1/namespaces/default/events"
             async with running(client):
-                await until(lambda: told(standin))
-            before = standin.count(posts)
+                await until(lambda: told(api))
+            before = api.count(posts)
             async with running(client):
-                await until(lambda: standin.count(posts) > before)
+                await until(lambda: api.count(posts) > before)
                 await a_while()
-            assert len(told(standin)) == 1
+            assert len(told(api)) == 1
 
     run(test())
 
 
 def test_who_does_not_lead_says_nothing() -> None:
     async def test() -> None:
-        async with server() as (standin, client):
-            standin.put(NODES, broken_node())
-            standin.put(
+        async with server() as (api, client):
+            api.put(NODES, broken_node())
+            api.put(
                 LEASES,
                 {
                     "metadata": {"name": "ringwise-scheduler", "namespace": "volcano-system"},
@@ -120,29 +122,29 @@ def test_who_does_not_lead_says_nothing() -> None:
                 await until(lambda: runner.ready)
                 await a_while()
                 assert [bad.key for bad in runner.malformed] == ["node-2"]
-            assert told(standin) == []
+            assert told(api) == []
             async with running(client, read_only=True) as runner:
                 await until(runner.deciding.is_set)
                 await a_while()
-            assert told(standin) == []
+            assert told(api) == []
 
     run(test())
 
 
 def test_an_object_with_many_problems_or_no_name_is_no_flood() -> None:
     async def test() -> None:
-        async with server() as (standin, client):
-            clock = JumpingClock()
+        async with server() as (api, client):
+            clock = InstantClock()
             fence = Fence(clock)
-            fence.open_for_good()
+            fence.open_forever()
             writer = StatusWriter(client, fence, {}, clock=clock)
             problems = tuple(f"data.{number}: must be text" for number in range(1000))
-            writer.malformed(BadObject("ConfigMap", "kube-system/many", problems, "u"))
-            writer.malformed(BadObject("Pod", WITHOUT_A_NAME, ("metadata cannot be read",)))
-            writer.malformed(BadObject("Pod", "default/" + "long-" * 60, ("odd \ud800 text",), "u"))
+            writer.events.malformed(BadObject("ConfigMap", "kube-system/many", problems, "u"))
+            writer.events.malformed(BadObject("Pod", UNNAMED, ("metadata cannot be read",)))
+            writer.events.malformed(BadObject("Pod", "default/" + "long-" * 60, ("odd \ud800 text",), "u"))
             await writer.finish()
-            names = [event["metadata"]["name"] for event in told(standin)]
-            assert len(names) == MOST_PROBLEMS + 1
+            names = [event["metadata"]["name"] for event in told(api)]
+            assert len(names) == MAX_PROBLEM_EVENTS + 1
             assert len(set(names)) == len(names)
             assert all(len(name) <= 253 and "-." not in name for name in names)
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ringwise.kube.watch.kinds import Place, Reader
-from ringwise.kube.watch.malformed import Malformed
+from ringwise.kube.watch.kinds import Reader, WatchTarget
+from ringwise.kube.watch.malformed import MalformedObjects
 from ringwise.kube.watch.readers import (
     ConfigurationReader,
     NodeReader,
@@ -22,8 +22,8 @@ from ringwise.kube.watch.readers import (
     ReportReader,
     TopologyReader,
 )
-from ringwise.kube.watch.reflector import ABSENT_PAUSE, LASTED, Reflector
-from ringwise.kubeclient.client import Client, LineSplitter
+from ringwise.kube.watch.reflector import HEALTHY_WATCH_SECONDS, UNKNOWN_KIND_PAUSE, Reflector
+from ringwise.kubeclient.client import Client, LineSplitter, UnreachableError
 from ringwise.kubeclient.resources import CONFIG_MAPS as CONFIG_MAP_KIND
 from ringwise.kubeclient.resources import NODES as NODE_KIND
 from ringwise.kubeclient.resources import PODS as POD_KIND
@@ -31,26 +31,26 @@ from ringwise.kubeclient.resources import QUEUES as QUEUE_KIND
 from ringwise.manifests.errors import Findings
 from ringwise.manifests.pods import PodClasses
 from ringwise.messages import events as ev
-from tests.kube.harness import CONFIG_MAPS, NODES, PODS, JumpingClock, node, pod, run, server, until
-from tests.kube.standin import Object, StandIn
+from tests.kube.fake_api_server import FakeApiServer, Object
+from tests.kube.harness import CONFIG_MAPS, NODES, PODS, InstantClock, node, pod, run, server, until
 
 
 class Watching:
     """A reflector, and the world as its events tell it."""
 
-    def __init__(self, client: Client, place: Place, reader: Reader, page: int = 500) -> None:
+    def __init__(self, client: Client, place: WatchTarget, reader: Reader, page: int = 500) -> None:
         self.events: list[ev.Event] = []
-        self.malformed = Malformed()
-        self.clock = JumpingClock()
+        self.malformed = MalformedObjects()
+        self.clock = InstantClock()
         self.reflector = Reflector(
             client,
             place,
             reader,
             self.events.extend,
             clock=self.clock,
-            chance=random.Random(1),
+            rng=random.Random(1),
             malformed=self.malformed,
-            page=page,
+            page_size=page,
         )
 
     @property
@@ -66,9 +66,9 @@ class Watching:
 
 @asynccontextmanager
 async def watching(
-    client: Client, place: Place | None = None, reader: Reader | None = None, page: int = 500
+    client: Client, place: WatchTarget | None = None, reader: Reader | None = None, page: int = 500
 ) -> AsyncIterator[Watching]:
-    one = Watching(client, place or Place(POD_KIND), reader or PodReader(PodClasses()), page)
+    one = Watching(client, place or WatchTarget(POD_KIND), reader or PodReader(PodClasses()), page)
     one.reflector.start()
     try:
         yield one
@@ -76,48 +76,48 @@ async def watching(
         await one.reflector.stop()
 
 
-def agrees(one: Watching, standin: StandIn) -> bool:
+def agrees(one: Watching, api: FakeApiServer) -> bool:
     """Whether what was told is what there is."""
     told = {seen.pod.uid: (seen.pod.name, seen.pod.node) for seen in one.pods.values()}
     return told == {
         found["metadata"]["uid"]: (found["metadata"]["name"], found["spec"].get("nodeName"))
-        for found in standin.all(PODS)
+        for found in api.all(PODS)
     }
 
 
 def test_a_list_comes_in_pages_and_a_watch_goes_on_from_it() -> None:
     async def test() -> None:
-        async with server() as (standin, client):
+        async with server() as (api, client):
             for index in range(7):
-                standin.put(PODS, pod(f"pod-{index}"))
+                api.put(PODS, pod(f"pod-{index}"))
             async with watching(client, page=3) as one:
                 await one.reflector.synced.wait()
                 assert len(one.events) == 7
-                standin.put(PODS, pod("late"))
-                await until(lambda: agrees(one, standin))
+                api.put(PODS, pod("late"))
+                await until(lambda: agrees(one, api))
                 assert len(one.events) == 8
-            assert standin.count("GET /api/v1/pods") == 4
+            assert api.count("GET /api/v1/pods") == 4
 
     run(test())
 
 
 def test_what_vanished_behind_our_back_is_told_as_gone() -> None:
     async def test() -> None:
-        async with server() as (standin, client):
+        async with server() as (api, client):
             for index in range(3):
-                standin.put(PODS, pod(f"pod-{index}"))
+                api.put(PODS, pod(f"pod-{index}"))
             async with watching(client) as one:
                 await one.reflector.synced.wait()
                 hold = asyncio.Event()
-                standin.fault("GET /api/v1/pods", until=hold, status=500)
-                standin.cut_watches()
-                await until(lambda: not standin.faults)
-                standin.remove(PODS, "default/pod-0")
-                standin.remove(PODS, "default/pod-1")
-                recreated = standin.put(PODS, pod("pod-1"))["metadata"]["uid"]
-                standin.forget_history()
+                api.fault("GET /api/v1/pods", until=hold, status=500)
+                api.cut_watches()
+                await until(lambda: not api.faults)
+                api.remove(PODS, "default/pod-0")
+                api.remove(PODS, "default/pod-1")
+                recreated = api.put(PODS, pod("pod-1"))["metadata"]["uid"]
+                api.forget_history()
                 hold.set()
-                await until(lambda: agrees(one, standin))
+                await until(lambda: agrees(one, api))
                 assert recreated in one.pods
                 # Only differences are told: two went, one came.
                 assert len(one.events) == 3 + 3
@@ -127,15 +127,15 @@ def test_what_vanished_behind_our_back_is_told_as_gone() -> None:
 
 def test_events_that_come_twice_are_told_once() -> None:
     async def test() -> None:
-        async with server() as (standin, client):
-            standin.duplicate = True
+        async with server() as (api, client):
+            api.duplicate = True
             async with watching(client) as one:
                 await one.reflector.synced.wait()
-                standin.put(PODS, pod("a"))
-                standin.put(PODS, pod("a", on="node-1"))
-                standin.remove(PODS, "default/a")
-                standin.put(PODS, pod("b"))
-                await until(lambda: agrees(one, standin) and one.events)
+                api.put(PODS, pod("a"))
+                api.put(PODS, pod("a", on="node-1"))
+                api.remove(PODS, "default/a")
+                api.put(PODS, pod("b"))
+                await until(lambda: agrees(one, api) and one.events)
                 assert len(one.events) == 4
 
     run(test())
@@ -143,14 +143,14 @@ def test_events_that_come_twice_are_told_once() -> None:
 
 def test_a_heartbeat_that_changes_nothing_is_not_told() -> None:
     async def test() -> None:
-        async with server() as (standin, client):
-            standin.put(NODES, node("node-1"))
-            async with watching(client, Place(NODE_KIND), NodeReader()) as one:
+        async with server() as (api, client):
+            api.put(NODES, node("node-1"))
+            async with watching(client, WatchTarget(NODE_KIND), NodeReader()) as one:
                 await one.reflector.synced.wait()
                 beating = node("node-1")
                 beating["status"]["conditions"][0]["lastHeartbeatTime"] = "2025-01-01T00:00:10Z"
-                standin.put(NODES, beating)
-                standin.put(NODES, node("node-2"))
+                api.put(NODES, beating)
+                api.put(NODES, node("node-2"))
                 await until(lambda: len(one.events) == 2)
 
     run(test())
@@ -158,31 +158,31 @@ def test_a_heartbeat_that_changes_nothing_is_not_told() -> None:
 
 def test_a_list_that_grew_old_between_pages_is_read_in_one_piece() -> None:
     async def test() -> None:
-        async with server() as (standin, client):
+        async with server() as (api, client):
             for index in range(6):
-                standin.put(PODS, pod(f"pod-{index}"))
-            standin.fault(lambda method, path: standin.count("GET /api/v1/pods") == 2, status=410)
+                api.put(PODS, pod(f"pod-{index}"))
+            api.fault(lambda method, path: api.count("GET /api/v1/pods") == 2, status=410)
             async with watching(client, page=2) as one:
                 await one.reflector.synced.wait()
-                assert agrees(one, standin)
-                assert standin.count("GET /api/v1/pods") <= 4
+                assert agrees(one, api)
+                assert api.count("GET /api/v1/pods") <= 4
 
     run(test())
 
 
 def test_a_kind_that_nobody_installed_is_waited_for() -> None:
     async def test() -> None:
-        async with server() as (standin, client):
-            standin.unknown.add("pods")
-            async with watching(client, Place(POD_KIND, optional=True)) as one:
+        async with server() as (api, client):
+            api.unknown.add("pods")
+            async with watching(client, WatchTarget(POD_KIND, optional=True)) as one:
                 await one.reflector.synced.wait()
-                assert ABSENT_PAUSE in one.clock.slept or await _slept(one)
-                standin.unknown.clear()
-                standin.put(PODS, pod("a"))
-                await until(lambda: agrees(one, standin))
+                assert UNKNOWN_KIND_PAUSE in one.clock.slept or await _slept(one)
+                api.unknown.clear()
+                api.put(PODS, pod("a"))
+                await until(lambda: agrees(one, api))
 
     async def _slept(one: Watching) -> bool:
-        await until(lambda: ABSENT_PAUSE in one.clock.slept)
+        await until(lambda: UNKNOWN_KIND_PAUSE in one.clock.slept)
         return True
 
     run(test())
@@ -190,19 +190,19 @@ def test_a_kind_that_nobody_installed_is_waited_for() -> None:
 
 def test_a_kind_that_must_be_there_keeps_the_start_waiting() -> None:
     async def test() -> None:
-        async with server() as (standin, client):
-            standin.fault("GET /api/v1/pods", status=404, times=5)
+        async with server() as (api, client):
+            api.fault("GET /api/v1/pods", status=404, times=5)
             async with watching(client) as one:
                 await one.reflector.synced.wait()
-                assert standin.count("GET /api/v1/pods") >= 6
+                assert api.count("GET /api/v1/pods") >= 6
 
     run(test())
 
 
 def test_pauses_grow_and_are_bounded() -> None:
     async def test() -> None:
-        async with server() as (standin, client):
-            standin.fault("GET /api/v1/pods", status=500, times=12)
+        async with server() as (api, client):
+            api.fault("GET /api/v1/pods", status=500, times=12)
             async with watching(client) as one:
                 await one.reflector.synced.wait()
                 slept = one.clock.slept[:12]
@@ -213,46 +213,48 @@ def test_pauses_grow_and_are_bounded() -> None:
     run(test())
 
 
-@pytest.mark.parametrize(("lasts", "at_least", "at_most"), [(LASTED, 0.0, 0.2), (0.0, 5.0, 30.0)])
+@pytest.mark.parametrize(
+    ("lasts", "at_least", "at_most"), [(HEALTHY_WATCH_SECONDS, 0.0, 0.2), (0.0, 5.0, 30.0)]
+)
 def test_silent_watches_are_opened_again_soon_if_they_lasted(
     lasts: float, at_least: float, at_most: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def later(clock: JumpingClock) -> float:
+    def later(clock: InstantClock) -> float:
         clock.moment += lasts
         return clock.moment
 
     async def test() -> None:
-        async with server() as (standin, client):
-            standin.bookmarks = False
+        async with server() as (api, client):
+            api.bookmarks = False
             async with watching(client) as one:
 
                 def ended_often() -> bool:
-                    standin.cut_watches()
+                    api.cut_watches()
                     return len(one.clock.slept) >= 12
 
                 await until(ended_often)
                 assert at_least < max(one.clock.slept) <= at_most
 
-    monkeypatch.setattr(JumpingClock, "monotonic", later)
+    monkeypatch.setattr(InstantClock, "monotonic", later)
     run(test())
 
 
 def test_an_object_that_became_unreadable_keeps_what_it_held() -> None:
     async def test() -> None:
-        async with server() as (standin, client):
-            standin.put(NODES, node("node-1"))
-            async with watching(client, Place(NODE_KIND), NodeReader()) as one:
+        async with server() as (api, client):
+            api.put(NODES, node("node-1"))
+            async with watching(client, WatchTarget(NODE_KIND), NodeReader()) as one:
                 await one.reflector.synced.wait()
                 broken = node("node-1")
                 broken["metadata"]["annotations"] = {"superPodID": "seven"}
-                standin.put(NODES, broken)
+                api.put(NODES, broken)
                 await until(lambda: len(one.malformed))
                 assert str(next(iter(one.malformed))).startswith("Node node-1: metadata.annotations")
                 assert len(one.events) == 1
-                standin.put(NODES, node("node-1", chips=4))
+                api.put(NODES, node("node-1", chips=4))
                 await until(lambda: len(one.events) == 2)
                 assert not len(one.malformed)
-                standin.remove(NODES, "node-1")
+                api.remove(NODES, "node-1")
                 await until(lambda: one.events[-1] == ev.NodeGone("node-1"))
 
     run(test())
@@ -260,18 +262,14 @@ def test_an_object_that_became_unreadable_keeps_what_it_held() -> None:
 
 def test_a_broken_line_is_answered_with_a_new_list() -> None:
     async def test() -> None:
-        async with server() as (standin, client), watching(client) as one:
+        async with server() as (api, client), watching(client) as one:
             await one.reflector.synced.wait()
-            one.reflector._line(b'{"type":"ADDED","object":{"metadata":{}}}', [])
-            with_error = False
-            try:
-                one.reflector._line(b"{nonsense", [])
-            except Exception as error:
-                with_error = "cannot be read" in str(error)
-            assert with_error
-            standin.put(PODS, pod("a"))
-            standin.cut_watches()
-            await until(lambda: agrees(one, standin))
+            one.reflector._process(b'{"type":"ADDED","object":{"metadata":{}}}', [])
+            with pytest.raises(UnreachableError, match="cannot be decoded"):
+                one.reflector._process(b"{nonsense", [])
+            api.put(PODS, pod("a"))
+            api.cut_watches()
+            await until(lambda: agrees(one, api))
 
     run(test())
 
@@ -312,16 +310,16 @@ def aggregate(name: str, *nodes: str) -> Object:
 
 def test_a_report_with_a_new_time_alone_is_no_news() -> None:
     async def test() -> None:
-        async with server() as (standin, client):
-            place = Place(CONFIG_MAP_KIND, "kube-system", {"labelSelector": "mx-consumer-cim=true"})
-            standin.put(CONFIG_MAPS, report_map("node-1", "Ascend910-0"))
-            standin.put(CONFIG_MAPS, {"metadata": {"name": "other", "namespace": "kube-system"}})
+        async with server() as (api, client):
+            place = WatchTarget(CONFIG_MAP_KIND, "kube-system", {"labelSelector": "mx-consumer-cim=true"})
+            api.put(CONFIG_MAPS, report_map("node-1", "Ascend910-0"))
+            api.put(CONFIG_MAPS, {"metadata": {"name": "other", "namespace": "kube-system"}})
             async with watching(client, place, ReportReader()) as one:
                 await one.reflector.synced.wait()
-                standin.put(CONFIG_MAPS, report_map("node-1", "Ascend910-0", updated=2))
-                standin.put(CONFIG_MAPS, report_map("node-1", "Ascend910-0,Ascend910-1", updated=3))
+                api.put(CONFIG_MAPS, report_map("node-1", "Ascend910-0", updated=2))
+                api.put(CONFIG_MAPS, report_map("node-1", "Ascend910-0,Ascend910-1", updated=3))
                 await until(lambda: len(one.events) == 2)
-                standin.remove(CONFIG_MAPS, "kube-system/mindx-dl-deviceinfo-node-1")
+                api.remove(CONFIG_MAPS, "kube-system/mindx-dl-deviceinfo-node-1")
                 await until(lambda: one.events[-1] == ev.ReportGone("node-1"))
                 assert len(one.events) == 3
 
@@ -330,23 +328,23 @@ def test_a_report_with_a_new_time_alone_is_no_news() -> None:
 
 def test_a_node_that_moves_between_aggregates_is_not_lost() -> None:
     async def test() -> None:
-        async with server() as (standin, client):
-            place = Place(CONFIG_MAP_KIND, "mindx-dl", moving_facts=True)
-            standin.put(CONFIG_MAPS, aggregate("cluster-info-device-0", "n1", "n2"))
+        async with server() as (api, client):
+            place = WatchTarget(CONFIG_MAP_KIND, "mindx-dl", parts_move=True)
+            api.put(CONFIG_MAPS, aggregate("cluster-info-device-0", "n1", "n2"))
             async with watching(client, place, ReportReader()) as one:
                 await one.reflector.synced.wait()
-                standin.put(CONFIG_MAPS, aggregate("cluster-info-device-1", "n2"))
-                standin.put(CONFIG_MAPS, aggregate("cluster-info-device-0", "n1"))
-                standin.put(CONFIG_MAPS, aggregate("cluster-info-device-0"))
+                api.put(CONFIG_MAPS, aggregate("cluster-info-device-1", "n2"))
+                api.put(CONFIG_MAPS, aggregate("cluster-info-device-0", "n1"))
+                api.put(CONFIG_MAPS, aggregate("cluster-info-device-0"))
                 await until(lambda: ev.ReportGone("n1", aggregated=True) in one.events)
                 assert ev.ReportGone("n2", aggregated=True) not in one.events
-                standin.put(CONFIG_MAPS, aggregate("cluster-info-device-2", "n2", "n3"))
+                api.put(CONFIG_MAPS, aggregate("cluster-info-device-2", "n2", "n3"))
                 await until(lambda: isinstance(one.events[-1], ev.ReportSeen))
-                standin.remove(CONFIG_MAPS, "mindx-dl/cluster-info-device-1")
-                standin.put(CONFIG_MAPS, aggregate("cluster-info-device-2", "n2"))
+                api.remove(CONFIG_MAPS, "mindx-dl/cluster-info-device-1")
+                api.put(CONFIG_MAPS, aggregate("cluster-info-device-2", "n2"))
                 await until(lambda: ev.ReportGone("n3", aggregated=True) in one.events)
                 assert ev.ReportGone("n2", aggregated=True) not in one.events
-                standin.remove(CONFIG_MAPS, "mindx-dl/cluster-info-device-2")
+                api.remove(CONFIG_MAPS, "mindx-dl/cluster-info-device-2")
                 await until(lambda: ev.ReportGone("n2", aggregated=True) in one.events)
 
     run(test())
@@ -413,43 +411,43 @@ STEPS = st.lists(
 @given(STEPS)
 def test_whatever_happens_what_is_told_is_what_there_is(steps: list[tuple[str, int]]) -> None:
     async def test() -> None:
-        async with server() as (standin, client), watching(client, page=2) as one:
+        async with server() as (api, client), watching(client, page=2) as one:
             for step, index in steps:
                 key = f"default/pod-{index}"
                 match step:
                     case "put":
-                        if key not in standin.collections.get(PODS, {}):
-                            standin.put(PODS, pod(f"pod-{index}"))
+                        if key not in api.collections.get(PODS, {}):
+                            api.put(PODS, pod(f"pod-{index}"))
                     case "bind":
-                        if key in standin.collections.get(PODS, {}):
-                            standin.put(PODS, pod(f"pod-{index}", on="node-1"))
+                        if key in api.collections.get(PODS, {}):
+                            api.put(PODS, pod(f"pod-{index}", on="node-1"))
                     case "remove":
-                        if key in standin.collections.get(PODS, {}):
-                            standin.remove(PODS, key)
+                        if key in api.collections.get(PODS, {}):
+                            api.remove(PODS, key)
                     case "cut":
-                        standin.cut_watches()
+                        api.cut_watches()
                     case "forget":
-                        standin.forget_history()
+                        api.forget_history()
                     case "duplicate":
-                        standin.duplicate = not standin.duplicate
+                        api.duplicate = not api.duplicate
                     case "fail":
-                        standin.fault("GET /api/v1/pods", status=500)
+                        api.fault("GET /api/v1/pods", status=500)
                     case "drop":
-                        standin.fault("GET /api/v1/pods", drop=True)
+                        api.fault("GET /api/v1/pods", drop=True)
                     case "expire":
-                        standin.fault("GET /api/v1/pods", status=410)
+                        api.fault("GET /api/v1/pods", status=410)
                     case "rest":
                         # Long enough for a request and its answer.
                         for _ in range(30):
                             await asyncio.sleep(0)
                 await asyncio.sleep(0)
-            standin.faults.clear()
-            standin.cut_watches()
-            await until(lambda: one.reflector.synced.is_set() and agrees(one, standin))
+            api.faults.clear()
+            api.cut_watches()
+            await until(lambda: one.reflector.synced.is_set() and agrees(one, api))
 
     run(test())
 
 
 def test_queues_have_their_own_place() -> None:
-    assert Place(QUEUE_KIND).path == "/apis/scheduling.volcano.sh/v1beta1/queues"
-    assert Place(POD_KIND, "a").path == "/api/v1/namespaces/a/pods"
+    assert WatchTarget(QUEUE_KIND).path == "/apis/scheduling.volcano.sh/v1beta1/queues"
+    assert WatchTarget(POD_KIND, "a").path == "/api/v1/namespaces/a/pods"

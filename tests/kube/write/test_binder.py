@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from ringwise.kube.run.leader_election import Fence
-from ringwise.kube.write.binder import GIVE_UP, MOST_CONFLICTS, Binder
+from ringwise.kube.write.binder import BIND_DEADLINE, Binder
+from ringwise.kube.write.fence import Fence
 from ringwise.kubeclient.client import Client
+from ringwise.kubeclient.retry import MAX_CONFLICTS
 from ringwise.messages.commands import Bind
 from ringwise.messages.events import BindFailed
-from tests.kube.harness import CHIP, PODS, JumpingClock, pod, run, server, until
-from tests.kube.standin import StandIn
+from tests.kube.fake_api_server import FakeApiServer
+from tests.kube.harness import CHIP, PODS, InstantClock, pod, run, server, until
 
 
 class Counting:
@@ -34,27 +35,27 @@ class Counting:
 
 
 class Trial:
-    def __init__(self, standin: StandIn, client: Client, clock: JumpingClock, in_flight: int = 64) -> None:
-        self.standin = standin
+    def __init__(self, api: FakeApiServer, client: Client, clock: InstantClock, in_flight: int = 64) -> None:
+        self.api = api
         self.client = client
         self.clock = clock
         self.failures: list[BindFailed] = []
         self.bound: list[Bind] = []
         self.counting: Any = Counting()
         self.fence = Fence(clock)
-        self.fence.open_for_good()
+        self.fence.open_forever()
         self.binder = Binder(
             client,
             self.fence,
             clock=clock,
-            failed=self.failures.append,
-            bound=self.bound.append,
+            on_failed=self.failures.append,
+            on_bound=self.bound.append,
             observer=self.counting,
             in_flight=in_flight,
         )
 
     def bind(self, name: str, node: str = "node-1", **changed: Any) -> Bind:
-        uid = changed.pop("uid", None) or self.standin.get(PODS, f"default/{name}")["metadata"]["uid"]
+        uid = changed.pop("uid", None) or self.api.get(PODS, f"default/{name}")["metadata"]["uid"]
         annotations = {CHIP: "Ascend910-0", "predicate-time": "1"}
         return Bind(uid, "default", name, node, (0,), annotations)
 
@@ -65,15 +66,15 @@ class Trial:
 
 def trial(test: Any, in_flight: int = 64) -> None:
     async def prepared() -> None:
-        async with server() as (standin, client):
-            standin.put(PODS, pod("train"))
-            await test(Trial(standin, client, JumpingClock(), in_flight))
+        async with server() as (api, client):
+            api.put(PODS, pod("train"))
+            await test(Trial(api, client, InstantClock(), in_flight))
 
     run(prepared())
 
 
-def node_of(standin: StandIn, name: str = "train") -> str | None:
-    found: str | None = standin.get(PODS, f"default/{name}")["spec"].get("nodeName")
+def node_of(api: FakeApiServer, name: str = "train") -> str | None:
+    found: str | None = api.get(PODS, f"default/{name}")["spec"].get("nodeName")
     return found
 
 
@@ -91,16 +92,16 @@ def node_of(standin: StandIn, name: str = "train") -> str | None:
 )
 def test_a_passing_error_ends_in_a_binding(fault: dict[str, Any], retried: list[str]) -> None:
     async def test(one: Trial) -> None:
-        one.standin.fault("POST /api/v1/namespaces/default/pods/train/binding", **fault)
+        one.api.fault("POST /api/v1/namespaces/default/pods/train/binding", **fault)
         await one.submit(one.bind("train"))
-        assert node_of(one.standin) == "node-1"
+        assert node_of(one.api) == "node-1"
         assert one.failures == []
         assert len(one.bound) == 1
         assert one.counting.retried == retried
         if "retry_after" in fault:
             assert max(one.clock.slept) >= fault["retry_after"]
         # What was done without an answer is not done twice.
-        assert one.standin.count("/binding") == (1 if fault.get("done") else 2)
+        assert one.api.count("/binding") == (1 if fault.get("done") else 2)
 
     trial(test)
 
@@ -108,12 +109,12 @@ def test_a_passing_error_ends_in_a_binding(fault: dict[str, Any], retried: list[
 @pytest.mark.parametrize("status", [400, 403, 404, 422])
 def test_a_refusal_is_given_back_at_once(status: int) -> None:
     async def test(one: Trial) -> None:
-        one.standin.fault("/binding", status=status)
+        one.api.fault("/binding", status=status)
         bind = one.bind("train")
         await one.submit(bind)
         assert [failure.uid for failure in one.failures] == [bind.uid]
         assert str(status) in one.failures[0].why
-        assert one.standin.count("/binding") == 1
+        assert one.api.count("/binding") == 1
         assert one.bound == []
 
     trial(test)
@@ -129,7 +130,7 @@ def test_a_refusal_is_given_back_at_once(status: int) -> None:
 def test_a_pod_that_somebody_else_bound_is_not_ours(node: str, chips: str, expected: str) -> None:
     async def test(one: Trial) -> None:
         taken = pod("train", on=node, held=chips)
-        one.standin.put(PODS, taken)
+        one.api.put(PODS, taken)
         await one.submit(one.bind("train"))
         assert one.counting.failed == ["taken"]
         assert expected in one.failures[0].why
@@ -140,17 +141,17 @@ def test_a_pod_that_somebody_else_bound_is_not_ours(node: str, chips: str, expec
 def test_the_device_plugin_s_marks_do_not_make_a_pod_foreign() -> None:
     async def test(one: Trial) -> None:
         async def started() -> None:
-            found = one.standin.get(PODS, "default/train")
+            found = one.api.get(PODS, "default/train")
             found["metadata"]["annotations"] |= {
                 "predicate-time": "18446744073709551615",
                 "huawei.com/AscendReal": "Ascend910-0",
             }
 
         hold = asyncio.Event()
-        one.standin.fault("/binding", done=True, drop=True)
-        one.standin.fault("GET /api/v1/namespaces/default/pods/train", until=hold)
+        one.api.fault("/binding", done=True, drop=True)
+        one.api.fault("GET /api/v1/namespaces/default/pods/train", until=hold)
         one.binder.submit([one.bind("train")])
-        while not node_of(one.standin):
+        while not node_of(one.api):
             await asyncio.sleep(0)
         await started()
         hold.set()
@@ -164,7 +165,7 @@ def test_the_device_plugin_s_marks_do_not_make_a_pod_foreign() -> None:
 def test_a_namesake_is_not_bound_by_mistake() -> None:
     async def test(one: Trial) -> None:
         await one.submit(one.bind("train", uid="uid-of-an-earlier-pod"))
-        assert node_of(one.standin) is None
+        assert node_of(one.api) is None
         assert one.counting.failed == ["replaced"]
 
     trial(test)
@@ -174,35 +175,35 @@ def test_a_pod_that_is_being_deleted_is_given_up() -> None:
     async def test(one: Trial) -> None:
         leaving = pod("train")
         leaving["metadata"]["deletionTimestamp"] = "2025-01-01T00:00:00Z"
-        one.standin.put(PODS, leaving)
+        one.api.put(PODS, leaving)
         await one.submit(one.bind("train"))
         assert one.counting.failed == ["not-found"]
 
     trial(test)
 
 
-@pytest.mark.parametrize(("status", "most"), [(500, 60), (409, MOST_CONFLICTS)])
+@pytest.mark.parametrize(("status", "most"), [(500, 60), (409, MAX_CONFLICTS)])
 def test_an_error_that_stays_is_given_back_in_the_end(status: int, most: int) -> None:
     async def test(one: Trial) -> None:
-        one.standin.fault("/binding", status=status, times=1000)
+        one.api.fault("/binding", status=status, times=1000)
         began = one.clock.moment
         await one.submit(one.bind("train"))
         assert len(one.failures) == 1
-        assert one.standin.count("/binding") <= most
-        assert one.clock.moment - began < 2 * GIVE_UP
+        assert one.api.count("/binding") <= most
+        assert one.clock.moment - began < 2 * BIND_DEADLINE
 
     trial(test)
 
 
 def test_chips_are_not_given_back_while_nobody_knows_who_has_them() -> None:
     async def test(one: Trial) -> None:
-        one.standin.fault("/binding", done=True, drop=True)
+        one.api.fault("/binding", done=True, drop=True)
         # Far longer than the limit for bindings nobody answers.
-        one.standin.fault("GET /api/v1/namespaces/default/pods/train", status=503, times=40)
+        one.api.fault("GET /api/v1/namespaces/default/pods/train", status=503, times=40)
         await one.submit(one.bind("train"))
         assert one.failures == []
         assert len(one.bound) == 1
-        assert sum(one.clock.slept) > GIVE_UP
+        assert sum(one.clock.slept) > BIND_DEADLINE
 
     trial(test)
 
@@ -211,7 +212,7 @@ def test_nothing_is_sent_behind_a_closed_fence() -> None:
     async def test(one: Trial) -> None:
         one.fence.close()
         await one.submit(one.bind("train"))
-        assert one.standin.count("/binding") == 0
+        assert one.api.count("/binding") == 0
         assert one.counting.failed == ["fenced"]
 
     trial(test)
@@ -220,9 +221,9 @@ def test_nothing_is_sent_behind_a_closed_fence() -> None:
 def test_the_fence_holds_between_attempts() -> None:
     async def test(one: Trial) -> None:
         one.fence.open_until(one.clock.moment + 1)
-        one.standin.fault("/binding", status=429, retry_after=5)
+        one.api.fault("/binding", status=429, retry_after=5)
         await one.submit(one.bind("train"))
-        assert one.standin.count("/binding") == 1
+        assert one.api.count("/binding") == 1
         assert one.counting.failed == ["fenced"]
 
     trial(test)
@@ -233,7 +234,7 @@ def test_many_are_sent_at_once_and_never_more_than_allowed() -> None:
         at_once = most = 0
         gate = asyncio.Event()
 
-        class Counted(StandIn):
+        class Counted(FakeApiServer):
             async def _answer(self, *arguments: Any) -> Any:
                 nonlocal at_once, most
                 at_once += 1
@@ -244,9 +245,9 @@ def test_many_are_sent_at_once_and_never_more_than_allowed() -> None:
                 at_once -= 1
                 return await super()._answer(*arguments)
 
-        one.standin.__class__ = Counted
+        one.api.__class__ = Counted
         for index in range(50):
-            one.standin.put(PODS, pod(f"pod-{index}"))
+            one.api.put(PODS, pod(f"pod-{index}"))
         await one.submit(*(one.bind(f"pod-{index}") for index in range(50)))
         assert most == 8
         assert len(one.bound) == 50
@@ -257,17 +258,17 @@ def test_many_are_sent_at_once_and_never_more_than_allowed() -> None:
 def test_stopping_gives_back_what_was_not_sent() -> None:
     async def test(one: Trial) -> None:
         hold = asyncio.Event()
-        one.standin.put(PODS, pod("other"))
-        one.standin.fault("/binding", until=hold)
+        one.api.put(PODS, pod("other"))
+        one.api.fault("/binding", until=hold)
         one.binder.submit([one.bind("train"), one.bind("other")])
-        while not one.standin.count("/binding"):
+        while not one.api.count("/binding"):
             await asyncio.sleep(0)
         stopping = asyncio.create_task(one.binder.stop())
         await asyncio.sleep(0)
         hold.set()
         await stopping
-        assert node_of(one.standin, "train") == "node-1"
-        assert node_of(one.standin, "other") is None
+        assert node_of(one.api, "train") == "node-1"
+        assert node_of(one.api, "other") is None
         assert len(one.failures) == 1
 
     trial(test, in_flight=1)
@@ -275,7 +276,7 @@ def test_stopping_gives_back_what_was_not_sent() -> None:
 
 def test_bindings_that_come_while_all_workers_end_are_carried_out() -> None:
     async def test(one: Trial) -> None:
-        one.standin.put(PODS, pod("other"))
+        one.api.put(PODS, pod("other"))
         late = one.bind("other")
 
         def bound(bind: Bind) -> None:
@@ -285,11 +286,11 @@ def test_bindings_that_come_while_all_workers_end_are_carried_out() -> None:
                 asyncio.get_running_loop().call_soon(one.binder.submit, [late])
 
         one.binder = Binder(
-            one.client, one.fence, clock=one.clock, failed=one.failures.append, bound=bound, in_flight=1
+            one.client, one.fence, clock=one.clock, on_failed=one.failures.append, on_bound=bound, in_flight=1
         )
         one.binder.submit([one.bind("train")])
         await until(lambda: len(one.bound) == 2)
         await one.binder.idle.wait()
-        assert node_of(one.standin, "other") == "node-1"
+        assert node_of(one.api, "other") == "node-1"
 
     trial(test)

@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 
 from ringwise.controller.job_plugins import HOME_SSH
+from ringwise.kube.watch.job_templates import JobTemplates
 from ringwise.kube.write.executor import group_body, job_status
-from ringwise.kube.write.pod_templates import JobTemplates, render
+from ringwise.kube.write.pod_templates import render
 from ringwise.kube.write.ssh_keys import key_pair
 from ringwise.messages.commands import CreatePod, PodAdditions, SetJobStatus
 from ringwise.state.model import Owner, Pod, PodClass, PodGroup

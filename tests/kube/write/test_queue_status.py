@@ -11,22 +11,24 @@ import msgspec
 import pytest
 
 from ringwise.apps.extensions import new_scheduler
-from ringwise.kube.run.core_thread import SchedulerPart
-from ringwise.kube.run.leader_election import Fence
+from ringwise.kube.run.core_thread import SchedulerAdapter
 from ringwise.kube.run.leader_term import RunnerSettings
 from ringwise.kube.run.runner import Runner
-from ringwise.kube.write.queue_status import MOST_PER_SECOND, NotingQueueReader, QueueNote, status_of
+from ringwise.kube.watch.readers import ObservedQueue, QueueReader
+from ringwise.kube.write.fence import Fence
+from ringwise.kube.write.queue_status import MAX_WRITES_PER_SECOND, queue_status
 from ringwise.kube.write.status import StatusWriter
 from ringwise.manifests.errors import Findings
 from ringwise.messages.commands import SetQueueStatus
+from tests.kube.fake_api_server import FakeApiServer, Object
 from tests.kube.harness import (
     CHIP,
     GROUPS,
     NODES,
     PODS,
     QUEUES,
-    JumpingClock,
-    StandingClock,
+    InstantClock,
+    ManualClock,
     group,
     node,
     pod,
@@ -34,9 +36,8 @@ from tests.kube.harness import (
     server,
     until,
 )
-from tests.kube.standin import Object, StandIn
 
-NONE = QueueNote("", frozenset())
+NONE = ObservedQueue("", frozenset())
 
 
 def queue(name: str, **status: Any) -> Object:
@@ -62,7 +63,7 @@ def word(name: str = "default", state: str = "Open", chips: int = 0, **groups: i
 def test_the_state_is_added_where_it_is_missing_and_when_closing_ends(
     there: str, wanted: str, written: str | None
 ) -> None:
-    status = status_of(word(state=wanted), QueueNote(there, frozenset()))
+    status = queue_status(word(state=wanted), ObservedQueue(there, frozenset()))
     assert status.get("state") == written
 
 
@@ -70,7 +71,7 @@ def test_counts_and_amounts_are_written_as_volcano_names_them() -> None:
     command = SetQueueStatus(
         "q", "Open", {"Running": 2, "Pending": 1}, {CHIP: 8, "cpu": 1500, "memory": 1024}
     )
-    assert status_of(command, QueueNote("Open", frozenset({"cpu", "huawei.com/Ascend310P"}))) == {
+    assert queue_status(command, ObservedQueue("Open", frozenset({"cpu", "huawei.com/Ascend310P"}))) == {
         "pending": 1,
         "inqueue": 0,
         "running": 2,
@@ -83,8 +84,8 @@ def test_counts_and_amounts_are_written_as_volcano_names_them() -> None:
 
 @pytest.mark.parametrize("allocated", [None, {}, [], "all", 5, {"cpu": {"odd": 1}}])
 def test_whatever_stands_in_allocated_the_queue_is_read(allocated: object) -> None:
-    notes: dict[str, QueueNote] = {}
-    reader = NotingQueueReader(notes)
+    notes: dict[str, ObservedQueue] = {}
+    reader = QueueReader(notes)
     found = Findings("x")
     raw = msgspec.Raw(msgspec.json.encode(queue("q", state="Closing", allocated=allocated)))
     assert reader.read(raw, found)
@@ -96,14 +97,14 @@ def test_whatever_stands_in_allocated_the_queue_is_read(allocated: object) -> No
 
 
 @asynccontextmanager
-async def writing(clock: JumpingClock, *names: str) -> AsyncIterator[tuple[StandIn, StatusWriter]]:
-    async with server() as (standin, client):
+async def writing(clock: InstantClock, *names: str) -> AsyncIterator[tuple[FakeApiServer, StatusWriter]]:
+    async with server() as (api, client):
         fence = Fence(clock)
-        fence.open_for_good()
+        fence.open_forever()
         for name in names:
-            standin.put(QUEUES, queue(name))
+            api.put(QUEUES, queue(name))
         writer = StatusWriter(client, fence, {}, clock=clock, queues=dict.fromkeys(names, NONE))
-        yield standin, writer
+        yield api, writer
         await writer.stop()
 
 
@@ -111,81 +112,81 @@ def test_many_words_in_a_second_make_two_writes() -> None:
     """The first at once, the last when the second is over."""
 
     async def test() -> None:
-        clock = StandingClock()
-        async with writing(clock, "default") as (standin, writer):
+        clock = ManualClock()
+        async with writing(clock, "default") as (api, writer):
             for number in range(1, 1001):
                 writer.queues.put(word(chips=number, Running=number))
                 await asyncio.sleep(0)
-            await until(lambda: standin.get(QUEUES, "default")["status"])
+            await until(lambda: api.get(QUEUES, "default")["status"])
             await clock.pass_time(0.9)
-            assert standin.count("queues/default/status") == 1
+            assert api.count("queues/default/status") == 1
             await clock.pass_time(0.1)
-            await until(lambda: standin.get(QUEUES, "default")["status"]["running"] == 1000)
-            assert standin.get(QUEUES, "default")["status"]["allocated"] == {CHIP: "1000"}
-            assert standin.count("queues/default/status") == 2
+            await until(lambda: api.get(QUEUES, "default")["status"]["running"] == 1000)
+            assert api.get(QUEUES, "default")["status"]["allocated"] == {CHIP: "1000"}
+            assert api.count("queues/default/status") == 2
 
     run(test())
 
 
 def test_very_many_queues_take_turns() -> None:
     async def test() -> None:
-        clock = JumpingClock()
+        clock = InstantClock()
         names = [f"queue-{number}" for number in range(100)]
-        async with writing(clock, *names) as (standin, writer):
+        async with writing(clock, *names) as (api, writer):
             for name in names:
                 writer.queues.put(word(name))
             await writer.finish()
-            assert clock.slept == [100 / MOST_PER_SECOND]
-            assert standin.count("/status") == 100
+            assert clock.slept == [100 / MAX_WRITES_PER_SECOND]
+            assert api.count("/status") == 100
 
     run(test())
 
 
 def test_a_queue_without_an_object_is_not_written() -> None:
     async def test() -> None:
-        async with writing(JumpingClock()) as (standin, writer):
+        async with writing(InstantClock()) as (api, writer):
             writer.queues.put(word())
             await writer.finish()
-            assert standin.requests == []
+            assert api.requests == []
 
     run(test())
 
 
-def _allocated(standin: StandIn) -> list[str]:
-    return list(standin.get(QUEUES, "default")["status"]["allocated"].values())
+def _allocated(api: FakeApiServer) -> list[str]:
+    return list(api.get(QUEUES, "default")["status"]["allocated"].values())
 
 
-def _counts(standin: StandIn) -> list[int]:
-    status = standin.get(QUEUES, "default")["status"]
+def _counts(api: FakeApiServer) -> list[int]:
+    status = api.get(QUEUES, "default")["status"]
     return [status[field] for field in ("pending", "inqueue", "running", "unknown", "completed")]
 
 
 def test_a_running_scheduler_tells_what_is_in_a_queue_and_finds_its_own_words_unexciting() -> None:
     async def test() -> None:
-        async with server() as (standin, client):
-            standin.put(NODES, node("node-1"))
-            standin.put(QUEUES, queue("default", allocated={"huawei.com/Ascend310P": "3"}))
-            standin.put(GROUPS, group("gang", 1))
-            standin.put(PODS, pod("train", 4, group="gang"))
+        async with server() as (api, client):
+            api.put(NODES, node("node-1"))
+            api.put(QUEUES, queue("default", allocated={"huawei.com/Ascend310P": "3"}))
+            api.put(GROUPS, group("gang", 1))
+            api.put(PODS, pod("train", 4, group="gang"))
             scheduler = new_scheduler()
             runner = Runner(
-                client, lambda: [SchedulerPart(scheduler)], RunnerSettings(), clock=JumpingClock()
+                client, lambda: [SchedulerAdapter(scheduler)], RunnerSettings(), clock=InstantClock()
             )
             stop = asyncio.Event()
             task = asyncio.create_task(runner.run(stop))
             try:
-                await until(lambda: standin.get(QUEUES, "default")["status"].get("running") == 1)
-                status = standin.get(QUEUES, "default")["status"]
+                await until(lambda: api.get(QUEUES, "default")["status"].get("running") == 1)
+                status = api.get(QUEUES, "default")["status"]
                 assert status["state"] == "Open"
                 assert {name: value for name, value in status["allocated"].items() if value} == {CHIP: "4"}
-                standin.remove(PODS, "default/train")
-                standin.remove(GROUPS, "default/gang")
+                api.remove(PODS, "default/train")
+                api.remove(GROUPS, "default/gang")
                 # The pod and its group may be told one after the other.
-                await until(lambda: not any(_counts(standin)) and not any(_allocated(standin)))
-                writes, cycles = standin.count("queues/default/status"), scheduler.view.cycles
+                await until(lambda: not any(_counts(api)) and not any(_allocated(api)))
+                writes, cycles = api.count("queues/default/status"), scheduler.view.cycles
                 for _ in range(50):
                     await asyncio.sleep(0.001)
-                assert standin.count("queues/default/status") == writes
+                assert api.count("queues/default/status") == writes
                 assert scheduler.view.cycles == cycles
             finally:
                 stop.set()

@@ -9,42 +9,43 @@ from typing import Any
 
 import msgspec
 
-from ringwise.kube.run.leader_election import Fence
-from ringwise.kube.watch.readers import GroupNote, GroupReader, GroupStatus
-from ringwise.kube.write.event_recorder import rfc3339, sentence
+from ringwise.kube.watch.readers import GroupReader, GroupStatus, ObservedGroup
+from ringwise.kube.write.event_recorder import reason_text
+from ringwise.kube.write.fence import Fence
 from ringwise.kube.write.status import StatusWriter
 from ringwise.manifests.errors import Findings
+from ringwise.manifests.quantities import rfc3339
 from ringwise.messages.commands import SetGroupStatus, TellPod
 from ringwise.reasons import Reason, ReasonKind, Stage
-from tests.kube.harness import EVENTS, GROUPS, PODS, JumpingClock, group, pod, run, server, until
-from tests.kube.standin import StandIn
+from tests.kube.fake_api_server import FakeApiServer
+from tests.kube.harness import EVENTS, GROUPS, PODS, InstantClock, group, pod, run, server, until
 
 FULL = ReasonKind("full", Stage.GANG, "{free} of {asked} chips are free", ("wait for {asked} chips",))
 
 
 class Writing:
-    def __init__(self, standin: StandIn, writer: StatusWriter, idle: asyncio.Event, fence: Fence) -> None:
-        self.standin = standin
+    def __init__(self, api: FakeApiServer, writer: StatusWriter, idle: asyncio.Event, fence: Fence) -> None:
+        self.api = api
         self.writer = writer
         self.idle = idle
         self.fence = fence
 
     def groups(self, name: str = "gang") -> Any:
-        return self.standin.get(GROUPS, f"default/{name}")["status"]
+        return self.api.get(GROUPS, f"default/{name}")["status"]
 
 
 @asynccontextmanager
-async def writing(**known: GroupNote) -> AsyncIterator[Writing]:
-    async with server() as (standin, client):
-        clock = JumpingClock()
+async def writing(**known: ObservedGroup) -> AsyncIterator[Writing]:
+    async with server() as (api, client):
+        clock = InstantClock()
         fence, idle = Fence(clock), asyncio.Event()
-        fence.open_for_good()
+        fence.open_forever()
         idle.set()
-        standin.put(GROUPS, group("gang", 2))
-        standin.put(PODS, pod("train"))
+        api.put(GROUPS, group("gang", 2))
+        api.put(PODS, pod("train"))
         notes = {f"default/{name}": note for name, note in known.items()}
-        writer = StatusWriter(client, fence, notes, clock=clock, binding=idle)
-        yield Writing(standin, writer, idle, fence)
+        writer = StatusWriter(client, fence, notes, clock=clock, bindings_idle=idle)
+        yield Writing(api, writer, idle, fence)
         await writer.finish()
 
 
@@ -52,19 +53,19 @@ def reason(free: int = 1) -> Reason:
     return FULL(free=free, asked=8)
 
 
-def told(standin: StandIn) -> list[tuple[str, str, str]]:
-    return [(one["involvedObject"]["kind"], one["reason"], one["message"]) for one in standin.all(EVENTS)]
+def told(api: FakeApiServer) -> list[tuple[str, str, str]]:
+    return [(one["involvedObject"]["kind"], one["reason"], one["message"]) for one in api.all(EVENTS)]
 
 
 def test_a_reason_is_told_with_its_cures() -> None:
-    assert sentence(reason()) == "1 of 8 chips are free. What helps: wait for 8 chips"
+    assert reason_text(reason()) == "1 of 8 chips are free. What helps: wait for 8 chips"
     assert rfc3339(1_700_000_000_500_000_000) == "2023-11-14T22:13:20Z"
 
 
 def test_a_group_that_waits_says_why_on_itself_and_on_its_job() -> None:
     raw = group("gang", 2)
     raw["metadata"] |= {"uid": "g1", "ownerReferences": [{"kind": "Job", "name": "train", "uid": "j1"}]}
-    notes: dict[str, GroupNote] = {}
+    notes: dict[str, ObservedGroup] = {}
     GroupReader(notes).read(msgspec.Raw(msgspec.json.encode(raw)), Findings("x"))
 
     async def test() -> None:
@@ -73,12 +74,12 @@ def test_a_group_that_waits_says_why_on_itself_and_on_its_job() -> None:
             await one.writer.finish()
             condition = one.groups()["conditions"][0]
             assert condition["reason"] == "NotEnoughResources"
-            assert condition["message"] == sentence(reason())
-            assert {(kind, word) for kind, word, _ in told(one.standin)} == {
+            assert condition["message"] == reason_text(reason())
+            assert {(kind, word) for kind, word, _ in told(one.api)} == {
                 ("PodGroup", "Unschedulable"),
                 ("Job", "PodGroupPending"),
             }
-            assert {event["involvedObject"]["uid"] for event in one.standin.all(EVENTS)} == {"g1", "j1"}
+            assert {event["involvedObject"]["uid"] for event in one.api.all(EVENTS)} == {"g1", "j1"}
 
     run(test())
 
@@ -87,17 +88,17 @@ def test_the_newest_word_replaces_one_that_was_not_written_yet() -> None:
     async def test() -> None:
         async with writing() as one:
             hold = asyncio.Event()
-            one.standin.fault("PATCH", until=hold, times=8)
+            one.api.fault("PATCH", until=hold, times=8)
             for name in range(8):
-                one.standin.put(GROUPS, group(f"other-{name}", 1))
+                one.api.put(GROUPS, group(f"other-{name}", 1))
                 one.writer.group(SetGroupStatus(f"default/other-{name}", "Running"))
             for free in range(5):
                 one.writer.group(SetGroupStatus("default/gang", "Inqueue", reason(free)))
             hold.set()
             await one.writer.finish()
             assert "4 of 8" in one.groups()["conditions"][0]["message"]
-            assert one.standin.count("podgroups/gang/status") == 1
-            assert sum(kind == "PodGroup" for kind, _, _ in told(one.standin)) == 1
+            assert one.api.count("podgroups/gang/status") == 1
+            assert sum(kind == "PodGroup" for kind, _, _ in told(one.api)) == 1
 
     run(test())
 
@@ -106,13 +107,13 @@ def test_an_older_word_that_is_tried_again_does_not_overtake_a_newer_one() -> No
     async def test() -> None:
         async with writing() as one:
             hold = asyncio.Event()
-            one.standin.fault("gang/status", until=hold, status=503)
+            one.api.fault("gang/status", until=hold, status=503)
             one.writer.group(SetGroupStatus("default/gang", "Running"))
-            await until(lambda: one.standin.count("gang/status"))
+            await until(lambda: one.api.count("gang/status"))
             one.writer.group(SetGroupStatus("default/gang", "Completed"))
             for _ in range(20):
                 await asyncio.sleep(0)
-            assert one.standin.count("gang/status") == 1
+            assert one.api.count("gang/status") == 1
             hold.set()
             await one.writer.finish()
             assert one.groups()["phase"] == "Completed"
@@ -122,11 +123,11 @@ def test_an_older_word_that_is_tried_again_does_not_overtake_a_newer_one() -> No
 
 def test_a_group_that_returns_to_what_it_was_is_written() -> None:
     async def test() -> None:
-        before = GroupNote("g1", None, GroupStatus(phase="Inqueue"))
+        before = ObservedGroup("g1", None, GroupStatus(phase="Inqueue"))
         async with writing(gang=before) as one:
             one.writer.group(SetGroupStatus("default/gang", "Inqueue"))
             await one.writer.finish()
-            assert one.standin.count("gang/status") == 0
+            assert one.api.count("gang/status") == 0
             for phase in ("Running", "Inqueue"):
                 one.writer.group(SetGroupStatus("default/gang", phase))
                 await one.writer.finish()
@@ -138,14 +139,14 @@ def test_a_group_that_returns_to_what_it_was_is_written() -> None:
 def test_a_crd_without_a_status_of_its_own_is_patched_as_a_whole() -> None:
     async def test() -> None:
         async with writing() as one:
-            one.standin.without_status.add("podgroups")
+            one.api.without_status.add("podgroups")
             one.writer.group(SetGroupStatus("default/gang", "Running", running=2))
             await one.writer.finish()
             assert one.groups()["running"] == 2
             one.writer.group(SetGroupStatus("default/gang", "Completed", succeeded=2))
             await one.writer.finish()
             assert one.groups()["phase"] == "Completed"
-            assert one.standin.count("gang/status") == 1
+            assert one.api.count("gang/status") == 1
 
     run(test())
 
@@ -154,17 +155,17 @@ def test_chatter_waits_for_bindings_and_news_does_not() -> None:
     async def test() -> None:
         async with writing() as one:
             one.idle.clear()
-            uid = one.standin.get(PODS, "default/train")["metadata"]["uid"]
+            uid = one.api.get(PODS, "default/train")["metadata"]["uid"]
             one.writer.pod(TellPod(uid, "default", "train", reason()))
             one.writer.group(SetGroupStatus("default/gang", "Inqueue"))
-            await one.writer.news.finish()
-            assert one.standin.count("PATCH /api/v1/namespaces/default/pods") == 0
+            await one.writer.updates.finish()
+            assert one.api.count("PATCH /api/v1/namespaces/default/pods") == 0
             one.idle.set()
             await one.writer.finish()
-            conditions = one.standin.get(PODS, "default/train")["status"]["conditions"]
+            conditions = one.api.get(PODS, "default/train")["status"]["conditions"]
             assert conditions[0]["type"] == "PodScheduled"
             assert conditions[0]["status"] == "False"
-            assert ("Pod", "FailedScheduling", sentence(reason())) in told(one.standin)
+            assert ("Pod", "FailedScheduling", reason_text(reason())) in told(one.api)
 
     run(test())
 
@@ -174,7 +175,7 @@ def test_a_condition_is_not_written_on_a_namesake() -> None:
         async with writing() as one:
             one.writer.pod(TellPod("earlier", "default", "train", reason()))
             await one.writer.finish()
-            assert "conditions" not in one.standin.get(PODS, "default/train")["status"]
+            assert "conditions" not in one.api.get(PODS, "default/train")["status"]
 
     run(test())
 
@@ -182,11 +183,11 @@ def test_a_condition_is_not_written_on_a_namesake() -> None:
 def test_what_others_wait_for_is_written_however_long_the_server_is_away() -> None:
     async def test() -> None:
         async with writing() as one:
-            one.standin.fault("podgroups/gang/status", status=503, times=30)
+            one.api.fault("podgroups/gang/status", status=503, times=30)
             one.writer.group(SetGroupStatus("default/gang", "Running"))
             await one.writer.finish()
             assert one.groups()["phase"] == "Running"
-            one.standin.fault("podgroups/gang/status", status=403)
+            one.api.fault("podgroups/gang/status", status=403)
             one.writer.group(SetGroupStatus("default/gang", "Completed"))
             await one.writer.finish()
             assert one.groups()["phase"] == "Running"
@@ -198,15 +199,15 @@ def test_a_newer_word_takes_the_place_of_one_that_waits_for_the_server() -> None
     async def test() -> None:
         async with writing() as one:
             hold = asyncio.Event()
-            one.standin.fault("podgroups/gang/status", status=503, times=4)
-            one.standin.fault("podgroups/gang/status", status=503, until=hold)
+            one.api.fault("podgroups/gang/status", status=503, times=4)
+            one.api.fault("podgroups/gang/status", status=503, until=hold)
             one.writer.group(SetGroupStatus("default/gang", "Running"))
-            await until(lambda: one.standin.count("gang/status") == 5)
+            await until(lambda: one.api.count("gang/status") == 5)
             one.writer.group(SetGroupStatus("default/gang", "Completed"))
             hold.set()
             await one.writer.finish()
             assert one.groups()["phase"] == "Completed"
-            assert one.standin.count("gang/status") == 6
+            assert one.api.count("gang/status") == 6
 
     run(test())
 
@@ -214,11 +215,11 @@ def test_a_newer_word_takes_the_place_of_one_that_waits_for_the_server() -> None
 def test_what_people_read_is_dropped_when_the_server_is_away_for_long() -> None:
     async def test() -> None:
         async with writing() as one:
-            one.standin.fault("pods/train/status", status=503, times=30)
-            uid = one.standin.get(PODS, "default/train")["metadata"]["uid"]
+            one.api.fault("pods/train/status", status=503, times=30)
+            uid = one.api.get(PODS, "default/train")["metadata"]["uid"]
             one.writer.pod(TellPod(uid, "default", "train", reason()))
             await one.writer.finish()
-            assert "conditions" not in one.standin.get(PODS, "default/train")["status"]
+            assert "conditions" not in one.api.get(PODS, "default/train")["status"]
 
     run(test())
 
@@ -229,6 +230,6 @@ def test_nothing_is_written_behind_a_closed_fence() -> None:
             one.fence.close()
             one.writer.group(SetGroupStatus("default/gang", "Running"))
             await one.writer.finish()
-            assert one.standin.count("PATCH") == 0
+            assert one.api.count("PATCH") == 0
 
     run(test())

@@ -27,14 +27,15 @@ from ringwise.apps.admission.rules import (
 )
 from ringwise.apps.admission.serving_certificate import Keeper, server_context
 from ringwise.apps.extensions import installed_registry
-from ringwise.kube.watch.kinds import standard_kinds
+from ringwise.kube.watch.job_templates import TemplateStore
+from ringwise.kube.watch.kinds import watched_kinds
 from ringwise.kube.watch.reflector import Reflector
-from ringwise.kube.write.event_recorder import sentence
-from ringwise.kube.write.pod_templates import TemplateStore
+from ringwise.kube.write.event_recorder import reason_text
 from ringwise.kubeclient.client import ApiError, Client, UnreachableError
-from ringwise.kubeclient.clock import Backoff, Clock, RealClock
+from ringwise.kubeclient.clock import Clock, RealClock
 from ringwise.kubeclient.config import Access, find_access
 from ringwise.kubeclient.credentials import KubeConfigError
+from ringwise.kubeclient.retry import Backoff
 from ringwise.messages.events import Event
 from ringwise.metrics.endpoints import parse_address
 from ringwise.topology.boards import shipped_catalog
@@ -105,13 +106,13 @@ def answer(body: bytes, cluster: KnownCluster) -> dict[str, Any] | None:
         verdict = ALLOWED
     response: dict[str, Any] = {"uid": request.uid, "allowed": not verdict.refusals}
     if verdict.refusals:
-        shown = [sentence(reason) for reason in verdict.refusals[:_MOST_REASONS]]
+        shown = [reason_text(reason) for reason in verdict.refusals[:_MOST_REASONS]]
         more = len(verdict.refusals) - len(shown)
         message = "; also: ".join(shown) + (f"; and {more} more" if more else "")
         response["status"] = {"code": 400, "reason": "BadRequest", "message": message[:_LONGEST]}
     elif verdict.warnings:
         response["warnings"] = [
-            f"it will wait: {sentence(reason)}"[:_LONGEST_WARNING] for reason in verdict.warnings
+            f"it will wait: {reason_text(reason)}"[:_LONGEST_WARNING] for reason in verdict.warnings
         ]
     return {"apiVersion": ADMISSION_API, "kind": "AdmissionReview", "response": response}
 
@@ -239,11 +240,11 @@ def _reflectors(client: Client, options: Options, cluster: KnownCluster, clock: 
             cluster.take(event)
 
     registry, _ = installed_registry()
-    kinds = standard_kinds(TemplateStore(), {}, options.configuration_map, plugins=sorted(registry.plugins))
+    kinds = watched_kinds(TemplateStore(), {}, options.configuration_map, plugins=sorted(registry.plugins))
     return [
-        Reflector(client, place, reader, take, clock=clock)
-        for place, reader in kinds
-        if place.title in _READS
+        Reflector(client, target, reader, take, clock=clock)
+        for target, reader in kinds
+        if target.title in _READS
     ]
 
 

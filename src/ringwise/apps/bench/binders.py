@@ -28,12 +28,12 @@ from ringwise.apps.bench.control_plane import Process, find_program
 from ringwise.apps.bench.scene import NAMESPACE, Scene
 from ringwise.apps.extensions import new_scheduler
 from ringwise.framework.configuration import default_configuration
-from ringwise.kube.observer import Nobody
-from ringwise.kube.run import idle_event_loop as telling_loop
-from ringwise.kube.run.core_thread import SchedulerPart
+from ringwise.kube.observer import NullObserver
+from ringwise.kube.run import idle_event_loop
+from ringwise.kube.run.core_thread import SchedulerAdapter
 from ringwise.kube.run.leader_term import RunnerSettings
 from ringwise.kube.run.runner import Runner
-from ringwise.kube.write.binder import IN_FLIGHT, post_binding
+from ringwise.kube.write.binder import MAX_IN_FLIGHT, post_binding
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.config import find_access
 from ringwise.kubeclient.resources import NODES, POD_GROUPS, PODS, Resource
@@ -78,7 +78,7 @@ def work(task: Task, contest: Connection) -> None:
     try:
         asyncio.run(binder.make_nodes())
         while (number := contest.recv()) is not None:
-            telling_loop.run(binder.round(number))
+            idle_event_loop.run(binder.round(number))
     except EOFError:
         return
     except Exception as error:
@@ -143,10 +143,10 @@ class _Binder:
         async with self._client() as client:
             runner = Runner(
                 client,
-                lambda: [SchedulerPart(new_scheduler(default_configuration()))],
+                lambda: [SchedulerAdapter(new_scheduler(default_configuration()))],
                 RunnerSettings(),
                 observer=count,
-                synced=self._wait_for_go,
+                on_synced=self._wait_for_go,
             )
             running = asyncio.create_task(runner.run(stop))
             await runner.deciding.wait()
@@ -199,7 +199,7 @@ class _Binder:
         raise RuntimeError("the watch ended before all pods had their nodes")
 
 
-class _Count(Nobody):
+class _Count(NullObserver):
     """Rings when all are bound."""
 
     def __init__(self, wanted: int) -> None:
@@ -226,7 +226,7 @@ async def _at_once(works: Sequence[Coroutine[Any, Any, Any]]) -> list[Any]:
         for place, each in waiting:
             answers[place] = await each
 
-    await asyncio.gather(*(worker() for _ in range(IN_FLIGHT)))
+    await asyncio.gather(*(worker() for _ in range(MAX_IN_FLIGHT)))
     return answers
 
 

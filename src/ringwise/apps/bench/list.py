@@ -23,13 +23,13 @@ import msgspec
 from ringwise.apps.bench.report import Measured, at_least, at_most, shown
 from ringwise.apps.extensions import new_scheduler
 from ringwise.framework.configuration import default_configuration
-from ringwise.kube.observer import Nobody
-from ringwise.kube.run.core_thread import SchedulerPart
-from ringwise.kube.run.leader_election import Fence
-from ringwise.kube.run.leader_term import Life, RunnerSettings
+from ringwise.kube.observer import NullObserver
+from ringwise.kube.run.core_thread import SchedulerAdapter
+from ringwise.kube.run.leader_term import LeaderTerm, RunnerSettings
 from ringwise.kube.watch.kinds import Reader
 from ringwise.kube.watch.readers import NodeReader, PodReader
-from ringwise.kubeclient.client import PAGE, Client, Listing
+from ringwise.kube.write.fence import Fence
+from ringwise.kubeclient.client import PAGE_SIZE, Client, Listing
 from ringwise.kubeclient.clock import RealClock
 from ringwise.kubeclient.config import direct
 from ringwise.kubeclient.resources import NODES, PODS
@@ -82,7 +82,7 @@ def run(full: bool = False) -> list[Measured]:
 
 def _decoding(rounds: int) -> list[Measured]:
     """Pages of both kinds in the mix of the list, read by us and by json.loads in turn; best of each."""
-    node_page, pod_pages = next(_pages(_node, PAGE)), list(_pages(_pod, 5 * PAGE))
+    node_page, pod_pages = next(_pages(_node, PAGE_SIZE)), list(_pages(_pod, 5 * PAGE_SIZE))
     nodes, pods = NodeReader(), PodReader(PodClasses())
 
     def decoded() -> None:
@@ -100,7 +100,7 @@ def _decoding(rounds: int) -> list[Measured]:
             json.loads(page)
 
     times = _best((plain, decoded, checked), rounds)
-    objects = (1 + len(pod_pages)) * PAGE
+    objects = (1 + len(pod_pages)) * PAGE_SIZE
     return [
         shown("one object, json.loads", times[0] / objects * 1e6, "us"),
         shown("one object, decoded", times[1] / objects * 1e6, "us"),
@@ -110,9 +110,9 @@ def _decoding(rounds: int) -> list[Measured]:
 
 
 def _check(reader: Reader, page: bytes) -> None:
-    for sight in reader.page(page).items or ():
+    for received in reader.page(page).items or ():
         found = Findings("")
-        if reader.read(sight, found) is None or found.errors:
+        if reader.read(received, found) is None or found.errors:
             raise RuntimeError(f"every object must be read: {found.errors}")
 
 
@@ -186,24 +186,24 @@ async def _read_all() -> Mapping[str, float]:
     clock = RealClock()
     before = _memory()
     gc.disable()
-    life = Life(
+    term = LeaderTerm(
         client,
-        [SchedulerPart(scheduler)],
+        [SchedulerAdapter(scheduler)],
         RunnerSettings(read_only=True),
         Fence(clock),
         clock=clock,
-        observer=Nobody(),
-        chance=random.Random(1),
-        crashed=_raise,
+        observer=NullObserver(),
+        rng=random.Random(1),
+        on_crash=_raise,
     )
     started = time.perf_counter()
-    await life.read_everything()
+    await term.read_all()
     while len(scheduler.view.cluster.pods) < POD_COUNT:
         await asyncio.sleep(0.01)
     seconds = time.perf_counter() - started - client.making
     gc.collect()
     after = _memory()
-    await life.stop()
+    await term.stop()
     highest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     return {"seconds": seconds, "bytes": client.bytes, "before": before, "after": after, "highest": highest}
 
@@ -222,8 +222,8 @@ def _memory() -> int:
 
 def _pages(make: Callable[[int], Mapping[str, Any]], count: int) -> Iterator[bytes]:
     encoder = msgspec.json.Encoder()
-    for first in range(0, count, PAGE):
-        items = [make(number) for number in range(first, min(first + PAGE, count))]
+    for first in range(0, count, PAGE_SIZE):
+        items = [make(number) for number in range(first, min(first + PAGE_SIZE, count))]
         yield encoder.encode({"metadata": {"resourceVersion": "1"}, "items": items})
 
 

@@ -1,6 +1,6 @@
-"""The core's thread: the one writer of the state. Events go in from the event loop, commands come back.
+"""The core thread: the only writer of the state. It takes events from the event loop and returns commands.
 
-reflectors ──put──> inbox ──> parts (scheduler, controller) ──deliver──> executor
+reflectors ──put──> inbox ──> scheduler, controller ──────────deliver──> executor
   (event loop)               (this thread)                      (event loop)
 """
 
@@ -14,7 +14,7 @@ from typing import Protocol
 import structlog
 
 from ringwise.controller.machine import Controller
-from ringwise.kube.observer import Nobody, Observer
+from ringwise.kube.observer import NullObserver, Observer
 from ringwise.kubeclient.clock import Clock
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command
@@ -23,67 +23,64 @@ from ringwise.state.fleet import HOSTS
 
 _LOG = structlog.get_logger("ringwise.core")
 
-#: Seconds between two counts of what waits and what is free.
-COUNT_EVERY = 5.0
-#: A moment that passed in vain is not waited for again before this many seconds.
-_AGAIN = 1.0
+#: Seconds between two updates of the gauges.
+COUNT_INTERVAL = 5.0
+#: Seconds until a deadline that has passed without effect is handled again.
+_PAST_DEADLINE_PAUSE = 1.0
 _SECOND = 1_000_000_000
-#: So many bindings leave together while a long cycle is still going on.
-_SLICE = 64
-#: Seconds for which one slice, or one batch of news, waits at most for the event loop to have time.
-_PATIENCE = 0.05
+#: Bindings that are sent together during a long cycle.
+_EARLY_BATCH = 64
+#: Seconds for which a batch of bindings, or of events, waits at most for the event loop to become idle.
+_MAX_LOOP_WAIT = 0.05
 
 
 Deliver = Callable[[list[Command]], object]
 
 
-class Part(Protocol):
-    """A decider: told everything, and asked for decisions only while we lead."""
+class MachineAdapter(Protocol):
+    """The scheduler or the controller in the core thread. It decides only while this replica leads."""
 
     def absorb(self, events: Sequence[ev.Event], now: int) -> None:
-        """Take in facts without deciding anything."""
+        """Update the state without a decision."""
 
     def decide(self, events: Sequence[ev.Event], now: int) -> list[Command]: ...
 
     def next_deadline(self) -> int | None: ...
 
     def count(self, observer: Observer) -> None:
-        """Tell what waits and what is free."""
+        """Report gauges: pending jobs and chips."""
 
-    def let_out(self, deliver: Deliver, give_way: Callable[[], object]) -> None:
-        """Commands of a decision that takes long may leave through `deliver` before it is over.
-
-        And in between, others are given way.
-        """
+    def send_early(self, deliver: Deliver, yield_to_loop: Callable[[], object]) -> None:
+        """Send commands of a long decision through `deliver` before it ends, and yield to the event loop."""
 
     def prepare(self, now: int) -> None:
-        """Everything is known: do what can be done before the first decision."""
+        """All objects are known: do what can be done before the first decision."""
 
 
-class SchedulerPart:
+class SchedulerAdapter:
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
         self._deliver: Deliver = lambda commands: None
-        self._give_way: Callable[[], object] = lambda: None
-        #: How many bindings of the present cycle are on their way, and whose.
-        self._out = 0
-        self._gone_ahead: set[str] = set()
+        self._yield_to_loop: Callable[[], object] = lambda: None
+        #: How many bindings of the current cycle were sent early, and the uids of their pods.
+        self._sent = 0
+        self._sent_early: set[str] = set()
 
-    def let_out(self, deliver: Deliver, give_way: Callable[[], object]) -> None:
+    def send_early(self, deliver: Deliver, yield_to_loop: Callable[[], object]) -> None:
         self._deliver = deliver
-        self._give_way = give_way
-        self.scheduler.early_bindings = self._bound_early
+        self._yield_to_loop = yield_to_loop
+        self.scheduler.early_bindings = self._send_bindings
 
-    def _bound_early(self, binds: Sequence[Bind]) -> None:
-        if len(binds) < self._out:
-            # Another cycle of the same decision has begun.
-            self._out = 0
-        if len(binds) - self._out >= _SLICE:
-            ready = list(binds[self._out :])
-            self._out = len(binds)
-            self._gone_ahead.update(bind.uid for bind in ready)
+    def _send_bindings(self, binds: Sequence[Bind]) -> None:
+        if len(binds) < self._sent:
+            # Another cycle of the same decision has started.
+            self._sent = 0
+        if len(binds) - self._sent >= _EARLY_BATCH:
+            ready = list(binds[self._sent :])
+            self._sent = len(binds)
+            self._sent_early.update(bind.uid for bind in ready)
             self._deliver([*ready])
-        self._give_way()
+        self._yield_to_loop()
 
     def absorb(self, events: Sequence[ev.Event], now: int) -> None:
         self.scheduler.handle(_for_scheduler(events), now, ev.Decide.NOTHING)
@@ -92,12 +89,12 @@ class SchedulerPart:
         self.scheduler.prepare(now)
 
     def decide(self, events: Sequence[ev.Event], now: int) -> list[Command]:
-        self._out = 0
-        self._gone_ahead.clear()
+        self._sent = 0
+        self._sent_early.clear()
         commands = self.scheduler.handle(_for_scheduler(events), now)
-        if not self._gone_ahead:
+        if not self._sent_early:
             return commands
-        return [c for c in commands if not (isinstance(c, Bind) and c.uid in self._gone_ahead)]
+        return [c for c in commands if not (isinstance(c, Bind) and c.uid in self._sent_early)]
 
     def next_deadline(self) -> int | None:
         return self.scheduler.next_deadline()
@@ -121,8 +118,8 @@ class SchedulerPart:
             observer.chips(resource, free, held, max(0, total - free - held))
 
 
-class ControllerPart:
-    """The controller wants all objects in its first call, so they wait while another replica leads."""
+class ControllerAdapter:
+    """Collects all objects while another replica leads: the controller needs them in its first call."""
 
     def __init__(self, controller: Controller | None = None) -> None:
         self._controller = controller or Controller()
@@ -130,11 +127,11 @@ class ControllerPart:
 
     def absorb(self, events: Sequence[ev.Event], now: int) -> None:
         if self._waiting is None:
-            raise RuntimeError("a controller that has decided cannot wait again")
+            raise RuntimeError("a controller that has decided cannot go back to collecting")
         for event in events:
-            place = _place_of(event)
-            if place is not None:
-                kind, key, gone = place
+            subject = _subject_of(event)
+            if subject is not None:
+                kind, key, gone = subject
                 if gone:
                     self._waiting.pop((kind, key), None)
                 else:
@@ -152,21 +149,21 @@ class ControllerPart:
         return self._controller.next_deadline()
 
     def count(self, observer: Observer) -> None:
-        """The controller counts in the status of each job."""
+        """The controller has no gauges: it counts pods in the status of each job."""
 
-    def let_out(self, deliver: Deliver, give_way: Callable[[], object]) -> None:
-        """The order of a controller's commands matters: they leave together."""
+    def send_early(self, deliver: Deliver, yield_to_loop: Callable[[], object]) -> None:
+        """The order of the controller's commands matters, so they are sent together."""
 
     def prepare(self, now: int) -> None:
-        """Its first call brings everything at once."""
+        """Its first decision processes all objects."""
 
 
 def _for_scheduler(events: Iterable[ev.Event]) -> list[ev.Event]:
     return [event for event in events if not isinstance(event, ev.JobCommand)]
 
 
-def _place_of(event: ev.Event) -> tuple[str, str, bool] | None:
-    """What an event of interest to the controller is about, and whether it is gone."""
+def _subject_of(event: ev.Event) -> tuple[str, str, bool] | None:
+    """Kind and key of the object of an event that the controller needs, and whether it was deleted."""
     match event:
         case ev.PodSeen():
             return "pod", event.pod.uid, False
@@ -187,27 +184,27 @@ def _place_of(event: ev.Event) -> tuple[str, str, bool] | None:
     return None
 
 
-class Core:
-    """Runs the parts in a thread of its own. `deliver` and `crashed` are called from that thread."""
+class CoreThread:
+    """Runs the machines in their own thread. `deliver` and `on_crash` are called from that thread."""
 
     def __init__(
         self,
-        parts: Sequence[Part],
+        machines: Sequence[MachineAdapter],
         deliver: Callable[[list[Command]], object],
-        crashed: Callable[[BaseException], object],
+        on_crash: Callable[[BaseException], object],
         *,
         clock: Clock,
         observer: Observer | None = None,
         loop_is_idle: threading.Event,
     ) -> None:
-        self._parts = parts
+        self._machines = machines
         self._deliver = deliver
-        for part in parts:
-            part.let_out(self._hand_over, self._give_way)
-        self._crashed = crashed
+        for machine in machines:
+            machine.send_early(self._hand_over, self._yield_to_loop)
+        self._on_crash = on_crash
         self._clock = clock
-        self._observer: Observer = observer or Nobody()
-        self._bell = threading.Condition()
+        self._observer: Observer = observer or NullObserver()
+        self._wakeup = threading.Condition()
         self._inbox: list[ev.Event] = []
         self._deciding = False
         self._awake = False
@@ -215,8 +212,8 @@ class Core:
         self._prepared = threading.Event()
         self._stopping = threading.Event()
         self._loop_is_idle = loop_is_idle
-        #: How much longer it gives way, and for how long it did in this turn, in seconds.
-        self._patience = _PATIENCE
+        #: Seconds it may still wait for the event loop, and those it has waited in this turn.
+        self._loop_wait_left = _MAX_LOOP_WAIT
         self._waited = 0.0
         self._last_wake = 0
         self._counted = float("-inf")
@@ -226,28 +223,28 @@ class Core:
         self._thread.start()
 
     def put(self, events: Sequence[ev.Event]) -> None:
-        with self._bell:
+        with self._wakeup:
             self._inbox.extend(events)
-            self._bell.notify()
+            self._wakeup.notify()
 
     def prepare(self) -> None:
-        """Everything there is has been told. Returns when the first decision can be made without delay."""
-        with self._bell:
+        """All objects have been put. Returns when the first decision can be made without delay."""
+        with self._wakeup:
             self._preparing = self._awake = True
-            self._bell.notify()
+            self._wakeup.notify()
         self._prepared.wait()
 
     def decide(self) -> None:
-        """From now on decisions are wanted; everything known so far is decided upon at once."""
-        with self._bell:
+        """Start to decide, at once and on everything known so far."""
+        with self._wakeup:
             self._deciding = self._awake = True
-            self._bell.notify()
+            self._wakeup.notify()
 
     def stop(self) -> None:
-        """Ends after the batch of now; what came later is not looked at."""
-        with self._bell:
+        """End after the current batch; later events are ignored."""
+        with self._wakeup:
             self._stopping.set()
-            self._bell.notify()
+            self._wakeup.notify()
         if self._thread.is_alive():
             self._thread.join()
 
@@ -256,22 +253,22 @@ class Core:
             while self._turn():
                 pass
         except BaseException as defect:
-            _LOG.exception("the core failed")
-            self._crashed(defect)
+            _LOG.exception("the core thread failed")
+            self._on_crash(defect)
         finally:
-            # Nobody waits for a core that has ended.
+            # A caller of `prepare` must not wait for a thread that has ended.
             self._prepared.set()
 
     def _turn(self) -> bool:
-        with self._bell:
+        with self._wakeup:
             if not self._inbox and not self._awake and not self._stopping.is_set():
-                self._bell.wait(self._pause())
+                self._wakeup.wait(self._pause())
         if self._stopping.is_set():
             return False
-        self._patience = _PATIENCE
-        # More news gather meanwhile.
-        self._give_way()
-        with self._bell:
+        self._loop_wait_left = _MAX_LOOP_WAIT
+        # More events are collected meanwhile.
+        self._yield_to_loop()
+        with self._wakeup:
             events, self._inbox = self._inbox, []
             deciding, self._awake = self._deciding, False
             preparing, self._preparing = self._preparing, False
@@ -280,52 +277,49 @@ class Core:
         now = self._clock.now()
         self._last_wake = now
         if not deciding:
-            for part in self._parts:
-                part.absorb(events, now)
+            for machine in self._machines:
+                machine.absorb(events, now)
                 if preparing:
-                    part.prepare(now)
+                    machine.prepare(now)
             if preparing:
                 self._prepared.set()
             return True
         commands: list[Command] = []
-        for part in self._parts:
-            commands += part.decide(events, now)
+        for machine in self._machines:
+            commands += machine.decide(events, now)
         if commands:
             self._hand_over(commands)
         self._observer.cycle(time.perf_counter() - started - self._waited, len(events), len(commands))
         moment = self._clock.monotonic()
-        if moment - self._counted >= COUNT_EVERY:
+        if moment - self._counted >= COUNT_INTERVAL:
             self._counted = moment
-            for part in self._parts:
-                part.count(self._observer)
+            for machine in self._machines:
+                machine.count(self._observer)
         return True
 
     def _hand_over(self, commands: list[Command]) -> None:
         self._deliver(commands)
-        self._patience = _PATIENCE
+        self._loop_wait_left = _MAX_LOOP_WAIT
 
-    def _give_way(self) -> None:
-        """Let the event loop do what it has to do: to send what was decided comes first.
-
-        While it is busy it could not send what is decided now.
-        """
-        if self._loop_is_idle.is_set() or self._patience <= 0 or self._stopping.is_set():
+    def _yield_to_loop(self) -> None:
+        """Wait until the event loop is idle: sending what was decided has precedence over new decisions."""
+        if self._loop_is_idle.is_set() or self._loop_wait_left <= 0 or self._stopping.is_set():
             return
         began = time.perf_counter()
-        self._loop_is_idle.wait(self._patience)
+        self._loop_is_idle.wait(self._loop_wait_left)
         waited = time.perf_counter() - began
-        self._patience -= waited
+        self._loop_wait_left -= waited
         self._waited += waited
 
     def _pause(self) -> float | None:
-        """Seconds until time alone changes something; None waits for events only."""
+        """Seconds until the next deadline; None to wait for events only."""
         if not self._deciding:
             return None
-        due = [moment for part in self._parts if (moment := part.next_deadline()) is not None]
+        due = [moment for machine in self._machines if (moment := machine.next_deadline()) is not None]
         if not due:
-            return COUNT_EVERY
+            return COUNT_INTERVAL
         now = self._clock.now()
         pause = (min(due) - now) / _SECOND
         if min(due) <= self._last_wake:
-            pause = _AGAIN
-        return min(max(pause, 0.0), COUNT_EVERY)
+            pause = _PAST_DEADLINE_PAUSE
+        return min(max(pause, 0.0), COUNT_INTERVAL)

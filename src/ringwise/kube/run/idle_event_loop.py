@@ -1,8 +1,8 @@
-"""An event loop that tells when it has nothing to do.
+"""An event loop that shows when it is idle.
 
-One interpreter runs one thread at a time. Whoever sends a request lets go of it for a moment, and a thread
-that decides would take it for milliseconds: each request would wait for several decisions. So the thread
-that decides looks here first, and works while the event loop waits.
+The interpreter runs one thread at a time. The event loop releases it for a moment with every request it
+sends, and a deciding thread would keep it for milliseconds: each request would wait for several decisions. So
+the core thread decides while the event loop is idle.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Any, TypeVar
 Answer = TypeVar("Answer")
 
 
-class _TellingSelector(selectors.DefaultSelector):
+class _IdleSelector(selectors.DefaultSelector):
     def __init__(self, idle: threading.Event) -> None:
         super().__init__()
         self._idle = idle
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is not None and timeout <= 0:
-            # It only looks; there is something to do.
+            # The loop only polls, because callbacks are waiting.
             return super().select(timeout)
         self._idle.set()
         try:
@@ -32,17 +32,17 @@ class _TellingSelector(selectors.DefaultSelector):
             self._idle.clear()
 
 
-class TellingLoop(asyncio.SelectorEventLoop):
+class IdleEventLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
-        #: Set while it waits for the world.
+        #: Set while the loop waits for I/O or for a timer.
         self.idle = threading.Event()
-        super().__init__(_TellingSelector(self.idle))
+        super().__init__(_IdleSelector(self.idle))
 
 
-def idleness() -> threading.Event:
-    """Set while the running loop has nothing to do; always, where it does not tell."""
+def loop_idle_event() -> threading.Event:
+    """Set while the running loop is idle; always set, where it is not an `IdleEventLoop`."""
     loop = asyncio.get_running_loop()
-    if isinstance(loop, TellingLoop):
+    if isinstance(loop, IdleEventLoop):
         return loop.idle
     always = threading.Event()
     always.set()
@@ -50,6 +50,6 @@ def idleness() -> threading.Event:
 
 
 def run(main: Coroutine[Any, Any, Answer]) -> Answer:
-    """Like `asyncio.run`, in a loop that tells."""
-    with asyncio.Runner(loop_factory=TellingLoop) as runner:
+    """Like `asyncio.run`, in an `IdleEventLoop`."""
+    with asyncio.Runner(loop_factory=IdleEventLoop) as runner:
         return runner.run(main)

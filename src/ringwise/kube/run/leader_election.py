@@ -1,16 +1,16 @@
-"""Leader election on a Lease, with a fence of our own.
+"""Leader election on a Lease, with a fence.
 
-The fence opens when the server has written our name and closes by our own clock, counted from before
-the request was sent. Another replica waits longer, counted from after it saw our last sign of life. So
-whatever happens to requests in between, two replicas never bind at the same time:
+The fence opens when the server has stored the renewed lease, and closes by this replica's own clock, counted
+from before the request was sent. Another replica waits longer, counted from when it saw the last renewal. So
+two replicas never bind at the same time, whatever happens to requests in between:
 
     sent    written                     fence closes            lease ends for others
      |---------|------- renew deadline ------|------------------------|
      |<------------ 10 s ------------------->|                        |
                |<------------------ 15 s ---------------------------->|
 
-A binding that was sent just before the fence closed ends, one way or the other, within the gap: its
-time-out is shorter, and settings with a smaller gap are refused.
+A binding that was sent just before the fence closed ends within the gap: its timeout is shorter, and settings
+with a smaller gap are rejected.
 """
 
 from __future__ import annotations
@@ -18,41 +18,40 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 import msgspec
 import structlog
 
+from ringwise.kube.write.fence import MIN_FENCE_GAP, Fence
 from ringwise.kubeclient.client import ApiError, Client, UnreachableError
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.credentials import KubeConfigError
 from ringwise.kubeclient.resources import LEASES
+from ringwise.manifests.quantities import micro_time
 from ringwise.wellknown import SCHEDULER_LEASE, VOLCANO_SYSTEM
 
 _LOG = structlog.get_logger("ringwise.kube")
 
-#: Seconds between the fence and the end of the lease, at least: a binding under way ends in this time.
-SMALLEST_GAP = 5.0
-
 
 class LeaseSettingsError(Exception):
-    """With these times two replicas could bind at once, or nobody could keep the lead."""
+    """With these times two replicas could bind at once, or no replica could keep the lease."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseSettings:
     namespace: str = VOLCANO_SYSTEM
     name: str = SCHEDULER_LEASE
-    #: Seconds. How long others wait for a sign of life, how long we go on without one, how often we give one.
+    #: Seconds: how long other replicas wait after a renewal, how long the leader writes without one, and the
+    #: interval of renewals and attempts.
     duration: float = 15.0
     renew_deadline: float = 10.0
     retry: float = 2.0
 
     def __post_init__(self) -> None:
-        if self.duration - self.renew_deadline < SMALLEST_GAP:
+        if self.duration - self.renew_deadline < MIN_FENCE_GAP:
             raise LeaseSettingsError(
                 f"the lease lasts {self.duration:g} s and the renew deadline is {self.renew_deadline:g} s: "
-                f"the deadline must be {SMALLEST_GAP:g} s earlier at least, or a binding may still be under "
+                f"the deadline must be {MIN_FENCE_GAP:g} s earlier at least, or a binding may still be under "
                 "way when another replica takes over"
             )
         if not 0 < self.retry <= self.renew_deadline / 2:
@@ -63,39 +62,17 @@ class LeaseSettings:
 
     @property
     def timeout(self) -> float:
-        """Seconds for one request: a second one fits before the deadline."""
+        """Seconds for one request, so that two fit before the deadline."""
         return self.renew_deadline / 2
 
 
-class Fence:
-    """Whether anything may be written now. Closed until somebody opens it."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._until = float("-inf")
-
-    @property
-    def is_open(self) -> bool:
-        return self._clock.monotonic() < self._until
-
-    def open_until(self, moment: float) -> None:
-        self._until = moment
-
-    def open_for_good(self) -> None:
-        """There is one replica only."""
-        self._until = float("inf")
-
-    def close(self) -> None:
-        self._until = float("-inf")
-
-
-class _Meta(msgspec.Struct, rename="camel", omit_defaults=True):
+class _LeaseMeta(msgspec.Struct, rename="camel", omit_defaults=True):
     name: str
     namespace: str
     resource_version: str | None = None
 
 
-class _Spec(msgspec.Struct, rename="camel", omit_defaults=True):
+class _LeaseSpec(msgspec.Struct, rename="camel", omit_defaults=True):
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None
     acquire_time: str | None = None
@@ -104,14 +81,17 @@ class _Spec(msgspec.Struct, rename="camel", omit_defaults=True):
 
 
 class _Lease(msgspec.Struct, rename="camel"):
-    metadata: _Meta
-    spec: _Spec = msgspec.field(default_factory=_Spec)
+    metadata: _LeaseMeta
+    spec: _LeaseSpec = msgspec.field(default_factory=_LeaseSpec)
     api_version: str = LEASES.version
     kind: str = LEASES.kind
 
 
 class LeaderElection:
-    """`leading` is set while we lead. `run` goes on until it is cancelled."""
+    """`leading` is set while this replica leads, `lost` while it does not.
+
+    `run` runs until it is cancelled.
+    """
 
     def __init__(
         self,
@@ -121,7 +101,7 @@ class LeaderElection:
         *,
         clock: Clock,
         settings: LeaseSettings | None = None,
-        changed: Callable[[bool], None] = lambda leads: None,
+        on_change: Callable[[bool], None] = lambda leads: None,
     ) -> None:
         self.identity = identity
         self.leading = asyncio.Event()
@@ -131,49 +111,49 @@ class LeaderElection:
         self._fence = fence
         self._clock = clock
         self._settings = settings or LeaseSettings()
-        self._changed = changed
-        #: The lease as we wrote it last, while it is ours.
+        self._on_change = on_change
+        #: The lease as this replica wrote it last, while it holds it.
         self._ours: _Lease | None = None
-        #: The lease of somebody else as we saw it, and since when it has looked so.
-        self._seen: tuple[object, float] | None = None
+        #: The last renewal of another replica, and when this replica first saw it.
+        self._other: tuple[object, float] | None = None
 
     async def run(self) -> None:
         try:
             while True:
                 while not await self._attempt():
                     await self._clock.sleep(self._settings.retry)
-                self._lead(True)
-                await self._keep()
-                self._lead(False)
+                self._set_leading(True)
+                await self._renew_until_lost()
+                self._set_leading(False)
         finally:
-            self._lead(False)
+            self._set_leading(False)
 
     async def release(self) -> None:
-        """Let another replica take over at once. The fence is closed first."""
+        """Give up the lease, so that another replica can take over at once. The fence is closed first."""
         ours, self._ours = self._ours, None
         self._fence.close()
-        self._lead(False)
+        self._set_leading(False)
         if ours is None:
             return
         try:
             try:
-                await self._give_back(ours)
+                await self._put_released(ours)
             except ApiError as error:
                 if error.status != 409:
                     raise
-                # A renewal was under way when we stopped: the lease is one version further.
-                lease = await self._look()
+                # A renewal was under way when the election stopped: the lease has a newer version.
+                lease = await self._available_lease()
                 if lease is not None and lease.spec.holder_identity == self.identity:
-                    await self._give_back(lease)
+                    await self._put_released(lease)
         except (ApiError, UnreachableError, KubeConfigError) as error:
-            _LOG.info("the lease was not given back; it ends by itself", why=str(error))
+            _LOG.info("the lease was not released; it expires", why=str(error))
 
-    async def _give_back(self, lease: _Lease) -> None:
+    async def _put_released(self, lease: _Lease) -> None:
         lease.spec.holder_identity = ""
         lease.spec.lease_duration_seconds = 1
         await self._put(lease)
 
-    def _lead(self, leads: bool) -> None:
+    def _set_leading(self, leads: bool) -> None:
         if leads == self.leading.is_set():
             return
         if leads:
@@ -183,70 +163,76 @@ class LeaderElection:
             self._fence.close()
             self.leading.clear()
             self.lost.set()
-        _LOG.info("leading" if leads else "not leading any more", identity=self.identity)
-        self._changed(leads)
+        _LOG.info("became the leader" if leads else "not the leader any more", identity=self.identity)
+        self._on_change(leads)
 
-    async def _keep(self) -> None:
-        """Returns when the lease is lost: taken by another, or not renewed before the deadline."""
+    async def _renew_until_lost(self) -> None:
+        """Returns when the lease is lost: taken by another replica, or not renewed before the deadline."""
         while self._fence.is_open:
             await self._clock.sleep(self._settings.retry)
-            if not await self._attempt() and self._ours is None and self._seen is not None:
+            if not await self._attempt() and self._ours is None and self._other is not None:
                 _LOG.warning("another replica holds the lease")
                 return
         _LOG.warning("the lease could not be renewed in time")
         self._ours = None
 
     async def _attempt(self) -> bool:
-        """Take or renew the lease; whether it is ours now."""
+        """Try to take or renew the lease; whether this replica holds it now."""
         sent = self._clock.monotonic()
         try:
-            lease = self._ours or await self._look()
+            lease = self._ours or await self._available_lease()
             if lease is None:
                 return False
             written = await self._put(self._renewed(lease))
         except ApiError as error:
             if error.status in (404, 409):
-                # Somebody wrote or deleted it meanwhile: look again the next time.
+                # It was changed or deleted meanwhile: read it again in the next attempt.
                 self._ours = None
             else:
                 _LOG.warning("lease not written", why=str(error))
             return False
         except (UnreachableError, KubeConfigError) as error:
-            # It may have been written; the version we know is then too old, and we look again.
+            # It may have been written, and then the known version is too old: read it again.
             self._ours = None
             _LOG.warning("lease not written", why=str(error))
             return False
         self._ours = written
-        self._seen = None
+        self._other = None
         if self.leading.is_set() and not self._fence.is_open:
-            # Too late: what was to be written since the deadline has been given up, and nobody would say it
-            # again. The lead is lost, and everything begins anew.
+            # Too late: writes since the deadline were given up and would not be repeated. The term ends, and
+            # the state is built again.
             return False
         self._fence.open_until(sent + self._settings.renew_deadline)
         return True
 
-    async def _look(self) -> _Lease | None:
-        """The lease if it may be ours, None while somebody else has it."""
+    async def _available_lease(self) -> _Lease | None:
+        """The lease if this replica may take or renew it; None while another replica holds it."""
         settings = self._settings
         try:
             lease = await self._client.get(
-                LEASES, settings.namespace, settings.name, _Lease, settings.timeout
+                # A renewal that waits for the rate limit could be too late.
+                LEASES,
+                settings.namespace,
+                settings.name,
+                _Lease,
+                settings.timeout,
+                rate_limited=False,
             )
         except ApiError as error:
             if error.status != 404:
                 raise
-            return _Lease(_Meta(settings.name, settings.namespace))
+            return _Lease(_LeaseMeta(settings.name, settings.namespace))
         holder = lease.spec.holder_identity
         if not holder or holder == self.identity:
-            self._seen = None
+            self._other = None
             return lease
         moment = self._clock.monotonic()
-        sign = (holder, lease.spec.renew_time, lease.spec.lease_transitions)
-        if self._seen is None or self._seen[0] != sign:
-            self._seen = (sign, moment)
-        # Only what we saw ourselves counts: clocks of other machines may be wrong.
+        renewal = (holder, lease.spec.renew_time, lease.spec.lease_transitions)
+        if self._other is None or self._other[0] != renewal:
+            self._other = (renewal, moment)
+        # Counted from when it was seen here: the clocks of other machines may be wrong.
         held_for = lease.spec.lease_duration_seconds or settings.duration
-        return lease if moment - self._seen[1] >= held_for else None
+        return lease if moment - self._other[1] >= held_for else None
 
     def _renewed(self, lease: _Lease) -> _Lease:
         now = micro_time(self._clock.now())
@@ -268,13 +254,10 @@ class LeaderElection:
             path, method = LEASES.path(settings.namespace), "POST"
         else:
             path, method = LEASES.path(settings.namespace, settings.name), "PUT"
-        answer = await self._client.request(method, path, body=body, timeout=settings.timeout)
+        answer = await self._client.request(
+            method, path, body=body, timeout=settings.timeout, rate_limited=False
+        )
         try:
             return msgspec.json.decode(answer, type=_Lease)
         except msgspec.MsgspecError as problem:
-            raise UnreachableError(f"the lease cannot be read: {problem}", maybe_done=True) from None
-
-
-def micro_time(now: int) -> str:
-    """Kubernetes' MicroTime."""
-    return datetime.fromtimestamp(now / 1e9, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+            raise UnreachableError(f"the lease cannot be decoded: {problem}", maybe_done=True) from None

@@ -1,4 +1,4 @@
-"""One life of a component: everything that is thrown away when the lead is lost."""
+"""One leader term: everything that is discarded when the lease is lost."""
 
 from __future__ import annotations
 
@@ -9,96 +9,97 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ringwise.kube.observer import Observer
-from ringwise.kube.run.core_thread import Core, Part
-from ringwise.kube.run.idle_event_loop import idleness
-from ringwise.kube.run.leader_election import Fence, LeaseSettings
-from ringwise.kube.watch.kinds import Place, Reader, standard_kinds
-from ringwise.kube.watch.malformed import Malformed
-from ringwise.kube.watch.readers import GroupNote
+from ringwise.kube.run.core_thread import CoreThread, MachineAdapter
+from ringwise.kube.run.idle_event_loop import loop_idle_event
+from ringwise.kube.run.leader_election import LeaseSettings
+from ringwise.kube.watch.job_templates import TemplateStore
+from ringwise.kube.watch.kinds import Reader, WatchTarget, watched_kinds
+from ringwise.kube.watch.malformed import MalformedObjects
+from ringwise.kube.watch.readers import ObservedGroup, ObservedQueue
 from ringwise.kube.watch.reflector import Reflector
-from ringwise.kube.write.binder import IN_FLIGHT, Binder
+from ringwise.kube.write.binder import MAX_IN_FLIGHT, Binder
 from ringwise.kube.write.executor import Executor
-from ringwise.kube.write.job_commands import Wishes
-from ringwise.kube.write.ordered_work import Persistence
-from ringwise.kube.write.pod_templates import TemplateStore
-from ringwise.kube.write.queue_status import QueueNote
+from ringwise.kube.write.fence import Fence
+from ringwise.kube.write.job_commands import JobCommands
 from ringwise.kube.write.status import StatusWriter
-from ringwise.kubeclient.client import PAGE, Client
+from ringwise.kubeclient.client import PAGE_SIZE, Client
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.resources import JOB_COMMANDS, PODS
+from ringwise.kubeclient.retry import Retrier
 from ringwise.messages.commands import Command
 
 
 @dataclass(frozen=True, slots=True)
 class RunnerSettings:
-    #: None: there is one replica only, it leads from the beginning.
+    #: None: there is one replica, and it leads from the start.
     lease: LeaseSettings | None = None
     identity: str = "ringwise"
-    #: Namespace and name of the ConfigMap with the configuration; None when it comes from elsewhere.
+    #: Namespace and name of the ConfigMap with the configuration; None when it does not come from a
+    #: ConfigMap.
     configuration: tuple[str, str] | None = None
-    #: Obey commands of the bus: the job controller runs here.
-    wishes: bool = False
-    #: Nobody here needs nodes, queues or chips.
+    #: Execute Command objects of users: the job controller runs here.
+    job_commands: bool = False
+    #: Only the job controller runs here; it needs no nodes, queues or chips.
     jobs_only: bool = False
-    #: Decide, and carry out nothing.
+    #: Decide, and execute nothing.
     read_only: bool = False
-    in_flight: int = IN_FLIGHT
-    page: int = PAGE
-    #: Names that the configuration may use for plugins beside ours.
+    in_flight: int = MAX_IN_FLIGHT
+    page_size: int = PAGE_SIZE
+    #: Names of plugins that the configuration may use besides the built-in ones.
     plugins: tuple[str, ...] = ()
 
 
-class Carrier(Protocol):
-    def carry_out(self, commands: list[Command]) -> None: ...
+class CommandSink(Protocol):
+    def execute(self, commands: list[Command]) -> None: ...
 
     async def stop(self) -> None: ...
 
 
-class _Nothing:
-    """Carries out nothing: for those who only look."""
+class _Discard:
+    """Executes nothing: for a read-only component."""
 
-    def carry_out(self, commands: list[Command]) -> None: ...
+    def execute(self, commands: list[Command]) -> None: ...
 
     async def stop(self) -> None: ...
 
 
-class Life:
+class LeaderTerm:
     def __init__(
         self,
         client: Client,
-        parts: Sequence[Part],
+        machines: Sequence[MachineAdapter],
         settings: RunnerSettings,
         fence: Fence,
         *,
         clock: Clock,
         observer: Observer,
-        chance: random.Random,
-        crashed: Callable[[BaseException], None],
+        rng: random.Random,
+        on_crash: Callable[[BaseException], None],
     ) -> None:
-        self.malformed = Malformed()
+        self.malformed = MalformedObjects()
         self._client = client
         self._settings = settings
         self._clock = clock
         self._observer = observer
-        self._chance = chance
+        self._rng = rng
         self._fence = fence
-        self._crashed = crashed
+        self._on_crash = on_crash
         self._templates = TemplateStore()
-        self._groups: dict[str, GroupNote] = {}
-        self._queues: dict[str, QueueNote] = {}
-        self._persistence = Persistence(fence, clock, chance)
+        self._groups: dict[str, ObservedGroup] = {}
+        self._queues: dict[str, ObservedQueue] = {}
+        self._retrier = Retrier(clock, may_write=lambda: fence.is_open, rng=rng)
         loop = asyncio.get_running_loop()
-        self.core = Core(
-            parts,
-            lambda commands: loop.call_soon_threadsafe(self._carry_out, commands),
-            lambda defect: loop.call_soon_threadsafe(crashed, defect),
+        self.core = CoreThread(
+            machines,
+            lambda commands: loop.call_soon_threadsafe(self._execute, commands),
+            lambda defect: loop.call_soon_threadsafe(on_crash, defect),
             clock=clock,
             observer=observer,
-            loop_is_idle=idleness(),
+            loop_is_idle=loop_idle_event(),
         )
         self._status: StatusWriter | None = None
-        self._carrier: Carrier = _Nothing() if settings.read_only else self._executor()
-        kinds = standard_kinds(
+        self._sink: CommandSink = _Discard() if settings.read_only else self._executor()
+        kinds = watched_kinds(
             self._templates,
             self._groups,
             settings.configuration,
@@ -106,18 +107,18 @@ class Life:
             jobs_only=settings.jobs_only,
             plugins=settings.plugins,
         )
-        self._wishes: Wishes | None = None
-        if settings.wishes:
-            self._wishes = Wishes(client, self._persistence, self.core.put)
-            kinds.insert(0, (Place(JOB_COMMANDS, optional=True), self._wishes))
-        self._reflectors = [self._reflector(place, reader) for place, reader in kinds]
-        self._pods = next(one for one in self._reflectors if one.place.resource is PODS)
+        self._job_commands: JobCommands | None = None
+        if settings.job_commands:
+            self._job_commands = JobCommands(client, self._retrier, self.core.put)
+            kinds.insert(0, (WatchTarget(JOB_COMMANDS, optional=True), self._job_commands))
+        self._reflectors = [self._reflector(target, reader) for target, reader in kinds]
+        self._pods = next(one for one in self._reflectors if one.target.resource is PODS)
 
     def __len__(self) -> int:
         return sum(len(reflector) for reflector in self._reflectors)
 
-    async def read_everything(self) -> None:
-        """Pods last: they find their nodes, and chips are looked at once."""
+    async def read_all(self) -> None:
+        """Pods last: their nodes are known then, and each node's chips are computed once."""
         self.core.start()
         first = [reflector for reflector in self._reflectors if reflector is not self._pods]
         for reflector in first:
@@ -127,42 +128,42 @@ class Life:
         await self._pods.synced.wait()
         await asyncio.to_thread(self.core.prepare)
 
-    async def read_pods_again(self) -> None:
+    async def reread_pods(self) -> None:
         await self._pods.refresh()
 
     def lead(self) -> None:
         self.core.decide()
         if self._status is not None:
-            self.malformed.listen(self._status.malformed)
-        if self._wishes is not None:
-            self._wishes.lead()
+            self.malformed.listen(self._status.events.malformed)
+        if self._job_commands is not None:
+            self._job_commands.lead()
 
     async def stop(self) -> None:
         await asyncio.to_thread(self.core.stop)
         await asyncio.gather(*(reflector.stop() for reflector in self._reflectors))
-        if self._wishes is not None:
-            await self._wishes.stop()
-        await self._carrier.stop()
+        if self._job_commands is not None:
+            await self._job_commands.stop()
+        await self._sink.stop()
 
-    def _carry_out(self, commands: list[Command]) -> None:
+    def _execute(self, commands: list[Command]) -> None:
         try:
-            self._carrier.carry_out(commands)
+            self._sink.execute(commands)
         except Exception as defect:
-            # Commands that were lost would leave the core with chips that nobody gets.
-            self._crashed(defect)
+            # A lost command would leave chips held for a pod that does not get them.
+            self._on_crash(defect)
 
-    def _reflector(self, place: Place, reader: Reader) -> Reflector:
+    def _reflector(self, target: WatchTarget, reader: Reader) -> Reflector:
         return Reflector(
             self._client,
-            place,
+            target,
             reader,
             self.core.put,
             clock=self._clock,
-            chance=self._chance,
+            rng=self._rng,
             malformed=self.malformed,
             observer=self._observer,
-            page=self._settings.page,
-            crashed=self._crashed,
+            page_size=self._settings.page_size,
+            on_crash=self._on_crash,
         )
 
     def _executor(self) -> Executor:
@@ -170,10 +171,10 @@ class Life:
             self._client,
             self._fence,
             clock=self._clock,
-            failed=lambda failure: self.core.put([failure]),
-            bound=lambda bind: status.bound(bind),
+            on_failed=lambda failure: self.core.put([failure]),
+            on_bound=lambda bind: status.events.scheduled(bind),
             observer=self._observer,
-            chance=self._chance,
+            rng=self._rng,
             in_flight=self._settings.in_flight,
         )
         status = self._status = StatusWriter(
@@ -182,15 +183,15 @@ class Life:
             self._groups,
             clock=self._clock,
             queues=self._queues,
-            binding=binder.idle,
+            bindings_idle=binder.idle,
             observer=self._observer,
-            chance=self._chance,
+            rng=self._rng,
         )
         return Executor(
             self._client,
             binder,
             status,
             self._templates,
-            self._persistence,
-            failed=lambda failure: self.core.put([failure]),
+            self._retrier,
+            on_evict_failed=lambda failure: self.core.put([failure]),
         )

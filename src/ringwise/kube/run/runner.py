@@ -1,9 +1,9 @@
-"""One life of a component after the other: read everything, wait to lead, decide, until the lead is lost.
+"""Runs one leader term after the other: read all objects, wait for the lease, decide until it is lost.
 
-    list all kinds ──> ready ──> lead? ──> list pods again ──> decide ... lost ──> begin anew
+    list all kinds ──> ready ──> leader? ──> list pods again ──> decide ... lost ──> next term
 
-Nothing is decided before everything is known, and nothing that was known before the lead was lost is
-believed afterwards: the state is built anew from the API.
+Nothing is decided before all objects are known. The state is not kept when the lease is lost: the next term
+builds it again from the API.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from typing import Any
 
 import structlog
 
-from ringwise.kube.observer import Nobody, Observer
-from ringwise.kube.run.core_thread import Part
-from ringwise.kube.run.leader_election import Fence, LeaderElection
-from ringwise.kube.run.leader_term import Life, RunnerSettings
-from ringwise.kube.watch.malformed import Malformed
+from ringwise.kube.observer import NullObserver, Observer
+from ringwise.kube.run.core_thread import MachineAdapter
+from ringwise.kube.run.leader_election import LeaderElection
+from ringwise.kube.run.leader_term import LeaderTerm, RunnerSettings
+from ringwise.kube.watch.malformed import MalformedObjects
+from ringwise.kube.write.fence import Fence
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.clock import Clock, RealClock
 from ringwise.messages.events import Event
@@ -28,51 +29,51 @@ _LOG = structlog.get_logger("ringwise.kube")
 
 
 class CoreFailedError(Exception):
-    """The core met a defect. The process ends; the next one reads everything anew."""
+    """Internal error in the core. The process must end; the next one reads everything again."""
 
 
 class Runner:
     def __init__(
         self,
         client: Client,
-        parts: Callable[[], Sequence[Part]],
+        machines: Callable[[], Sequence[MachineAdapter]],
         settings: RunnerSettings | None = None,
         *,
         clock: Clock | None = None,
         observer: Observer | None = None,
-        chance: random.Random | None = None,
-        synced: Callable[[], None] = lambda: None,
+        rng: random.Random | None = None,
+        on_synced: Callable[[], None] = lambda: None,
     ) -> None:
         self._client = client
-        self._parts = parts
+        self._machines = machines
         self._settings = settings or RunnerSettings()
         self._clock: Clock = clock or RealClock()
-        self._observer: Observer = observer or Nobody()
-        self._chance = chance or random.Random()
-        self._synced = synced
+        self._observer: Observer = observer or NullObserver()
+        self._rng = rng or random.Random()
+        self._on_synced = on_synced
         self._fence = Fence(self._clock)
-        self._life: Life | None = None
-        #: Objects that could not be read, in this life.
-        self.malformed = Malformed()
-        #: Everything is read: this replica could lead.
+        self._term: LeaderTerm | None = None
+        #: Objects that cannot be read, in this term.
+        self.malformed = MalformedObjects()
+        #: All objects are read: this replica could lead.
         self.ready = False
         self.deciding = asyncio.Event()
-        #: How often the state was built.
-        self.lives = 0
+        #: Terms started so far.
+        self.terms = 0
 
-    def tell(self, events: Sequence[Event]) -> None:
-        """Hand events to the core that are no objects of the API."""
-        if self._life is not None:
-            self._life.core.put(events)
+    def put(self, events: Sequence[Event]) -> None:
+        """Pass events to the core that do not come from API objects."""
+        if self._term is not None:
+            self._term.core.put(events)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop` is set. Raises CoreFailedError."""
         settings = self._settings
         if settings.lease is None:
             if not settings.read_only:
-                self._fence.open_for_good()
+                self._fence.open_forever()
                 self._observer.leading(True)
-            await self._lives(stop, None)
+            await self._run_terms(stop, None)
             return
         election = LeaderElection(
             self._client,
@@ -80,75 +81,75 @@ class Runner:
             settings.identity,
             clock=self._clock,
             settings=settings.lease,
-            changed=self._observer.leading,
+            on_change=self._observer.leading,
         )
         elected = asyncio.create_task(election.run(), name="leader election")
         try:
-            await self._lives(stop, election)
+            await self._run_terms(stop, election)
         finally:
             elected.cancel()
             await asyncio.gather(elected, return_exceptions=True)
             await election.release()
 
-    async def _lives(self, stop: asyncio.Event, election: LeaderElection | None) -> None:
+    async def _run_terms(self, stop: asyncio.Event, election: LeaderElection | None) -> None:
         try:
             while not stop.is_set():
-                await self._live(stop, election)
+                await self._run_term(stop, election)
         finally:
             if election is None:
                 self._fence.close()
 
-    async def _live(self, stop: asyncio.Event, election: LeaderElection | None) -> None:
+    async def _run_term(self, stop: asyncio.Event, election: LeaderElection | None) -> None:
         crashed: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
 
         def crash(defect: BaseException) -> None:
             if not crashed.done():
                 crashed.set_result(defect)
 
-        life = Life(
+        term = LeaderTerm(
             self._client,
-            self._parts(),
+            self._machines(),
             self._settings,
             self._fence,
             clock=self._clock,
             observer=self._observer,
-            chance=self._chance,
-            crashed=crash,
+            rng=self._rng,
+            on_crash=crash,
         )
-        self._life, self.malformed = life, life.malformed
-        self.lives += 1
+        self._term, self.malformed = term, term.malformed
+        self.terms += 1
         ends: set[asyncio.Future[Any]] = {crashed, asyncio.create_task(stop.wait())}
         try:
-            await self._until_the_end(life, election, ends)
+            await self._lead_until(term, election, ends)
         finally:
             self.ready = False
             self.deciding.clear()
             for end in ends - {crashed}:
                 end.cancel()
             await asyncio.gather(*(ends - {crashed}), return_exceptions=True)
-            self._life = None
-            await life.stop()
+            self._term = None
+            await term.stop()
         if crashed.done():
             defect = crashed.result()
             raise CoreFailedError(f"{type(defect).__name__}: {defect}") from defect
 
-    async def _until_the_end(
-        self, life: Life, election: LeaderElection | None, ends: set[asyncio.Future[Any]]
+    async def _lead_until(
+        self, term: LeaderTerm, election: LeaderElection | None, ends: set[asyncio.Future[Any]]
     ) -> None:
-        if not await came_before(life.read_everything(), ends):
+        if not await finished_before(term.read_all(), ends):
             return
         self.ready = True
-        self._synced()
-        _LOG.info("everything is read", objects=len(life), malformed=len(self.malformed))
+        self._on_synced()
+        _LOG.info("all objects are read", objects=len(term), malformed=len(self.malformed))
         if election is not None:
             led_before = election.leading.is_set()
-            if not await came_before(_wait(election.leading), ends):
+            if not await finished_before(_wait(election.leading), ends):
                 return
             ends.add(asyncio.create_task(_wait(election.lost)))
-            # What the last leader bound in its last moments must be known before the first decision.
-            if not led_before and not await came_before(life.read_pods_again(), ends):
+            # The last bindings of the previous leader must be known before the first decision.
+            if not led_before and not await finished_before(term.reread_pods(), ends):
                 return
-        life.lead()
+        term.lead()
         self.deciding.set()
         _LOG.info("deciding")
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
@@ -158,8 +159,8 @@ async def _wait(event: asyncio.Event) -> None:
     await event.wait()
 
 
-async def came_before(wanted: Coroutine[Any, Any, None], ends: Collection[asyncio.Future[Any]]) -> bool:
-    """Wait for what is wanted; False, and it is dropped, when one of the ends comes first."""
+async def finished_before(wanted: Coroutine[Any, Any, None], ends: Collection[asyncio.Future[Any]]) -> bool:
+    """Wait for the coroutine; False, and it is cancelled, when one of the ends comes first."""
     task = asyncio.create_task(wanted)
     try:
         await asyncio.wait({task, *ends}, return_when=asyncio.FIRST_COMPLETED)

@@ -1,7 +1,7 @@
-"""Shadow mode: decide beside the scheduler that is in charge, bind nothing, and tell the differences.
+"""Shadow mode: decide beside the active scheduler, bind nothing, and report the differences.
 
-Each pod that was placed by us in thought is compared with where it really went. Where the two differ,
-both nodes are judged by our rules on the state of that moment, so that the difference comes with its why.
+Each decision is compared with the node that the active scheduler binds the pod to. Where the two differ, both
+nodes are scored by Ringwise's rules on the state of that moment, so that the report gives the reason.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ringwise.kube.observer import Nobody, Observer
-from ringwise.kube.run.core_thread import Deliver, SchedulerPart
-from ringwise.kube.write.event_recorder import rfc3339
+from ringwise.kube.observer import NullObserver, Observer
+from ringwise.kube.run.core_thread import Deliver, SchedulerAdapter
+from ringwise.manifests.quantities import rfc3339
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command
 from ringwise.reasons import Reason
@@ -35,59 +35,65 @@ class _Verdict:
         return {"node": node, "chips": list(chips), "score": self.score, "reason": self.why_not}
 
 
-class ShadowPart(SchedulerPart):
-    """A scheduler whose bindings stay thoughts. They hold until the real binding is seen, or the pod goes."""
+class ShadowAdapter(SchedulerAdapter):
+    """A scheduler whose bindings are not executed.
+
+    They hold until the real binding is seen, or the pod is deleted.
+    """
 
     def __init__(self, scheduler: Scheduler, report: Report, observer: Observer | None = None) -> None:
         super().__init__(scheduler)
         self._report = report
-        self._observer: Observer = observer or Nobody()
-        self._thought: dict[str, Bind] = {}
+        self._observer: Observer = observer or NullObserver()
+        self._decided: dict[str, Bind] = {}
         self._now = 0
         self.outcomes: Counter[str] = Counter()
 
-    def let_out(self, deliver: Deliver, give_way: Callable[[], object]) -> None:
-        """Thoughts never leave."""
+    def send_early(self, deliver: Deliver, yield_to_loop: Callable[[], object]) -> None:
+        """Nothing is sent."""
 
     def decide(self, events: Sequence[ev.Event], now: int) -> list[Command]:
         self._now = now
-        given_back: list[ev.Event] = []
+        released: list[ev.Event] = []
         for event in events:
             if isinstance(event, ev.PodSeen) and event.pod.node is not None:
-                if self._placed(event.pod, event.pod.node, now):
-                    given_back.append(ev.BindFailed(event.pod.uid, "bound by another scheduler"))
+                if self._compare(event.pod, event.pod.node, now):
+                    released.append(ev.BindFailed(event.pod.uid, "bound by another scheduler"))
             elif isinstance(event, ev.PodGone):
-                self._vanished(event.uid, now)
-        for command in super().decide([*given_back, *events], now):
+                self._deleted(event.uid, now)
+        for command in super().decide([*released, *events], now):
             if isinstance(command, Bind):
-                self._thought[command.uid] = command
+                self._decided[command.uid] = command
         return []
 
     def summary(self) -> dict[str, Any]:
-        """How often both agreed, and how often not."""
+        """Counts of equal and different decisions."""
         compared = sum(self.outcomes[outcome] for outcome in (SAME, OTHER_CHIPS, OTHER_NODE))
         return {
             "event": "summary",
             "compared": compared,
             "outcomes": dict(sorted(self.outcomes.items())),
             "same_share": round(self.outcomes[SAME] / compared, 4) if compared else None,
-            "still_only_ours": len(self._thought),
+            "still_only_ours": len(self._decided),
         }
 
-    def _placed(self, pod: Pod, node: str, now: int) -> bool:
-        """Another scheduler bound this pod. Whether we had placed it elsewhere, in thought."""
-        ours = self._thought.pop(pod.uid, None)
+    def _compare(self, pod: Pod, node: str, now: int) -> bool:
+        """Another scheduler bound this pod.
+
+        Whether it was decided differently here, so that its chips are released.
+        """
+        ours = self._decided.pop(pod.uid, None)
         if ours is None:
             known = self.scheduler.view.cluster.pods.get(pod.uid)
             if known is not None and known.node < 0 and self.scheduler.view.is_ours(pod):
                 self._only_theirs(pod, node, now)
             return False
         if ours.node == node and tuple(sorted(ours.chips)) == tuple(sorted(pod.holds)):
-            self._tell(SAME, pod.key, ours.uid, now)
+            self._record(SAME, pod.key, ours.uid, now)
             return False
         outcome = OTHER_CHIPS if ours.node == node else OTHER_NODE
         mine, other = self._verdicts(ours.uid, ours.node, node)
-        self._tell(
+        self._record(
             outcome,
             pod.key,
             pod.uid,
@@ -101,31 +107,31 @@ class ShadowPart(SchedulerPart):
     def _only_theirs(self, pod: Pod, node: str, now: int) -> None:
         job = self.scheduler.view.job_of(pod.uid)
         reason = job.reason if job is not None else None
-        self._tell(
+        self._record(
             ONLY_THEIRS,
             pod.key,
             pod.uid,
             now,
             ours=None,
             theirs={"node": node, "chips": list(pod.holds)},
-            why=reason.message if reason is not None else "it was bound before it could be decided here",
+            why=reason.message if reason is not None else "it was bound before a decision was made here",
         )
 
-    def _vanished(self, uid: str, now: int) -> None:
-        ours = self._thought.pop(uid, None)
+    def _deleted(self, uid: str, now: int) -> None:
+        ours = self._decided.pop(uid, None)
         if ours is not None:
-            self._tell(
+            self._record(
                 ONLY_OURS,
                 f"{ours.namespace}/{ours.pod}",
                 uid,
                 now,
                 ours={"node": ours.node, "chips": list(ours.chips)},
                 theirs=None,
-                why="it went away before the other scheduler placed it",
+                why="it was deleted before the other scheduler bound it",
             )
 
     def _verdicts(self, uid: str, our_node: str, their_node: str) -> tuple[_Verdict, _Verdict]:
-        """Both nodes by our rules, as if the pod had not been placed yet."""
+        """Score of both nodes, as if the pod had not been placed yet."""
         view = self.scheduler.view
         job = view.job_of(uid)
         if job is not None and job.policy is None and view.cluster.pods[uid].pod.cls.chips:
@@ -134,7 +140,7 @@ class ShadowPart(SchedulerPart):
         ours, theirs = view.what_if.node_verdicts(uid, (our_node, their_node), self._now)
         return _verdict(ours), _verdict(theirs)
 
-    def _tell(self, outcome: str, pod: str, uid: str, now: int, **more: Any) -> None:
+    def _record(self, outcome: str, pod: str, uid: str, now: int, **more: Any) -> None:
         self.outcomes[outcome] += 1
         self._observer.shadow(outcome)
         job = self.scheduler.view.job_of(uid)
@@ -159,10 +165,10 @@ def _verdict(found: tuple[int | None, Reason | None] | None) -> _Verdict:
 
 def _why(outcome: str, ours: _Verdict, theirs: _Verdict) -> str:
     if theirs.why_not is not None:
-        return f"by our rules it cannot go there: {theirs.why_not}"
+        return f"by the rules of Ringwise the pod cannot run there: {theirs.why_not}"
     if outcome == OTHER_CHIPS:
         return "the same node, with other chips"
     if ours.score is not None and theirs.score is not None and ours.score != theirs.score:
         better = "ours" if ours.score > theirs.score else "theirs, for this pod alone"
         return f"our node has score {ours.score}, theirs {theirs.score}: better is {better}"
-    return "both nodes are equal by our rules; the order of names, or the rest of the gang, decided"
+    return "both nodes are equal by the rules of Ringwise; node order, or the rest of the gang, decided"

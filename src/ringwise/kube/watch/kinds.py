@@ -1,4 +1,4 @@
-"""What is read from the API: which objects, from where, and by whom."""
+"""The kinds that are watched: which objects, in which namespace, and the reader of each."""
 
 from __future__ import annotations
 
@@ -6,21 +6,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from ringwise.kube.watch.decoding import Change
-from ringwise.kube.watch.facts import Facts
+from ringwise.kube.watch.job_templates import TemplateStore
+from ringwise.kube.watch.objects import KeyedObjects
 from ringwise.kube.watch.readers import (
     ConfigurationReader,
-    GroupNote,
     GroupReader,
     JobReader,
     NodeReader,
+    ObservedGroup,
+    ObservedQueue,
     PodReader,
     PriorityReader,
+    QueueReader,
     ReportReader,
     TopologyReader,
+    WatchEvent,
 )
-from ringwise.kube.write.pod_templates import TemplateStore
-from ringwise.kube.write.queue_status import NotingQueueReader, QueueNote
 from ringwise.kubeclient.client import Page
 from ringwise.kubeclient.resources import (
     CONFIG_MAPS,
@@ -44,17 +45,18 @@ from ringwise.wellknown import (
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Which objects a reader is for."""
+class WatchTarget:
+    """The objects of one list and watch."""
 
     resource: Resource
     namespace: str | None = None
     params: Mapping[str, str] = field(default_factory=dict)
-    #: The kind may be unknown to the server: a CRD that nobody installed.
+    #: The server may not know the kind, where its CRD is not installed.
     optional: bool = False
-    #: One fact may move from object to object; it is gone only when its last owner drops it.
-    moving_facts: bool = False
-    #: A word for logs and metrics.
+    #: A part of one object may move to another object: a node from one chunk of a report to the next.
+    #: It is deleted only when no object has it.
+    parts_move: bool = False
+    #: Name in logs and metrics.
     name: str = ""
 
     @property
@@ -67,57 +69,61 @@ class Place:
 
 
 class Reader(Protocol):
-    """Turns the bytes of objects into facts."""
+    """Turns bytes of the API into state objects."""
 
     def page(self, answer: bytes) -> Page[Any]:
-        """A page of a list. Its items are sights: decoded structs, or bytes that are not decoded yet."""
+        """A page of a list. Its items are decoded structs, or raw bytes."""
 
-    def change(self, line: bytes) -> Change[Any]:
-        """A line of a watch, with a sight of its object. Raises UnreachableError."""
+    def watch_event(self, line: bytes) -> WatchEvent[Any]:
+        """A line of a watch; its object is a decoded struct, or raw bytes. Raises UnreachableError."""
 
-    def read(self, sight: object, found: Findings) -> Facts | None:
-        """What is wrong with it is in `found`. None: nothing can be said; what was known before stays."""
+    def read(self, received: object, found: Findings) -> KeyedObjects | None:
+        """The objects in a received one; errors are in `found`.
 
-    def forget(self, key: str) -> None: ...
+        None: unreadable, what was known before stays.
+        """
+
+    def forget(self, key: str) -> None:
+        """The object was deleted."""
 
 
-def standard_kinds(
+def watched_kinds(
     templates: TemplateStore,
-    notes: dict[str, GroupNote],
+    groups: dict[str, ObservedGroup],
     configuration: tuple[str, str] | None,
     *,
-    queues: dict[str, QueueNote] | None = None,
+    queues: dict[str, ObservedQueue] | None = None,
     jobs_only: bool = False,
     plugins: Sequence[str] = (),
-) -> list[tuple[Place, Reader]]:
-    """Everything the scheduler and the controller read; pods last, when all nodes are known.
+) -> list[tuple[WatchTarget, Reader]]:
+    """Everything the scheduler and the controller watch; pods last, when all nodes are known.
 
-    `configuration` is namespace and name of the ConfigMap with the scheduler's settings, None when
-    they come from a file. `jobs_only` leaves out what the job controller alone does not need.
+    `configuration` is namespace and name of the ConfigMap with the scheduler's configuration, None when it
+    comes from a file. `jobs_only` leaves out what the job controller alone does not need.
     """
     classes = PodClasses()
-    kinds: list[tuple[Place, Reader]] = [
-        (Place(NODES), NodeReader()),
-        (Place(PRIORITY_CLASSES), PriorityReader()),
-        (Place(QUEUES, optional=True), NotingQueueReader({} if queues is None else queues)),
+    kinds: list[tuple[WatchTarget, Reader]] = [
+        (WatchTarget(NODES), NodeReader()),
+        (WatchTarget(PRIORITY_CLASSES), PriorityReader()),
+        (WatchTarget(QUEUES, optional=True), QueueReader({} if queues is None else queues)),
         (
-            Place(
+            WatchTarget(
                 CONFIG_MAPS, KUBE_SYSTEM, {"labelSelector": f"{NODE_REPORT_LABEL}=true"}, name="node-reports"
             ),
             ReportReader(),
         ),
         (
-            Place(
+            WatchTarget(
                 CONFIG_MAPS,
                 MINDX_DL,
                 {"labelSelector": f"{CLUSTER_REPORT_LABEL}=true"},
-                moving_facts=True,
+                parts_move=True,
                 name="cluster-reports",
             ),
             ReportReader(),
         ),
         (
-            Place(
+            WatchTarget(
                 CONFIG_MAPS,
                 KUBE_SYSTEM,
                 {"fieldSelector": f"metadata.name={TOR_NODE_CONFIG_MAP}"},
@@ -125,16 +131,16 @@ def standard_kinds(
             ),
             TopologyReader(),
         ),
-        (Place(VCJOBS, optional=True), JobReader(classes, templates)),
-        (Place(POD_GROUPS, optional=True), GroupReader(notes)),
-        (Place(PODS), PodReader(classes)),
+        (WatchTarget(VCJOBS, optional=True), JobReader(classes, templates)),
+        (WatchTarget(POD_GROUPS, optional=True), GroupReader(groups)),
+        (WatchTarget(PODS), PodReader(classes)),
     ]
     if configuration is not None:
         namespace, name = configuration
-        place = Place(
+        target = WatchTarget(
             CONFIG_MAPS, namespace, {"fieldSelector": f"metadata.name={name}"}, name="configuration"
         )
-        kinds.insert(0, (place, ConfigurationReader(plugins)))
+        kinds.insert(0, (target, ConfigurationReader(plugins)))
     if jobs_only:
         return [kind for kind in kinds if kind[0].resource in (PRIORITY_CLASSES, VCJOBS, POD_GROUPS, PODS)]
     return kinds

@@ -1,4 +1,7 @@
-"""Objects of the API that could not be read. They stop nobody; `doctor` lists them, and events tell it."""
+"""API objects that cannot be read.
+
+They are ignored; `doctor` lists them, and events report them on the object.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,10 @@ import structlog
 
 _LOG = structlog.get_logger("ringwise.kube")
 
-#: The key of objects that do not even tell their name.
-WITHOUT_A_NAME = "(without a name)"
-#: Objects remembered. A cluster with more broken objects than this has another problem.
-MOST = 10_000
+#: The key of objects whose name cannot be read.
+UNNAMED = "(without a name)"
+#: Objects remembered, so that a flood of broken objects does not fill the memory.
+MAX_OBJECTS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,43 +28,43 @@ class BadObject:
 
     @property
     def is_named(self) -> bool:
-        return self.key != WITHOUT_A_NAME
+        return self.key != UNNAMED
 
     def __str__(self) -> str:
         return f"{self.kind} {self.key}: {'; '.join(self.problems)}"
 
 
-class Malformed:
-    """The register of bad objects. An object that is mended or deleted leaves it."""
+class MalformedObjects:
+    """The objects that cannot be read now. One that is corrected or deleted is removed."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[str, str], BadObject] = {}
+        self._objects: dict[tuple[str, str], BadObject] = {}
         self._listener: Callable[[BadObject], None] | None = None
 
     def __iter__(self) -> Iterator[BadObject]:
-        return iter(sorted(self._found.values(), key=lambda bad: (bad.kind, bad.key)))
+        return iter(sorted(self._objects.values(), key=lambda bad: (bad.kind, bad.key)))
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(self._objects)
 
     def listen(self, listener: Callable[[BadObject], None]) -> None:
-        """Tell of every object that is bad now, and later of those that become so, with what is new."""
+        """Call the listener with every bad object there is, and later with new ones and new problems."""
         self._listener = listener
         for bad in self:
             listener(bad)
 
     def put(self, kind: str, key: str, problems: tuple[str, ...], uid: str = "") -> None:
-        """Warn once about each new problem, not with every update of the object."""
+        """Warn once about each problem, not with every update of the object."""
         bad = BadObject(kind, key, problems, uid)
-        before = self._found.get((kind, key))
+        before = self._objects.get((kind, key))
         if before == bad:
             return
-        if before is not None or len(self._found) < MOST:
-            self._found[kind, key] = bad
+        if before is not None or len(self._objects) < MAX_OBJECTS:
+            self._objects[kind, key] = bad
             if self._listener is not None:
                 known = before.problems if before is not None and before.uid == uid else ()
                 self._listener(replace(bad, problems=tuple(p for p in problems if p not in known)))
         _LOG.warning("object ignored", kind=kind, object=key, problems=list(problems))
 
-    def mended(self, kind: str, key: str) -> None:
-        self._found.pop((kind, key), None)
+    def remove(self, kind: str, key: str) -> None:
+        self._objects.pop((kind, key), None)

@@ -1,20 +1,23 @@
-"""How one object becomes facts: the trimmed structs of `manifests`, and a little more.
+"""Readers: bytes of the API into state objects, one reader for each kind that is watched.
 
-What only this room needs is added by subclasses: exit codes of containers, the status that was
-written last, the raw templates of vcjobs.
+The structs of `manifests` are extended here by what only the components on Kubernetes need: the resource
+version, exit codes of containers, the status that was written last, the raw templates of vcjobs. One object
+that cannot be decoded must not affect others: where a page or a line does not fit, its objects are decoded
+one by one.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 
-from ringwise.kube.watch.decoding import Decoding, DecodingAtOnce, SeenMeta, only
-from ringwise.kube.watch.facts import Facts, NodeReports
-from ringwise.kube.write.pod_templates import JobTemplates, TemplateStore
+from ringwise.kube.watch.job_templates import JobTemplates, TemplateStore
+from ringwise.kube.watch.objects import KeyedObjects, NodeReports, WatchedObject
+from ringwise.kubeclient.client import Page, UnreachableError
 from ringwise.manifests.configuration import ConfigurationError, read_configuration
 from ringwise.manifests.device_info import config_map_from_wire
 from ringwise.manifests.errors import Findings, ManifestError
@@ -28,42 +31,157 @@ from ringwise.manifests.wire import (
     ConfigMapWire,
     JobStatus,
     JobWire,
+    Meta,
     NodeWire,
     PhaseStatus,
     PodGroupWire,
     PodStatus,
     PodWire,
     PriorityClassWire,
+    QueueStatus,
     QueueWire,
     Trimmed,
 )
 from ringwise.state.model import Owner, Pod
 from ringwise.wellknown import SCHEDULER_CONFIG_KEY, TOR_NODE_CONFIG_MAP
 
+Wire = TypeVar("Wire")
+Object = TypeVar("Object")
 
-class _SeenNode(NodeWire):
-    metadata: SeenMeta | None = None
+
+class WatchEvent(msgspec.Struct, Generic[Object]):
+    """One line of a watch."""
+
+    type: str
+    object: Object
 
 
-class NodeReader(DecodingAtOnce[_SeenNode]):
+class VersionedMeta(Meta):
+    resource_version: str | None = None
+
+
+class _MetadataOnly(Trimmed):
+    """For an object that does not fit its struct: its name may still be readable."""
+
+    metadata: VersionedMeta | None = None
+
+
+_RAW_PAGE = msgspec.json.Decoder(Page[msgspec.Raw])
+_RAW_EVENT = msgspec.json.Decoder(WatchEvent[msgspec.Raw])
+_METADATA = msgspec.json.Decoder(_MetadataOnly)
+_UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
+
+
+def raw_page(answer: bytes) -> Page[Any]:
+    """A page whose items are not decoded yet, so that one bad item does not affect the others."""
+    try:
+        return _RAW_PAGE.decode(answer)
+    except _UNREADABLE as problem:
+        raise UnreachableError(f"a list cannot be decoded: {problem}", maybe_done=False) from None
+
+
+def raw_watch_event(line: bytes) -> WatchEvent[Any]:
+    """A line of a watch whose object is not decoded yet."""
+    try:
+        return _RAW_EVENT.decode(line)
+    except _UNREADABLE as problem:
+        message = f"a line of the watch cannot be decoded: {problem}"
+        raise UnreachableError(message, maybe_done=False) from None
+
+
+def meta_of(received: object) -> VersionedMeta | None:
+    """Metadata of an object, decoded or raw; None when it cannot be read."""
+    if not isinstance(received, msgspec.Raw):
+        found: VersionedMeta | None = getattr(received, "metadata", None)
+        return found
+    try:
+        return _METADATA.decode(received).metadata
+    except _UNREADABLE:
+        return None
+
+
+class ObjectReader(ABC, Generic[Wire]):
+    """Decodes objects into one struct, one by one. An object that does not fit is a finding."""
+
+    def __init__(self, shape: type[Wire]) -> None:
+        self._decoder: msgspec.json.Decoder[Wire] = msgspec.json.Decoder(shape)
+
+    def page(self, answer: bytes) -> Page[Any]:
+        return raw_page(answer)
+
+    def watch_event(self, line: bytes) -> WatchEvent[Any]:
+        return raw_watch_event(line)
+
+    def read(self, received: object, found: Findings) -> KeyedObjects | None:
+        if not isinstance(received, msgspec.Raw):
+            return self.objects(cast(Wire, received), found)
+        try:
+            wire = self._decoder.decode(received)
+        except _UNREADABLE as problem:
+            found.wrong("", str(problem).replace("`", ""))
+            return None
+        return self.objects(wire, found)
+
+    @abstractmethod
+    def objects(self, wire: Wire, found: Findings) -> KeyedObjects | None: ...
+
+    def forget(self, key: str) -> None:
+        """Nothing is stored besides the objects."""
+
+
+class BatchObjectReader(ObjectReader[Wire]):
+    """For kinds with many objects: a page is decoded in one call, and object by object only if that fails."""
+
+    def __init__(self, shape: type[Wire]) -> None:
+        super().__init__(shape)
+        # A type checker cannot follow a type that is known at run time only.
+        of_shape: Any = shape
+        self._pages: msgspec.json.Decoder[Page[Any]] = msgspec.json.Decoder(Page[of_shape])
+        self._events: msgspec.json.Decoder[WatchEvent[Any]] = msgspec.json.Decoder(WatchEvent[of_shape])
+
+    def page(self, answer: bytes) -> Page[Any]:
+        try:
+            return self._pages.decode(answer)
+        except _UNREADABLE:
+            return raw_page(answer)
+
+    def watch_event(self, line: bytes) -> WatchEvent[Any]:
+        try:
+            return self._events.decode(line)
+        except _UNREADABLE:
+            return raw_watch_event(line)
+
+
+def _single(key: str, value: WatchedObject, found: Findings) -> KeyedObjects | None:
+    return None if found.errors else ((key, value),)
+
+
+# -- nodes
+
+
+class _WatchedNode(NodeWire):
+    metadata: VersionedMeta | None = None
+
+
+class NodeReader(BatchObjectReader[_WatchedNode]):
     def __init__(self) -> None:
-        super().__init__(_SeenNode)
+        super().__init__(_WatchedNode)
 
-    def facts(self, wire: _SeenNode, found: Findings) -> Facts | None:
+    def objects(self, wire: _WatchedNode, found: Findings) -> KeyedObjects | None:
         node = node_from_wire(wire, found)
-        return only(node.name, node, found)
+        return _single(node.name, node, found)
 
 
 # -- pods
 
 
-class _Ended(Trimmed):
+class _Terminated(Trimmed):
     exit_code: int | None = None
     finished_at: str | None = None
 
 
 class _ContainerState(Trimmed):
-    terminated: _Ended | None = None
+    terminated: _Terminated | None = None
 
 
 class _ContainerStatus(Trimmed):
@@ -75,33 +193,33 @@ class _PodStatus(PodStatus):
     container_statuses: list[_ContainerStatus] | None = None
 
 
-class _SeenPod(PodWire):
-    metadata: SeenMeta | None = None
+class _WatchedPod(PodWire):
+    metadata: VersionedMeta | None = None
     status: _PodStatus | None = None
 
 
-class PodReader(DecodingAtOnce[_SeenPod]):
+class PodReader(BatchObjectReader[_WatchedPod]):
     def __init__(self, classes: PodClasses) -> None:
-        super().__init__(_SeenPod)
+        super().__init__(_WatchedPod)
         self._classes = classes
 
-    def facts(self, wire: _SeenPod, found: Findings) -> Facts | None:
+    def objects(self, wire: _WatchedPod, found: Findings) -> KeyedObjects | None:
         pod = pod_from_wire(wire, self._classes, found)
         if found.errors:
-            return self._occupant(wire, found)
+            return self._chip_holder(wire, found)
         if wire.status is not None and wire.status.container_statuses:
-            _add_endings(pod, wire.status.container_statuses, found)
+            _add_exit_codes(pod, wire.status.container_statuses, found)
         return ((pod.uid, pod),)
 
-    def _occupant(self, wire: _SeenPod, found: Findings) -> Facts | None:
-        """A bound pod with a wrong annotation still sits on chips nobody knows: its node must stay closed."""
+    def _chip_holder(self, wire: _WatchedPod, found: Findings) -> KeyedObjects | None:
+        """A bound pod with a wrong annotation holds unknown chips: its node must take no other pod (N7)."""
         spec = wire.spec
         if spec is None or not spec.node_name or wire.metadata is None:
             return None
         for container in spec.containers or ():
             container.env = None
         meta = wire.metadata
-        wire.metadata = SeenMeta(
+        wire.metadata = VersionedMeta(
             meta.name, meta.namespace, meta.uid, meta.creation_timestamp, meta.deletion_timestamp
         )
         again = Findings(found.origin)
@@ -109,7 +227,7 @@ class PodReader(DecodingAtOnce[_SeenPod]):
         return None if again.errors else ((pod.uid, pod),)
 
 
-def _add_endings(pod: Pod, statuses: list[_ContainerStatus], found: Findings) -> None:
+def _add_exit_codes(pod: Pod, statuses: list[_ContainerStatus], found: Findings) -> None:
     pod.restarts = sum(max(status.restart_count or 0, 0) for status in statuses)
     for status in statuses:
         ended = status.state.terminated if status.state is not None else None
@@ -139,51 +257,69 @@ class GroupStatus(PhaseStatus):
 
 
 @dataclass(frozen=True, slots=True)
-class GroupNote:
-    """Of a PodGroup what the core does not need and its status and events do."""
+class ObservedGroup:
+    """What is known of a PodGroup for its status and events; the core does not need it."""
 
     uid: str
     owner: Owner | None
     status: GroupStatus
 
 
-class _SeenGroup(PodGroupWire):
+class _WatchedGroup(PodGroupWire):
     status: GroupStatus | None = None
 
 
-class GroupReader(Decoding[_SeenGroup]):
-    """Also notes what the status of each group says, so that nobody writes the same again."""
+class GroupReader(ObjectReader[_WatchedGroup]):
+    """Also stores the status of each group, so that an equal one is not written again."""
 
-    def __init__(self, notes: dict[str, GroupNote]) -> None:
-        super().__init__(_SeenGroup)
-        self._notes = notes
+    def __init__(self, observed: dict[str, ObservedGroup]) -> None:
+        super().__init__(_WatchedGroup)
+        self._observed = observed
 
-    def facts(self, wire: _SeenGroup, found: Findings) -> Facts | None:
+    def objects(self, wire: _WatchedGroup, found: Findings) -> KeyedObjects | None:
         group = pod_group_from_wire(wire, found)
         if not found.errors:
-            self._notes[group.key] = GroupNote(group.uid, group.owner, wire.status or GroupStatus())
-        return only(group.key, group, found)
+            self._observed[group.key] = ObservedGroup(group.uid, group.owner, wire.status or GroupStatus())
+        return _single(group.key, group, found)
 
     def forget(self, key: str) -> None:
-        self._notes.pop(key, None)
+        self._observed.pop(key, None)
 
 
-class QueueReader(Decoding[QueueWire]):
-    def __init__(self) -> None:
+@dataclass(frozen=True, slots=True)
+class ObservedQueue:
+    """What is known of a Queue's status to write it: its state, if any, and the resources in `allocated`."""
+
+    state: str
+    allocated: frozenset[str]
+
+
+class QueueReader(ObjectReader[QueueWire]):
+    """Also stores the part of the status that is needed to write it."""
+
+    def __init__(self, observed: dict[str, ObservedQueue]) -> None:
         super().__init__(QueueWire)
+        self._observed = observed
 
-    def facts(self, wire: QueueWire, found: Findings) -> Facts | None:
+    def objects(self, wire: QueueWire, found: Findings) -> KeyedObjects | None:
         queue = queue_from_wire(wire, found)
-        return only(queue.name, queue, found)
+        if not found.errors:
+            status = wire.status or QueueStatus()
+            listed = status.allocated if isinstance(status.allocated, dict) else {}
+            self._observed[queue.name] = ObservedQueue(status.state or "", frozenset(listed))
+        return _single(queue.name, queue, found)
+
+    def forget(self, key: str) -> None:
+        self._observed.pop(key, None)
 
 
-class PriorityReader(Decoding[PriorityClassWire]):
+class PriorityReader(ObjectReader[PriorityClassWire]):
     def __init__(self) -> None:
         super().__init__(PriorityClassWire)
 
-    def facts(self, wire: PriorityClassWire, found: Findings) -> Facts | None:
+    def objects(self, wire: PriorityClassWire, found: Findings) -> KeyedObjects | None:
         priority = priority_class_from_wire(wire, found)
-        return only(priority.name, priority, found)
+        return _single(priority.name, priority, found)
 
 
 # -- vcjobs
@@ -205,25 +341,25 @@ class _JobStatus(JobStatus):
     unknown: int | None = None
 
 
-class _SeenJob(JobWire):
+class _WatchedJob(JobWire):
     status: _JobStatus | None = None
 
 
-class JobReader(Decoding[_SeenJob]):
-    """Also keeps the pod templates as they were written: pods are made from them."""
+class JobReader(ObjectReader[_WatchedJob]):
+    """Also stores the raw pod templates: pods are created from them."""
 
     def __init__(self, classes: PodClasses, templates: TemplateStore) -> None:
-        super().__init__(_SeenJob)
+        super().__init__(_WatchedJob)
         self._classes = classes
         self._templates = templates
 
-    def read(self, sight: object, found: Findings) -> Facts | None:
-        facts = super().read(sight, found)
-        if facts is not None and isinstance(sight, msgspec.Raw):
-            self._templates.put(facts[0][0], JobTemplates.of(sight))
-        return facts
+    def read(self, received: object, found: Findings) -> KeyedObjects | None:
+        objects = super().read(received, found)
+        if objects is not None and isinstance(received, msgspec.Raw):
+            self._templates.put(objects[0][0], JobTemplates.of(received))
+        return objects
 
-    def facts(self, wire: _SeenJob, found: Findings) -> Facts | None:
+    def objects(self, wire: _WatchedJob, found: Findings) -> KeyedObjects | None:
         job = vcjob_from_wire(wire, self._classes, found)
         status = wire.status
         if status is not None:
@@ -242,7 +378,7 @@ class JobReader(Decoding[_SeenJob]):
                 job.since = time_of(
                     state.last_transition_time, "status.state.lastTransitionTime", Findings(found.origin)
                 )
-        return only(job.key, job, found)
+        return _single(job.key, job, found)
 
     def forget(self, key: str) -> None:
         self._templates.drop(key)
@@ -251,20 +387,20 @@ class JobReader(Decoding[_SeenJob]):
 # -- ConfigMaps
 
 
-class ReportReader(Decoding[ConfigMapWire]):
+class ReportReader(ObjectReader[ConfigMapWire]):
     def __init__(self) -> None:
         super().__init__(ConfigMapWire)
 
-    def facts(self, wire: ConfigMapWire, found: Findings) -> Facts | None:
-        told = config_map_from_wire(wire, found)
-        if told is None:
-            # Not one of those we read, though it carries the label.
+    def objects(self, wire: ConfigMapWire, found: Findings) -> KeyedObjects | None:
+        read = config_map_from_wire(wire, found)
+        if read is None:
+            # It carries the label but is not a device report.
             found.errors.clear()
             return ()
         if found.errors:
             return None
         nodes: dict[str, list[Any]] = {}
-        for report in told[0]:
+        for report in read[0]:
             nodes.setdefault(report.node, []).append(report)
         return tuple(
             (node, NodeReports(node, reports[0].aggregated, tuple(reports)))
@@ -272,25 +408,25 @@ class ReportReader(Decoding[ConfigMapWire]):
         )
 
 
-class TopologyReader(Decoding[ConfigMapWire]):
+class TopologyReader(ObjectReader[ConfigMapWire]):
     def __init__(self) -> None:
         super().__init__(ConfigMapWire)
 
-    def facts(self, wire: ConfigMapWire, found: Findings) -> Facts | None:
+    def objects(self, wire: ConfigMapWire, found: Findings) -> KeyedObjects | None:
         data = {key: value or "" for key, value in (wire.data or {}).items()}
         topology = topology_of_config_map(data, found.origin)
         if topology.unusable is not None:
-            # It is told all the same: jobs that need switches learn from it why they wait.
+            # Sent all the same: it is the reason of jobs that need switches.
             found.wrong("data", topology.unusable.message)
         return ((TOR_NODE_CONFIG_MAP, topology),)
 
 
-class ConfigurationReader(Decoding[ConfigMapWire]):
+class ConfigurationReader(ObjectReader[ConfigMapWire]):
     def __init__(self, plugins: Sequence[str] = ()) -> None:
         super().__init__(ConfigMapWire)
         self._plugins = tuple(plugins)
 
-    def facts(self, wire: ConfigMapWire, found: Findings) -> Facts | None:
+    def objects(self, wire: ConfigMapWire, found: Findings) -> KeyedObjects | None:
         text = (wire.data or {}).get(SCHEDULER_CONFIG_KEY)
         if text is None:
             found.wrong(f"data.{SCHEDULER_CONFIG_KEY}", "is missing")

@@ -1,11 +1,11 @@
-"""Keeps up with one kind of object: a paged list, then a watch, again and again, for ever.
+"""A reflector keeps up with one kind of object: a paged list, then a watch, for as long as it runs.
 
     list ──> watch ──ended──> watch from the last version
       ^         └──410, broken──> pause ──┐
       └───────────────────────────────────┘
 
-Whatever happens in between, the core is told differences only: an object that vanished while nobody
-watched is told as gone after the next list, one that did not change is not told again.
+The core receives differences only: an object that was deleted while the watch was interrupted gives a
+deletion event after the next list; one that did not change gives no event.
 """
 
 from __future__ import annotations
@@ -18,31 +18,32 @@ from dataclasses import dataclass
 import msgspec
 import structlog
 
-from ringwise.kube.observer import Nobody, Observer
-from ringwise.kube.watch.decoding import SeenMeta, bare_change, meta_of
-from ringwise.kube.watch.facts import Facts, changes, gone
-from ringwise.kube.watch.kinds import Place, Reader
-from ringwise.kube.watch.malformed import WITHOUT_A_NAME, Malformed
-from ringwise.kubeclient.client import PAGE, ApiError, Client, UnreachableError
-from ringwise.kubeclient.clock import Backoff, Clock
+from ringwise.kube.observer import NullObserver, Observer
+from ringwise.kube.watch.kinds import Reader, WatchTarget
+from ringwise.kube.watch.malformed import UNNAMED, MalformedObjects
+from ringwise.kube.watch.objects import KeyedObjects, change_events, deletion_events
+from ringwise.kube.watch.readers import VersionedMeta, meta_of, raw_watch_event
+from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client, UnreachableError
+from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.credentials import KubeConfigError
+from ringwise.kubeclient.retry import Backoff
 from ringwise.manifests.errors import Findings
 from ringwise.messages.events import Event
 
 _LOG = structlog.get_logger("ringwise.kube")
 
-#: Seconds until a kind that the server does not know is asked for again.
-ABSENT_PAUSE = 30.0
-#: Seconds between two looks at a watch that has news. On a busy cluster they come one by one, a thousand a
-#: second; a few at a time cost far less.
-SIP = 0.02
-#: Seconds after which a watch counts as one that worked.
-LASTED = 5.0
+#: Seconds until a kind that the server does not know is listed again.
+UNKNOWN_KIND_PAUSE = 30.0
+#: Seconds between two reads of a watch. On a busy cluster events come one by one, a thousand a second; to
+#: process a few at a time costs far less.
+WATCH_BATCH_INTERVAL = 0.02
+#: Seconds after which a watch that ends counts as healthy, also without events.
+HEALTHY_WATCH_SECONDS = 5.0
 
 Sink = Callable[[list[Event]], None]
 
 
-class _Status(msgspec.Struct):
+class _ErrorStatus(msgspec.Struct):
     code: int = 0
     reason: str = ""
     message: str = ""
@@ -51,55 +52,58 @@ class _Status(msgspec.Struct):
 @dataclass(slots=True)
 class _Known:
     version: str
-    facts: Facts
+    objects: KeyedObjects
 
 
 class Reflector:
     def __init__(
         self,
         client: Client,
-        place: Place,
+        target: WatchTarget,
         reader: Reader,
         sink: Sink,
         *,
         clock: Clock,
-        chance: random.Random | None = None,
-        malformed: Malformed | None = None,
+        rng: random.Random | None = None,
+        malformed: MalformedObjects | None = None,
         observer: Observer | None = None,
-        page: int = PAGE,
-        crashed: Callable[[BaseException], None] = lambda defect: None,
+        page_size: int = PAGE_SIZE,
+        on_crash: Callable[[BaseException], None] = lambda defect: None,
     ) -> None:
-        self.place = place
-        #: Set when everything that exists has been told.
+        self.target = target
+        #: Set when events of everything that exists have been sent.
         self.synced = asyncio.Event()
         self._client = client
         self._reader = reader
         self._sink = sink
         self._clock = clock
-        self._backoff = Backoff(chance=chance)
-        self._malformed = malformed if malformed is not None else Malformed()
-        self._observer: Observer = observer or Nobody()
-        self._page = page
-        self._crashed = crashed
+        self._backoff = Backoff(rng=rng)
+        self._malformed = malformed if malformed is not None else MalformedObjects()
+        self._observer: Observer = observer or NullObserver()
+        self._page_size = page_size
+        self._on_crash = on_crash
         self._known: dict[str, _Known] = {}
-        #: Which object tells a fact that may move between objects.
-        self._teller: dict[str, str] = {}
+        #: Which API object holds a part that may move between API objects.
+        self._holder: dict[str, str] = {}
         self._task: asyncio.Task[None] | None = None
         self._version = ""
-        self._absent = False
+        self._kind_unknown = False
 
     def __len__(self) -> int:
         return len(self._known)
 
     def start(self) -> None:
-        self._task = asyncio.create_task(self.run(), name=f"reflector {self.place.title}")
+        self._task = asyncio.create_task(self.run(), name=f"reflector {self.target.title}")
         self._task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        """It never ends by itself; if it does, somebody must know that nothing is seen any more."""
+        """It never ends by itself.
+
+        If it does, the component must stop: its state would not be updated any more.
+        """
         if not task.cancelled() and (defect := task.exception()) is not None:
-            _LOG.error("reflector failed", kind=self.place.title, exc_info=defect)
-            self._crashed(defect)
+            _LOG.error("reflector failed", kind=self.target.title, exc_info=defect)
+            self._on_crash(defect)
 
     async def stop(self) -> None:
         task, self._task = self._task, None
@@ -108,7 +112,7 @@ class Reflector:
             await asyncio.gather(task, return_exceptions=True)
 
     async def refresh(self) -> None:
-        """List again and wait for it: from here on nothing older than now is believed."""
+        """List again and wait for it: afterwards everything known is at least as new as this call."""
         await self.stop()
         self.synced.clear()
         self._version = ""
@@ -124,46 +128,45 @@ class Reflector:
                 if await self._watch():
                     self._backoff.reset()
                 else:
-                    # A watch that ends at once without a word would be opened as fast as we can.
+                    # A watch that ends at once without an event must not be opened again in a busy loop.
                     pause = self._backoff.pause()
             except ApiError as error:
                 pause = self._refused(error)
             except UnreachableError as error:
                 pause = self._backoff.pause()
                 _LOG.info(
-                    "watch interrupted", kind=self.place.title, why=str(error), again_in=round(pause, 1)
+                    "watch interrupted", kind=self.target.title, why=str(error), retry_in=round(pause, 1)
                 )
             except KubeConfigError as error:
                 pause = self._backoff.pause()
-                _LOG.error("no credentials", kind=self.place.title, why=str(error))
+                _LOG.error("no credentials", kind=self.target.title, why=str(error))
             if pause:
                 await self._clock.sleep(pause)
 
     def _refused(self, error: ApiError) -> float:
         if error.status in (410, 400) or error.reason == "Expired":
             self._version = ""
-            self._observer.relisted(self.place.title, "expired")
+            self._observer.relisted(self.target.title, "expired")
             return self._backoff.pause()
-        if error.status == 404 and self.place.optional:
-            if not self._absent:
+        if error.status == 404 and self.target.optional:
+            if not self._kind_unknown:
                 _LOG.warning(
-                    "the server does not know this kind; going on without it",
-                    kind=f"{self.place.resource.plural} ({self.place.resource.version})",
+                    "the server does not know this kind; continuing without it",
+                    kind=f"{self.target.resource.plural} ({self.target.resource.version})",
                 )
-            self._absent = True
+            self._kind_unknown = True
             self._version = ""
-            self._replace({})
+            self._remove_missing({})
             self.synced.set()
-            return ABSENT_PAUSE
+            return UNKNOWN_KIND_PAUSE
         pause = max(self._backoff.pause(), error.retry_after or 0.0)
         if error.status in (401, 403):
-            _LOG.error("not allowed to read", kind=self.place.title, why=str(error), again_in=round(pause, 1))
+            _LOG.error(
+                "not allowed to read", kind=self.target.title, why=str(error), retry_in=round(pause, 1)
+            )
         else:
-            self._note("watch refused", error, pause)
+            _LOG.info("watch refused", kind=self.target.title, why=str(error), retry_in=round(pause, 1))
         return pause
-
-    def _note(self, what: str, error: Exception, pause: float) -> None:
-        _LOG.info(what, kind=self.place.title, why=str(error), again_in=round(pause, 1))
 
     # -- listing -----------------------------------------------------------------------------
 
@@ -171,80 +174,81 @@ class Reflector:
         version = ""
         present: dict[str, None] = {}
         try:
-            place = self.place
-            async for page in self._client.pages(place.path, place.params, self._page, self._reader.page):
+            target = self.target
+            async for page in self._client.pages(
+                target.path, target.params, self._page_size, self._reader.page
+            ):
                 version = version or page.metadata.resource_version
                 events: list[Event] = []
-                for sight in page.items or ():
-                    key = self._take(sight, meta_of(sight), events)
+                for received in page.items or ():
+                    key = self._update(received, meta_of(received), events)
                     if key is not None:
                         present[key] = None
-                self._tell(events)
+                self._send(events)
         except ApiError as error:
-            if error.status == 410 and self._page:
-                # The list grew too old between pages; in one piece it cannot.
-                self._page = 0
+            if error.status == 410 and self._page_size:
+                # The list expired between two pages; without pages it cannot.
+                self._page_size = 0
             raise
-        self._absent = False
-        self._replace(present)
+        self._kind_unknown = False
+        self._remove_missing(present)
         self._version = version
         self.synced.set()
 
-    def _replace(self, present: dict[str, None]) -> None:
-        """What is known and was not listed has vanished while nobody watched."""
+    def _remove_missing(self, present: dict[str, None]) -> None:
+        """Objects that are known and were not listed have been deleted meanwhile."""
         events: list[Event] = []
         for key in [key for key in self._known if key not in present]:
-            self._drop(key, events)
-        self._tell(events)
+            self._remove(key, events)
+        self._send(events)
 
     # -- watching ----------------------------------------------------------------------------
 
     async def _watch(self) -> bool:
-        """Follow changes until the stream ends; whether it brought anything."""
-        heard = False
+        """Process events until the stream ends; whether there was any."""
+        received = False
         began = self._clock.monotonic()
         try:
-            async with self._client.watch(self.place.path, self.place.params, self._version) as bundles:
-                async for lines in bundles:
-                    heard = True
+            async with self._client.watch(self.target.path, self.target.params, self._version) as batches:
+                async for lines in batches:
+                    received = True
                     self._backoff.reset()
                     events: list[Event] = []
                     try:
                         for line in lines:
-                            self._line(line, events)
+                            self._process(line, events)
                     finally:
-                        self._tell(events)
-                    await self._clock.sleep(SIP)
+                        self._send(events)
+                    await self._clock.sleep(WATCH_BATCH_INTERVAL)
         finally:
-            if self._clock.monotonic() - began >= LASTED:
-                # Of some kinds there is seldom news: a silent watch that ends is no sign of trouble.
+            if self._clock.monotonic() - began >= HEALTHY_WATCH_SECONDS:
+                # Some kinds seldom change: a watch without events that ends is no error.
                 self._backoff.reset()
-        return heard
+        return received
 
-    def _line(self, line: bytes, events: list[Event]) -> None:
+    def _process(self, line: bytes, events: list[Event]) -> None:
         try:
-            change = self._reader.change(line)
+            event = self._reader.watch_event(line)
         except UnreachableError:
-            # Which object it was nobody knows, so everything is looked at again.
+            # The object is not known, so everything is listed again.
             self._version = ""
-            self._observer.relisted(self.place.title, "unreadable")
+            self._observer.relisted(self.target.title, "unreadable")
             raise
-        if change.type == "ERROR":
-            status = _error_status(bare_change(line).object)
+        if event.type == "ERROR":
+            status = _error_status(raw_watch_event(line).object)
             raise ApiError(status.code or 500, status.reason, status.message or "the watch failed")
-        sight = change.object
-        meta = meta_of(sight)
+        meta = meta_of(event.object)
         version = (meta.resource_version if meta is not None else None) or ""
         if self._is_old(version):
             return
-        if change.type == "DELETED" and meta is not None:
-            self._drop(_key(meta), events)
-        elif change.type in ("ADDED", "MODIFIED"):
-            self._take(sight, meta, events)
+        if event.type == "DELETED" and meta is not None:
+            self._remove(_key(meta), events)
+        elif event.type in ("ADDED", "MODIFIED"):
+            self._update(event.object, meta, events)
         self._version = version or self._version
 
     def _is_old(self, version: str) -> bool:
-        """Told already: versions of one kind only grow within a watch."""
+        """Processed already: within a watch the versions of one kind only increase."""
         return (
             version.isascii()
             and version.isdigit()
@@ -255,64 +259,64 @@ class Reflector:
 
     # -- objects -----------------------------------------------------------------------------
 
-    def _take(self, sight: object, meta: SeenMeta | None, events: list[Event]) -> str | None:
+    def _update(self, received: object, meta: VersionedMeta | None, events: list[Event]) -> str | None:
         if meta is None or not meta.name:
-            self._malformed.put(self.place.resource.kind, WITHOUT_A_NAME, ("metadata cannot be read",))
+            self._malformed.put(self.target.resource.kind, UNNAMED, ("metadata cannot be read",))
             self._observer.malformed(len(self._malformed))
             return None
         key, version = _key(meta), meta.resource_version or ""
         known = self._known.get(key)
         if known is not None and known.version == version != "":
             return key
-        kind = self.place.resource.kind
+        kind = self.target.resource.kind
         found = Findings(f"{kind} {key}")
-        facts = self._reader.read(sight, found)
+        objects = self._reader.read(received, found)
         if found.errors:
             problems = tuple(
                 f"{error.field}: {error.message}" if error.field else error.message for error in found.errors
             )
             self._malformed.put(kind, key, problems, meta.uid or "")
         elif self._malformed:
-            self._malformed.mended(kind, key)
+            self._malformed.remove(kind, key)
         self._observer.malformed(len(self._malformed))
-        if facts is None:
-            # What was known before stays: chips that a pod held are not free because it became unreadable.
-            facts = known.facts if known is not None else ()
-        before = known.facts if known is not None else ()
-        self._known[key] = _Known(version, facts)
-        if self.place.moving_facts:
-            before = tuple(pair for pair in before if self._teller.get(pair[0]) == key)
-            self._teller.update((fact_key, key) for fact_key, _ in facts)
-            for fact_key, _ in before:
-                if not any(fact_key == other for other, _ in facts):
-                    del self._teller[fact_key]
-        events.extend(changes(before, facts))
+        before = known.objects if known is not None else ()
+        if objects is None:
+            # What was known before stays: the chips of a pod are not free because it became unreadable.
+            objects = before
+        self._known[key] = _Known(version, objects)
+        if self.target.parts_move:
+            before = tuple(pair for pair in before if self._holder.get(pair[0]) == key)
+            self._holder.update((part, key) for part, _ in objects)
+            for part, _ in before:
+                if not any(part == other for other, _ in objects):
+                    del self._holder[part]
+        events.extend(change_events(before, objects))
         return key
 
-    def _drop(self, key: str, events: list[Event]) -> None:
+    def _remove(self, key: str, events: list[Event]) -> None:
         known = self._known.pop(key, None)
         self._reader.forget(key)
-        self._malformed.mended(self.place.resource.kind, key)
+        self._malformed.remove(self.target.resource.kind, key)
         if known is None:
             return
-        for fact_key, fact in known.facts:
-            if self.place.moving_facts:
-                if self._teller.get(fact_key) != key:
+        for part, value in known.objects:
+            if self.target.parts_move:
+                if self._holder.get(part) != key:
                     continue
-                del self._teller[fact_key]
-            events.extend(gone(fact))
+                del self._holder[part]
+            events.extend(deletion_events(value))
 
-    def _tell(self, events: list[Event]) -> None:
+    def _send(self, events: list[Event]) -> None:
         if events:
             self._sink(events)
 
 
-def _key(meta: SeenMeta) -> str:
+def _key(meta: VersionedMeta) -> str:
     return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name or ""
 
 
-def _error_status(raw: msgspec.Raw) -> _Status:
+def _error_status(raw: msgspec.Raw) -> _ErrorStatus:
     try:
-        return msgspec.json.decode(raw, type=_Status)
+        return msgspec.json.decode(raw, type=_ErrorStatus)
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        return _Status(500, "", "the watch failed and does not say why")
+        return _ErrorStatus(500, "", "the watch failed without a reason")

@@ -1,15 +1,15 @@
-"""Carries out bindings: one request each, many at once, and never a guess about the outcome.
+"""Executes bindings: one request each, many concurrently, and never a guess about the outcome.
 
     POST ──201──> bound
      │ ├─404─────────────────────────> failed: the pod is gone
      │ ├─429, not sent ──> wait ──> POST
-     │ └─409, 5xx, no answer ──> look at the pod
-     │        ├─ on our node with our annotations ──> bound
+     │ └─409, 5xx, no answer ──> read the pod
+     │        ├─ on the node, with the annotations ──> bound
      │        ├─ without a node ──> wait ──> POST
-     └────────└─ gone, or bound by somebody else ──> failed
+     └────────└─ gone, or bound by another scheduler ──> failed
 
-Chips are given back only when it is known that the pod did not get them. The server is told to give up
-before we stop waiting, so a request without an answer has ended before the pod is looked at.
+Chips are released only when it is known that the pod did not get them. The timeout of the server is shorter
+than the one here, so a request without an answer has ended before the pod is read.
 """
 
 from __future__ import annotations
@@ -22,29 +22,28 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 import structlog
 
-from ringwise.kube.observer import Nobody, Observer
-from ringwise.kube.run.leader_election import SMALLEST_GAP, Fence
+from ringwise.kube.observer import NullObserver, Observer
+from ringwise.kube.write.fence import MIN_FENCE_GAP, Fence
 from ringwise.kubeclient.client import ApiError, Client, UnreachableError
-from ringwise.kubeclient.clock import Backoff, Clock
+from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.credentials import KubeConfigError
 from ringwise.kubeclient.resources import PODS
+from ringwise.kubeclient.retry import MAX_CONFLICTS, Backoff
 from ringwise.messages.commands import Bind
 from ringwise.messages.events import BindFailed
 from ringwise.wellknown import ASCEND_REAL, PREDICATE_TIME
 
 _LOG = structlog.get_logger("ringwise.kube")
 
-#: Requests under way at once.
-IN_FLIGHT = 64
-#: Seconds after which a pod that is still without a node is given back.
-GIVE_UP = 30.0
-#: Conflicts with a pod that has no node all the same: it is gated or being deleted.
-MOST_CONFLICTS = 5
-#: The server's own limit is below ours, and both below the gap between fence and lease.
+#: Concurrent requests.
+MAX_IN_FLIGHT = 64
+#: Seconds after which the binding of a pod that still has no node is given up.
+BIND_DEADLINE = 30.0
+#: The timeout of the server is shorter than the one here, and both are shorter than the fence gap.
 _SERVER_TIMEOUT = "timeout=4s"
-_TIMEOUT = SMALLEST_GAP - 0.5
-#: What the device plugin writes on a pod that has started: it does not tell who bound it.
-_LATER_WRITTEN = frozenset({PREDICATE_TIME, ASCEND_REAL})
+_TIMEOUT = MIN_FENCE_GAP - 0.5
+#: The device plugin changes these on a pod that has started, so they do not tell who bound it.
+_CHANGED_LATER = frozenset({PREDICATE_TIME, ASCEND_REAL})
 
 
 class _Meta(msgspec.Struct, rename="camel"):
@@ -62,8 +61,8 @@ class _Pod(msgspec.Struct):
     spec: _Spec = msgspec.field(default_factory=_Spec)
 
 
-class _FailedError(Exception):
-    """The pod did not get its node, for sure."""
+class _BindFailedError(Exception):
+    """It is certain that the pod was not bound."""
 
     def __init__(self, kind: str, why: str) -> None:
         super().__init__(why)
@@ -77,24 +76,24 @@ class Binder:
         fence: Fence,
         *,
         clock: Clock,
-        failed: Callable[[BindFailed], None],
-        bound: Callable[[Bind], None] = lambda bind: None,
+        on_failed: Callable[[BindFailed], None],
+        on_bound: Callable[[Bind], None] = lambda bind: None,
         observer: Observer | None = None,
-        chance: random.Random | None = None,
-        in_flight: int = IN_FLIGHT,
+        rng: random.Random | None = None,
+        in_flight: int = MAX_IN_FLIGHT,
     ) -> None:
         self._client = client
         self._fence = fence
         self._clock = clock
-        self._failed = failed
-        self._bound = bound
-        self._observer: Observer = observer or Nobody()
-        self._chance = chance or random.Random()
+        self._on_failed = on_failed
+        self._on_bound = on_bound
+        self._observer: Observer = observer or NullObserver()
+        self._rng = rng or random.Random()
         self._in_flight = in_flight
         self._waiting: deque[tuple[Bind, float]] = deque()
         self._workers: set[asyncio.Task[None]] = set()
         self._stopping = False
-        #: Set while nothing is to be bound.
+        #: Set while there is nothing to bind.
         self.idle = asyncio.Event()
         self.idle.set()
 
@@ -110,11 +109,11 @@ class Binder:
             self.idle.clear()
 
     async def stop(self) -> None:
-        """What was not sent yet is given back; what is under way is awaited."""
+        """Bindings that were not sent yet fail; those under way are awaited."""
         self._stopping = True
         while self._waiting:
             bind, _ = self._waiting.popleft()
-            self._give_back(bind, _FailedError("stopped", "the scheduler is stopping"))
+            self._fail(bind, _BindFailedError("stopped", "the scheduler is stopping"))
         await asyncio.gather(*self._workers, return_exceptions=True)
 
     def _ended(self, worker: asyncio.Task[None]) -> None:
@@ -127,32 +126,32 @@ class Binder:
             bind, decided = self._waiting.popleft()
             try:
                 await self._bind(bind, decided)
-            except _FailedError as failure:
-                self._give_back(bind, failure)
+            except _BindFailedError as failure:
+                self._fail(bind, failure)
             except Exception as defect:
-                _LOG.exception("defect while binding", pod=f"{bind.namespace}/{bind.pod}")
-                self._give_back(bind, _FailedError("defect", f"internal error: {defect}"))
+                _LOG.exception("internal error while binding", pod=f"{bind.namespace}/{bind.pod}")
+                self._fail(bind, _BindFailedError("defect", f"internal error: {defect}"))
             else:
                 self._observer.bound(self._clock.monotonic() - decided)
-                self._bound(bind)
+                self._on_bound(bind)
         self._observer.queue_length("bindings", 0)
-        # Now, not in a callback: bindings that come in between would count on a worker that has ended.
+        # Here and not in a callback: a binding submitted in between would rely on a worker that has ended.
         if (worker := asyncio.current_task()) is not None:
             self._workers.discard(worker)
 
-    def _give_back(self, bind: Bind, failure: _FailedError) -> None:
+    def _fail(self, bind: Bind, failure: _BindFailedError) -> None:
         self._observer.bind_failed(failure.kind)
         _LOG.warning("not bound", pod=f"{bind.namespace}/{bind.pod}", node=bind.node, why=str(failure))
-        self._failed(BindFailed(bind.uid, str(failure)))
+        self._on_failed(BindFailed(bind.uid, str(failure)))
 
     async def _bind(self, bind: Bind, decided: float) -> None:
         backoff: Backoff | None = None
         conflicts = 0
         while True:
-            # Before the look at the fence: between that and the request no time may pass.
-            await self._client.turn()
+            # Before the fence is checked: between the check and the request no time may pass.
+            await self._client.wait_for_rate_limit()
             if self._stopping or not self._fence.is_open:
-                raise _FailedError("fenced", "this replica does not lead any more")
+                raise _BindFailedError("fenced", "this replica is not the leader any more")
             pause = 0.0
             try:
                 await post_binding(self._client, bind)
@@ -162,7 +161,7 @@ class Binder:
                 pause = error.retry_after or 0.0
                 conflicts += error.status == 409
                 if not unclear and error.status != 429:
-                    raise _FailedError(kind, why) from None
+                    raise _BindFailedError(kind, why) from None
             except UnreachableError as error:
                 kind, why, unclear = error.kind, str(error), error.maybe_done
             except KubeConfigError as error:
@@ -171,53 +170,55 @@ class Binder:
             if unclear and await self._is_bound(bind):
                 return
             waited = self._clock.monotonic() - decided
-            if waited >= GIVE_UP or conflicts >= MOST_CONFLICTS:
-                raise _FailedError(kind, why)
-            backoff = backoff or Backoff(0.1, 5.0, self._chance)
+            if waited >= BIND_DEADLINE or conflicts >= MAX_CONFLICTS:
+                raise _BindFailedError(kind, why)
+            backoff = backoff or Backoff(0.1, 5.0, self._rng)
             await self._clock.sleep(max(pause, backoff.pause()))
 
     async def _is_bound(self, bind: Bind) -> bool:
-        """Whether the pod sits where it should; asked until there is an answer."""
-        backoff = Backoff(0.1, 5.0, self._chance)
+        """Whether the pod is bound as decided; retried until there is an answer."""
+        backoff = Backoff(0.1, 5.0, self._rng)
         while True:
             try:
                 pod = await self._client.get(PODS, bind.namespace, bind.pod, _Pod)
             except ApiError as error:
                 if error.status == 404:
-                    raise _FailedError("not-found", "the pod is gone") from None
+                    raise _BindFailedError("not-found", "the pod is gone") from None
                 why = str(error)
             except (UnreachableError, KubeConfigError) as error:
                 why = str(error)
             else:
-                return _judge(bind, pod)
+                return _matches(bind, pod)
             if self._stopping or not self._fence.is_open:
-                # Nothing is decided on this state any more: it is read anew before the next decision.
-                raise _FailedError("fenced", f"nobody knows whether it was bound: {why}")
+                # The state is read again before the next decision, so an unknown outcome does no harm.
+                raise _BindFailedError("fenced", f"it is not known whether it was bound: {why}")
             await self._clock.sleep(backoff.pause())
 
 
-def _judge(bind: Bind, pod: _Pod) -> bool:
+def _matches(bind: Bind, pod: _Pod) -> bool:
     if pod.metadata.uid != bind.uid:
-        raise _FailedError("replaced", "another pod has its name now")
+        raise _BindFailedError("replaced", "another pod has its name now")
     node = pod.spec.node_name
     if not node:
         if pod.metadata.deletion_timestamp is not None:
-            raise _FailedError("not-found", "the pod is being deleted")
+            raise _BindFailedError("not-found", "the pod is being deleted")
         return False
     if node != bind.node:
-        raise _FailedError("taken", f"somebody else bound it to {node}")
+        raise _BindFailedError("taken", f"it was bound to {node} by another scheduler")
     differing = sorted(_differing(bind.annotations, pod.metadata.annotations or {}))
     if differing:
-        raise _FailedError("taken", f"somebody else bound it to {node}, with another {differing[0]}")
+        raise _BindFailedError(
+            "taken", f"it was bound to {node} by another scheduler, with another {differing[0]}"
+        )
     return True
 
 
 def _differing(ours: Mapping[str, str], found: Mapping[str, str | None]) -> Iterable[str]:
-    return (key for key, value in ours.items() if key not in _LATER_WRITTEN and found.get(key) != value)
+    return (key for key, value in ours.items() if key not in _CHANGED_LATER and found.get(key) != value)
 
 
 async def post_binding(client: Client, bind: Bind) -> None:
-    """Chips and node in one write; the uid makes sure that it is this pod and no namesake."""
+    """Chips and node in one request. With the uid it cannot bind another pod of the same name."""
     body = {
         "apiVersion": "v1",
         "kind": "Binding",
@@ -230,4 +231,5 @@ async def post_binding(client: Client, bind: Bind) -> None:
         "target": {"apiVersion": "v1", "kind": "Node", "name": bind.node},
     }
     path = f"{PODS.path(bind.namespace, bind.pod, 'binding')}?{_SERVER_TIMEOUT}"
-    await client.request("POST", path, body=msgspec.json.encode(body), timeout=_TIMEOUT)
+    # The caller has waited for the rate limit before it checked the fence.
+    await client.request("POST", path, body=msgspec.json.encode(body), timeout=_TIMEOUT, rate_limited=False)

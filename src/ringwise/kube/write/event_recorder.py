@@ -1,22 +1,54 @@
-"""Core/v1 Events: short notes on objects, for people. Only news, at a bounded rate."""
+"""Kubernetes Events on pods, PodGroups and jobs, written at a limited rate."""
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
+from ringwise.kube.observer import Observer
+from ringwise.kube.watch.malformed import BadObject
+from ringwise.kube.write.status_queue import StatusQueue, wait_for_bindings
+from ringwise.kubeclient.client import ApiError, Client
+from ringwise.kubeclient.clock import Clock
+from ringwise.kubeclient.rate_limit import RateLimit
+from ringwise.kubeclient.resources import (
+    CONFIG_MAPS,
+    EVENTS,
+    JOB_COMMANDS,
+    NODES,
+    POD_GROUPS,
+    PODS,
+    PRIORITY_CLASSES,
+    QUEUES,
+    VCJOBS,
+    Resource,
+)
+from ringwise.kubeclient.retry import Retrier
+from ringwise.manifests.errors import one_line
+from ringwise.manifests.quantities import rfc3339
+from ringwise.messages.commands import Bind
 from ringwise.reasons import Reason
 
 COMPONENT = "ringwise"
-#: The API server refuses longer messages.
-_LONGEST = 1000
+#: Events per second, and how many may be written at once.
+EVENT_RATE = 50.0
+EVENT_BURST = 200
+#: Events on one object that cannot be read; `doctor` lists all its problems.
+MAX_PROBLEM_EVENTS = 5
+#: The API server rejects longer messages.
+_MAX_MESSAGE = 1000
+
+_READ = (CONFIG_MAPS, JOB_COMMANDS, NODES, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES, VCJOBS)
+_VERSIONS = {resource.kind: resource.version for resource in _READ}
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
-    """The object a note is about."""
+class ObjectReference:
+    """The object that an event is about."""
 
     version: str
     kind: str
@@ -24,55 +56,138 @@ class Subject:
     name: str
     uid: str = ""
 
+    @classmethod
+    def to(cls, resource: Resource, namespace: str, name: str, uid: str = "") -> ObjectReference:
+        return cls(resource.version, resource.kind, namespace, name, uid)
+
 
 @dataclass(frozen=True, slots=True)
-class Note:
-    subject: Subject
+class ObjectEvent:
+    """A core/v1 Event before it is written."""
+
+    regarding: ObjectReference
     reason: str
     message: str
     warning: bool = False
-    #: Makes the event's name where the same is never to be told twice, whoever leads; else its time does.
-    mark: str = ""
+    #: Last part of the event's name. One that does not change lets the server reject a second event of the
+    #: same content, also from the next leader. Empty: it is made from the time.
+    name_suffix: str = ""
 
-    def body(self, now: int, number: int) -> Mapping[str, Any]:
-        subject = self.subject
-        moment = rfc3339(now)
+    def body(self, now: int) -> Mapping[str, Any]:
+        """Every attempt makes the same name, so a retry after a lost response creates no second event."""
+        regarding = self.regarding
+        timestamp = rfc3339(now)
+        number = zlib.crc32(f"{regarding.kind} {self.reason}".encode()) & 0xFFFF
         return {
             "apiVersion": "v1",
             "kind": "Event",
             "metadata": {
-                "name": f"{subject.name[:200].rstrip('-.')}.{self.mark or f'{now:x}{number & 0xFFFF:04x}'}",
-                "namespace": subject.namespace or "default",
+                "name": f"{regarding.name[:200].rstrip('-.')}.{self.name_suffix or f'{now:x}{number:04x}'}",
+                "namespace": regarding.namespace or "default",
             },
             "involvedObject": {
-                "apiVersion": subject.version,
-                "kind": subject.kind,
-                "namespace": subject.namespace,
-                "name": subject.name,
-                "uid": subject.uid,
+                "apiVersion": regarding.version,
+                "kind": regarding.kind,
+                "namespace": regarding.namespace,
+                "name": regarding.name,
+                "uid": regarding.uid,
             },
             "type": "Warning" if self.warning else "Normal",
             "reason": self.reason,
-            "message": self.message[:_LONGEST],
+            "message": self.message[:_MAX_MESSAGE],
             "source": {"component": COMPONENT},
             "reportingComponent": COMPONENT,
             "reportingInstance": COMPONENT,
-            "firstTimestamp": moment,
-            "lastTimestamp": moment,
+            "firstTimestamp": timestamp,
+            "lastTimestamp": timestamp,
             "count": 1,
         }
 
 
-def sentence(reason: Reason) -> str:
-    """A reason as a person reads it on an object: what is wrong, then what helps."""
+#: Namespace, name and uid of a bound pod, its node and the time of the binding. That is all its event needs;
+#: the command with all its annotations would be kept for as long as the event waits.
+_Scheduled = tuple[str, str, str, str, int]
+
+
+class EventRecorder:
+    """Writes events. Bindings have precedence, and the rate is limited."""
+
+    def __init__(
+        self,
+        client: Client,
+        retrier: Retrier,
+        *,
+        clock: Clock,
+        observer: Observer,
+        bindings_idle: asyncio.Event | None = None,
+    ) -> None:
+        self._client = client
+        self._clock = clock
+        self._bindings_idle = bindings_idle
+        self._rate_limit = RateLimit(EVENT_RATE, EVENT_BURST, clock)
+        self.queue: StatusQueue[tuple[ObjectEvent, int] | _Scheduled] = StatusQueue(
+            "events", self._write, retrier, 4, observer, self._wait
+        )
+
+    def record(
+        self, regarding: ObjectReference, reason: str, message: str, *, warning: bool = False, key: str = ""
+    ) -> None:
+        """An event on an object.
+
+        Of two that wait under one key (by default: object and reason) the newer stays.
+        """
+        key = key or f"Event {regarding.kind} {regarding.namespace}/{regarding.name} {reason}"
+        self._put(key, ObjectEvent(regarding, reason, message, warning))
+
+    def scheduled(self, bind: Bind) -> None:
+        """The pod is bound. Called between two bindings for every pod, so it only keeps what is needed later.
+
+        It replaces an event of the same pod that still waits and says that the pod cannot be scheduled.
+        """
+        self.queue.put(bind.uid, (bind.namespace, bind.pod, bind.uid, bind.node, self._clock.now()))
+
+    def malformed(self, bad: BadObject) -> None:
+        """Each problem of an object that cannot be read, once: the next leader finds the event there."""
+        version = _VERSIONS.get(bad.kind)
+        if version is None or not bad.is_named:
+            return
+        namespace, _, name = bad.key.rpartition("/")
+        regarding = ObjectReference(version, bad.kind, namespace, name, bad.uid)
+        for problem in bad.problems[:MAX_PROBLEM_EVENTS]:
+            digest = hashlib.sha256(f"{bad.kind} {bad.uid} {problem}".encode(errors="replace")).hexdigest()[
+                :16
+            ]
+            message = one_line(f"Ringwise cannot read this object: {problem}")
+            event = ObjectEvent(regarding, "Malformed", message, warning=True, name_suffix=digest)
+            self._put(f"Malformed {bad.kind} {bad.key} {digest}", event)
+
+    def _put(self, key: str, event: ObjectEvent) -> None:
+        self.queue.put(key, (event, self._clock.now()))
+
+    async def _write(self, entry: tuple[ObjectEvent, int] | _Scheduled) -> None:
+        if len(entry) == 2:
+            event, time = entry
+        else:
+            namespace, pod, uid, node, time = entry
+            event = ObjectEvent(
+                ObjectReference.to(PODS, namespace, pod, uid),
+                "Scheduled",
+                f"Successfully assigned {namespace}/{pod} to {node}",
+            )
+        try:
+            await self._client.create(EVENTS, event.regarding.namespace or "default", event.body(time))
+        except ApiError as error:
+            if error.status != 409 or error.reason != "AlreadyExists":
+                raise
+
+    async def _wait(self) -> None:
+        await self._rate_limit.wait()
+        await wait_for_bindings(self._bindings_idle)
+
+
+def reason_text(reason: Reason) -> str:
+    """The text of a condition or event: the problem, and what solves it."""
     cures = reason.cures
     if not cures:
         return reason.message
     return f"{reason.message}. What helps: {'; '.join(cures)}"
-
-
-def rfc3339(now: int, *, exact: bool = False) -> str:
-    """Kubernetes' Time; with `exact` to the nanosecond, which every reader of that format understands."""
-    seconds, rest = divmod(now, 1_000_000_000)
-    text = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    return f"{text}.{rest:09d}Z" if exact and rest else f"{text}Z"

@@ -1,4 +1,4 @@
-"""Carries out what the core wants. Bindings go ahead of everything; the rest in order, job by job."""
+"""Executes the commands of the core. Bindings have precedence; the rest is executed in order, job by job."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from typing import Any
 import msgspec
 import structlog
 
+from ringwise.kube.watch.job_templates import JobTemplates, TemplateStore
 from ringwise.kube.write.binder import Binder
-from ringwise.kube.write.event_recorder import Subject, rfc3339
-from ringwise.kube.write.job_resources import Belongings
-from ringwise.kube.write.ordered_work import Action, Chains, GivenUpError, Persistence
-from ringwise.kube.write.pod_templates import JobTemplates, TemplateStore, render
+from ringwise.kube.write.event_recorder import ObjectReference
+from ringwise.kube.write.job_resources import JobResources
+from ringwise.kube.write.ordered_work import OrderedWork
+from ringwise.kube.write.pod_templates import render
 from ringwise.kube.write.status import StatusWriter
 from ringwise.kubeclient.client import ApiError, Client
 from ringwise.kubeclient.resources import CONFIG_MAPS, POD_GROUPS, PODS, VCJOBS
-from ringwise.manifests.quantities import written
+from ringwise.kubeclient.retry import Action, GivenUpError, Retrier
+from ringwise.manifests.quantities import rfc3339, written
 from ringwise.messages.commands import (
     Bind,
     Command,
@@ -40,7 +42,7 @@ from ringwise.wellknown import APP_MANAGED_BY, DISRUPTION_API
 
 _LOG = structlog.get_logger("ringwise.kube")
 
-#: Creations and deletions are asked for again by the controller; insisting longer would only delay others.
+#: The controller repeats creations and deletions that failed; more attempts here would only delay others.
 _ATTEMPTS = 5
 
 
@@ -51,20 +53,20 @@ class Executor:
         binder: Binder,
         status: StatusWriter,
         templates: TemplateStore,
-        persistence: Persistence,
-        failed: Callable[[EvictFailed], object] = lambda failure: None,
+        retrier: Retrier,
+        on_evict_failed: Callable[[EvictFailed], object] = lambda failure: None,
     ) -> None:
         self._client = client
         self._binder = binder
         self._status = status
         self._templates = templates
-        self._persistence = persistence
-        self._failed = failed
-        self._belongings = Belongings(client, templates)
-        self._chains = Chains()
+        self._retrier = retrier
+        self._on_evict_failed = on_evict_failed
+        self._job_resources = JobResources(client, templates)
+        self._ordered_work = OrderedWork()
 
-    def carry_out(self, commands: Iterable[Command]) -> None:
-        """Begin everything; called in the event loop."""
+    def execute(self, commands: Iterable[Command]) -> None:
+        """Start all commands; called in the event loop."""
         binds: list[Bind] = []
         rest: list[Command] = []
         for command in commands:
@@ -80,26 +82,27 @@ class Executor:
                 case _:
                     rest.append(command)
         if binds:
-            self._status.to_be_bound(binds)
+            self._status.binding(binds)
             self._binder.submit(binds)
         if rest:
             self._in_order(rest)
 
     def _in_order(self, commands: list[Command]) -> None:
-        """The controller speaks job by job: what is to be made, its status, what is to go.
+        """Commands of the controller come job by job: creations, then the status, then deletions.
 
-        A status must stand before pods are deleted for it, so commands of one job form a chain of steps.
+        The status must be written before pods are deleted because of it, so the commands of one job form
+        steps that are executed in order.
         """
         job, step, actions = "", "", list[Action]()
         for command in commands:
-            belongs, kind = self._job_of(command, job), _step_of(command)
-            if (belongs, kind) != (job, step) and actions:
-                self._chains.add(job, actions)
+            next_job, next_step = self._job_of(command, job), _step_of(command)
+            if (next_job, next_step) != (job, step) and actions:
+                self._ordered_work.add(job, actions)
                 actions = []
-            job, step = belongs, kind
-            actions.append(partial(self._do, command))
+            job, step = next_job, next_step
+            actions.append(partial(self._execute, command))
         if actions:
-            self._chains.add(job, actions)
+            self._ordered_work.add(job, actions)
 
     def _job_of(self, command: Command, current: str) -> str:
         match command:
@@ -118,49 +121,49 @@ class Executor:
                 return f"evict {command.uid}"
         return current
 
-    async def _do(self, command: Command) -> None:
-        insist = self._persistence.insist
+    async def _execute(self, command: Command) -> None:
+        retry = self._retrier.run
         match command:
             case SetJobStatus():
-                # Without a limit: pods are deleted for it only after it stands.
-                await insist(partial(self._set_job_status, command))
+                # Without a limit of attempts: pods are deleted only after it is written.
+                await retry(partial(self._set_job_status, command))
             case CreatePod():
                 await self._create_pod(command)
             case CreateGroup():
-                await insist(partial(self._create_group, command.group), _ATTEMPTS)
+                await retry(partial(self._create_group, command.group), _ATTEMPTS)
             case DeletePod():
-                await self._gone(
+                await self._delete(
                     partial(self._client.delete, PODS, command.namespace, command.pod, uid=command.uid)
                 )
             case DeleteGroup():
                 namespace, _, name = command.key.partition("/")
-                await self._gone(partial(self._client.delete, POD_GROUPS, namespace, name))
+                await self._delete(partial(self._client.delete, POD_GROUPS, namespace, name))
             case DeleteJob():
                 await self._delete_job(command.key)
             case Evict():
                 await self._evict(command)
             case Publish():
-                await insist(partial(self._publish, command), _ATTEMPTS)
+                await retry(partial(self._publish, command), _ATTEMPTS)
 
     # -- pods ------------------------------------------------------------------------------
 
     async def _create_pod(self, command: CreatePod) -> None:
         templates = self._templates.get(command.job)
         if templates is None:
-            # The job was deleted meanwhile; its pods would be orphans.
+            # The job was deleted meanwhile; its pod would be an orphan.
             return
         pod = command.pod
         try:
-            await self._persistence.insist(
-                partial(self._belongings.provide, command.job, pod.namespace, command.additions), _ATTEMPTS
+            await self._retrier.run(
+                partial(self._job_resources.ensure, command.job, pod.namespace, command.additions), _ATTEMPTS
             )
             body = _rendered(command, templates)
-            await self._persistence.insist(partial(self._client.create, PODS, pod.namespace, body), _ATTEMPTS)
+            await self._retrier.run(partial(self._client.create, PODS, pod.namespace, body), _ATTEMPTS)
         except GivenUpError as error:
             if error.status == 409:
-                return  # it exists
-            subject = Subject(VCJOBS.version, VCJOBS.kind, pod.namespace, templates.name, templates.uid)
-            self._status.note(subject, "FailedCreate", f"pod {pod.name}: {error}", warning=True)
+                return  # the pod exists
+            job = ObjectReference.to(VCJOBS, pod.namespace, templates.name, templates.uid)
+            self._status.events.record(job, "FailedCreate", f"pod {pod.name}: {error}", warning=True)
             raise
 
     async def _evict(self, command: Evict) -> None:
@@ -170,21 +173,21 @@ class Executor:
             "metadata": {"name": command.pod, "namespace": command.namespace},
             "deleteOptions": {"preconditions": {"uid": command.uid}},
         }
-        subject = Subject("v1", "Pod", command.namespace, command.pod, command.uid)
-        self._status.note(subject, "Evict", f"Pod is evicted, because of {command.why}")
+        pod = ObjectReference.to(PODS, command.namespace, command.pod, command.uid)
+        self._status.events.record(pod, "Evict", f"Pod is evicted, because of {command.why}")
         path = PODS.path(command.namespace, command.pod, "eviction")
         encoded = msgspec.json.encode(body)
         try:
-            await self._gone(partial(self._client.request, "POST", path, body=encoded))
+            await self._delete(partial(self._client.request, "POST", path, body=encoded))
         except GivenUpError:
-            # Nobody would ask for it again: the core believes that the pod is going.
-            self._failed(EvictFailed(command.uid))
+            # The core would not repeat it: to the core the pod is already terminating.
+            self._on_evict_failed(EvictFailed(command.uid))
             raise
 
-    async def _gone(self, action: Action) -> None:
-        """Whatever is not there any more, or is somebody else by now, need not be removed."""
+    async def _delete(self, action: Action) -> None:
+        """An object that is gone, or was replaced by another of the same name, needs no deletion."""
         try:
-            await self._persistence.insist(action, _ATTEMPTS)
+            await self._retrier.run(action, _ATTEMPTS)
         except GivenUpError as error:
             if error.status not in (404, 409):
                 raise
@@ -206,7 +209,7 @@ class Executor:
         try:
             await self._status.write_status(VCJOBS, namespace, name, job_status(command))
         except ApiError as error:
-            # Where the job is gone, everything that belongs to it goes, too.
+            # The job is gone, and its pods are deleted with it.
             if error.status != 404:
                 raise
 
@@ -214,7 +217,7 @@ class Executor:
         namespace, _, name = key.partition("/")
         templates = self._templates.get(key)
         uid = templates.uid if templates is not None else ""
-        await self._gone(
+        await self._delete(
             partial(self._client.delete, VCJOBS, namespace, name, uid=uid, propagation="Foreground")
         )
 
@@ -237,20 +240,20 @@ class Executor:
             await self._client.create(CONFIG_MAPS, command.namespace, body)
 
     async def finish(self) -> None:
-        """Wait until everything that was begun has ended."""
+        """Wait until everything that was started has ended."""
         await self._binder.idle.wait()
-        await self._chains.finish()
+        await self._ordered_work.finish()
         await self._status.finish()
 
     async def stop(self) -> None:
-        await asyncio.gather(self._binder.stop(), self._chains.stop(), self._status.stop())
+        await asyncio.gather(self._binder.stop(), self._ordered_work.stop(), self._status.stop())
 
 
 def _rendered(command: CreatePod, templates: JobTemplates) -> dict[str, Any]:
     try:
         return render(command, templates)
     except (AttributeError, TypeError) as problem:
-        # API servers do not look into the templates of vcjobs: anything may stand there.
+        # The API server does not validate the templates of vcjobs.
         raise GivenUpError(f"the template of task {command.pod.task} cannot be used: {problem}") from None
 
 
@@ -259,8 +262,8 @@ def _step_of(command: Command) -> str:
         case SetJobStatus():
             return "status"
         case DeletePod() | DeleteGroup() | DeleteJob():
-            return "go"
-    return "make"
+            return "delete"
+    return "create"
 
 
 def group_body(group: PodGroup) -> dict[str, Any]:
@@ -307,7 +310,7 @@ def job_status(command: SetJobStatus) -> dict[str, Any]:
         "phase": command.phase,
         "reason": command.reason,
         "message": command.message,
-        # To the nanosecond: a controller that starts anew must find the time it wrote.
+        # With nanoseconds: a controller that restarts must read the exact time it wrote.
         "lastTransitionTime": rfc3339(command.since, exact=True),
     }
     tasks = {

@@ -1,6 +1,7 @@
-"""Commands of the bus (`bus.volcano.sh`): a person's wish for a job, deleted before it is obeyed.
+"""Command objects (`bus.volcano.sh`): a user's action on a job, such as abort or resume.
 
-So a wish comes true at most once, whatever happens to the one who obeys it.
+A command is deleted before it is carried out, so that it takes effect at most once, whatever fails in
+between.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ from typing import Any, cast
 
 import msgspec
 
-from ringwise.kube.watch.decoding import Change, bare_change, bare_page
-from ringwise.kube.watch.facts import Facts
-from ringwise.kube.write.ordered_work import Chains, Persistence
+from ringwise.kube.watch.objects import KeyedObjects
+from ringwise.kube.watch.readers import WatchEvent, raw_page, raw_watch_event
+from ringwise.kube.write.ordered_work import OrderedWork
 from ringwise.kubeclient.client import Client, Page
 from ringwise.kubeclient.resources import JOB_COMMANDS, VCJOBS
+from ringwise.kubeclient.retry import Retrier
 from ringwise.manifests.errors import Findings
 from ringwise.messages.events import Event, JobCommand
 
@@ -37,55 +39,55 @@ class _Command(msgspec.Struct):
     target: _Target | None = None
 
 
-class Wishes:
-    """Reads the commands; obeys them while we lead."""
+class JobCommands:
+    """Reads the commands, and passes them to the controller while this replica leads."""
 
-    def __init__(self, client: Client, persistence: Persistence, sink: Callable[[list[Event]], None]) -> None:
+    def __init__(self, client: Client, retrier: Retrier, sink: Callable[[list[Event]], None]) -> None:
         self._client = client
-        self._persistence = persistence
+        self._retrier = retrier
         self._sink = sink
-        self._leads = False
+        self._leading = False
         self._waiting: dict[str, _Command] = {}
-        self._chains = Chains(4)
+        self._work = OrderedWork(4)
 
     def page(self, answer: bytes) -> Page[Any]:
-        return bare_page(answer)
+        return raw_page(answer)
 
-    def change(self, line: bytes) -> Change[Any]:
-        return bare_change(line)
+    def watch_event(self, line: bytes) -> WatchEvent[Any]:
+        return raw_watch_event(line)
 
-    def read(self, sight: object, found: Findings) -> Facts | None:
+    def read(self, received: object, found: Findings) -> KeyedObjects | None:
         try:
-            command = msgspec.json.decode(cast(msgspec.Raw, sight), type=_Command)
+            command = msgspec.json.decode(cast(msgspec.Raw, received), type=_Command)
         except (msgspec.MsgspecError, ValueError, RecursionError) as problem:
             found.wrong("", str(problem))
             return None
         if command.target is None or command.target.kind != VCJOBS.kind:
             return ()
         self._waiting[f"{command.metadata.namespace}/{command.metadata.name}"] = command
-        self._obey()
+        self._start_waiting()
         return ()
 
     def forget(self, key: str) -> None:
         self._waiting.pop(key, None)
 
     def lead(self) -> None:
-        self._leads = True
-        self._obey()
+        self._leading = True
+        self._start_waiting()
 
-    def _obey(self) -> None:
-        if self._leads:
+    def _start_waiting(self) -> None:
+        if self._leading:
             for key, command in list(self._waiting.items()):
                 del self._waiting[key]
-                self._chains.add(key, [partial(self._grant, command)])
+                self._work.add(key, [partial(self._carry_out, command)])
 
-    async def _grant(self, command: _Command) -> None:
+    async def _carry_out(self, command: _Command) -> None:
         meta = command.metadata
-        await self._persistence.insist(
+        await self._retrier.run(
             partial(self._client.delete, JOB_COMMANDS, meta.namespace, meta.name, uid=meta.uid)
         )
         if command.target is not None:
             self._sink([JobCommand(f"{meta.namespace}/{command.target.name}", command.action)])
 
     async def stop(self) -> None:
-        await self._chains.stop()
+        await self._work.stop()

@@ -1,51 +1,51 @@
-"""What a job's pods need beside themselves: a Service for their names, a wall, a Secret with keys, claims."""
+"""Objects that a job needs besides its pods: Service, NetworkPolicy, Secret with ssh keys, volume claims."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Any
 
-from ringwise.kube.write.pod_templates import JobTemplates, TemplateStore
+from ringwise.kube.watch.job_templates import JobTemplates, TemplateStore
 from ringwise.kube.write.ssh_keys import key_pair
 from ringwise.kubeclient.client import ApiError, Client
 from ringwise.kubeclient.resources import CLAIMS, NETWORK_POLICIES, SECRETS, SERVICES, Resource
 from ringwise.messages.commands import PodAdditions
 from ringwise.wellknown import APP_MANAGED_BY, JOB_NAME, JOB_NAMESPACE
 
-#: Jobs whose belongings are known to exist.
-_REMEMBERED = 10_000
+#: Jobs remembered as complete.
+_MAX_REMEMBERED = 10_000
 _SSH_CONFIG = "StrictHostKeyChecking no\nUserKnownHostsFile /dev/null\n"
 
 
-class Belongings:
-    """Makes them once for each job; everything is owned by the job and goes with it."""
+class JobResources:
+    """Creates them once for each job. The job owns them, so they are deleted with it."""
 
     def __init__(self, client: Client, templates: TemplateStore) -> None:
         self._client = client
         self._templates = templates
-        self._done: dict[str, None] = {}
-        self._busy: dict[str, asyncio.Lock] = {}
+        self._complete: dict[str, None] = {}
+        self._locks: dict[str, asyncio.Lock] = {}
 
-    async def provide(self, job: str, namespace: str, additions: PodAdditions) -> None:
+    async def ensure(self, job: str, namespace: str, additions: PodAdditions) -> None:
         templates = self._templates.get(job)
-        if templates is None or templates.uid in self._done:
+        if templates is None or templates.uid in self._complete:
             return
-        lock = self._busy.setdefault(templates.uid, asyncio.Lock())
+        lock = self._locks.setdefault(templates.uid, asyncio.Lock())
         async with lock:
-            if templates.uid not in self._done:
-                await self._make(templates, namespace, additions)
-                if len(self._done) >= _REMEMBERED:
-                    del self._done[next(iter(self._done))]
-                self._done[templates.uid] = None
-        self._busy.pop(templates.uid, None)
+            if templates.uid not in self._complete:
+                await self._create_all(templates, namespace, additions)
+                if len(self._complete) >= _MAX_REMEMBERED:
+                    del self._complete[next(iter(self._complete))]
+                self._complete[templates.uid] = None
+        self._locks.pop(templates.uid, None)
 
-    async def _make(self, templates: JobTemplates, namespace: str, additions: PodAdditions) -> None:
+    async def _create_all(self, templates: JobTemplates, namespace: str, additions: PodAdditions) -> None:
         pods = {JOB_NAME: templates.name, JOB_NAMESPACE: namespace}
         if additions.subdomain:
             service = _service(pods, additions.found_early)
             await self._create(SERVICES, templates, namespace, additions.subdomain, service)
         if additions.isolated:
-            await self._create(NETWORK_POLICIES, templates, namespace, templates.name, _wall(pods))
+            await self._create(NETWORK_POLICIES, templates, namespace, templates.name, _network_policy(pods))
         for _, kind, name in additions.mounts:
             if kind == "Secret" and not await self._exists(SECRETS, namespace, name):
                 private, public = await asyncio.to_thread(key_pair, f"{templates.name}@ringwise")
@@ -93,7 +93,7 @@ class Belongings:
 def _service(pods: dict[str, str], found_early: bool) -> dict[str, Any]:
     return {
         "spec": {
-            # No address of its own: it only gives names to pods.
+            # Headless: it only gives DNS names to pods.
             "clusterIP": "None",
             "selector": pods,
             "publishNotReadyAddresses": found_early,
@@ -102,8 +102,8 @@ def _service(pods: dict[str, str], found_early: bool) -> dict[str, Any]:
     }
 
 
-def _wall(pods: dict[str, str]) -> dict[str, Any]:
-    """Pods of the job are reached by each other and by nobody else; what they reach is not limited."""
+def _network_policy(pods: dict[str, str]) -> dict[str, Any]:
+    """Only pods of the job can connect to each other; outgoing connections are not limited."""
     return {
         "spec": {
             "podSelector": {"matchLabels": pods},

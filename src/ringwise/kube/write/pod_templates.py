@@ -1,127 +1,21 @@
-"""Pod templates of vcjobs as they were written, and the pods made from them.
-
-The core knows of a pod only what decides about its place. Images, volumes and commands are none of
-its business; they wait here, as bytes, until the controller wants a pod.
-"""
+"""The Pod objects of vcjobs, rendered from their templates."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from ringwise.controller.job_plugins import HOME_SSH
-from ringwise.kubeclient.resources import VCJOBS
+from ringwise.kube.watch.job_templates import NO_TEMPLATE, JobTemplates
 from ringwise.messages.commands import CreatePod, PodAdditions
 from ringwise.wellknown import RANK_INDEX
-
-_NO_TEMPLATE = b"{}"
-
-
-class _Task(msgspec.Struct):
-    name: str | None = None
-    template: msgspec.Raw = msgspec.Raw(_NO_TEMPLATE)
-
-
-class _Volume(msgspec.Struct, rename="camel"):
-    mount_path: str = ""
-    volume_claim_name: str | None = None
-    volume_claim: Any = None
-
-
-class _Spec(msgspec.Struct):
-    tasks: list[_Task] | None = None
-    volumes: list[_Volume] | None = None
-
-
-class _Meta(msgspec.Struct):
-    name: str = ""
-    uid: str = ""
-
-
-class _Job(msgspec.Struct):
-    metadata: _Meta = msgspec.field(default_factory=_Meta)
-    spec: _Spec | None = None
-
-
-_DECODER = msgspec.json.Decoder(_Job)
-
-
-@dataclass(frozen=True, slots=True)
-class JobVolume:
-    """A claim mounted in every pod of the job. `claim` is its spec where the job brings it along."""
-
-    path: str
-    name: str
-    claim: Any = None
-
-
-@dataclass(frozen=True, slots=True)
-class JobTemplates:
-    name: str
-    uid: str
-    tasks: dict[str, bytes]
-    volumes: tuple[JobVolume, ...] = ()
-
-    @classmethod
-    def of(cls, raw: msgspec.Raw) -> JobTemplates:
-        """A part that cannot be read is left out: the job's own reader has told what is wrong with it."""
-        try:
-            job = _DECODER.decode(raw)
-        except (msgspec.MsgspecError, ValueError, RecursionError):
-            return cls("", "", {})
-        spec = job.spec or _Spec()
-        tasks = {
-            task.name or f"default{position}": bytes(task.template)
-            for position, task in enumerate(spec.tasks or ())
-        }
-        volumes = tuple(
-            JobVolume(
-                volume.mount_path,
-                volume.volume_claim_name or f"{job.metadata.name}-volume-{position}",
-                volume.volume_claim,
-            )
-            for position, volume in enumerate(spec.volumes or ())
-            if volume.mount_path
-        )
-        return cls(job.metadata.name, job.metadata.uid, tasks, volumes)
-
-    @property
-    def owner(self) -> dict[str, Any]:
-        """The reference that lets everything made for the job go with it."""
-        return {
-            "apiVersion": VCJOBS.version,
-            "kind": VCJOBS.kind,
-            "name": self.name,
-            "uid": self.uid,
-            "controller": True,
-            "blockOwnerDeletion": True,
-        }
-
-
-class TemplateStore:
-    """Templates by job key. Equal templates are kept once: many jobs are copies of each other."""
-
-    def __init__(self) -> None:
-        self._jobs: dict[str, JobTemplates] = {}
-
-    def put(self, key: str, templates: JobTemplates) -> None:
-        known = self._jobs.get(key)
-        if known is None or known != templates:
-            self._jobs[key] = templates
-
-    def drop(self, key: str) -> None:
-        self._jobs.pop(key, None)
-
-    def get(self, key: str) -> JobTemplates | None:
-        return self._jobs.get(key)
 
 
 def render(command: CreatePod, templates: JobTemplates) -> dict[str, Any]:
     """The Pod object to create."""
     pod = command.pod
-    template = msgspec.json.decode(templates.tasks.get(pod.task, _NO_TEMPLATE)) or {}
+    template = msgspec.json.decode(templates.tasks.get(pod.task, NO_TEMPLATE)) or {}
     meta = dict(template.get("metadata") or {})
     spec = dict(template.get("spec") or {})
     written = {key: value for key, value in (meta.get("annotations") or {}).items() if key != RANK_INDEX}
@@ -159,7 +53,7 @@ def _add(spec: dict[str, Any], additions: PodAdditions) -> None:
         spec["subdomain"] = additions.subdomain
     for path, kind, name in additions.mounts:
         if kind == "Secret":
-            # ssh refuses keys that others may read; only root's own are mounted for root alone.
+            # ssh rejects keys that other users may read. Root's own keys are mounted readable for root only.
             mode = 0o600 if path == HOME_SSH else 0o644
             source: dict[str, Any] = {"secret": {"secretName": name, "defaultMode": mode}}
         else:
@@ -168,7 +62,7 @@ def _add(spec: dict[str, Any], additions: PodAdditions) -> None:
 
 
 def _mount(spec: dict[str, Any], name: str, path: str, source: dict[str, Any]) -> None:
-    """A volume in every container; what the template mounts at that path stays."""
+    """Mount a volume in every container, unless the template mounts something at that path."""
     spec["volumes"] = [*(spec.get("volumes") or []), {"name": name, **source}]
     for container in _containers(spec):
         mounts = container.get("volumeMounts") or []

@@ -1,7 +1,7 @@
 """An RSA key pair for the pods of one job, in the forms ssh reads.
 
 Made here, so that the image needs neither ssh-keygen nor a cryptography package. Such a key protects
-the pods of a job from each other's neighbours for as long as the job lives, and nothing else.
+the pods of a job from each other's neighbours for as long as the job terms, and nothing else.
 """
 
 from __future__ import annotations

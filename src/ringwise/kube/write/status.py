@@ -1,60 +1,33 @@
-"""What people and controllers read about jobs: status of PodGroups and queues, pod conditions, events.
+"""Status of PodGroups, jobs and queues, conditions of pods, and the events that go with them.
 
-Three lanes. *News* is what others wait for: a PodGroup that is let in makes its controller create pods.
-*Chatter* (conditions) and *events* are for people and give way to bindings. Events come at a bounded rate;
-those beyond it wait in a lane of their own, so conditions do not stand behind them. In all lanes a newer
-word about an object replaces one that was not written yet.
+Three queues. *Status updates* are what controllers wait for: a PodGroup that becomes Inqueue makes its
+controller create pods. *Conditions* and *events* are for users and give way to bindings. Events are limited
+in rate and have a queue of their own, so that conditions do not wait behind them. In every queue a newer
+entry replaces an older one of the same object.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import random
-import zlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
-from ringwise.kube.observer import Nobody, Observer
-from ringwise.kube.run.leader_election import Fence
-from ringwise.kube.watch.malformed import BadObject
-from ringwise.kube.watch.readers import GroupNote
-from ringwise.kube.write.event_recorder import Note, Subject, rfc3339, sentence
-from ringwise.kube.write.ordered_work import Persistence
-from ringwise.kube.write.queue_status import QueueNote, QueueWriter
-from ringwise.kube.write.status_queue import Lane, Rate
+from ringwise.kube.observer import NullObserver, Observer
+from ringwise.kube.watch.readers import ObservedGroup, ObservedQueue
+from ringwise.kube.write.event_recorder import EventRecorder, ObjectReference, reason_text
+from ringwise.kube.write.fence import Fence
+from ringwise.kube.write.queue_status import QueueStatusWriter
+from ringwise.kube.write.status_queue import StatusQueue, wait_for_bindings
 from ringwise.kubeclient.client import STRATEGIC_PATCH, ApiError, Client
 from ringwise.kubeclient.clock import Clock
-from ringwise.kubeclient.resources import (
-    CONFIG_MAPS,
-    EVENTS,
-    JOB_COMMANDS,
-    NODES,
-    POD_GROUPS,
-    PODS,
-    PRIORITY_CLASSES,
-    QUEUES,
-    VCJOBS,
-    Resource,
-)
-from ringwise.manifests.errors import one_line
+from ringwise.kubeclient.resources import POD_GROUPS, PODS, VCJOBS, Resource
+from ringwise.kubeclient.retry import Retrier
+from ringwise.manifests.quantities import rfc3339
 from ringwise.messages.commands import Bind, SetGroupStatus, TellPod
 
-#: Events per second, and how many may come at once.
-EVENT_RATE = 50.0
-EVENT_BURST = 200
-#: Seconds that chatter waits for bindings to end before a little of it is written all the same.
-PATIENCE = 2.0
-#: Events about one object that cannot be read; `doctor` lists all its problems.
-MOST_PROBLEMS = 5
-
 Write = Callable[[], Awaitable[object]]
-#: Namespace, name and uid of a pod, its node and the time of the binding: all that its event says. The
-#: binding itself, with all its annotations, would be kept for as long as the event waits.
-Assigned = tuple[str, str, str, str, int]
 
-_READ = (CONFIG_MAPS, JOB_COMMANDS, NODES, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES, VCJOBS)
-_VERSIONS = {resource.kind: resource.version for resource in _READ}
 _READY = "tasks in gang are ready to be scheduled"
 
 
@@ -63,61 +36,63 @@ class StatusWriter:
         self,
         client: Client,
         fence: Fence,
-        groups: Mapping[str, GroupNote],
+        groups: Mapping[str, ObservedGroup],
         *,
         clock: Clock,
-        queues: Mapping[str, QueueNote] | None = None,
-        binding: asyncio.Event | None = None,
+        queues: Mapping[str, ObservedQueue] | None = None,
+        bindings_idle: asyncio.Event | None = None,
         observer: Observer | None = None,
-        chance: random.Random | None = None,
+        rng: random.Random | None = None,
     ) -> None:
         self._client = client
         self._groups = groups
         self._clock = clock
-        #: Set while nothing is being bound.
-        self._idle = binding
-        observer = observer or Nobody()
-        persistence = Persistence(fence, clock, chance)
-        self.news: Lane[Write] = Lane("news", _carry_out, persistence, 8, observer, lasting=True)
-        self.chatter: Lane[Write] = Lane(
-            "chatter", _carry_out, persistence, 4, observer, self._wait_for_bindings
+        observer = observer or NullObserver()
+        retrier = Retrier(clock, may_write=lambda: fence.is_open, rng=rng)
+        # The names of the queues are label values of metrics.
+        self.updates: StatusQueue[Write] = StatusQueue("news", _run, retrier, 8, observer, requeue=True)
+        self.conditions: StatusQueue[Write] = StatusQueue(
+            "chatter", _run, retrier, 4, observer, lambda: wait_for_bindings(bindings_idle)
         )
-        self.queues = QueueWriter(client, self.news, {} if queues is None else queues, clock)
-        self._rate = Rate(clock, EVENT_RATE, EVENT_BURST)
-        self.events: Lane[tuple[Note, int] | Assigned] = Lane(
-            "events", self._write_event, persistence, 4, observer, self._wait_for_my_turn
+        self.events = EventRecorder(
+            client, retrier, clock=clock, observer=observer, bindings_idle=bindings_idle
         )
-        #: Groups we have said something about.
-        self._told: set[str] = set()
-        #: Kinds whose CRD has no status of its own; theirs is a part of the object.
-        self._plain: set[str] = set()
+        self.queues = QueueStatusWriter(client, self.updates, {} if queues is None else queues, clock)
+        #: Groups whose status was written in this term.
+        self._written: set[str] = set()
+        #: Kinds whose CRD has no status subresource; their status is a part of the object.
+        self._without_subresource: set[str] = set()
 
-    # -- what is told ---------------------------------------------------------------------
+    # -- commands -------------------------------------------------------------------------
 
     def group(self, command: SetGroupStatus) -> None:
         namespace, _, name = command.key.partition("/")
-        known = self._groups.get(command.key)
-        if known is not None and command.key not in self._told and _says(known, command):
-            # Written before we were born. Later words are news in any case: an older one may be on its way.
+        observed = self._groups.get(command.key)
+        if observed is not None and command.key not in self._written and _is_written(observed, command):
+            # An earlier leader wrote it. From then on every command is written: an older one may be under
+            # way.
             return
-        self._told.add(command.key)
-        if len(self._told) > 2 * len(self._groups) + 1000:
-            self._told.intersection_update(self._groups)
+        self._written.add(command.key)
+        if len(self._written) > 2 * len(self._groups) + 1000:
+            self._written.intersection_update(self._groups)
         status = _group_status(command, self._clock.now())
-        self.news.put(
+        self.updates.put(
             f"PodGroup {command.key}",
             lambda: self.write_status(POD_GROUPS, namespace, name, status),
         )
         if command.reason is not None:
-            text = sentence(command.reason)
-            self.note(_group_subject(namespace, name, known), "Unschedulable", text, warning=True)
-            if known is not None and known.owner is not None and known.owner.kind == VCJOBS.kind:
-                owner = Subject(VCJOBS.version, VCJOBS.kind, namespace, known.owner.name, known.owner.uid)
-                message = f"PodGroup {namespace}:{known.owner.name} unschedulable, reason: {text}"
-                self.note(owner, "PodGroupPending", message, warning=True)
+            text = reason_text(command.reason)
+            uid = observed.uid if observed is not None else ""
+            group = ObjectReference.to(POD_GROUPS, namespace, name, uid)
+            self.events.record(group, "Unschedulable", text, warning=True)
+            owner = observed.owner if observed is not None else None
+            if owner is not None and owner.kind == VCJOBS.kind:
+                job = ObjectReference.to(VCJOBS, namespace, owner.name, owner.uid)
+                message = f"PodGroup {namespace}:{owner.name} unschedulable, reason: {text}"
+                self.events.record(job, "PodGroupPending", message, warning=True)
 
     def pod(self, command: TellPod) -> None:
-        text = sentence(command.reason)
+        text = reason_text(command.reason)
         body = {
             "metadata": {"uid": command.uid},
             "status": {
@@ -132,7 +107,7 @@ class StatusWriter:
                 ]
             },
         }
-        self.chatter.put(
+        self.conditions.put(
             command.uid,
             lambda: self._client.patch(
                 PODS,
@@ -143,40 +118,15 @@ class StatusWriter:
                 content_type=STRATEGIC_PATCH,
             ),
         )
-        subject = Subject("v1", "Pod", command.namespace, command.pod, command.uid)
-        # Under the pod's uid: once it is bound, it is not told any more that it was not.
-        self._put_note(command.uid, Note(subject, "FailedScheduling", text, warning=True))
+        pod = ObjectReference.to(PODS, command.namespace, command.pod, command.uid)
+        # Under the pod's uid: the event of its binding replaces this one.
+        self.events.record(pod, "FailedScheduling", text, warning=True, key=command.uid)
 
-    def to_be_bound(self, binds: Iterable[Bind]) -> None:
-        """These pods get their nodes: a condition that is not written yet would come after the fact."""
-        if not self.chatter.is_silent:
+    def binding(self, binds: Iterable[Bind]) -> None:
+        """These pods are about to be bound: an Unschedulable condition that still waits is obsolete."""
+        if not self.conditions.is_idle:
             for bind in binds:
-                self.chatter.withdraw(bind.uid)
-
-    def bound(self, bind: Bind) -> None:
-        """Called for every pod between two bindings: it keeps the little that is needed later."""
-        self.events.put(bind.uid, (bind.namespace, bind.pod, bind.uid, bind.node, self._clock.now()))
-
-    def note(self, subject: Subject, reason: str, message: str, *, warning: bool = False) -> None:
-        """An event on an object; at most one of a kind waits."""
-        key = f"Event {subject.kind} {subject.namespace}/{subject.name} {reason}"
-        self._put_note(key, Note(subject, reason, message, warning))
-
-    def malformed(self, bad: BadObject) -> None:
-        """Each problem of an object that cannot be read, once: the next leader finds the event there."""
-        version = _VERSIONS.get(bad.kind)
-        if version is None or not bad.is_named:
-            return
-        namespace, _, name = bad.key.rpartition("/")
-        subject = Subject(version, bad.kind, namespace, name, bad.uid)
-        for problem in bad.problems[:MOST_PROBLEMS]:
-            mark = hashlib.sha256(f"{bad.kind} {bad.uid} {problem}".encode(errors="replace")).hexdigest()[:16]
-            message = one_line(f"Ringwise cannot read this object: {problem}")
-            note = Note(subject, "Malformed", message, warning=True, mark=mark)
-            self._put_note(f"Malformed {bad.kind} {bad.key} {mark}", note)
-
-    def _put_note(self, key: str, note: Note) -> None:
-        self.events.put(key, (note, self._clock.now()))
+                self.conditions.discard(bind.uid)
 
     # -- writing ------------------------------------------------------------------------------
 
@@ -185,7 +135,7 @@ class StatusWriter:
     ) -> None:
         """Through the status subresource; where the CRD has none, as a part of the object."""
         body = {"status": dict(status)}
-        if resource.plural not in self._plain:
+        if resource.plural not in self._without_subresource:
             try:
                 await self._client.patch(resource, namespace, name, body, subresource="status")
                 return
@@ -193,61 +143,22 @@ class StatusWriter:
                 if error.status != 404:
                     raise
         await self._client.patch(resource, namespace, name, body)
-        # The object is there although its status was not: the CRD has none.
-        self._plain.add(resource.plural)
-
-    async def _write_event(self, word: tuple[Note, int] | Assigned) -> None:
-        if len(word) == 2:
-            note, happened = word
-        else:
-            namespace, pod, uid, node, happened = word
-            note = Note(
-                Subject("v1", "Pod", namespace, pod, uid),
-                "Scheduled",
-                f"Successfully assigned {namespace}/{pod} to {node}",
-            )
-        # The same name with every attempt: an event whose first attempt had no answer is not told twice.
-        number = zlib.crc32(f"{note.subject.kind} {note.reason}".encode())
-        try:
-            await self._client.create(
-                EVENTS, note.subject.namespace or "default", note.body(happened, number)
-            )
-        except ApiError as error:
-            if error.status != 409 or error.reason != "AlreadyExists":
-                raise
-
-    async def _wait_for_my_turn(self) -> None:
-        await self._rate.turn()
-        await self._wait_for_bindings()
-
-    async def _wait_for_bindings(self) -> None:
-        if self._idle is None or self._idle.is_set():
-            return
-        try:
-            async with asyncio.timeout(PATIENCE):
-                await self._idle.wait()
-        except TimeoutError:
-            return
+        # The object exists, so the 404 was about the subresource.
+        self._without_subresource.add(resource.plural)
 
     async def finish(self) -> None:
         await self.queues.finish()
-        for lane in (self.news, self.chatter, self.events):
-            await lane.finish()
+        for queue in (self.updates, self.conditions, self.events.queue):
+            await queue.finish()
 
     async def stop(self) -> None:
         await self.queues.stop()
-        for lane in (self.news, self.chatter, self.events):
-            await lane.stop()
+        for queue in (self.updates, self.conditions, self.events.queue):
+            await queue.stop()
 
 
-async def _carry_out(write: Write) -> None:
+async def _run(write: Write) -> None:
     await write()
-
-
-def _group_subject(namespace: str, name: str, known: GroupNote | None) -> Subject:
-    return Subject(
-        POD_GROUPS.version, POD_GROUPS.kind, namespace, name, known.uid if known is not None else ""
-    )
 
 
 def _condition(command: SetGroupStatus) -> dict[str, str] | None:
@@ -256,7 +167,7 @@ def _condition(command: SetGroupStatus) -> dict[str, str] | None:
             "type": "Unschedulable",
             "status": "True",
             "reason": command.reason.kind.stage.value,
-            "message": sentence(command.reason),
+            "message": reason_text(command.reason),
         }
     if command.phase in ("Running", "Completed"):
         return {"type": "Scheduled", "status": "True", "reason": _READY, "message": ""}
@@ -272,14 +183,14 @@ def _group_status(command: SetGroupStatus, now: int) -> dict[str, Any]:
     }
     condition = _condition(command)
     if condition is not None:
-        moment = rfc3339(now)
-        status["conditions"] = [{**condition, "lastTransitionTime": moment, "transitionID": f"{now:x}"}]
+        timestamp = rfc3339(now)
+        status["conditions"] = [{**condition, "lastTransitionTime": timestamp, "transitionID": f"{now:x}"}]
     return status
 
 
-def _says(known: GroupNote, command: SetGroupStatus) -> bool:
-    """Whether the object tells the same already."""
-    status = known.status
+def _is_written(observed: ObservedGroup, command: SetGroupStatus) -> bool:
+    """Whether the object has this status already."""
+    status = observed.status
     counts = (status.running or 0, status.succeeded or 0, status.failed or 0)
     if status.phase != command.phase or counts != (command.running, command.succeeded, command.failed):
         return False

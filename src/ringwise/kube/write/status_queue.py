@@ -1,4 +1,4 @@
-"""Words about objects that wait to be written, a few at a time and none faster than it may."""
+"""Queues of status updates, conditions and events that wait to be written, each with a few workers."""
 
 from __future__ import annotations
 
@@ -11,114 +11,114 @@ from typing import Generic, TypeVar
 import structlog
 
 from ringwise.kube.observer import Observer
-from ringwise.kube.write.ordered_work import GivenUpError, Persistence
-from ringwise.kubeclient.clock import Clock
+from ringwise.kubeclient.retry import GivenUpError, Retrier
 
 _LOG = structlog.get_logger("ringwise.kube")
 
-#: Words that wait to be written; above that the oldest is dropped and counted.
-MOST_WAITING = 20_000
+#: Entries that wait in one queue; above that the oldest is dropped and counted.
+MAX_WAITING = 20_000
+#: Seconds for which conditions and events wait for bindings before some are written all the same.
+MAX_BINDING_WAIT = 2.0
 _ATTEMPTS = 5
 
-Word = TypeVar("Word")
-Gate = Callable[[], Awaitable[None]]
+Entry = TypeVar("Entry")
 
 
-class Lane(Generic[Word]):
-    """Words by object, written by a few workers in the order in which objects came up.
+class StatusQueue(Generic[Entry]):
+    """Entries by object, written by a few workers in the order in which the objects came.
 
-    A newer word about an object takes the place of one that was not written yet. `gate` is passed before
-    each word; which word that is, is decided behind it. Words are dropped after a few attempts, but those of
-    a `lasting` lane only when the server does not want them.
+    A newer entry replaces one of the same object that was not written yet. `before_write` is awaited before
+    each write; the entry is chosen after it, so it is the newest. An entry is dropped after a few attempts;
+    with `requeue` it goes back into the queue instead, unless the server refused it for good.
     """
 
     def __init__(
         self,
         name: str,
-        write: Callable[[Word], Awaitable[object]],
-        persistence: Persistence,
+        write: Callable[[Entry], Awaitable[object]],
+        retrier: Retrier,
         workers: int,
         observer: Observer,
-        gate: Gate | None = None,
+        before_write: Callable[[], Awaitable[None]] | None = None,
         *,
-        lasting: bool = False,
+        requeue: bool = False,
     ) -> None:
         self._name = name
         self._write = write
-        self._persistence = persistence
-        self._most = workers
+        self._retrier = retrier
+        self._max_workers = workers
         self._observer = observer
-        self._gate = gate
-        self._lasting = lasting
-        # The first of many is found at once here, and not in a plain dict that lost those before it.
-        self._waiting: OrderedDict[str, Word] = OrderedDict()
-        #: Objects that are being written: the next word about them waits, or it could be overtaken.
-        self._busy: set[str] = set()
-        #: Of those, the ones whose word is not true any more: it is not tried again.
-        self._void: set[str] = set()
+        self._before_write = before_write
+        self._requeue = requeue
+        # An OrderedDict finds its first key at once; a plain dict that lost many leading keys does not.
+        self._waiting: OrderedDict[str, Entry] = OrderedDict()
+        #: Objects that are being written. Their next entry waits, or it could be overtaken.
+        self._writing: set[str] = set()
+        #: Of those, the ones whose entry is obsolete: it is not retried.
+        self._obsolete: set[str] = set()
         self._workers: set[asyncio.Task[None]] = set()
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def put(self, key: str, word: Word) -> None:
+    def put(self, key: str, entry: Entry) -> None:
         waiting = self._waiting
-        if len(waiting) >= MOST_WAITING and key not in waiting:
+        if len(waiting) >= MAX_WAITING and key not in waiting:
             waiting.popitem(last=False)
             self._observer.status_dropped(self._name)
-        waiting[key] = word
-        if len(self._workers) < self._most:
+        waiting[key] = entry
+        if len(self._workers) < self._max_workers:
             worker = asyncio.create_task(self._work(), name=f"status {self._name}")
             self._workers.add(worker)
             worker.add_done_callback(self._workers.discard)
 
     @property
-    def is_silent(self) -> bool:
+    def is_idle(self) -> bool:
         """Nothing waits, and nothing is being written."""
-        return not self._waiting and not self._busy
+        return not self._waiting and not self._writing
 
-    def withdraw(self, key: str) -> None:
-        """What was to be said about this object is not true any more."""
+    def discard(self, key: str) -> None:
+        """The entry of this object is obsolete: do not write it."""
         self._waiting.pop(key, None)
-        if key in self._busy:
-            self._void.add(key)
+        if key in self._writing:
+            self._obsolete.add(key)
 
     async def _work(self) -> None:
         while self._waiting:
-            if self._gate is not None:
-                await self._gate()
-            key = next((key for key in self._waiting if key not in self._busy), None)
+            if self._before_write is not None:
+                await self._before_write()
+            key = next((key for key in self._waiting if key not in self._writing), None)
             if key is None:
-                # Whoever writes these objects now takes up what waits for them.
+                # The workers that write these objects take their next entries, too.
                 break
-            word = self._waiting.pop(key)
-            self._busy.add(key)
+            entry = self._waiting.pop(key)
+            self._writing.add(key)
             try:
-                await self._persistence.insist(partial(self._try, key, word), _ATTEMPTS)
+                await self._retrier.run(partial(self._attempt, key, entry), _ATTEMPTS)
             except GivenUpError as error:
-                if error.passes and self._lasting and key not in self._void:
-                    # Somebody waits for it: it stands in line again, unless there is a newer one.
-                    self._waiting.setdefault(key, word)
+                if error.retryable and self._requeue and key not in self._obsolete:
+                    # Controllers wait for it, so it is queued again, unless there is a newer entry.
+                    self._waiting.setdefault(key, entry)
                     continue
-                # Gone objects need no word any more.
+                # An object that is gone needs no status.
                 if error.status != 404:
                     self._observer.status_dropped(self._name)
                     _LOG.info("status not written", object=key, why=str(error))
             except Exception:
-                # One word that cannot be said must not silence the others.
+                # One entry that cannot be written must not stop the others.
                 self._observer.status_dropped(self._name)
-                _LOG.exception("defect while writing a status", object=key)
+                _LOG.exception("internal error while writing a status", object=key)
             finally:
-                self._busy.discard(key)
-                self._void.discard(key)
+                self._writing.discard(key)
+                self._obsolete.discard(key)
             self._observer.queue_length(self._name, len(self._waiting))
-        # Now, not in a callback: a word that comes in between would count on a worker that has ended.
+        # Here and not in a callback: an entry put in between would rely on a worker that has ended.
         if (worker := asyncio.current_task()) is not None:
             self._workers.discard(worker)
 
-    async def _try(self, key: str, word: Word) -> None:
-        if key not in self._void:
-            await self._write(word)
+    async def _attempt(self, key: str, entry: Entry) -> None:
+        if key not in self._obsolete:
+            await self._write(entry)
 
     async def finish(self) -> None:
         while self._workers:
@@ -131,20 +131,12 @@ class Lane(Generic[Word]):
         await asyncio.gather(*self._workers, return_exceptions=True)
 
 
-class Rate:
-    """So many per second, after so many at once. Who comes too early waits; nobody is turned away."""
-
-    def __init__(self, clock: Clock, per_second: float, at_once: int) -> None:
-        self._clock = clock
-        self._per_second = per_second
-        self._at_once = at_once
-        self._left = float(at_once)
-        self._filled = clock.monotonic()
-
-    async def turn(self) -> None:
-        moment = self._clock.monotonic()
-        self._left = min(self._at_once, self._left + (moment - self._filled) * self._per_second)
-        self._filled = moment
-        self._left -= 1
-        if self._left < 0:
-            await self._clock.sleep(-self._left / self._per_second)
+async def wait_for_bindings(bindings_idle: asyncio.Event | None) -> None:
+    """Bindings have precedence: wait until none is under way, for `MAX_BINDING_WAIT` seconds at most."""
+    if bindings_idle is None or bindings_idle.is_set():
+        return
+    try:
+        async with asyncio.timeout(MAX_BINDING_WAIT):
+            await bindings_idle.wait()
+    except TimeoutError:
+        return

@@ -46,7 +46,7 @@ class Change:
 
 
 @dataclass
-class StandIn:
+class FakeApiServer:
     collections: dict[str, dict[str, Object]] = field(default_factory=dict)
     history: list[Change] = field(default_factory=list)
     version: int = 100
@@ -70,7 +70,7 @@ class StandIn:
 
     # -- life ------------------------------------------------------------------------------
 
-    async def __aenter__(self) -> StandIn:
+    async def __aenter__(self) -> FakeApiServer:
         app = web.Application(client_max_size=1 << 26)
         app.router.add_route("*", "/{path:.*}", self._handle)
         self._runner = web.AppRunner(app, shutdown_timeout=0.1, access_log=None)

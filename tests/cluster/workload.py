@@ -37,10 +37,10 @@ class Work:
     And it is the operator that made pods with a PodGroup: a pod that was evicted is made again.
     """
 
-    def __init__(self, cluster: Cluster, chance: random.Random, chips: int, forever: int) -> None:
+    def __init__(self, cluster: Cluster, rng: random.Random, chips: int, forever: int) -> None:
         """`chips` of the whole cluster; `forever` whole nodes are taken by jobs that do not end."""
         self._cluster = cluster
-        self._chance = chance
+        self._rng = rng
         self._chips = chips
         self._forever = forever
         self.orders: dict[str, Ordered] = {}
@@ -57,14 +57,14 @@ class Work:
         asked = sum(self.orders[name].pods * self.orders[name].chips for name in open_orders)
         # Only what is new is withdrawn: a job that was lost would be seen in the end.
         new = [name for name in open_orders if time.monotonic() - self.orders[name].ordered < 4.0]
-        if new and self._chance.random() < 0.1:
-            self._withdraw(self._chance.choice(new))
+        if new and self._rng.random() < 0.1:
+            self._withdraw(self._rng.choice(new))
         elif asked <= self._chips * 1.5:
             self._order()
 
     def order(self, pods: int, chips: int, kind: str, works: float | None) -> str:
         name = f"work{len(self.orders) + 1}"
-        habits = {STARTS_AFTER: "4s"} if self._chance.random() < 0.2 else {}
+        habits = {STARTS_AFTER: "4s"} if self._rng.random() < 0.2 else {}
         order = self.orders[name] = Ordered(kind, pods, chips, habits, works, time.monotonic())
         if kind == "job":
             self._cluster.api.create(JOBS, vcjob(name, pods, chips, pod_annotations=habits))
@@ -75,14 +75,14 @@ class Work:
         return name
 
     def _order(self) -> None:
-        kind = self._chance.choice(("job", "group"))
-        if self._forever and self._chance.random() < 0.1:
+        kind = self._rng.choice(("job", "group"))
+        if self._forever and self._rng.random() < 0.1:
             # Whole nodes: what is left has room for every other job in the end.
             self._forever -= 1
             self.order(1, 8, kind, None)
             return
-        pods, chips = self._chance.choice(SIZES)
-        self.order(pods, chips, kind, self._chance.uniform(0.5, 3.0))
+        pods, chips = self._rng.choice(SIZES)
+        self.order(pods, chips, kind, self._rng.uniform(0.5, 3.0))
 
     def _make_pod(self, name: str, order: Ordered, number: int) -> None:
         made = pod(f"{name}-{number}", order.chips, group=name, annotations=order.habits)

@@ -12,22 +12,22 @@ from typing import Any
 
 import pytest
 
-from ringwise.kube.observer import Nobody
-from ringwise.kube.run.leader_election import Fence
-from ringwise.kube.write import status_queue as lanes
-from ringwise.kube.write.event_recorder import Subject
-from ringwise.kube.write.ordered_work import Persistence
-from ringwise.kube.write.status import EVENT_BURST, EVENT_RATE, StatusWriter
-from ringwise.kube.write.status_queue import Lane, Rate
+from ringwise.kube.observer import NullObserver
+from ringwise.kube.write import status_queue
+from ringwise.kube.write.event_recorder import EVENT_BURST, EVENT_RATE, ObjectReference
+from ringwise.kube.write.fence import Fence
+from ringwise.kube.write.status import StatusWriter
+from ringwise.kube.write.status_queue import StatusQueue
+from ringwise.kubeclient.retry import Retrier
 from ringwise.messages.commands import Bind, TellPod
 from ringwise.reasons import Reason, ReasonKind, Stage
-from tests.kube.harness import EVENTS, PODS, JumpingClock, StandingClock, pod, run, server, until
-from tests.kube.standin import StandIn
+from tests.kube.fake_api_server import FakeApiServer
+from tests.kube.harness import EVENTS, PODS, InstantClock, ManualClock, pod, run, server, until
 
 FULL = ReasonKind("full", Stage.GANG, "{free} of {asked} chips are free", ("wait for {asked} chips",))
 
 
-class Counting(Nobody):
+class Counting(NullObserver):
     def __init__(self) -> None:
         self.dropped = Counter[str]()
 
@@ -37,29 +37,29 @@ class Counting(Nobody):
 
 @dataclass
 class Writing:
-    standin: StandIn
+    api: FakeApiServer
     writer: StatusWriter
-    clock: JumpingClock
+    clock: InstantClock
     idle: asyncio.Event
     seen: Counting
 
     def told(self) -> list[tuple[str, str]]:
         """Name of the object and reason of each event, in the order in which they were written."""
-        return [(one["involvedObject"]["name"], one["reason"]) for one in self.standin.all(EVENTS)]
+        return [(one["involvedObject"]["name"], one["reason"]) for one in self.api.all(EVENTS)]
 
     def condition(self, name: str) -> Any:
-        return self.standin.get(PODS, f"default/{name}")["status"].get("conditions")
+        return self.api.get(PODS, f"default/{name}")["status"].get("conditions")
 
 
 @asynccontextmanager
-async def writing(clock: JumpingClock | None = None) -> AsyncIterator[Writing]:
-    async with server() as (standin, client):
-        clock = clock or JumpingClock()
+async def writing(clock: InstantClock | None = None) -> AsyncIterator[Writing]:
+    async with server() as (api, client):
+        clock = clock or InstantClock()
         fence, idle, seen = Fence(clock), asyncio.Event(), Counting()
-        fence.open_for_good()
+        fence.open_forever()
         idle.set()
-        writer = StatusWriter(client, fence, {}, clock=clock, binding=idle, observer=seen)
-        yield Writing(standin, writer, clock, idle, seen)
+        writer = StatusWriter(client, fence, {}, clock=clock, bindings_idle=idle, observer=seen)
+        yield Writing(api, writer, clock, idle, seen)
         await writer.stop()
 
 
@@ -67,33 +67,13 @@ def bind(index: int) -> Bind:
     return Bind(f"u{index}", "default", f"p{index}", "node-1")
 
 
-def tell(standin: StandIn, name: str, free: int = 1) -> TellPod:
-    made = standin.put(PODS, pod(name))
+def tell(api: FakeApiServer, name: str, free: int = 1) -> TellPod:
+    made = api.put(PODS, pod(name))
     return TellPod(made["metadata"]["uid"], "default", name, full(free))
 
 
 def full(free: int) -> Reason:
     return FULL(free=free, asked=8)
-
-
-def test_who_comes_too_early_waits_and_is_not_turned_away() -> None:
-    async def test() -> None:
-        clock = JumpingClock()
-        rate = Rate(clock, per_second=10, at_once=3)
-        for _ in range(3):
-            await rate.turn()
-        assert clock.slept == []
-        before = clock.moment
-        for _ in range(20):
-            await rate.turn()
-        assert clock.moment - before == pytest.approx(2.0)
-        clock.moment += 3600
-        clock.slept.clear()
-        for _ in range(3):
-            await rate.turn()
-        assert clock.slept == []
-
-    run(test())
 
 
 def test_events_beyond_the_rate_are_late_and_none_is_lost() -> None:
@@ -102,10 +82,10 @@ def test_events_beyond_the_rate_are_late_and_none_is_lost() -> None:
             began = one.clock.moment
             many = EVENT_BURST + 100
             for index in range(many):
-                one.writer.bound(bind(index))
+                one.writer.events.scheduled(bind(index))
             await one.writer.finish()
             assert sorted(one.told()) == sorted((f"p{index}", "Scheduled") for index in range(many))
-            assert one.clock.moment - began >= 100 / EVENT_RATE
+            assert one.clock.moment - began == pytest.approx(100 / EVENT_RATE)
             assert not one.seen.dropped
 
     run(test())
@@ -113,15 +93,15 @@ def test_events_beyond_the_rate_are_late_and_none_is_lost() -> None:
 
 def test_an_event_that_waited_tells_when_it_happened() -> None:
     async def test() -> None:
-        clock = StandingClock()
+        clock = ManualClock()
         async with writing(clock) as one:
             for index in range(EVENT_BURST + 1):
-                one.writer.bound(bind(index))
+                one.writer.events.scheduled(bind(index))
             await until(lambda: len(one.told()) == EVENT_BURST)
             await clock.pass_time(60)
             await one.writer.finish()
-            last = one.standin.all(EVENTS)[-1]
-            assert last["firstTimestamp"] == one.standin.all(EVENTS)[0]["firstTimestamp"]
+            last = one.api.all(EVENTS)[-1]
+            assert last["firstTimestamp"] == one.api.all(EVENTS)[0]["firstTimestamp"]
             assert last["involvedObject"]["uid"] == f"u{EVENT_BURST}"
             assert last["message"] == f"Successfully assigned default/p{EVENT_BURST} to node-1"
 
@@ -130,10 +110,10 @@ def test_an_event_that_waited_tells_when_it_happened() -> None:
 
 def test_the_rate_is_kept_while_time_passes() -> None:
     async def test() -> None:
-        clock = StandingClock()
+        clock = ManualClock()
         async with writing(clock) as one:
             for index in range(EVENT_BURST + 20):
-                one.writer.bound(bind(index))
+                one.writer.events.scheduled(bind(index))
             await until(lambda: len(one.told()) == EVENT_BURST)
             for written in range(1, 9):
                 await clock.pass_time(1 / EVENT_RATE + 1e-6)
@@ -151,12 +131,12 @@ def test_the_newest_word_about_a_pod_wins_while_it_waits() -> None:
     async def test() -> None:
         async with writing() as one:
             one.idle.clear()
-            command = tell(one.standin, "train")
+            command = tell(one.api, "train")
             for index in range(8):
-                one.writer.bound(bind(index))
+                one.writer.events.scheduled(bind(index))
             one.writer.pod(command)
             one.writer.pod(TellPod(command.uid, "default", "train", full(2)))
-            one.writer.bound(Bind(command.uid, "default", "train", "node-1"))
+            one.writer.events.scheduled(Bind(command.uid, "default", "train", "node-1"))
             one.idle.set()
             await one.writer.finish()
             assert [reason for name, reason in one.told() if name == "train"] == ["Scheduled"]
@@ -168,13 +148,13 @@ def test_notes_of_different_kinds_on_one_object_do_not_replace_each_other() -> N
     async def test() -> None:
         async with writing() as one:
             one.idle.clear()
-            subject = Subject("v1", "Pod", "default", "p1", "u1")
-            one.writer.note(subject, "Evict", "first")
-            one.writer.note(subject, "Evict", "second")
-            one.writer.note(subject, "Other", "third")
+            subject = ObjectReference("v1", "Pod", "default", "p1", "u1")
+            one.writer.events.record(subject, "Evict", "first")
+            one.writer.events.record(subject, "Evict", "second")
+            one.writer.events.record(subject, "Other", "third")
             one.idle.set()
             await one.writer.finish()
-            messages = sorted(event["message"] for event in one.standin.all(EVENTS))
+            messages = sorted(event["message"] for event in one.api.all(EVENTS))
             assert messages == ["second", "third"]
 
     run(test())
@@ -182,14 +162,14 @@ def test_notes_of_different_kinds_on_one_object_do_not_replace_each_other() -> N
 
 def test_conditions_do_not_stand_behind_events() -> None:
     async def test() -> None:
-        clock = StandingClock()
+        clock = ManualClock()
         async with writing(clock) as one:
             for index in range(EVENT_BURST + 1000):
-                one.writer.bound(bind(index))
-            one.writer.pod(tell(one.standin, "train"))
-            await one.writer.chatter.finish()
+                one.writer.events.scheduled(bind(index))
+            one.writer.pod(tell(one.api, "train"))
+            await one.writer.conditions.finish()
             assert one.condition("train")[0]["status"] == "False"
-            assert len(one.writer.events) > 900
+            assert len(one.writer.events.queue) > 900
 
     run(test())
 
@@ -199,7 +179,7 @@ def test_events_give_way_to_bindings() -> None:
         async with writing() as one:
             one.idle.clear()
             for index in range(10):
-                one.writer.bound(bind(index))
+                one.writer.events.scheduled(bind(index))
             for _ in range(50):
                 await asyncio.sleep(0)
             assert one.told() == []
@@ -213,14 +193,14 @@ def test_events_give_way_to_bindings() -> None:
 def test_above_the_most_that_may_wait_the_oldest_is_dropped_and_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(lanes, "MOST_WAITING", 5)
+    monkeypatch.setattr(status_queue, "MAX_WAITING", 5)
 
     async def test() -> None:
         async with writing() as one:
             one.idle.clear()
             for index in range(8):
-                one.writer.bound(bind(index))
-            one.writer.bound(bind(7))
+                one.writer.events.scheduled(bind(index))
+            one.writer.events.scheduled(bind(7))
             one.idle.set()
             await one.writer.finish()
             assert sorted(name for name, _ in one.told()) == [f"p{index}" for index in range(3, 8)]
@@ -232,10 +212,10 @@ def test_above_the_most_that_may_wait_the_oldest_is_dropped_and_counted(
 def test_an_event_without_an_answer_is_not_told_twice() -> None:
     async def test() -> None:
         async with writing() as one:
-            one.standin.fault("/events", drop=True, done=True)
-            one.writer.bound(bind(1))
+            one.api.fault("/events", drop=True, done=True)
+            one.writer.events.scheduled(bind(1))
             await one.writer.finish()
-            assert one.standin.count("/events") == 2
+            assert one.api.count("/events") == 2
             assert one.told() == [("p1", "Scheduled")]
             assert not one.seen.dropped
 
@@ -246,10 +226,10 @@ def test_a_pod_that_gets_its_node_is_not_told_any_more_that_it_has_none() -> Non
     async def test() -> None:
         async with writing() as one:
             one.idle.clear()
-            early, other = tell(one.standin, "early"), tell(one.standin, "other")
+            early, other = tell(one.api, "early"), tell(one.api, "other")
             one.writer.pod(early)
             one.writer.pod(other)
-            one.writer.to_be_bound([Bind(early.uid, "default", "early", "node-1")])
+            one.writer.binding([Bind(early.uid, "default", "early", "node-1")])
             one.idle.set()
             await one.writer.finish()
             assert one.condition("early") is None
@@ -260,16 +240,16 @@ def test_a_pod_that_gets_its_node_is_not_told_any_more_that_it_has_none() -> Non
 
 def test_a_condition_that_is_tried_again_is_given_up_when_its_pod_gets_a_node() -> None:
     async def test() -> None:
-        clock = StandingClock()
+        clock = ManualClock()
         async with writing(clock) as one:
-            one.standin.fault("pods/train/status", status=503)
-            command = tell(one.standin, "train")
+            one.api.fault("pods/train/status", status=503)
+            command = tell(one.api, "train")
             one.writer.pod(command)
             await until(lambda: clock.slept)
-            one.writer.to_be_bound([Bind(command.uid, "default", "train", "node-1")])
+            one.writer.binding([Bind(command.uid, "default", "train", "node-1")])
             await clock.pass_time(10)
             await one.writer.finish()
-            assert one.standin.count("pods/train/status") == 1
+            assert one.api.count("pods/train/status") == 1
             assert one.condition("train") is None
 
     run(test())
@@ -277,20 +257,18 @@ def test_a_condition_that_is_tried_again_is_given_up_when_its_pod_gets_a_node() 
 
 def test_a_lane_that_was_withdrawn_from_takes_the_next_word() -> None:
     async def test() -> None:
-        clock = JumpingClock()
-        fence = Fence(clock)
-        fence.open_for_good()
+        clock = InstantClock()
         said: list[str] = []
 
         async def say(word: str) -> None:
             said.append(word)
 
-        lane = Lane[str]("test", say, Persistence(fence, clock), 1, Nobody())
-        lane.put("a", "one")
-        lane.withdraw("a")
-        assert lane.is_silent
-        lane.put("a", "two")
-        await lane.finish()
+        queue = StatusQueue[str]("test", say, Retrier(clock), 1, NullObserver())
+        queue.put("a", "one")
+        queue.discard("a")
+        assert queue.is_idle
+        queue.put("a", "two")
+        await queue.finish()
         assert said == ["two"]
 
     run(test())
@@ -299,11 +277,11 @@ def test_a_lane_that_was_withdrawn_from_takes_the_next_word() -> None:
 def test_a_word_that_cannot_be_said_does_not_silence_the_others() -> None:
     async def test() -> None:
         async with writing() as one:
-            odd = Subject("v1", "Pod", "default", "odd", "u1")
+            odd = ObjectReference("v1", "Pod", "default", "odd", "u1")
             one.idle.clear()
             for number in range(8):
-                one.writer.note(odd, f"Reason{number}", "a lone surrogate: \ud800")
-            one.writer.bound(bind(1))
+                one.writer.events.record(odd, f"Reason{number}", "a lone surrogate: \ud800")
+            one.writer.events.scheduled(bind(1))
             one.idle.set()
             await one.writer.finish()
             assert one.told() == [("p1", "Scheduled")]
@@ -314,20 +292,18 @@ def test_a_word_that_cannot_be_said_does_not_silence_the_others() -> None:
 
 def test_a_word_that_comes_while_all_workers_end_is_written() -> None:
     async def test() -> None:
-        clock = JumpingClock()
-        fence = Fence(clock)
-        fence.open_for_good()
+        clock = InstantClock()
         said: list[str] = []
 
         async def write(word: str) -> None:
             said.append(word)
             if word == "first":
                 # As the core does it: its turn comes when the worker has just ended.
-                asyncio.get_running_loop().call_soon(lane.put, "b", "second")
+                asyncio.get_running_loop().call_soon(queue.put, "b", "second")
 
-        lane = Lane("news", write, Persistence(fence, clock), 1, Nobody())
-        lane.put("a", "first")
+        queue = StatusQueue("news", write, Retrier(clock), 1, NullObserver())
+        queue.put("a", "first")
         await until(lambda: len(said) == 2)
-        await lane.finish()
+        await queue.finish()
 
     run(test())

@@ -1,0 +1,118 @@
+"""Pod templates of vcjobs, stored as raw bytes until the controller creates a pod from them.
+
+The core keeps only the parts of a pod that decide about its placement; images, volumes and commands stay
+here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from ringwise.kubeclient.resources import VCJOBS
+
+NO_TEMPLATE = b"{}"
+
+
+class _Task(msgspec.Struct):
+    name: str | None = None
+    template: msgspec.Raw = msgspec.Raw(NO_TEMPLATE)
+
+
+class _Volume(msgspec.Struct, rename="camel"):
+    mount_path: str = ""
+    volume_claim_name: str | None = None
+    volume_claim: Any = None
+
+
+class _Spec(msgspec.Struct):
+    tasks: list[_Task] | None = None
+    volumes: list[_Volume] | None = None
+
+
+class _Meta(msgspec.Struct):
+    name: str = ""
+    uid: str = ""
+
+
+class _Job(msgspec.Struct):
+    metadata: _Meta = msgspec.field(default_factory=_Meta)
+    spec: _Spec | None = None
+
+
+_DECODER = msgspec.json.Decoder(_Job)
+
+
+@dataclass(frozen=True, slots=True)
+class JobVolume:
+    """A PersistentVolumeClaim mounted in every pod of the job.
+
+    `claim` is its spec where the job contains it.
+    """
+
+    path: str
+    name: str
+    claim: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobTemplates:
+    name: str
+    uid: str
+    tasks: dict[str, bytes]
+    volumes: tuple[JobVolume, ...] = ()
+
+    @classmethod
+    def of(cls, raw: msgspec.Raw) -> JobTemplates:
+        """What cannot be decoded is left out: the reader of the job has reported it."""
+        try:
+            job = _DECODER.decode(raw)
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            return cls("", "", {})
+        spec = job.spec or _Spec()
+        tasks = {
+            task.name or f"default{position}": bytes(task.template)
+            for position, task in enumerate(spec.tasks or ())
+        }
+        volumes = tuple(
+            JobVolume(
+                volume.mount_path,
+                volume.volume_claim_name or f"{job.metadata.name}-volume-{position}",
+                volume.volume_claim,
+            )
+            for position, volume in enumerate(spec.volumes or ())
+            if volume.mount_path
+        )
+        return cls(job.metadata.name, job.metadata.uid, tasks, volumes)
+
+    @property
+    def owner(self) -> dict[str, Any]:
+        """The owner reference of objects that are created for the job and deleted with it."""
+        return {
+            "apiVersion": VCJOBS.version,
+            "kind": VCJOBS.kind,
+            "name": self.name,
+            "uid": self.uid,
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
+
+
+class TemplateStore:
+    """Templates by job key. An unchanged job keeps the templates it has."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, JobTemplates] = {}
+
+    def put(self, key: str, templates: JobTemplates) -> None:
+        known = self._jobs.get(key)
+        if known is None or known != templates:
+            self._jobs[key] = templates
+
+    def drop(self, key: str) -> None:
+        self._jobs.pop(key, None)
+
+    def get(self, key: str) -> JobTemplates | None:
+        return self._jobs.get(key)

@@ -1,0 +1,89 @@
+"""Backoff, and retries of requests that may succeed later."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable
+
+from ringwise.kubeclient.client import ApiError, UnreachableError
+from ringwise.kubeclient.clock import Clock
+from ringwise.kubeclient.credentials import KubeConfigError
+
+Action = Callable[[], Awaitable[object]]
+
+#: After this many conflicts in a row the conflict is taken as permanent: the name belongs to another object.
+MAX_CONFLICTS = 5
+
+
+class Backoff:
+    """Pauses that double up to a limit, with jitter: replicas must not return to a server all at once."""
+
+    def __init__(self, first: float = 0.2, most: float = 30.0, rng: random.Random | None = None) -> None:
+        self._first = first
+        self._most = most
+        self._rng = rng or random.Random()
+        self._next = first
+
+    def reset(self) -> None:
+        self._next = self._first
+
+    def pause(self) -> float:
+        """Seconds to wait now: between half of the current step and all of it."""
+        step = self._next
+        self._next = min(self._next * 2, self._most)
+        return step * (0.5 + self._rng.random() / 2)
+
+
+class GivenUpError(Exception):
+    """The server refused for good, the attempts are used up, or this process may not write any more."""
+
+    def __init__(self, why: str, status: int = 0, *, retryable: bool = False) -> None:
+        super().__init__(why)
+        #: HTTP status of the refusal; 0 where there was none.
+        self.status = status
+        #: Only the attempts were used up: the server cannot be reached, or is overloaded.
+        self.retryable = retryable
+
+
+class Retrier:
+    """Runs requests and retries those that fail for a reason that can pass.
+
+    `may_write` is checked before every attempt; a replica that lost its lease stops retrying.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        may_write: Callable[[], bool] = lambda: True,
+        rng: random.Random | None = None,
+    ) -> None:
+        self._clock = clock
+        self._may_write = may_write
+        self._rng = rng or random.Random()
+
+    async def run(self, action: Action, attempts: int | None = None) -> object:
+        """The action's result. Raises GivenUpError; without `attempts` only for what a retry cannot fix."""
+        backoff = Backoff(0.2, 10.0, self._rng)
+        made = conflicts = 0
+        while True:
+            if not self._may_write():
+                raise GivenUpError("this replica is not the leader any more")
+            pause = 0.0
+            try:
+                return await action()
+            except ApiError as error:
+                # Creations and patches can meet conflicts that pass, for example on a quota.
+                conflicts += error.status == 409
+                conflict_passes = (
+                    error.status == 409 and error.reason == "Conflict" and conflicts < MAX_CONFLICTS
+                )
+                if not conflict_passes and error.status != 429 and error.status < 500:
+                    raise GivenUpError(str(error), error.status) from None
+                why, pause = str(error), error.retry_after or 0.0
+            except (UnreachableError, KubeConfigError) as error:
+                why = str(error)
+            made += 1
+            if attempts is not None and made >= attempts:
+                raise GivenUpError(f"{why} ({made} attempts)", retryable=True)
+            await self._clock.sleep(max(pause, backoff.pause()))
