@@ -55,7 +55,7 @@ def respond(object: dict[str, Any], **how: Any) -> dict[str, Any]:
     ],
     ids=lambda one: f"{one['kind']}-{str(one.get('spec', ''))[-40:]}",
 )
-def test_what_can_run_some_day_passes(object: dict[str, Any]) -> None:
+def test_a_job_that_can_run_some_day_is_allowed(object: dict[str, Any]) -> None:
     assert respond(object)["allowed"] is True
 
 
@@ -128,7 +128,7 @@ def test_what_the_cluster_can_cure_is_a_warning() -> None:
     assert len(warning) <= 250
 
 
-def test_all_problems_are_told_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     job = vcjob(8, minAvailable=5, policies=[{"event": "PodFailed", "action": "Dance"}])
     message = respond(job)["status"]["message"]
     assert "at least 5 pods" in message
@@ -148,7 +148,7 @@ def test_an_existing_job_can_always_be_changed_for_the_better_and_removed() -> N
     assert respond(bad, operation="DELETE")["allowed"] is True
 
 
-def test_without_news_of_queues_no_queue_is_unknown() -> None:
+def test_before_queues_are_reported_no_queue_is_unknown() -> None:
     ignorant = KnownCluster(CATALOG)
     answered = answer(review(vcjob(8, queue="anything")), ignorant)
     assert answered is not None
@@ -189,7 +189,7 @@ def test_other_names_for_our_pods() -> None:
     "body",
     [b"", b"null", b"[]", b"{", b"\xff\xfe", b'{"request": 3}', b'{"request": {"uid": ""}}', b"[" * 100_000],
 )
-def test_what_is_no_review_gets_no_answer(body: bytes) -> None:
+def test_a_body_that_is_no_review_gets_no_answer(body: bytes) -> None:
     assert answer(body, world()) is None
 
 

@@ -181,7 +181,7 @@ def test_a_cut_off_last_line_is_left_out(journal: bytes, tmp_path: Path) -> None
         (b"[" * 100_000 + b"\n", "ringwise: FILE: line 1: is no journal: "),
     ],
 )
-def test_what_is_no_journal_says_so_in_one_line(data: bytes, error: str, tmp_path: Path) -> None:
+def test_a_file_that_is_no_journal_is_rejected_in_one_line(data: bytes, error: str, tmp_path: Path) -> None:
     code, out, err = run(data, tmp_path)
     assert (code, out) == (2, "")
     assert err.startswith(error)

@@ -39,7 +39,7 @@ def test_abort_and_resume() -> None:
 
 
 @pytest.mark.parametrize("action", ["ResumeJob", "Dance", "RestartPod"])
-def test_wishes_that_mean_nothing_change_nothing(action: str) -> None:
+def test_commands_without_effect_in_this_phase_change_nothing(action: str) -> None:
     lab = lab_with(job_of(task_of(annotations=FOREVER)))
     before = at(lab, 5)
     lab.tell(JobCommand("default/train", action), JobCommand("default/nobody", action))
@@ -68,7 +68,7 @@ def test_a_change_may_restart_the_job() -> None:
     assert (job.version, job.counts["Running"]) == (1, 2)
 
 
-def test_a_deleted_job_takes_all_it_owns_and_one_of_the_same_name_starts_anew() -> None:
+def test_a_deleted_job_takes_all_it_owns_and_a_new_one_of_the_same_name_starts() -> None:
     lab = lab_with(job_of(task_of(annotations=FOREVER)))
     first = at(lab, 5)
     lab.cluster.delete("VcJob", "default/train")
@@ -99,7 +99,7 @@ def test_a_task_waits_for_those_it_depends_on(any_of_them: bool, starts: bool) -
     assert ("j-train-0" in pods_in(lab)) == starts
 
 
-def test_plugins_tell_pods_their_index_and_each_other() -> None:
+def test_job_plugins_give_pods_their_index_and_the_host_names() -> None:
     plugins: dict[str, tuple[str, ...]] = {
         "env": (),
         "svc": (),
@@ -136,7 +136,7 @@ def test_plugins_tell_pods_their_index_and_each_other() -> None:
 @pytest.mark.parametrize(
     ("plugin", "svc", "ssh"), [("mpi", True, True), ("pytorch", True, False), ("env", False, False)]
 )
-def test_frameworks_bring_the_plugins_they_need(plugin: str, svc: bool, ssh: bool) -> None:
+def test_framework_plugins_include_the_plugins_they_need(plugin: str, svc: bool, ssh: bool) -> None:
     lab = lab_with(job_of(plugins={plugin: ()}))
     at(lab, 2)
     given = lab.cluster.additions(lab.cluster.all(Pod)[0].uid)
@@ -160,7 +160,7 @@ def test_frameworks_bring_the_plugins_they_need(plugin: str, svc: bool, ssh: boo
         ({"env": ("--disable-network-policy=true",), "svc": ()}, True, False),
     ],
 )
-def test_who_may_reach_the_pods(
+def test_network_policy_and_early_host_names(
     plugins: dict[str, tuple[str, ...]], isolated: bool, found_early: bool
 ) -> None:
     lab = lab_with(job_of(plugins=plugins))

@@ -153,7 +153,7 @@ def nothing(lab: Lab) -> None:
 
 @settings(max_examples=60)
 @given(first=jobs("job-0"), second=jobs("job-1"), deeds=DEEDS, chance=st.randoms(use_true_random=False))
-def test_a_controller_built_from_the_objects_alone_goes_on_as_the_old_one_would(
+def test_a_restarted_controller_continues_as_the_old_one_would(
     first: VcJob, second: VcJob, deeds: list[Deed], chance: Random
 ) -> None:
     def crash(lab: Lab) -> None:
@@ -213,7 +213,7 @@ def subject(event: ev.Event) -> object:
     deeds=deeds_of(WISHES),
     chance=st.randoms(use_true_random=False),
 )
-def test_events_that_come_twice_and_across_each_other_change_nothing(
+def test_repeated_and_reordered_events_change_nothing(
     first: VcJob, second: VcJob, deeds: list[Deed], chance: Random
 ) -> None:
     """Which pod is created first decides who sits where; there is room for all, so that is all."""

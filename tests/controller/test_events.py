@@ -57,7 +57,7 @@ def with_pods(job: VcJob) -> tuple[Controller, list[Pod]]:
         (("Unknown", False), ("Running", False), "seen"),
     ],
 )
-def test_a_late_sight_of_a_pod_does_not_turn_its_life_back(
+def test_a_late_event_does_not_set_a_pod_back(
     known: tuple[str, bool], seen: tuple[str, bool], kept: str
 ) -> None:
     before = replace(pod_of("p"), phase=known[0], deleting=known[1])
@@ -66,27 +66,27 @@ def test_a_late_sight_of_a_pod_does_not_turn_its_life_back(
     assert later(None, after) is after
 
 
-def test_a_pod_that_is_gone_does_not_come_back_by_a_late_word() -> None:
+def test_a_late_event_does_not_bring_back_a_deleted_pod() -> None:
     controller, pods = with_pods(job_of())
     controller.handle([PodSeen(pod) for pod in pods], 2)
     made = created_in(controller.handle([PodGone(pods[0].uid), PodSeen(pods[0])], 3))
     assert [pod.name for pod in made] == [pods[0].name]
 
 
-def test_a_pod_first_seen_terminating_was_taken_away() -> None:
+def test_a_pod_first_seen_terminating_was_evicted() -> None:
     controller, pods = with_pods(job_of(policies=[RESTART_EVICTED]))
     commands = controller.handle([PodSeen(replace(pods[0], deleting=True)), PodSeen(pods[1])], 2)
     assert (status_in(commands).phase, status_in(commands).reason) == ("Restarting", "PodEvicted")
     assert [command.uid for command in commands if isinstance(command, DeletePod)] == [pods[1].uid]
 
 
-def test_a_pod_gone_without_a_mark_was_taken_away() -> None:
+def test_a_pod_gone_without_a_deletion_timestamp_was_evicted() -> None:
     controller, pods = with_pods(job_of(policies=[RESTART_EVICTED]))
     controller.handle([PodSeen(pod) for pod in pods], 2)
     assert status_in(controller.handle([PodGone(pods[1].uid)], 3)).phase == "Restarting"
 
 
-def test_pods_the_controller_deletes_itself_were_not_taken_away() -> None:
+def test_pods_that_the_controller_deletes_are_not_evicted() -> None:
     job = job_of(task_of(replicas=2, min_available=1), policies=[RESTART_EVICTED])
     controller, pods = with_pods(job)
     controller.handle([PodSeen(pod) for pod in pods], 2)
@@ -97,7 +97,7 @@ def test_pods_the_controller_deletes_itself_were_not_taken_away() -> None:
     assert (status_in(gone).phase, status_in(gone).retries) == ("Pending", 0)
 
 
-def test_pods_asked_for_before_a_restart_are_not_counted_after_it() -> None:
+def test_pods_requested_before_a_restart_are_not_counted_after_it() -> None:
     controller, pods = with_pods(job_of())
     restarted = status_in(controller.handle([JobCommand("default/train", "RestartJob")], 2))
     assert (restarted.phase, restarted.version, restarted.counts["Pending"]) == ("Pending", 1, 0)
@@ -106,7 +106,7 @@ def test_pods_asked_for_before_a_restart_are_not_counted_after_it() -> None:
     assert [command.uid for command in late if isinstance(command, DeletePod)] == [pods[0].uid]
 
 
-def test_a_status_that_was_lost_is_said_again() -> None:
+def test_a_lost_status_is_written_again() -> None:
     controller, _ = with_pods(job_of())
     stale = job_of()
     said = status_in(controller.handle([VcJobSeen(stale)], 2))

@@ -25,7 +25,7 @@ def of_kind(commands: list[Command], *kinds: type) -> list[Command]:
 # -- the ordinary life ------------------------------------------------------------------
 
 
-def test_a_job_runs_and_completes_and_its_group_goes() -> None:
+def test_a_job_runs_and_completes_and_its_group_is_deleted() -> None:
     lab = lab_with(job_of(task_of(annotations=TEN)))
     assert at(lab, 0.5).phase == "Pending"
     running = at(lab, 2)
@@ -61,7 +61,7 @@ def test_pods_are_created_only_when_the_group_is_neither_empty_nor_pending() -> 
     assert controller.handle([PodGroupSeen(group), PodGroupSeen(group)], 8) == []
 
 
-def test_an_order_without_effect_is_given_again() -> None:
+def test_a_request_without_effect_is_repeated() -> None:
     controller = Controller()
     job = job_of()
     assert of_kind(controller.handle([VcJobSeen(job)], 0), CreateGroup)

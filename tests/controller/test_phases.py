@@ -119,7 +119,7 @@ def test_phases(
         ("Dance", set()),
     ],
 )
-def test_where_an_action_means_something(action: str, phases: set[str]) -> None:
+def test_in_which_phases_an_action_has_an_effect(action: str, phases: set[str]) -> None:
     every = "Pending Aborting Aborted Running Restarting Completing Completed Terminating Terminated Failed"
     assert {phase for phase in every.split() if is_allowed(phase, action)} == phases
 
@@ -185,7 +185,7 @@ CODE = Policy("CompleteJob", (), 137)
         ("nothing matches: only sync", "Unknown", None, [ABORT], [RESTART], None),
     ],
 )
-def test_which_policy_answers(
+def test_which_policy_applies(
     sentence: str,
     event: str,
     code: int | None,

@@ -31,11 +31,11 @@ def refused(times: int) -> Rig:
     return rig
 
 
-def test_the_first_failures_are_followed_by_a_try_at_once() -> None:
+def test_the_first_failures_are_retried_at_once() -> None:
     assert binds(refused(AT_ONCE).step()) == ["bad-0"]
 
 
-def test_then_it_waits_and_says_so_whatever_else_happens() -> None:
+def test_then_the_job_is_in_backoff_with_a_reason_whatever_else_happens() -> None:
     rig = refused(AT_ONCE + 1)
     assert binds(rig.step()) == []
     assert rig.machine.next_deadline() == rig.now + SECOND
@@ -51,7 +51,7 @@ def test_then_it_waits_and_says_so_whatever_else_happens() -> None:
     assert rig.machine.view.inconsistencies() == []
 
 
-def test_no_pause_is_longer_than_the_limit_and_success_ends_it() -> None:
+def test_no_backoff_is_longer_than_the_limit_and_success_ends_it() -> None:
     rig = refused(AT_ONCE + 1)
     for failures in range(1, 12):
         rig.step()
@@ -67,7 +67,7 @@ def test_no_pause_is_longer_than_the_limit_and_success_ends_it() -> None:
     assert rig.machine.next_deadline() is None
 
 
-def test_a_job_that_is_gone_is_not_waited_for() -> None:
+def test_the_backoff_of_a_deleted_job_is_forgotten() -> None:
     rig = refused(AT_ONCE + 1)
     rig.step()
     rig.end("bad")
@@ -75,7 +75,7 @@ def test_a_job_that_is_gone_is_not_waited_for() -> None:
     assert rig.machine.next_deadline() is None
 
 
-def test_a_job_whose_binding_came_through_all_the_same_does_not_wait() -> None:
+def test_a_binding_that_succeeded_after_all_ends_the_backoff() -> None:
     rig = refused(AT_ONCE + 1)
     rig.step()
     rig.change("bad-0", node="n1", holds=(0,), annotations={CHIP: "Ascend910-0"})
@@ -83,7 +83,7 @@ def test_a_job_whose_binding_came_through_all_the_same_does_not_wait() -> None:
     assert rig.machine.view.jobs["default/bad"].waiting_since is None
 
 
-def test_what_was_wrong_beside_and_is_mended_is_not_told_any_more() -> None:
+def test_another_reason_that_is_cured_during_the_backoff_is_not_reported_any_more() -> None:
     rig = refused(AT_ONCE + 1)
     rig.step()
     group = rig.groups["default/bad"]

@@ -61,7 +61,7 @@ def run(point: Point) -> tuple[Scheduler, list[str]]:
 
 
 @pytest.mark.parametrize("point", [Point.JOB_VALID, Point.JOB_ORDER, Point.JOB_PLAN, Point.JOB_READY])
-def test_a_plugin_that_breaks_on_one_job_stops_that_job_only(point: Point) -> None:
+def test_a_plugin_that_fails_for_one_job_stops_only_that_job(point: Point) -> None:
     scheduler, bound = run(point)
     assert [name for name in bound if name != "bad"] == ["a", "b"]
     assert "bad" not in bound
@@ -73,14 +73,14 @@ def test_a_plugin_that_breaks_on_one_job_stops_that_job_only(point: Point) -> No
     assert scheduler.view.inconsistencies() == []
 
 
-def test_a_plugin_that_breaks_on_everybody_leaves_the_books_in_order() -> None:
+def test_a_plugin_that_fails_for_every_job_leaves_the_tables_consistent() -> None:
     scheduler, bound = run(Point.OVERUSED)
     assert bound == []
     assert {job.reason.code for job in scheduler.view.jobs.values() if job.reason} == {"internal-error"}
     assert scheduler.view.inconsistencies() == []
 
 
-def test_a_plugin_that_cannot_even_open_is_reported_and_left_out() -> None:
+def test_a_plugin_that_cannot_open_is_reported_and_left_out() -> None:
     def build(option: PluginOption) -> Grumbler:
         raise ValueError("no")
 
@@ -92,7 +92,7 @@ def test_a_plugin_that_cannot_even_open_is_reported_and_left_out() -> None:
     assert [incident.where for incident in scheduler.view.incidents] == ["plugin grumbler"]
 
 
-def test_a_new_configuration_is_tried_by_everybody_who_waits() -> None:
+def test_a_new_configuration_activates_every_pending_job() -> None:
     """A job without allocate waits without end; with it, it starts, though nothing else happened."""
     without = replace(default_configuration(), actions=("enqueue",))
     scheduler = new_scheduler(without)
@@ -105,7 +105,7 @@ def test_a_new_configuration_is_tried_by_everybody_who_waits() -> None:
     assert [command.pod for command in commands if isinstance(command, Bind)] == ["a"]
 
 
-def test_pods_that_ended_do_not_miss_their_group() -> None:
+def test_ended_pods_need_no_pod_group() -> None:
     scheduler = new_scheduler()
     ended = Pod("a", "x", "a", PodClass(RESOURCE, 1), phase="Succeeded", node="node-1", group="gone")
     scheduler.handle([ev.NodeSeen(Node("node-1", chips_allocatable={RESOURCE: 8})), ev.PodSeen(ended)], 1)

@@ -34,7 +34,7 @@ def books(rig: Rig) -> tuple[object, ...]:
     )
 
 
-def test_a_failed_bind_gives_back_exactly_what_it_took() -> None:
+def test_n6_a_failed_binding_frees_exactly_what_it_took() -> None:
     rig = Rig(1, actions=PLAIN, deaf=True)
     rig.submit("job", chips=4)
     rig.machine.handle(rig.events, rig.now, Decide.NOTHING)
@@ -74,7 +74,7 @@ def test_late_and_double_failures_are_harmless() -> None:
 
 
 @pytest.mark.parametrize("running", [False, True], ids=["nobody runs yet", "somebody runs"])
-def test_a_gang_that_stays_half_bound_is_undone(running: bool) -> None:
+def test_a_gang_that_stays_partly_bound_is_evicted(running: bool) -> None:
     """One bind fails and its node is lost at the same time: the gang cannot be completed."""
     rig = Rig(2, actions=PLAIN, gang_recovery_limit=30, deaf=True)
     rig.submit("gang", pods=2, chips=8)
@@ -100,7 +100,7 @@ def test_a_gang_that_stays_half_bound_is_undone(running: bool) -> None:
     assert rig.evictions() == ["gang-0"]
 
 
-def test_a_gang_that_was_whole_keeps_its_pods_when_one_is_lost() -> None:
+def test_a_gang_that_was_complete_keeps_its_pods_when_one_is_lost() -> None:
     """Its other pods go on while the lost one finds no place."""
     rig = Rig(2, actions=PLAIN, gang_recovery_limit=30)
     rig.submit("gang", pods=2, chips=8)
@@ -130,7 +130,7 @@ def test_a_gang_that_is_completed_in_time_is_left_alone() -> None:
     assert len(rig.places("gang")) == 2
 
 
-def test_a_leaving_pod_keeps_its_chips_until_it_is_gone() -> None:
+def test_n6_a_terminating_pod_holds_its_chips_until_it_is_gone() -> None:
     rig = Rig(1, actions=PLAIN)
     rig.submit("old", chips=8)
     rig.run()
@@ -143,7 +143,7 @@ def test_a_leaving_pod_keeps_its_chips_until_it_is_gone() -> None:
     assert rig.nodes_of("new") == ["n1"]
 
 
-def test_old_news_does_not_undo_a_binding_on_its_way() -> None:
+def test_n6_an_older_event_does_not_undo_an_unconfirmed_binding() -> None:
     rig = Rig(1, actions=PLAIN, deaf=True)
     rig.submit("job", chips=4)
     rig.step()
@@ -170,7 +170,7 @@ def test_every_event_twice_changes_nothing() -> None:
     assert books(rig) == before
 
 
-def test_predicate_time_grows_with_every_binding() -> None:
+def test_d2_predicate_time_grows_with_every_binding() -> None:
     rig = Rig(2, actions=PLAIN)
     rig.submit("a", chips=1)
     rig.submit("b", chips=1)
@@ -181,7 +181,7 @@ def test_predicate_time_grows_with_every_binding() -> None:
     assert times[0] == rig.now
 
 
-def test_a_job_let_in_after_a_long_wait_keeps_waiting_since_then() -> None:
+def test_a_job_admitted_after_a_long_wait_keeps_its_waiting_time() -> None:
     """Its pods are made only when it is let in; the wait did not begin with them."""
     rig = Rig(1, actions=PLAIN, reservation_after=60)
     rig.submit("old", chips=8)
@@ -199,7 +199,7 @@ def test_a_job_let_in_after_a_long_wait_keeps_waiting_since_then() -> None:
     assert rig.machine.view.reservation_of("default/new") is not None
 
 
-def test_chips_kept_for_a_job_that_started_elsewhere_go_to_those_who_wait() -> None:
+def test_reserved_chips_of_a_job_that_started_elsewhere_go_to_pending_jobs() -> None:
     rig = Rig(2, actions=PLAIN, reservation_after=60)
     for name in ("one", "two"):
         rig.submit(name, chips=8)
@@ -235,7 +235,7 @@ def test_deadlines_are_the_earliest_of_all() -> None:
     assert rig.machine.next_deadline() == rig.now + 60 * SECOND
 
 
-def test_chips_that_were_meant_for_a_pod_are_free_when_somebody_else_places_it() -> None:
+def test_n6_assumed_chips_are_free_when_another_scheduler_binds_the_pod() -> None:
     rig = Rig(1, actions=PLAIN, deaf=True)
     rig.submit("moved", chips=4)
     assert binds(rig.step()) == ["moved-0"]
@@ -247,7 +247,7 @@ def test_chips_that_were_meant_for_a_pod_are_free_when_somebody_else_places_it()
     assert rig.machine.view.inconsistencies() == []
 
 
-def test_what_was_told_to_a_pod_is_forgotten_with_it() -> None:
+def test_the_reported_reason_of_a_pod_is_forgotten_with_the_pod() -> None:
     rig = Rig(1, actions=PLAIN)
     rig.submit("large", chips=16)
     waiting = rig.pods["large-0"]

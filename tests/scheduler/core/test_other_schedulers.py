@@ -27,7 +27,7 @@ def spoken(commands: list[Command]) -> list[Command]:
     return [command for command in commands if isinstance(command, SetGroupStatus | TellPod | Bind)]
 
 
-def test_a_gang_of_another_scheduler_is_left_alone_however_long_it_is_in_halves() -> None:
+def test_a_gang_of_another_scheduler_is_left_alone_however_long_it_is_partly_bound() -> None:
     rig = Rig(2, deaf=True, gang_recovery_limit=30)
     submit_elsewhere(rig, "theirs", pods=2, chips=8)
     assert spoken(rig.step()) == []
@@ -42,7 +42,7 @@ def test_a_gang_of_another_scheduler_is_left_alone_however_long_it_is_in_halves(
 
 
 @pytest.mark.parametrize("elsewhere", [False, True], ids=["ours", "theirs"])
-def test_pods_of_another_scheduler_do_not_make_room(elsewhere: bool) -> None:
+def test_pods_of_another_scheduler_are_not_evicted(elsewhere: bool) -> None:
     rig = Rig(2, actions=("enqueue", "allocate", "preempt"), tiers=gangs_may_end(), deaf=True)
     rig.priority("high", 100)
     submit = submit_elsewhere if elsewhere else Rig.submit

@@ -22,7 +22,7 @@ def told(commands: list[Command]) -> dict[str, SetQueueStatus]:
     return {command.name: command for command in commands if isinstance(command, SetQueueStatus)}
 
 
-def test_phases_are_counted_and_what_is_used_is_summed() -> None:
+def test_phases_are_counted_and_usage_is_summed() -> None:
     rig = Rig(1, actions=PLAIN)
     rig.queue("default")
     rig.submit("runs", chips=4, cpu_milli=500)
@@ -43,7 +43,7 @@ def test_phases_are_counted_and_what_is_used_is_summed() -> None:
     assert (status.groups, status.allocated) == ({}, {})
 
 
-def test_nothing_is_told_when_nothing_changed() -> None:
+def test_nothing_is_written_when_nothing_changed() -> None:
     rig = Rig(1, actions=PLAIN)
     rig.queue("default")
     rig.submit("runs", chips=4)
@@ -55,7 +55,7 @@ def test_nothing_is_told_when_nothing_changed() -> None:
     assert told(rig.step(1)) == {}
 
 
-def test_a_thousand_jobs_make_one_word_in_a_turn() -> None:
+def test_a_thousand_jobs_make_one_queue_status_in_a_turn() -> None:
     rig = Rig(0, actions=PLAIN)
     for number in range(1000):
         rig.submit(f"job-{number}", chips=1)
@@ -91,7 +91,7 @@ def test_a_group_that_goes_before_its_pods_is_not_counted() -> None:
     assert (status.groups, status.allocated) == ({}, {CHIP: 4})
 
 
-def test_pods_on_their_own_count_by_what_they_use() -> None:
+def test_pods_without_a_group_count_by_their_usage() -> None:
     rig = Rig(1, actions=PLAIN)
     rig.queue("default")
     rig.put(Pod("u", "default", "alone", PodClass(CHIP, 2)))
@@ -103,7 +103,7 @@ def test_pods_on_their_own_count_by_what_they_use() -> None:
     assert told(rig.commands)["default"].allocated == {}
 
 
-def test_a_queue_that_appears_is_told_what_is_in_it_already() -> None:
+def test_a_new_queue_gets_the_status_of_the_jobs_in_it() -> None:
     rig = Rig(1, actions=PLAIN)
     rig.submit("job", chips=4)
     rig.run()
@@ -126,7 +126,7 @@ def test_a_queue_that_is_closing_is_closed_when_the_last_group_has_left() -> Non
     assert told(rig.step())["default"].state == "Open"
 
 
-def test_a_job_of_an_unknown_queue_is_nobodys() -> None:
+def test_a_job_of_an_unknown_queue_counts_in_no_queue() -> None:
     rig = Rig(1, actions=PLAIN)
     rig.submit("job", chips=4, queue="nowhere")
     rig.run()
@@ -141,7 +141,7 @@ STEPS = st.lists(
 
 @settings(max_examples=60)
 @given(STEPS)
-def test_the_last_words_are_what_a_count_gives(steps: list[tuple[str, int]]) -> None:
+def test_the_last_status_equals_a_full_count(steps: list[tuple[str, int]]) -> None:
     rig = Rig(2, actions=PLAIN)
     rig.queue("default")
     rig.queue("other")
@@ -175,7 +175,7 @@ def test_the_last_words_are_what_a_count_gives(steps: list[tuple[str, int]]) -> 
         assert last[name].allocated == used
 
 
-def test_queues_that_never_were_are_forgotten_with_the_jobs_that_named_them() -> None:
+def test_unknown_queues_are_forgotten_with_the_jobs_that_named_them() -> None:
     rig = Rig(1, actions=PLAIN)
     for number in range(3):
         rig.submit("lost", chips=1, queue=f"nowhere-{number}")

@@ -24,7 +24,7 @@ def nodes_kept(rig: Rig, job: str) -> list[str]:
     return [] if kept is None else [rig.machine.view.cluster.names[node] for node in kept.chips]
 
 
-def test_time_alone_brings_the_reservation_and_the_machine_says_when() -> None:
+def test_the_reservation_comes_with_time_alone_and_the_deadline_is_reported() -> None:
     rig = rig_of(2)
     rig.submit("small", chips=4)
     rig.run()
@@ -39,7 +39,7 @@ def test_time_alone_brings_the_reservation_and_the_machine_says_when() -> None:
     assert rig.machine.next_deadline() is None
 
 
-def test_small_jobs_do_not_take_what_is_kept_but_run_beside_it() -> None:
+def test_small_jobs_do_not_take_reserved_chips_but_run_on_others() -> None:
     rig = rig_of(3)
     for number, chips in enumerate((8, 8, 4, 4)):
         rig.submit(f"old{number}", chips=chips, expected=f"{number + 1}h")
@@ -64,7 +64,7 @@ def test_small_jobs_do_not_take_what_is_kept_but_run_beside_it() -> None:
     assert kept_for(rig, "big") is None
 
 
-def test_who_ends_in_time_may_use_kept_chips_and_they_stay_kept() -> None:
+def test_jobs_that_end_in_time_may_backfill_reserved_chips() -> None:
     rig = rig_of(2)
     rig.submit("old", chips=8, expected="2h")
     rig.run()
@@ -85,7 +85,7 @@ def test_who_ends_in_time_may_use_kept_chips_and_they_stay_kept() -> None:
     assert sorted(rig.nodes_of("big")) == ["n1", "n2"]
 
 
-def test_when_ends_are_unknown_the_oldest_are_expected_back_first_and_nobody_borrows() -> None:
+def test_without_expected_ends_the_oldest_jobs_count_first_and_nothing_is_backfilled() -> None:
     rig = rig_of(2)
     rig.submit("first", chips=8)
     rig.run()
@@ -101,7 +101,7 @@ def test_when_ends_are_unknown_the_oldest_are_expected_back_first_and_nobody_bor
     assert nodes_kept(rig, "big") == ["n1"]
 
 
-def test_one_job_of_a_queue_at_a_time_and_others_of_other_queues() -> None:
+def test_one_reservation_for_each_queue_at_a_time() -> None:
     rig = rig_of(2)
     rig.queue("other")
     rig.submit("old", pods=2, chips=8)
@@ -114,7 +114,7 @@ def test_one_job_of_a_queue_at_a_time_and_others_of_other_queues() -> None:
     assert sorted(kept.owner for kept in rig.machine.view.reservations) == ["default/one", "default/three"]
 
 
-def test_a_job_that_fits_into_no_empty_cluster_gets_nothing_and_the_next_one_does() -> None:
+def test_a_job_too_large_for_the_empty_cluster_gets_no_reservation_and_the_next_one_does() -> None:
     rig = rig_of(2)
     rig.submit("old", pods=2, chips=8)
     rig.run()
@@ -125,7 +125,7 @@ def test_a_job_that_fits_into_no_empty_cluster_gets_nothing_and_the_next_one_doe
     assert [kept.owner for kept in rig.machine.view.reservations] == ["default/big"]
 
 
-def test_chips_that_break_are_kept_no_longer_and_others_are_found() -> None:
+def test_a_reservation_with_faulty_chips_is_lifted_and_others_are_found() -> None:
     rig = rig_of(2)
     rig.submit("old0", chips=8, expected="1h")
     rig.run()
@@ -140,7 +140,7 @@ def test_chips_that_break_are_kept_no_longer_and_others_are_found() -> None:
     assert nodes_kept(rig, "big") == ["n2"]
 
 
-def test_a_job_that_goes_gives_its_kept_chips_to_those_who_wait() -> None:
+def test_the_reservation_of_a_deleted_job_goes_to_pending_jobs() -> None:
     rig = rig_of(2)
     rig.submit("old", chips=8)
     rig.run()

@@ -17,7 +17,7 @@ def jobs(answer: BoardCapacity) -> dict[str, int]:
     return {shape.form: shape.jobs for shape in answer.shapes}
 
 
-def test_an_empty_cluster_is_whole() -> None:
+def test_an_empty_cluster_has_no_stranded_chips() -> None:
     (answer,) = capacity(told(node("node-1"), node("node-2")), NOW)
     assert answer.board == "910-x8"
     assert jobs(answer) == {"1 chip": 16, "2 chips": 8, "4 chips": 4, "8 chips": 2, "2 nodes of 8": 1}
@@ -32,7 +32,7 @@ def test_fragments_are_counted_by_shape() -> None:
     assert [shape.stranded for shape in answer.shapes] == [0, 2, 6, 6, 6]
 
 
-def test_chips_that_do_not_count_are_told_apart() -> None:
+def test_chips_that_are_not_free_are_counted_by_cause() -> None:
     view = told(
         node("node-1", faulty=1),
         report("node-1", range(1, 8), unhealthy=1, network_unhealthy=0b10),
@@ -47,7 +47,7 @@ def test_chips_that_do_not_count_are_told_apart() -> None:
     assert (chips.closed, chips.network_faulty) == (16, 1)
 
 
-def test_boards_are_told_by_the_nodes_labels() -> None:
+def test_n1_boards_are_found_by_the_labels_of_nodes() -> None:
     view = told(
         node("node-1", labels={"accelerator-type": "module"}),
         node("node-2", 16, labels={"accelerator-type": "module-910b-16"}),
@@ -68,7 +68,7 @@ def test_a_queue_may_allow_less() -> None:
     assert jobs(answer)["4 chips"] == 0
 
 
-def test_blocks_stay_inside_superpods() -> None:
+def test_p1_blocks_stay_inside_superpods() -> None:
     labels = {"accelerator-type": "module-a3-16-super-pod"}
     view = told(*(node(f"node-{n}", 16, labels=labels, superpod=n // 5) for n in range(10)))
     (answer,) = capacity(view, NOW)

@@ -30,7 +30,7 @@ def found(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
     return [(one.severity, one.code, one.where) for one in diagnosis.findings]
 
 
-def test_a_sound_cluster_has_no_findings() -> None:
+def test_a_correct_cluster_has_no_findings() -> None:
     events: list[ev.Event] = [
         node("node-1", labels=ARM),
         report("node-1", range(2, 8)),
@@ -148,14 +148,14 @@ def topology(nodes_per_switch: int) -> ev.TopologySeen:
         ),
     ],
 )
-def test_each_trouble_is_found_with_a_cure(events: list[Any], finding: tuple[str, str, str]) -> None:
+def test_each_problem_is_found_with_a_cure(events: list[Any], finding: tuple[str, str, str]) -> None:
     diagnosis = examined(*events)
     assert finding in found(diagnosis)
     assert all(one.what and one.cure for one in diagnosis.findings)
     assert (diagnosis.errors > 0) == any(one.severity == "error" for one in diagnosis.findings)
 
 
-def test_differences_name_the_chips_and_the_pods() -> None:
+def test_n7_differences_name_the_chips_and_the_pods() -> None:
     diagnosis = examined(
         node("n", labels=ARM), report("n", [0, 1, 2, 3, 4, 5, 6]), pod("a", 1, on="n", holds=[0])
     )
@@ -166,14 +166,14 @@ def test_differences_name_the_chips_and_the_pods() -> None:
     assert any("by the scheduler's state Ascend910-7 is free" in text for text in texts)
 
 
-def test_an_oversize_superpod_is_an_error() -> None:
+def test_p6_a_superpod_with_too_many_nodes_is_an_error() -> None:
     default = default_configuration()
     small = Configuration(default.actions, default.tiers, Settings(super_pod_size=1))
     events = [node(f"n{number}", labels=ARM, superpod=0) for number in range(2)]
     assert ("error", "superpod-oversize", "SuperPoD 0") in found(examined(*events, configuration=small))
 
 
-def test_what_is_decided_right_now_is_no_difference() -> None:
+def test_unconfirmed_bindings_are_no_difference() -> None:
     assert examined(node("n", labels=ARM), report("n", range(8)), pod("new", 8)).findings == ()
 
 

@@ -41,7 +41,7 @@ def cures(answer: Explanation) -> list[str]:
     return [cure.text for cure in answer.cures]
 
 
-def test_a_half_used_ring_is_named_with_its_holder_and_its_cures() -> None:
+def test_n3_a_partly_used_ring_is_named_with_its_holder_and_its_cures() -> None:
     view = told(
         node("node-1"),
         node("node-2", unschedulable=True),
@@ -99,19 +99,19 @@ def test_a_gang_names_the_smaller_gang_that_starts() -> None:
         ({"taints": (Taint("reserved"),)}, "if node-1 had no taint reserved:NoSchedule"),
     ],
 )
-def test_a_node_that_could_be_opened_is_named(wrong: dict[str, Any], cure: str) -> None:
+def test_a_cordoned_node_is_named_as_a_cure(wrong: dict[str, Any], cure: str) -> None:
     view = told(node("node-1", **wrong), pod("new", 4))
     assert cures(why(view, "new")) == [cure]
 
 
-def test_faulty_chips_are_told_as_such() -> None:
+def test_faulty_chips_are_reported_as_faulty() -> None:
     view = told(node("node-1", faulty=1), report("node-1", range(1, 8), unhealthy=1), pod("new", 8))
     answer = why(view, "new")
     assert answer.misses[0].text == "ring 0 has 3 of 4 chips free: faulty (1)"
     assert "if 1 chip of ring 0 on node-1 were free" in cures(answer)
 
 
-def test_a_refused_job_gets_sizes_that_start_and_no_place_in_line() -> None:
+def test_n2_a_refused_job_gets_valid_sizes_and_no_position_in_its_queue() -> None:
     answer = why(told(node("node-1"), pod("three", 3)), "three")
     assert (answer.outcome, answer.position) == ("refused", None)
     assert cures(answer) == ["with 2 instead of 3 chips", "with 4 instead of 3 chips"]
@@ -141,7 +141,7 @@ def test_an_unknown_queue_offers_a_known_one() -> None:
     assert cures(answer) == ["in queue default"]
 
 
-def test_the_line_and_the_competition() -> None:
+def test_position_in_the_queue_and_contested_cures() -> None:
     view = told(
         node("node-1"),
         pod("old", 8, on="node-1", holds=range(8)),
@@ -156,7 +156,7 @@ def test_the_line_and_the_competition() -> None:
     assert [cure.contested for cure in first.cures] == [0] * len(first.cures)
 
 
-def test_the_expected_start_follows_the_ends_of_running_jobs() -> None:
+def test_the_expected_start_follows_from_the_ends_of_running_jobs() -> None:
     second = 1_000_000_000
     lasting = {"ringwise.io/expected-duration": "60s"}
     view = told(
@@ -171,7 +171,7 @@ def test_the_expected_start_follows_the_ends_of_running_jobs() -> None:
     assert why(view, "second").expected is None
 
 
-def test_a_running_job_says_where_it_sits_and_how_good_that_is() -> None:
+def test_a_running_job_shows_its_node_and_score() -> None:
     view = told(node("node-1"), node("node-2"), pod("a", 2, on="node-1", holds=[0, 1]), pod("new", 2))
     answer = why(view, "new")
     assert answer.outcome == "running"
@@ -191,7 +191,7 @@ def test_a_job_whose_pods_do_not_exist_yet() -> None:
     assert cures(answer) == ["with minAvailable 1 instead of 2"]
 
 
-def test_names_that_nobody_has_and_names_that_two_have() -> None:
+def test_unknown_and_ambiguous_names() -> None:
     twin = ev.PodSeen(Pod("twin", "other", "new", PodClass(CHIP, 1)))
     view = told(node("node-1"), pod("new", 1), twin)
     with pytest.raises(UnknownJobError, match="there is no job nwe; did you mean"):
@@ -205,7 +205,7 @@ running = st.lists(st.tuples(st.integers(0, 3), st.sampled_from([1, 2, 4])), max
 
 
 @given(running, st.sampled_from([(1, 1), (1, 2), (1, 4), (1, 8), (2, 8), (3, 8), (4, 8)]), st.integers(0, 15))
-def test_jobs_that_are_told_to_end_do_let_it_start(
+def test_a_cure_that_ends_jobs_lets_the_job_start(
     busy: list[tuple[int, int]], asked: tuple[int, int], cordoned: int
 ) -> None:
     """A printed cure, carried out for real, starts the job; and asking changed nothing."""

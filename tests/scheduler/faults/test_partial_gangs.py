@@ -70,7 +70,7 @@ def restarted(old: Rig, seconds: float) -> Rig:
     ("asleep", "left"),
     [(0, LIMIT), (10, LIMIT - 10), (LIMIT - 1, GRACE), (LIMIT, GRACE), (1000, GRACE)],
 )
-def test_the_next_leader_counts_from_the_first_binding(asleep: int, left: int) -> None:
+def test_f1_the_next_leader_counts_from_the_first_binding(asleep: int, left: int) -> None:
     rig = restarted(cut_gang(second_node=False), asleep)
     rig.step()
     assert rig.evictions() == []
@@ -81,7 +81,7 @@ def test_the_next_leader_counts_from_the_first_binding(asleep: int, left: int) -
     assert rig.evictions() == ["gang-0"]
 
 
-def test_leaders_that_die_one_after_the_other_do_not_prolong_it() -> None:
+def test_f1_leaders_that_fail_one_after_the_other_do_not_extend_the_limit() -> None:
     rig = cut_gang(second_node=False)
     first = rig.now
     for _ in range(3):
@@ -111,9 +111,7 @@ def test_leaders_that_die_one_after_the_other_do_not_prolong_it() -> None:
     ],
     ids=str,
 )
-def test_the_earliest_time_that_can_be_believed_counts(
-    times: tuple[int | str | None, ...], counted: int
-) -> None:
+def test_the_earliest_plausible_time_counts(times: tuple[int | str | None, ...], counted: int) -> None:
     """Numbers are seconds from now; two pods of three are bound."""
     rig = restarted(cut_gang(pods=3, second_node=False), 100)
     for number, time in enumerate(times):
@@ -128,7 +126,7 @@ def test_the_earliest_time_that_can_be_believed_counts(
     assert rig.machine.next_deadline() == rig.now + (LIMIT + counted) * SECOND
 
 
-def test_a_leader_that_comes_late_completes_the_gang_first() -> None:
+def test_a_late_leader_tries_to_complete_the_gang_first() -> None:
     rig = restarted(cut_gang(), 1000)
     binds = [command for command in rig.step() if isinstance(command, Bind)]
     assert [bind.pod for bind in binds] == ["gang-1"]
@@ -142,7 +140,7 @@ def test_a_leader_that_comes_late_completes_the_gang_first() -> None:
     assert rig.evictions() == []
 
 
-def test_a_try_that_fails_does_not_begin_the_time_anew() -> None:
+def test_a_failed_attempt_does_not_restart_the_limit() -> None:
     """Not even when the device plugin has written over the time of the first binding meanwhile."""
     rig = restarted(cut_gang(), 20)
     bind = next(command for command in rig.step() if isinstance(command, Bind))
@@ -155,7 +153,7 @@ def test_a_try_that_fails_does_not_begin_the_time_anew() -> None:
     assert rig.evictions() == ["gang-0"]
 
 
-def test_news_of_a_binding_that_came_through_saves_a_gang_that_is_late() -> None:
+def test_a_confirmed_binding_saves_a_gang_that_is_overdue() -> None:
     """The last binding of the dead leader was made, though ours was refused and no other node is free."""
     rig = restarted(cut_gang(), 1000)
     bind = next(command for command in rig.step() if isinstance(command, Bind))
@@ -169,7 +167,7 @@ def test_news_of_a_binding_that_came_through_saves_a_gang_that_is_late() -> None
     assert rig.evictions() == []
 
 
-def test_a_gang_that_is_bound_slowly_by_a_living_leader_is_not_hurt() -> None:
+def test_a_gang_that_is_bound_slowly_is_not_evicted() -> None:
     """A pod whose binding fails late has the whole limit to find another place."""
     rig = Rig(2, actions=PLAIN, deaf=True, gang_recovery_limit=LIMIT)
     rig.submit("gang", pods=2, chips=8)
@@ -189,7 +187,7 @@ def test_a_gang_that_is_bound_slowly_by_a_living_leader_is_not_hurt() -> None:
     assert rig.evictions() == [first.pod]
 
 
-def test_no_limit_means_at_once_but_not_before_a_try() -> None:
+def test_a_limit_of_zero_evicts_at_once_but_not_before_an_attempt() -> None:
     rig = restarted(cut_gang(), 5)
     at_once = replace(
         rig.machine.view.configuration,
@@ -204,7 +202,7 @@ def test_no_limit_means_at_once_but_not_before_a_try() -> None:
     assert rig.evictions() == ["gang-0"]
 
 
-def test_an_eviction_that_was_refused_is_asked_for_again_soon() -> None:
+def test_a_refused_eviction_is_repeated_soon() -> None:
     rig = restarted(cut_gang(second_node=False), LIMIT)
     rig.step()
     rig.step(GRACE)
@@ -215,7 +213,7 @@ def test_an_eviction_that_was_refused_is_asked_for_again_soon() -> None:
     assert rig.evictions() == ["gang-0", "gang-0"]
 
 
-def test_an_eviction_that_did_not_come_about_is_asked_for_again() -> None:
+def test_a_failed_eviction_is_repeated() -> None:
     rig = restarted(cut_gang(second_node=False), LIMIT)
     rig.step()
     rig.step(GRACE)
@@ -233,7 +231,7 @@ def test_an_eviction_that_did_not_come_about_is_asked_for_again() -> None:
     assert rig.machine.view.inconsistencies() == []
 
 
-def test_a_gang_whose_last_binding_fails_again_and_again_is_undone() -> None:
+def test_a_gang_whose_last_binding_keeps_failing_is_evicted() -> None:
     rig = Rig(2, actions=PLAIN, deaf=True, gang_recovery_limit=LIMIT)
     rig.submit("gang", pods=2, chips=8)
     first, last = (command for command in rig.step() if isinstance(command, Bind))
@@ -253,7 +251,7 @@ def test_a_gang_whose_last_binding_fails_again_and_again_is_undone() -> None:
     assert rig.machine.view.inconsistencies() == []
 
 
-def test_a_gang_that_comes_on_though_a_binding_failed_is_not_hurt() -> None:
+def test_a_gang_that_makes_progress_after_a_failed_binding_is_not_evicted() -> None:
     """Bindings of a large gang come through one by one; each is progress."""
     rig = Rig(4, actions=PLAIN, deaf=True, gang_recovery_limit=LIMIT)
     rig.submit("gang", pods=4, chips=8)
@@ -268,7 +266,7 @@ def test_a_gang_that_comes_on_though_a_binding_failed_is_not_hurt() -> None:
     assert rig.machine.next_deadline() is None
 
 
-def test_a_gang_of_which_nothing_was_bound_may_fail_for_ever() -> None:
+def test_a_gang_without_bound_pods_is_retried_without_limit() -> None:
     rig = Rig(2, actions=PLAIN, deaf=True, gang_recovery_limit=LIMIT)
     rig.submit("gang", pods=2, chips=8)
     tries = []
@@ -283,7 +281,7 @@ def test_a_gang_of_which_nothing_was_bound_may_fail_for_ever() -> None:
     assert tries[:8] == [0, 1, 2, 4, 7, 12, 21, 32]
 
 
-def test_a_gang_whose_last_binding_hangs_is_undone() -> None:
+def test_a_gang_whose_last_binding_gets_no_answer_is_evicted() -> None:
     """Nobody knows whether it will come through; the others have waited long enough."""
     rig = Rig(2, actions=PLAIN, deaf=True, gang_recovery_limit=LIMIT)
     rig.submit("gang", pods=2, chips=8)
@@ -301,7 +299,7 @@ def test_a_gang_whose_last_binding_hangs_is_undone() -> None:
     assert rig.machine.view.inconsistencies() == []
 
 
-def test_a_gang_that_is_being_bound_has_time_whatever_the_limit() -> None:
+def test_a_gang_that_is_being_bound_has_a_grace_period_whatever_the_limit() -> None:
     rig = Rig(2, actions=PLAIN, deaf=True, gang_recovery_limit=0)
     rig.submit("gang", pods=2, chips=8)
     first, last = (command for command in rig.step() if isinstance(command, Bind))

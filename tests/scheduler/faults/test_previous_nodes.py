@@ -62,7 +62,7 @@ def test_a_whole_job_goes_back() -> None:
 
 
 @pytest.mark.parametrize("why", ["no wish", "no owner"])
-def test_else_the_first_of_equal_nodes_is_taken(why: str) -> None:
+def test_without_prefer_previous_node_the_first_of_equal_nodes_is_taken(why: str) -> None:
     rig = rig_of(wished=why != "no wish")
     running(rig, owner=None if why == "no owner" else OWNER)
     lose(rig, "train-1")
@@ -71,7 +71,7 @@ def test_else_the_first_of_equal_nodes_is_taken(why: str) -> None:
     assert rig.machine.view.preferred_nodes == 0
 
 
-def test_a_taken_node_is_replaced_by_one_no_peer_had() -> None:
+def test_a_taken_node_is_replaced_by_one_that_no_other_rank_had() -> None:
     rig = rig_of(5)
     running(rig)
     rig.gone("train-0", "train-1")
@@ -112,7 +112,7 @@ def test_a_failed_pod_takes_its_node_where_there_is_no_other() -> None:
     assert nodes(rig)["train-1"] == "n3"
 
 
-def test_chips_that_broke_under_a_pod_count_as_its_fault() -> None:
+def test_a_node_whose_chips_became_faulty_is_avoided() -> None:
     rig = rig_of()
     rig.submit("other", chips=8)
     rig.step()
@@ -128,7 +128,7 @@ def test_chips_that_broke_under_a_pod_count_as_its_fault() -> None:
 
 
 @pytest.mark.parametrize(("hours", "places"), [(71, ["n2", "n3"]), (72, ["n1", "n2"])])
-def test_what_is_remembered_is_forgotten_after_three_days(hours: int, places: list[str]) -> None:
+def test_previous_nodes_are_forgotten_after_three_days(hours: int, places: list[str]) -> None:
     rig = rig_of()
     running(rig)
     rig.gone("train-0", "train-1")
@@ -153,7 +153,7 @@ def test_an_ended_job_is_not_remembered() -> None:
     assert rig.machine.view.preferred_nodes == 0
 
 
-def test_a_job_under_switches_keeps_its_own_rule() -> None:
+def test_s9_a_switch_aware_job_is_rescheduled_by_its_own_rule() -> None:
     rig = rig_of()
     servers = tuple(Server(f"n{number}", 0, number - 1) for number in range(1, 5))
     rig.topology(SwitchTopology((LeafSwitch("A", 0, servers),), 4))

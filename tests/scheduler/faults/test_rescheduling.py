@@ -65,7 +65,7 @@ def lose(rig: Rig, name: str) -> None:
     rig.step()
 
 
-def test_a_lost_pod_finds_its_healthy_node_kept_and_gets_its_rank_back() -> None:
+def test_s9_the_node_of_a_lost_pod_is_reserved_and_its_replacement_gets_node_and_rank() -> None:
     rig = switch_rig()
     model(rig)
     before = by_rank(rig)
@@ -85,7 +85,7 @@ def test_a_lost_pod_finds_its_healthy_node_kept_and_gets_its_rank_back() -> None
     assert rig.places("thief") == {}
 
 
-def test_the_hold_has_a_limit_and_the_machine_says_when() -> None:
+def test_s9_the_reservation_has_a_limit_and_the_deadline_is_reported() -> None:
     rig = switch_rig()
     model(rig)
     rest(rig)
@@ -114,7 +114,7 @@ def test_the_hold_has_a_limit_and_the_machine_says_when() -> None:
     ],
     ids=["exclusive is full, then its shared one", "its shared one", "nothing of its own left, then unused"],
 )
-def test_a_pod_whose_node_broke_goes_by_the_order_exclusive_shared_unused(
+def test_s9_a_pod_of_a_failed_node_tries_exclusive_then_shared_then_unused_switches(
     faulty: str, taken: list[str], expected: str
 ) -> None:
     rig = switch_rig()
@@ -133,7 +133,7 @@ def test_a_pod_whose_node_broke_goes_by_the_order_exclusive_shared_unused(
     assert by_rank(rig) == {**before, rank: expected}
 
 
-def test_sick_chips_make_a_seat_faulty_too() -> None:
+def test_s9_a_previous_node_with_faulty_chips_is_not_used() -> None:
     rig = switch_rig()
     model(rig)
     before = by_rank(rig)
@@ -160,7 +160,7 @@ def restart(rig: Rig, vcjob: VcJob) -> None:
         rig.step()
 
 
-def test_a_job_that_starts_over_gets_its_healthy_nodes_back() -> None:
+def test_s9_a_restarted_job_gets_its_healthy_nodes_back() -> None:
     rig = switch_rig()
     vcjob = VcJob("default", "model", OWNER.uid)
     rig.tell(ev.VcJobSeen(vcjob))
@@ -189,7 +189,7 @@ def test_a_job_that_starts_over_gets_its_healthy_nodes_back() -> None:
     assert rig.machine.view.rescheduling == 0
 
 
-def test_a_job_that_is_deleted_leaves_no_memory() -> None:
+def test_previous_placements_of_a_deleted_job_are_forgotten() -> None:
     rig = switch_rig()
     vcjob = VcJob("default", "model", OWNER.uid)
     rig.tell(ev.VcJobSeen(vcjob))
@@ -213,7 +213,7 @@ def test_pods_that_finish_are_not_lost() -> None:
     assert rig.machine.view.rescheduling == 0
 
 
-def test_a_failed_pod_that_stays_leaves_its_rank_to_its_replacement() -> None:
+def test_a_failed_pod_that_is_not_deleted_gives_its_rank_to_its_replacement() -> None:
     """A Deployment's pods come back under other names, and the failed one is still there."""
     rig = switch_rig()
     model(rig)
@@ -237,7 +237,7 @@ def test_a_failed_pod_that_stays_leaves_its_rank_to_its_replacement() -> None:
 # -- what is published --------------------------------------------------------------------------
 
 
-def test_switch_states_are_published_when_they_change() -> None:
+def test_s2_switch_states_are_published_when_they_change() -> None:
     rig = switch_rig()
     rig.run()
     model(rig)
@@ -254,7 +254,7 @@ def test_switch_states_are_published_when_they_change() -> None:
     assert len(rig.published()) == 3
 
 
-def test_version_1_publishes_nothing() -> None:
+def test_s8_version_1_publishes_nothing() -> None:
     rig = switch_rig(version="1.0")
     model(rig)
     assert len(rig.places("model")) == 6
@@ -282,7 +282,7 @@ def blocks_job(rig: Rig) -> None:
     rig.run()
 
 
-def test_a_broken_block_refills_in_its_superpod_and_intact_ones_stay() -> None:
+def test_p7_a_broken_block_is_refilled_in_its_superpod_and_intact_blocks_stay() -> None:
     rig = superpod_rig()
     blocks_job(rig)
     before = by_rank(rig)
@@ -300,7 +300,7 @@ def test_a_broken_block_refills_in_its_superpod_and_intact_ones_stay() -> None:
     assert rig.pods[name].annotations["super-pod-rank"] == "1"
 
 
-def test_a_superpod_job_waits_for_its_own_node_a_while_and_then_takes_another() -> None:
+def test_p7_a_superpod_job_waits_for_its_own_node_and_then_takes_another() -> None:
     """Its node is healthy but somebody without a label took it: after ten seconds it goes elsewhere."""
     rig = superpod_rig()
     blocks_job(rig)
@@ -324,7 +324,7 @@ def test_a_superpod_job_waits_for_its_own_node_a_while_and_then_takes_another() 
     assert after[3] != before[3]
 
 
-def test_all_of_a_superpod_job_goes_back() -> None:
+def test_p7_a_whole_superpod_job_gets_its_nodes_back() -> None:
     rig = superpod_rig()
     blocks_job(rig)
     before = by_rank(rig)
