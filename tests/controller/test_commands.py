@@ -29,11 +29,11 @@ class OneByOne(FirstFit):
 def test_abort_and_resume() -> None:
     lab = lab_with(job_of(task_of(annotations=FOREVER)))
     at(lab, 5)
-    lab.tell(JobCommand("default/train", "AbortJob"))
+    lab.inject(JobCommand("default/train", "AbortJob"))
     assert at(lab, 5).phase == "Aborting"
     aborted = at(lab, 10)
     assert (aborted.phase, pods_in(lab)) == ("Aborted", {})
-    lab.tell(JobCommand("default/train", "ResumeJob"))
+    lab.inject(JobCommand("default/train", "ResumeJob"))
     resumed = at(lab, 20)
     assert (resumed.phase, resumed.retry_count, resumed.counts["Running"]) == ("Running", 1, 2)
 
@@ -42,7 +42,7 @@ def test_abort_and_resume() -> None:
 def test_commands_without_effect_in_this_phase_change_nothing(action: str) -> None:
     lab = lab_with(job_of(task_of(annotations=FOREVER)))
     before = at(lab, 5)
-    lab.tell(JobCommand("default/train", action), JobCommand("default/nobody", action))
+    lab.inject(JobCommand("default/train", action), JobCommand("default/nobody", action))
     assert at(lab, 10) == before
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from ringwise.controller.machine import Controller
 from ringwise.embed.clock import SECOND
-from ringwise.embed.loop import Lab
-from ringwise.embed.simulated import Habits
+from ringwise.embed.kubelet import SimulationSettings
+from ringwise.embed.loop import EmbeddedLoop
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Command
 from ringwise.state.model import Pod, PodGroup
@@ -80,7 +80,7 @@ def deeds_of(kinds: tuple[str, ...]) -> st.SearchStrategy[list[Deed]]:
 DEEDS = deeds_of(WISHES + NODE_WORK)
 
 
-def do(lab: Lab, deed: Deed) -> None:
+def do(lab: EmbeddedLoop, deed: Deed) -> None:
     cluster = lab.cluster
     match deed.what:
         case "delete pod":
@@ -94,10 +94,10 @@ def do(lab: Lab, deed: Deed) -> None:
         case "delete job":
             cluster.delete("VcJob", f"default/job-{deed.number}")
         case action:
-            lab.tell(ev.JobCommand(f"default/job-{deed.number}", action))
+            lab.inject(ev.JobCommand(f"default/job-{deed.number}", action))
 
 
-def outcome(lab: Lab, exact: bool) -> object:
+def outcome(lab: EmbeddedLoop, exact: bool) -> object:
     """What a person sees in the end: neither uids nor the number of writes matter.
 
     Who is told of one failure of several first names another pod and keeps fewer ended ones: that is
@@ -126,11 +126,11 @@ def lived(
     submitted: list[VcJob],
     deeds: list[Deed],
     controller: Controller,
-    between: Callable[[Lab], None],
+    between: Callable[[EmbeddedLoop], None],
     *,
     exact: bool = True,
 ) -> object:
-    lab = lab_of(3, habits=Habits(start_delay=SECOND, grace=3 * SECOND), start=0)
+    lab = lab_of(3, settings=SimulationSettings(start_delay=SECOND, grace=3 * SECOND), start=0)
     lab.controller = controller
     lab.cluster.submit_all(submitted)
     for deed in sorted(deeds, key=lambda deed: deed.second):
@@ -147,7 +147,7 @@ def lived(
     return outcome(lab, exact)
 
 
-def nothing(lab: Lab) -> None:
+def nothing(lab: EmbeddedLoop) -> None:
     """The ordinary life."""
 
 
@@ -156,7 +156,7 @@ def nothing(lab: Lab) -> None:
 def test_a_restarted_controller_continues_as_the_old_one_would(
     first: VcJob, second: VcJob, deeds: list[Deed], chance: Random
 ) -> None:
-    def crash(lab: Lab) -> None:
+    def crash(lab: EmbeddedLoop) -> None:
         if chance.random() < 0.5:
             lab.replace_controller(Controller())
 
@@ -226,7 +226,7 @@ def test_repeated_and_reordered_events_change_nothing(
 def test_a_quiet_lab_stays_quiet(first: VcJob, second: VcJob, deeds: list[Deed]) -> None:
     """When nothing happens nothing is written: no command repeats itself, and equal runs are equal."""
 
-    def step_again(lab: Lab) -> None:
+    def step_again(lab: EmbeddedLoop) -> None:
         lab.step()
         version = lab.cluster.table.version
         assert lab.step() == 0

@@ -112,7 +112,7 @@ def test_a_time_to_live_removes_the_job_and_all_it_owns(end: str, expected: str)
 def test_an_aborted_job_does_not_expire() -> None:
     lab = lab_with(job_of(task_of(annotations=FOREVER), ttl_seconds=5))
     at(lab, 5)
-    lab.tell(JobCommand("default/train", "AbortJob"))
+    lab.inject(JobCommand("default/train", "AbortJob"))
     assert at(lab, 500).phase == "Aborted"
 
 

@@ -8,8 +8,8 @@ from ringwise.controller.machine import Controller
 from ringwise.embed.clock import SECOND, VirtualClock
 from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.embed.fleets import make_fleet
-from ringwise.embed.loop import Lab
-from ringwise.embed.simulated import Habits
+from ringwise.embed.kubelet import SimulationSettings
+from ringwise.embed.loop import EmbeddedLoop
 from ringwise.messages import events as told
 from ringwise.messages.commands import Bind, Command, SetGroupStatus
 from ringwise.state.model import Node, Pod, PodClass, PodGroup
@@ -106,12 +106,14 @@ class FirstFit:
         return None
 
 
-def lab_of(nodes: int = 2, *, habits: Habits | None = None, start: int = SECOND) -> Lab:
-    cluster = EmbeddedCluster(habits=habits, now=start)
+def lab_of(
+    nodes: int = 2, *, settings: SimulationSettings | None = None, start: int = SECOND
+) -> EmbeddedLoop:
+    cluster = EmbeddedCluster(settings=settings, now=start)
     fleet = make_fleet(nodes)
     cluster.submit_all(fleet.nodes)
     cluster.submit_all(fleet.reports)
-    return Lab(cluster, FirstFit(), Controller(), VirtualClock(start))
+    return EmbeddedLoop(cluster, FirstFit(), Controller(), VirtualClock(start))
 
 
 def task_of(

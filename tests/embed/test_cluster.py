@@ -9,9 +9,9 @@ import pytest
 from ringwise.embed.clock import SECOND
 from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.embed.fleets import make_fleet
+from ringwise.embed.kubelet import SimulationSettings
 from ringwise.embed.objects import ConflictError
 from ringwise.embed.records import RefusedError
-from ringwise.embed.simulated import Habits
 from ringwise.messages import events as told
 from ringwise.messages.commands import (
     Bind,
@@ -30,12 +30,12 @@ from ringwise.state.model import Node, Pod, PodGroup, Queue
 from ringwise.state.vcjob import VcJob
 from tests.embed.builders import CHIP, job_of, pod_of, task_of
 
-HABITS = Habits(start_delay=2 * SECOND, grace=3 * SECOND)
+HABITS = SimulationSettings(start_delay=2 * SECOND, grace=3 * SECOND)
 WAITS = ReasonKind("waits", Stage.GANG, "waits", ("wait",), ROOM)
 
 
 def cluster_of(nodes: int = 2) -> EmbeddedCluster:
-    cluster = EmbeddedCluster(habits=HABITS)
+    cluster = EmbeddedCluster(settings=HABITS)
     fleet = make_fleet(nodes)
     cluster.submit_all(fleet.nodes)
     cluster.submit_all(fleet.reports)

@@ -7,13 +7,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from ringwise.embed.objects import Change, ConflictError, ObjectTable, TooOldError, Watch
+from ringwise.embed.objects import ConflictError, ObjectChange, ObjectTable, TableWatch, TooOldError
 
 KEYS = st.sampled_from(["a", "b", "c"])
 KINDS = st.sampled_from(["Pod", "Node"])
 
 
-def replayed(changes: list[Change], onto: dict[tuple[str, str], object]) -> None:
+def replayed(changes: list[ObjectChange], onto: dict[tuple[str, str], object]) -> None:
     for change in changes:
         if change.gone:
             onto.pop((change.kind, change.key), None)
@@ -29,9 +29,9 @@ class Writers(RuleBasedStateMachine):
         self.table = ObjectTable(history=4)
         self.plain: dict[tuple[str, str], object] = {}
         self.versions = [0]
-        self.watchers: list[tuple[Watch, dict[tuple[str, str], object]]] = [
-            (Watch(self.table), {}),
-            (Watch(self.table), {}),
+        self.watchers: list[tuple[TableWatch, dict[tuple[str, str], object]]] = [
+            (TableWatch(self.table), {}),
+            (TableWatch(self.table), {}),
         ]
 
     def note(self) -> None:
@@ -92,7 +92,7 @@ TestWriters.settings = settings(max_examples=60, stateful_step_count=40)
 
 def test_a_watcher_that_fell_behind_lists_again_and_learns_what_vanished() -> None:
     table = ObjectTable(history=2)
-    watch = Watch(table)
+    watch = TableWatch(table)
     table.put("Pod", "kept", 1)
     table.put("Pod", "lost", 2)
     seen: dict[tuple[str, str], object] = {}

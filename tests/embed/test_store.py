@@ -16,7 +16,7 @@ from ringwise.controller.machine import Controller
 from ringwise.embed.clock import SECOND, VirtualClock
 from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.embed.fleets import make_fleet
-from ringwise.embed.loop import Lab
+from ringwise.embed.loop import EmbeddedLoop
 from ringwise.embed.objects import ObjectTable
 from ringwise.embed.store import Store, StoreError
 from ringwise.state.model import Pod, PriorityClass, Queue
@@ -58,7 +58,7 @@ def test_every_object_comes_back_and_the_lab_lives_on(tmp_path: Path) -> None:
     for kind in ("Node", "Pod", "VcJob"):
         assert list(table.kind(kind)) == list(lab.cluster.table.kind(kind))
 
-    again = Lab(EmbeddedCluster(now=now, table=table), FirstFit(), Controller(), VirtualClock(now))
+    again = EmbeddedLoop(EmbeddedCluster(now=now, table=table), FirstFit(), Controller(), VirtualClock(now))
     for one in (lab, again):
         one.run_until(65 * SECOND)
         job = one.cluster.get(VcJob, "default/train")

@@ -14,9 +14,10 @@ from click.testing import CliRunner
 
 from ringwise.apps.lab.client import LabClient, RefusedByLabError
 from ringwise.apps.lab.folder import FolderError, LabFolder, default_folder
-from ringwise.apps.lab.lab import LabSettings, LiveLab, SpedClock
+from ringwise.apps.lab.lab import LabSettings, LiveLab
 from ringwise.apps.lab.submission import submission_of
 from ringwise.cli.main import cli
+from ringwise.embed.clock import ScaledClock
 from ringwise.manifests.bundle import read_bundle
 from tests.lab.rig import SMALL, Terminal, job, nodes, pod, queue, running
 
@@ -263,7 +264,7 @@ def test_time_runs_at_its_speed_and_never_back(monkeypatch: pytest.MonkeyPatch) 
     wall, steady = [1_000], [50]
     monkeypatch.setattr("ringwise.apps.lab.lab.time.time_ns", lambda: wall[0])
     monkeypatch.setattr("ringwise.apps.lab.lab.time.monotonic_ns", lambda: steady[0])
-    clock = SpedClock(5_000, 10.0)
+    clock = ScaledClock(5_000, 10.0)
     assert clock.now() == 5_000
     steady[0] += 7
     wall[0] = 0

@@ -14,7 +14,7 @@ import pytest
 
 from ringwise.apps.lab.lab import Fleet
 from ringwise.embed.clock import SECOND
-from ringwise.embed.simulated import Habits
+from ringwise.embed.kubelet import SimulationSettings
 from tests.lab.rig import SMALL, Terminal, running
 
 ROOT = Path(__file__).parents[2]
@@ -27,7 +27,9 @@ def test_the_tour_shows_what_is_printed(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr("ringwise.apps.lab.lab.time.time_ns", lambda: START)
     settings = replace(
-        SMALL, fleet=Fleet(6, "910-x8", leaf_size=3), habits=Habits(default_duration=1800 * SECOND)
+        SMALL,
+        fleet=Fleet(6, "910-x8", leaf_size=3),
+        simulation=SimulationSettings(default_duration=1800 * SECOND),
     )
     terminal = Terminal(tmp_path)
 

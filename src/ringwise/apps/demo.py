@@ -10,8 +10,8 @@ from ringwise.apps.source import Source
 from ringwise.controller.machine import Controller
 from ringwise.embed.clock import SECOND, VirtualClock
 from ringwise.embed.cluster import EmbeddedCluster
-from ringwise.embed.fleets import MadeFleet
-from ringwise.embed.loop import Lab
+from ringwise.embed.fleets import GeneratedFleet
+from ringwise.embed.loop import EmbeddedLoop
 from ringwise.framework.configuration import Configuration, default_configuration
 from ringwise.framework.job import Job
 from ringwise.framework.ranks import ranks_of
@@ -71,7 +71,7 @@ class Placement:
 class Stage:
     """One embedded cluster with the real scheduler and controller."""
 
-    def __init__(self, fleet: MadeFleet, board: Board) -> None:
+    def __init__(self, fleet: GeneratedFleet, board: Board) -> None:
         self.board = board
         self.cluster = EmbeddedCluster(now=START)
         self.cluster.submit_all(fleet.nodes)
@@ -80,7 +80,7 @@ class Stage:
             self.cluster.submit(fleet.topology)
         self.scheduler = new_scheduler(_configuration())
         self.clock = VirtualClock(START)
-        self.lab = Lab(self.cluster, self.scheduler, Controller(), self.clock)
+        self.lab = EmbeddedLoop(self.cluster, self.scheduler, Controller(), self.clock)
         self.lab.step()
         self._before: dict[str, int] = {}
 

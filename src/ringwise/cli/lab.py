@@ -19,7 +19,7 @@ from ringwise.cli.lab_questions import QUESTIONS
 from ringwise.cli.lab_top import counts_text
 from ringwise.cli.output import complain, stop
 from ringwise.cli.place import load_configuration
-from ringwise.embed.simulated import Habits, NotSimulatableError, seconds_or_duration
+from ringwise.embed.kubelet import NotSimulatableError, SimulationSettings, seconds_or_duration
 from ringwise.embed.store import StoreError
 from ringwise.topology.board import BoardError
 
@@ -124,7 +124,7 @@ def lab_command(
         fleet=Fleet(nodes, board, leaf_size, superpod_size),
         configuration=_configuration(config),
         boards=boards,
-        habits=Habits(start_delay, grace, duration),
+        simulation=SimulationSettings(start_delay, grace, duration),
         speed=None if virtual else speed,
         journal_bytes=journal_size << 20,
     )

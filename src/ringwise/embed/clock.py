@@ -1,4 +1,4 @@
-"""Where time comes from: given by the caller in a simulation, by the machine in a live lab."""
+"""Clocks of the embedded cluster: virtual time for simulations, scaled real time for a live lab."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Protocol
 SECOND = 1_000_000_000
 
 
-class Clock(Protocol):
+class SimulationClock(Protocol):
     def now(self) -> int:
-        """Unix time in nanoseconds. Never goes back."""
+        """Unix time in nanoseconds. Never decreases."""
 
 
 class VirtualClock:
-    """Time that only moves when told to: a day passes as fast as its events are handled."""
+    """Time that moves only when it is set: a day takes as long as its events take to handle."""
 
     def __init__(self, start: int = 0) -> None:
         self._now = start
@@ -28,20 +28,21 @@ class VirtualClock:
         self._now = moment
 
 
-class RealClock:
-    """Wall time that is immune to clock changes: read once, then counted by the monotonic clock.
+class ScaledClock:
+    """Real time, faster or slower by a factor. It follows the monotonic clock of the machine.
 
-    It starts no timers. Who runs the lab asks it for the next moment at which something
-    happens and waits until then in its own way, for example with asyncio.
+    It never starts before `not_before`, so that a lab does not repeat a time when the machine's clock was set
+    back. It starts no timers: the caller waits for `seconds_until` the next deadline.
     """
 
-    def __init__(self, not_before: int = 0) -> None:
-        # A lab that is restarted on a machine with a clock set back must not live through a time twice.
-        self._offset = max(time.time_ns(), not_before) - time.monotonic_ns()
+    def __init__(self, not_before: int = 0, speed: float = 1.0) -> None:
+        self._speed = speed
+        self._began = time.monotonic_ns()
+        self._start = max(time.time_ns(), not_before)
 
     def now(self) -> int:
-        return time.monotonic_ns() + self._offset
+        return self._start + int((time.monotonic_ns() - self._began) * self._speed)
 
-    def seconds_until(self, moment: int | None) -> float | None:
-        """How long to wait for that moment; None waits for ever."""
-        return None if moment is None else max(0.0, (moment - self.now()) / SECOND)
+    def seconds_until(self, moment: int) -> float:
+        """Real seconds until that moment."""
+        return max(0.0, (moment - self.now()) / SECOND / self._speed)

@@ -1,7 +1,7 @@
-"""The embedded cluster: objects, simulated nodes and time, on one thread and without chance.
+"""The embedded cluster: objects, simulated nodes and time, in one thread and without randomness.
 
-It stands where a Kubernetes API server and the kubelets would stand: it stores what it
-is given, carries out commands and lets pods live. It decides nothing.
+It takes the place of a Kubernetes API server and of the kubelets: it stores objects, executes commands and
+runs pods. It decides nothing.
 """
 
 from __future__ import annotations
@@ -11,24 +11,24 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TypeVar
 
-from ringwise.embed.happenings import events_of
-from ringwise.embed.kubelet import Life, Step, next_step
-from ringwise.embed.nodes import Nodes
-from ringwise.embed.objects import ConflictError, ObjectTable, Watch
-from ringwise.embed.owners import Owners
+import msgspec
+
+from ringwise.embed.kubelet import PodTimeline, PodTimers, PodTransition, SimulationSettings, next_transition
+from ringwise.embed.nodes import SimulatedNodes
+from ringwise.embed.objects import ConflictError, ObjectTable, TableWatch
 from ringwise.embed.records import (
     ADDITIONS,
-    LIFE,
     PUBLISHED,
+    TIMELINE,
     ConfigMap,
+    OwnerIndex,
     RefusedError,
     Storable,
     TableKey,
+    events_of,
     key_of,
     merged,
 )
-from ringwise.embed.simulated import Habits
-from ringwise.embed.timers import Timers
 from ringwise.messages import commands as want
 from ringwise.messages.events import BindFailed, Event
 from ringwise.reasons import Reason
@@ -38,26 +38,31 @@ from ringwise.wellknown import RANK_INDEX
 
 Kept = TypeVar("Kept")
 
-#: Uids are made from the version at which an object was created, so they never repeat.
+#: Uids are derived from the version at which an object was created, so they never repeat.
 _UIDS = uuid.UUID("3d6c1f0a-95ab-5c0e-8d7a-1f4b2a6e9c30")
 
 
 class EmbeddedCluster:
     def __init__(
-        self, *, habits: Habits | None = None, now: int = 0, table: ObjectTable | None = None
+        self,
+        *,
+        settings: SimulationSettings | None = None,
+        now: int = 0,
+        table: ObjectTable | None = None,
     ) -> None:
         self.table = table or ObjectTable()
-        self.habits = habits or Habits()
+        self.settings = settings or SimulationSettings()
         self.now = now
-        self.nodes = Nodes(self.table)
-        #: What the scheduler last said about groups and pods; told anew after a restart, so not stored.
+        self.nodes = SimulatedNodes(self.table)
+        #: The last status of groups and reasons of pods. Not stored: the scheduler sends them again after a
+        #: restart.
         self.group_status: dict[str, want.SetGroupStatus] = {}
         self.pod_reasons: dict[str, Reason] = {}
-        #: Chips that two live pods were given, as sentences. Always empty with a sound scheduler.
+        #: Messages about chips that two live pods were given. Empty, unless the scheduler has a fault.
         self.alarms: list[str] = []
         self._pod_keys: dict[str, str] = {}
-        self._owners = Owners()
-        self._timers = Timers()
+        self._owners = OwnerIndex()
+        self._timers = PodTimers()
         self._failing_binds: dict[str, int] = {}
         for group in self.all(PodGroup):
             self._owners.add(group)
@@ -65,7 +70,7 @@ class EmbeddedCluster:
             self._owners.add(pod)
             self._pod_keys[pod.uid] = pod.key
             self._claim(pod)
-            self._plan(pod)
+            self._set_timer(pod)
 
     # -- reading -----------------------------------------------------------------------
 
@@ -81,17 +86,17 @@ class EmbeddedCluster:
         return None if key is None else self.get(Pod, key)
 
     def additions(self, uid: str) -> want.PodAdditions:
-        """What job plugins gave the pod: environment, host name, mounts."""
+        """What job plugins added to the pod: environment, host name, mounts."""
         found = self.table.get(ADDITIONS, uid)
         return found if isinstance(found, want.PodAdditions) else want.PodAdditions()
 
-    def watch(self, version: int | None = None) -> Watch:
-        return Watch(self.table, version)
+    def watch(self, version: int | None = None) -> TableWatch:
+        return TableWatch(self.table, version)
 
-    # -- what people do ------------------------------------------------------------------
+    # -- users ------------------------------------------------------------------
 
     def submit(self, value: Storable, expected: int | None = None) -> int:
-        """Create an object, or change what may be changed of it. Returns its version."""
+        """Create an object, or update what may change of it. Returns its version."""
         name = key_of(value)
         before = self.table.get(name.kind, name.key)
         return self._store(merged(before, value, self.now, self._new_uid(name)), expected)
@@ -101,7 +106,7 @@ class EmbeddedCluster:
             self.submit(value)
 
     def update(self, kind: type[Kept], key: str, change: Callable[[Kept], Kept]) -> int:
-        """Read, change, write; the version read must still be the one stored."""
+        """Read, change, write; fails when another writer was faster."""
         version = self.table.version_of(kind.__name__, key)
         value = self.get(kind, key)
         if value is None or version is None:
@@ -109,20 +114,20 @@ class EmbeddedCluster:
         return self.table.put(kind.__name__, key, change(value), version)
 
     def delete(self, kind: str, key: str, uid: str | None = None) -> bool:
-        """Delete an object and what it owns; False when there is none. With a uid: only that very one."""
+        """Delete an object and what it owns; False when there is none. With a uid: only that object."""
         found = self.table.get(kind, key)
         if found is None:
             return False
         if uid is not None and getattr(found, "uid", "") != uid:
             raise ConflictError(f"{kind} {key} has the uid {getattr(found, 'uid', '')}, not {uid}")
         if isinstance(found, Pod):
-            self._ask_to_go(found)
+            self._request_deletion(found)
         elif kind == "Node":
-            self._lose_node(key)
+            self._remove_node(key)
         else:
             self.table.remove(kind, key)
             if isinstance(found, VcJob):
-                self._orphans(found)
+                self._delete_owned(found)
             elif isinstance(found, PodGroup):
                 self.group_status.pop(found.key, None)
                 self._owners.remove(found)
@@ -133,31 +138,31 @@ class EmbeddedCluster:
         self.nodes.cordon(node, on)
 
     def drain(self, node: str) -> list[str]:
-        """Cordon a node and ask its pods to go; returns their keys."""
+        """Cordon a node and delete its pods; returns their keys."""
         self.nodes.cordon(node)
         leaving = [pod for pod in self._pods_on(node) if pod.live]
         for pod in leaving:
-            self._ask_to_go(pod)
+            self._request_deletion(pod)
         return [pod.key for pod in leaving]
 
     def set_ready(self, node: str, ready: bool) -> None:
         self.nodes.set_ready(node, ready)
         for pod in self._pods_on(node):
-            self._plan(pod)
+            self._set_timer(pod)
 
     def set_queue_open(self, name: str, on: bool) -> None:
-        """Open a queue, or close it: it is Closing until its last PodGroup is gone."""
+        """Open a queue, or close it. It is Closing until its last PodGroup is deleted."""
         self.update(Queue, name, lambda queue: replace(queue, state="Open" if on else "Closing"))
         self._close_empty(name)
 
     def fail_next_binds(self, node: str, count: int = 1) -> None:
-        """Let the next bindings to this node fail, as a busy API server would."""
+        """Let the next bindings to this node fail, like a busy API server."""
         self._failing_binds[node] = count
 
     # -- commands ----------------------------------------------------------------------
 
     def apply(self, command: want.Command) -> list[Event]:
-        """Carry out a command. What did not come about is told; what is already so is left alone."""
+        """Execute a command; returns the events of failures. A command without effect changes no version."""
         match command:
             case want.Bind():
                 why = self._bind(command)
@@ -165,7 +170,7 @@ class EmbeddedCluster:
             case want.Evict() | want.DeletePod():
                 pod = self.pod(command.uid)
                 if pod is not None:
-                    self._ask_to_go(pod)
+                    self._request_deletion(pod)
             case want.SetGroupStatus():
                 self._set_group_status(command)
             case want.TellPod():
@@ -207,7 +212,7 @@ class EmbeddedCluster:
             rank=int(rank) if rank.isdigit() else pod.rank,
         )
         self.pod_reasons.pop(pod.uid, None)
-        self._put_life(bound, Life(self.now))
+        self._put_timeline(bound, PodTimeline(self.now))
         twice = self._claim(bound)
         if twice:
             self.alarms.append(
@@ -225,9 +230,9 @@ class EmbeddedCluster:
             self._store(replace(group, phase=command.phase))
 
     def _create_group(self, group: PodGroup) -> None:
-        """Create the group, or bring it up to date with its job."""
+        """Create the group, or update it from its job."""
         before = self.get(PodGroup, group.key)
-        if not self._owner_lives(group.namespace, group.owner):
+        if not self._owner_exists(group.namespace, group.owner):
             return
         if before is None or merged(before, group, self.now, "") != before:
             self.submit(group)
@@ -240,7 +245,7 @@ class EmbeddedCluster:
     def _create_pod(self, command: want.CreatePod) -> None:
         if self.get(Pod, command.pod.key) is not None:
             return
-        if not self._owner_lives(command.pod.namespace, command.pod.owner):
+        if not self._owner_exists(command.pod.namespace, command.pod.owner):
             return
         name = TableKey("Pod", command.pod.key)
         pod = replace(command.pod, uid=self._new_uid(name), created=self.now)
@@ -269,67 +274,68 @@ class EmbeddedCluster:
     # -- time --------------------------------------------------------------------------
 
     def next_deadline(self) -> int | None:
-        """When something happens by itself."""
+        """When the next timer expires."""
         return self._timers.next()
 
     def advance(self, to: int) -> list[Event]:
-        """Let time pass and return what happened in it."""
+        """Advance the time and return the events of it."""
         watch = self.watch(self.table.version)
         self.pass_time(to)
         return events_of(watch.poll())
 
     def pass_time(self, to: int) -> None:
-        """Let time pass; watchers see what happened in it."""
+        """Advance the time; watches see the changes of it."""
         if to < self.now:
             raise ValueError(f"time cannot go back from {self.now} to {to}")
         while (due := self.next_deadline()) is not None and due <= to:
-            uid, step = self._timers.pop()
+            uid, transition = self._timers.pop()
             self.now = max(self.now, due)
             pod = self.pod(uid)
             if pod is not None:
-                self._step(pod, step)
+                self._carry_out(pod, transition)
         self.now = to
 
-    def _step(self, pod: Pod, step: Step) -> None:
-        match step:
-            case Step.VANISH:
-                self._vanish(pod)
-            case Step.START:
+    def _carry_out(self, pod: Pod, transition: PodTransition) -> None:
+        match transition:
+            case PodTransition.REMOVE:
+                self._remove_pod(pod)
+            case PodTransition.START:
                 started = self.nodes.start(pod, self.now)
-                life = self._life(pod)
-                if life is not None and started.phase == "Running":
-                    self._put_life(started, replace(life, started=self.now))
+                timeline = self._timeline(pod)
+                if timeline is not None and started.phase == "Running":
+                    self._put_timeline(started, msgspec.structs.replace(timeline, started=self.now))
                 self._put_pod(started)
-            case Step.END:
-                ended = self.nodes.end(pod, self.now, self.habits)
+            case PodTransition.END:
+                ended = self.nodes.end(pod, self.now, self.settings)
                 self._put_pod(ended)
 
-    def _plan(self, pod: Pod) -> None:
-        """Set the pod's one timer. What is overdue happens now."""
-        life = self._life(pod)
-        coming = None
-        if life is not None and pod.node is not None:
+    def _set_timer(self, pod: Pod) -> None:
+        """Set the pod's timer to its next transition; an overdue one is due now."""
+        timeline = self._timeline(pod)
+        due = None
+        if timeline is not None and pod.node is not None:
             node = self.nodes.get(pod.node)
-            coming = next_step(pod, life, node is not None and node.ready, self.habits)
-        if coming is not None and coming.at < self.now:
-            coming = replace(coming, at=self.now)
-        self._timers.set(pod.uid, coming)
+            due = next_transition(pod, timeline, node is not None and node.ready, self.settings)
+        if due is not None and due.at < self.now:
+            due = replace(due, at=self.now)
+        self._timers.set(pod.uid, due)
 
     # -- pods --------------------------------------------------------------------------
 
-    def _ask_to_go(self, pod: Pod) -> None:
+    def _request_deletion(self, pod: Pod) -> None:
         if pod.node is None or not pod.live:
-            self._vanish(pod)
+            self._remove_pod(pod)
             return
-        life = self._life(pod) or Life(self.now)
-        if life.asked_to_go is None:
-            self._put_life(pod, replace(life, asked_to_go=self.now))
+        timeline = self._timeline(pod) or PodTimeline(self.now)
+        if timeline.deletion_requested is None:
+            requested = msgspec.structs.replace(timeline, deletion_requested=self.now)
+            self._put_timeline(pod, requested)
         if not pod.deleting:
             self._put_pod(replace(pod, deleting=True))
 
-    def _vanish(self, pod: Pod) -> None:
+    def _remove_pod(self, pod: Pod) -> None:
         self.table.remove("Pod", pod.key)
-        self.table.remove(LIFE, pod.uid)
+        self.table.remove(TIMELINE, pod.uid)
         self.table.remove(ADDITIONS, pod.uid)
         self._timers.set(pod.uid, None)
         self._owners.remove(pod)
@@ -344,25 +350,28 @@ class EmbeddedCluster:
         if pod.phase in ENDED:
             self.nodes.release(pod, self.now)
         self._store(pod)
-        self._plan(pod)
+        self._set_timer(pod)
 
     def _pods_on(self, node: str) -> list[Pod]:
         return [pod for pod in self.all(Pod) if pod.node == node]
 
-    def _lose_node(self, name: str) -> None:
-        """Without its node a pod is nowhere: it goes with it."""
+    def _remove_node(self, name: str) -> None:
+        """The pods of a node are deleted with it."""
         for pod in self._pods_on(name):
-            self._vanish(pod)
+            self._remove_pod(pod)
         self.nodes.remove(name)
 
-    def _owner_lives(self, namespace: str, owner: Owner | None) -> bool:
-        """What a job asks for after it was deleted would be collected at once, so it is not made."""
+    def _owner_exists(self, namespace: str, owner: Owner | None) -> bool:
+        """Whether the owner exists.
+
+        Objects of a deleted job would be garbage collected, so they are not created.
+        """
         if owner is None:
             return True
         job = self.get(VcJob, f"{namespace}/{owner.name}")
         return job is not None and job.uid == owner.uid
 
-    def _orphans(self, job: VcJob) -> None:
+    def _delete_owned(self, job: VcJob) -> None:
         for kind, key in self._owners.of(job.uid):
             self.delete(kind, key)
 
@@ -375,12 +384,12 @@ class EmbeddedCluster:
 
     # -- storing -----------------------------------------------------------------------
 
-    def _life(self, pod: Pod) -> Life | None:
-        found = self.table.get(LIFE, pod.uid)
-        return found if isinstance(found, Life) else None
+    def _timeline(self, pod: Pod) -> PodTimeline | None:
+        found = self.table.get(TIMELINE, pod.uid)
+        return found if isinstance(found, PodTimeline) else None
 
-    def _put_life(self, pod: Pod, life: Life) -> None:
-        self.table.put(LIFE, pod.uid, life)
+    def _put_timeline(self, pod: Pod, timeline: PodTimeline) -> None:
+        self.table.put(TIMELINE, pod.uid, timeline)
 
     def _store(self, value: Storable, expected: int | None = None) -> int:
         name = key_of(value)
@@ -389,11 +398,12 @@ class EmbeddedCluster:
         version = self.table.put(name.kind, name.key, value, expected)
         if isinstance(value, (Pod, PodGroup)):
             self._owners.add(value)
-        if isinstance(value, Pod) and value.node is not None and self._life(value) is None:
-            # A pod that came with a node: its life begins when we first see it.
-            self._put_life(value, Life(self.now, self.now if value.phase == "Running" else None))
+        if isinstance(value, Pod) and value.node is not None and self._timeline(value) is None:
+            # A pod that was submitted with a node: its timeline starts now.
+            started = self.now if value.phase == "Running" else None
+            self._put_timeline(value, PodTimeline(self.now, started))
             self._claim(value)
-            self._plan(value)
+            self._set_timer(value)
         return version
 
     def _new_uid(self, name: TableKey) -> str:

@@ -1,4 +1,4 @@
-"""Clusters to play with: nodes, their device reports and their leaf switches, from a few numbers."""
+"""Generated clusters: nodes, their device reports and their leaf switches."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _GIB = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
-class MadeFleet:
+class GeneratedFleet:
     nodes: tuple[Node, ...]
     reports: tuple[DeviceReport, ...]
     topology: SwitchTopology | None = None
@@ -55,10 +55,10 @@ def make_fleet(
     cpu_milli: int = 192_000,
     memory: int = 1536 * _GIB,
     max_pods: int = 110,
-) -> MadeFleet:
-    """`nodes` equal nodes of one board, `leaf_size` of them under each leaf switch.
+) -> GeneratedFleet:
+    """Equal nodes of one board, `leaf_size` of them under each leaf switch.
 
-    Boards for SuperPoDs get SuperPoDs of 48 nodes where no size is given.
+    Boards with SuperPoDs get SuperPoDs of 48 nodes where no size is given.
     """
     profile = board_named(board)
     resource = resource or profile.resources[0]
@@ -86,9 +86,9 @@ def make_fleet(
     reports = []
     for number in range(first, first + nodes):
         name = f"{prefix}{number}"
-        place = number - first
-        superpod = None if superpod_size is None else place // superpod_size
-        index = None if superpod_size is None else place % superpod_size
+        position = number - first
+        superpod = None if superpod_size is None else position // superpod_size
+        index = None if superpod_size is None else position % superpod_size
         own = {**labels, HOSTNAME: name}
         if superpod is not None:
             own[SUPERPOD_LABEL] = str(superpod)
@@ -122,7 +122,7 @@ def make_fleet(
                 origin="lab",
             )
         )
-    return MadeFleet(tuple(made), tuple(reports), _leaves(made, leaf_size, count, single_layer))
+    return GeneratedFleet(tuple(made), tuple(reports), _leaves(made, leaf_size, count, single_layer))
 
 
 def _leaves(
@@ -133,13 +133,13 @@ def _leaves(
     switches = []
     for start in range(0, len(nodes), leaf_size):
         servers = [
-            Server(node.internal_ip, slice_id=place, index=place, npu_count=chips)
-            for place, node in enumerate(nodes[start : start + leaf_size])
+            Server(node.internal_ip, slice_id=position, index=position, npu_count=chips)
+            for position, node in enumerate(nodes[start : start + leaf_size])
         ]
         switches.append((_address(172, start // leaf_size), servers))
     return make_topology(switches, leaf_size, single_layer=single_layer, origin="lab")
 
 
 def _address(net: int, number: int) -> str:
-    """The `number`th address of a network; unique up to sixteen million."""
+    """An address of a network by its number; unique up to sixteen million."""
     return f"{net}.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"

@@ -1,78 +1,193 @@
-"""Simulated kubelets and device plugins: what becomes of a pod once it is bound to a node.
+"""Simulated kubelets: when a bound pod starts, how long it runs, how it ends, and who holds which chip.
 
-Pure: from a pod, what is known of its life and the state of its node follows what
-happens next and when. The cluster carries it out.
+Everything here follows from a pod, its timeline and the state of its node; `cluster` carries it out.
 """
 
 from __future__ import annotations
 
 import enum
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 
-from ringwise.embed.simulated import Habits, NotSimulatableError, Plan, plan_of
+import msgspec
+
+from ringwise.embed.clock import SECOND
+from ringwise.manifests.quantities import NotReadableError, duration
 from ringwise.state.model import ENDED, Pod
+from ringwise.wellknown import EXPECTED_DURATION, SIMULATE
 
-#: The largest unsigned number: these chips have been given out, never match this pod again.
+#: The largest unsigned number: the chips are mounted, so this pod is never matched again.
 GIVEN_OUT = str(2**64 - 1)
 
+_SCRIPT = re.compile(
+    r"(?P<what>succeed|fail|forever)(?:@(?P<at>[0-9]{1,9}(?:\.[0-9]{1,9})?))?(?::(?P<code>[0-9]{1,3}))?",
+    re.ASCII,
+)
 
-class Step(enum.Enum):
-    START = "start"
-    END = "end"
-    VANISH = "vanish"
+
+# -- how pods run
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
-    """What the pod object does not tell: when things happened to it. Nanoseconds."""
+class SimulationSettings:
+    """How simulated nodes behave. Times in nanoseconds."""
+
+    #: From the binding to the start.
+    start_delay: int = 2 * SECOND
+    #: From the deletion request to the end.
+    grace: int = 2 * SECOND
+    #: How long a pod without annotations runs; None: until it is deleted.
+    default_duration: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PodScript:
+    """How long a pod runs (None: until it is deleted), and its exit code."""
+
+    duration: int | None
+    exit_code: int = 0
+
+
+class NotSimulatableError(ValueError):
+    """An annotation for the simulation that cannot be read."""
+
+
+def seconds_or_duration(text: str) -> int:
+    """`90`, `90s`, `1h30m` in nanoseconds."""
+    stripped = text.strip()
+    if stripped.isascii() and stripped.isdigit() and len(stripped) <= 12:
+        return int(stripped) * SECOND
+    try:
+        return duration(stripped)
+    except NotReadableError as problem:
+        raise NotSimulatableError(f"{EXPECTED_DURATION}: {problem}, got {text!r}") from None
+
+
+def script_of(annotations: Mapping[str, str], settings: SimulationSettings) -> PodScript:
+    """From the annotation `simulate`, else the expected duration, else the default of the cluster."""
+    length = settings.default_duration
+    if EXPECTED_DURATION in annotations:
+        length = seconds_or_duration(annotations[EXPECTED_DURATION])
+    script = annotations.get(SIMULATE)
+    if not script:
+        return PodScript(length)
+    match = _SCRIPT.fullmatch(script.strip())
+    if match is None:
+        raise NotSimulatableError(
+            f"{SIMULATE}: must be succeed, fail or forever, as in 'fail@30:137' (after 30 seconds, "
+            f"exit code 137), got {script!r}"
+        )
+    if match["what"] == "forever":
+        return PodScript(None)
+    if match["at"] is not None:
+        whole, _, part = match["at"].partition(".")
+        length = int(whole) * SECOND + int(part.ljust(9, "0") or 0)
+    elif length is None:
+        # Without a time the pod ends at once; otherwise it would never end.
+        length = 0
+    code = int(match["code"]) if match["code"] else 1
+    return PodScript(length, code if match["what"] == "fail" else 0)
+
+
+def script_or_failure(pod: Pod, settings: SimulationSettings) -> PodScript:
+    """An annotation that cannot be read fails the pod at once, like a container that cannot start."""
+    try:
+        return script_of(pod.annotations, settings)
+    except NotSimulatableError:
+        return PodScript(0, 128)
+
+
+# -- what happens to a pod next
+
+
+class PodTimeline(msgspec.Struct, frozen=True):
+    """Times of a pod that its object does not contain, in nanoseconds. Stored in lab files."""
 
     bound: int
     started: int | None = None
-    asked_to_go: int | None = None
+    deletion_requested: int | None = msgspec.field(default=None, name="asked_to_go")
+
+
+class PodTransition(enum.Enum):
+    START = "start"
+    END = "end"
+    REMOVE = "remove"
 
 
 @dataclass(frozen=True, slots=True)
-class Next:
+class DueTransition:
     at: int
-    step: Step
+    transition: PodTransition
 
 
-def plan_or_failure(pod: Pod, habits: Habits) -> Plan:
-    """A script that cannot be read fails the pod at once, as a container that cannot start would."""
-    try:
-        return plan_of(pod.annotations, habits)
-    except NotSimulatableError:
-        return Plan(0, 128)
-
-
-def next_step(pod: Pod, life: Life, node_ready: bool, habits: Habits) -> Next | None:
-    """What happens to a bound pod next. Nothing moves on a node whose kubelet does not answer."""
+def next_transition(
+    pod: Pod, timeline: PodTimeline, node_ready: bool, settings: SimulationSettings
+) -> DueTransition | None:
+    """What happens to a bound pod next; nothing on a node that is not ready."""
     if not node_ready or pod.node is None:
         return None
-    if life.asked_to_go is not None:
-        return Next(life.asked_to_go + (0 if pod.phase in ENDED else habits.grace), Step.VANISH)
+    if timeline.deletion_requested is not None:
+        grace = 0 if pod.phase in ENDED else settings.grace
+        return DueTransition(timeline.deletion_requested + grace, PodTransition.REMOVE)
     if pod.phase == "Pending":
-        return Next(life.bound + habits.start_delay, Step.START)
-    if pod.phase == "Running" and life.started is not None:
-        length = plan_or_failure(pod, habits).duration
-        return None if length is None else Next(life.started + length, Step.END)
+        return DueTransition(timeline.bound + settings.start_delay, PodTransition.START)
+    if pod.phase == "Running" and timeline.started is not None:
+        length = script_or_failure(pod, settings).duration
+        return None if length is None else DueTransition(timeline.started + length, PodTransition.END)
     return None
 
 
-@dataclass(slots=True)
-class ChipBook:
-    """Who has which chip of one resource on one node, from the binding until the pod ends or is gone."""
+class PodTimers:
+    """One timer per pod. Those of the same time expire in the order in which they were set."""
 
-    #: chip -> pods that were given it; more than one is a fault of the scheduler.
-    given: dict[int, list[str]] = field(default_factory=dict)
-    #: Chips mounted into a container, by pod.
+    def __init__(self) -> None:
+        self._queue: list[tuple[int, int, str]] = []
+        self._current: dict[str, tuple[int, DueTransition]] = {}
+        self._number = 0
+
+    def set(self, uid: str, due: DueTransition | None) -> None:
+        """Replace the pod's timer; None removes it."""
+        self._current.pop(uid, None)
+        if due is not None:
+            self._number += 1
+            self._current[uid] = (self._number, due)
+            heappush(self._queue, (due.at, self._number, uid))
+
+    def next(self) -> int | None:
+        while self._queue:
+            at, number, uid = self._queue[0]
+            current = self._current.get(uid)
+            if current is not None and current[0] == number:
+                return at
+            heappop(self._queue)
+        return None
+
+    def pop(self) -> tuple[str, PodTransition]:
+        """The pod and the transition of the next timer, which must exist."""
+        _, _, uid = heappop(self._queue)
+        _, due = self._current.pop(uid)
+        return uid, due.transition
+
+
+# -- chips
+
+
+@dataclass(slots=True)
+class ChipAssignments:
+    """Which pod holds which chip of one resource on one node, from its binding until its end or deletion."""
+
+    #: chip -> pods it was assigned to; more than one is a fault of the scheduler.
+    assigned: dict[int, list[str]] = field(default_factory=dict)
+    #: Mask of the chips mounted into a container, by pod.
     mounted: dict[str, int] = field(default_factory=dict)
 
-    def give(self, uid: str, chips: tuple[int, ...]) -> tuple[int, ...]:
-        """Note the chips of a pod; returns those another live pod has already."""
+    def assign(self, uid: str, chips: tuple[int, ...]) -> tuple[int, ...]:
+        """Record the chips of a pod; returns those that another live pod holds."""
         twice = []
         for chip in chips:
-            pods = self.given.setdefault(chip, [])
+            pods = self.assigned.setdefault(chip, [])
             if uid in pods:
                 continue
             if pods:
@@ -81,27 +196,27 @@ class ChipBook:
         return tuple(twice)
 
     def others(self, uid: str, chips: tuple[int, ...]) -> tuple[str, ...]:
-        """Pods that were given one of these chips before this one."""
+        """Pods that were assigned one of these chips before this pod."""
         found = []
         for chip in chips:
-            for holder in self.given.get(chip, ()):
+            for holder in self.assigned.get(chip, ()):
                 if holder == uid:
                     break
                 found.append(holder)
         return tuple(dict.fromkeys(found))
 
-    def take_back(self, uid: str, chips: tuple[int, ...]) -> None:
+    def release(self, uid: str, chips: tuple[int, ...]) -> None:
         for chip in chips:
-            pods = self.given.get(chip)
+            pods = self.assigned.get(chip)
             if pods and uid in pods:
                 pods.remove(uid)
                 if not pods:
-                    del self.given[chip]
+                    del self.assigned[chip]
         self.mounted.pop(uid, None)
 
     @property
     def in_use(self) -> int:
-        """Mounted chips: what a device plugin knows to be taken."""
+        """Mask of the mounted chips: those that a device plugin knows to be used."""
         mask = 0
         for chips in self.mounted.values():
             mask |= chips

@@ -1,56 +1,56 @@
-"""The lab: cluster, controller and scheduler on one table, turned by hand or by a clock."""
+"""The loop of an embedded cluster: events to controller and scheduler, and their commands to the cluster."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Protocol
 
-from ringwise.embed.clock import Clock, VirtualClock
+from ringwise.embed.clock import SimulationClock, VirtualClock
 from ringwise.embed.cluster import EmbeddedCluster
-from ringwise.embed.happenings import events_of
-from ringwise.embed.objects import Watch
+from ringwise.embed.objects import TableWatch
+from ringwise.embed.records import events_of
 from ringwise.messages.commands import Command
 from ringwise.messages.events import Event
 
-#: Rounds of events and commands without time passing. More means that two parts never agree.
-MOST_ROUNDS = 10_000
+#: Rounds of events and commands at one time. With more, scheduler and controller undo each other's work.
+MAX_ROUNDS = 10_000
 
 
 class Decider(Protocol):
-    """The scheduler or the controller: events in, commands out, and when time alone changes something."""
+    """The scheduler or the controller: events in, commands out, and the time of the next deadline."""
 
     def handle(self, events: Iterable[Event], now: int, /) -> list[Command]: ...
 
     def next_deadline(self) -> int | None: ...
 
 
-class RestlessError(RuntimeError):
-    """The parts of the lab keep answering each other and time cannot go on."""
+class NotConvergingError(RuntimeError):
+    """Scheduler and controller send commands without end, so the time cannot advance."""
 
 
-class Lab:
-    """Delivers what happened, carries out what is wanted, until nobody wants anything more."""
+class EmbeddedLoop:
+    """Delivers events and executes commands until there are none."""
 
     def __init__(
-        self, cluster: EmbeddedCluster, scheduler: Decider, controller: Decider, clock: Clock
+        self, cluster: EmbeddedCluster, scheduler: Decider, controller: Decider, clock: SimulationClock
     ) -> None:
         self.cluster = cluster
         self.scheduler = scheduler
         self.controller = controller
         self.clock = clock
-        #: Everything that was wanted, counted by the kind of command.
+        #: Number of commands executed, by type.
         self.done: dict[str, int] = {}
         self._for_controller = cluster.watch()
         self._for_scheduler = cluster.watch()
         self._failures: list[Event] = []
-        self._wishes: list[Event] = []
+        self._injected: list[Event] = []
 
-    def tell(self, *events: Event) -> None:
-        """Deliver events that are no objects: a new configuration, a person's wish for a job."""
-        self._wishes += events
+    def inject(self, *events: Event) -> None:
+        """Deliver events that do not come from objects: a new configuration, a user's command for a job."""
+        self._injected += events
 
     def replace_controller(self, controller: Decider) -> None:
-        """Continue with a new controller, as after a crash: it is told every object, and no more."""
+        """Continue with a new controller, as after a crash: it receives all objects, and nothing else."""
         self.controller = controller
         self._for_controller = self.cluster.watch()
 
@@ -60,22 +60,22 @@ class Lab:
         self._failures.clear()
 
     def step(self) -> int:
-        """Everything that follows from now, until quiet. Returns how many commands were carried out."""
+        """Run until there are no commands at the current time. Returns the number of commands executed."""
         self.cluster.pass_time(max(self.clock.now(), self.cluster.now))
         total = 0
-        for rounds in range(MOST_ROUNDS):
-            # The first round goes to everybody even without events: their time may have come.
-            wishes, self._wishes = self._wishes, []
-            carried_out = self._turn(self.controller, self._for_controller, wishes, always=not rounds)
+        for rounds in range(MAX_ROUNDS):
+            # The first round calls both also without events: a deadline may have passed.
+            injected, self._injected = self._injected, []
+            executed = self._call(self.controller, self._for_controller, injected, always=not rounds)
             failures, self._failures = self._failures, []
-            extra = failures + wishes
-            carried_out += self._turn(self.scheduler, self._for_scheduler, extra, always=not rounds)
-            total += carried_out
-            if not carried_out and not self._wishes and not self._failures and self._settled():
+            extra = failures + injected
+            executed += self._call(self.scheduler, self._for_scheduler, extra, always=not rounds)
+            total += executed
+            if not executed and not self._injected and not self._failures and self._settled():
                 return total
-        raise RestlessError(f"no rest after {MOST_ROUNDS} rounds and {total} commands: {self.done}")
+        raise NotConvergingError(f"no end after {MAX_ROUNDS} rounds and {total} commands: {self.done}")
 
-    def _turn(self, decider: Decider, watch: Watch, extra: list[Event], *, always: bool) -> int:
+    def _call(self, decider: Decider, watch: TableWatch, extra: list[Event], *, always: bool) -> int:
         events = events_of(watch.poll()) + extra
         if not events and not always:
             return 0
@@ -88,18 +88,18 @@ class Lab:
         return self._for_controller.version == version == self._for_scheduler.version
 
     def next_deadline(self) -> int | None:
-        """When something happens by itself. A moment that has passed in vain is skipped."""
+        """The next deadline. One that has passed without effect is skipped."""
         now = self.cluster.now
         moments = (
             self.cluster.next_deadline(),
             self.scheduler.next_deadline(),
             self.controller.next_deadline(),
         )
-        coming = [moment for moment in moments if moment is not None and moment > now]
-        return min(coming, default=None)
+        future = [moment for moment in moments if moment is not None and moment > now]
+        return min(future, default=None)
 
     def run_until(self, moment: int) -> None:
-        """Live through virtual time up to and including that moment."""
+        """Advance virtual time up to and including that moment."""
         clock = self._virtual()
         self.step()
         while (due := self.next_deadline()) is not None and due <= moment:
@@ -109,7 +109,7 @@ class Lab:
         self.step()
 
     def run_until_quiet(self, limit: int) -> bool:
-        """Live on until nothing is left to happen; False when that is not before the limit."""
+        """Advance virtual time until there is no deadline left; False when one is after the limit."""
         clock = self._virtual()
         self.step()
         while (due := self.next_deadline()) is not None:
@@ -122,7 +122,7 @@ class Lab:
     def _virtual(self) -> VirtualClock:
         if not isinstance(self.clock, VirtualClock):
             raise TypeError(
-                "only virtual time can be run through; with a real clock call step() when it is time"
+                "only virtual time can be advanced; with a real clock call step() at each deadline"
             )
         return self.clock
 

@@ -1,28 +1,32 @@
-"""The nodes of the embedded cluster and the chips on them: readiness, faults, mounting."""
+"""Simulated nodes and device plugins: readiness, chip faults, mounted chips."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from ringwise.embed.clock import SECOND
-from ringwise.embed.kubelet import GIVEN_OUT, ChipBook, plan_or_failure
+from ringwise.embed.kubelet import (
+    GIVEN_OUT,
+    ChipAssignments,
+    SimulationSettings,
+    script_or_failure,
+)
 from ringwise.embed.objects import ObjectTable
 from ringwise.embed.records import RefusedError, report_key
-from ringwise.embed.simulated import Habits
 from ringwise.state.model import DeviceReport, Node, Pod
 from ringwise.topology.chips import chip_names, mask_of
 from ringwise.wellknown import ASCEND_REAL, KUBELET_DEVICES, PREDICATE_TIME
 
-#: Exit code of a pod whose chips could not be given: it never ran.
+#: Exit code of a pod that could not get its chips and never ran.
 NOT_ADMITTED = 126
 
 
-class Nodes:
-    """Nodes and device reports in the table, with the book of who has which chip."""
+class SimulatedNodes:
+    """Nodes and device reports in the table, and the chip assignments of each node."""
 
     def __init__(self, table: ObjectTable) -> None:
         self._table = table
-        self._books: dict[tuple[str, str], ChipBook] = {}
+        self._assignments: dict[tuple[str, str], ChipAssignments] = {}
 
     def get(self, name: str) -> Node | None:
         found = self._table.get("Node", name)
@@ -46,7 +50,7 @@ class Nodes:
         node = self._known(name)
         for resource in node.chips_capacity:
             self._table.remove("DeviceReport", report_key(name, resource))
-            self._books.pop((name, resource), None)
+            self._assignments.pop((name, resource), None)
         self._table.remove("Node", name)
 
     # -- faults ------------------------------------------------------------------------
@@ -54,7 +58,7 @@ class Nodes:
     def set_health(
         self, name: str, chips: tuple[int, ...], *, healthy: bool, network: bool = False, now: int = 0
     ) -> None:
-        """Break chips of a node, or their network, or heal them."""
+        """Set the health of chips, or of their network."""
         node = self._known(name)
         for resource, capacity in node.chips_capacity.items():
             wrong = [chip for chip in chips if not 0 <= chip < capacity]
@@ -68,7 +72,7 @@ class Nodes:
             else:
                 bad = report.unhealthy
                 report = replace(report, unhealthy=bad & ~mask if healthy else bad | mask)
-            self._tell(report, now)
+            self._write_report(report, now)
             good = capacity - report.unhealthy.bit_count()
             node = self._known(name)
             if node.chips_allocatable.get(resource) != good:
@@ -77,66 +81,68 @@ class Nodes:
     # -- chips -------------------------------------------------------------------------
 
     def claim(self, pod: Pod) -> tuple[int, ...]:
-        """Note a bound pod's chips; returns those another live pod has already."""
-        book = self._book(pod)
-        if book is None:
+        """Assign a bound pod its chips; returns those that another live pod holds."""
+        assignments = self._assignments_for(pod)
+        if assignments is None:
             return ()
-        twice = book.give(pod.uid, pod.holds)
+        twice = assignments.assign(pod.uid, pod.holds)
         if pod.phase == "Running":
-            book.mounted[pod.uid] = mask_of(pod.holds)
+            assignments.mounted[pod.uid] = mask_of(pod.holds)
         return twice
 
     def release(self, pod: Pod, now: int = 0) -> None:
-        book = self._book(pod)
-        if book is None:
+        assignments = self._assignments_for(pod)
+        if assignments is None:
             return
-        book.take_back(pod.uid, pod.holds)
-        self._report_free(pod, book, now)
+        assignments.release(pod.uid, pod.holds)
+        self._report_free(pod, assignments, now)
 
     def start(self, pod: Pod, now: int) -> Pod:
-        """The pod running with its chips mounted, or failed because they cannot be given."""
-        book = self._book(pod)
+        """The pod running with its chips mounted, or failed because it cannot get them."""
+        assignments = self._assignments_for(pod)
         resource = pod.cls.resource
-        if book is None or resource is None:
+        if assignments is None or resource is None:
             return replace(pod, phase="Running")
         report = self.report(pod.node or "", resource)
         broken = mask_of(pod.holds) & (0 if report is None else report.unhealthy)
-        if len(pod.holds) != pod.cls.chips or broken or book.others(pod.uid, pod.holds):
+        if len(pod.holds) != pod.cls.chips or broken or assignments.others(pod.uid, pod.holds):
             return replace(pod, phase="Failed", exit_code=NOT_ADMITTED, ended=now)
-        book.mounted[pod.uid] = mask_of(pod.holds)
-        self._report_free(pod, book, now)
+        assignments.mounted[pod.uid] = mask_of(pod.holds)
+        self._report_free(pod, assignments, now)
         names = chip_names(resource, pod.holds)
         given = {ASCEND_REAL: names, KUBELET_DEVICES: names, PREDICATE_TIME: GIVEN_OUT}
         return replace(pod, phase="Running", annotations={**pod.annotations, **given})
 
-    def end(self, pod: Pod, now: int, habits: Habits) -> Pod:
-        code = plan_or_failure(pod, habits).exit_code
+    def end(self, pod: Pod, now: int, settings: SimulationSettings) -> Pod:
+        code = script_or_failure(pod, settings).exit_code
         return replace(pod, phase="Failed" if code else "Succeeded", exit_code=code, ended=now)
 
-    def _book(self, pod: Pod) -> ChipBook | None:
+    def _assignments_for(self, pod: Pod) -> ChipAssignments | None:
         if pod.node is None or pod.cls.resource is None or not pod.cls.chips:
             return None
-        return self._books.setdefault((pod.node, pod.cls.resource), ChipBook())
+        return self._assignments.setdefault((pod.node, pod.cls.resource), ChipAssignments())
 
-    def _report_free(self, pod: Pod, book: ChipBook, now: int) -> None:
+    def _report_free(self, pod: Pod, assignments: ChipAssignments, now: int) -> None:
         report = self.report(pod.node or "", pod.cls.resource or "")
         if report is not None:
-            self._tell(report, now, book)
+            self._write_report(report, now, assignments)
 
-    def _tell(self, report: DeviceReport, now: int, book: ChipBook | None = None) -> None:
-        """Write the report with its free list as a device plugin would."""
+    def _write_report(
+        self, report: DeviceReport, now: int, assignments: ChipAssignments | None = None
+    ) -> None:
+        """Write the report with its list of free chips, as a device plugin does."""
         node = self._known(report.node)
-        book = book or self._books.get((report.node, report.resource)) or ChipBook()
+        assignments = (
+            assignments or self._assignments.get((report.node, report.resource)) or ChipAssignments()
+        )
         listed = (1 << node.chips_capacity.get(report.resource, 0)) - 1
         if node.devices is not None:
             listed = mask_of(device.chip for device in node.devices)
-        free = listed & ~book.in_use & ~report.unhealthy & ~report.recovering
-        told = replace(report, free=free)
-        if told != self.report(report.node, report.resource):
-            key = report_key(report.node, report.resource)
-            self._table.put(
-                "DeviceReport", key, replace(told, update_time=max(report.update_time, now // SECOND))
-            )
+        free = listed & ~assignments.in_use & ~report.unhealthy & ~report.recovering
+        updated = replace(report, free=free)
+        if updated != self.report(report.node, report.resource):
+            updated = replace(updated, update_time=max(report.update_time, now // SECOND))
+            self._table.put("DeviceReport", report_key(report.node, report.resource), updated)
 
     def _known(self, name: str) -> Node:
         node = self.get(name)

@@ -1,7 +1,7 @@
 """Objects with resource versions, and watches that replay every change.
 
-The table knows nothing about scheduling. An object is never changed in place: a writer
-puts a new one, with the version it read, and loses when somebody was faster.
+The table knows nothing about scheduling. An object is never changed in place: a writer puts a new one with
+the version it has read, and gets a conflict when another writer was faster.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-#: Changes kept for watchers. Who falls further behind lists everything again.
+#: Changes kept for watches. A watch that falls further behind lists everything again.
 HISTORY = 100_000
 
 
 class ConflictError(Exception):
-    """The object is not what the writer believes it is: another version, another uid, or gone."""
+    """The object has another version or uid than the writer expects, or does not exist."""
 
 
 class TooOldError(Exception):
-    """The changes since that version are no longer known; the watcher must list again."""
+    """The changes since that version are not kept any more; the watch must list again."""
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """An object as it is from this version on; where `gone`, as it was last."""
+class ObjectChange:
+    """An object from this version on; with `gone`, its last state before it was deleted."""
 
     version: int
     kind: str
@@ -34,13 +34,13 @@ class Change:
 
 
 class ObjectTable:
-    """All objects by kind and key. One counter gives every change its version."""
+    """All objects by kind and key. One counter numbers all changes."""
 
     def __init__(self, history: int = HISTORY) -> None:
-        self._objects: dict[str, dict[str, Change]] = {}
-        self._history: deque[Change] = deque(maxlen=history)
+        self._objects: dict[str, dict[str, ObjectChange]] = {}
+        self._history: deque[ObjectChange] = deque(maxlen=history)
         self.version = 0
-        #: Changes up to this one are forgotten.
+        #: Changes up to this version are not kept any more.
         self._forgotten = 0
 
     # -- reading -----------------------------------------------------------------------
@@ -61,12 +61,12 @@ class ObjectTable:
     def count(self, kind: str) -> int:
         return len(self._objects.get(kind, {}))
 
-    def all(self) -> Iterator[Change]:
+    def all(self) -> Iterator[ObjectChange]:
         """Every object with its version, kinds and keys in the order of their creation."""
         for objects in self._objects.values():
             yield from objects.values()
 
-    def since(self, version: int) -> list[Change]:
+    def since(self, version: int) -> list[ObjectChange]:
         """Every change after that version, in order."""
         if version < self._forgotten:
             raise TooOldError(f"version {version} is too old: the oldest known is {self._forgotten}")
@@ -85,39 +85,39 @@ class ObjectTable:
     # -- writing -----------------------------------------------------------------------
 
     def put(self, kind: str, key: str, value: object, expected: int | None = None) -> int:
-        """Write an object and return its version. `expected` 0: it must be new."""
+        """Write an object and return its version. With `expected` 0 it must be new."""
         objects = self._objects.setdefault(kind, {})
         before = objects.get(key)
         self._check(kind, key, before, expected)
-        change = self._record(Change(self.version + 1, kind, key, value))
+        change = self._record(ObjectChange(self.version + 1, kind, key, value))
         objects[key] = change
         return change.version
 
     def remove(self, kind: str, key: str, expected: int | None = None) -> object | None:
-        """Remove an object and return it; None when there was none."""
+        """Delete an object and return it; None when there was none."""
         before = self._objects.get(kind, {}).get(key)
         self._check(kind, key, before, expected)
         if before is None:
             return None
         del self._objects[kind][key]
-        self._record(Change(self.version + 1, kind, key, before.object, gone=True))
+        self._record(ObjectChange(self.version + 1, kind, key, before.object, gone=True))
         return before.object
 
-    def restore(self, version: int, changes: Iterable[Change]) -> None:
-        """Take over what a store kept. Nobody can watch from before that."""
+    def restore(self, version: int, changes: Iterable[ObjectChange]) -> None:
+        """Load the content of a store. A watch cannot start before its version."""
         self._objects.clear()
         self._history.clear()
         for change in changes:
             self._objects.setdefault(change.kind, {})[change.key] = change
         self.version = self._forgotten = version
 
-    def _check(self, kind: str, key: str, before: Change | None, expected: int | None) -> None:
+    def _check(self, kind: str, key: str, before: ObjectChange | None, expected: int | None) -> None:
         found = 0 if before is None else before.version
         if expected is not None and expected != found:
             what = f"is at version {found}" if found else "does not exist"
             raise ConflictError(f"{kind} {key} {what}, the writer read version {expected}")
 
-    def _record(self, change: Change) -> Change:
+    def _record(self, change: ObjectChange) -> ObjectChange:
         history = self._history
         if history.maxlen == 0:
             self._forgotten = change.version
@@ -128,19 +128,19 @@ class ObjectTable:
         return change
 
 
-class Watch:
-    """Follows the table. It remembers what it has seen, so that a new listing tells what vanished."""
+class TableWatch:
+    """Follows the table. It knows the objects it has returned, so that a new list shows what was deleted."""
 
     def __init__(self, table: ObjectTable, version: int | None = None) -> None:
-        """From a version on; without one, everything there is comes first."""
+        """From a version on; without one, all existing objects come first."""
         self._table = table
         self.version = -1 if version is None else version
-        self._seen: dict[tuple[str, str], Change] = {}
-        #: How often it fell too far behind.
+        self._seen: dict[tuple[str, str], ObjectChange] = {}
+        #: How often it fell too far behind and listed again.
         self.relists = 0
 
-    def poll(self) -> list[Change]:
-        """What happened since the last call."""
+    def poll(self) -> list[ObjectChange]:
+        """The changes since the last call."""
         try:
             changes = self._listed() if self.version < 0 else self._table.since(self.version)
         except TooOldError:
@@ -154,12 +154,12 @@ class Watch:
                 self._seen[change.kind, change.key] = change
         return changes
 
-    def _listed(self) -> list[Change]:
+    def _listed(self) -> list[ObjectChange]:
         present = {(change.kind, change.key): change for change in self._table.all()}
         gone = [
-            Change(self._table.version, change.kind, change.key, change.object, gone=True)
+            ObjectChange(self._table.version, change.kind, change.key, change.object, gone=True)
             for name, change in self._seen.items()
             if name not in present
         ]
-        # Everything is told, also what did not change: an event that comes twice changes nothing.
+        # All objects are returned, also unchanged ones: a repeated event has no effect.
         return gone + sorted(present.values(), key=lambda change: change.version)

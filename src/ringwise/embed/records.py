@@ -1,29 +1,33 @@
-"""What the embedded cluster stores, under which name, and what may be changed of an object."""
+"""Objects in the table of the embedded cluster: their keys, what an update may change, owners and events."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from ringwise.embed.objects import ObjectChange
+from ringwise.manifests.object_events import event_of_deletion, event_of_object
+from ringwise.messages.events import Event
 from ringwise.state.model import DeviceReport, Node, Pod, PodGroup, PriorityClass, Queue
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.switches import SwitchTopology
 
-LIFE = "Life"
+# Kinds of the table. Lab files contain these names.
+TIMELINE = "Life"
 PUBLISHED = "ConfigMap"
 ADDITIONS = "PodAdditions"
-#: There is one topology; its name in the table.
+#: Key of the topology in the table; there is only one.
 TOPOLOGY = "leaf-switches"
 
 
 class RefusedError(Exception):
-    """The object cannot be taken as it is."""
+    """The object is not accepted."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigMap:
-    """Published for others to read."""
+    """A ConfigMap that the scheduler or the controller published."""
 
     namespace: str
     name: str
@@ -58,7 +62,7 @@ def report_key(node: str, resource: str, aggregated: bool = False) -> str:
 
 
 def merged(before: object | None, value: Storable, now: int, uid: str) -> Storable:
-    """What is stored when a person submits an object: a new one, or the old one with its changes."""
+    """What is stored when an object is submitted: a new one, or the existing one with its changes."""
     if before is None:
         return _new(value, now, uid)
     match value, before:
@@ -74,7 +78,7 @@ def merged(before: object | None, value: Storable, now: int, uid: str) -> Storab
 
 
 def _new(value: Storable, now: int, uid: str) -> Storable:
-    """Every new object is one of its own, also when one of the same name was deleted before."""
+    """A new object has a uid of its own, also when one of the same name was deleted before."""
     match value:
         case Pod():
             return replace(value, uid=uid, created=value.created or now)
@@ -98,7 +102,7 @@ def _new(value: Storable, now: int, uid: str) -> Storable:
 
 
 def _changed_job(before: VcJob, value: VcJob) -> VcJob:
-    """Only replicas, minimums and the priority class of a job may change."""
+    """Only replicas, minAvailable and the priority class of a job may change."""
     shape = [(task.name, task.template, task.policies, task.depends_on) for task in before.tasks]
     if shape != [(task.name, task.template, task.policies, task.depends_on) for task in value.tasks]:
         raise RefusedError(
@@ -115,3 +119,33 @@ def _changed_job(before: VcJob, value: VcJob) -> VcJob:
         priority_class=value.priority_class,
         problems=value.problems,
     )
+
+
+class OwnerIndex:
+    """Pods and PodGroups by the uid of their owner, so that deleting a job needs no scan of all pods."""
+
+    def __init__(self) -> None:
+        self._owned: dict[str, dict[TableKey, None]] = {}
+
+    def add(self, value: Pod | PodGroup) -> None:
+        if value.owner is not None:
+            self._owned.setdefault(value.owner.uid, {})[key_of(value)] = None
+
+    def remove(self, value: Pod | PodGroup) -> None:
+        if value.owner is not None and value.owner.uid in self._owned:
+            owned = self._owned[value.owner.uid]
+            owned.pop(key_of(value), None)
+            if not owned:
+                del self._owned[value.owner.uid]
+
+    def of(self, uid: str) -> list[TableKey]:
+        return list(self._owned.get(uid, ()))
+
+
+def events_of(changes: Iterable[ObjectChange]) -> list[Event]:
+    """The events of changes, in order. Objects that no decision depends on give none."""
+    events = (
+        event_of_deletion(change.object) if change.gone else event_of_object(change.object)
+        for change in changes
+    )
+    return [event for event in events if event is not None]

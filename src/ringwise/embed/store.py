@@ -1,8 +1,7 @@
-"""The lab's memory on disk: every object in one SQLite file.
+"""The file of a lab: every object in one SQLite database.
 
-What changed since the last save is written in one transaction, so a process that is killed at
-any moment leaves the file as it was before or after a save, never between. See
-docs/decisions/0007-lab-persistence.md.
+The changes since the last save are written in one transaction, so a process that is killed at any moment
+leaves the file as it was before or after a save. See docs/decisions/0007-lab-persistence.md.
 """
 
 from __future__ import annotations
@@ -13,15 +12,15 @@ from typing import Any
 
 import msgspec
 
-from ringwise.embed.kubelet import Life
-from ringwise.embed.objects import Change, ObjectTable, TooOldError
-from ringwise.embed.records import ADDITIONS, LIFE, PUBLISHED, ConfigMap
+from ringwise.embed.kubelet import PodTimeline
+from ringwise.embed.objects import ObjectChange, ObjectTable, TooOldError
+from ringwise.embed.records import ADDITIONS, PUBLISHED, TIMELINE, ConfigMap
 from ringwise.messages.commands import PodAdditions
 from ringwise.state.model import DeviceReport, Node, Pod, PodClass, PodGroup, PriorityClass, Queue
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.switches import SwitchTopology
 
-#: Marks the file as ours ("RWlb"), and says how its rows are written.
+#: Marks the file as a lab's ("RWlb"), and the number of its format.
 APPLICATION = 0x52576C62
 FORMAT = 1
 
@@ -34,7 +33,7 @@ _TYPES: dict[str, Any] = {
     "VcJob": VcJob,
     "DeviceReport": DeviceReport,
     "SwitchTopology": SwitchTopology,
-    LIFE: Life,
+    TIMELINE: PodTimeline,
     PUBLISHED: ConfigMap,
     ADDITIONS: PodAdditions,
 }
@@ -50,7 +49,7 @@ INSERT INTO lab VALUES (0, 0, 0);
 
 
 class StoreError(Exception):
-    """The file cannot be used: which, why, and what to do."""
+    """The file cannot be used; the message contains path, reason and what to do."""
 
     def __init__(self, path: Path, why: str, cure: str) -> None:
         super().__init__(f"{path}: {why}; {cure}")
@@ -58,7 +57,7 @@ class StoreError(Exception):
 
 
 class Store:
-    """One lab's file. Only one process may have it open."""
+    """The file of one lab. Only one process may have it open."""
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
@@ -82,7 +81,7 @@ class Store:
 
     def _open(self) -> None:
         base = self._base
-        # Held for as long as we live: a second lab on this file is told so at once.
+        # Locked until it is closed: a second lab on this file gets an error at once.
         base.execute("PRAGMA locking_mode = EXCLUSIVE")
         base.execute("PRAGMA journal_mode = WAL")
         base.execute("PRAGMA synchronous = NORMAL")
@@ -108,7 +107,7 @@ class Store:
         base.execute("COMMIT")
 
     def load(self) -> tuple[ObjectTable, int]:
-        """The table as it was saved last, and the time of the lab then."""
+        """The table and the time of the lab as they were saved last."""
         try:
             version, now, self._place = self._base.execute("SELECT version, now, place FROM lab").fetchone()
             rows = self._base.execute(
@@ -119,7 +118,7 @@ class Store:
         classes: dict[PodClass, PodClass] = {}
         changes = []
         for kind, key, changed, body, place in rows:
-            changes.append(Change(changed, kind, key, self._object(kind, key, body, classes)))
+            changes.append(ObjectChange(changed, kind, key, self._object(kind, key, body, classes)))
             self._places[kind, key] = place
         table = ObjectTable()
         table.restore(version, changes)
@@ -127,24 +126,24 @@ class Store:
         return table, now
 
     def save(self, table: ObjectTable, now: int) -> int:
-        """Write what changed since the last save; returns how many objects that were."""
+        """Write the changes since the last save; returns the number of objects."""
         try:
-            changes: list[Change] = table.since(self._saved)
-            afresh = False
+            changes: list[ObjectChange] = table.since(self._saved)
+            rewrite = False
         except TooOldError:
             changes = list(table.all())
-            afresh = True
-        newest: dict[tuple[str, str], Change] = {}
+            rewrite = True
+        newest: dict[tuple[str, str], ObjectChange] = {}
         for change in changes:
             name = (change.kind, change.key)
             before = newest.get(name)
             if change.gone:
                 self._places.pop(name, None)
             elif before is not None and before.gone:
-                del newest[name]  # a new object of an old name stands behind those that stayed
+                del newest[name]  # a new object of the same name is ordered behind the existing ones
             newest[name] = change
         try:
-            self._write(newest, table.version, now, afresh)
+            self._write(newest, table.version, now, rewrite)
         except sqlite3.DatabaseError as problem:
             if self._base.in_transaction:
                 self._base.execute("ROLLBACK")
@@ -154,10 +153,12 @@ class Store:
         self._saved = table.version
         return len(newest)
 
-    def _write(self, newest: dict[tuple[str, str], Change], version: int, now: int, afresh: bool) -> None:
+    def _write(
+        self, newest: dict[tuple[str, str], ObjectChange], version: int, now: int, rewrite: bool
+    ) -> None:
         base = self._base
         base.execute("BEGIN IMMEDIATE")
-        if afresh:
+        if rewrite:
             base.execute("DELETE FROM object")
             self._places.clear()
         gone = [name for name, change in newest.items() if change.gone]
@@ -174,7 +175,7 @@ class Store:
         base.execute("COMMIT")
 
     def _place_of(self, name: tuple[str, str]) -> int:
-        """Objects come back in the order in which they were created."""
+        """Position in the order of creation, in which objects are loaded."""
         place = self._places.get(name)
         if place is None:
             self._place += 1
@@ -193,7 +194,7 @@ class Store:
         except msgspec.MsgspecError as problem:
             raise self._wrong(f"{kind} {key}: {problem}") from None
         if isinstance(value, Pod):
-            # Pods of one template share one class, as before.
+            # Pods of one template share one class object.
             value.cls = classes.setdefault(value.cls, value.cls)
         return value
 

@@ -15,12 +15,12 @@ from ringwise.apps.lab.submission import Submission, adopted, refusals
 from ringwise.apps.loading import check_holds
 from ringwise.apps.source import Source
 from ringwise.controller.machine import Controller
-from ringwise.embed.clock import SECOND, VirtualClock
+from ringwise.embed.clock import ScaledClock, VirtualClock
 from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.embed.fleets import make_fleet
-from ringwise.embed.loop import Lab
+from ringwise.embed.kubelet import SimulationSettings
+from ringwise.embed.loop import EmbeddedLoop
 from ringwise.embed.records import PUBLISHED, ConfigMap, RefusedError, Storable, key_of
-from ringwise.embed.simulated import Habits
 from ringwise.embed.store import Store
 from ringwise.framework.configuration import Configuration, default_configuration
 from ringwise.manifests.bundle import Bundle
@@ -53,25 +53,10 @@ class LabSettings:
     #: Text of a volcano-scheduler.conf, and where it stood; None: the one of last time, else the default.
     configuration: tuple[str, str] | None = None
     boards: tuple[Path, ...] = ()
-    habits: Habits = field(default_factory=Habits)
+    simulation: SimulationSettings = field(default_factory=SimulationSettings)
     #: Seconds of the lab in one second; None: time stands still until somebody advances it.
     speed: float | None = 1.0
     journal_bytes: int = MOST_BYTES
-
-
-class SpedClock:
-    """Wall time, faster or slower. Never before the time at which the lab was stopped."""
-
-    def __init__(self, not_before: int, speed: float) -> None:
-        self._speed = speed
-        self._began = time.monotonic_ns()
-        self._start = max(time.time_ns(), not_before)
-
-    def now(self) -> int:
-        return self._start + int((time.monotonic_ns() - self._began) * self._speed)
-
-    def seconds_until(self, moment: int) -> float:
-        return max(0.0, (moment - self.now()) / SECOND / self._speed)
 
 
 @dataclass(slots=True)
@@ -92,12 +77,14 @@ class LiveLab:
         table, now = self.store.load()
         #: Whether the folder held a lab already.
         self.continued = table.version > 0
-        self.clock: SpedClock | VirtualClock
+        self.clock: ScaledClock | VirtualClock
         if settings.speed is None:
             self.clock = VirtualClock(now or time.time_ns())
         else:
-            self.clock = SpedClock(now, settings.speed)
-        self.cluster = EmbeddedCluster(habits=settings.habits, now=max(now, self.clock.now()), table=table)
+            self.clock = ScaledClock(now, settings.speed)
+        self.cluster = EmbeddedCluster(
+            settings=settings.simulation, now=max(now, self.clock.now()), table=table
+        )
         if settings.configuration is not None:
             self._keep_configuration(*settings.configuration)
         self.configuration = self._kept_configuration()
@@ -105,7 +92,7 @@ class LiveLab:
             self._populate(settings.fleet)
         self.journal = LabJournal(folder, settings.journal_bytes)
         self.scheduler = self._new_scheduler()
-        self.lab = Lab(self.cluster, self.scheduler, Controller(), self.clock)
+        self.lab = EmbeddedLoop(self.cluster, self.scheduler, Controller(), self.clock)
 
     def _new_scheduler(self) -> Scheduler:
         scheduler = new_scheduler(self.configuration, self.catalog)
@@ -187,7 +174,7 @@ class LiveLab:
         if submission.configuration is not None:
             self._keep_configuration(*submission.configuration)
             self.configuration = self._kept_configuration()
-            self.lab.tell(ConfigurationSeen(self.configuration))
+            self.lab.inject(ConfigurationSeen(self.configuration))
             answer.objects.append({"kind": "scheduler configuration", "name": "", "action": "changed"})
         here_before = {node.name for node in self.cluster.all(Node)}
         for job in submission.vcjobs:
