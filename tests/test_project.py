@@ -230,7 +230,7 @@ def test_developers_run_what_users_run() -> None:
     assert differing == set()
 
 
-@pytest.mark.parametrize("package", ["aiohttp", "msgspec", "pyyaml"])
+@pytest.mark.parametrize("package", ["aiohttp", "cryptography", "msgspec", "pyyaml"])
 def test_compiled_packages_have_hashes_for_many_platforms(package: str) -> None:
     # Three Python versions on two processors, at least.
     assert len(pins("requirements.txt")[package][1]) >= 6

@@ -8,8 +8,10 @@ from typing import Any
 
 import aiohttp
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
 
-from ringwise.apps.admission.certificates import Pair, make_authority, make_server
+from ringwise.apps.admission.certificates import Pair, make_authority, make_server, parse_pair
 from ringwise.apps.admission.objects import NAME, PATH, webhook_configuration
 from ringwise.apps.admission.serving_certificate import (
     AUTHORITY_LIFETIME,
@@ -55,7 +57,7 @@ def shake_hands(serving: Pair, authorities: str, host: str = HOST) -> None:
 def made(host: str = HOST) -> tuple[Pair, Pair]:
     now = datetime.now(UTC)
     authority = make_authority("test", now, timedelta(days=2))
-    return authority, make_server(authority, "test", [host], now, timedelta(days=1))
+    return authority, make_server(authority, [host], now, timedelta(days=1))
 
 
 def test_what_is_made_is_trusted_by_those_who_know_the_authority_only() -> None:
@@ -69,14 +71,38 @@ def test_what_is_made_is_trusted_by_those_who_know_the_authority_only() -> None:
 
 def test_a_server_certificate_is_no_authority() -> None:
     _, serving = made()
-    forged = make_server(serving, "ringwise-admission", [HOST], datetime.now(UTC), timedelta(days=1))
+    forged = make_server(serving, [HOST], datetime.now(UTC), timedelta(days=1))
     with pytest.raises(ssl.SSLCertVerificationError):
         shake_hands(forged, serving.certificate)
 
 
-def test_a_strange_key_is_told() -> None:
-    with pytest.raises(ValueError, match="not one that Ringwise made"):
-        make_server(Pair("", "AAAA"), "test", [HOST], datetime.now(UTC), timedelta(days=1))
+def test_an_authority_that_cannot_be_used_is_an_error() -> None:
+    now, day = datetime.now(UTC), timedelta(days=1)
+    authority, other = made()[0], made()[0]
+    with pytest.raises(ValueError, match="cannot be read"):
+        make_server(Pair(authority.certificate, "AAAA"), [HOST], now, day)
+    with pytest.raises(ValueError, match="cannot be read"):
+        make_server(Pair("", authority.key), [HOST], now, day)
+    with pytest.raises(ValueError, match="does not belong"):
+        make_server(Pair(authority.certificate, other.key), [HOST], now, day)
+
+
+def test_the_form_of_certificates_and_keys_stays() -> None:
+    """Replicas of earlier versions read the same Secret while a Deployment is updated."""
+    authority, serving = made()
+    for pair, is_authority in ((authority, True), (serving, False)):
+        assert pair.key.startswith("-----BEGIN EC PRIVATE KEY-----\n")
+        body = base64.b64decode("".join(pair.key.splitlines()[1:-1]))
+        # Version 1 and a secret of 32 bytes, at the place where earlier versions look for it.
+        assert body[2:7] == b"\x02\x01\x01\x04\x20"
+        certificate, key = parse_pair(pair)
+        assert isinstance(key.curve, ec.SECP256R1)
+        constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints)
+        assert constraints.critical
+        assert constraints.value.ca is is_authority
+    certificate, _ = parse_pair(serving)
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == [HOST]
 
 
 # -- keeping them
@@ -158,7 +184,7 @@ def test_a_new_authority_is_told_a_step_before_it_signs() -> None:
     run(test())
 
 
-@pytest.mark.parametrize("damage", ["tls.key", "ca.key", "ca.crt", "state.json", "all"])
+@pytest.mark.parametrize("damage", ["tls.key", "ca.key", "ca.crt", "state.json", "swapped", "all"])
 def test_a_damaged_secret_is_made_anew(damage: str) -> None:
     async def test() -> None:
         async with server() as (api, client):
@@ -166,7 +192,14 @@ def test_a_damaged_secret_is_made_anew(damage: str) -> None:
             keeps = keeper(client, InstantClock())
             await keeps.step()
             object = api.get(SECRETS, KEY)
-            object["data"] = {} if damage == "all" else {**object["data"], damage: "bm9uc2Vuc2U="}
+            data = object["data"]
+            if damage == "all":
+                data = {}
+            elif damage == "swapped":
+                data = {**data, "ca.key": data["tls.key"]}
+            else:
+                data = {**data, damage: "bm9uc2Vuc2U="}
+            object["data"] = data
             api.put(SECRETS, object)
             shake_hands(await keeps.step(), told(api))
 

@@ -1,13 +1,13 @@
-"""Keeps the webhook's certificates: made when absent, renewed in time, the same for all replicas.
+"""Maintains the webhook's certificates: creates and renews them, and shares them among replicas.
 
-    Secret   ca.crt  authorities that may still have signed something, the newest first
-             ca.key  key of the newest
-             tls.crt, tls.key   what all replicas serve
-             state.json   until when each is good, and which authority signed the server certificate
+    Secret   ca.crt  authorities whose signatures may still be in use, the newest first
+             ca.key  key of the newest authority
+             tls.crt, tls.key   the server certificate of all replicas
+             state.json   when each certificate expires, and which authority signed the server certificate
 
-Replicas agree through the Secret: it is replaced only as it was read, and whoever comes second reads
-again. A new authority is first told to the API server and only a step later used, so that there is no
-moment in which the API server does not know who signed.
+Replicas agree through the Secret: it is replaced with the resource version that was read, and after a
+conflict it is read again. A new authority is first written into the webhook configuration and signs one step
+later, so that the API server trusts the server certificate at every moment.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from ringwise.apps.admission.certificates import Pair, make_authority, make_server, secret_of
+from ringwise.apps.admission.certificates import Pair, make_authority, make_server, parse_pair
 from ringwise.apps.admission.objects import NAME
 from ringwise.apps.install.steps import SECRETS, WEBHOOKS
 from ringwise.kubeclient.client import STRATEGIC_PATCH, ApiError, Client
@@ -34,12 +34,13 @@ _LOG = structlog.get_logger("ringwise.admission")
 
 AUTHORITY_LIFETIME = timedelta(days=3 * 365)
 SERVER_LIFETIME = timedelta(days=90)
-#: Renewed when less than this part of the lifetime is left: a webhook that is off for weeks finds time.
+#: A certificate is renewed when less than 1/_LEFT of its lifetime remains: enough for a webhook that is
+#: stopped for some weeks.
 _LEFT = 3
 
 
 class _Entry(msgspec.Struct):
-    """One certificate: until when it is good (Unix seconds), and by which authority it was signed."""
+    """One certificate: when it expires (Unix seconds), and the authority that signed it."""
 
     until: int
     issuer: str
@@ -47,7 +48,7 @@ class _Entry(msgspec.Struct):
 
 class _State(msgspec.Struct):
     server: _Entry
-    #: As in ca.crt, the newest first.
+    #: In the order of ca.crt, the newest first.
     authorities: list[_Entry]
 
 
@@ -75,7 +76,7 @@ class _Hooks(msgspec.Struct):
 
 @dataclass(slots=True)
 class Material:
-    """All that the Secret holds."""
+    """The content of the Secret."""
 
     authorities: list[str]
     authority_key: str
@@ -98,16 +99,16 @@ class Keeper:
         self._hosts += more_hosts
 
     async def step(self) -> Pair:
-        """Look at everything once, put right what is not, and say what to serve.
+        """Check the Secret and the webhook configuration, correct them, and return what to serve.
 
-        Raises ApiError or UnreachableError; what was served before is then still good.
+        Raises ApiError or UnreachableError; the certificate that was served before is then still valid.
         """
         material = await self._agreed()
-        await self._tell(material.bundle)
+        await self._publish(material.bundle)
         return material.server
 
     async def _agreed(self) -> Material:
-        """The Secret as it should be, written by us or by another replica."""
+        """The content of the Secret after renewal, written by this replica or by another one."""
         while True:
             secret = await self._read()
             known = read_material(secret.data or {}) if secret is not None else None
@@ -123,18 +124,18 @@ class Keeper:
             return wanted
 
     def _renewed(self, known: Material | None) -> Material:
-        """The same object when nothing is due; at most one thing is renewed at a time."""
+        """The same object when nothing is due; at most one certificate is renewed at a time."""
         now = datetime.fromtimestamp(self._clock.now() // 10**9, UTC)
         if known is None or known.state.authorities[0].until <= now.timestamp():
-            _LOG.info("certificates made")
+            _LOG.info("certificates created")
             authority, entry = self._authority(now)
             server, signed = self._server(authority, entry, now)
             return Material([authority.certificate], authority.key, server, _State(signed, [entry]))
         newest = known.state.authorities[0]
         if _is_due(newest, AUTHORITY_LIFETIME, now):
-            _LOG.info("authority renewed; it signs from the next step on")
+            _LOG.info("authority renewed; it signs from the next check on")
             authority, entry = self._authority(now)
-            # The one that signed what is served now stays known; those before it have nothing left.
+            # The authority that signed the current server certificate stays trusted; older ones do not.
             return Material(
                 [authority.certificate, known.authorities[0]],
                 authority.key,
@@ -157,7 +158,7 @@ class Keeper:
         return make_authority(name, now, AUTHORITY_LIFETIME), _Entry(until, name)
 
     def _server(self, authority: Pair, issuer: _Entry, now: datetime) -> tuple[Pair, _Entry]:
-        made = make_server(authority, issuer.issuer, self._hosts, now, SERVER_LIFETIME)
+        made = make_server(authority, self._hosts, now, SERVER_LIFETIME)
         return made, _Entry(int((now + SERVER_LIFETIME).timestamp()), issuer.issuer)
 
     async def _read(self) -> _Secret | None:
@@ -187,15 +188,15 @@ class Keeper:
             meta["resourceVersion"] = before.metadata.resource_version
             await self._client.replace(SECRETS, self._namespace, NAME, body)
 
-    async def _tell(self, bundle: str) -> None:
-        """Let the API server trust what we serve."""
+    async def _publish(self, bundle: str) -> None:
+        """Write the authorities into the webhook configuration, so that the API server trusts the server."""
         encoded = base64.b64encode(bundle.encode()).decode()
         found = await self._client.get(WEBHOOKS, None, NAME, _Hooks)
         stale = [hook.name for hook in found.webhooks or () if hook.client_config.ca_bundle != encoded]
         if stale:
             hooks = [{"name": name, "clientConfig": {"caBundle": encoded}} for name in stale]
             await self._client.patch(WEBHOOKS, None, NAME, {"webhooks": hooks}, content_type=STRATEGIC_PATCH)
-            _LOG.info("authority told to the API server", webhooks=stale)
+            _LOG.info("authorities written to the webhook configuration", webhooks=stale)
 
 
 def _is_due(entry: _Entry, lifetime: timedelta, now: datetime) -> bool:
@@ -214,7 +215,7 @@ def secret_data(material: Material) -> dict[str, str]:
 
 
 def read_material(data: dict[str, str]) -> Material | None:
-    """What the Secret says; None when it says nothing usable, and everything is to be made anew."""
+    """The content of the Secret; None when it cannot be used and all certificates must be created again."""
     try:
         texts = {name: base64.b64decode(text, validate=True).decode() for name, text in data.items()}
         state = msgspec.json.decode(texts["state.json"], type=_State)
@@ -222,11 +223,13 @@ def read_material(data: dict[str, str]) -> Material | None:
         authorities = _certificates(texts["ca.crt"])
         server_context(server)
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=texts["ca.crt"])
-        secret_of(texts["ca.key"])
+        if not authorities or len(authorities) != len(state.authorities):
+            raise ValueError(
+                f"ca.crt has {len(authorities)} authorities, state.json {len(state.authorities)}"
+            )
+        parse_pair(Pair(authorities[0], texts["ca.key"]))
     except (KeyError, ValueError, msgspec.MsgspecError, ssl.SSLError, RecursionError) as why:
         _LOG.warning("the Secret of the certificates cannot be used", why=str(why))
-        return None
-    if not authorities or len(authorities) != len(state.authorities):
         return None
     return Material(authorities, texts["ca.key"], server, state)
 
@@ -239,7 +242,7 @@ def _certificates(bundle: str) -> list[str]:
 
 
 def server_context(pair: Pair, context: ssl.SSLContext | None = None) -> ssl.SSLContext:
-    """TLS with this certificate; connections of a context that was given use it from now on."""
+    """A TLS context with this certificate. New connections of a given context use it from now on."""
     if context is None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
