@@ -36,6 +36,12 @@ TOR_AFFINITY = "tor-affinity"
 SUPER_POD_AFFINITY = "super-pod-affinity"
 #: 310 and 310P: whether a pod stays on one card (`card`) or may cross cards (`chip`). User.
 NPU_310_STRATEGY = "npu-310-strategy"
+#: The inference service that the job belongs to; its jobs are placed near each other. User.
+INFER_SERVICE_ID = "inferserviceid"
+#: `on`: after a fault only the affected pods are replaced at first. User.
+POD_RESCHEDULING = "pod-rescheduling"
+#: `on` or `pause`: processes are recovered in place. User, then ClusterD.
+PROCESS_RECOVER_ENABLE = "process-recover-enable"
 #: 310P: the job wants Atlas 300I Duo cards. User.
 DUO = "duo"
 #: 310P Duo: the pods of the job run distributed over the chips of one node. User.
@@ -51,6 +57,12 @@ OPERATOR_NAME = "training.kubeflow.org/operator-name"
 SCHEDULE_POLICY = "huawei.com/schedule_policy"
 #: Chips of one logical SuperPoD (block). User.
 SP_BLOCK = "sp-block"
+#: Chips of one logical rack. User.
+RA_BLOCK = "ra-block"
+#: `true`: all pods of the job share one UB-memory domain. User.
+UB_MEMORY = "huawei.com/schedule_ubmemory"
+#: `pod`: a fault of the job never restarts more than the faulty pods. User.
+RECOVER_POLICY_PATH = "huawei.com/recover_policy_path"
 #: How many pods of a ReplicaSet or StatefulSet must be placed together. User.
 SCHEDULE_MIN_AVAILABLE = "huawei.com/schedule_minAvailable"
 #: `enabled`: the pod asks for no chips and is not checked against the board. User.
@@ -122,6 +134,8 @@ SHARED_TOR_IP = "sharedTorIp"
 SUPER_POD_RANK = "super-pod-rank"
 #: Physical SuperPoD of the pod. Scheduler.
 SUPER_POD_ID = "super-pod-id"
+#: Logical rack of the pod, counted through the whole job (rule R2). Scheduler.
+LOGICAL_RACK = "ringwise.io/logical-rack"
 #: The pod returned to its previous node while only part of its job was rescheduled. Scheduler.
 RESCHEDULE_IN_PLACE = "reschedule-in-place"
 #: Prefix of the annotations with the pod's blocks.
@@ -142,6 +156,7 @@ OWNED_ANNOTATIONS = frozenset(
         SHARED_TOR_IP,
         SUPER_POD_RANK,
         SUPER_POD_ID,
+        LOGICAL_RACK,
     }
 )
 
@@ -196,7 +211,7 @@ SUPERPOD_ANNOTATION = "superPodID"
 SERVER_INDEX = "serverIndex"
 #: Kind of server: A3, npu or empty. Device plugin.
 SERVER_TYPE = "serverType"
-#: Rack of the node. Device plugin.
+#: Rack of the node inside its SuperPoD. Device plugin.
 RACK_ANNOTATION = "rackID"
 #: Chips whose reset failed. Device plugin.
 RESET_INFO = "ResetInfo"

@@ -48,6 +48,10 @@ def respond(object: dict[str, Any], **how: Any) -> dict[str, Any]:
         pod(4, annotations=IN_GROUP),
         pod(8, annotations=IN_GROUP),
         pod(16, annotations={**IN_GROUP, "sp-block": "32", "huawei.com/schedule_policy": "chip2-node16-sp"}),
+        # A logical rack of eight pods: what is wrong with one alone is right for the gang.
+        pod(
+            8, annotations={**IN_GROUP, "ra-block": "64", "huawei.com/schedule_policy": "chip8-node8-ra64-sp"}
+        ),
         # Its PodGroup may come a moment later.
         pod(1, annotations={"scheduling.k8s.io/group-name": "not-there-yet"}),
         group(),

@@ -184,6 +184,7 @@ def report(
     recovering: Iterable[int] = (),
     resource: str = ASCEND,
     superpod: int | None = None,
+    rack: int | None = None,
 ) -> Plain:
     """The text inside a device-info ConfigMap; `network` None leaves the key out."""
     lists = {
@@ -197,6 +198,8 @@ def report(
     if superpod is not None:
         told["SuperPodID"] = superpod
         told["ServerIndex"] = 0
+    if rack is not None:
+        told["RackID"] = rack
     return told
 
 

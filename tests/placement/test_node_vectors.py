@@ -34,6 +34,7 @@ BOARDS = {
     "a3_superpod16": "a3-x16-superpod",
     "a3_superpod8": "a3-x8-superpod",
     "chip8node8sp": "850-x8-superpod",
+    "chip8node8ra64sp": "950-x8-rack",
     "a5x8": "850-x8",
     "chip4node8": "mesh4-x8",
     "chip4node16": "mesh4-x16",
@@ -45,7 +46,7 @@ BOARDS = {
     "card310px2": "310p-duo-card",
     "chip310px2": "310p-duo-chip",
 }
-NOT_SUPPORTED = {"chip8node8ra64sp", "softshare", "multilevel"}
+NOT_SUPPORTED = {"softshare", "multilevel"}
 #: `sp-block` is checked by the SuperPoD rules, `host-arch` by the node selector.
 SUPERPODS = {"a3_superpod16", "a3_superpod8", "chip8node8sp"}
 #: Settings are read with the configuration file, ranks are written by the machine: see tests/place.

@@ -88,6 +88,19 @@ def first_difference(left: Any, right: Any, path: str = "") -> str | None:
     return f"{path}: {_short(left)}, {_short(right)}"
 
 
+def known_before(before: Any, after: Any) -> Any:
+    """`after` without the fields that `before` does not have and that do not apply (null)."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        return {
+            key: known_before(before[key], value) if key in before else value
+            for key, value in after.items()
+            if key in before or value is not None
+        }
+    if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        return [known_before(one, other) for one, other in zip(before, after, strict=True)]
+    return after
+
+
 def _short(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 120 else f"{text[:117]}..."

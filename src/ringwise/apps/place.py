@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -28,7 +28,8 @@ from ringwise.state.fleet import HOSTS
 from ringwise.state.model import Pod
 from ringwise.topology.boards import BoardCatalog
 from ringwise.topology.chips import mask_of
-from ringwise.wellknown import SUPER_POD_ID, SUPER_POD_RANK, TOR_AFFINITY
+from ringwise.topology.superpods import NodeId
+from ringwise.wellknown import LOGICAL_RACK, SUPER_POD_ID, SUPER_POD_RANK, TOR_AFFINITY
 
 #: Nodes that refuse for these reasons are no candidates.
 UNASKED = frozenset({NODE_CORDONED.code, SELECTOR_MISMATCH.code, UNTOLERATED_TAINT.code})
@@ -45,6 +46,8 @@ class PodAnswer:
     switch: str | None = None
     superpod: int | None = None
     logical_superpod: int | None = None
+    rack: int | None = None
+    logical_rack: int | None = None
     annotations: dict[str, str] | None = None
     candidates: list[dict[str, Any]] | None = None
     #: Bound in the input already.
@@ -129,13 +132,14 @@ class _Candidates:
             job = replace(job, policy=policy)
         selection = session.node_selection(job, pod)
         filters = filters_of(session, job, pod)
+        outside = _outside_racks(session, job)
         found: list[dict[str, Any]] = []
         for node in session.state.known_nodes():
             score, reason = selection.verdict(node)
             if reason is not None and reason.code in UNASKED:
                 continue
             if reason is None:
-                reason = first_reason(filters, node)
+                reason = first_reason(filters, node) or outside.get(node)
                 score = score if reason is None else None
             found.append(
                 {
@@ -146,6 +150,13 @@ class _Candidates:
                 }
             )
         self.of[job.key] = found
+
+
+def _outside_racks(session: Session, job: Job) -> Mapping[NodeId, Reason]:
+    """Nodes that a job for racks cannot take, because they are in no rack."""
+    if job.policy is None or not job.policy.board.rack_nodes:
+        return {}
+    return session.topology.racks(session.state, session.settings.super_pod_size).node_problems
 
 
 def first_by_rank(job: Job) -> list[Pod]:
@@ -227,9 +238,16 @@ def _pod(view: SchedulerView, job: Job, pod: Pod, rank: int, answer: Bind | None
         resolved.switch_name(node) if resolved is not None else None,
         _number(notes.get(SUPER_POD_ID)) if blocks else None,
         _number(notes.get(SUPER_POD_RANK)) if blocks else None,
+        _rack(view, number) if LOGICAL_RACK in notes else None,
+        _number(notes.get(LOGICAL_RACK)),
         dict(answer.annotations) if answer is not None else {},
         bound=bound,
     )
+
+
+def _rack(view: SchedulerView, node: int) -> int | None:
+    found = view.racks().rack_of.get(node)
+    return None if found is None else found[1]
 
 
 def _number(text: str | None) -> int | None:
@@ -292,6 +310,8 @@ def _pod_json(pod: PodAnswer) -> dict[str, Any]:
         "logical_superpod": pod.logical_superpod,
         "annotations": pod.annotations,
     }
+    if pod.logical_rack is not None:
+        document |= {"rack": pod.rack, "logical_rack": pod.logical_rack}
     if pod.candidates is not None:
         document["candidates"] = pod.candidates
     return document

@@ -54,7 +54,8 @@ def fill(session: Session, job: Job, statement: Statement, *, beyond_gang: bool 
     pods = pending_pods(session, job)
     missing = missing_pods(session, job)
     if beyond_gang:
-        pods, missing = pods[:1], 1
+        # Jobs for racks go on with whole blocks (P8), all others pod by pod.
+        pods, missing = pods if job.policy is not None and job.policy.rack is not None else pods[:1], 1
     if len(pods) < missing:
         return NO_PODS_YET(pods=job.min_available - missing + len(pods), needed=job.min_available)
     plan = _plan(session, job, pods)

@@ -4,8 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ringwise.placement.racks.model import RackShape, RackSystem
 from ringwise.placement.rules import ChipRule
 from ringwise.topology.board import Board
+
+
+@dataclass(frozen=True, slots=True)
+class RackPolicy:
+    """How a job for racks is cut and placed (R1)."""
+
+    shape: RackShape
+    system: RackSystem
+    ub_memory: bool = False
+    #: The inference service of the job; None for training jobs.
+    service: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,3 +35,5 @@ class ChipPolicy:
     block_nodes: int | None = None
     blocks: int | None = None
     soft: bool = False
+    #: Set for jobs on boards with racks; such a job has blocks, too.
+    rack: RackPolicy | None = None

@@ -1,18 +1,20 @@
-"""What surrounds the nodes: the catalogue of boards, the leaf switches, the SuperPoDs.
+"""What surrounds the nodes: the catalogue of boards, the leaf switches, the SuperPoDs, their racks.
 
-None of it changes inside a cycle. The two maps are bound to the nodes that are
+None of it changes inside a cycle. The maps are bound to the nodes that are
 there, so they are made again when nodes or their reports change.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from ringwise.placement.switches.view import IndexedTopology, index_nodes
 from ringwise.reasons import Reason
 from ringwise.state.cluster import ClusterState
 from ringwise.state.fleet import HOSTS
 from ringwise.topology.boards import BoardCatalog
+from ringwise.topology.racks import Racks, build_racks
 from ringwise.topology.superpods import SuperPods, build_superpods
 from ringwise.topology.switches import ResolvedTopology, SwitchTopology, resolve
 
@@ -25,6 +27,7 @@ class TopologyCache:
         self._switches: ResolvedTopology | None = None
         self._indexed: IndexedTopology | None = None
         self._superpods: dict[int, SuperPods] = {}
+        self._racks: Racks | None = None
 
     def set_topology(self, topology: SwitchTopology | None, problem: Reason | None) -> None:
         self.switch_topology = topology
@@ -32,9 +35,10 @@ class TopologyCache:
         self._switches = self._indexed = None
 
     def nodes_changed(self) -> None:
-        """Nodes, addresses or SuperPoD ids are not what they were."""
+        """Nodes, addresses, SuperPoD ids or rack ids are not what they were."""
         self._switches = self._indexed = None
         self._superpods.clear()
+        self._racks = None
 
     def switches(self, state: ClusterState) -> ResolvedTopology | None:
         """The leaf switches with the cluster's nodes under them, or None without a topology."""
@@ -54,9 +58,31 @@ class TopologyCache:
         found = self._superpods.get(size)
         if found is None:
             found = self._superpods[size] = build_superpods(
-                _members(state), size, lambda node: state.names[int(node)]
+                ((member.node, member.superpod, member.server_index) for member in _members(state)),
+                size,
+                lambda node: state.names[int(node)],
             )
         return found
+
+    def racks(self, state: ClusterState, size: int) -> Racks:
+        """The racks of the SuperPoDs by what reports, annotations and labels say."""
+        if self._racks is None:
+            ids = {member.node: member.rack for member in _members(state)}
+            self._racks = build_racks(
+                self.superpods(state, size),
+                lambda node: ids[int(node)],
+                lambda node: state.names[int(node)],
+            )
+        return self._racks
+
+
+class _Member(NamedTuple):
+    """A node with chips, and where it says that it stands."""
+
+    node: int
+    superpod: int | None
+    server_index: int | None
+    rack: int | None
 
 
 def _addresses(state: ClusterState) -> dict[str, str]:
@@ -69,12 +95,12 @@ def _addresses(state: ClusterState) -> dict[str, str]:
     return found
 
 
-def _members(state: ClusterState) -> Iterator[tuple[int, int | None, int | None]]:
+def _members(state: ClusterState) -> Iterator[_Member]:
     for number in state.known_nodes():
         node = state.nodes[number]
         if node is None:
             continue
-        superpod, index = node.superpod, None
+        superpod, index, rack = node.superpod, None, node.rack
         offers = False
         for resource, fleet in state.fleets.items():
             if resource == HOSTS or fleet.allocatable[number] < 0:
@@ -83,5 +109,7 @@ def _members(state: ClusterState) -> Iterator[tuple[int, int | None, int | None]
             report = state.report_of(node.name, resource)
             if report is not None and report.superpod is not None:
                 superpod, index = report.superpod, report.server_index
+            if report is not None and report.rack is not None:
+                rack = report.rack
         if offers:
-            yield number, superpod, index
+            yield _Member(number, superpod, index, rack)

@@ -58,6 +58,7 @@ class _Info(Trimmed, rename=None):
     UpdateTime: int | None = None
     SuperPodID: int | None = None
     ServerIndex: int | str | None = None
+    RackID: int | None = None
 
 
 def config_map_from_wire(
@@ -134,6 +135,7 @@ def _reports(node: str, info: _Info, aggregated: bool, path: str, found: Finding
             update_time=found.count(f"{path}.UpdateTime", updated, 0, most=2**53) * NANOSECONDS,
             aggregated=aggregated,
             origin=found.origin,
+            rack=info.RackID,
         )
 
 

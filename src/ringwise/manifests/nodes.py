@@ -16,6 +16,8 @@ from ringwise.state.model import Device, Node, Taint
 from ringwise.wellknown import (
     BASE_DEVICE_INFOS,
     CHIP_RESOURCE_PREFIX,
+    RACK_ANNOTATION,
+    RACK_LABEL,
     SERVER_INDEX,
     SUPERPOD_ANNOTATION,
     SUPERPOD_LABEL,
@@ -68,6 +70,7 @@ def node_from_wire(wire: NodeWire, found: Findings) -> Node:
         chips_capacity={**_chips(allocatable), **_chips(capacity)},
         devices=devices,
         superpod=_superpod(who.annotations, who.labels, found),
+        rack=_rack(who.annotations, who.labels),
         server_index=who.annotations.get(SERVER_INDEX, ""),
         origin=found.origin,
     )
@@ -104,6 +107,15 @@ def _superpod(annotations: Mapping[str, str], labels: Mapping[str, str], found: 
     if labels.get(SUPERPOD_LABEL):
         return number_in(labels[SUPERPOD_LABEL], keyed("metadata.labels", SUPERPOD_LABEL), found)
     return None
+
+
+def _rack(annotations: Mapping[str, str], labels: Mapping[str, str]) -> int | None:
+    """The rack id as the node tells it.
+
+    Text that is no number makes no node unusable: only jobs for racks need the id, and they miss it.
+    """
+    text = annotations.get(RACK_ANNOTATION) or labels.get(RACK_LABEL, "")
+    return int(text) if text.isascii() and text.removeprefix("-").isdecimal() and len(text) <= 11 else None
 
 
 def _devices(text: str, path: str, found: Findings) -> tuple[Device, ...]:

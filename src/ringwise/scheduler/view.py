@@ -31,6 +31,7 @@ from ringwise.state.fleet import HOSTS
 from ringwise.state.model import DeviceReport, Node, Pod, Queue
 from ringwise.state.reservations import Reservation, Reservations
 from ringwise.topology.boards import BoardCatalog
+from ringwise.topology.racks import Racks
 from ringwise.topology.superpods import SuperPods
 from ringwise.topology.switches import ResolvedTopology
 
@@ -235,6 +236,9 @@ class SchedulerView:
 
     def superpods(self) -> SuperPods:
         return self._topology.superpods(self._state, self.settings.super_pod_size)
+
+    def racks(self) -> Racks:
+        return self._topology.racks(self._state, self.settings.super_pod_size)
 
     # -- history ------------------------------------------------------------------------------
 

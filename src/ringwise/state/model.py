@@ -230,6 +230,8 @@ class Node:
     superpod: int | None = None
     server_index: str = ""
     origin: str = ""
+    #: From annotation `rackID` or label `huawei.com/topotree.rackid`.
+    rack: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +251,7 @@ class DeviceReport:
     #: True when it stood in an aggregated `cluster-info-device-*` ConfigMap.
     aggregated: bool = False
     origin: str = ""
+    rack: int | None = None
 
 
 @dataclass(slots=True)

@@ -58,6 +58,10 @@ class Board:
     #: that span several logical SuperPoDs, which their planner knows.
     watches_network: bool = False
     superpod: bool = False
+    #: Nodes of a rack, on boards whose SuperPoDs have racks; 0: they have none.
+    rack_nodes: int = 0
+    #: Racks of a UB-memory domain, counted from rack 0 of the SuperPoD.
+    domain_racks: int = 0
     #: Pods without chips in a job with chips must carry the annotation that excuses them.
     zero_chip_pods_need_annotation: bool = False
     #: A job's total must be 1 or a multiple of this.

@@ -32,6 +32,8 @@ _FIELDS = (
     "node_labels",
     "watches_network",
     "superpod",
+    "rack_nodes",
+    "domain_racks",
     "notes",
     "requests",
     "rule",
@@ -116,6 +118,8 @@ class _Profile:
             node_labels=self.labels("node_labels"),
             watches_network=self.switch("watches_network", False),
             superpod=self.switch("superpod", False),
+            rack_nodes=self.racks("rack_nodes"),
+            domain_racks=self.racks("domain_racks"),
             zero_chip_pods_need_annotation=requests.switch("zero_chip_pods_need_annotation", False),
             total_multiple_of=max(1, requests.count("total_multiple_of", 1)),
             notes=self.texts("notes"),
@@ -197,6 +201,16 @@ class _Profile:
             if not (domain and slash and kind) or "/" in kind:
                 raise self.error("resources", f"'{resource}' is no resource name like huawei.com/Ascend910")
         return resources
+
+    def racks(self, field: str) -> int:
+        """A count that only SuperPoD boards have; both counts go together."""
+        count = self.count(field, 0)
+        if count and not self.switch("superpod", False):
+            raise self.error(field, "racks stand in SuperPoDs: set superpod = true")
+        other = "domain_racks" if field == "rack_nodes" else "rack_nodes"
+        if bool(count) != bool(self.count(other, 0)):
+            raise self.error(field, f"give both {field} and {other}, each 1 or more, or neither")
+        return count
 
     def rings(self, chips: int) -> tuple[tuple[int, ...], ...]:
         if "ring_size" in self.values:

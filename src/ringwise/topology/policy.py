@@ -26,7 +26,6 @@ from ringwise.wellknown import ACCELERATOR_TYPE, NPU, SCHEDULE_POLICY, SP_BLOCK
 POLICY_ONLY = frozenset({NPU})
 #: Policies of the field that Ringwise knows by name and does not serve.
 UNSUPPORTED_POLICIES: Mapping[str, str] = {
-    "chip8-node8-ra64-sp": "racks of 64 chips in SuperPoDs",
     "chip1-softShareDev": "one chip shared by several pods",
     "multilevel": "a tree of network levels",
 }

@@ -1,4 +1,4 @@
-"""Why no board serves a job, and what can be wrong with switch topologies and SuperPoD ids.
+"""Why no board serves a job, and what can be wrong with switch topologies, SuperPoD ids and rack ids.
 
 Problems of a topology are not problems of a job. They never stop the scheduler: `doctor`
 shows them, and so do the reasons of the jobs they concern.
@@ -180,4 +180,29 @@ SUPERPOD_OVERSIZE = ReasonKind(
         "correct the SuperPoD ids of nodes that do not belong to SuperPoD {superpod}",
     ),
     _SUPERPOD_IDS,
+)
+
+# --- racks (rule R1) -----------------------------------------------------------
+
+_RACK_IDS = frozenset({Trigger.NODE_CHANGED, Trigger.TOPOLOGY_CHANGED})
+
+RACK_ID_MISSING = ReasonKind(
+    "rack-id-missing",
+    Stage.PREDICATE,
+    "node {node} has no rack id",
+    (
+        "let the device plugin report RackID in mindx-dl-deviceinfo-{node}",
+        "annotate the node with rackID, or label it huawei.com/topotree.rackid",
+    ),
+    _RACK_IDS,
+)
+RACK_ID_WRONG = ReasonKind(
+    "rack-id-wrong",
+    Stage.PREDICATE,
+    "node {node} has rack id {rack}; allowed are the numbers 0 to {largest}",
+    (
+        "-1 is what a reset of mindx-dl-deviceinfo-{node} leaves: restart the device plugin of the node",
+        "correct RackID in mindx-dl-deviceinfo-{node} or the node's annotation rackID",
+    ),
+    _RACK_IDS,
 )

@@ -127,6 +127,8 @@ def board_json(board: Board) -> dict[str, Any]:
         },
         "watches_network": board.watches_network,
         "superpod": board.superpod,
+        "rack_nodes": board.rack_nodes,
+        "domain_racks": board.domain_racks,
         "rule": {
             "name": spec.name,
             "fits": spec.fits,

@@ -29,7 +29,7 @@ from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Pod, Queue
 from ringwise.topology.boards import BoardCatalog
-from ringwise.wellknown import SCHEDULER_NAMES, SP_BLOCK
+from ringwise.wellknown import RA_BLOCK, SCHEDULER_NAMES, SP_BLOCK
 
 #: Triggers of reasons that only the submitter can cure.
 _USER_FIXABLE = MENDED | {Trigger.QUEUE_CHANGED}
@@ -120,7 +120,7 @@ def _judged_as_member(cluster: KnownCluster, pod: Pod) -> Verdict:
         return ALLOWED
     if alone.refusals[0].code in _OF_ONE_POD:
         return Verdict(alone.refusals[:1])
-    if SP_BLOCK in pod.annotations:
+    if SP_BLOCK in pod.annotations or RA_BLOCK in pod.annotations:
         return ALLOWED
     companion = replace(pod, uid=f"{pod.uid}+", name=f"{pod.name}+")
     pair = new_scheduler(cluster.configuration, cluster.catalog, cluster.scheduler_names)

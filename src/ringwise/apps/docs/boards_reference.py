@@ -67,6 +67,7 @@ my-board.toml show my-board` shows it, or says in one line which field is wrong 
 | `node_labels` | labels a node must have |
 | `watches_network` | withhold chips with network faults from jobs of several pods |
 | `superpod` | its nodes stand in SuperPoDs |
+| `rack_nodes`, `domain_racks` | nodes of a rack and racks of a UB-memory domain, where SuperPoDs have racks |
 | `requests.one_pod` | chips a pod may ask for, such as `"1-8,10"` |
 | `requests.multi_pod` | the same for each pod of a job with several chip pods; `""` allows none |
 | `requests.multi_pod_field` | the same under `multi-pod-requests: field` |

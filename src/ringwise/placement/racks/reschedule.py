@@ -78,14 +78,10 @@ def reschedule(
     if wait is not None:
         return wait
     answer = first.run()
-    if isinstance(answer, Reason) and not fault.faulty.isdisjoint(_nodes_in(free)):
+    if isinstance(answer, Reason) and fault.faulty:
         again = _Repair(previous, free, request, fault, select_blocks, with_faulty=True).run()
         return answer if isinstance(again, Reason) else again
     return answer
-
-
-def _nodes_in(free: FreeRacks) -> Iterable[NodeId]:
-    return (node for racks in free.values() for nodes in racks.values() for node in nodes)
 
 
 @dataclass(slots=True)
@@ -125,9 +121,8 @@ class _Repair:
     def _is_good(self, slot: PreviousSlot | None) -> bool:
         if slot is None:
             return False
-        if slot.node in self.fault.running:
-            return True
-        return slot.node not in self.fault.faulty and self.where.get(slot.node) == (slot.superpod, slot.rack)
+        is_free_again = self.where.get(slot.node) == (slot.superpod, slot.rack)
+        return slot.node in self.fault.running or (is_free_again and slot.node not in self.fault.faulty)
 
     def healthy_previous_nodes(self) -> set[NodeId]:
         known = {slot.node for block in self.previous for slot in block.slots if slot is not None}
@@ -216,6 +211,9 @@ class _Repair:
     def _repaired(self, block: PreviousBlock) -> tuple[Slot, ...] | None:
         """The block with its lost places filled as near as the level allows; None where that fails."""
         level = self.fault.level
+        if None in block.slots:
+            # A place that no pod ever had was lost by no fault: it may be in any rack of the SuperPoD.
+            level = max(level, Level.RACK)
         good = any(self._is_good(slot) for slot in block.slots)
         if level >= Level.BLOCK and not good:
             return None

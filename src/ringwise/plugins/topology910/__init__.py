@@ -1,4 +1,4 @@
-"""topology910: chips, rings, leaf switches and SuperPoDs.
+"""topology910: chips, rings, leaf switches, SuperPoDs and racks.
 
 The four functions of the documents are here, by their names:
 
@@ -21,6 +21,7 @@ from ringwise.framework.plugin_options import PluginOption
 from ringwise.framework.policy import ChipPolicy
 from ringwise.framework.session import JobPlan, Session
 from ringwise.placement.reasons import NODE_LABEL_MISSING
+from ringwise.plugins.topology910.racks import RackPlanner
 from ringwise.plugins.topology910.reasons import CLUSTER_TOO_SMALL, TOO_FEW_FREE_CHIPS
 from ringwise.plugins.topology910.superpods import SuperPodPlanner
 from ringwise.plugins.topology910.switches import SwitchPlanner
@@ -38,6 +39,7 @@ class Topology910:
         self._session = session
         self._switches = SwitchPlanner(session)
         self._superpods = SuperPodPlanner(session)
+        self._racks = RackPlanner(session)
         #: Policies of one-pod jobs that say nothing about themselves: thousands are alike.
         self._plain: dict[tuple[int, int], ChipPolicy] = {}
         session.on(Point.JOB_VALID, self.valid_job)
@@ -77,10 +79,12 @@ class Topology910:
         return None
 
     def plan(self, job: Job, pods: Sequence[Pod]) -> JobPlan | Reason | None:
-        """Switch-aware and SuperPoD jobs are placed as a whole; all others pod by pod."""
+        """Jobs for switches, SuperPoDs and racks are placed as a whole; all others pod by pod."""
         policy = job.policy
         if policy is None:
             return None
+        if policy.rack is not None:
+            return self._racks.plan(job, policy, policy.rack, pods)
         if policy.block_nodes is not None:
             return self._superpods.plan(job, policy, pods)
         if policy.switch_class is not None:

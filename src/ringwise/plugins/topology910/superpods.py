@@ -30,7 +30,7 @@ class SuperPodPlanner:
         waiting = [pod for pod in pods if pod.cls.chips]
         if not waiting:
             return JobPlan({})
-        ranks = _dense_ranks(job)
+        ranks = dense_ranks(job)
         waiting.sort(key=lambda pod: ranks[pod.uid])
         session = self._session
         superpods = session.topology.superpods(session.state, session.settings.super_pod_size)
@@ -146,7 +146,7 @@ class SuperPodPlanner:
         return answer if isinstance(answer, Reason) else answer.blocks
 
 
-def _dense_ranks(job: Job) -> dict[str, int]:
+def dense_ranks(job: Job) -> dict[str, int]:
     """Places in the blocks: the ranks, or, where ranks have gaps, 0, 1, 2 ... in their order.
 
     A gap that a lost pod left stays open for the pod that replaces it.

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from ringwise.framework.job import Job
-from ringwise.framework.policy import ChipPolicy
+from ringwise.framework.policy import ChipPolicy, RackPolicy
 from ringwise.framework.reasons import TOO_MANY_CHIP_CONTAINERS
 from ringwise.framework.session import Session
+from ringwise.placement.racks.model import RackSystem
+from ringwise.placement.racks.validity import check_rack_job
 from ringwise.placement.rules import chip_rule
 from ringwise.placement.superpods.validity import BlockShape, Family, check_block, check_not_combined
 from ringwise.placement.switches.classes import SwitchClass, classify
@@ -21,13 +24,16 @@ from ringwise.topology.reasons import TOPOLOGY_MISSING
 from ringwise.wellknown import (
     DISTRIBUTED,
     DUO,
+    INFER_SERVICE_ID,
     NPU_310_STRATEGY,
+    RA_BLOCK,
     SCHEDULE_POLICY,
     SKIP_ASCEND_PLUGIN,
     SP_BLOCK,
     SUPER_POD_AFFINITY,
     TASK_SPEC,
     TOR_AFFINITY,
+    UB_MEMORY,
 )
 
 #: Whoever uses none of these is judged by the pod alone.
@@ -68,15 +74,21 @@ def policy_of(job: Job, session: Session) -> ChipPolicy | Reason | None:
     board = select_board(session.topology.catalog, facts)
     if isinstance(board, Reason):
         return board
-    blocks = _blocks(board, [*pods, *_missing(job, asking)], sp_block, session)
+    members = [*pods, *_missing(job, asking)]
+    rack = _rack_policy(job, board, members, session) if board.rack_nodes else None
+    if isinstance(rack, Reason):
+        return rack
+    blocks = _blocks(board, members, sp_block, session) if rack is None else rack.shape
     if isinstance(blocks, Reason):
         return blocks
     switch_class = _switch_class(label, job.chip_pod_count, session)
     if isinstance(switch_class, Reason):
         return switch_class
     multi_pod = job.chip_pod_count > 1
-    # On SuperPoD boards the slow network is used between blocks only.
-    withholds = board.watches_network and (multi_pod if blocks is None else blocks.blocks > 1)
+    # On SuperPoD boards the slow network is used between blocks only; racks have one rule for all jobs (R1).
+    withholds = board.watches_network and (
+        multi_pod if blocks is None or rack is not None else blocks.blocks > 1
+    )
     return ChipPolicy(
         resource=resources[0],
         board=board,
@@ -87,7 +99,34 @@ def policy_of(job: Job, session: Session) -> ChipPolicy | Reason | None:
         block_nodes=None if blocks is None else blocks.nodes_per_block,
         blocks=None if blocks is None else blocks.blocks,
         soft=job.labels.get(SUPER_POD_AFFINITY) == "soft",
+        rack=rack,
     )
+
+
+def _rack_policy(job: Job, board: Board, pods: list[Pod], session: Session) -> RackPolicy | Reason:
+    """How a job on a board with racks is cut and placed, or why it cannot be (R1)."""
+    requests = [pod.cls.chips for pod in pods]
+    sp_block = job.annotations.get(SP_BLOCK)
+    combined = check_not_combined(job.labels.get(TOR_AFFINITY), sp_block or str(sum(requests)))
+    if combined is not None:
+        return combined
+    system = RackSystem(board.chips_per_node, board.rack_nodes, board.domain_racks)
+    ub_memory = job.annotations.get(UB_MEMORY) == "true"
+    shape = check_rack_job(
+        requests,
+        sp_block,
+        job.annotations.get(RA_BLOCK),
+        super_pod_size=session.settings.super_pod_size,
+        ub_memory=ub_memory,
+        system=system,
+    )
+    if isinstance(shape, Reason):
+        return shape
+    service = job.labels.get(INFER_SERVICE_ID) or None
+    if service is not None:
+        # A block of a service lies inside one rack, so it is its own logical rack.
+        shape = replace(shape, nodes_per_group=shape.nodes_per_block)
+    return RackPolicy(shape, system, ub_memory, service)
 
 
 def _missing(job: Job, asking: list[Pod]) -> list[Pod]:

@@ -53,6 +53,7 @@ def _fragment(state: ClusterState, pod: Pod, node: Node, allocation: Allocation)
         for chip in allocation.chips
     ]
     superpod = report.superpod if report is not None and report.superpod is not None else node.superpod
+    rack = report.rack if report is not None and report.rack is not None else node.rack
     index = node.server_index
     if not index and report is not None and report.server_index is not None:
         index = str(report.server_index)
@@ -62,5 +63,6 @@ def _fragment(state: ClusterState, pod: Pod, node: Node, allocation: Allocation)
         node_ip=node.internal_ip,
         devices=devices,
         superpod=superpod,
+        rack=rack or 0,
         server_index=index,
     )

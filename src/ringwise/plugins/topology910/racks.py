@@ -1,0 +1,284 @@
+"""Jobs on boards with racks: from the session to the rack rules and back (R1 to R3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from ringwise.framework.gang_placement import missing_pods
+from ringwise.framework.job import Job
+from ringwise.framework.policy import ChipPolicy, RackPolicy
+from ringwise.framework.ranks import ranks_of
+from ringwise.framework.session import JobPlan, Session
+from ringwise.placement.racks.inference import select_for_service
+from ringwise.placement.racks.levels import LevelTimes, reschedule_level
+from ringwise.placement.racks.model import FreeRacks, PodClasses, RackBlock, RackRequest, Slot
+from ringwise.placement.racks.previous import PlacedPod, PreviousSlot, previous_blocks
+from ringwise.placement.racks.reschedule import Fault, reschedule
+from ringwise.placement.racks.selection import check_sizes, fullest_nodes, select
+from ringwise.plugins.topology910.annotations import rack_annotations
+from ringwise.plugins.topology910.candidates import candidates
+from ringwise.plugins.topology910.reasons import PODS_MISSING
+from ringwise.plugins.topology910.superpods import dense_ranks
+from ringwise.reasons import Reason
+from ringwise.state.model import Pod
+from ringwise.topology.racks import Racks
+from ringwise.topology.superpods import NodeId, SuperPodId, whole_number
+from ringwise.wellknown import (
+    INFER_SERVICE_ID,
+    LOGICAL_RACK,
+    POD_RESCHEDULING,
+    PROCESS_RECOVER_ENABLE,
+    RECOVER_POLICY_PATH,
+    SUPER_POD_ID,
+    SUPER_POD_RANK,
+)
+
+#: A reason names so many nodes that have no rack.
+_NAMED_NODES = 4
+_SECOND = 1e9
+
+
+class RackPlanner:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def plan(self, job: Job, policy: ChipPolicy, rack: RackPolicy, pods: Sequence[Pod]) -> JobPlan | Reason:
+        waiting = [pod for pod in pods if pod.cls.chips]
+        if not waiting:
+            return JobPlan({})
+        session = self._session
+        ranks = dense_ranks(job)
+        waiting.sort(key=lambda pod: ranks[pod.uid])
+        racks = session.topology.racks(session.state, session.settings.super_pod_size)
+        found = _Candidates(session, job, waiting, ranks, racks, rack.shape.pods)
+        request = RackRequest(
+            rack.shape,
+            tuple(range(rack.shape.blocks)),
+            soft=policy.soft and rack.service is None,
+            ub_memory=rack.ub_memory and rack.service is None,
+            minimum=self._minimum(job, waiting),
+            classes=found.classes,
+            system=rack.system,
+        )
+        placed = self._known_places(job, ranks, racks)
+        blocks: Sequence[RackBlock] | Reason
+        if placed:
+            blocks = self._again(job, policy, rack, request, found.free, placed)
+        elif len(waiting) < rack.shape.pods:
+            return PODS_MISSING(pods=len(waiting), all=job.chip_pod_count)
+        else:
+            problem = check_sizes(found.free, session.settings.super_pod_size)
+            blocks = self._select(job, policy, rack, found.free, request) if problem is None else problem
+        if isinstance(blocks, Reason):
+            return _hinting(blocks, found.outside)
+        return self._as_plan(job, rack, blocks, waiting)
+
+    def _minimum(self, job: Job, waiting: Sequence[Pod]) -> int | None:
+        """Fewest of the waiting pods that must get a node now; None: all (P8)."""
+        session = self._session
+        without_chips = sum(
+            not pod.cls.chips and not pod.cls.best_effort and session.is_pending(pod)
+            for pod in job.pods.values()
+        )
+        fewest = max(0, missing_pods(session, job) - without_chips)
+        return None if fewest >= len(waiting) else fewest
+
+    def _select(
+        self, job: Job, policy: ChipPolicy, rack: RackPolicy, free: FreeRacks, request: RackRequest
+    ) -> tuple[RackBlock, ...] | Reason:
+        """Places for open blocks: by the rule for services, or by the one for all others."""
+        size = self._session.settings.super_pod_size
+        if not policy.multi_pod:
+            fleet = self._session.state.fleets[policy.resource]
+            idle: dict[NodeId, int] = {
+                node: fleet.free_mask[int(node)].bit_count()
+                for racks in free.values()
+                for nodes in racks.values()
+                for node in nodes
+            }
+            free = fullest_nodes(free, idle)
+        if rack.service is not None:
+            return select_for_service(free, request, size, self._service_racks(job, rack.service))
+        return select(free, request, size)
+
+    def _service_racks(self, job: Job, service: str) -> set[tuple[SuperPodId, int]]:
+        """Racks in which other jobs of the same inference service have pods."""
+        session = self._session
+        rack_of = session.topology.racks(session.state, session.settings.super_pod_size).rack_of
+        nodes = {
+            session.state.pods[uid].node
+            for other in session.jobs.values()
+            if other is not job and other.labels.get(INFER_SERVICE_ID) == service
+            for uid, pod in other.pods.items()
+            if pod.cls.chips
+        }
+        return {rack_of[node] for node in nodes if node in rack_of}
+
+    # -- after a fault ---------------------------------------------------------------------------
+
+    def _known_places(self, job: Job, ranks: Mapping[str, int], racks: Racks) -> list[PlacedPod]:
+        """The places of running pods, and of lost ones as far as they are remembered (R2)."""
+        state = self._session.state
+        places: list[PlacedPod] = []
+        known: set[int] = set()
+        for uid, pod in job.pods.items():
+            node = state.pods[uid].node
+            if pod.cls.chips and node >= 0:
+                known.add(ranks[uid])
+                places.append(_placed(ranks[uid], node, pod.annotations, racks))
+        written = {rank: ranks[uid] for uid, rank in ranks_of(job).items() if uid in ranks}
+        for said, previous in sorted(job.previous_nodes.items()):
+            rank = written.get(said, said)
+            node_id = state.node_id.get(previous.node)
+            if rank not in known and node_id is not None:
+                places.append(_placed(rank, node_id, previous.annotations, racks))
+        return places
+
+    def _again(
+        self,
+        job: Job,
+        policy: ChipPolicy,
+        rack: RackPolicy,
+        request: RackRequest,
+        free: FreeRacks,
+        placed: Sequence[PlacedPod],
+    ) -> tuple[RackBlock, ...] | Reason:
+        session = self._session
+        state = session.state
+        lost = max((previous.lost for previous in job.previous_nodes.values()), default=0)
+        seconds = (session.now - lost) / _SECOND
+        times = LevelTimes()
+        recovering = job.labels.get(PROCESS_RECOVER_ENABLE)
+        level = reschedule_level(
+            seconds,
+            times,
+            rack.shape,
+            {rank for rank, previous in job.previous_nodes.items() if previous.faulty},
+            pod_level=job.labels.get(POD_RESCHEDULING) == "on" or recovering == "pause",
+            process_level=recovering == "on",
+            only_pods=job.annotations.get(RECOVER_POLICY_PATH) == "pod",
+        )
+        fault = Fault(
+            running=self._running_nodes(job),
+            faulty={
+                state.node_id[previous.node]
+                for previous in job.previous_nodes.values()
+                if previous.faulty and previous.node in state.node_id
+            },
+            level=level,
+            seconds=seconds,
+            times=times,
+        )
+        return reschedule(
+            previous_blocks(placed, rack.shape),
+            free,
+            request,
+            fault,
+            session.settings.super_pod_size,
+            lambda left, asked: self._select(job, policy, rack, left, asked),
+        )
+
+    def _running_nodes(self, job: Job) -> set[NodeId]:
+        state = self._session.state
+        return {
+            state.pods[uid].node
+            for uid, pod in job.pods.items()
+            if pod.cls.chips and state.pods[uid].node >= 0 and not pod.deleting
+        }
+
+    # -- the plan ----------------------------------------------------------------------------------
+
+    def _as_plan(
+        self, job: Job, rack: RackPolicy, blocks: Iterable[RackBlock], waiting: Sequence[Pod]
+    ) -> JobPlan:
+        """Every waiting pod gets the slot of its rank, or a free one where another pod of the job sits."""
+        shape, ranks = rack.shape, dense_ranks(job)
+        ordered = sorted(blocks, key=lambda block: block.logical)
+        running = self._running_nodes(job)
+        free_slots = {
+            rank: slot
+            for block in ordered
+            for rank, slot in zip(shape.ranks_of(block.logical), block.slots, strict=True)
+            if slot.node not in running
+        }
+        plan = JobPlan({}, lines=tuple(_line(block) for block in ordered))
+        chosen: list[tuple[Pod, int, Slot]] = []
+        displaced: list[Pod] = []
+        for pod in waiting:
+            slot = free_slots.pop(ranks[pod.uid], None)
+            if slot is None:
+                displaced.append(pod)
+            else:
+                chosen.append((pod, ranks[pod.uid], slot))
+        # The slots that are left: first those whose own pod runs in another slot, no pod will ask for them.
+        state = self._session.state
+        elsewhere = {rank for uid, rank in ranks.items() if state.pods[uid].node in running}
+        kept = {rank for rank in ranks.values() if rank not in elsewhere}
+        spare = sorted((rank for rank in free_slots if rank not in kept), key=lambda r: r not in elsewhere)
+        for pod, rank in zip(displaced, spare, strict=False):
+            chosen.append((pod, rank, free_slots[rank]))
+        for pod, rank, slot in chosen:
+            plan.nodes[pod.uid] = int(slot.node)
+            plan.annotations[pod.uid] = rack_annotations(shape, rank, slot)
+        return plan
+
+
+class _Candidates:
+    """Nodes that can take a waiting pod of the job, by rack, and which pods each can take."""
+
+    def __init__(
+        self,
+        session: Session,
+        job: Job,
+        waiting: Sequence[Pod],
+        ranks: Mapping[str, int],
+        racks: Racks,
+        pods: int,
+    ) -> None:
+        class_of: dict[object, int] = {}
+        of_rank = dict.fromkeys(range(pods), 0)
+        masks: dict[NodeId, int] = {}
+        for pod in waiting:
+            selection = session.node_selection(job, pod)
+            number = class_of.get(selection)
+            if number is None:
+                number = class_of[selection] = len(class_of)
+                for node in candidates(session, job, [pod]):
+                    masks[node] = masks.get(node, 0) | 1 << number
+            of_rank[ranks[pod.uid]] = number
+        self.free: FreeRacks = {
+            superpod: {rack: [node for node in nodes if node in masks] for rack, nodes in members.items()}
+            for superpod, members in racks.nodes_of.items()
+        }
+        self.classes = PodClasses(of_rank, masks) if len(class_of) > 1 else None
+        #: Why candidates are in no rack.
+        self.outside = [racks.node_problems[node] for node in masks if node in racks.node_problems]
+
+
+def _placed(rank: int, node: int, annotations: Mapping[str, str], racks: Racks) -> PlacedPod:
+    superpod, rack = racks.rack_of.get(node, (whole_number(annotations.get(SUPER_POD_ID, "")), None))
+    return PlacedPod(
+        rank,
+        PreviousSlot(node, superpod, rack),
+        annotations.get(SUPER_POD_RANK),
+        annotations.get(LOGICAL_RACK),
+    )
+
+
+def _line(block: RackBlock) -> str:
+    parts: dict[SuperPodId, list[str]] = {}
+    for superpod, rack, nodes in block.parts():
+        parts.setdefault(superpod, []).append(f"{nodes} node(s) of rack {rack}")
+    places = "; ".join(f"SuperPoD {superpod}: {', '.join(racks)}" for superpod, racks in parts.items())
+    return f"block {block.logical}: {places}; {block.origin.value}"
+
+
+def _hinting(reason: Reason, outside: Sequence[Reason]) -> Reason:
+    """Nodes without a usable rack id take no part; a waiting job names them (R1)."""
+    if not outside:
+        return reason
+    hints = [f"correct the rack ids: {problem.message}" for problem in outside[:_NAMED_NODES]]
+    if len(outside) > _NAMED_NODES:
+        more = len(outside) - _NAMED_NODES
+        hints.append(f"{more} more nodes have no rack; ringwise doctor lists them")
+    return reason.with_cures([*reason.found_cures, *hints])
