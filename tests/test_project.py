@@ -177,6 +177,17 @@ def test_the_search_for_circles_finds_them() -> None:
     assert "ringwise.reasons" in imports()["ringwise.scheduler.view"]
 
 
+def test_only_one_place_makes_schedulers() -> None:
+    """It gives them the plugins and actions of installed packages, so no command is left without them."""
+    makers = [
+        str(path.relative_to(PACKAGE))
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Scheduler"
+    ]
+    assert makers == ["apps/extensions.py"]
+
+
 def test_no_two_modules_import_each_other_in_a_circle() -> None:
     found = circles(imports())
     assert [
