@@ -218,6 +218,22 @@ def test_a_newer_version_is_refused(journal: bytes, tmp_path: Path) -> None:
     assert err.endswith("is ringwise-journal version 2; this Ringwise reads ringwise-journal version 1\n")
 
 
+def test_a_journal_of_a_plugin_that_is_not_installed_is_refused(journal: bytes, tmp_path: Path) -> None:
+    code, _, err = run(journal.replace(b'"name":"drf"', b'"name":"mine"', 1), tmp_path)
+    assert code == 2
+    assert err.startswith(
+        "ringwise: FILE: line 1: the plugin mine of its configuration is not installed; known are "
+    )
+    code, _, err = run(journal.replace(b'"allocate"', b'"mine"', 1), tmp_path)
+    assert code == 2
+    assert err.startswith("ringwise: FILE: line 1: the action mine of its configuration is not installed; ")
+    changed = ev.ConfigurationSeen(default_configuration())
+    line = batch_line(Batch(3, 9, (changed,), ())).replace(b'"name":"gang"', b'"name":"mine"', 1)
+    code, _, err = run(journal + line, tmp_path)
+    assert code == 2
+    assert err.startswith("ringwise: FILE: line 5: the plugin mine of its configuration is not installed; ")
+
+
 def test_a_file_that_is_not_there() -> None:
     with pytest.raises(JournalError, match="cannot be read: no such file"):
         open_journal(Path("absent"))

@@ -18,7 +18,7 @@ from typing import IO, Any, get_args
 import msgspec
 
 from ringwise import __version__
-from ringwise.apps.extensions import new_scheduler
+from ringwise.apps.extensions import installed_registry, new_scheduler
 from ringwise.framework.configuration import Configuration, Settings, Tier
 from ringwise.framework.plugin_options import PluginOption
 from ringwise.manifests.errors import one_line
@@ -234,6 +234,10 @@ def open_journal(path: Path) -> JournalFile:
             f"{path}: line 1: is {one_line(header.format)} version {header.version}; "
             f"this Ringwise reads {FORMAT} version {VERSION}"
         )
+    unknown = _not_installed(configuration)
+    if unknown is not None:
+        file.close()
+        raise JournalError(f"{path}: line 1: {unknown}")
     journal = JournalFile(configuration, tuple(header.scheduler_names), header.ringwise)
     journal.batches = _batches(file, path, journal)
     return journal
@@ -265,7 +269,11 @@ def _recorded(text: bytes, number: int) -> Recorded:
             raise ValueError(f"there is no event {name}; known are {', '.join(sorted(_EVENT_TYPES))}")
         if kind is ev.ConfigurationSeen:
             seen = msgspec.json.decode(raw, type=_ConfigurationSeenWire)
-            events.append(ev.ConfigurationSeen(_configuration(seen.configuration)))
+            configuration = _configuration(seen.configuration)
+            unknown = _not_installed(configuration)
+            if unknown is not None:
+                raise ValueError(unknown)
+            events.append(ev.ConfigurationSeen(configuration))
         else:
             events.append(msgspec.json.decode(raw, type=kind))
     if line.decide not in _DECIDE:
@@ -284,6 +292,22 @@ def _configuration(raw: msgspec.Raw) -> Configuration:
         wire.settings,
         {action: _frozen(arguments) for action, arguments in wire.action_arguments.items()},
     )
+
+
+def _not_installed(configuration: Configuration) -> str | None:
+    """Without its plugins and actions a scheduler would decide otherwise, and the difference mean nothing."""
+    registry, _ = installed_registry()
+    plugins = [option.name for tier in configuration.tiers for option in tier.plugins]
+    for kind, names, known in (
+        ("action", configuration.actions, list(registry.actions)),
+        ("plugin", plugins, list(registry.plugins)),
+    ):
+        for name in names:
+            if name not in known:
+                return (
+                    f"the {kind} {name} of its configuration is not installed; known are {', '.join(known)}"
+                )
+    return None
 
 
 def _frozen(value: Any) -> Any:
