@@ -1,4 +1,4 @@
-"""A user's own plugin, from an installed package, by name in the configuration."""
+"""Plugins and actions of installed packages."""
 
 from __future__ import annotations
 

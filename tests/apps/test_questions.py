@@ -1,4 +1,4 @@
-"""Asking about every job of every example changes nothing, whatever rules the job is placed by."""
+"""Questions about every job of every example change nothing."""
 
 from __future__ import annotations
 

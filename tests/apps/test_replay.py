@@ -1,4 +1,4 @@
-"""Journals: every event survives the file, the same decisions come out again, broken files say where."""
+"""Journals: every event can be read back, decisions are repeated, errors name the line."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_configurations_survive_the_header(configuration: Configuration, tmp_pat
 
 
 def recorded(*paths: str) -> bytes:
-    """A journal of three turns: the cluster and its jobs come, pods end, nothing happens."""
+    """A journal of three turns: the cluster and its jobs, ended pods, no event."""
     bundle = read_bundle([str(ROOT / path) for path in paths])
     scheduler = new_scheduler()
     file = io.BytesIO()

@@ -1,4 +1,4 @@
-"""A lab with a job in it, looked at from second to second."""
+"""A lab with one job, observed second by second."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people ask of running vcjobs, tasks that wait for others, and what job plugins give to pods."""
+"""Commands for vcjobs, tasks that depend on others, and what job plugins add to pods."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.embed.builders import FirstFit, job_of, task_of
 
 
 class OneByOne(FirstFit):
-    """Places what fits and lets the rest wait."""
+    """A scheduler that places what fits."""
 
     def handle(self, events: Iterable[Event], now: int) -> list[Command]:
         for event in events:

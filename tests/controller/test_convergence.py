@@ -1,4 +1,4 @@
-"""A controller that is replaced at any moment, or told things twice and in another order, ends the same."""
+"""A controller that restarts at any moment, or gets events twice and in another order, ends the same."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def jobs(draw: st.DrawFn, name: str, chips: tuple[int, ...] = (1, 4, 8)) -> VcJo
 
 @dataclass(frozen=True)
 class Deed:
-    """Something a person does: at a second, to the job or node of a number."""
+    """An action of a user: at a second, on the job or node of a number."""
 
     second: int
     what: str
@@ -148,7 +148,7 @@ def lived(
 
 
 def nothing(lab: EmbeddedLoop) -> None:
-    """The ordinary life."""
+    """Without a restart."""
 
 
 @settings(max_examples=60)
@@ -165,7 +165,7 @@ def test_a_restarted_controller_continues_as_the_old_one_would(
 
 
 class Shaky(Controller):
-    """Hears things twice, and objects in another order, in pieces; each object's own order is kept."""
+    """Gets events twice and objects in another order; the order of each object's events is kept."""
 
     def __init__(self, chance: Random) -> None:
         super().__init__()
@@ -216,7 +216,7 @@ def subject(event: ev.Event) -> object:
 def test_repeated_and_reordered_events_change_nothing(
     first: VcJob, second: VcJob, deeds: list[Deed], chance: Random
 ) -> None:
-    """Which pod is created first decides who sits where; there is room for all, so that is all."""
+    """Which pod is created first decides its node; there is capacity for all, so nothing else differs."""
     expected = lived([first, second], deeds, Controller(), nothing, exact=False)
     assert lived([first, second], deeds, Shaky(chance), nothing, exact=False) == expected
 
@@ -224,7 +224,7 @@ def test_repeated_and_reordered_events_change_nothing(
 @settings(max_examples=40)
 @given(first=jobs("job-0"), second=jobs("job-1"), deeds=DEEDS)
 def test_a_quiet_lab_stays_quiet(first: VcJob, second: VcJob, deeds: list[Deed]) -> None:
-    """When nothing happens nothing is written: no command repeats itself, and equal runs are equal."""
+    """Without events nothing is written: no command is repeated, and equal runs are equal."""
 
     def step_again(lab: EmbeddedLoop) -> None:
         lab.step()

@@ -1,4 +1,4 @@
-"""Events that are late, lost or meant for somebody else, given to the controller by hand."""
+"""Late, lost and foreign events, given to the controller directly."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def created_in(commands: list[Command]) -> list[Pod]:
 
 
 def with_pods(job: VcJob) -> tuple[Controller, list[Pod]]:
-    """A controller that has just asked for the job's pods."""
+    """A controller that has just requested the job's pods."""
     controller = Controller()
     group = pod_group_of(job)
     group.phase = "Inqueue"

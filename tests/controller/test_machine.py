@@ -1,4 +1,4 @@
-"""Vcjobs through their lives, on a lab with a scheduler that takes the first place that fits."""
+"""Vcjobs from creation to end, in a lab with a scheduler that takes the first node that fits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a vcjob moves from one phase to the next: one row for each sentence of the rules."""
+"""When a vcjob changes its phase: one row for each rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small clusters told to a scheduler, for tests of what it explains."""
+"""Small clusters for tests of explanations."""
 
 from __future__ import annotations
 

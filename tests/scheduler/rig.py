@@ -1,4 +1,4 @@
-"""A machine with a make-believe API server beside it: commands become facts, time is a number.
+"""A scheduler with a simulated API server: commands become events, time is a number.
 
 rig = Rig(nodes=2); rig.submit("train", pods=2, chips=8); rig.step()
 """
@@ -40,7 +40,7 @@ def configuration(
 
 
 def gangs_may_end() -> tuple[Tier, ...]:
-    """The default tiers, but the gang plugin lets whole gangs be sent away (`enablePreemptable: false`)."""
+    """The default tiers, but the gang plugin lets whole gangs be evicted (`enablePreemptable: false`)."""
     return tuple(
         Tier(
             tuple(
@@ -166,7 +166,7 @@ class Rig:
         self.put(replace(self.pods[name], **fields))
 
     def replacement(self, name: str) -> None:
-        """The pod's controller makes it anew, under the same name."""
+        """The pod's controller creates it again, under the same name."""
         self._serial += 1
         old = self.pods.pop(name)
         group = self.groups[f"default/{old.group}"]
@@ -189,7 +189,7 @@ class Rig:
             self.tell(ev.PodGone(pod.uid))
 
     def end(self, job: str) -> None:
-        """The job has done its work and is deleted."""
+        """The job has ended and is deleted."""
         self.gone(*[name for name, pod in self.pods.items() if pod.group == job])
         del self.groups[f"default/{job}"]
         self.tell(ev.PodGroupGone(f"default/{job}"))
@@ -200,7 +200,7 @@ class Rig:
     # -- deciding ----------------------------------------------------------------------------------
 
     def step(self, seconds: float = 0, *, fail: Iterable[str] = ()) -> list[Command]:
-        """One turn of the machine; `fail` names pods whose bindings the server refuses."""
+        """One turn of the scheduler; `fail` names pods whose bindings the API server refuses."""
         self.now += int(seconds * SECOND)
         batch, self.events = tuple(self.events), []
         commands = self.machine.handle(batch, self.now)
@@ -215,7 +215,7 @@ class Rig:
         return commands
 
     def run(self, turns: int = 10) -> None:
-        """Turn until nothing is told any more."""
+        """Turn until there are no more events."""
         for _ in range(turns):
             self.step()
             if not self.events:

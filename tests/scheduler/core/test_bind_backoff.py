@@ -1,4 +1,4 @@
-"""A binding that is refused again and again is not tried as fast as the server answers."""
+"""Backoff of bindings that the API server refuses."""
 
 from __future__ import annotations
 

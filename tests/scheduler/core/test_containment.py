@@ -1,4 +1,4 @@
-"""One bad plugin, or one bad job, costs what it touches and nothing else."""
+"""A plugin that fails, or a job that makes one fail, harms no other job."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RESOURCE = "huawei.com/Ascend910"
 
 
 class Grumbler:
-    """A user's plugin that breaks at one point: for one job, or for everybody."""
+    """A plugin that fails at one extension point: for one job, or for all."""
 
     point = Point.JOB_VALID
     victim = "bad"
@@ -93,7 +93,7 @@ def test_a_plugin_that_cannot_open_is_reported_and_left_out() -> None:
 
 
 def test_a_new_configuration_activates_every_pending_job() -> None:
-    """A job without allocate waits without end; with it, it starts, though nothing else happened."""
+    """Without `allocate` a job stays pending; with it, the job starts although nothing else changed."""
     without = replace(default_configuration(), actions=("enqueue",))
     scheduler = new_scheduler(without)
     events: list[ev.Event] = [

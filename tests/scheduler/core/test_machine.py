@@ -1,4 +1,4 @@
-"""The machine: bindings that fail, gangs that are half bound, news that come twice or late."""
+"""The scheduler: failed bindings, partly bound gangs, repeated and late events."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_a_gang_that_stays_partly_bound_is_evicted(running: bool) -> None:
 
 
 def test_a_gang_that_was_complete_keeps_its_pods_when_one_is_lost() -> None:
-    """Its other pods go on while the lost one finds no place."""
+    """Its other pods keep running while the lost one is pending."""
     rig = Rig(2, actions=PLAIN, gang_recovery_limit=30)
     rig.submit("gang", pods=2, chips=8)
     rig.run()
@@ -182,7 +182,7 @@ def test_d2_predicate_time_grows_with_every_binding() -> None:
 
 
 def test_a_job_admitted_after_a_long_wait_keeps_its_waiting_time() -> None:
-    """Its pods are made only when it is let in; the wait did not begin with them."""
+    """Its pods are created only when it is admitted; the waiting time began before."""
     rig = Rig(1, actions=PLAIN, reservation_after=60)
     rig.submit("old", chips=8)
     rig.run()

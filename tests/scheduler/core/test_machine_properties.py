@@ -1,4 +1,4 @@
-"""Random streams of everything that can happen: what holds after every step, and that replay is identical."""
+"""Random event streams: invariants after every step, and identical replay."""
 
 from __future__ import annotations
 

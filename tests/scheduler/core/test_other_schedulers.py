@@ -1,4 +1,4 @@
-"""Jobs of other schedulers hold chips; nobody here places them, sends them away or speaks of them."""
+"""Jobs of other schedulers hold chips; they are not placed, evicted or reported here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told about queues: counts of PodGroups by phase and what is used, only when it changed."""
+"""The status of queues: counts of PodGroups by phase and usage, written only when it changed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PLAIN = ("enqueue", "allocate", "backfill")
 
 
 def told(commands: list[Command]) -> dict[str, SetQueueStatus]:
-    """The last word about each queue."""
+    """The last status of each queue."""
     return {command.name: command for command in commands if isinstance(command, SetQueueStatus)}
 
 

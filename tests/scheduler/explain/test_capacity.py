@@ -1,4 +1,4 @@
-"""How many more jobs start: equal to really submitting them, and undone to the last bit."""
+"""How many more jobs start: equal to submitting them, and undone exactly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a doctor finds, one case for each kind of trouble."""
+"""The findings of `doctor`, one case for each kind of problem."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a job waits: numbers, nearest misses, queue, cures that hold; and nothing is changed by asking."""
+"""Why a job is pending: numbers, near misses, queue, cures that work; the question changes nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.scheduler.clusters import CHIP, NOW, gang, node, pod, report, schedul
 
 
 def books(view: SchedulerView) -> tuple[object, ...]:
-    """All that asking must not change. Accounts of nothing are no accounts."""
+    """All that a question must not change. Empty usage does not count."""
     usage = usage_of(view)
     queues = {name: dict(amounts) for name, amounts in usage.by_queue.items() if amounts}
     jobs = {name: dict(amounts) for name, amounts in usage.by_job.items() if amounts}
@@ -208,7 +208,7 @@ running = st.lists(st.tuples(st.integers(0, 3), st.sampled_from([1, 2, 4])), max
 def test_a_cure_that_ends_jobs_lets_the_job_start(
     busy: list[tuple[int, int]], asked: tuple[int, int], cordoned: int
 ) -> None:
-    """A printed cure, carried out for real, starts the job; and asking changed nothing."""
+    """A printed cure, carried out, starts the job; the question changed nothing."""
     events: list[ev.Event] = [node(f"node-{n}", unschedulable=bool(cordoned >> n & 1)) for n in range(4)]
     free = {n: list(range(8)) for n in range(4)}
     for number, (where, chips) in enumerate(busy):

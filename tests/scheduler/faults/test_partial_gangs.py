@@ -1,4 +1,4 @@
-"""How long a gang may be in halves: counted from its first binding, whoever made it."""
+"""How long a gang may stay partly bound, counted from its first binding, whichever replica made it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_when_a_pod_was_bound(said: str | None, chips: int, time: int | None) ->
 
 
 def cut_gang(*, pods: int = 2, second_node: bool = True) -> Rig:
-    """A gang whose scheduler died when all bindings but the last were through; nobody binds any more."""
+    """A gang whose scheduler stopped when all bindings but the last had succeeded."""
     rig = Rig(pods, actions=PLAIN, deaf=True)
     rig.submit("gang", pods=pods, chips=8)
     binds = [command for command in rig.step() if isinstance(command, Bind)]
@@ -154,7 +154,7 @@ def test_a_failed_attempt_does_not_restart_the_limit() -> None:
 
 
 def test_a_confirmed_binding_saves_a_gang_that_is_overdue() -> None:
-    """The last binding of the dead leader was made, though ours was refused and no other node is free."""
+    """The last binding of the old leader succeeded, though ours was refused and no other node is free."""
     rig = restarted(cut_gang(), 1000)
     bind = next(command for command in rig.step() if isinstance(command, Bind))
     rig.node(bind.node, unschedulable=True)
@@ -168,7 +168,7 @@ def test_a_confirmed_binding_saves_a_gang_that_is_overdue() -> None:
 
 
 def test_a_gang_that_is_bound_slowly_is_not_evicted() -> None:
-    """A pod whose binding fails late has the whole limit to find another place."""
+    """A pod whose binding fails late has the whole limit to find another node."""
     rig = Rig(2, actions=PLAIN, deaf=True, gang_recovery_limit=LIMIT)
     rig.submit("gang", pods=2, chips=8)
     binds = [command for command in rig.step() if isinstance(command, Bind)]
@@ -252,7 +252,7 @@ def test_a_gang_whose_last_binding_keeps_failing_is_evicted() -> None:
 
 
 def test_a_gang_that_makes_progress_after_a_failed_binding_is_not_evicted() -> None:
-    """Bindings of a large gang come through one by one; each is progress."""
+    """Bindings of a large gang succeed one by one; each is progress."""
     rig = Rig(4, actions=PLAIN, deaf=True, gang_recovery_limit=LIMIT)
     rig.submit("gang", pods=4, chips=8)
     binds = [command for command in rig.step() if isinstance(command, Bind)]
@@ -282,7 +282,7 @@ def test_a_gang_without_bound_pods_is_retried_without_limit() -> None:
 
 
 def test_a_gang_whose_last_binding_gets_no_answer_is_evicted() -> None:
-    """Nobody knows whether it will come through; the others have waited long enough."""
+    """Whether it will succeed is not known; the other pods have waited long enough."""
     rig = Rig(2, actions=PLAIN, deaf=True, gang_recovery_limit=LIMIT)
     rig.submit("gang", pods=2, chips=8)
     first, last = (command for command in rig.step() if isinstance(command, Bind))

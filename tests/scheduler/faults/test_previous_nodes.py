@@ -1,4 +1,4 @@
-"""`prefer-previous-node` through the machine: who is remembered, for how long, and what for."""
+"""`prefer-previous-node`: which nodes are remembered, for how long, and what for."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def rig_of(nodes: int = 4, **settings: Any) -> Rig:
 
 
 def running(rig: Rig, pods: int = 2, owner: Owner | None = OWNER, **more: Any) -> dict[str, str]:
-    """The job runs, the first nodes of the natural order are free again, and it is told where it sits."""
+    """The job runs, and the first nodes of the natural order are free again."""
     rig.submit("other", chips=8)
     rig.step()
     rig.submit("train", pods=pods, chips=8, owner=owner, **more)
@@ -36,7 +36,7 @@ def nodes(rig: Rig) -> dict[str, str]:
 
 
 def lose(rig: Rig, *names: str) -> None:
-    """The pods are deleted, and their controller makes them anew."""
+    """The pods are deleted, and their controller creates them again."""
     for name in names:
         old = rig.pods[name]
         rig.replacement(name)

@@ -1,4 +1,4 @@
-"""After a fault: healthy pods keep their nodes, lost ones go back to their peers, and nobody robs them."""
+"""S9, P7: after a fault healthy pods keep their nodes, and the nodes of lost ones are reserved for them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def model(rig: Rig, pods: int = 6, owner: Owner | None = None) -> None:
 
 
 def rest(rig: Rig) -> None:
-    """Somebody takes every other node."""
+    """Other pods take every other node."""
     free = 12 - len(rig.places("model"))
     for number in range(free):
         rig.submit(f"filler{number}", chips=8)
@@ -58,7 +58,7 @@ def pod_on(rig: Rig, node: str) -> str:
 
 
 def lose(rig: Rig, name: str) -> None:
-    """The pod fails, is deleted, and its controller makes it anew."""
+    """The pod fails, is deleted, and its controller creates it again."""
     rig.change(name, phase="Failed")
     rig.step()
     rig.tell(ev.PodGone(rig.pods[name].uid))
@@ -147,7 +147,7 @@ def test_s9_a_previous_node_with_faulty_chips_is_not_used() -> None:
 
 
 def restart(rig: Rig, vcjob: VcJob) -> None:
-    """The whole job is killed: its pods go, its PodGroup goes, both come back."""
+    """The whole job restarts: its pods and its PodGroup are deleted and created again."""
     names = [name for name, pod in rig.pods.items() if pod.group == "model"]
     rig.tell(ev.VcJobSeen(replace(vcjob, phase="Restarting", version=1)))
     for name in names:
@@ -301,7 +301,7 @@ def test_p7_a_broken_block_is_refilled_in_its_superpod_and_intact_blocks_stay() 
 
 
 def test_p7_a_superpod_job_waits_for_its_own_node_and_then_takes_another() -> None:
-    """Its node is healthy but somebody without a label took it: after ten seconds it goes elsewhere."""
+    """Its node is healthy but another pod took it: after ten seconds it is placed elsewhere."""
     rig = superpod_rig()
     blocks_job(rig)
     before = by_rank(rig)
