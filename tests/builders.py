@@ -11,14 +11,13 @@ from dataclasses import replace
 from typing import Any
 
 from ringwise.framework.amounts import add
-from ringwise.framework.configuration import Configuration, Tier
+from ringwise.framework.configuration import Configuration, PluginOption, Tier
 from ringwise.framework.job import Job
-from ringwise.framework.plugin_options import PluginOption
-from ringwise.framework.registry import PluginBuilder, Registry
+from ringwise.framework.registry import PluginBuilder, PluginSpec
 from ringwise.framework.session import Session
 from ringwise.framework.topology_cache import TopologyCache
 from ringwise.framework.usage import ResourceUsage
-from ringwise.plugins import PLUGINS
+from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Node, Pod, PodClass, PodGroup, Queue, Taint
 from ringwise.state.node_shapes import label_keys
@@ -30,7 +29,8 @@ CHIP = "huawei.com/Ascend910"
 
 def option(name: str, switched: Mapping[str, bool] | None = None, **arguments: Any) -> PluginOption:
     """A plugin's entry. Arguments are written with `_` for `.`: `binpack_cpu=2`."""
-    return PluginOption.of(name, switched, {key.replace("_", "."): value for key, value in arguments.items()})
+    written = {key.replace("_", "."): value for key, value in arguments.items()}
+    return BUILT_IN.plugins[name].option(switched, written)
 
 
 class Lab:
@@ -207,16 +207,20 @@ class Lab:
             usage=self.ledger,
             topology=TopologyCache(shipped_catalog()),
             configuration=configuration,
-            registry=Registry({**PLUGINS, **(plugins or {})}),
             now=0,
             pending=self.jobs.values(),
         )
+        more = [PluginSpec(name, "", build, arguments=None) for name, build in (plugins or {}).items()]
+        BUILT_IN.with_plugins(more).open_plugins(session)
         assert incidents or not session.incidents, session.incidents
         return session
 
 
 def _as_option(entry: str | PluginOption) -> PluginOption:
-    return PluginOption.of(entry) if isinstance(entry, str) else entry
+    if isinstance(entry, PluginOption):
+        return entry
+    spec = BUILT_IN.plugins.get(entry)
+    return PluginOption.of(entry) if spec is None else spec.option()
 
 
 def cluster() -> Lab:

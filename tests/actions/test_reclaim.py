@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ringwise.framework.configuration import Tier
-from ringwise.framework.plugin_options import PluginOption
+from ringwise.framework.configuration import PluginOption, Tier
 from tests.scheduler.rig import Rig
 
 RECLAIM = ("enqueue", "allocate", "reclaim", "backfill")

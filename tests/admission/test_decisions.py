@@ -12,6 +12,7 @@ from ringwise.apps.admission.rules import KnownCluster
 from ringwise.apps.admission.webhook import answer
 from ringwise.manifests.configuration import read_configuration
 from ringwise.messages.events import ConfigurationSeen, QueueGone, QueueSeen
+from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.state.model import Queue
 from ringwise.topology.boards import shipped_catalog
 from tests.admission.reviews import container, group, pod, review, vcjob
@@ -73,7 +74,7 @@ REFUSED = [
         vcjob(4, replicas=2),
         "2 pods ask for 4, 4 chips; on 910-x8 each pod of a multi-pod job must ask for 8. "
         "What helps: ask for 8 chips in each pod; put the chips into one pod, which may ask for 1, 2, 4, 8; "
-        "set multi-pod-requests: field to allow 1, 2, 4, 8 chips in each pod",
+        "set multi-pod-requests: vendor to allow 1, 2, 4, 8 chips in each pod",
     ),
     (
         vcjob(8, queue="defualt"),
@@ -170,8 +171,8 @@ def test_before_queues_are_reported_no_queue_is_unknown() -> None:
 
 def test_the_configuration_of_the_cluster_counts() -> None:
     known = world()
-    text = "configurations:\n- name: init-params\n  arguments: {multi-pod-requests: field}\n"
-    known.take(ConfigurationSeen(read_configuration(text, "test")))
+    text = "configurations:\n- name: init-params\n  arguments: {multi-pod-requests: vendor}\n"
+    known.take(ConfigurationSeen(read_configuration(text, "test", BUILT_IN)))
     answered = answer(review(vcjob(4, replicas=2)), known)
     assert answered is not None
     assert answered["response"]["allowed"] is True

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from importlib.metadata import EntryPoint
 
-from ringwise.apps.extensions import BUILT_IN, load_plugins
-from ringwise.framework.plugin_options import PluginOption
+from ringwise.apps.extensions import load_plugins
+from ringwise.framework.configuration import PluginOption
+from ringwise.framework.registry import PluginSpec
 from ringwise.framework.session import Session
 from ringwise.manifests.configuration import read_configuration
 from ringwise.scheduler.core.machine import Scheduler
+from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.wellknown import PLUGIN_ENTRY_POINTS
 
 
@@ -24,6 +26,9 @@ class Quiet:
         Quiet.opened += 1
 
 
+SPEC = PluginSpec("quiet", "does nothing", Quiet)
+
+
 def entry(name: str, value: str) -> EntryPoint:
     return EntryPoint(name, value, PLUGIN_ENTRY_POINTS)
 
@@ -35,19 +40,35 @@ def test_a_plugin_of_a_package_takes_part_when_the_configuration_names_it() -> N
         "tiers:\n- plugins:\n  - name: gang\n  - name: topology910\n"
         "  - name: quiet\n    arguments: {loudness: 3}\n"
     )
-    configuration = read_configuration(text, "conf", extra_plugins=sorted(plugins))
-    scheduler = Scheduler(configuration, registry=BUILT_IN.with_plugins(plugins))
+    registry = BUILT_IN.with_plugins(plugins)
+    scheduler = Scheduler(read_configuration(text, "conf", registry), registry=registry)
     scheduler.view.what_if.open_session(1)
-    assert plugins["quiet"].__name__ == "Quiet"
+    assert [plugin.build for plugin in plugins] == [Quiet]
     assert scheduler.view.incidents == []
 
 
 def test_what_cannot_be_loaded_or_takes_a_name_of_ours_is_told_and_left_out() -> None:
     plugins, problems = load_plugins(
-        [entry("gang", "tests.apps.test_extensions:Quiet"), entry("lost", "no_such_package:Thing")]
+        [
+            entry("gang", "tests.apps.test_extensions:Quiet"),
+            entry("lost", "no_such_package:Thing"),
+            entry("other", "tests.apps.test_extensions:SPEC"),
+            entry("quiet", "tests.apps.test_extensions:PLUGIN_ENTRY_POINTS"),
+            entry("volcano-npu-mine", "tests.apps.test_extensions:Quiet"),
+        ]
     )
-    assert plugins == {}
-    assert [problem.split(":")[0] for problem in problems] == [
-        "plugin gang of tests.apps.test_extensions",
-        "plugin lost of no_such_package",
+    assert plugins == []
+    assert problems == [
+        "plugin gang of tests.apps.test_extensions:Quiet: the name is already taken",
+        "plugin lost of no_such_package:Thing: ModuleNotFoundError: No module named 'no_such_package'",
+        "plugin other of tests.apps.test_extensions:SPEC: ValueError: declares the name quiet; "
+        "the entry point must have the same name",
+        "plugin quiet of tests.apps.test_extensions:PLUGIN_ENTRY_POINTS: TypeError: "
+        "is neither a PluginSpec nor a callable",
+        "plugin volcano-npu-mine of tests.apps.test_extensions:Quiet: the name is already taken",
     ]
+
+
+def test_a_plugin_that_declares_itself_is_loaded_with_its_declaration() -> None:
+    plugins, problems = load_plugins([entry("quiet", "tests.apps.test_extensions:SPEC")])
+    assert (plugins, problems) == ([SPEC], [])

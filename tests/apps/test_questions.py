@@ -8,9 +8,9 @@ import pytest
 
 from ringwise.apps.source import from_bundle
 from ringwise.apps.why import duration_text, why
-from ringwise.framework.configuration import default_configuration
 from ringwise.manifests.bundle import read_bundle
 from ringwise.manifests.configuration import read_configuration
+from ringwise.scheduler.defaults import BUILT_IN, default_configuration
 from ringwise.scheduler.explain.capacity import capacity
 from ringwise.scheduler.explain.doctor import diagnose
 from ringwise.scheduler.explain.why import explain
@@ -19,7 +19,9 @@ from tests.fingerprint import fingerprint, state_of
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
-VERSION_2 = read_configuration((EXAMPLES / "switches/version-2.0-shared-2.conf").read_bytes(), "conf")
+VERSION_2 = read_configuration(
+    (EXAMPLES / "switches/version-2.0-shared-2.conf").read_bytes(), "conf", BUILT_IN
+)
 INPUTS = [
     *([path] for path in sorted((EXAMPLES / "switches").glob("*.yaml"))),
     [EXAMPLES / "superpods/sequence-nodes.json", EXAMPLES / "superpods/sequence-jobs.yaml"],

@@ -20,10 +20,11 @@ from ringwise.apps.extensions import new_scheduler
 from ringwise.apps.loading import cluster_events, job_events
 from ringwise.apps.replay import JournalError, JournalWriter, batch_line, header_line, open_journal, replay
 from ringwise.cli.replay import replay_command
-from ringwise.framework.configuration import Configuration, default_configuration
+from ringwise.framework.configuration import Configuration
 from ringwise.manifests.bundle import read_bundle
 from ringwise.manifests.configuration import read_configuration
 from ringwise.messages import events as ev
+from ringwise.scheduler.defaults import BUILT_IN, default_configuration
 from ringwise.scheduler.journal import Batch, Journal
 from ringwise.topology.boards import shipped_catalog
 
@@ -31,7 +32,7 @@ ROOT = Path(__file__).parents[2]
 CONFIGURATIONS = [
     default_configuration(),
     *(
-        read_configuration(path.read_bytes(), path.name)
+        read_configuration(path.read_bytes(), path.name, BUILT_IN)
         for path in sorted((ROOT / "tests/samples/configurations").glob("field-*.conf"))
     ),
 ]

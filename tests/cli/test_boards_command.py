@@ -53,7 +53,7 @@ def test_every_board_can_be_shown(name: str) -> None:
 def test_show_draws_rings_requests_and_tables() -> None:
     text = run("show", "910-x8").stdout
     assert "│ 0 1 2 3 │ │ 4 5 6 7 │" in text
-    assert "8 (multi-pod-requests: field: 1, 2, 4, 8)" in text
+    assert "8 (multi-pod-requests: vendor: 1, 2, 4, 8)" in text
     answer = json.loads(run("show", "910-x8", "-o", "json").stdout)
     assert answer["tables"][0]["rows"]["2"] == [4, 0, 2, 1]
     assert answer["requests"]["multi_pod"] == [8]

@@ -207,7 +207,7 @@ def _configure(cluster: Cluster) -> None:
     path = "/api/v1/namespaces/volcano-system/configmaps/volcano-scheduler-configmap"
     text = cluster.api.get(path)["data"]["volcano-scheduler.conf"]
     # Gangs of many small pods are allowed, too: they are cut in half most easily.
-    settings = {"gang-recovery-limit": str(RECOVERY_LIMIT), "multi-pod-requests": "field"}
+    settings = {"gang-recovery-limit": str(RECOVERY_LIMIT), "multi-pod-requests": "vendor"}
     changed = text.replace("arguments: {}", f"arguments: {json.dumps(settings)}")
     assert changed != text
     cluster.api.patch(path, {"data": {"volcano-scheduler.conf": changed}})

@@ -12,8 +12,8 @@ import yaml
 import ringwise
 from ringwise.apps.install.deployment import Choices, access_rules, chart, configuration, definitions, objects
 from ringwise.apps.install.steps import printed
-from ringwise.framework.configuration import default_configuration
 from ringwise.manifests.configuration import read_configuration
+from ringwise.scheduler.defaults import BUILT_IN, default_configuration
 from tests.deploy.comparing import by_identity
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,7 +35,7 @@ def test_what_is_printed_is_what_is_applied() -> None:
 
 def test_the_default_configuration_is_the_default() -> None:
     text = configuration(Choices())["data"]["volcano-scheduler.conf"]
-    assert read_configuration(text, "chart") == default_configuration()
+    assert read_configuration(text, "chart", BUILT_IN) == default_configuration()
 
 
 def test_the_chart_carries_our_version() -> None:

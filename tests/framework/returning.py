@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ringwise.framework.configuration import Settings
-from ringwise.framework.extension_points import Point
-from ringwise.framework.gang_placement import fill
+from ringwise.framework.configuration import PluginOption, Settings
+from ringwise.framework.extension_points import NODE_SCORE
+from ringwise.framework.gang_placement import place_gang
 from ringwise.framework.job import PreviousNode
-from ringwise.framework.plugin_options import PluginOption
 from ringwise.framework.session import Session
 from tests.builders import cluster
 
@@ -22,7 +21,7 @@ class ScoreByLabel:
         self._option = option
 
     def open(self, session: Session) -> None:
-        session.on(Point.NODE_SCORE, self.score)
+        session.register(NODE_SCORE, self.score)
 
     def score(self, pod_class: Any, shape: Any) -> float:
         return float(shape.node_class.labels[LABEL])
@@ -49,7 +48,7 @@ def node_of_returning_pod(
     )
     assert session.job_valid(job) is None
     statement = session.statement()
-    fill(session, job, statement)
+    place_gang(session, job, statement)
     statement.commit()
     number = lab.state.pods[pod.uid].node
     return None if number < 0 else lab.state.names[number]

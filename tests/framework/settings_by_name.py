@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import fields
 
+from ringwise.framework.arguments import Value
 from ringwise.framework.configuration import Settings
-from ringwise.framework.parameters import Value
 
 
 def value_of(settings: Settings, name: str) -> Value:
-    (row,) = (row for row in fields(settings) if row.metadata["parameter"].name == name)
+    (row,) = (row for row in fields(settings) if row.metadata["argument"].name == name)
     value: Value = getattr(settings, row.name)
     return value

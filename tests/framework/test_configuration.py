@@ -9,37 +9,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringwise.apps.docs.settings_reference import settings_page
+from ringwise.framework.arguments import (
+    ArgumentFamily,
+    InvalidArgument,
+    boolean,
+    find_argument,
+    integer,
+    printed,
+    resource_list,
+    score_weight,
+)
 from ringwise.framework.configuration import (
+    ENABLE_FLAGS,
+    FLAG_BY_KEY,
     SETTINGS,
+    PluginOption,
     Settings,
-    default_configuration,
     settings_from,
 )
-from ringwise.framework.extension_points import GATED_WITH, UNGATED, Point
-from ringwise.framework.parameters import NotAllowed, printed
-from ringwise.framework.plugin_options import (
-    ACTION_ARGUMENTS,
-    ACTIONS,
-    PLUGIN_ARGUMENTS,
-    PLUGINS,
-    SWITCH_BY_KEY,
-    SWITCHES,
-    PluginOption,
-    argument_of,
-    plugin_named,
-)
+from ringwise.framework.extension_points import EXTENSION_POINTS
+from ringwise.framework.registry import ActionSpec, PluginSpec, Registry
+from ringwise.framework.session import Session
 from tests.framework.settings_by_name import value_of
-
-
-def test_the_default_is_the_one_of_the_documents() -> None:
-    configuration = default_configuration()
-    assert configuration.actions == ("enqueue", "allocate", "backfill")
-    assert [[plugin.name for plugin in tier.plugins] for tier in configuration.tiers] == [
-        ["priority", "gang", "conformance", "topology910"],
-        ["drf", "predicates", "proportion", "nodeorder", "binpack"],
-    ]
-    assert configuration.settings == Settings()
 
 
 @pytest.mark.parametrize(
@@ -84,7 +75,7 @@ def test_no_setting_is_left_out_of_the_table_above() -> None:
         ("shared-tor-num", ["1", "2"], ["0", "3", "2.0"]),
         ("nslb-version", ["1.0", "2.0"], ["1", "2", "3.0", "v2.0"]),
         ("forceEnqueue", ["true", "FALSE", "True"], ["yes", "1", "on", "", "tru", "true "]),
-        ("multi-pod-requests", ["document", "field"], ["Field", "documents", ""]),
+        ("multi-pod-requests", ["document", "vendor", "field"], ["Vendor", "documents", ""]),
         ("score-combination", ["strict", "sum"], ["max"]),
         ("superpod-packing", ["whole-job", "per-block"], ["whole_job"]),
         ("reservation-after", ["0", "600"], ["604801", "10m"]),
@@ -112,7 +103,7 @@ def test_what_a_setting_takes(name: str, good: list[str], bad: list[str]) -> Non
     for text in good:
         row.read(text)
     for text in bad:
-        with pytest.raises(NotAllowed, match="is not allowed") as refusal:
+        with pytest.raises(InvalidArgument, match="is not allowed") as refusal:
             row.read(text)
         assert f"allowed: {row.allowed}" in str(refusal.value)
         assert len(str(refusal.value)) < 400
@@ -139,97 +130,103 @@ def test_reserved_nodes_follow_the_size_of_a_superpod(size: int, written: int | 
 @given(size=st.integers(1, 2000), reserve=st.integers(-5, 2000))
 def test_a_reserve_as_large_as_the_superpod_cannot_be_built(size: int, reserve: int) -> None:
     if reserve == -1:
-        return  # stands for "nobody wrote it"
+        return  # means that it is not written
     if 0 <= reserve < size:
         assert Settings(super_pod_size=size, reserve_nodes=reserve).reserve_nodes == reserve
     else:
-        with pytest.raises(NotAllowed, match=rf"allowed: a whole number, 0 to {size - 1}$"):
+        with pytest.raises(InvalidArgument, match=rf"allowed: a whole number, 0 to {size - 1}$"):
             Settings(super_pod_size=size, reserve_nodes=reserve)
 
 
 def test_the_nearest_word_is_offered() -> None:
-    with pytest.raises(NotAllowed, match="did you mean 'whole-job'"):
+    with pytest.raises(InvalidArgument, match="did you mean 'whole-job'"):
         SETTINGS["superpod-packing"].read("whole-jobs")
-    with pytest.raises(NotAllowed) as refusal:
+    with pytest.raises(InvalidArgument) as refusal:
         SETTINGS["superpod-packing"].read("x" * 100_000)
     assert "did you mean" not in str(refusal.value)
 
 
-@pytest.mark.parametrize(
-    ("written", "plugin"),
-    [
-        ("topology910", "topology910"),
-        ("volcano-npu", "topology910"),
-        ("volcano-npu_v6.0.RC1_linux-aarch64", "topology910"),
-        ("volcano-npu_v26.0.0_linux-x86_64", "topology910"),
-        ("volcano", "volcano"),
-        ("gang", "gang"),
-    ],
-)
-def test_names_of_the_chip_plugin(written: str, plugin: str) -> None:
-    assert plugin_named(written) == plugin
+def test_n2_settings_know_the_earlier_spelling_of_vendor() -> None:
+    assert Settings(multi_pod_requests="field") == Settings(multi_pod_requests="vendor")
 
 
-def test_switches_have_two_spellings_and_their_defaults() -> None:
-    off = {name for name, switch in SWITCHES.items() if not switch.default}
+def test_enable_flags_have_two_spellings_and_their_defaults() -> None:
+    off = {name for name, flag in ENABLE_FLAGS.items() if not flag.default}
     assert off == {"hierarchy", "cluster_order"}
-    for switch in SWITCHES.values():
-        assert switch.key in switch.spellings
-        assert {SWITCH_BY_KEY[spelling] for spelling in switch.spellings} == {switch}
-        assert all(re.fullmatch(r"enabled?[A-Z]\w+", spelling) for spelling in switch.spellings)
-    assert len(SWITCH_BY_KEY) == 2 * len(SWITCHES)
+    for flag in ENABLE_FLAGS.values():
+        assert flag.key in flag.spellings
+        assert {FLAG_BY_KEY[spelling] for spelling in flag.spellings} == {flag}
+        assert all(re.fullmatch(r"enabled?[A-Z]\w+", spelling) for spelling in flag.spellings)
+    assert len(FLAG_BY_KEY) == 2 * len(ENABLE_FLAGS)
 
 
-def test_every_gated_point_of_the_framework_has_its_switch() -> None:
-    gated = {GATED_WITH.get(point, point) for point in Point} - UNGATED
-    assert {point.value for point in gated} <= SWITCHES.keys()
+def test_an_enable_flag_has_an_effect_where_an_extension_point_has_it() -> None:
+    """`hierarchy` is the one that a plugin reads itself."""
+    used = {point.flag for point in EXTENSION_POINTS if point.flag is not None}
+    assert {name for name, flag in ENABLE_FLAGS.items() if flag.has_effect} == used | {"hierarchy"}
 
 
-def test_arguments_belong_to_known_plugins_and_actions() -> None:
-    assert PLUGIN_ARGUMENTS.keys() <= PLUGINS.keys()
-    assert ACTION_ARGUMENTS.keys() == ACTIONS.keys()
+HOURS = integer("night.hours", 8, "length of the night", minimum=1, maximum=23)
+STRICT = boolean("night.strict", False, "no exception")
+SHARES = ArgumentFamily("night.share.", "QUEUE", score_weight("night.share.QUEUE", 1, "share of that queue"))
 
 
-def test_an_option_has_every_switch_and_argument_decided() -> None:
-    option = PluginOption.of("nodeorder", {"node_order": False}, {"leastrequested.weight": 7})
-    assert option.enabled.keys() == SWITCHES.keys()
-    assert not option.on("node_order")
-    assert option.on("predicate")
-    assert option.number("leastrequested.weight") == 7
-    assert option.number("tainttoleration.weight") == 3
-    with pytest.raises(KeyError):
-        PluginOption.of("nodeorder", {"node_oder": False})
+class NightShift:
+    def __init__(self, option: PluginOption) -> None: ...
+
+    def open(self, session: Session) -> None: ...
 
 
-def test_an_option_gives_values_of_the_asked_type_only() -> None:
-    option = PluginOption.of("predicates", arguments={"mine": "text"})
-    assert option.truth("predicate.NodePortsEnable")
-    with pytest.raises(TypeError):
-        option.number("predicate.NodePortsEnable")
-    with pytest.raises(TypeError):
-        option.truth("mine")
+NIGHT_SHIFT = PluginSpec(
+    "night-shift", "keeps jobs for the night", NightShift, (HOURS, STRICT, SHARES), alias_prefix="night"
+)
 
 
-def test_weights_of_further_resources() -> None:
-    option = PluginOption.of(
-        "binpack",
-        arguments={
-            "binpack.resources": ("huawei.com/Ascend910", "nvidia.com/gpu"),
-            "binpack.resources.nvidia.com/gpu": 5,
-            "binpack.resources.not/listed": 9,
-        },
-    )
-    assert option.resource_weights() == {"huawei.com/Ascend910": 1, "nvidia.com/gpu": 5}
-    assert PluginOption.of("binpack").resource_weights() == {}
-    assert argument_of("binpack", "binpack.resources.") is None
-    assert argument_of("nodeorder", "binpack.resources.x") is None
+def test_an_option_has_every_flag_and_argument_decided() -> None:
+    option = NIGHT_SHIFT.option({"node_order": False}, {"night.hours": 7})
+    assert option.enabled.keys() == ENABLE_FLAGS.keys()
+    assert not option.is_enabled("node_order")
+    assert option.is_enabled("predicate")
+    assert option.arguments == {"night.hours": 7, "night.strict": False}
+    with pytest.raises(KeyError, match="node_oder"):
+        NIGHT_SHIFT.option({"node_oder": False})
 
 
-def test_the_reference_page_names_everything() -> None:
-    page = settings_page()
-    names = [
-        *SETTINGS,
-        *(switch.key for switch in SWITCHES.values()),
-        *(name for table in PLUGIN_ARGUMENTS.values() for name in table),
-    ]
-    assert [name for name in names if f"| `{name}` |" not in page] == []
+def test_values_of_arguments_and_of_families() -> None:
+    option = NIGHT_SHIFT.option(arguments={"night.hours": 7, "night.share.a": 3, "night.share.b/c": 0})
+    assert (option.value(HOURS), option.value(STRICT)) == (7, False)
+    assert option.values(SHARES) == {"a": 3, "b/c": 0}
+    # An option of an older journal may lack an argument.
+    assert PluginOption.of("night-shift").value(HOURS) == 8
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [("night.hours", HOURS), ("night.share.x", SHARES.pattern), ("night.share.", None), ("night", None)],
+)
+def test_the_declaration_of_an_argument_is_found_by_name(name: str, found: object) -> None:
+    assert NIGHT_SHIFT.argument(name) is found
+
+
+def test_an_exact_name_wins_over_a_family() -> None:
+    own = resource_list("night.share.all", "all of them")
+    assert find_argument((SHARES, own), "night.share.all") is own
+
+
+def test_a_registry_knows_names_and_aliases() -> None:
+    nightly = PluginSpec("nightly", "", NightShift)
+    registry = Registry([NIGHT_SHIFT, nightly])
+    assert registry.plugin_names() == ("night-shift", "nightly", "night*")
+    assert registry.plugin_named("night-shift") is NIGHT_SHIFT
+    assert registry.plugin_named("night_v1.0") is NIGHT_SHIFT
+    assert registry.plugin_named("nightly") is nightly
+    assert registry.plugin_named("nigth") is None
+
+
+def test_no_name_is_taken_twice() -> None:
+    registry = Registry([NIGHT_SHIFT])
+    with pytest.raises(ValueError, match="plugin name is already taken: night-shift"):
+        registry.with_plugins([PluginSpec("night-shift", "", NightShift)])
+    rest = ActionSpec("rest", "", lambda session: None)
+    with pytest.raises(ValueError, match="action name is already taken: rest"):
+        Registry(actions=[rest, rest])

@@ -6,8 +6,27 @@ from typing import Any
 
 import pytest
 
-from ringwise.framework.extension_points import Point, Vote
-from ringwise.framework.plugin_options import PluginOption
+from ringwise.framework.configuration import PluginOption
+from ringwise.framework.extension_points import (
+    ALLOCATABLE,
+    ALLOCATED,
+    DEALLOCATED,
+    EXTENSION_POINTS,
+    JOB_ENQUEUEABLE,
+    JOB_ORDER,
+    JOB_PIPELINED,
+    JOB_PLAN,
+    JOB_READY,
+    JOB_STARVING,
+    JOB_VALID,
+    NODE_SCORE,
+    OVERUSED,
+    PREEMPTABLE,
+    PREEMPTIVE,
+    RECLAIMABLE,
+    ExtensionPoint,
+    Vote,
+)
 from ringwise.framework.registry import PluginBuilder
 from ringwise.framework.session import Session
 from ringwise.reasons import Reason, ReasonKind, Stage
@@ -20,15 +39,15 @@ NO = ReasonKind("no", Stage.VALIDATE, "number {n} says no", ("ask somebody else"
 class Voice:
     """A plugin that gives one prepared answer at one point."""
 
-    def __init__(self, point: Point, answer: Any) -> None:
+    def __init__(self, point: ExtensionPoint[Any], answer: Any) -> None:
         self._point = point
         self._answer = answer
 
     def open(self, session: Session) -> None:
-        session.on(self._point, lambda *asked: self._answer)
+        session.register(self._point, lambda *asked: self._answer)
 
 
-def assembly(point: Point, *tiers: list[Any], lab: Lab | None = None) -> Session:
+def assembly(point: ExtensionPoint[Any], *tiers: list[Any], lab: Lab | None = None) -> Session:
     """A session in which every answer of every tier is a plugin of its own."""
     voices: dict[str, Voice] = {}
     rows = []
@@ -74,7 +93,7 @@ def test_order_the_first_plugin_that_sees_a_difference_decides_then_age(
                     self._table = table
 
                 def open(self, session: Session) -> None:
-                    session.on(Point.JOB_ORDER, lambda job: self._table[job.name])
+                    session.register(JOB_ORDER, lambda job: self._table[job.name])
 
             builders[name] = Order
             options[-1].append(PluginOption.of(name))
@@ -91,14 +110,14 @@ def test_order_the_first_plugin_that_sees_a_difference_decides_then_age(
         ([[2], [1]], 2),
     ],
 )
-@pytest.mark.parametrize("point", [Point.JOB_VALID, Point.ALLOCATABLE])
+@pytest.mark.parametrize("point", [JOB_VALID, ALLOCATABLE])
 def test_validity_the_first_failing_result_is_returned(
-    point: Point, tiers: list[list[int | None]], says: int | None
+    point: ExtensionPoint[Any], tiers: list[list[int | None]], says: int | None
 ) -> None:
     lab = cluster().job("job")
     answers: list[list[Reason | None]] = [[None if n is None else NO(n=n) for n in tier] for tier in tiers]
     session = assembly(point, *answers, lab=lab)
-    if point is Point.JOB_VALID:
+    if point is JOB_VALID:
         found = session.job_valid(lab["job"])
     else:
         found = session.allocatable(lab.queues["default"], lab.pod("job-0"))
@@ -116,8 +135,8 @@ def test_validity_the_first_failing_result_is_returned(
 )
 def test_ready_and_preemptive_everybody_must_agree(tiers: list[list[bool]], expected: bool) -> None:
     lab = cluster().job("job")
-    assert assembly(Point.JOB_READY, *tiers, lab=lab).job_ready(lab["job"]) is expected
-    session = assembly(Point.PREEMPTIVE, *tiers, lab=lab)
+    assert assembly(JOB_READY, *tiers, lab=lab).job_ready(lab["job"]) is expected
+    session = assembly(PREEMPTIVE, *tiers, lab=lab)
     assert session.preemptive(lab.queues["default"], lab.pod("job-0")) is expected
 
 
@@ -127,7 +146,7 @@ def test_ready_and_preemptive_everybody_must_agree(tiers: list[list[bool]], expe
 )
 def test_overused_one_plugin_is_enough(tiers: list[list[bool]], expected: bool) -> None:
     lab = cluster()
-    assert assembly(Point.OVERUSED, *tiers, lab=lab).overused(lab.queues["default"]) is expected
+    assert assembly(OVERUSED, *tiers, lab=lab).overused(lab.queues["default"]) is expected
 
 
 @pytest.mark.parametrize(
@@ -148,8 +167,8 @@ def test_votes_a_rejection_ends_it_and_so_does_a_tier_with_a_permit(
 ) -> None:
     lab = cluster().job("job")
     ballots = [[(vote, NO(n=1) if vote is R else None) for vote in tier] for tier in tiers]
-    assert assembly(Point.JOB_PIPELINED, *ballots, lab=lab).job_pipelined(lab["job"]) is expected
-    allowed, reason = assembly(Point.JOB_ENQUEUEABLE, *ballots, lab=lab).job_enqueueable(lab["job"])
+    assert assembly(JOB_PIPELINED, *ballots, lab=lab).job_pipelined(lab["job"]) is expected
+    allowed, reason = assembly(JOB_ENQUEUEABLE, *ballots, lab=lab).job_enqueueable(lab["job"])
     assert allowed is expected
     assert (reason is None) is expected
 
@@ -167,7 +186,7 @@ def test_votes_a_rejection_ends_it_and_so_does_a_tier_with_a_permit(
 )
 def test_starving_the_first_tier_with_an_opinion_decides(tiers: list[list[bool]], expected: bool) -> None:
     lab = cluster().job("job")
-    assert assembly(Point.JOB_STARVING, *tiers, lab=lab).job_starving(lab["job"]) is expected
+    assert assembly(JOB_STARVING, *tiers, lab=lab).job_starving(lab["job"]) is expected
 
 
 @pytest.mark.parametrize(
@@ -188,23 +207,23 @@ def test_victims_are_what_all_voters_of_the_first_deciding_tier_name(
 ) -> None:
     lab = cluster().job("job")
     job, pod = lab["job"], lab.pod("job-0")
-    assert assembly(Point.PREEMPTABLE, *tiers, lab=lab).preemptable(job, pod, ["a", "b", "c"]) == expected
-    assert assembly(Point.RECLAIMABLE, *tiers, lab=lab).reclaimable(job, pod, ["a", "b", "c"]) == expected
+    assert assembly(PREEMPTABLE, *tiers, lab=lab).preemptable(job, pod, ["a", "b", "c"]) == expected
+    assert assembly(RECLAIMABLE, *tiers, lab=lab).reclaimable(job, pod, ["a", "b", "c"]) == expected
 
 
 def test_scores_of_all_plugins_are_added_up() -> None:
     lab = cluster().node("n1").job("job")
-    session = assembly(Point.NODE_SCORE, [1.5, 2.0], [10.0], lab=lab)
+    session = assembly(NODE_SCORE, [1.5, 2.0], [10.0], lab=lab)
     shape = lab.state.shape_of(0)
     assert shape is not None
-    assert session.node_selection(lab["job"], lab.pod("job-0")).rate(shape) == 13.5
+    assert session.node_selection(lab["job"], lab.pod("job-0")).score(shape) == 13.5
 
 
-@pytest.mark.parametrize("point", list(Point))
-def test_a_switch_silences_a_plugin_except_where_nothing_can(point: Point) -> None:
-    ungated = {Point.JOB_VALID, Point.JOB_PLAN, Point.ALLOCATED, Point.DEALLOCATED}
-    switch = {Point.NODE_FILTER: "predicate", Point.NODE_FAVOUR: "node_order"}.get(point, point.value)
-    off = {} if point in ungated else {switch: False}
+@pytest.mark.parametrize("point", EXTENSION_POINTS, ids=lambda point: point.name)
+def test_an_enable_flag_turns_a_plugin_off_except_where_there_is_none(point: ExtensionPoint[Any]) -> None:
+    ungated = {JOB_VALID, JOB_PLAN, ALLOCATED, DEALLOCATED}
+    assert (point.flag is None) is (point in ungated)
+    off = {} if point.flag is None else {point.flag: False}
 
     def builder(option: PluginOption) -> Voice:
         return Voice(point, None)

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringwise.framework.extension_points import Point
+from ringwise.framework.configuration import PluginOption
+from ringwise.framework.extension_points import ALLOCATED, DEALLOCATED
 from ringwise.framework.job import Job
-from ringwise.framework.plugin_options import PluginOption
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation, Eviction, Statement
 from ringwise.state.model import Pod
@@ -27,8 +27,8 @@ class Diary:
 
     def open(self, session: Session) -> None:
         self.entries.clear()
-        session.on(Point.ALLOCATED, lambda job, pod, node: self.entries.append(("+", pod.name, node)))
-        session.on(Point.DEALLOCATED, lambda job, pod, node: self.entries.append(("-", pod.name, node)))
+        session.register(ALLOCATED, lambda job, pod, node: self.entries.append(("+", pod.name, node)))
+        session.register(DEALLOCATED, lambda job, pod, node: self.entries.append(("-", pod.name, node)))
 
 
 def lab_of_two() -> Lab:

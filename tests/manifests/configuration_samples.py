@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from ringwise.framework.registry import PluginSpec
 from ringwise.manifests.configuration import ConfigurationError, read_configuration
+from ringwise.scheduler.defaults import BUILT_IN
 
 _FOLDER = Path(__file__).parents[1] / "samples" / "configurations"
 
@@ -23,9 +25,10 @@ FIELD_1_9 = sample("field-1.9.conf")
 FIELD_1_12 = sample("field-1.12.conf")
 
 
-def problems(text: str | bytes, *extra_plugins: str) -> list[str]:
+def problems(text: str | bytes, *plugins: PluginSpec) -> list[str]:
+    """The errors of a configuration; `plugins` are installed beside those of Ringwise."""
     with pytest.raises(ConfigurationError) as refusal:
-        read_configuration(text, "my.conf", extra_plugins)
+        read_configuration(text, "my.conf", BUILT_IN.with_plugins(plugins))
     lines = str(refusal.value).splitlines()
     assert lines == [str(error) for error in refusal.value.errors]
     return lines

@@ -9,12 +9,15 @@ from typing import Any
 import pytest
 
 from ringwise.apps.docs.settings_reference import settings_page
-from ringwise.framework.configuration import (
-    Configuration,
-    Settings,
-    default_configuration,
-)
+from ringwise.framework.arguments import integer
+from ringwise.framework.configuration import Configuration, PluginOption, Settings
+from ringwise.framework.registry import PluginSpec
+from ringwise.framework.session import Session
 from ringwise.manifests.configuration import read_configuration
+from ringwise.plugins.binpack import WEIGHT, resource_weights
+from ringwise.plugins.nodeorder import LEAST_REQUESTED, MOST_REQUESTED
+from ringwise.plugins.predicates import NODE_PORTS
+from ringwise.scheduler.defaults import BUILT_IN, default_configuration
 from tests.framework.settings_by_name import value_of
 from tests.manifests.configuration_samples import (
     DOCUMENT_BROKEN,
@@ -44,7 +47,7 @@ def test_worked_cases(vector: dict[str, Any]) -> None:
     if vector["expect"].get("error"):
         assert len(problems(text)) == 1
         return
-    settings = read_configuration(text, "my.conf").settings
+    settings = read_configuration(text, "my.conf", BUILT_IN).settings
     assert {name: value_of(settings, name) for name in vector["expect"]} == vector["expect"]
 
 
@@ -55,25 +58,25 @@ def test_worked_superpod_settings(case: dict[str, Any]) -> None:
         (problem,) = problems(text)
         assert "allowed: " in str(problem)
         return
-    settings = read_configuration(text, "my.conf").settings
+    settings = read_configuration(text, "my.conf", BUILT_IN).settings
     assert (settings.super_pod_size, settings.reserve_nodes) == (case["super_pod_size"], case["reserve"])
     assert settings.superpod_packing == "whole-job"
 
 
 def test_the_config_map_of_the_documents() -> None:
-    configuration = read_configuration(DOCUMENT_CONFIG_MAP, "my.yaml")
+    configuration = read_configuration(DOCUMENT_CONFIG_MAP, "my.yaml", BUILT_IN)
     assert configuration.actions == ("enqueue", "allocate", "backfill")
     assert names(configuration) == [["priority", "gang", "conformance", "topology910"]]
 
 
 def test_the_file_of_the_documents_is_the_default() -> None:
-    assert read_configuration(DOCUMENT_TIERS, "my.conf") == default_configuration()
+    assert read_configuration(DOCUMENT_TIERS, "my.conf", BUILT_IN) == default_configuration()
 
 
 def test_the_default_on_the_reference_page_is_the_default() -> None:
     page = settings_page()
     example = page.split("```yaml\n")[1].split("```")[0]
-    assert read_configuration(example, "settings.md") == default_configuration()
+    assert read_configuration(example, "settings.md", BUILT_IN) == default_configuration()
 
 
 def test_the_block_that_is_printed_out_of_line_is_refused() -> None:
@@ -83,17 +86,20 @@ def test_the_block_that_is_printed_out_of_line_is_refused() -> None:
 
 
 def test_the_field_s_file_of_1_9() -> None:
-    configuration = read_configuration(FIELD_1_9, "my.conf")
+    configuration = read_configuration(FIELD_1_9, "my.conf", BUILT_IN)
     assert names(configuration) == names(default_configuration())
     scoring = [
-        plugin.name for tier in configuration.tiers for plugin in tier.plugins if plugin.on("node_order")
+        plugin.name
+        for tier in configuration.tiers
+        for plugin in tier.plugins
+        if plugin.is_enabled("node_order")
     ]
     assert scoring == ["topology910", "nodeorder"]
     assert configuration.settings == Settings(preset_virtual_device=True, use_cluster_info_manager=False)
 
 
 def test_the_field_s_file_of_1_12() -> None:
-    configuration = read_configuration(FIELD_1_12.encode(), "my.conf")
+    configuration = read_configuration(FIELD_1_12.encode(), "my.conf", BUILT_IN)
     assert names(configuration)[0] == ["gang", "topology910", "priority", "conformance"]
     settings = configuration.settings
     assert (settings.nslb_version, settings.shared_tor_num) == ("2.0", 1)
@@ -105,16 +111,16 @@ def test_values_may_stand_with_and_without_quotes() -> None:
     quoted = with_settings({"grace-over-time": "60", "nslb-version": "2.0", "forceEnqueue": "False"})
     plain = "configurations:\n- name: init-params\n  arguments:\n    grace-over-time: 60\n"
     plain += "    nslb-version: 2.0\n    forceEnqueue: False\n"
-    assert read_configuration(quoted, "a") == read_configuration(plain, "b")
-    assert read_configuration(plain, "b").settings.force_enqueue is False
+    assert read_configuration(quoted, "a", BUILT_IN) == read_configuration(plain, "b", BUILT_IN)
+    assert read_configuration(plain, "b", BUILT_IN).settings.force_enqueue is False
 
 
 @pytest.mark.parametrize("spelling", ["enableJobOrder", "enabledJobOrder"])
-def test_switches_in_both_spellings(spelling: str) -> None:
+def test_enable_flags_in_both_spellings(spelling: str) -> None:
     text = f"tiers:\n- plugins:\n  - name: priority\n    {spelling}: false\n"
-    (option,) = read_configuration(text, "my.conf").tiers[0].plugins
-    assert not option.on("job_order")
-    assert option.on("job_ready")
+    (option,) = read_configuration(text, "my.conf", BUILT_IN).tiers[0].plugins
+    assert not option.is_enabled("job_order")
+    assert option.is_enabled("job_ready")
 
 
 def test_arguments_are_typed() -> None:
@@ -137,17 +143,24 @@ metrics:
   type: prometheus
   address: http://monitor:9090
 """
-    configuration = read_configuration(text, "my.conf")
+    configuration = read_configuration(text, "my.conf", BUILT_IN)
     nodeorder, binpack, predicates = configuration.tiers[0].plugins
-    assert (nodeorder.number("leastrequested.weight"), nodeorder.number("mostrequested.weight")) == (0, 4)
-    assert binpack.number("binpack.weight") == 10
-    assert binpack.resource_weights() == {"huawei.com/Ascend910": 7, "nvidia.com/gpu": 1}
-    assert not predicates.truth("predicate.NodePortsEnable")
+    assert (nodeorder.value(LEAST_REQUESTED), nodeorder.value(MOST_REQUESTED)) == (0, 4)
+    assert binpack.value(WEIGHT) == 10
+    assert resource_weights(binpack) == {"huawei.com/Ascend910": 7, "nvidia.com/gpu": 1}
+    assert predicates.value(NODE_PORTS) is False
     assert configuration.action_arguments["preempt"]["maxCandidateNodesAbsolute"] == 5
     assert configuration.action_arguments["preempt"]["minCandidateNodesAbsolute"] == 1
 
 
-def test_a_plugin_of_an_installed_package_keeps_its_arguments() -> None:
+class NightShift:
+    def __init__(self, option: PluginOption) -> None: ...
+
+    def open(self, session: Session) -> None: ...
+
+
+def test_arguments_of_an_installed_plugin_that_declares_none_are_passed_on() -> None:
+    plugin = PluginSpec("night-shift", "", NightShift, arguments=None)
     text = """\
 tiers:
 - plugins:
@@ -155,7 +168,7 @@ tiers:
     enableNodeOrder: false
     arguments: {hours: [22, 6], strict: true, share: 0.5, note: none of it, empty: , deep: {a: '1'}}
 """
-    (option,) = read_configuration(text, "my.conf", ["night-shift"]).tiers[0].plugins
+    (option,) = read_configuration(text, "my.conf", BUILT_IN.with_plugins([plugin])).tiers[0].plugins
     assert option.arguments == {
         "hours": (22, 6),
         "strict": True,
@@ -165,10 +178,48 @@ tiers:
         "deep": {"a": "1"},
     }
     assert "night-shift" not in problems("tiers: [{plugins: [{name: nightshift}]}]")[0].split("allowed:")[1]
-    assert (
-        "did you mean 'night-shift'?"
-        in problems("tiers: [{plugins: [{name: nightshift}]}]", "night-shift")[0]
-    )
+    (problem,) = problems("tiers: [{plugins: [{name: nightshift}]}]", plugin)
+    assert "did you mean 'night-shift'?" in problem
+
+
+HOURS = integer("night.hours", 8, "length of the night", minimum=1, maximum=23)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ("{night.hours: 24}", "night.hours: '24' is not allowed; allowed: a whole number, 1 to 23"),
+        (
+            "{night.hour: 9}",
+            "unknown argument 'night.hour'; allowed: night.hours; did you mean 'night.hours'?",
+        ),
+        ("[9]", "arguments: is a list; allowed: a map"),
+    ],
+)
+def test_arguments_that_an_installed_plugin_declares_are_checked_like_ours(
+    arguments: str, error: str
+) -> None:
+    plugin = PluginSpec("night-shift", "", NightShift, (HOURS,))
+    (problem,) = problems(f"tiers: [{{plugins: [{{name: night-shift, arguments: {arguments}}}]}}]", plugin)
+    assert error in problem
+
+
+def test_arguments_that_an_installed_plugin_declares_have_their_default_and_type() -> None:
+    registry = BUILT_IN.with_plugins([PluginSpec("night-shift", "", NightShift, (HOURS,))])
+    for arguments, hours in (("{}", 8), ("{night.hours: '9'}", 9)):
+        text = f"tiers: [{{plugins: [{{name: night-shift, arguments: {arguments}}}]}}]"
+        (option,) = read_configuration(text, "my.conf", registry).tiers[0].plugins
+        assert option.value(HOURS) == hours
+
+
+def test_n2_field_is_read_as_vendor() -> None:
+    for written in ("vendor", "field"):
+        settings = read_configuration(
+            with_settings({"multi-pod-requests": written}), "my.conf", BUILT_IN
+        ).settings
+        assert settings.multi_pod_requests == "vendor"
+    (problem,) = problems(with_settings({"multi-pod-requests": "vendors"}))
+    assert "allowed: document or vendor; did you mean 'vendor'?" in problem
 
 
 @pytest.mark.parametrize(
@@ -208,10 +259,13 @@ tiers:
             "tiers: [{plugins: [{name: gang, arguments: {a: 1}}]}]",
             "unknown argument 'a'; allowed: no arguments",
         ),
-        ("tiers: [{plugins: [{name: gang}]}, {plugins: [{name: gang}]}]", "gang stands in line 1 already"),
+        (
+            "tiers: [{plugins: [{name: gang}]}, {plugins: [{name: gang}]}]",
+            "gang is already defined in line 1",
+        ),
         (
             "tiers: [{plugins: [{name: topology910}, {name: volcano-npu_v1}]}]",
-            "topology910 stands in line 1 already",
+            "topology910 is already defined in line 1",
         ),
         (
             "tiers: [{plugins: [{name: drf, enableHierarchy: true}, {name: proportion}]}]",
@@ -237,7 +291,7 @@ tiers:
         ("configurations: [{name: init-param}]", "did you mean 'init-params'?"),
         (
             "configurations: [{name: init-params}, {name: init-params}]",
-            "init-params stands in line 1 already",
+            "init-params is already defined in line 1",
         ),
         ("configurations: [{name: allocate, arguments: {x: 1}}]", "unknown argument 'x'"),
         ("configurations: [{name: init-params, arguments: [a]}]", "arguments: is a list; allowed: a map"),
@@ -259,7 +313,7 @@ tiers:
         ),
         ("metrics: prometheus", "metrics: is the text 'prometheus'; allowed: a map"),
         ("metrics: {type: [a]}", "metrics.type: is a list"),
-        ("actions: allocate\nactions: backfill", "line 2: 'actions' stands in line 1 already"),
+        ("actions: allocate\nactions: backfill", "line 2: 'actions' is already defined in line 1"),
         ("? [a]\n: b", "a key is a list; allowed: a name"),
         ("just words", "is not a map"),
         ("- actions", "is not a map"),

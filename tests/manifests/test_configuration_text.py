@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringwise.framework.configuration import SETTINGS, Configuration
-from ringwise.manifests.configuration import MOST_PROBLEMS, ConfigurationError, read_configuration
+from ringwise.manifests.configuration import MAX_PROBLEMS, ConfigurationError, read_configuration
 from ringwise.manifests.configuration_text import MAX_BYTES
+from ringwise.scheduler.defaults import BUILT_IN
 from tests.manifests.configuration_samples import DOCUMENT_CONFIG_MAP, problems
 
 
@@ -34,9 +35,9 @@ def test_lines_inside_a_quoted_string_count_from_its_beginning() -> None:
 def test_the_config_map_may_stand_among_other_manifests() -> None:
     among = f"kind: Namespace\nmetadata: {{name: a}}\n---\n{DOCUMENT_CONFIG_MAP}---\nkind: Service\n"
     listed = json.dumps({"kind": "List", "items": [yaml.safe_load(DOCUMENT_CONFIG_MAP), {"kind": "Pod"}]})
-    expected = read_configuration(DOCUMENT_CONFIG_MAP, "a")
-    assert read_configuration(among, "a") == expected
-    assert read_configuration(listed, "a") == expected
+    expected = read_configuration(DOCUMENT_CONFIG_MAP, "a", BUILT_IN)
+    assert read_configuration(among, "a", BUILT_IN) == expected
+    assert read_configuration(listed, "a", BUILT_IN) == expected
 
 
 @pytest.mark.parametrize(
@@ -81,18 +82,18 @@ def test_hostile_files_get_one_short_line(text: str | bytes, expected: str) -> N
 
 def test_a_hostile_number_of_mistakes_is_cut() -> None:
     text = "\n".join(f"key{number}: 1" for number in range(20_000))
-    assert len(problems(text)) == MOST_PROBLEMS
+    assert len(problems(text)) == MAX_PROBLEMS
 
 
 def test_aliases_that_stay_small_are_fine() -> None:
     text = "tiers:\n- plugins:\n  - {name: gang, enableJobOrder: &off false, enableJobReady: *off}\n"
-    (option,) = read_configuration(text, "my.conf").tiers[0].plugins
-    assert not option.on("job_ready")
+    (option,) = read_configuration(text, "my.conf", BUILT_IN).tiers[0].plugins
+    assert not option.is_enabled("job_ready")
 
 
 def outcome(text: str) -> Configuration | list[str]:
     try:
-        return read_configuration(text, "my.conf")
+        return read_configuration(text, "my.conf", BUILT_IN)
     except ConfigurationError as error:
         return [str(problem) for problem in error.errors]
 

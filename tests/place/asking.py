@@ -10,9 +10,10 @@ from typing import Any
 import yaml
 
 from ringwise.apps.place import place
-from ringwise.framework.configuration import Configuration, default_configuration
+from ringwise.framework.configuration import Configuration
 from ringwise.manifests.bundle import read_bundle
 from ringwise.manifests.configuration import read_configuration
+from ringwise.scheduler.defaults import BUILT_IN, default_configuration
 from ringwise.topology.boards import BoardCatalog, shipped_catalog
 
 Plain = dict[str, Any]
@@ -48,7 +49,7 @@ def configuration_text(settings: Mapping[str, str]) -> str:
 def _configuration(settings: tuple[tuple[str, str], ...]) -> Configuration:
     if not settings:
         return default_configuration()
-    return read_configuration(configuration_text(dict(settings)).encode(), "volcano-scheduler.conf")
+    return read_configuration(configuration_text(dict(settings)).encode(), "volcano-scheduler.conf", BUILT_IN)
 
 
 @cache

@@ -247,7 +247,7 @@ def chip_spec(request: int, resource: str, selector: dict[str, str]) -> Plain:
 
 
 def settings_of(case: Plain, way: Way) -> dict[str, str]:
-    rule = "document" if case["board"].endswith("_2021") else "field"
+    rule = "document" if case["board"].endswith("_2021") else "vendor"
     return {**way.settings, "multi-pod-requests": rule}
 
 

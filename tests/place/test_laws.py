@@ -21,7 +21,7 @@ from tests.place.objects import (
 )
 
 POLICY = "huawei.com/schedule_policy"
-FIELD = {"multi-pod-requests": "field"}
+FIELD = {"multi-pod-requests": "vendor"}
 
 
 def candidates(job: Plain) -> dict[str, Plain]:

@@ -18,7 +18,7 @@ from tests.place.asking import Plain, as_bytes, ask, configuration_text
 from tests.place.objects import filler, node, node_report, pod, pod_group, pod_spec, report, topology, vcjob
 
 FORMS = ("json-list", "json-documents", "yaml-documents", "yaml-list")
-SETTINGS = {"nslb-version": "2.0", "multi-pod-requests": "field"}
+SETTINGS = {"nslb-version": "2.0", "multi-pod-requests": "vendor"}
 CLASSES = ("normal-schema", "large-model-schema")
 
 

@@ -110,7 +110,7 @@ def test_running_jobs_are_told_on_request_with_their_class() -> None:
 def test_the_board_still_chooses_the_chips() -> None:
     objects = [*leaves(2, 2), filler("old", "n0", [1, 2]), filler("old-1", "n1", [0, 4, 5])]
     job = vcjob("J", [("worker", 2, pod_spec(4))], labels=COMMON)
-    found = job_of(ask([*objects, job], {**V2, "multi-pod-requests": "field"}, scores=False), "J")
+    found = job_of(ask([*objects, job], {**V2, "multi-pod-requests": "vendor"}, scores=False), "J")
     # n1 has no whole ring, so t0 offers one node and t1 two.
     assert [(one["node"], one["chips"]) for one in found["pods"]] == [
         ("n2", [0, 1, 2, 3]),
@@ -126,7 +126,7 @@ def test_a_switch_may_be_shared_while_all_its_nodes_have_room() -> None:
         objects.append(filler(group, on, range(4, 8), annotations={"isSharedTor": "1"}, group=group))
     objects.append(filler("full", "n11", range(8)))
     job = vcjob("J", [("worker", 6, pod_spec(4))], labels=MODEL)
-    settings = {**V2, "shared-tor-num": "1", "multi-pod-requests": "field"}
+    settings = {**V2, "shared-tor-num": "1", "multi-pod-requests": "vendor"}
     # Of 4 and 3 free nodes the second is closer to the two pods left over.
     assert per_switch(job_of(ask([*objects, job], settings, scores=False), "J")) == {"t0": 4, "t2": 2}
 

@@ -16,6 +16,7 @@ import pytest
 from ringwise.apps.place import PlaceAnswer, place
 from ringwise.manifests.bundle import read_bundle
 from ringwise.manifests.configuration import read_configuration
+from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.topology.boards import shipped_catalog
 from tests.placement.switches.test_vectors import CASES, VERSIONS
 
@@ -187,7 +188,7 @@ def run(case: dict[str, Any]) -> PlaceAnswer:
     bundle = read_bundle(["-"], stdin=Manifests(case, limit).text())
     assert bundle.errors == []
     conf = CONF.format(version=VERSIONS[case["version"]], limit=limit)
-    return place(bundle, read_configuration(conf, "conf"), shipped_catalog(()))
+    return place(bundle, read_configuration(conf, "conf", BUILT_IN), shipped_catalog(()))
 
 
 def carried(case: dict[str, Any]) -> bool:

@@ -99,7 +99,7 @@ def job_refusal(case: Case) -> Reason | None:
     pods: int = case["tasks"]
     old = case["board"].endswith("_2021")
     return check_requests(
-        board_of(case), [case["request"]] * pods, multi_pod_requests="document" if old else "field"
+        board_of(case), [case["request"]] * pods, multi_pod_requests="document" if old else "vendor"
     )
 
 

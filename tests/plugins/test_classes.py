@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringwise.framework.gang_placement import fill
+from ringwise.framework.gang_placement import place_gang
 from ringwise.state.model import Node, NodeTerm, Pod, PodClass, Requirement, Taint, Toleration
 from tests.builders import Lab, cluster, pod_class_of
 
@@ -99,7 +99,7 @@ def test_predicates_and_scores_of_a_class_are_those_of_its_nodes(
         shape = lab.state.shape_of(number)
         assert shape is not None
         assert asking.admits(shape) is plain_fits(cls, node, pods)
-        assert asking.rate(shape) == pytest.approx(plain_score(cls, node, pods))
+        assert asking.score(shape) == pytest.approx(plain_score(cls, node, pods))
 
 
 @given(NODES, RUNNING, CLASSES)
@@ -128,7 +128,7 @@ def test_a_reason_counts_every_node_once(nodes: list[dict[str, Any]], cls: PodCl
     if cls.best_effort:
         return
     session = lab.session("gang", "predicates")
-    reason = fill(session, lab["new"], session.statement())
+    reason = place_gang(session, lab["new"], session.statement())
     if reason is not None and "refusals" in reason.details:
         assert sum(reason.details["refusals"].values()) == len(nodes)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringwise.framework.gang_placement import fill, started_pods
+from ringwise.framework.gang_placement import place_gang, started_pods
 from ringwise.framework.statement import Allocation, Eviction
 from tests.builders import cluster
 
@@ -139,11 +139,11 @@ def test_filling_places_the_gang_or_says_what_is_missing() -> None:
     lab = cluster().nodes(2, cpu=1000).job("fits", pods=2, cpu=600).job("not", pods=3, cpu=600)
     session = lab.session("gang", "predicates")
     statement = session.statement()
-    reason = fill(session, lab["not"], statement)
+    reason = place_gang(session, lab["not"], statement)
     assert reason is not None
     assert reason.code == "gang-incomplete"
     statement.discard()
-    assert fill(session, lab["fits"], session.statement()) is None
+    assert place_gang(session, lab["fits"], session.statement()) is None
     assert session.job_ready(lab["fits"])
     assert not session.job_ready(lab["not"])
 

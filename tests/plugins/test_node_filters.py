@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringwise.framework.extension_points import Point
-from ringwise.framework.gang_placement import fill
+from ringwise.framework.extension_points import NODE_FILTER
+from ringwise.framework.gang_placement import place_gang
 from ringwise.framework.selectors import all_hold
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation
@@ -35,7 +35,7 @@ def zones() -> Lab:
 def open_nodes(lab: Lab, session: Session, job: str = "new") -> list[str]:
     """The nodes that no filter refuses to the job's first pod."""
     pod = lab.pod(f"{job}-0")
-    filters = [made for make in session.registered(Point.NODE_FILTER) if (made := make(lab[job], pod))]
+    filters = [made for make in session.registered(NODE_FILTER) if (made := make(lab[job], pod))]
     names = []
     for number in lab.state.known_nodes():
         reasons = [reason for ask in filters if (reason := ask(number)) is not None]
@@ -53,7 +53,7 @@ ALL = ["n1", "n2", "n3", "n4", "n5"]
 def test_pods_that_ask_nothing_of_the_kind_have_no_filter() -> None:
     lab = zones().job("new", cpu=1).job("old", labels={"app": "web"}, on="n1")
     session = lab.session("predicates")
-    assert [make(lab["new"], lab.pod("new-0")) for make in session.registered(Point.NODE_FILTER)] == [None]
+    assert [make(lab["new"], lab.pod("new-0")) for make in session.registered(NODE_FILTER)] == [None]
 
 
 @pytest.mark.parametrize(
@@ -181,11 +181,11 @@ def test_a_gang_that_spreads_takes_one_node_each_and_says_when_it_cannot() -> No
     lab = zones().job("five", pods=5, **spread)
     session = lab.session("gang", "predicates")
     statement = session.statement()
-    assert fill(session, lab["five"], statement) is None
+    assert place_gang(session, lab["five"], statement) is None
     assert sorted(lab.state.names[a.node] for a in statement.allocations) == ALL
     lab = zones().job("six", pods=6, **spread)
     session = lab.session("gang", "predicates")
-    reason = fill(session, lab["six"], session.statement())
+    reason = place_gang(session, lab["six"], session.statement())
     assert reason is not None
     assert reason.details["refusals"] == {"pod-anti-affinity": 5}
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ringwise.framework.plugin_options import PluginOption
+from ringwise.framework.configuration import PluginOption
 from ringwise.state.model import NodeTerm, PodClass, Requirement, Taint, Toleration
 from tests.builders import cluster, option, pod_class_of
 
@@ -23,7 +23,7 @@ def refusal(
     session = lab.session(plugin)
     shape = lab.state.shape_of(0)
     assert shape is not None
-    reason = session.node_selection(lab["new"], lab.pod("new-0")).objection(shape)
+    reason = session.node_selection(lab["new"], lab.pod("new-0")).refusal(shape)
     if reason is None:
         return None
     assert reason.cures

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringwise.framework.gang_placement import fill
+from ringwise.framework.gang_placement import place_gang
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation
-from ringwise.plugins.reasons import NOT_ENOUGH_PODS
-from ringwise.plugins.water_filling import Claim, share_out
+from ringwise.plugins.gang.reasons import NOT_ENOUGH_PODS
+from ringwise.plugins.proportion.water_filling import Claim, share_out
 from tests.builders import CHIP, Lab, cluster
 
 # -- water filling -------------------------------------------------------------------------
@@ -191,7 +191,7 @@ def test_two_gangs_larger_than_their_shares_do_not_block_each_other_for_ever() -
     lab = two_queues().job("a", queue="a", pods=10, cpu=1).job("b", queue="b", pods=10, cpu=1)
     lab.job("more", queue="a", pods=1, cpu=1)
     session = lab.session("gang", "predicates", "proportion")
-    assert fill(session, lab["a"], session.statement()) is None
+    assert place_gang(session, lab["a"], session.statement()) is None
     assert session.overused(lab.queues["a"])
     denied = session.allocatable(lab.queues["a"], lab.pod("more-0"))
     assert denied is not None

@@ -3,20 +3,49 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
-from ringwise.framework.configuration import default_configuration
-from ringwise.framework.plugin_options import PLUGINS as DESCRIBED
-from ringwise.plugins import PLUGINS, reasons
+from ringwise import plugins
+from ringwise.framework.arguments import Argument, ArgumentFamily, printed
+from ringwise.framework.registry import PluginSpec
+from ringwise.plugins import PLUGINS, binpack
+from ringwise.plugins.gang import reasons as gang_reasons
+from ringwise.plugins.predicates import reasons as predicates_reasons
+from ringwise.plugins.proportion import reasons as proportion_reasons
+from ringwise.plugins.topology910 import reasons as topology910_reasons
 from ringwise.reasons import ReasonKind, kinds_in
+from ringwise.scheduler.defaults import BUILT_IN, default_configuration
 from tests.builders import cluster
 
-KINDS = kinds_in(vars(reasons))
+KINDS = [
+    kind
+    for module in (gang_reasons, predicates_reasons, proportion_reasons, topology910_reasons)
+    for kind in kinds_in(vars(module))
+]
+FOLDER = Path(plugins.__file__).parent
 
 
-def test_every_plugin_that_is_described_exists_and_no_other() -> None:
-    assert set(PLUGINS) == set(DESCRIBED)
+def test_every_file_and_folder_is_a_plugin_that_is_in_the_table() -> None:
+    found = {
+        path.stem
+        for path in FOLDER.iterdir()
+        if (path.suffix == ".py" and path.stem != "__init__") or (path / "__init__.py").is_file()
+    }
+    assert {spec.name for spec in PLUGINS} == found
+
+
+@pytest.mark.parametrize("spec", PLUGINS, ids=lambda spec: spec.name)
+def test_every_plugin_declares_what_it_is_for_and_defaults_that_can_be_written(spec: PluginSpec) -> None:
+    assert re.fullmatch(r"[a-z].*[^.]", spec.summary)
+    for row in spec.arguments or ():
+        if isinstance(row, ArgumentFamily):
+            assert spec.argument(row.name) is row.pattern
+            assert spec.argument(row.prefix) is None
+        elif isinstance(row, Argument):
+            assert spec.argument(row.name) is row
+            assert row.read(printed(row.default)) == row.default
 
 
 def test_the_default_configuration_opens() -> None:
@@ -33,3 +62,31 @@ def test_every_reason_has_something_measured_a_cure_and_an_event_that_can_cure_i
     assert re.search(r"\{\w+\}", kind.sentence)
     assert kind.cures
     assert kind.cured_by
+
+
+@pytest.mark.parametrize(
+    ("written", "plugin"),
+    [
+        ("topology910", "topology910"),
+        ("volcano-npu", "topology910"),
+        ("volcano-npu_v6.0.RC1_linux-aarch64", "topology910"),
+        ("volcano-npu_v26.0.0_linux-x86_64", "topology910"),
+        ("volcano", None),
+        ("gang", "gang"),
+    ],
+)
+def test_k_names_of_the_chip_plugin(written: str, plugin: str | None) -> None:
+    found = BUILT_IN.plugin_named(written)
+    assert (None if found is None else found.name) == plugin
+
+
+def test_binpack_weights_of_further_resources() -> None:
+    option = binpack.SPEC.option(
+        arguments={
+            "binpack.resources": ("huawei.com/Ascend910", "nvidia.com/gpu"),
+            "binpack.resources.nvidia.com/gpu": 5,
+            "binpack.resources.not/listed": 9,
+        },
+    )
+    assert binpack.resource_weights(option) == {"huawei.com/Ascend910": 1, "nvidia.com/gpu": 5}
+    assert binpack.resource_weights(binpack.SPEC.option()) == {}

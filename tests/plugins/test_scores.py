@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from ringwise.framework.extension_points import Point
-from ringwise.framework.gang_placement import fill
-from ringwise.framework.plugin_options import PluginOption
+from ringwise.framework.configuration import PluginOption
+from ringwise.framework.extension_points import NODE_PREFERENCE, NODE_SCORE
+from ringwise.framework.gang_placement import place_gang
 from ringwise.state.model import NodeTerm, PodClass, PodTerm, Requirement, Taint, Toleration
 from tests.builders import CHIP, Lab, cluster, option, pod_class_of
 
@@ -30,7 +30,7 @@ def score(
         lab.job("old", on="n1", **used)
     shape = lab.state.shape_of(0)
     assert shape is not None
-    return lab.session(plugin).node_selection(lab["new"], lab.pod("new-0")).rate(shape)
+    return lab.session(plugin).node_selection(lab["new"], lab.pod("new-0")).score(shape)
 
 
 # -- nodeorder -----------------------------------------------------------------------------
@@ -70,7 +70,9 @@ def test_load_chips_are_not_in_it() -> None:
     lab = cluster().node("n1", cpu=1000, chips=8).job("new", chips=4).job("old", chips=4, on="n1")
     shape = lab.state.shape_of(0)
     assert shape is not None
-    assert lab.session(only("leastrequested")).node_selection(lab["new"], lab.pod("new-0")).rate(shape) == 100
+    assert (
+        lab.session(only("leastrequested")).node_selection(lab["new"], lab.pod("new-0")).score(shape) == 100
+    )
 
 
 def zone(*values: str) -> NodeTerm:
@@ -95,7 +97,7 @@ def test_preferred_node_affinity_weight_that_holds_over_all_weight(
 
 def favours(lab: Lab, plugin: PluginOption) -> dict[str, float]:
     session = lab.session(plugin)
-    found = [ask(lab["new"], lab.pod("new-0")) for ask in session.registered(Point.NODE_FAVOUR)]
+    found = [ask(lab["new"], lab.pod("new-0")) for ask in session.registered(NODE_PREFERENCE)]
     return {lab.state.names[node]: extra for answer in found if answer for node, extra in answer.items()}
 
 
@@ -140,7 +142,7 @@ def test_preferred_pod_affinity_pods_near_by_times_weight_for_and_against() -> N
     assert favours(lab, only("podaffinity", 2)) == {"n1": 150, "n2": -50}
     lab.job("plain")
     session = lab.session("nodeorder")
-    assert [ask(lab["plain"], lab.pod("plain-0")) for ask in session.registered(Point.NODE_FAVOUR)] == [None]
+    assert [ask(lab["plain"], lab.pod("plain-0")) for ask in session.registered(NODE_PREFERENCE)] == [None]
 
 
 def test_all_weights_have_the_defaults_of_the_field() -> None:
@@ -193,7 +195,7 @@ def test_binpack_mean_use_after_placing_by_weight(
 
 def test_binpack_a_weight_of_zero_takes_no_part() -> None:
     lab = cluster()
-    assert not lab.session(option("binpack", binpack_weight=0)).registered(Point.NODE_SCORE)
+    assert not lab.session(option("binpack", binpack_weight=0)).registered(NODE_SCORE)
 
 
 def test_binpack_leaves_chips_to_the_board_even_when_they_are_named() -> None:
@@ -201,7 +203,7 @@ def test_binpack_leaves_chips_to_the_board_even_when_they_are_named() -> None:
     shape = lab.state.shape_of(0)
     assert shape is not None
     plugin = option("binpack", binpack_resources=(CHIP,))
-    assert lab.session(plugin).node_selection(lab["new"], lab.pod("new-0")).rate(shape) == 10
+    assert lab.session(plugin).node_selection(lab["new"], lab.pod("new-0")).score(shape) == 10
 
 
 # -- together ------------------------------------------------------------------------------
@@ -212,5 +214,5 @@ def test_the_score_decides_where_a_pod_goes(plugin: PluginOption, node: str) -> 
     lab = cluster().nodes(2, cpu=1000).job("old", cpu=500, on="n1").job("new", cpu=100)
     session = lab.session("predicates", plugin)
     statement = session.statement()
-    assert fill(session, lab["new"], statement) is None
+    assert place_gang(session, lab["new"], statement) is None
     assert [lab.state.names[allocation.node] for allocation in statement.allocations] == [node]

@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import Any
 
 from ringwise.apps.extensions import new_scheduler
-from ringwise.framework.configuration import Configuration, Tier, default_tiers, settings_from
-from ringwise.framework.plugin_options import PluginOption
+from ringwise.framework.configuration import Configuration, PluginOption, Tier, settings_from
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command, Evict, Publish, SetGroupStatus
+from ringwise.scheduler.defaults import default_tiers
 from ringwise.state.model import (
     Device,
     DeviceReport,

@@ -41,7 +41,7 @@ def test_requests_by_number_of_pods() -> None:
     board = shipped_boards()["910-x8"]
     assert board.requests(1) == {1, 2, 4, 8}
     assert board.requests(2) == {8}
-    assert board.requests(2, "field") == {1, 2, 4, 8}
+    assert board.requests(2, "vendor") == {1, 2, 4, 8}
 
 
 @pytest.mark.parametrize(

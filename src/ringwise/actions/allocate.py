@@ -1,4 +1,4 @@
-"""Place the pods of admitted jobs: the best queue's best job, then ask again."""
+"""allocate: places the best job of the best queue, then chooses again."""
 
 from __future__ import annotations
 
@@ -7,67 +7,68 @@ from heapq import heappop, heappush
 from itertools import chain
 from typing import Any
 
-from ringwise.framework.backfill_reservations import kept_chips_open, lenders
-from ringwise.framework.gang_placement import fill, pending_pods
+from ringwise.framework.backfill_reservations import lending_owners, reserved_chips_free
+from ringwise.framework.gang_placement import pending_pods, place_gang
 from ringwise.framework.job import Job
-from ringwise.framework.reasons import INTERNAL_ERROR, QUEUE_OVERUSED
+from ringwise.framework.reasons import QUEUE_OVERUSED
+from ringwise.framework.registry import PREDICATE_ERROR_CACHE, ActionSpec
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Statement
 from ringwise.reasons import Reason
 from ringwise.state.model import Queue
 
-#: (order, number of the entry, job, is its gang complete)
+#: (sort key, number of the entry, job, whether its gang is complete)
 Entry = tuple[tuple[Any, ...], int, Job, bool]
 
 
-class Line:
-    """The jobs of one queue, best first. Most come once; those that come back have a heap of their own."""
+class PriorityQueue:
+    """The jobs of one queue, best first. Most are served once; those that come again are in a heap."""
 
-    __slots__ = ("_back", "_first")
+    __slots__ = ("_again", "_first")
 
     def __init__(self) -> None:
         self._first: list[Entry] = []
-        self._back: list[Entry] = []
+        self._again: list[Entry] = []
 
     def __bool__(self) -> bool:
-        return bool(self._first or self._back)
+        return bool(self._first or self._again)
 
-    def join(self, entry: Entry) -> None:
+    def add(self, entry: Entry) -> None:
         self._first.append(entry)
 
-    def order(self) -> None:
-        """All have joined; the best is the last of the list."""
+    def sort(self) -> None:
+        """Called once after all were added; the best is the last of the list."""
         self._first.sort(reverse=True)
 
-    def come_back(self, entry: Entry) -> None:
-        heappush(self._back, entry)
+    def push_again(self, entry: Entry) -> None:
+        heappush(self._again, entry)
 
     def pop(self) -> Entry:
-        if self._back and not (self._first and self._first[-1] < self._back[0]):
-            return heappop(self._back)
+        if self._again and not (self._first and self._first[-1] < self._again[0]):
+            return heappop(self._again)
         return self._first.pop()
 
     def __iter__(self) -> Iterator[Entry]:
-        return chain(self._first, self._back)
+        return chain(self._first, self._again)
 
 
 def allocate(session: Session) -> None:
-    lines = _lines(session)
+    waiting = _jobs_by_queue(session)
     serial = len(session.pending)
-    while lines:
-        queue = _next_queue(session, lines)
-        line = lines[queue.name]
+    while waiting:
+        queue = _next_queue(session, waiting)
+        jobs = waiting[queue.name]
         if session.overused(queue):
-            _tell_overused(session, queue, line)
-            del lines[queue.name]
+            _set_overused(session, queue, jobs)
+            del waiting[queue.name]
             continue
-        _, _, job, complete = line.pop()
-        if not line:
-            del lines[queue.name]
+        _, _, job, complete = jobs.pop()
+        if not jobs:
+            del waiting[queue.name]
         if _serve(session, job, complete):
             # The pods beyond its gang compete again, one at a time.
             serial += 1
-            lines.setdefault(queue.name, line).come_back((session.job_key(job), serial, job, True))
+            waiting.setdefault(queue.name, jobs).push_again((session.job_key(job), serial, job, True))
 
 
 def _next_queue(session: Session, names: Collection[str]) -> Queue:
@@ -76,15 +77,14 @@ def _next_queue(session: Session, names: Collection[str]) -> Queue:
     return min((session.queues[name] for name in names), key=session.queue_key)
 
 
-def _lines(session: Session) -> dict[str, Line]:
+def _jobs_by_queue(session: Session) -> dict[str, PriorityQueue]:
     """The jobs of each queue that may be placed, best first.
 
-    Whether they can be placed at all is asked first: a job that cannot asks for no share of its queue.
+    All are validated before any is ordered: an invalid job has no part in the share of its queue.
     """
-    enqueues = "enqueue" in session.configuration.actions
-    lines: dict[str, Line] = {}
+    waiting: dict[str, PriorityQueue] = {}
     for serial, job in enumerate(session.pending):
-        if job.queue not in session.queues or (enqueues and not job.inqueue):
+        if job.queue not in session.queues or not session.is_admitted(job):
             continue
         try:
             reason = session.job_valid(job)
@@ -94,31 +94,31 @@ def _lines(session: Session) -> dict[str, Line]:
                 continue
             key = session.job_key(job)
         except Exception as error:
-            broken(session, job, error, "allocate")
+            session.fail_job(job, error, "allocate")
             continue
-        line = lines.get(job.queue)
-        if line is None:
-            line = lines[job.queue] = Line()
-        line.join((key, serial, job, False))
-    for line in lines.values():
-        line.order()
-    return lines
+        jobs = waiting.get(job.queue)
+        if jobs is None:
+            jobs = waiting[job.queue] = PriorityQueue()
+        jobs.add((key, serial, job, False))
+    for jobs in waiting.values():
+        jobs.sort()
+    return waiting
 
 
 def _serve(session: Session, job: Job, complete: bool) -> bool:
-    """Try one job; True when it runs and has more pods to place."""
+    """Try one job; True when it starts and has more pods to place."""
     if not complete and session.observed:
         with session.reservations.open_to(job.key):
             session.observe(session, job)
     try:
         statement, reason = _attempt(session, job, complete, ())
         if reason is None and not statement.allocations and pending_pods(session, job):
-            # Its gang is complete; a pod beyond it waits, and should know why.
+            # Its gang is complete; a pod beyond it waits and gets its reason.
             statement, reason = _attempt(session, job, True, ())
-        if reason is not None and (owners := lenders(session, job)):
+        if reason is not None and (owners := lending_owners(session, job)):
             statement, reason = _attempt(session, job, complete, owners)
     except Exception as error:
-        broken(session, job, error, "allocate")
+        session.fail_job(job, error, "allocate")
         return False
     if reason is not None:
         job.reason = reason
@@ -130,21 +130,21 @@ def _serve(session: Session, job: Job, complete: bool) -> bool:
 def _attempt(
     session: Session, job: Job, complete: bool, owners: Iterable[str]
 ) -> tuple[Statement, Reason | None]:
-    """Fill the job in, on its own kept chips and on those of `owners`; nothing stays when it does not fit."""
+    """Place the job, also on chips reserved for it and for `owners`; nothing is kept when it does not fit."""
     if not len(session.reservations):
-        return _fill_in(session, job, complete)
-    with kept_chips_open(session, job, owners):
-        answer = _fill_in(session, job, complete)
+        return _place(session, job, complete)
+    with reserved_chips_free(session, job, owners):
+        answer = _place(session, job, complete)
         statement, reason = answer
         if reason is None and statement.allocations:
             session.reservations.lift(job.key)
     return answer
 
 
-def _fill_in(session: Session, job: Job, complete: bool) -> tuple[Statement, Reason | None]:
+def _place(session: Session, job: Job, complete: bool) -> tuple[Statement, Reason | None]:
     statement = session.statement()
     try:
-        reason = fill(session, job, statement, beyond_gang=complete)
+        reason = place_gang(session, job, statement, beyond_gang=complete)
     except Exception:
         statement.discard()
         raise
@@ -156,14 +156,13 @@ def _fill_in(session: Session, job: Job, complete: bool) -> tuple[Statement, Rea
     return statement, reason
 
 
-def _tell_overused(session: Session, queue: Queue, line: Line) -> None:
-    for _, _, job, complete in line:
+def _set_overused(session: Session, queue: Queue, jobs: PriorityQueue) -> None:
+    for _, _, job, complete in jobs:
         if not complete:
             session.observe(session, job)
         job.reason = QUEUE_OVERUSED(queue=queue.name)
 
 
-def broken(session: Session, job: Job, error: Exception, action: str) -> None:
-    """Whatever went wrong concerns this job alone."""
-    incident = session.contain(error, job, action)
-    job.reason = INTERNAL_ERROR(where=incident.where, error=incident.error)
+SPEC = ActionSpec(
+    "allocate", "places the pods of admitted jobs", allocate, arguments=(PREDICATE_ERROR_CACHE,)
+)

@@ -1,10 +1,12 @@
-"""Let jobs in: those whose queue and cluster have room for what they need at once."""
+"""enqueue: admits jobs whose queue and cluster have what they need at once."""
 
 from __future__ import annotations
 
-from ringwise.framework.backfill_reservations import kept_chips_open, lenders
+from ringwise.framework.backfill_reservations import lending_owners, reserved_chips_free
+from ringwise.framework.configuration import ENQUEUE
 from ringwise.framework.job import Job
-from ringwise.framework.reasons import INTERNAL_ERROR, QUEUE_NOT_OPEN
+from ringwise.framework.reasons import QUEUE_NOT_OPEN
+from ringwise.framework.registry import ActionSpec
 from ringwise.framework.session import Session
 from ringwise.reasons import Reason
 
@@ -28,20 +30,22 @@ def enqueue(session: Session) -> None:
         try:
             reason = session.job_valid(job)
             if reason is None:
-                job.inqueue, reason = _may_enter(session, job)
+                job.inqueue, reason = _is_enqueueable(session, job)
             if not job.inqueue:
                 session.observe(session, job)
+            job.reason = reason
         except Exception as error:
-            incident = session.contain(error, job, "enqueue")
-            reason = INTERNAL_ERROR(where=incident.where, error=incident.error)
-        job.reason = reason
+            session.fail_job(job, error, "enqueue")
 
 
-def _may_enter(session: Session, job: Job) -> tuple[bool, Reason | None]:
-    """The chips kept for the job count as free for it, and those it may borrow, if it needs them."""
-    with kept_chips_open(session, job):
+def _is_enqueueable(session: Session, job: Job) -> tuple[bool, Reason | None]:
+    """Chips reserved for the job count as free; those it may borrow are tried second."""
+    with reserved_chips_free(session, job):
         may, reason = session.job_enqueueable(job)
-    if not may and (owners := lenders(session, job)):
-        with kept_chips_open(session, job, owners):
+    if not may and (owners := lending_owners(session, job)):
+        with reserved_chips_free(session, job, owners):
             may, reason = session.job_enqueueable(job)
     return may, reason
+
+
+SPEC = ActionSpec(ENQUEUE, "lets jobs into the cycle when their queue has room for them", enqueue)

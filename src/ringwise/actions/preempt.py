@@ -1,25 +1,47 @@
-"""Make room inside a queue: the more important job sends the less important away.
+"""preempt: evicts pods of less important jobs inside a queue.
 
-Candidates are bound or running pods that are flagged preemptable; plugins say which of
-them this job may send away. First the pods of other jobs in the queue are asked, then,
-for a job that still lacks pods, less important pods of its own.
+Candidates are bound or running pods that are flagged preemptable; plugins decide which of
+them the job may evict. First the pods of other jobs in the queue are candidates, then, for
+a job that still lacks pods, less important pods of its own.
 """
 
 from __future__ import annotations
 
-from ringwise.actions.making_room import make_room, starving_jobs
-from ringwise.framework.eviction import placed_pods
+from ringwise.framework.arguments import Argument, boolean, integer
+from ringwise.framework.eviction import evict_for, evictable_pods, starving_jobs
+from ringwise.framework.registry import PREDICATE_ERROR_CACHE, ActionSpec
 from ringwise.framework.session import Session
 
-WHY = "preempt"
+NAME = "preempt"
 
 
 def preempt(session: Session) -> None:
     for _, job in starving_jobs(session):
-        flagged = placed_pods(session, lambda pod: pod.preemptable)
-        others = [member for member in flagged if member[0].queue == job.queue and member[0] is not job]
-        if make_room(session, job, others, session.preemptable, WHY):
+        flagged = evictable_pods(session, lambda pod: pod.preemptable)
+        others = [(owner, pod) for owner, pod in flagged if owner.queue == job.queue and owner is not job]
+        if evict_for(session, job, others, session.preemptable, NAME):
             continue
-        own = [member for member in flagged if member[0] is job]
+        own = [(owner, pod) for owner, pod in flagged if owner is job]
         if own:
-            make_room(session, job, own, session.preemptable, WHY)
+            evict_for(session, job, own, session.preemptable, NAME)
+
+
+def _unused_number(name: str, default: int, meaning: str, maximum: int = 1_000_000) -> Argument[int]:
+    return integer(name, default, meaning, maximum=maximum, has_effect=False)
+
+
+SPEC = ActionSpec(
+    NAME,
+    "makes room for a job inside its queue",
+    preempt,
+    arguments=(
+        PREDICATE_ERROR_CACHE,
+        boolean(
+            "enableTopologyAwarePreemption", False, "the topology is always considered", has_effect=False
+        ),
+        _unused_number("topologyAwarePreemptWorkerNum", 16, "threads of the search"),
+        _unused_number("minCandidateNodesPercentage", 10, "share of the nodes searched", maximum=100),
+        _unused_number("minCandidateNodesAbsolute", 1, "fewest nodes searched"),
+        _unused_number("maxCandidateNodesAbsolute", 100, "most nodes searched"),
+    ),
+)

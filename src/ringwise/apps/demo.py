@@ -12,9 +12,10 @@ from ringwise.embed.clock import SECOND, VirtualClock
 from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.embed.fleets import GeneratedFleet
 from ringwise.embed.loop import EmbeddedLoop
-from ringwise.framework.configuration import Configuration, default_configuration
+from ringwise.framework.configuration import Configuration
 from ringwise.framework.job import Job
 from ringwise.framework.ranks import ranks_of
+from ringwise.scheduler.defaults import default_configuration
 from ringwise.scheduler.explain.why import find_job
 from ringwise.state.model import Pod, PodClass, Queue
 from ringwise.state.vcjob import PodTemplate, Task, VcJob

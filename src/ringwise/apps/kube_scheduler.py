@@ -20,7 +20,7 @@ from typing import Any, TextIO
 import structlog
 
 from ringwise.apps.extensions import installed_registry, new_scheduler, read_user_configuration
-from ringwise.framework.configuration import Configuration, default_configuration
+from ringwise.framework.configuration import Configuration
 from ringwise.kube.run import idle_event_loop
 from ringwise.kube.run.core_thread import ControllerAdapter, MachineAdapter, SchedulerAdapter
 from ringwise.kube.run.leader_election import LeaseSettings
@@ -35,6 +35,7 @@ from ringwise.manifests.configuration import ConfigurationError
 from ringwise.messages.events import ConfigurationSeen
 from ringwise.metrics.endpoints import serving
 from ringwise.metrics.prometheus import Metrics
+from ringwise.scheduler.defaults import default_configuration
 from ringwise.topology.boards import BoardCatalog, shipped_catalog
 from ringwise.wellknown import SCHEDULER_LEASE, SCHEDULER_NAMES, VOLCANO_SYSTEM
 
@@ -223,7 +224,7 @@ def _settings(options: ComponentOptions) -> RunnerSettings:
         jobs_only=not options.with_scheduler and not options.shadow,
         read_only=options.shadow,
         in_flight=options.in_flight,
-        plugins=tuple(sorted(installed_registry()[0].plugins)),
+        registry=installed_registry()[0],
     )
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from ringwise.apps.extensions import installed_registry
-from ringwise.framework.configuration import Configuration, default_configuration
+from ringwise.framework.configuration import Configuration
 from ringwise.kube.watch.job_templates import TemplateStore
 from ringwise.kube.watch.kinds import Reader, WatchTarget, watched_kinds
 from ringwise.kube.watch.malformed import UNNAMED
@@ -23,6 +23,7 @@ from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.device_info import RawConfigMap
 from ringwise.manifests.errors import Findings
 from ringwise.manifests.wire import ConfigMapWire
+from ringwise.scheduler.defaults import default_configuration
 from ringwise.state.model import Node, Pod, PodGroup, PriorityClass, Queue
 from ringwise.state.vcjob import VcJob
 from ringwise.wellknown import SCHEDULER_CONFIG_MAP, VOLCANO_SYSTEM
@@ -50,7 +51,7 @@ async def read_cluster(
     """List everything that a decision needs. Raises ApiError, UnreachableError or NothingReadableError."""
     live = LiveCluster()
     registry, _ = installed_registry()
-    kinds = watched_kinds(TemplateStore(), {}, configuration_map, plugins=sorted(registry.plugins))
+    kinds = watched_kinds(TemplateStore(), {}, configuration_map, registry=registry)
     for target, reader in kinds:
         try:
             await _read(client, target, reader, live, progress)

@@ -10,7 +10,7 @@ from ringwise.apps.extensions import new_scheduler
 from ringwise.apps.source import input_events
 from ringwise.framework.configuration import Configuration
 from ringwise.framework.extension_points import first_reason
-from ringwise.framework.gang_placement import filters_of
+from ringwise.framework.gang_placement import node_filters
 from ringwise.framework.job import Job
 from ringwise.framework.ranks import ranks_of
 from ringwise.framework.session import Session
@@ -19,7 +19,7 @@ from ringwise.manifests.errors import ManifestError
 from ringwise.messages.commands import Bind
 from ringwise.messages.events import Decide
 from ringwise.placement.switches.classes import SwitchClass, classify
-from ringwise.plugins.reasons import NODE_CORDONED, SELECTOR_MISMATCH, UNTOLERATED_TAINT
+from ringwise.plugins.predicates.reasons import NODE_CORDONED, SELECTOR_MISMATCH, UNTOLERATED_TAINT
 from ringwise.plugins.topology910.validity import board_policy
 from ringwise.reasons import Reason, Stage
 from ringwise.scheduler.journal import Journal
@@ -131,7 +131,7 @@ class _Candidates:
                 return
             job = replace(job, policy=policy)
         selection = session.node_selection(job, pod)
-        filters = filters_of(session, job, pod)
+        filters = node_filters(session, job, pod)
         outside = _outside_racks(session, job)
         found: list[dict[str, Any]] = []
         for node in session.state.known_nodes():

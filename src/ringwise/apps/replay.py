@@ -19,8 +19,7 @@ import msgspec
 
 from ringwise import __version__
 from ringwise.apps.extensions import installed_registry, new_scheduler
-from ringwise.framework.configuration import Configuration, Settings, Tier
-from ringwise.framework.plugin_options import PluginOption
+from ringwise.framework.configuration import Configuration, PluginOption, Settings, Tier
 from ringwise.manifests.errors import one_line
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Command

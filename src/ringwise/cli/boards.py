@@ -152,7 +152,7 @@ def _print_board(board: Board) -> None:
         "several pods": multi_pod_text(board),
     }
     if board.multi_pod_field != board.multi_pod:
-        facts["several pods"] += f" (multi-pod-requests: field: {counts_text(board.multi_pod_field)})"
+        facts["several pods"] += f" (multi-pod-requests: vendor: {counts_text(board.multi_pod_field)})"
     if board.node_labels:
         facts["node labels"] = ", ".join(f"{key}={value}" for key, value in board.node_labels)
     facts["network faults"] = (

@@ -27,9 +27,10 @@ from ringwise.cli.output import (
     stop,
 )
 from ringwise.cli.topology_pictures import print_superpods, print_switches
-from ringwise.framework.configuration import Configuration, default_configuration
+from ringwise.framework.configuration import Configuration
 from ringwise.manifests.bundle import Bundle, read_bundle
 from ringwise.manifests.configuration import ConfigurationError
+from ringwise.scheduler.defaults import default_configuration
 from ringwise.scheduler.journal import Journal
 from ringwise.topology.board import BoardError
 from ringwise.topology.boards import BoardCatalog, shipped_catalog

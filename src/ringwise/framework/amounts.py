@@ -10,7 +10,7 @@ Amounts = dict[str, int]
 
 
 def amounts_of(pod_class: PodClass) -> Amounts:
-    """What one pod of this class asks for; absent means nothing."""
+    """What one pod of this class requests; a resource that is absent is not requested."""
     asked: Amounts = {}
     if pod_class.cpu_milli:
         asked["cpu"] = pod_class.cpu_milli
@@ -24,7 +24,7 @@ def amounts_of(pod_class: PodClass) -> Amounts:
 
 
 def add(total: Amounts, more: Mapping[str, int], times: int = 1) -> None:
-    """Add in place; entries that come to zero vanish, so that equal totals are equal dictionaries."""
+    """Add in place; entries that become zero are removed, so that equal totals are equal dictionaries."""
     for name, amount in more.items():
         value = total.get(name, 0) + amount * times
         if value:
@@ -34,7 +34,7 @@ def add(total: Amounts, more: Mapping[str, int], times: int = 1) -> None:
 
 
 def lacking(asked: Mapping[str, int], used: Mapping[str, int], limit: Mapping[str, int]) -> tuple[str, ...]:
-    """The resources for which used + asked would exceed a limit that is set. Unset means no limit."""
+    """The resources for which used + asked exceeds a limit; a resource without a limit is unlimited."""
     short: list[str] = []
     for name, amount in asked.items():
         if amount and name in limit and used.get(name, 0) + amount > limit[name]:
@@ -43,7 +43,7 @@ def lacking(asked: Mapping[str, int], used: Mapping[str, int], limit: Mapping[st
 
 
 def share(part: Mapping[str, int], whole: Mapping[str, int]) -> float:
-    """The largest fraction over all resources; 1 for a part of nothing, 0 for nothing of nothing."""
+    """The largest fraction over all resources; 1 for something of nothing, 0 for nothing of nothing."""
     largest = 0.0
     for name, amount in part.items():
         if amount:

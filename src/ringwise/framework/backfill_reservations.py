@@ -1,4 +1,4 @@
-"""Kept chips, and who may use them all the same: their owner, and whoever is gone before it starts."""
+"""Who may use reserved chips: their owner, and jobs that end before the owner can start."""
 
 from __future__ import annotations
 
@@ -9,29 +9,31 @@ from ringwise.framework.job import Job
 from ringwise.framework.session import Session
 
 
-def lenders(session: Session, job: Job) -> list[str]:
-    """Jobs that wait for a known time: who says it ends before that may use their kept chips until then."""
+def lending_owners(session: Session, job: Job) -> list[str]:
+    """Owners of reservations that start only after this job has ended, by its own estimate."""
     if job.expected is None or job.policy is None or job.started is not None:
         return []
     end = session.now + job.expected
     return [
-        kept.owner
-        for kept in session.reservations
-        if kept.owner != job.key
-        and kept.resource == job.policy.resource
-        and kept.starts is not None
-        and end <= kept.starts
+        reservation.owner
+        for reservation in session.reservations
+        if reservation.owner != job.key
+        and reservation.resource == job.policy.resource
+        and reservation.starts is not None
+        and end <= reservation.starts
     ]
 
 
-def kept_chips_open(session: Session, job: Job, owners: Iterable[str] = ()) -> AbstractContextManager[object]:
-    """Inside, the chips kept for the job, and for `owners`, are free. They stay kept afterwards."""
+def reserved_chips_free(
+    session: Session, job: Job, owners: Iterable[str] = ()
+) -> AbstractContextManager[object]:
+    """Inside, the chips reserved for the job and for `owners` count as free. They stay reserved."""
     if not len(session.reservations):
-        return _NOTHING_KEPT
+        return _NO_RESERVATIONS
     opened = ExitStack()
     for owner in (job.key, *owners):
         opened.enter_context(session.reservations.open_to(owner))
     return opened
 
 
-_NOTHING_KEPT = nullcontext()
+_NO_RESERVATIONS = nullcontext()

@@ -1,39 +1,44 @@
 """The scheduler's configuration as values: actions, tiers of plugins, settings.
 
 The fields of `Settings` are the single source of the settings: their names in the
-file, defaults, ranges and meanings. Reading a file is the business of `manifests`.
+file, defaults, ranges and meanings. `manifests` reads the file. Which plugins and actions
+exist, and which arguments they take, is in the registry.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
-from ringwise.framework.parameters import (
-    NotAllowed,
-    Parameter,
+from ringwise.framework.arguments import (
+    Argument,
+    ArgumentFamily,
+    InvalidArgument,
     Value,
-    one_of,
+    boolean,
+    choice,
+    integer,
     resource_levels,
-    truth,
-    whole_number,
 )
-from ringwise.framework.plugin_options import ACTION_ARGUMENTS, PluginOption, defaults
+
+T = TypeVar("T", bound=Value)
 
 #: The entry of `configurations` that carries the settings.
 SETTINGS_ENTRY = "init-params"
+#: Where this action runs, jobs wait to be enqueued; elsewhere all are admitted.
+ENQUEUE = "enqueue"
 
 _DAY = 86_400
 
 
-#: A setting whose default follows from another one and that nobody wrote.
+#: A setting whose default follows from another one and that is not written.
 _UNWRITTEN = -1
 
 
-def _setting(parameter: Parameter) -> Any:
-    default = _UNWRITTEN if parameter.default is None else parameter.default
-    return field(default=default, metadata={"parameter": parameter})
+def _setting(argument: Argument[Any]) -> Any:
+    return field(default=argument.default, metadata={"argument": argument})
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +46,7 @@ class Settings:
     """All of `init-params`. A wrong combination cannot be built."""
 
     grace_over_time: int = _setting(
-        whole_number(
+        integer(
             "grace-over-time",
             900,
             "how long a faulty job may take to end by itself before it is ended by force",
@@ -51,7 +56,7 @@ class Settings:
         )
     )
     preset_virtual_device: bool = _setting(
-        truth(
+        boolean(
             "presetVirtualDevice",
             False,
             "virtual chips are made beforehand; they are refused either way",
@@ -59,10 +64,10 @@ class Settings:
         )
     )
     nslb_version: Literal["1.0", "2.0"] = _setting(
-        one_of("nslb-version", "1.0", ("1.0", "2.0"), "version of the rules for leaf switches")
+        choice("nslb-version", "1.0", ("1.0", "2.0"), "version of the rules for leaf switches")
     )
     shared_tor_num: int = _setting(
-        one_of(
+        choice(
             "shared-tor-num",
             2,
             (1, 2),
@@ -70,56 +75,57 @@ class Settings:
         )
     )
     use_cluster_info_manager: bool = _setting(
-        truth(
+        boolean(
             "useClusterInfoManager",
             True,
             "where a node stands in the aggregated device ConfigMaps, they win over its own one",
         )
     )
     self_maintain_available_card: bool = _setting(
-        truth(
+        boolean(
             "self-maintain-available-card",
             True,
             "free chips are counted from pods (true) or taken from the device ConfigMaps (false)",
         )
     )
     force_enqueue: bool = _setting(
-        truth(
+        boolean(
             "forceEnqueue",
             True,
             "a job is admitted once there are chips enough, whatever else is short",
         )
     )
-    super_pod_size: int = _setting(
-        whole_number("super-pod-size", 48, "nodes in a physical SuperPoD", minimum=1)
-    )
+    super_pod_size: int = _setting(integer("super-pod-size", 48, "nodes in a physical SuperPoD", minimum=1))
     reserve_nodes: int = _setting(
-        whole_number(
+        integer(
             "reserve-nodes",
-            None,
+            _UNWRITTEN,
             "nodes kept free in each SuperPoD as long as others have room",
             default_text="2, or 0 where `super-pod-size` is 2 or less",
             limit_text=", below super-pod-size",
         )
     )
     prefer_previous_node: bool = _setting(
-        truth("prefer-previous-node", False, "a pod that comes back prefers the node it was on")
+        boolean("prefer-previous-node", False, "a pod that comes back prefers the node it was on")
     )
     resource_level_config: str = _setting(
         resource_levels(
             "resource-level-config", "levels of multi-level scheduling, which is not supported yet"
         )
     )
-    multi_pod_requests: Literal["document", "field"] = _setting(
-        one_of(
+    #: N2. `field` is the earlier spelling of `vendor` in files and journals; no settings have it.
+    multi_pod_requests: Literal["document", "vendor", "field"] = _setting(
+        choice(
             "multi-pod-requests",
             "document",
-            ("document", "field"),
-            "chips per pod in a job of several pods on 910 x8: 8 (document) or 1, 2, 4, 8 (field)",
+            ("document", "vendor"),
+            "chips per pod in a job of several pods on 910 x8: 8 (document) or 1, 2, 4, 8 (vendor); "
+            "`field` is read as vendor",
+            synonyms={"field": "vendor"},
         )
     )
     score_combination: Literal["strict", "sum"] = _setting(
-        one_of(
+        choice(
             "score-combination",
             "strict",
             ("strict", "sum"),
@@ -127,14 +133,14 @@ class Settings:
         )
     )
     single_switch_first: bool = _setting(
-        truth(
+        boolean(
             "single-switch-first",
             False,
             "a job with fewer pods than a leaf switch has nodes is first tried under one switch",
         )
     )
     superpod_packing: Literal["whole-job", "per-block"] = _setting(
-        one_of(
+        choice(
             "superpod-packing",
             "whole-job",
             ("whole-job", "per-block"),
@@ -142,7 +148,7 @@ class Settings:
         )
     )
     reservation_after: int = _setting(
-        whole_number(
+        integer(
             "reservation-after",
             600,
             "how long a large gang waits before room is kept for it",
@@ -151,7 +157,7 @@ class Settings:
         )
     )
     hold_healthy_nodes: int = _setting(
-        whole_number(
+        integer(
             "hold-healthy-nodes",
             120,
             "how long the healthy nodes of a job that is being rescheduled are held for it",
@@ -160,7 +166,7 @@ class Settings:
         )
     )
     gang_recovery_limit: int = _setting(
-        whole_number(
+        integer(
             "gang-recovery-limit",
             30,
             "how long a gang may stay partly bound before it is completed or undone",
@@ -170,26 +176,141 @@ class Settings:
     )
 
     def __post_init__(self) -> None:
+        if self.multi_pod_requests == "field":
+            object.__setattr__(self, "multi_pod_requests", "vendor")
         if self.reserve_nodes == _UNWRITTEN:
             object.__setattr__(self, "reserve_nodes", 2 if self.super_pod_size > 2 else 0)
         elif not 0 <= self.reserve_nodes < self.super_pod_size:
-            raise NotAllowed(
+            raise InvalidArgument(
                 f"{self.reserve_nodes} is not allowed with super-pod-size {self.super_pod_size}; "
                 f"allowed: a whole number, 0 to {self.super_pod_size - 1}"
             )
 
 
 #: The settings in the order of the reference page, by the name they have in the file.
-SETTINGS: Mapping[str, Parameter] = {
-    parameter.name: parameter for parameter in (row.metadata["parameter"] for row in fields(Settings))
+SETTINGS: Mapping[str, Argument[Any]] = {
+    argument.name: argument for argument in (row.metadata["argument"] for row in fields(Settings))
 }
-_FIELD_OF: Mapping[str, str] = {row.metadata["parameter"].name: row.name for row in fields(Settings)}
+_FIELD_OF: Mapping[str, str] = {row.metadata["argument"].name: row.name for row in fields(Settings)}
 
 
 def settings_from(values: Mapping[str, Value]) -> Settings:
-    """Settings with the given values, by their names in the file; the values have been read by their rows."""
+    """Settings with the given values, by their names in the file."""
     named: dict[str, Any] = {_FIELD_OF[name]: value for name, value in values.items()}
     return Settings(**named)
+
+
+# -- plugins ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class EnableFlag:
+    """A key beside a plugin's name that turns one of its functions on or off."""
+
+    #: The key in Volcano's documentation. Some begin with `enable`, some with `enabled`.
+    key: str
+    #: What the plugin takes part in where the flag is true.
+    meaning: str = ""
+    default: bool = True
+
+    @property
+    def name(self) -> str:
+        """The function in the code's spelling: `job_order` for `enableJobOrder`."""
+        return re.sub(r"(?<!^)(?=[A-Z])", "_", self._word).lower()
+
+    @property
+    def spellings(self) -> tuple[str, str]:
+        """Both keys that are accepted for it."""
+        return f"enable{self._word}", f"enabled{self._word}"
+
+    @property
+    def has_effect(self) -> bool:
+        """False: it is checked and has no effect; files written for Volcano carry it."""
+        return bool(self.meaning)
+
+    @property
+    def _word(self) -> str:
+        return re.sub(r"^enabled?(?=[A-Z])", "", self.key)
+
+
+ENABLE_FLAGS: Mapping[str, EnableFlag] = {
+    flag.name: flag
+    for flag in (
+        EnableFlag("enableJobOrder", "the order of jobs"),
+        EnableFlag("enableJobReady", "whether the pods placed so far are enough to start the job"),
+        EnableFlag(
+            "enableJobPipelined",
+            "whether pods are evicted for a job: it must be able to start once they are gone",
+        ),
+        EnableFlag("enableJobEnqueued", "whether a job is admitted"),
+        EnableFlag("enableJobStarving", "which jobs other pods may be evicted for"),
+        EnableFlag("enableTaskOrder", "the order of the pods of a job"),
+        EnableFlag("enableQueueOrder", "the order of queues"),
+        EnableFlag("enablePreemptable", "which pods of its queue a job may evict"),
+        EnableFlag("enableReclaimable", "which pods of other queues a job may evict"),
+        EnableFlag("enablePreemptive", "whether a queue may reclaim for a pod"),
+        EnableFlag("enablePredicate", "which nodes a pod may run on"),
+        EnableFlag("enableBestNode"),
+        EnableFlag("enableNodeOrder", "the scores of nodes"),
+        EnableFlag("enableTargetJob"),
+        EnableFlag("enableReservedNodes"),
+        EnableFlag("enabledVictim"),
+        EnableFlag("enabledOverused", "whether a queue uses more than its share"),
+        EnableFlag("enabledAllocatable", "whether a queue may use more"),
+        EnableFlag("enabledHyperNodeOrder"),
+        EnableFlag("enabledHyperNodeGradient"),
+        EnableFlag("enabledSubJobReady"),
+        EnableFlag("enabledSubJobPipelined"),
+        EnableFlag("enabledSubJobOrder"),
+        EnableFlag("enableHierarchy", "queues in a tree", default=False),
+        EnableFlag("enabledClusterOrder", default=False),
+    )
+}
+FLAG_BY_KEY: Mapping[str, EnableFlag] = {
+    spelling: flag for flag in ENABLE_FLAGS.values() for spelling in flag.spellings
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PluginOption:
+    """A plugin in its tier, with every flag and every argument decided."""
+
+    name: str
+    #: By the name of each flag, such as `node_order`.
+    enabled: Mapping[str, bool] = field(hash=False)
+    arguments: Mapping[str, Value] = field(hash=False)
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        flags: Mapping[str, bool] | None = None,
+        arguments: Mapping[str, Value] | None = None,
+    ) -> PluginOption:
+        """An option in which every flag that is not named has its default."""
+        enabled = {flag.name: flag.default for flag in ENABLE_FLAGS.values()}
+        for flag, on in (flags or {}).items():
+            if flag not in enabled:
+                raise KeyError(f"unknown enable flag: {flag}")
+            enabled[flag] = on
+        return cls(name, enabled, dict(arguments or {}))
+
+    def is_enabled(self, flag: str) -> bool:
+        return self.enabled[flag]
+
+    def value(self, argument: Argument[T]) -> T:
+        """The value of a declared argument."""
+        found: Any = self.arguments.get(argument.name, argument.default)
+        return found  # type: ignore[no-any-return]
+
+    def values(self, family: ArgumentFamily[T]) -> dict[str, T]:
+        """The values of a family of arguments, by what the user put at the end of their names."""
+        found: dict[str, Any] = {
+            name.removeprefix(family.prefix): value
+            for name, value in self.arguments.items()
+            if family.has(name)
+        }
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,10 +320,6 @@ class Tier:
     plugins: tuple[PluginOption, ...]
 
 
-def _all_action_arguments() -> Mapping[str, Mapping[str, Value]]:
-    return {action: defaults(table.values()) for action, table in ACTION_ARGUMENTS.items()}
-
-
 @dataclass(frozen=True, slots=True)
 class Configuration:
     """All that a user can decide about the scheduler. Equal files give equal values."""
@@ -210,9 +327,7 @@ class Configuration:
     actions: tuple[str, ...]
     tiers: tuple[Tier, ...]
     settings: Settings = field(default_factory=Settings)
-    action_arguments: Mapping[str, Mapping[str, Value]] = field(
-        default_factory=_all_action_arguments, hash=False
-    )
+    action_arguments: Mapping[str, Mapping[str, Value]] = field(default_factory=dict, hash=False)
 
     def plugin(self, name: str) -> PluginOption | None:
         """The option of the plugin with that name, if it takes part."""
@@ -221,19 +336,3 @@ class Configuration:
                 if option.name == name:
                     return option
         return None
-
-
-DEFAULT_ACTIONS = ("enqueue", "allocate", "backfill")
-DEFAULT_TIERS = (
-    ("priority", "gang", "conformance", "topology910"),
-    ("drf", "predicates", "proportion", "nodeorder", "binpack"),
-)
-
-
-def default_tiers() -> tuple[Tier, ...]:
-    return tuple(Tier(tuple(PluginOption.of(name) for name in names)) for names in DEFAULT_TIERS)
-
-
-def default_configuration() -> Configuration:
-    """What holds where no file says otherwise."""
-    return Configuration(DEFAULT_ACTIONS, default_tiers())

@@ -1,9 +1,10 @@
-"""Making room: which running pods would have to go so that a job fits, and no more than those.
+"""Eviction, shared by preempt and reclaim: which running pods must go so that a job fits, and no more.
 
 Everything is tried on the live state inside a transaction: the victims' chips count as
-free, the job is filled in as always, rings and switches and all. What works is then cut
-down, the dearest victims first, to those without whom the job does not fit. Nothing of
-it stays: the victims are asked to go, and the chips are kept for the job until they are gone.
+free, and the job is placed by the same rules as always, rings and switches included. The
+set that works is then reduced, the most expensive victims first, to those without which
+the job does not fit. The transaction is rolled back: the victims are evicted, and the
+chips are reserved for the job until they are gone.
 """
 
 from __future__ import annotations
@@ -13,40 +14,92 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from ringwise.framework.gang_placement import fill, missing_pods, pending_pods
+from ringwise.framework.gang_placement import missing_pods, pending_pods, place_gang
 from ringwise.framework.job import Job, pod_order
 from ringwise.framework.node_selection import NodeSelection
-from ringwise.framework.room_reasons import MAKING_ROOM
+from ringwise.framework.reasons import WAITING_FOR_EVICTIONS
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation, Eviction
 from ringwise.state.fleet import HOSTS, NO_NETWORK_KEY
-from ringwise.state.model import Pod
+from ringwise.state.model import Pod, Queue
 from ringwise.state.reservations import Reservation
 from ringwise.topology.chips import mask_of
 
-#: So many of the cheapest nodes are tried in full for a single pod.
-NODES_TRIED = 64
-#: So many victims of a gang are given back one by one; larger sets are cut down by the chips they hold.
-GIVEN_BACK_SINGLY = 32
-#: Beyond the time a pod may take to end, before the kept chips are given up.
+#: The number of cheapest nodes that are tried in full for a single pod.
+MAX_NODES_TRIED = 64
+#: Up to this many victims of a gang are spared one by one; larger sets are reduced by the chips they hold.
+MAX_SPARED_SINGLY = 32
+#: Added to the time a pod may take to end, before the reserved chips are given up.
 MARGIN_SECONDS = 60
 
-Member = tuple[Job, Pod]
-#: Pods that go together: one pod its job can spare, or all the pods of a job.
-Unit = tuple[Member, ...]
-Ask = Callable[[Job, Pod, list[str]], list[str]]
+JobPod = tuple[Job, Pod]
+#: Pods that are evicted together: one pod its job can spare, or all the pods of a job.
+VictimGroup = tuple[JobPod, ...]
+#: The combined answer of the plugins: which candidates the job may evict for this pod.
+AllowedVictims = Callable[[Job, Pod, list[str]], list[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
-    """The pods that have to go, and the places the job gets then."""
+class EvictionPlan:
+    """The pods to evict, and the placement the job gets then."""
 
-    victims: tuple[Member, ...]
+    victims: tuple[JobPod, ...]
     allocations: tuple[Allocation, ...]
 
 
-def placed_pods(session: Session, flagged: Callable[[Pod], bool]) -> list[Member]:
-    """Pods that hold a place, are not on their way out, and may be asked to go."""
+def starving_jobs(session: Session) -> Iterator[tuple[Queue, Job]]:
+    """Valid jobs that lack pods, best queue first, best job first.
+
+    Left out: jobs for which chips are reserved already, and jobs that evict no other pods.
+    """
+    by_queue: dict[str, list[Job]] = {}
+    for job in session.pending:
+        if _never_preempts(session, job) or session.reservations.of(job.key) is not None:
+            continue
+        if job.queue in session.queues:
+            by_queue.setdefault(job.queue, []).append(job)
+    for queue in sorted((session.queues[name] for name in by_queue), key=session.queue_key):
+        for job in sorted(by_queue[queue.name], key=session.job_key):
+            if session.job_valid(job) is None and (not job.pods or session.job_starving(job)):
+                yield queue, job
+
+
+def _never_preempts(session: Session, job: Job) -> bool:
+    """One of its pending pods has the preemptionPolicy Never, so the gang cannot evict others."""
+    if not job.non_preempting:
+        return False
+    return not job.pods or any(pod.uid in job.non_preempting for pod in pending_pods(session, job))
+
+
+def evict_for(
+    session: Session, job: Job, candidates: list[JobPod], allowed: AllowedVictims, action: str
+) -> bool:
+    """Evict candidates so that the job fits; True when chips are reserved for it.
+
+    No pod is evicted where pods that are being deleted already leave enough.
+    """
+    try:
+        search = VictimSearch(session, job, candidates, allowed)
+        if not session.is_admitted(job):
+            if not search.would_be_admitted():
+                return False
+            # Only a lack of resources kept it out, and evictions can end that.
+            job.inqueue = True
+            job.reason = None
+        if not pending_pods(session, job):
+            return False
+        plan = search.find()
+    except Exception as error:
+        session.fail_job(job, error, action)
+        return False
+    if plan is None or not plan.allocations:
+        return False
+    _nominate(session, job, plan, action)
+    return True
+
+
+def evictable_pods(session: Session, flagged: Callable[[Pod], bool]) -> list[JobPod]:
+    """Flagged pods that have a node and are not being deleted or evicted."""
     going = {eviction.pod.uid for eviction in session.evicted}
     placements = session.state.pods
     return [
@@ -58,14 +111,14 @@ def placed_pods(session: Session, flagged: Callable[[Pod], bool]) -> list[Member
     ]
 
 
-def in_victim_order(session: Session, members: Iterable[Member]) -> list[Member]:
-    """Who goes first: the reverse of who is served first, queues, then jobs, then pods."""
-    pods: dict[str, list[Member]] = {}
+def _in_victim_order(session: Session, members: Iterable[JobPod]) -> list[JobPod]:
+    """The reverse of the order in which they are served: queues, then jobs, then pods."""
+    pods: dict[str, list[JobPod]] = {}
     jobs: dict[str, dict[str, Job]] = {}
     for job, pod in members:
         jobs.setdefault(job.queue, {})[job.key] = job
         pods.setdefault(job.key, []).append((job, pod))
-    ordered: list[Member] = []
+    ordered: list[JobPod] = []
     known = [session.queues[name] for name in jobs if name in session.queues]
     for queue in sorted(known, key=session.queue_key, reverse=True):
         for job in sorted(jobs[queue.name].values(), key=session.job_key, reverse=True):
@@ -79,7 +132,7 @@ def in_victim_order(session: Session, members: Iterable[Member]) -> list[Member]
 
 @contextmanager
 def as_if_placed(session: Session, job: Job, pods: Sequence[Pod]) -> Iterator[None]:
-    """Inside, the job's share counts these pods: a gang is judged by all it will use."""
+    """Inside, these pods count as used by the job: a gang is judged by all it will use."""
     for pod in pods:
         session.usage.add_pod(job.key, job.queue, pod.cls)
     try:
@@ -89,23 +142,25 @@ def as_if_placed(session: Session, job: Job, pods: Sequence[Pod]) -> Iterator[No
             session.usage.remove_pod(job.key, job.queue, pod.cls)
 
 
-class Search:
-    """Looks for room for one job among pods that may be asked to go."""
+class VictimSearch:
+    """Searches victims for one job among the candidates."""
 
-    def __init__(self, session: Session, job: Job, candidates: Iterable[Member], ask: Ask) -> None:
+    def __init__(
+        self, session: Session, job: Job, candidates: Iterable[JobPod], allowed: AllowedVictims
+    ) -> None:
         self._session = session
         self._job = job
-        self._ask = ask
-        self._candidates = in_victim_order(session, candidates)
-        #: Whose turn to go it is.
-        self._turn = {pod.uid: turn for turn, (_, pod) in enumerate(self._candidates)}
+        self._allowed_victims = allowed
+        self._candidates = _in_victim_order(session, candidates)
+        #: The position of each candidate in the victim order.
+        self._position = {pod.uid: position for position, (_, pod) in enumerate(self._candidates)}
         missing = missing_pods(session, job)
         self._beyond_gang = missing == 0
         pods = pending_pods(session, job) if job.pods else list(job.in_order)
         self._pods = pods[: max(1, missing)]
 
-    def admitted(self) -> bool:
-        """Whether the job would be let in if everybody who may be asked to go were gone."""
+    def would_be_admitted(self) -> bool:
+        """Whether the job would be enqueued if all pods it may evict were gone."""
         session = self._session
         if not self._pods:
             return False
@@ -119,8 +174,8 @@ class Search:
         finally:
             statement.discard()
 
-    def find(self) -> Room | None:
-        """The room that is cheapest to make; without victims where leaving pods make it anyway."""
+    def find(self) -> EvictionPlan | None:
+        """The cheapest plan; without victims where pods that are being deleted leave enough."""
         session = self._session
         if not self._pods:
             return None
@@ -129,25 +184,25 @@ class Search:
             self._release_leaving(outer.evict)
             found = self._try(())
             if found is not None:
-                return Room((), found)
+                return EvictionPlan((), found)
             for whole in (False, True):
-                room = self._one_pod(whole) if len(self._pods) == 1 else self._gang(whole)
-                if room is not None:
-                    return room
+                plan = self._one_pod(whole) if len(self._pods) == 1 else self._gang(whole)
+                if plan is not None:
+                    return plan
             return None
         finally:
             outer.discard()
 
-    # -- who may be asked ---------------------------------------------------------------
+    # -- candidates ---------------------------------------------------------------------
 
-    def _allowed(self, members: Sequence[Member]) -> list[Member]:
+    def _allowed(self, members: Sequence[JobPod]) -> list[JobPod]:
         with as_if_placed(self._session, self._job, self._pods[:-1]):
-            uids = self._ask(self._job, self._pods[-1], [pod.uid for _, pod in members])
+            uids = self._allowed_victims(self._job, self._pods[-1], [pod.uid for _, pod in members])
         named = set(uids)
         return [member for member in members if member[1].uid in named]
 
     def _spare(self, job: Job) -> int:
-        """Pods the job can lose and still be whole."""
+        """How many pods the job can lose and still have its minimum."""
         done = sum(1 for pod in job.pods.values() if pod.phase == "Succeeded")
         return len(self._running(job)) + done - job.min_available
 
@@ -159,22 +214,22 @@ class Search:
             if placements[uid].node >= 0 and pod.live and not pod.deleting
         ]
 
-    def _units(self, allowed: Sequence[Member], whole: bool) -> list[Unit]:
-        """No gang is cut below its minimum: pods go as far as their job can spare them, or all of them go."""
-        by_job: dict[str, list[Member]] = {}
+    def _groups(self, allowed: Sequence[JobPod], whole: bool) -> list[VictimGroup]:
+        """No gang is cut below its minimum: only the pods a job can spare are evicted, or all of them."""
+        by_job: dict[str, list[JobPod]] = {}
         for member in allowed:
             by_job.setdefault(member[0].key, []).append(member)
-        units: list[Unit] = []
+        groups: list[VictimGroup] = []
         for members in by_job.values():
             job = members[0][0]
             if whole and len(members) == len(self._running(job)):
-                units.append(tuple(members))
+                groups.append(tuple(members))
             else:
-                units += [(member,) for member in members[: max(0, self._spare(job))]]
-        return units
+                groups += [(member,) for member in members[: max(0, self._spare(job))]]
+        return groups
 
     def _release_leaving(self, evict: Callable[[Eviction], None]) -> None:
-        """What pods on their way out hold is as good as free: nobody has to go for it."""
+        """What pods that are being deleted hold counts as free: no pod is evicted for it."""
         session = self._session
         going = {eviction.pod.uid for eviction in session.evicted}
         for job in session.jobs.values():
@@ -184,79 +239,83 @@ class Search:
 
     # -- trying ---------------------------------------------------------------------------
 
-    def _try(self, units: Iterable[Unit]) -> tuple[Allocation, ...] | None:
-        """The places the job gets when these are gone, or None."""
+    def _try(self, groups: Iterable[VictimGroup]) -> tuple[Allocation, ...] | None:
+        """The placement the job gets when these are gone; None where it cannot start then."""
         session = self._session
         plan = session.plans.get(self._job.key)
         statement = session.statement()
         try:
-            for unit in units:
-                for owner, pod in unit:
+            for group in groups:
+                for owner, pod in group:
                     statement.evict(Eviction(owner, pod, "", self._job))
-            reason = fill(session, self._job, statement, beyond_gang=self._beyond_gang)
-            return None if reason is not None else tuple(statement.allocations)
+            reason = place_gang(session, self._job, statement, beyond_gang=self._beyond_gang)
+            if reason is not None or not session.job_pipelined(self._job):
+                return None
+            return tuple(statement.allocations)
         finally:
             statement.discard()
             session.plans.pop(self._job.key, None)
             if plan is not None:
                 session.plans[self._job.key] = plan
 
-    def _cut_down(self, units: list[Unit], found: tuple[Allocation, ...]) -> Room:
-        """Give back the dearest first, whoever is not needed."""
-        for unit in reversed(list(units)):
-            fewer = [other for other in units if other is not unit]
+    def _reduce(self, groups: list[VictimGroup], found: tuple[Allocation, ...]) -> EvictionPlan:
+        """Spare every group that is not needed, the most expensive first."""
+        for group in reversed(list(groups)):
+            fewer = [other for other in groups if other is not group]
             again = self._try(fewer)
             if again is not None:
-                units, found = fewer, again
-        return Room(tuple(member for unit in units for member in unit), found)
+                groups, found = fewer, again
+        return EvictionPlan(tuple(member for group in groups for member in group), found)
 
     # -- one pod: node by node -----------------------------------------------------------
 
-    def _one_pod(self, whole: bool) -> Room | None:
-        """The node whose victims are cheapest; among equals who goes first anyway, then natural order."""
+    def _one_pod(self, whole: bool) -> EvictionPlan | None:
+        """The node whose victims are cheapest; on a tie the earlier in victim order, then natural order."""
         session = self._session
         selection = session.node_selection(self._job, self._pods[0])
         offers = []
-        for node, units in self._units_by_node(whole).items():
-            needed = self._enough_chips(selection, node, units)
+        for node, groups in self._groups_by_node(whole).items():
+            needed = self._enough_chips(selection, node, groups)
             if needed is not None:
-                offers.append((self._price(needed or units), session.state.rank_of(node), needed, units))
+                offers.append((self._price(needed or groups), session.state.rank_of(node), needed, groups))
         offers.sort(key=lambda offer: (offer[0], offer[1]))
-        best: tuple[Any, Room] | None = None
-        for lowest, rank, needed, units in offers[:NODES_TRIED]:
+        best: tuple[Any, EvictionPlan] | None = None
+        for lowest, rank, needed, groups in offers[:MAX_NODES_TRIED]:
             if best is not None and best[0] <= (lowest, rank):
                 break
-            room = self._on_node(needed, units)
-            if room is not None:
-                price = (self._price([room.victims]), rank)
+            plan = self._on_node(needed, groups)
+            if plan is not None:
+                price = (self._price([plan.victims]), rank)
                 if best is None or price < best[0]:
-                    best = (price, room)
+                    best = (price, plan)
         return None if best is None else best[1]
 
-    def _price(self, units: Iterable[Unit]) -> tuple[int, ...]:
-        units = list(units)
-        return *cost(units), max(self._turn[pod.uid] for unit in units for _, pod in unit)
+    def _price(self, groups: Iterable[VictimGroup]) -> tuple[int, ...]:
+        groups = list(groups)
+        return *cost(groups), max(self._position[pod.uid] for group in groups for _, pod in group)
 
-    def _units_by_node(self, whole: bool) -> dict[int, list[Unit]]:
+    def _groups_by_node(self, whole: bool) -> dict[int, list[VictimGroup]]:
         placements = self._session.state.pods
-        on_node: dict[int, list[Member]] = {}
+        on_node: dict[int, list[JobPod]] = {}
         for member in self._candidates:
             on_node.setdefault(placements[member[1].uid].node, []).append(member)
         if not whole:
-            # Each node by itself: which pods a job can spare depends on who is asked first.
+            # Each node by itself: which pods a job can spare depends on the order of the candidates.
             return {
-                node: units
+                node: groups
                 for node, members in on_node.items()
-                if (units := self._units(self._allowed(members), False))
+                if (groups := self._groups(self._allowed(members), False))
             }
-        found: dict[int, list[Unit]] = {}
-        for unit in self._units(self._allowed(self._candidates), True):
-            for node in sorted({placements[pod.uid].node for _, pod in unit}):
-                found.setdefault(node, []).append(unit)
+        found: dict[int, list[VictimGroup]] = {}
+        for group in self._groups(self._allowed(self._candidates), True):
+            for node in sorted({placements[pod.uid].node for _, pod in group}):
+                found.setdefault(node, []).append(group)
         return found
 
-    def _enough_chips(self, selection: NodeSelection, node: int, units: list[Unit]) -> list[Unit] | None:
-        """The units without which the chips of the node do not fit; None when they never do."""
+    def _enough_chips(
+        self, selection: NodeSelection, node: int, groups: list[VictimGroup]
+    ) -> list[VictimGroup] | None:
+        """The groups without which the chips of the node do not fit; None when they never do."""
         policy = selection.policy
         if policy is None:
             return []
@@ -267,107 +326,109 @@ class Search:
             return None
         bad = fleet.unhealthy[node] | fleet.recovering[node] | fleet.reserved[node] | network
         freed = {
-            id(unit): _union(state.pods[pod.uid].chips for _, pod in unit if state.pods[pod.uid].node == node)
-            for unit in units
+            id(group): _union(
+                state.pods[pod.uid].chips for _, pod in group if state.pods[pod.uid].node == node
+            )
+            for group in groups
         }
 
-        def fits(kept: Iterable[Unit]) -> bool:
-            free = fleet.free(node) | _union(freed[id(unit)] for unit in kept) & fleet.listed[node]
+        def fits(kept: Iterable[VictimGroup]) -> bool:
+            free = fleet.free(node) | _union(freed[id(group)] for group in kept) & fleet.listed[node]
             signature = policy.rule.signature(free & ~bad, fleet.allocatable[node], fleet.faulty[node])
             return policy.rule.score(signature, selection.chips, policy.multi_pod) is not None
 
-        if not fits(units):
+        if not fits(groups):
             return None
-        needed = list(units)
-        for unit in reversed(units):
-            fewer = [other for other in needed if other is not unit]
+        needed = list(groups)
+        for group in reversed(groups):
+            fewer = [other for other in needed if other is not group]
             if fits(fewer):
                 needed = fewer
         return needed
 
-    def _on_node(self, needed: list[Unit], units: list[Unit]) -> Room | None:
+    def _on_node(self, needed: list[VictimGroup], groups: list[VictimGroup]) -> EvictionPlan | None:
         if needed:
             found = self._try(needed)
             if found is not None:
-                return Room(tuple(member for unit in needed for member in unit), found)
-        found = self._try(units)
-        return None if found is None else self._cut_down(units, found)
+                return EvictionPlan(tuple(member for group in needed for member in group), found)
+        found = self._try(groups)
+        return None if found is None else self._reduce(groups, found)
 
     # -- a gang: the cheapest pods of the cluster ----------------------------------------------
 
-    def _gang(self, whole: bool) -> Room | None:
-        units = self._units(self._allowed(self._candidates), whole)
-        found = self._try(units) if units else None
+    def _gang(self, whole: bool) -> EvictionPlan | None:
+        groups = self._groups(self._allowed(self._candidates), whole)
+        found = self._try(groups) if groups else None
         if found is None:
             return None
-        units, found = self._shortest_start(units, found)
-        units, found = self._holding(units, found)
-        if len(units) <= GIVEN_BACK_SINGLY:
-            return self._cut_down(units, found)
-        return Room(tuple(member for unit in units for member in unit), found)
+        groups, found = self._fewest_of_the_cheapest(groups, found)
+        groups, found = self._holding_needed_chips(groups, found)
+        if len(groups) <= MAX_SPARED_SINGLY:
+            return self._reduce(groups, found)
+        return EvictionPlan(tuple(member for group in groups for member in group), found)
 
-    def _shortest_start(
-        self, units: list[Unit], found: tuple[Allocation, ...]
-    ) -> tuple[list[Unit], tuple[Allocation, ...]]:
-        """As few of the cheapest as will do: doubling, then halving."""
-        low, high, step = 0, len(units), 1
+    def _fewest_of_the_cheapest(
+        self, groups: list[VictimGroup], found: tuple[Allocation, ...]
+    ) -> tuple[list[VictimGroup], tuple[Allocation, ...]]:
+        """As few of the cheapest as are enough: the number is doubled, then bisected."""
+        low, high, step = 0, len(groups), 1
         while step < high:
-            again = self._try(units[:step])
+            again = self._try(groups[:step])
             if again is not None:
                 high, found = step, again
                 break
             low, step = step, step * 2
         while high - low > 1:
             middle = (low + high) // 2
-            again = self._try(units[:middle])
+            again = self._try(groups[:middle])
             if again is None:
                 low = middle
             else:
                 high, found = middle, again
-        return units[:high], found
+        return groups[:high], found
 
-    def _holding(
-        self, units: list[Unit], found: tuple[Allocation, ...]
-    ) -> tuple[list[Unit], tuple[Allocation, ...]]:
-        """Without those who hold no chip that the job would get."""
+    def _holding_needed_chips(
+        self, groups: list[VictimGroup], found: tuple[Allocation, ...]
+    ) -> tuple[list[VictimGroup], tuple[Allocation, ...]]:
+        """Without the groups that hold no chip the job would get."""
         placements = self._session.state.pods
         while True:
             taken: dict[int, int] = {}
             for allocation in found:
                 taken[allocation.node] = taken.get(allocation.node, 0) | mask_of(allocation.chips)
             fewer = [
-                unit
-                for unit in units
-                if any(placements[pod.uid].chips & taken.get(placements[pod.uid].node, 0) for _, pod in unit)
+                group
+                for group in groups
+                if any(placements[pod.uid].chips & taken.get(placements[pod.uid].node, 0) for _, pod in group)
             ]
-            again = self._try(fewer) if len(fewer) < len(units) else None
+            again = self._try(fewer) if len(fewer) < len(groups) else None
             if again is None:
-                return units, found
-            units, found = fewer, again
+                return groups, found
+            groups, found = fewer, again
 
 
-def cost(units: Iterable[Unit]) -> tuple[int, int, int]:
-    """What it costs to send these away: lowest highest priority, then lowest sum, then fewest."""
-    priorities = [job.priority for unit in units for job, _ in unit]
+def cost(groups: Iterable[VictimGroup]) -> tuple[int, int, int]:
+    """The cost of evicting these: lowest highest priority, then lowest sum, then fewest."""
+    priorities = [job.priority for group in groups for job, _ in group]
     return max(priorities, default=0), sum(priorities), len(priorities)
 
 
-def nominate(session: Session, job: Job, room: Room, why: str) -> None:
-    """Ask the victims to go, and keep the chips for the job until it can have them."""
-    for owner, pod in room.victims:
+def _nominate(session: Session, job: Job, plan: EvictionPlan, why: str) -> None:
+    """Evict the victims, and reserve the chips for the job until it can have them."""
+    for owner, pod in plan.victims:
         session.evicted.append(Eviction(owner, pod, why, job))
     seconds = session.settings.grace_over_time + MARGIN_SECONDS
     reservation = Reservation(
         owner=job.key,
         resource=job.policy.resource if job.policy is not None else HOSTS,
-        chips=chips_by_node(room.allocations),
+        chips=chips_by_node(plan.allocations),
         expires=session.now + seconds * 1_000_000_000,
         why=why,
     )
     session.reservations.make(reservation)
-    nodes = sorted({allocation.node for allocation in room.allocations}, key=session.state.rank_of)
-    job.reason = MAKING_ROOM(
-        victims=len(room.victims),
+    nodes = sorted({allocation.node for allocation in plan.allocations}, key=session.state.rank_of)
+    job.reason = WAITING_FOR_EVICTIONS(
+        victims=len(plan.victims),
         why=why,
         chips=reservation.chip_count,
         nodes=[session.state.names[node] for node in nodes[:20]],

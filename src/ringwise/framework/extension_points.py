@@ -1,70 +1,24 @@
-"""The places where a plugin can have a say, and how several answers become one.
+"""The extension points: where a plugin takes part in a decision, and how several answers are combined.
 
-The functions below are the whole of the combination rules: each point has its own
-sentence, and a session only walks the tiers.
+Each point has a typed protocol for the function a plugin registers there. The functions
+at the end of this file are the combination rules; a session only walks the tiers.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar, TypeVarTuple
 
+from ringwise.framework.job import Job
+from ringwise.framework.policy import ChipPolicy
 from ringwise.reasons import Reason
+from ringwise.state.model import Pod, PodClass, Queue
+from ringwise.state.node_shapes import NodeShape
 
-
-class Point(enum.Enum):
-    """A registration point, what is asked there, and the switch that gates it."""
-
-    # Points are looked up several times for every pod; enums hash their names, and in Python.
-    __hash__ = object.__hash__
-
-    #: (job) -> sort key; the smallest job goes first
-    JOB_ORDER = "job_order"
-    #: (queue) -> sort key
-    QUEUE_ORDER = "queue_order"
-    #: (pod) -> sort key, among the pods of one job
-    TASK_ORDER = "task_order"
-    #: (job) -> Reason | None
-    JOB_VALID = "job_valid"
-    #: (job) -> bool
-    JOB_READY = "job_ready"
-    #: (job) -> (Vote, Reason | None)
-    JOB_PIPELINED = "job_pipelined"
-    #: (job) -> (Vote, Reason | None)
-    JOB_ENQUEUEABLE = "job_enqueued"
-    #: (job) -> bool
-    JOB_STARVING = "job_starving"
-    #: (queue) -> bool
-    OVERUSED = "overused"
-    #: (queue, pod) -> Reason | None
-    ALLOCATABLE = "allocatable"
-    #: (queue, pod) -> bool
-    PREEMPTIVE = "preemptive"
-    #: (pod class, chip policy | None, shape) -> Reason | None; must depend on nothing else
-    PREDICATE = "predicate"
-    #: (job, pod) -> None | (node id) -> Reason | None; for what no class can tell
-    NODE_FILTER = "node_filter"
-    #: (pod class, shape) -> float; must depend on nothing else
-    NODE_SCORE = "node_order"
-    #: (job, pod) -> None | {node id: extra score}; for what no class can tell
-    NODE_FAVOUR = "node_favour"
-    #: (job, pending pods) -> JobPlan | Reason | None; the first that answers decides
-    JOB_PLAN = "job_plan"
-    #: (job, pod, candidate uids) -> victim uids | None
-    PREEMPTABLE = "preemptable"
-    #: (job, pod, candidate uids) -> victim uids | None
-    RECLAIMABLE = "reclaimable"
-    #: (job, pod, node id): a pod was placed, or came back when an eviction was undone
-    ALLOCATED = "allocated"
-    #: (job, pod, node id): a placement was undone, or a pod is to be evicted
-    DEALLOCATED = "deallocated"
-
-
-#: Points that no switch turns off.
-UNGATED = frozenset({Point.JOB_VALID, Point.JOB_PLAN, Point.ALLOCATED, Point.DEALLOCATED})
-#: Points that follow another point's switch.
-GATED_WITH = {Point.NODE_FILTER: Point.PREDICATE, Point.NODE_FAVOUR: Point.NODE_SCORE}
+F = TypeVar("F")
+Asked = TypeVarTuple("Asked")
 
 
 class Vote(enum.IntEnum):
@@ -73,17 +27,216 @@ class Vote(enum.IntEnum):
     PERMIT = 1
 
 
-def first_reason(asked: Iterable[Callable[..., Reason | None]], *about: Any) -> Reason | None:
-    """Validity and predicates: the first objection counts."""
-    for ask in asked:
-        answer = ask(*about)
-        if answer is not None:
-            return answer
+@dataclass(slots=True)
+class JobPlan:
+    """Nodes chosen for a job as a whole (switches, SuperPoDs), pod by pod."""
+
+    nodes: dict[str, int]
+    annotations: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    #: For people: one line per switch or block.
+    lines: tuple[str, ...] = ()
+
+
+# -- what a plugin registers ---------------------------------------------------------------
+
+
+class SortKey(Protocol):
+    """Anything that compares with the keys that the same plugin gives for others."""
+
+    def __lt__(self, other: Any, /) -> bool: ...
+
+
+class JobOrder(Protocol):
+    """The sort key of a job; the smallest is served first."""
+
+    def __call__(self, job: Job, /) -> SortKey: ...
+
+
+class QueueOrder(Protocol):
+    """The sort key of a queue; the smallest is served first."""
+
+    def __call__(self, queue: Queue, /) -> SortKey: ...
+
+
+class PodOrder(Protocol):
+    """The sort key of a pod among the pods of its job."""
+
+    def __call__(self, pod: Pod, /) -> SortKey: ...
+
+
+class JobCheck(Protocol):
+    """Why the job can never run as it is; None when nothing is wrong with it."""
+
+    def __call__(self, job: Job, /) -> Reason | None: ...
+
+
+class JobCondition(Protocol):
+    """Whether something holds for the job."""
+
+    def __call__(self, job: Job, /) -> bool: ...
+
+
+class JobVote(Protocol):
+    """A vote on the job, and the reason of a rejection."""
+
+    def __call__(self, job: Job, /) -> tuple[Vote, Reason | None]: ...
+
+
+class QueueCondition(Protocol):
+    """Whether something holds for the queue."""
+
+    def __call__(self, queue: Queue, /) -> bool: ...
+
+
+class QueueLimit(Protocol):
+    """Why the queue may not give this pod what it asks for; None when it may."""
+
+    def __call__(self, queue: Queue, pod: Pod, /) -> Reason | None: ...
+
+
+class QueueClaim(Protocol):
+    """Whether the queue may take resources from other queues for this pod."""
+
+    def __call__(self, queue: Queue, pod: Pod, /) -> bool: ...
+
+
+class Predicate(Protocol):
+    """Why no pod of this class may run on nodes of this shape.
+
+    The answer is kept for the whole cycle, so it must depend on nothing but the arguments.
+    """
+
+    def __call__(
+        self, pod_class: PodClass, policy: ChipPolicy | None, shape: NodeShape, /
+    ) -> Reason | None: ...
+
+
+class NodeFilter(Protocol):
+    """Why the pod may not run on this node now; None when it may."""
+
+    def __call__(self, node: int, /) -> Reason | None: ...
+
+
+class NodeFilterFactory(Protocol):
+    """A filter for what only a single node can answer; None for a pod that needs no filter."""
+
+    def __call__(self, job: Job, pod: Pod, /) -> NodeFilter | None: ...
+
+
+class NodeScore(Protocol):
+    """The score of nodes of this shape for pods of this class.
+
+    The answer is kept for the whole cycle, so it must depend on nothing but the arguments.
+    """
+
+    def __call__(self, pod_class: PodClass, shape: NodeShape, /) -> float: ...
+
+
+class NodePreference(Protocol):
+    """Extra scores by node id, for what the shape of a node does not show; None for none."""
+
+    def __call__(self, job: Job, pod: Pod, /) -> Mapping[int, float] | None: ...
+
+
+class JobPlanner(Protocol):
+    """Nodes for all pending pods of a job, why there are none, or None to have them placed one by one."""
+
+    def __call__(self, job: Job, pods: Sequence[Pod], /) -> JobPlan | Reason | None: ...
+
+
+class VictimFilter(Protocol):
+    """Which of the candidates (pod uids) may be evicted for this pod; None to abstain."""
+
+    def __call__(self, job: Job, pod: Pod, candidates: list[str], /) -> list[str] | None: ...
+
+
+class PodNotice(Protocol):
+    """Called after the placement of a pod changed inside the cycle."""
+
+    def __call__(self, job: Job, pod: Pod, node: int, /) -> None: ...
+
+
+# -- the points -----------------------------------------------------------------------------
+
+
+class ExtensionPoint(Generic[F]):
+    """A point, the protocol of the functions registered there, and the enable flag that gates it."""
+
+    # Points are looked up several times for every pod: they hash by identity.
+    __slots__ = ("flag", "name")
+
+    def __init__(self, name: str, flag: str | None = None) -> None:
+        self.name = name
+        #: The enable flag of the plugin that switches this point off; None where nothing does.
+        self.flag = flag
+
+    def __repr__(self) -> str:
+        return f"<extension point {self.name}>"
+
+
+JOB_ORDER: ExtensionPoint[JobOrder] = ExtensionPoint("job_order", "job_order")
+QUEUE_ORDER: ExtensionPoint[QueueOrder] = ExtensionPoint("queue_order", "queue_order")
+TASK_ORDER: ExtensionPoint[PodOrder] = ExtensionPoint("task_order", "task_order")
+JOB_VALID: ExtensionPoint[JobCheck] = ExtensionPoint("job_valid")
+JOB_READY: ExtensionPoint[JobCondition] = ExtensionPoint("job_ready", "job_ready")
+#: Asked before pods are evicted for a job: whether it could start once they are gone.
+JOB_PIPELINED: ExtensionPoint[JobVote] = ExtensionPoint("job_pipelined", "job_pipelined")
+JOB_ENQUEUEABLE: ExtensionPoint[JobVote] = ExtensionPoint("job_enqueueable", "job_enqueued")
+JOB_STARVING: ExtensionPoint[JobCondition] = ExtensionPoint("job_starving", "job_starving")
+OVERUSED: ExtensionPoint[QueueCondition] = ExtensionPoint("overused", "overused")
+ALLOCATABLE: ExtensionPoint[QueueLimit] = ExtensionPoint("allocatable", "allocatable")
+PREEMPTIVE: ExtensionPoint[QueueClaim] = ExtensionPoint("preemptive", "preemptive")
+PREDICATE: ExtensionPoint[Predicate] = ExtensionPoint("predicate", "predicate")
+NODE_FILTER: ExtensionPoint[NodeFilterFactory] = ExtensionPoint("node_filter", "predicate")
+NODE_SCORE: ExtensionPoint[NodeScore] = ExtensionPoint("node_score", "node_order")
+NODE_PREFERENCE: ExtensionPoint[NodePreference] = ExtensionPoint("node_preference", "node_order")
+#: The first plugin that answers decides.
+JOB_PLAN: ExtensionPoint[JobPlanner] = ExtensionPoint("job_plan")
+PREEMPTABLE: ExtensionPoint[VictimFilter] = ExtensionPoint("preemptable", "preemptable")
+RECLAIMABLE: ExtensionPoint[VictimFilter] = ExtensionPoint("reclaimable", "reclaimable")
+#: A pod was placed, or its eviction was undone.
+ALLOCATED: ExtensionPoint[PodNotice] = ExtensionPoint("allocated")
+#: A placement was undone, or a pod is to be evicted.
+DEALLOCATED: ExtensionPoint[PodNotice] = ExtensionPoint("deallocated")
+
+EXTENSION_POINTS: tuple[ExtensionPoint[Any], ...] = (
+    JOB_ORDER,
+    QUEUE_ORDER,
+    TASK_ORDER,
+    JOB_VALID,
+    JOB_READY,
+    JOB_PIPELINED,
+    JOB_ENQUEUEABLE,
+    JOB_STARVING,
+    OVERUSED,
+    ALLOCATABLE,
+    PREEMPTIVE,
+    PREDICATE,
+    NODE_FILTER,
+    NODE_SCORE,
+    NODE_PREFERENCE,
+    JOB_PLAN,
+    PREEMPTABLE,
+    RECLAIMABLE,
+    ALLOCATED,
+    DEALLOCATED,
+)
+
+
+# -- how several answers are combined ---------------------------------------------------------
+
+
+def first_reason(checks: Iterable[Callable[[*Asked], Reason | None]], *asked: *Asked) -> Reason | None:
+    """Validity and predicates: the first reason counts."""
+    for check in checks:
+        reason = check(*asked)
+        if reason is not None:
+            return reason
     return None
 
 
-def votes(tiers: Iterable[Iterable[tuple[Vote, Reason | None]]]) -> tuple[bool, Reason | None]:
-    """Pipelined, enqueueable: a rejection ends it; a tier with a permit ends it; nobody against is a yes."""
+def count_votes(tiers: Iterable[Iterable[tuple[Vote, Reason | None]]]) -> tuple[bool, Reason | None]:
+    """Pipelined, enqueueable: a rejection or a tier with a permit decides; without either it is a yes."""
     for tier in tiers:
         permitted = False
         for vote, reason in tier:
@@ -95,18 +248,18 @@ def votes(tiers: Iterable[Iterable[tuple[Vote, Reason | None]]]) -> tuple[bool, 
     return True, None
 
 
-def starving(tiers: Iterable[Sequence[Callable[[Any], bool]]], job: Any) -> bool:
-    """The first tier with any opinion decides, and there everybody must agree."""
+def starving(tiers: Iterable[Sequence[JobCondition]], job: Job) -> bool:
+    """The first tier with any answer decides, and there all must agree."""
     for tier in tiers:
         if tier:
-            return all(opinion(job) for opinion in tier)
+            return all(holds(job) for holds in tier)
     return False
 
 
-def victims(tiers: Iterable[Iterable[list[str] | None]]) -> list[str]:
-    """Inside a tier only what every voter names; the first tier that ends with somebody decides.
+def agreed_victims(tiers: Iterable[Iterable[list[str] | None]]) -> list[str]:
+    """Inside a tier only the victims that all plugins name; the first tier that names any decides.
 
-    None is an abstention. The order of the first voter is kept.
+    None is an abstention. The order of the first answer is kept.
     """
     for tier in tiers:
         agreed: list[str] | None = None

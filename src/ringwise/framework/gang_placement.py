@@ -1,33 +1,44 @@
-"""How a job gets its nodes: as a whole by a plan, or pod by pod, inside one statement."""
+"""Places the pods of one job in a statement: as a whole by a plan, or pod by pod."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ringwise.framework.extension_points import Point
+from ringwise.framework.extension_points import (
+    JOB_PLAN,
+    NODE_FILTER,
+    NODE_PREFERENCE,
+    TASK_ORDER,
+    JobPlan,
+    NodeFilter,
+)
 from ringwise.framework.job import Job
-from ringwise.framework.node_selection import Choice, NodeFilter, NodeSelection
-from ringwise.framework.previous_node import choose_like_before, comes_back, old_seats_first
+from ringwise.framework.node_selection import NodeSelection, SelectedNode
+from ringwise.framework.previous_node import (
+    pods_with_previous_node_first,
+    prefers_previous_node,
+    select_again,
+)
 from ringwise.framework.reasons import GANG_INCOMPLETE, NO_NODE_FITS, NO_PODS_YET
-from ringwise.framework.session import JobPlan, Session
+from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation, Statement
 from ringwise.reasons import Reason
 from ringwise.state.model import Pod
 
 
 def pending_pods(session: Session, job: Job, *, best_effort: bool = False) -> list[Pod]:
-    """The job's pods that wait for a node, in the order in which they are served.
+    """The job's pods that wait for a node, in the order in which they are placed.
 
-    Pods that ask for nothing are served apart, by backfill.
+    Pods that request nothing (best effort) are placed separately, by backfill.
     """
     pods = [pod for pod in job.in_order if pod.cls.best_effort is best_effort and session.is_pending(pod)]
-    if len(pods) > 1 and session.registered(Point.TASK_ORDER):
+    if len(pods) > 1 and session.registered(TASK_ORDER):
         pods.sort(key=session.pod_key)
     return pods
 
 
 def started_pods(session: Session, job: Job) -> int:
-    """Pods that count for the gang: they have a node and are not going, or have done their work."""
+    """Pods that count for the gang: they have a node and are not being deleted, or have succeeded."""
     placements = session.state.pods
     count = 0
     for uid, pod in job.pods.items():
@@ -37,7 +48,7 @@ def started_pods(session: Session, job: Job) -> int:
 
 
 def missing_pods(session: Session, job: Job) -> int:
-    """How many pods must still get a node before the gang may start; the best-effort ones come later."""
+    """How many pods must still get a node before the gang may start; best-effort pods come later."""
     missing = job.min_available - started_pods(session, job)
     if missing > 0:
         for pod in job.pods.values():
@@ -46,10 +57,12 @@ def missing_pods(session: Session, job: Job) -> int:
     return max(0, missing)
 
 
-def fill(session: Session, job: Job, statement: Statement, *, beyond_gang: bool = False) -> Reason | None:
+def place_gang(
+    session: Session, job: Job, statement: Statement, *, beyond_gang: bool = False
+) -> Reason | None:
     """Place the job's pods until its gang is complete; None when it is.
 
-    `beyond_gang` goes on with the pods a job may have beyond its gang, one at a time.
+    `beyond_gang` continues with the pods a job may have beyond its gang, one at a time.
     """
     pods = pending_pods(session, job)
     missing = missing_pods(session, job)
@@ -62,27 +75,28 @@ def fill(session: Session, job: Job, statement: Statement, *, beyond_gang: bool 
     if isinstance(plan, Reason):
         return plan
     if plan is not None:
-        return _follow(session, job, statement, plan, pods)
-    return _one_by_one(session, job, statement, old_seats_first(session, job, pods), missing)
+        return _place_by_plan(session, job, statement, plan, pods)
+    pods_in_order = pods_with_previous_node_first(session, job, pods)
+    return _place_one_by_one(session, job, statement, pods_in_order, missing)
 
 
-def fill_best_effort(session: Session, job: Job, statement: Statement) -> Reason | None:
-    """Place the pods that ask for nothing, as many as find a node."""
-    return _one_by_one(session, job, statement, pending_pods(session, job, best_effort=True), None)
+def place_best_effort(session: Session, job: Job, statement: Statement) -> Reason | None:
+    """Place as many pods that request nothing as find a node."""
+    return _place_one_by_one(session, job, statement, pending_pods(session, job, best_effort=True), None)
 
 
 def _plan(session: Session, job: Job, pods: Sequence[Pod]) -> JobPlan | Reason | None:
-    for ask in session.registered(Point.JOB_PLAN):
-        answer: JobPlan | Reason | None = ask(job, pods)
+    for plan in session.registered(JOB_PLAN):
+        answer = plan(job, pods)
         if answer is not None:
             return answer
     return None
 
 
-def _follow(
+def _place_by_plan(
     session: Session, job: Job, statement: Statement, plan: JobPlan, pods: Sequence[Pod]
 ) -> Reason | None:
-    """Carry out a plan. Pods it does not name (no chips asked) find a node by themselves."""
+    """Carry out a plan. Pods it does not name (they request no chips) are placed one by one."""
     rest: list[Pod] = []
     queue = session.queues.get(job.queue)
     for pod in pods:
@@ -98,22 +112,22 @@ def _follow(
         selection = session.node_selection(job, pod)
         chips = selection.chips_on(node)
         if len(chips) != selection.chips or not selection.fits(node):
-            return selection.verdict(node)[1] or _nothing(session, job, pod, selection, {})
+            return selection.verdict(node)[1] or _no_node(session, job, pod, selection, {})
         statement.allocate(Allocation(job, pod, node, chips, 0, plan.annotations.get(pod.uid, {})))
     session.plans[job.key] = plan
-    return _one_by_one(session, job, statement, rest, missing_pods(session, job))
+    return _place_one_by_one(session, job, statement, rest, missing_pods(session, job))
 
 
-def _one_by_one(
+def _place_one_by_one(
     session: Session, job: Job, statement: Statement, pods: Sequence[Pod], missing: int | None
 ) -> Reason | None:
-    """Give each pod the best node there is; stop when `missing` have one (None: go on to the last)."""
+    """Give each pod the best node there is; stop when `missing` have one (None: try all of them)."""
     queue = session.queues.get(job.queue)
     failed: Reason | None = None
     failed_classes: set[NodeSelection] = set()
     placed = 0
     # Nodes that a filter refused are hidden from a view that all pods of a board share,
-    # so they come back as soon as a pod of another class asks.
+    # so they come back as soon as a pod of another class is placed.
     current: NodeSelection | None = None
     hidden: dict[int, Reason] = {}
     try:
@@ -125,66 +139,66 @@ def _one_by_one(
             if denied is not None and failed is not None:
                 continue
             if hidden and current is not None and selection is not current:
-                current.show(hidden)
+                current.unhide(hidden)
             current = selection
-            choice = _choose(session, job, pod, selection, hidden)
-            if choice is None:
+            selected = _select_node(session, job, pod, selection, hidden)
+            if selected is None:
                 failed_classes.add(selection)
-                failed = failed or _nothing(session, job, pod, selection, hidden)
+                failed = failed or _no_node(session, job, pod, selection, hidden)
                 continue
             if denied is not None:
-                # There is room, so it really is the queue that keeps the pod waiting.
+                # A node fits, so it really is the queue that keeps the pod waiting.
                 failed = denied
                 continue
-            chips = selection.chips_of_chosen(choice.node)
-            statement.allocate(Allocation(job, pod, choice.node, chips, choice.score))
+            chips = selection.chips_of_chosen(selected.node)
+            statement.allocate(Allocation(job, pod, selected.node, chips, selected.score))
             placed += 1
             if missing is not None and placed >= missing and session.job_ready(job):
                 return None
     finally:
         if hidden and current is not None:
-            current.show(hidden)
+            current.unhide(hidden)
     if placed >= (missing or 0) and session.job_ready(job):
         return None
     return failed or NO_PODS_YET(pods=started_pods(session, job), needed=job.min_available)
 
 
-def _choose(
+def _select_node(
     session: Session, job: Job, pod: Pod, selection: NodeSelection, hidden: dict[int, Reason]
-) -> Choice | None:
-    filters = filters_of(session, job, pod)
-    favoured = _favours(session, job, pod)
-    if comes_back(session, job, pod):
-        choice = choose_like_before(session, job, pod, selection, hidden, filters, favoured)
-        if choice is not None:
-            return choice
-    return selection.choose(hidden, filters, favoured)
+) -> SelectedNode | None:
+    filters = node_filters(session, job, pod)
+    preferred = _node_preferences(session, job, pod)
+    if prefers_previous_node(session, job, pod):
+        selected = select_again(session, job, pod, selection, hidden, filters, preferred)
+        if selected is not None:
+            return selected
+    return selection.choose(hidden, filters, preferred)
 
 
-def filters_of(session: Session, job: Job, pod: Pod) -> list[NodeFilter]:
-    """What plugins have to say about single nodes for this pod; usually nothing."""
-    makers = session.registered(Point.NODE_FILTER)
-    return [block for make in makers if (block := make(job, pod)) is not None]
+def node_filters(session: Session, job: Job, pod: Pod) -> list[NodeFilter]:
+    """The plugins' filters of single nodes for this pod; most pods have none."""
+    factories = session.registered(NODE_FILTER)
+    return [accepts for make in factories if (accepts := make(job, pod)) is not None]
 
 
-def _favours(session: Session, job: Job, pod: Pod) -> dict[int, float]:
+def _node_preferences(session: Session, job: Job, pod: Pod) -> dict[int, float]:
     total: dict[int, float] = {}
-    for ask in session.registered(Point.NODE_FAVOUR):
-        favoured = ask(job, pod)
-        if favoured:
-            for node, extra in favoured.items():
+    for preference in session.registered(NODE_PREFERENCE):
+        preferred = preference(job, pod)
+        if preferred:
+            for node, extra in preferred.items():
                 total[node] = total.get(node, 0.0) + extra
     return total
 
 
-def _nothing(
+def _no_node(
     session: Session, job: Job, pod: Pod, selection: NodeSelection, hidden: dict[int, Reason]
 ) -> Reason:
-    """Why this pod found nothing, in numbers."""
+    """Why no node fits this pod, in numbers."""
     details = {
         "job": job.name,
         "pod": pod.name,
-        "asks": _asks(pod),
+        "asks": _request(pod),
         "nodes": session.state.node_count,
         "refusals": selection.refusals(hidden),
     }
@@ -196,7 +210,7 @@ def _nothing(
     )
 
 
-def _asks(pod: Pod) -> str:
+def _request(pod: Pod) -> str:
     cls = pod.cls
     if cls.chips:
         return f"{cls.chips} x {cls.resource}"

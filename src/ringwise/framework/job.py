@@ -1,27 +1,24 @@
-"""A job as the scheduler sees it: the pods that start together, and what was found out about them."""
+"""A job as the scheduler sees it: the pods that start together, and what was computed about them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from ringwise.framework.amounts import Amounts, add, amounts_of
+from ringwise.framework.policy import ChipPolicy
 from ringwise.reasons import Reason
 from ringwise.state.model import EMPTY, Pod, PodGroup
 from ringwise.topology.natural import natural_key
 
-if TYPE_CHECKING:
-    from ringwise.framework.policy import ChipPolicy
-
 
 @dataclass(frozen=True, slots=True)
 class PreviousNode:
-    """Where a rank of the job sat before its pod was lost."""
+    """Where a rank of the job ran before its pod was lost."""
 
     node: str
     annotations: Mapping[str, str] = field(default=EMPTY, hash=False)
-    #: The pod was lost because of this node: do not count on it.
+    #: The pod was lost because of this node.
     faulty: bool = False
     #: When the pod was lost, in nanoseconds.
     lost: int = 0
@@ -33,60 +30,60 @@ class Job:
 
     key: str
     namespace: str
-    #: The name its user knows: the vcjob's, PodGroup's or bare pod's.
+    #: The name of its vcjob, PodGroup or bare pod.
     name: str
     pods: dict[str, Pod] = field(default_factory=dict)
-    #: The pods its controller will make once the job is let in.
+    #: The pods its controller will create once the job is enqueued.
     prospective: tuple[Pod, ...] = ()
     group: PodGroup | None = None
     queue: str = "default"
     priority: int = 0
-    #: Pods that wait for room and send nobody away for it, by uid.
-    patient: frozenset[str] = frozenset()
+    #: Uids of pending pods with the preemptionPolicy Never.
+    non_preempting: frozenset[str] = frozenset()
     created: int = 0
     min_available: int = 1
     min_per_task: Mapping[str, int] = field(default_factory=dict)
     #: PodGroup values win over pod values.
     labels: Mapping[str, str] = EMPTY
     annotations: Mapping[str, str] = EMPTY
-    #: What the job can never be, found when it was read (a malformed vcjob).
+    #: Why it can never run, found when it was read (a malformed vcjob).
     defects: tuple[Reason, ...] = ()
     #: Set by the chip plugin when it validates the job; None for jobs without chips.
     policy: ChipPolicy | None = None
-    #: Why it does not run; None when nothing is known against it.
+    #: Why it does not run; None when no reason is known.
     reason: Reason | None = None
-    #: Nanoseconds: since when it waits for room.
+    #: Nanoseconds: since when it waits.
     waiting_since: int | None = None
-    #: Expected run time in nanoseconds, where somebody said it.
+    #: Expected run time in nanoseconds, where it is given.
     expected: int | None = None
     #: Time the first pods of the present run were placed.
     started: int | None = None
-    #: rank -> where it sat, while the job is being rescheduled.
+    #: By rank, while the job is being rescheduled.
     previous_nodes: dict[int, PreviousNode] = field(default_factory=dict)
     inqueue: bool = False
     validated: bool = False
     asked_total: Amounts | None = None
-    #: The most pods with chips it ever had at once: what it is judged by while pods are replaced.
+    #: The most pods with chips it ever had at once: it counts while pods are replaced.
     most_chip_pods: int = 0
-    #: Uids in natural order of the pods' names, and ranks by uid: found out once.
+    #: Caches: uids in natural order of the pods' names, and ranks by uid.
     ordered: list[str] | None = None
     ranks: dict[str, int] | None = None
     _seniority: tuple[object, ...] = ()
 
     @property
     def seniority(self) -> tuple[object, ...]:
-        """Where it stands among equals: by age, then by name. Kept while the job waits."""
+        """The end of its sort key: by age, then by name. Cached while the job waits."""
         if not self._seniority:
             self._seniority = (self.created, natural_key(f"{self.namespace}/{self.name}"), self.key)
         return self._seniority
 
-    def leave_line(self) -> None:
-        """It has its nodes; thousands of those need no place in a line."""
+    def drop_seniority(self) -> None:
+        """Free the cached end of the sort key: the job is placed, and there are thousands of those."""
         self._seniority = ()
 
     @property
     def in_order(self) -> list[Pod]:
-        """Its pods in natural order of their names; before any exist, those it is going to have."""
+        """Its pods in natural order of their names; before any exist, those that will be created."""
         if not self.pods:
             return sorted(self.prospective, key=pod_order)
         if len(self.pods) == 1:
@@ -97,16 +94,16 @@ class Job:
 
     @property
     def chip_pods(self) -> list[Pod]:
-        """The pods that ask for chips; a failed one asks for nothing any more."""
+        """The pods that request chips; failed ones request nothing any more."""
         return [pod for pod in self.in_order if pod.cls.chips and pod.phase != "Failed"]
 
     @property
     def chip_pod_count(self) -> int:
-        """How many pods with chips the job has, also while one is lost and its successor is not there yet."""
+        """How many pods with chips the job has, also while a lost one is not replaced yet."""
         return max(len(self.chip_pods), self.most_chip_pods)
 
     def asked(self) -> Amounts:
-        """What all its pods ask for together."""
+        """What all its pods request together."""
         if self.asked_total is None:
             total: Amounts = {}
             for pod in self.in_order:
@@ -115,7 +112,7 @@ class Job:
         return self.asked_total
 
     def min_asked(self) -> Amounts:
-        """What must be there at once: `minResources` where it is given, else the smallest gang's worth."""
+        """What it needs at once: `minResources` where it is given, else what the smallest gang requests."""
         if self.group is not None and self.group.min_resources:
             return dict(self.group.min_resources)
         total: Amounts = {}
@@ -124,7 +121,7 @@ class Job:
         return total
 
     def changed(self) -> None:
-        """Its pods or settings changed: what was found out about it is void."""
+        """Its pods or settings changed: what was computed about it is void."""
         self.validated = False
         self.policy = None
         self.asked_total = None

@@ -1,32 +1,27 @@
-"""One kind of pod asks for a node. What holds for its class is found out once a cycle."""
+"""Selects the node for one pod. Answers that hold for its class are computed once a cycle."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
-from ringwise.framework.extension_points import Point, first_reason
+from ringwise.framework.extension_points import NodeFilter, NodeScore, Predicate, first_reason
 from ringwise.framework.policy import ChipPolicy
 from ringwise.framework.reasons import RESOURCE_NOT_OFFERED
 from ringwise.placement.reasons import NETWORK_KEY_MISSING
 from ringwise.reasons import Reason
+from ringwise.state.cluster import ClusterState
 from ringwise.state.fleet import Fleet
 from ringwise.state.index import NOBODY, Group, View
 from ringwise.state.model import PodClass
 from ringwise.state.node_shapes import NodeShape
 
-if TYPE_CHECKING:
-    from ringwise.framework.session import Session
-
-#: The board's score counts this much beside the other plugins' where scores are added up.
+#: N3a: the weight of the board's score where scores are summed.
 BOARD_WEIGHT = 100
 
-#: A plugin's word on one node: None, or why the pod may not run there now.
-NodeFilter = Callable[[int], Reason | None]
 
-
-class Choice(NamedTuple):
+class SelectedNode(NamedTuple):
     node: int
     score: int
 
@@ -37,24 +32,39 @@ class NodeSelection:
     __slots__ = (
         "_admitted",
         "_fleet",
-        "_rated",
+        "_predicates",
         "_reasons",
         "_refusals",
-        "_session",
-        "_sums",
+        "_scored",
+        "_scores",
+        "_state",
+        "_sum_scores",
         "chips",
         "pod_class",
         "policy",
         "view",
     )
 
-    def __init__(self, session: Session, pod_class: PodClass, policy: ChipPolicy | None) -> None:
-        self._session = session
+    def __init__(
+        self,
+        state: ClusterState,
+        pod_class: PodClass,
+        policy: ChipPolicy | None,
+        *,
+        predicates: Sequence[Predicate],
+        scores: Sequence[NodeScore],
+        sum_scores: bool,
+    ) -> None:
+        self._state = state
+        self._predicates = predicates
+        self._scores = scores
+        #: N3a: scores are summed; otherwise the board's order decides first.
+        self._sum_scores = sum_scores
         self.pod_class = pod_class
         self.policy = policy
         self.chips = pod_class.chips if policy is not None else 0
         self.view: View = (
-            session.state.view(
+            state.view(
                 policy.resource,
                 policy.board.name,
                 policy.rule,
@@ -62,15 +72,14 @@ class NodeSelection:
                 policy.withholds_network,
             )
             if policy is not None
-            else session.state.host_view()
+            else state.host_view()
         )
-        #: The fleet of its chips: there since the view is.
-        self._fleet: Fleet | None = session.state.fleets[policy.resource] if policy is not None else None
-        self._sums = session.settings.score_combination == "sum"
+        #: The fleet of its chips; it exists because the view does.
+        self._fleet: Fleet | None = state.fleets[policy.resource] if policy is not None else None
         self._admitted: dict[int, bool] = {}
         self._reasons: dict[int, Reason] = {}
-        self._rated: dict[int, float] = {}
-        #: The last answer to "who refuses and why", and the version of the state it is about.
+        self._scored: dict[int, float] = {}
+        #: The last counts of refusals, and the version of the state they are about.
         self._refusals: tuple[int, dict[str, int]] | None = None
 
     # -- by class ------------------------------------------------------------------------
@@ -78,30 +87,24 @@ class NodeSelection:
     def admits(self, shape: NodeShape) -> bool:
         known = self._admitted.get(shape.number)
         if known is None:
-            reason = self._object(shape)
+            reason = first_reason(self._predicates, self.pod_class, self.policy, shape)
             known = self._admitted[shape.number] = reason is None
             if reason is not None:
                 self._reasons[shape.number] = reason
         return known
 
-    def objection(self, shape: NodeShape) -> Reason | None:
+    def refusal(self, shape: NodeShape) -> Reason | None:
+        """Why the predicates refuse nodes of this shape."""
         return None if self.admits(shape) else self._reasons[shape.number]
 
-    def _object(self, shape: NodeShape) -> Reason | None:
-        for predicate in self._session.registered(Point.PREDICATE):
-            reason: Reason | None = predicate(self.pod_class, self.policy, shape)
-            if reason is not None:
-                return reason
-        return None
-
-    def rate(self, shape: NodeShape) -> float:
-        """The other plugins' scores, added up."""
-        known = self._rated.get(shape.number)
+    def score(self, shape: NodeShape) -> float:
+        """The sum of the plugins' scores, without the board's."""
+        known = self._scored.get(shape.number)
         if known is None:
             known = 0.0
-            for score in self._session.registered(Point.NODE_SCORE):
+            for score in self._scores:
                 known += score(self.pod_class, shape)
-            self._rated[shape.number] = known
+            self._scored[shape.number] = known
         return known
 
     # -- choosing -------------------------------------------------------------------------
@@ -110,41 +113,41 @@ class NodeSelection:
         self,
         hidden: dict[int, Reason],
         filters: Sequence[NodeFilter] = (),
-        favoured: Mapping[int, float] = NOBODY,
+        preferred: Mapping[int, float] = NOBODY,
         avoided: Collection[int] = (),
-    ) -> Choice | None:
-        """The best node that is not to be avoided.
+    ) -> SelectedNode | None:
+        """The best node that is not in `avoided`.
 
-        Nodes that a filter refuses are hidden from the view and noted in `hidden`.
+        Nodes that a filter refuses are suspended from the view and added to `hidden`.
         """
         if not filters and not avoided:
-            found = self._best(favoured)
-            return None if found is None else Choice(*found)
-        passed_by: list[int] = []
+            found = self._best(preferred)
+            return None if found is None else SelectedNode(*found)
+        skipped: list[int] = []
         try:
             while True:
-                found = self._best(favoured)
+                found = self._best(preferred)
                 if found is None:
                     return None
                 node, score = found
                 if node in avoided:
-                    passed_by.append(node)
+                    skipped.append(node)
                     self.view.suspend(node)
                     continue
                 blocked = first_reason(filters, node)
                 if blocked is None:
-                    return Choice(node, score)
+                    return SelectedNode(node, score)
                 hidden[node] = blocked
                 self.view.suspend(node)
         finally:
-            self._resume(passed_by)
+            self._resume(skipped)
 
-    def _best(self, favoured: Mapping[int, float]) -> tuple[int, int] | None:
-        if self._sums:
-            return self.view.best_sum(self.chips, self.admits, self.rate, BOARD_WEIGHT, favoured)
-        return self.view.best(self.chips, self.admits, self.rate, favoured)
+    def _best(self, preferred: Mapping[int, float]) -> tuple[int, int] | None:
+        if self._sum_scores:
+            return self.view.best_sum(self.chips, self.admits, self.score, BOARD_WEIGHT, preferred)
+        return self.view.best(self.chips, self.admits, self.score, preferred)
 
-    def show(self, hidden: dict[int, Reason]) -> None:
+    def unhide(self, hidden: dict[int, Reason]) -> None:
         """Bring hidden nodes back into the view."""
         self._resume(hidden)
         hidden.clear()
@@ -152,10 +155,10 @@ class NodeSelection:
     def _resume(self, nodes: Iterable[int]) -> None:
         for node in nodes:
             self.view.resume(node)
-            self._session.state.refresh_node(node)
+            self._state.refresh_node(node)
 
     def chips_on(self, node: int) -> tuple[int, ...]:
-        """The chips the board chooses on this node, in written order; empty when they do not fit."""
+        """N5: the chips the board chooses on this node, in written order; empty if they do not fit."""
         policy = self.policy
         if policy is None:
             return ()
@@ -168,7 +171,7 @@ class NodeSelection:
         return policy.rule.chips(usable, self.chips, policy.multi_pod)
 
     def chips_of_chosen(self, node: int) -> tuple[int, ...]:
-        """The same for a node that was just chosen: that they fit there is known."""
+        """The same for a node that was just chosen, so that it is known to fit."""
         policy, fleet = self.policy, self._fleet
         if policy is None or fleet is None:
             return ()
@@ -176,13 +179,13 @@ class NodeSelection:
         return policy.rule.chips(usable, self.chips, policy.multi_pod)
 
     def fits(self, node: int) -> bool:
-        """Fits now: by class, by chips, and not closed."""
+        """Whether the pod fits now: by class, by chips, and the node is not closed."""
         group = self.view.group_of(node)
-        return group is not None and self.admits(group.shape) and self._score(group) is not None
+        return group is not None and self.admits(group.shape) and self._board_score(group) is not None
 
     def fitting_nodes(self) -> list[int]:
         """All nodes that could take one pod now, in natural order."""
-        rank = self._session.state.rank_of
+        rank = self._state.rank_of
         nodes = [
             node
             for _, group in self.view.fitting(self.chips)
@@ -192,7 +195,7 @@ class NodeSelection:
         nodes.sort(key=rank)
         return nodes
 
-    def _score(self, group: Group) -> int | None:
+    def _board_score(self, group: Group) -> int | None:
         if self.policy is None:
             return 0
         return self.policy.rule.score(group.bucket.signature, self.chips, self.policy.multi_pod)
@@ -211,15 +214,15 @@ class NodeSelection:
     # -- explaining --------------------------------------------------------------------------
 
     def verdict(self, node: int) -> tuple[int | None, Reason | None]:
-        """(score, None) where the pod fits, (None, why not) elsewhere. One node at a time: for people."""
-        state = self._session.state
+        """(score, None) where the pod fits, (None, reason) elsewhere. One node at a time, to explain it."""
+        state = self._state
         shape = state.shape_of(node)
         policy = self.policy
         resource = policy.resource if policy is not None else ""
         if shape is not None:
-            objection = self.objection(shape)
-            if objection is not None:
-                return None, objection
+            refused = self.refusal(shape)
+            if refused is not None:
+                return None, refused
         if policy is not None and state.fleets[resource].allocatable[node] < 0:
             return None, RESOURCE_NOT_OFFERED(node=state.names[node], resource=resource)
         closed = state.closed(node, resource)
@@ -236,20 +239,20 @@ class NodeSelection:
         return score, None
 
     def refusals(self, hidden: Mapping[int, Reason]) -> dict[str, int]:
-        """Why nodes refuse, by reason code; costs as much as there are groups, not nodes."""
-        version = self._session.state.version
+        """How many nodes are refused, by reason code; the cost grows with the groups, not with the nodes."""
+        version = self._state.version
         if not hidden and self._refusals is not None and self._refusals[0] == version:
             return self._refusals[1]
         counts: Counter[str] = Counter(reason.code for reason in hidden.values())
         in_view = len(hidden)
         for group in self.view.groups():
             in_view += group.count
-            objection = self.objection(group.shape)
-            if objection is not None:
-                counts[objection.code] += group.count
-            elif self._score(group) is None:
+            refused = self.refusal(group.shape)
+            if refused is not None:
+                counts[refused.code] += group.count
+            elif self._board_score(group) is None:
                 counts[self._lack(group).code] += group.count
-        state = self._session.state
+        state = self._state
         if self.policy is not None:
             fleet = state.fleets[self.policy.resource]
             counts.update({code: count for code, count in fleet.closed_counts.items() if count})

@@ -1,4 +1,4 @@
-"""How the chips of a job are to be chosen: its board, its rule, and the view of the fleet they share."""
+"""How the chips of a job are chosen: its board and its rule (N1), its switch class (S1), its blocks (P1)."""
 
 from __future__ import annotations
 

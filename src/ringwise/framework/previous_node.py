@@ -1,25 +1,26 @@
-"""Where a pod that comes back goes first (`prefer-previous-node`).
+"""Prefers the node a pod had before it was lost (`prefer-previous-node`).
 
-Its old node still has its image, so it goes there if it fits. Else it keeps off the old
-nodes of its peers, which come back too. A pod that failed avoids its old node as long as
-there is another. Jobs that are placed as a whole have a rule of their own for this.
+The previous node still has the image, so the pod returns there if it fits. Otherwise it
+avoids the previous nodes of the job's other pods, which return too. A pod that failed
+avoids its previous node while another node fits. Jobs that are placed as a whole have
+their own rule (S9, P7).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ringwise.framework.extension_points import first_reason
+from ringwise.framework.extension_points import NodeFilter, first_reason
 from ringwise.framework.job import Job
-from ringwise.framework.node_selection import Choice, NodeFilter, NodeSelection
+from ringwise.framework.node_selection import NodeSelection, SelectedNode
 from ringwise.framework.ranks import ranks_of
 from ringwise.framework.session import Session
 from ringwise.reasons import Reason
 from ringwise.state.model import Pod
 
 
-def comes_back(session: Session, job: Job, pod: Pod) -> bool:
-    """Whether the job's old nodes have a say in where this pod goes."""
+def prefers_previous_node(session: Session, job: Job, pod: Pod) -> bool:
+    """Whether the job's previous nodes matter for this pod."""
     policy = job.policy
     return (
         bool(job.previous_nodes)
@@ -31,47 +32,51 @@ def comes_back(session: Session, job: Job, pod: Pod) -> bool:
     )
 
 
-def old_seats_first(session: Session, job: Job, pods: Sequence[Pod]) -> Sequence[Pod]:
-    """Pods with an old node go before those without, who might take it."""
+def pods_with_previous_node_first(session: Session, job: Job, pods: Sequence[Pod]) -> Sequence[Pod]:
+    """Pods with a previous node go before those without, which might take it."""
     if not job.previous_nodes:
         return pods
     ranks = ranks_of(job)
-    return sorted(
-        pods, key=lambda pod: not comes_back(session, job, pod) or ranks[pod.uid] not in job.previous_nodes
-    )
+
+    def last(pod: Pod) -> bool:
+        return not prefers_previous_node(session, job, pod) or ranks[pod.uid] not in job.previous_nodes
+
+    return sorted(pods, key=last)
 
 
-def choose_like_before(
+def select_again(
     session: Session,
     job: Job,
     pod: Pod,
     selection: NodeSelection,
     hidden: dict[int, Reason],
     filters: Sequence[NodeFilter],
-    favoured: Mapping[int, float],
-) -> Choice | None:
-    """Its old node, else the best one that no rank of the job used; None leaves it to the usual order."""
-    former = job.previous_nodes.get(ranks_of(job)[pod.uid])
-    own = None if former is None else session.state.node_id.get(former.node)
-    if former is None or not former.faulty:
-        chosen = _own(selection, own, filters)
-        if chosen is not None:
-            return chosen
-    chosen = selection.choose(hidden, filters, favoured, _used(session, job))
-    if chosen is None and former is not None and former.faulty:
-        return _own(selection, own, filters)
-    return chosen
+    preferred: Mapping[int, float],
+) -> SelectedNode | None:
+    """Its previous node, else the best one that no rank of the job used; None for the usual order."""
+    previous = job.previous_nodes.get(ranks_of(job)[pod.uid])
+    own = None if previous is None else session.state.node_id.get(previous.node)
+    if previous is None or not previous.faulty:
+        selected = _if_it_fits(selection, own, filters)
+        if selected is not None:
+            return selected
+    selected = selection.choose(hidden, filters, preferred, _used_nodes(session, job))
+    if selected is None and previous is not None and previous.faulty:
+        return _if_it_fits(selection, own, filters)
+    return selected
 
 
-def _own(selection: NodeSelection, node: int | None, filters: Sequence[NodeFilter]) -> Choice | None:
+def _if_it_fits(
+    selection: NodeSelection, node: int | None, filters: Sequence[NodeFilter]
+) -> SelectedNode | None:
     if node is None or not selection.fits(node) or first_reason(filters, node) is not None:
         return None
-    return Choice(node, selection.verdict(node)[0] or 0)
+    return SelectedNode(node, selection.verdict(node)[0] or 0)
 
 
-def _used(session: Session, job: Job) -> set[int]:
+def _used_nodes(session: Session, job: Job) -> set[int]:
     """The nodes where ranks of the job were or are."""
     ids, placements = session.state.node_id, session.state.pods
-    used = {ids.get(seat.node, -1) for seat in job.previous_nodes.values()}
+    used = {ids.get(previous.node, -1) for previous in job.previous_nodes.values()}
     used.update(placements[uid].node for uid, pod in job.pods.items() if pod.cls.chips)
     return used

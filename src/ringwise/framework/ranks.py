@@ -1,4 +1,4 @@
-"""Ranks: the place of a pod in its job's communication."""
+"""Ranks: the index of a pod in its job's collective communication."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from ringwise.state.model import Pod
 def ranks_of(job: Job) -> dict[str, int]:
     """The rank of every pod, by uid.
 
-    A pod keeps the rank it brings, unless an earlier pod brings the same. The others
+    A pod keeps the rank it was created with, unless an earlier pod has the same. The others
     get the lowest unused ones in natural name order, pods with chips before pods without.
-    A pod that failed stands behind all others: its rank belongs to the pod that replaces it.
+    Failed pods come last: their ranks belong to the pods that replace them.
     """
     if job.ranks is None:
         job.ranks = _assign(job)
@@ -19,7 +19,7 @@ def ranks_of(job: Job) -> dict[str, int]:
 
 
 def rank_of(job: Job, pod: Pod) -> int:
-    """The rank of one of its pods; a pod that is alone needs no table."""
+    """The rank of one of its pods; a single pod needs no table."""
     return pod.rank or 0 if len(job.pods) == 1 else ranks_of(job)[pod.uid]
 
 

@@ -1,4 +1,4 @@
-"""Why a job waits although nothing is wrong with it."""
+"""Why a job waits, or is refused, whatever plugins are configured."""
 
 from __future__ import annotations
 
@@ -77,4 +77,11 @@ INTERNAL_ERROR = ReasonKind(
     "{where} failed on this job: {error}",
     ("report this with the journal", "remove {where} from the configuration if it is your own"),
     ROOM | MENDED,
+)
+WAITING_FOR_EVICTIONS = ReasonKind(
+    "making-room",
+    Stage.GANG,
+    "{victims} pod(s) leave to make room for it ({why}); {chips} chip(s) on {nodes} are kept for it",
+    ("wait until they are gone", "it is tried anew if they are not gone after {seconds} s"),
+    ROOM | {Trigger.TIME_PASSED},
 )

@@ -1,40 +1,124 @@
-"""Which plugins and actions exist. Explicit: a name stands here because somebody wrote it down."""
+"""Which plugins and actions exist, and what each declares about itself.
+
+A plugin or an action is one value: its name, what it is for, its arguments, and how it is
+built or run. The reader of the configuration checks by it, the reference page is printed
+from it, and the plugins of installed packages are declared in the same way.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
-from ringwise.framework.plugin_options import PluginOption
+from ringwise.framework.arguments import Argument, ArgumentFamily, Value, boolean, defaults, find_argument
+from ringwise.framework.configuration import PluginOption
+from ringwise.framework.session import Incident, Plugin, Session
 
-if TYPE_CHECKING:
-    from ringwise.framework.session import Session
-
-
-class Plugin(Protocol):
-    """Made anew for each cycle from its entry in the configuration; `open` registers what it has to say."""
-
-    def open(self, session: Session) -> None: ...
-
-
-class Action(Protocol):
-    """One step of a cycle."""
-
-    def __call__(self, session: Session) -> None: ...
+#: The arguments a plugin or an action declares.
+Arguments = tuple[Argument[Any] | ArgumentFamily[Any], ...]
 
 
 PluginBuilder = Callable[[PluginOption], Plugin]
+#: What is wrong with the options of a plugin beside the others of its tier; None when nothing is.
+TierCheck = Callable[[PluginOption, Sequence[PluginOption]], str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Registry:
-    plugins: Mapping[str, PluginBuilder] = field(default_factory=dict)
-    actions: Mapping[str, Action] = field(default_factory=dict)
+class PluginSpec:
+    """A plugin as it declares itself."""
 
-    def with_plugins(self, more: Mapping[str, PluginBuilder]) -> Registry:
-        """The same registry and a user's own plugins; names of ours cannot be taken."""
-        taken = sorted(set(more) & set(self.plugins))
-        if taken:
-            raise ValueError(f"plugin name already taken: {', '.join(taken)}")
-        return Registry({**self.plugins, **more}, self.actions)
+    name: str
+    #: What it is for, in a few words.
+    summary: str
+    build: PluginBuilder
+    #: None: the plugin declares none, and they are passed on unchecked.
+    arguments: Arguments | None = ()
+    #: Every name that begins so means this plugin.
+    alias_prefix: str = ""
+    check_tier: TierCheck | None = None
+
+    def argument(self, name: str) -> Argument[Any] | None:
+        """The declared argument with this name."""
+        return find_argument(self.arguments or (), name)
+
+    def option(
+        self, flags: Mapping[str, bool] | None = None, arguments: Mapping[str, Value] | None = None
+    ) -> PluginOption:
+        """Its entry in the configuration; flags and arguments that are not given have their defaults."""
+        return PluginOption.of(self.name, flags, {**defaults(self.arguments or ()), **(arguments or {})})
+
+
+class ActionFunction(Protocol):
+    """One step of a cycle."""
+
+    def __call__(self, session: Session, /) -> None: ...
+
+
+#: Volcano's argument of every action that places pods.
+PREDICATE_ERROR_CACHE = boolean(
+    "predicateErrorCacheEnable", True, "refusals are always kept per class of pods", has_effect=False
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ActionSpec:
+    """An action as it declares itself."""
+
+    name: str
+    #: What it does, in a few words.
+    summary: str
+    run: ActionFunction
+    arguments: Arguments = ()
+
+
+class Registry:
+    """All plugins and actions by name, in the order of the reference page."""
+
+    def __init__(self, plugins: Iterable[PluginSpec] = (), actions: Iterable[ActionSpec] = ()) -> None:
+        self.plugins: Mapping[str, PluginSpec] = _by_name("plugin", plugins)
+        self.actions: Mapping[str, ActionSpec] = _by_name("action", actions)
+
+    def with_plugins(self, more: Iterable[PluginSpec]) -> Registry:
+        """The same registry and further plugins. Raises ValueError when a name is already taken."""
+        return Registry((*self.plugins.values(), *more), self.actions.values())
+
+    def plugin_named(self, written: str) -> PluginSpec | None:
+        """The plugin that a name in the configuration means."""
+        found = self.plugins.get(written)
+        if found is not None:
+            return found
+        for spec in self.plugins.values():
+            if spec.alias_prefix and written.startswith(spec.alias_prefix):
+                return spec
+        return None
+
+    def plugin_names(self) -> tuple[str, ...]:
+        """Every name that the configuration may use; an alias prefix as `prefix*`."""
+        aliases = (f"{spec.alias_prefix}*" for spec in self.plugins.values() if spec.alias_prefix)
+        return (*self.plugins, *aliases)
+
+    def action_defaults(self) -> dict[str, Mapping[str, Value]]:
+        """The default arguments of every action."""
+        return {name: defaults(spec.arguments) for name, spec in self.actions.items()}
+
+    def open_plugins(self, session: Session) -> Session:
+        """Open the plugins of the session's configuration, tier by tier; returns the session."""
+        for tier in session.configuration.tiers:
+            session.begin_tier()
+            for option in tier.plugins:
+                spec = self.plugins.get(option.name)
+                if spec is None:
+                    session.incidents.append(Incident(f"plugin {option.name}", "", "no such plugin"))
+                else:
+                    session.open_plugin(option, spec.build)
+        return session
+
+
+def _by_name(kind: str, specs: Iterable[Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for spec in specs:
+        if spec.name in found:
+            raise ValueError(f"{kind} name is already taken: {spec.name}")
+        found[spec.name] = spec
+    return found

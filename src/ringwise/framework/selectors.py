@@ -10,11 +10,11 @@ from ringwise.wellknown import UNSCHEDULABLE_TAINT
 
 #: The taint that stands for a cordoned node.
 CORDON = Taint(UNSCHEDULABLE_TAINT, "", "NoSchedule")
-#: Taints that keep pods away; PreferNoSchedule only makes a node less liked.
+#: Effects that keep pods away; PreferNoSchedule only lowers the score.
 FORBIDDING = frozenset({"NoSchedule", "NoExecute"})
 #: The only field a node selector term may name.
 NODE_NAME = "metadata.name"
-#: Stands in a pod term for every namespace.
+#: Every namespace, in a pod term.
 ALL_NAMESPACES = "*"
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
@@ -57,7 +57,7 @@ def may_match(term: NodeTerm, labels: Mapping[str, str]) -> bool:
 
 
 def matches_node(term: NodeTerm, labels: Mapping[str, str], name: str) -> bool:
-    """Whether this very node satisfies the term. A term that says nothing matches nothing."""
+    """Whether this node satisfies the term. An empty term matches nothing."""
     return may_match(term, labels) and all_hold(term.fields, {NODE_NAME: name})
 
 
@@ -73,7 +73,7 @@ def _tolerates(toleration: Toleration, taint: Taint) -> bool:
     return toleration.operator == "Exists" or toleration.value == taint.value
 
 
-# -- how they read ------------------------------------------------------------------
+# -- as text ------------------------------------------------------------------
 
 _SIGNS = {"In": "in", "NotIn": "not in", "Gt": ">", "Lt": "<"}
 

@@ -1,29 +1,45 @@
-"""A session: one cycle's look at the live state, and what the plugins have to say about it.
+"""A session: one cycle on the live state, and the combined answers of the plugins.
 
-The session owns no copy of anything. It walks tiers, keeps answers that hold for a
-whole class of pods and a whole class of nodes, and collects what was decided.
+The session copies nothing. It walks the tiers, caches answers that hold for a whole class
+of pods and of nodes, and collects what was decided.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
 
-from ringwise.framework.configuration import Configuration
+from ringwise.framework.configuration import ENQUEUE, Configuration, PluginOption
 from ringwise.framework.extension_points import (
-    GATED_WITH,
-    UNGATED,
-    Point,
+    ALLOCATABLE,
+    ALLOCATED,
+    DEALLOCATED,
+    EXTENSION_POINTS,
+    JOB_ENQUEUEABLE,
+    JOB_ORDER,
+    JOB_PIPELINED,
+    JOB_READY,
+    JOB_STARVING,
+    JOB_VALID,
+    NODE_SCORE,
+    OVERUSED,
+    PREDICATE,
+    PREEMPTABLE,
+    PREEMPTIVE,
+    QUEUE_ORDER,
+    RECLAIMABLE,
+    TASK_ORDER,
+    ExtensionPoint,
+    JobPlan,
+    agreed_victims,
+    count_votes,
     first_reason,
     starving,
-    victims,
-    votes,
 )
-from ringwise.framework.job import Job
+from ringwise.framework.job import Job, job_key
 from ringwise.framework.node_selection import NodeSelection
-from ringwise.framework.plugin_options import PluginOption
-from ringwise.framework.registry import Registry
+from ringwise.framework.reasons import INTERNAL_ERROR
 from ringwise.framework.statement import Allocation, Eviction, Statement
 from ringwise.framework.topology_cache import TopologyCache
 from ringwise.framework.usage import ResourceUsage
@@ -34,25 +50,22 @@ from ringwise.state.reservations import Reservations
 from ringwise.topology.natural import natural_key
 
 T = TypeVar("T")
-
-
-@dataclass(slots=True)
-class JobPlan:
-    """Nodes chosen for a job as a whole (switches, SuperPoDs), pod by pod."""
-
-    nodes: dict[str, int]
-    annotations: dict[str, Mapping[str, str]] = field(default_factory=dict)
-    #: What a person is shown: one line per switch or block.
-    lines: tuple[str, ...] = ()
+F = TypeVar("F")
 
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """Something went wrong inside a plugin or an action; it cost only the job it happened to."""
+    """An exception inside a plugin or an action. Only the job it happened to is affected."""
 
     where: str
     job: str
     error: str
+
+
+class Plugin(Protocol):
+    """Built for each cycle from its entry in the configuration; `open` registers its functions."""
+
+    def open(self, session: Session, /) -> None: ...
 
 
 class Session:
@@ -66,7 +79,6 @@ class Session:
         usage: ResourceUsage,
         topology: TopologyCache,
         configuration: Configuration,
-        registry: Registry,
         now: int,
         pending: Iterable[Job] = (),
         ours: Callable[[Pod], bool] = lambda pod: True,
@@ -83,134 +95,150 @@ class Session:
         self.now = now
         #: The jobs this cycle may decide about.
         self.pending = list(pending)
-        #: Pods of other schedulers are neither placed nor sent away by us.
+        #: Pods of other schedulers are neither placed nor evicted by this one.
         self.ours = ours
-        #: Told about every job just before it is decided; sees the state as the decision will.
+        #: Called with every job just before it is decided, in the state that the decision sees.
         self.observe = observer or (lambda session, job: None)
         self.observed = observer is not None
-        #: Told about allocations as soon as they are final, in the middle of the cycle.
+        #: Called with allocations as soon as they are final, in the middle of the cycle.
         self.announce: Callable[[Sequence[Allocation]], None] = lambda allocations: None
         self.bound: list[Allocation] = []
         self.evicted: list[Eviction] = []
         self.plans: dict[str, JobPlan] = {}
         self.incidents: list[Incident] = []
-        self._tiers: list[dict[Point, list[Callable[..., Any]]]] = []
-        self._flat: dict[Point, list[Callable[..., Any]]] = {point: [] for point in Point}
-        self._owner_of: dict[object, str] = {}
+        self._enqueues = ENQUEUE in configuration.actions
+        self._tiers: list[dict[ExtensionPoint[Any], list[Any]]] = []
+        self._functions: dict[ExtensionPoint[Any], list[Any]] = {point: [] for point in EXTENSION_POINTS}
+        #: Which plugin a registered function belongs to, by its code object.
+        self._plugin_of: dict[object, str] = {}
         self._selections: dict[tuple[PodClass, str, bool, bool], NodeSelection] = {}
         self._shared: dict[Callable[[Session], Any], Any] = {}
-        self._option: PluginOption | None = None
+        #: The plugin that is being opened.
+        self._opening: PluginOption | None = None
         state.settle()
-        for tier in configuration.tiers:
-            self._tiers.append({})
-            for option in tier.plugins:
-                self._open(option, registry)
 
     # -- plugins ---------------------------------------------------------------------
 
-    def _open(self, option: PluginOption, registry: Registry) -> None:
-        builder = registry.plugins.get(option.name)
-        if builder is None:
-            self.incidents.append(Incident(f"plugin {option.name}", "", "no such plugin"))
-            return
-        self._option = option
+    def begin_tier(self) -> None:
+        """Plugins opened from here on belong to the next tier."""
+        self._tiers.append({})
+
+    def open_plugin(self, option: PluginOption, build: Callable[[PluginOption], Plugin]) -> None:
+        """Build a plugin and let it register its functions. A failure is recorded and the others go on."""
+        self._opening = option
         try:
-            builder(option).open(self)
+            build(option).open(self)
         except Exception as error:
             self.incidents.append(Incident(f"plugin {option.name}", "", f"{type(error).__name__}: {error}"))
         finally:
-            self._option = None
+            self._opening = None
 
-    def on(self, point: Point, answer: Callable[..., Any]) -> None:
-        """Called by a plugin while it opens: let `answer` take part at this point, if it is switched on."""
-        option = self._option
+    def register(self, point: ExtensionPoint[F], function: F) -> None:
+        """Called by a plugin while it opens: ask `function` at this point, unless the flag is off."""
+        option = self._opening
         if option is None:
             raise ValueError("plugins register while they open")
-        gate = GATED_WITH.get(point, point)
-        if gate not in UNGATED and not option.on(gate.value):
+        if point.flag is not None and not option.is_enabled(point.flag):
             return
-        self._tiers[-1].setdefault(point, []).append(answer)
-        self._flat[point].append(answer)
-        code = getattr(answer, "__code__", None)
+        self._tiers[-1].setdefault(point, []).append(function)
+        self._functions[point].append(function)
+        code = getattr(function, "__code__", None)
         if code is not None:
-            self._owner_of[code] = option.name
+            self._plugin_of[code] = option.name
 
     def shared(self, make: Callable[[Session], T]) -> T:
-        """What several plugins keep count of in the same way: made for the first, then given to all."""
+        """A cache that several plugins use: made for the first that asks, and returned to the others."""
         found: T | None = self._shared.get(make)
         if found is None:
             found = self._shared[make] = make(self)
         return found
 
-    def registered(self, point: Point) -> list[Callable[..., Any]]:
-        return self._flat[point]
+    def registered(self, point: ExtensionPoint[F]) -> list[F]:
+        return self._functions[point]
 
-    def tiers(self, point: Point) -> list[list[Callable[..., Any]]]:
+    def tiers(self, point: ExtensionPoint[F]) -> list[list[F]]:
         return [tier.get(point, []) for tier in self._tiers]
 
     def contain(self, error: Exception, job: Job | None, action: str) -> Incident:
-        """Note an exception with the plugin it came from; the caller gives the job its reason."""
+        """Record an exception with the plugin it came from; the caller gives the job its reason."""
         where = f"action {action}"
         trace = error.__traceback__
         while trace is not None:
-            owner = self._owner_of.get(trace.tb_frame.f_code)
-            if owner is not None:
-                where = f"plugin {owner}"
+            plugin = self._plugin_of.get(trace.tb_frame.f_code)
+            if plugin is not None:
+                where = f"plugin {plugin}"
             trace = trace.tb_next
         incident = Incident(where, job.key if job is not None else "", f"{type(error).__name__}: {error}")
         self.incidents.append(incident)
         return incident
 
+    def fail_job(self, job: Job, error: Exception, action: str) -> None:
+        """Record an exception that stops this job, and only this one."""
+        incident = self.contain(error, job, action)
+        job.reason = INTERNAL_ERROR(where=incident.where, error=incident.error)
+
     # -- combined answers ----------------------------------------------------------------
 
     def job_key(self, job: Job) -> tuple[Any, ...]:
-        """Jobs in order: the smallest key first. Every plugin adds its part, then age, then name."""
-        return (*[key(job) for key in self._flat[Point.JOB_ORDER]], *job.seniority)
+        """The sort key of a job, smallest first: the keys of all plugins, then age, then name."""
+        return (*[key(job) for key in self._functions[JOB_ORDER]], *job.seniority)
 
     def queue_key(self, queue: Queue) -> tuple[Any, ...]:
-        parts = [key(queue) for key in self._flat[Point.QUEUE_ORDER]]
+        parts = [key(queue) for key in self._functions[QUEUE_ORDER]]
         return (*parts, queue.created, natural_key(queue.name))
 
     def pod_key(self, pod: Pod) -> tuple[Any, ...]:
-        return tuple(key(pod) for key in self._flat[Point.TASK_ORDER])
+        return tuple(key(pod) for key in self._functions[TASK_ORDER])
 
     def job_valid(self, job: Job) -> Reason | None:
-        return first_reason(self._flat[Point.JOB_VALID], job)
+        return first_reason(self.registered(JOB_VALID), job)
 
     def job_ready(self, job: Job) -> bool:
-        return all(ready(job) for ready in self._flat[Point.JOB_READY])
+        return all(ready(job) for ready in self._functions[JOB_READY])
 
     def job_pipelined(self, job: Job) -> bool:
-        return votes((ask(job) for ask in tier) for tier in self.tiers(Point.JOB_PIPELINED))[0]
+        """Whether the job could start with what it has in the open statement once its victims are gone."""
+        return count_votes((vote(job) for vote in tier) for tier in self.tiers(JOB_PIPELINED))[0]
 
     def job_enqueueable(self, job: Job) -> tuple[bool, Reason | None]:
-        return votes((ask(job) for ask in tier) for tier in self.tiers(Point.JOB_ENQUEUEABLE))
+        return count_votes((vote(job) for vote in tier) for tier in self.tiers(JOB_ENQUEUEABLE))
 
     def job_starving(self, job: Job) -> bool:
-        return starving(self.tiers(Point.JOB_STARVING), job)
+        return starving(self.tiers(JOB_STARVING), job)
 
     def overused(self, queue: Queue) -> bool:
-        return any(over(queue) for over in self._flat[Point.OVERUSED])
+        return any(over(queue) for over in self._functions[OVERUSED])
 
     def allocatable(self, queue: Queue, pod: Pod) -> Reason | None:
-        return first_reason(self._flat[Point.ALLOCATABLE], queue, pod)
+        return first_reason(self.registered(ALLOCATABLE), queue, pod)
 
     def preemptive(self, queue: Queue, pod: Pod) -> bool:
-        return all(ask(queue, pod) for ask in self._flat[Point.PREEMPTIVE])
+        return all(may(queue, pod) for may in self._functions[PREEMPTIVE])
 
     def preemptable(self, job: Job, pod: Pod, candidates: list[str]) -> list[str]:
-        return victims((ask(job, pod, candidates) for ask in tier) for tier in self.tiers(Point.PREEMPTABLE))
+        return agreed_victims(
+            (named(job, pod, candidates) for named in tier) for tier in self.tiers(PREEMPTABLE)
+        )
 
     def reclaimable(self, job: Job, pod: Pod, candidates: list[str]) -> list[str]:
-        return victims((ask(job, pod, candidates) for ask in tier) for tier in self.tiers(Point.RECLAIMABLE))
+        return agreed_victims(
+            (named(job, pod, candidates) for named in tier) for tier in self.tiers(RECLAIMABLE)
+        )
 
-    # -- pods and nodes ---------------------------------------------------------------------
+    # -- jobs, pods and nodes -----------------------------------------------------------------
 
     def statement(self) -> Statement:
-        return Statement(self)
+        functions = self._functions
+        return Statement(
+            self.state, self.usage, functions[ALLOCATED], functions[DEALLOCATED], self._committed
+        )
+
+    def _committed(self, allocations: Sequence[Allocation]) -> None:
+        self.bound.extend(allocations)
+        self.announce(allocations)
 
     def node_selection(self, job: Job, pod: Pod) -> NodeSelection:
-        """What is known about pods of this class: shared by all jobs of the cycle that ask the same."""
+        """What is known about pods of this class: shared by all jobs of the cycle with equal requests."""
         cls = pod.cls
         policy = job.policy if cls.chips else None
         if policy is None:
@@ -219,22 +247,33 @@ class Session:
             key = (cls, policy.board.name, policy.multi_pod, policy.withholds_network)
         found = self._selections.get(key)
         if found is None:
-            found = self._selections[key] = NodeSelection(self, cls, policy)
+            found = self._selections[key] = NodeSelection(
+                self.state,
+                cls,
+                policy,
+                predicates=self.registered(PREDICATE),
+                scores=self.registered(NODE_SCORE),
+                sum_scores=self.settings.score_combination == "sum",
+            )
         return found
 
     def prepare(self, job: Job) -> None:
-        """Find out about the job what does not change before it is served. What goes wrong is told then."""
+        """Compute what does not change before the job is served. An error is reported when it is served."""
         try:
             if self.job_valid(job) is None:
-                # Its place in the line is found here, too.
+                # This caches its seniority, too.
                 self.job_key(job)
                 for pod in job.pods.values():
                     self.node_selection(job, pod)
         except Exception as error:
             self.contain(error, job, "prepare")
 
+    def is_admitted(self, job: Job) -> bool:
+        """Whether its pods may be placed: it is enqueued, or no action enqueues jobs."""
+        return job.inqueue or not self._enqueues
+
     def is_pending(self, pod: Pod) -> bool:
-        """Waits for a node and may get one."""
+        """Whether the pod waits for a node and may get one."""
         placement = self.state.pods.get(pod.uid)
         return (
             placement is not None
@@ -244,3 +283,8 @@ class Session:
             and not pod.gated
             and self.ours(pod)
         )
+
+    def job_of(self, pod: Pod) -> Job | None:
+        """The job the pod belongs to; None for a pod of no job of this scheduler."""
+        job = self.jobs.get(job_key(pod))
+        return job if job is not None and pod.uid in job.pods else None

@@ -1,22 +1,21 @@
-"""A statement: decisions about one job that hold together or not at all."""
+"""A statement: decisions about one job that take effect together or not at all."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from ringwise.framework.extension_points import Point
+from ringwise.framework.extension_points import PodNotice
 from ringwise.framework.job import Job
+from ringwise.framework.usage import ResourceUsage
+from ringwise.state.cluster import ClusterState
 from ringwise.state.model import EMPTY, Pod
 from ringwise.topology.chips import mask_of
 
-if TYPE_CHECKING:
-    from ringwise.framework.session import Session
-
 
 class Allocation(NamedTuple):
-    """A pod got a node and, in written order, its chips."""
+    """A pod got a node and its chips, in the order of the annotation."""
 
     job: Job
     pod: Pod
@@ -28,65 +27,82 @@ class Allocation(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Eviction:
-    """A running pod is asked to go, so that another job can start."""
+    """A running pod is evicted so that another job can start."""
 
     job: Job
     pod: Pod
     why: str
-    #: The job it makes room for.
+    #: The job it is evicted for.
     beneficiary: Job
 
 
 class Statement:
     """Works on the live state inside a transaction. Ends with `commit` or `discard`."""
 
-    __slots__ = ("_mark", "_session", "allocations", "evictions")
+    __slots__ = (
+        "_allocated",
+        "_committed",
+        "_deallocated",
+        "_mark",
+        "_state",
+        "_usage",
+        "allocations",
+        "evictions",
+    )
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self._mark = session.state.checkpoint()
+    def __init__(
+        self,
+        state: ClusterState,
+        usage: ResourceUsage,
+        allocated: Sequence[PodNotice],
+        deallocated: Sequence[PodNotice],
+        committed: Callable[[Sequence[Allocation]], None],
+    ) -> None:
+        self._state = state
+        self._usage = usage
+        self._allocated = allocated
+        self._deallocated = deallocated
+        self._committed = committed
+        self._mark = state.checkpoint()
         self.allocations: list[Allocation] = []
         self.evictions: list[Eviction] = []
 
     def allocate(self, allocation: Allocation) -> None:
-        session = self._session
+        """N6: the chips are taken at once; the next decision sees them gone."""
         pod, job = allocation.pod, allocation.job
-        session.state.place(pod.uid, allocation.node, mask_of(allocation.chips))
-        session.usage.add_pod(job.key, job.queue, pod.cls)
+        self._state.place(pod.uid, allocation.node, mask_of(allocation.chips))
+        self._usage.add_pod(job.key, job.queue, pod.cls)
         self.allocations.append(allocation)
-        for notice in session.registered(Point.ALLOCATED):
-            notice(job, pod, allocation.node)
+        for notify in self._allocated:
+            notify(job, pod, allocation.node)
 
     def evict(self, eviction: Eviction) -> None:
         """The victim's chips count as free from here on, inside this statement only."""
-        session = self._session
         pod, job = eviction.pod, eviction.job
-        node = session.state.pods[pod.uid].node
-        session.state.release(pod.uid)
-        session.usage.remove_pod(job.key, job.queue, pod.cls)
+        node = self._state.pods[pod.uid].node
+        self._state.release(pod.uid)
+        self._usage.remove_pod(job.key, job.queue, pod.cls)
         self.evictions.append(eviction)
-        for notice in session.registered(Point.DEALLOCATED):
-            notice(job, pod, node)
+        for notify in self._deallocated:
+            notify(job, pod, node)
 
     def commit(self) -> None:
         """The allocations become bindings of this cycle."""
         if self.evictions:
             raise ValueError("a statement with evictions is nominated, not committed")
-        self._session.state.commit(self._mark)
-        self._session.bound.extend(self.allocations)
-        self._session.announce(self.allocations)
+        self._state.commit(self._mark)
+        self._committed(self.allocations)
 
     def discard(self) -> None:
         """Undo everything, last first."""
-        session = self._session
-        session.state.rollback(self._mark)
+        self._state.rollback(self._mark)
         for allocation in reversed(self.allocations):
             job, pod = allocation.job, allocation.pod
-            session.usage.remove_pod(job.key, job.queue, pod.cls)
-            for notice in session.registered(Point.DEALLOCATED):
-                notice(job, pod, allocation.node)
+            self._usage.remove_pod(job.key, job.queue, pod.cls)
+            for notify in self._deallocated:
+                notify(job, pod, allocation.node)
         for eviction in reversed(self.evictions):
             job, pod = eviction.job, eviction.pod
-            session.usage.add_pod(job.key, job.queue, pod.cls)
-            for notice in session.registered(Point.ALLOCATED):
-                notice(job, pod, session.state.pods[pod.uid].node)
+            self._usage.add_pod(job.key, job.queue, pod.cls)
+            for notify in self._allocated:
+                notify(job, pod, self._state.pods[pod.uid].node)

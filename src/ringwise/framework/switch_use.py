@@ -1,4 +1,4 @@
-"""Which jobs are under which leaf switches: read from the live pods, and from nothing else."""
+"""Which jobs run under which leaf switches (S2): read from the live pods only."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def switch_job(
 def states_now(
     jobs: Iterable[Job], state: ClusterState, resolved: ResolvedTopology, settings: Settings
 ) -> list[SwitchFacts]:
-    """The state of every switch, from what runs, as the version that decides sees it."""
+    """The state of every switch from the live pods (S2), in the terms of the configured version."""
     placed = _placed(jobs, state, resolved)
     found = switch_states(len(resolved.topology.switches), placed, settings.shared_tor_num)
     return found if settings.nslb_version == "2.0" else [as_version1(facts) for facts in found]

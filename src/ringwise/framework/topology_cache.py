@@ -1,7 +1,7 @@
-"""What surrounds the nodes: the catalogue of boards, the leaf switches, the SuperPoDs, their racks.
+"""Boards, leaf switches, SuperPoDs and racks, resolved against the nodes of the cluster.
 
-None of it changes inside a cycle. The maps are bound to the nodes that are
-there, so they are made again when nodes or their reports change.
+Nothing of it changes inside a cycle. The maps depend on the nodes, so they are
+dropped when nodes or their reports change, and built again when they are needed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class TopologyCache:
         self._switches = self._indexed = None
 
     def nodes_changed(self) -> None:
-        """Nodes, addresses, SuperPoD ids or rack ids are not what they were."""
+        """Nodes, addresses, SuperPoD ids or rack ids changed."""
         self._switches = self._indexed = None
         self._superpods.clear()
         self._racks = None
@@ -47,14 +47,14 @@ class TopologyCache:
         return self._switches
 
     def indexed_switches(self, state: ClusterState) -> IndexedTopology | None:
-        """The same with node ids, for those who ask often."""
+        """The same with node ids, cached."""
         resolved = self.switches(state)
         if self._indexed is None and resolved is not None:
             self._indexed = index_nodes(resolved, state.node_id)
         return self._indexed
 
     def superpods(self, state: ClusterState, size: int) -> SuperPods:
-        """The SuperPoDs by what reports, annotations and labels say."""
+        """The SuperPoDs according to reports, annotations and labels."""
         found = self._superpods.get(size)
         if found is None:
             found = self._superpods[size] = build_superpods(
@@ -86,7 +86,7 @@ class _Member(NamedTuple):
 
 
 def _addresses(state: ClusterState) -> dict[str, str]:
-    """Node names by address; a node that tells no address is known by its name."""
+    """Node names by address; for a node without an address its name is used."""
     found: dict[str, str] = {}
     for number in state.known_nodes():
         node = state.nodes[number]

@@ -1,6 +1,6 @@
-"""Who uses how much: totals per job and per queue, kept as pods come and go.
+"""Resource usage per job and per queue, kept as pods come and go.
 
-Plugins that deal in shares read it; nobody recounts pods in a cycle.
+Plugins that compare shares read it, so that no cycle counts pods again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ class ResourceUsage:
     def __init__(self) -> None:
         self.by_job: dict[str, Amounts] = {}
         self.by_queue: dict[str, Amounts] = {}
-        #: What the cluster has.
+        #: The allocatable resources of the cluster.
         self.capacity: Amounts = {}
         self._amounts: dict[PodClass, Amounts] = {}
 

@@ -1,43 +1,38 @@
-"""Reads `volcano-scheduler.conf`: actions, tiers and settings, or everything that is wrong with them.
+"""Reads `volcano-scheduler.conf`: actions, tiers and settings, or all errors in them (K).
 
-Nothing is skipped and nothing silently takes a default: one bad word is an error
-with its line, what is allowed and the nearest valid word. All errors are found in
-one reading.
+Nothing is skipped and nothing silently takes a default: an invalid value is an error
+with its line, what is allowed and the nearest valid word. All errors are reported at
+once. Which plugins and actions exist, and their arguments, comes from the registry.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import yaml
 
+from ringwise.framework.arguments import (
+    Argument,
+    InvalidArgument,
+    Value,
+    boolean,
+    did_you_mean,
+    find_argument,
+    quoted,
+)
 from ringwise.framework.configuration import (
-    DEFAULT_ACTIONS,
+    FLAG_BY_KEY,
     SETTINGS,
     SETTINGS_ENTRY,
     Configuration,
+    PluginOption,
     Settings,
     Tier,
-    default_tiers,
     settings_from,
 )
-from ringwise.framework.parameters import NotAllowed, Parameter, Value, did_you_mean, quoted, truth
-from ringwise.framework.plugin_options import (
-    ACTION_ARGUMENTS,
-    ACTIONS,
-    ARGUMENT_FAMILIES,
-    ELSEWHERE_ACTIONS,
-    ELSEWHERE_PLUGINS,
-    NPU_PLUGIN_IN_THE_FIELD,
-    PLUGIN_ARGUMENTS,
-    PLUGINS,
-    SWITCH_BY_KEY,
-    PluginOption,
-    argument_of,
-    defaults,
-    plugin_named,
-)
+from ringwise.framework.registry import Arguments, PluginSpec, Registry
 from ringwise.manifests.configuration_text import (
     ConfigurationError,
     ConfigurationProblem,
@@ -46,47 +41,55 @@ from ringwise.manifests.configuration_text import (
     open_configuration,
     plain_value,
 )
+from ringwise.scheduler.defaults import DEFAULT_ACTIONS, default_tiers
 
 __all__ = ["ConfigurationError", "ConfigurationProblem", "read_configuration"]
 
-#: Nobody reads more lines than this at once, and a hostile file could ask for any number.
-MOST_PROBLEMS = 100
+#: A reading stops after this many errors: a hostile file could cause any number.
+MAX_PROBLEMS = 100
 
-_SWITCH = truth("switch", True, "turns a function of a plugin on or off")
+#: Names that are valid in Volcano and that Ringwise does not have.
+VOLCANO_ACTIONS = frozenset({"elect", "gangpreempt", "gangreclaim", "reserve", "shuffle"})
+VOLCANO_PLUGINS = frozenset(
+    {
+        "capacity", "cdp", "deviceshare", "extender", "network-topology-aware", "nodegroup", "numaaware",
+        "overcommit", "pdb", "rescheduling", "resource-strategy-fit", "resourcequota", "sla",
+        "task-topology", "tdm", "usage",
+    }
+)  # fmt: skip
+
+_FLAG = boolean("flag", True, "turns a function of a plugin on or off")
 _TOP_KEYS = ("actions", "tiers", "configurations", "metrics")
 _ENTRY_KEYS = ("name", "arguments")
-#: A plugin's entry may hold any switch; naming all of them would hide the message.
-_PLUGIN_KEYS_TEXT = "name, arguments, a switch such as enableNodeOrder"
+#: A plugin's entry may have any flag; listing all of them would hide the message.
+_PLUGIN_KEYS_TEXT = "name, arguments, a flag such as enableNodeOrder"
 
 
-def read_configuration(text: bytes | str, origin: str, extra_plugins: Iterable[str] = ()) -> Configuration:
-    """The configuration in `text`, which came from `origin`.
+def read_configuration(text: bytes | str, origin: str, registry: Registry) -> Configuration:
+    """The configuration in `text`, which came from `origin`. Raises `ConfigurationError`.
 
-    `extra_plugins` are the names of plugins that installed packages bring; their
-    arguments are handed over unchecked. Raises `ConfigurationError`.
+    `registry` has the plugins and actions the file may name, with the arguments they take.
     """
-    return _Reader(open_configuration(text, origin), frozenset(extra_plugins)).configuration()
+    return _Reader(open_configuration(text, origin), registry).configuration()
 
 
 class _TooMany(Exception):
-    """Ends a reading that has found problems enough."""
+    """Ends a reading after `MAX_PROBLEMS` errors."""
 
 
 class _Reader:
-    """One reading of one document; collects problems and goes on."""
+    """One reading of one document; collects errors and goes on."""
 
-    def __init__(self, document: Document, extra_plugins: frozenset[str]) -> None:
+    def __init__(self, document: Document, registry: Registry) -> None:
         self._document = document
-        self._extra_plugins = extra_plugins
+        self._registry = registry
         self._problems: list[ConfigurationProblem] = []
 
     def configuration(self) -> Configuration:
         actions: tuple[str, ...] = DEFAULT_ACTIONS
         tiers = default_tiers()
         settings = Settings()
-        action_arguments: dict[str, Mapping[str, Value]] = {
-            action: defaults(table.values()) for action, table in ACTION_ARGUMENTS.items()
-        }
+        action_arguments = self._registry.action_defaults()
         with contextlib.suppress(_TooMany):
             for key, node in self._entries(self._document.root, "", _TOP_KEYS):
                 if key == "actions":
@@ -98,7 +101,7 @@ class _Reader:
                 else:
                     self._metrics(node)
         if self._problems:
-            # A problem found late may stand early in the file; equal lines keep the order they were found in.
+            # In the order of the file; errors of one line stay in the order in which they were found.
             raise ConfigurationError(sorted(self._problems, key=lambda problem: problem.line or 0))
         return Configuration(actions, tiers, settings, action_arguments)
 
@@ -110,8 +113,8 @@ class _Reader:
             return ()
         names = tuple(name.strip() for name in text.split(","))
         for name in names:
-            if name not in ACTIONS:
-                self._unknown(node, "actions", "action", name, ACTIONS, ELSEWHERE_ACTIONS)
+            if name not in self._registry.actions:
+                self._unknown(node, "actions", "action", name, self._registry.actions, VOLCANO_ACTIONS)
         return names
 
     def _tiers(self, node: yaml.Node) -> tuple[Tier, ...]:
@@ -129,84 +132,74 @@ class _Reader:
                         self._problem(
                             plugin_node,
                             plugin_place,
-                            f"{option.name} stands in line {lines[option.name]} already; allowed: once",
+                            f"{option.name} is already defined in line {lines[option.name]}; allowed: once",
                         )
                     lines.setdefault(option.name, line)
                     plugins.append(option)
-            self._check_hierarchy(tier_node, place, plugins)
+            self._check_tier(tier_node, place, plugins)
             tiers.append(Tier(tuple(plugins)))
         return tuple(tiers)
 
-    def _check_hierarchy(self, node: yaml.Node, place: str, plugins: Collection[PluginOption]) -> None:
-        names = {plugin.name for plugin in plugins}
-        if "proportion" in names and any(
-            plugin.name == "drf" and plugin.on("hierarchy") for plugin in plugins
-        ):
-            self._problem(
-                node,
-                place,
-                "drf with enableHierarchy and proportion both order the queues; "
-                "allowed: one of them in a tier",
-            )
+    def _check_tier(self, node: yaml.Node, place: str, plugins: Sequence[PluginOption]) -> None:
+        for option in plugins:
+            check = self._registry.plugins[option.name].check_tier
+            conflict = check(option, plugins) if check is not None else None
+            if conflict is not None:
+                self._problem(node, place, conflict)
 
     def _plugin(self, node: yaml.Node, place: str) -> PluginOption | None:
-        entries = dict(self._entries(node, place, (*_ENTRY_KEYS, *SWITCH_BY_KEY), _PLUGIN_KEYS_TEXT))
-        name = self._plugin_name(node, place, entries.get("name"))
-        switched: dict[str, bool] = {}
+        entries = dict(self._entries(node, place, (*_ENTRY_KEYS, *FLAG_BY_KEY), _PLUGIN_KEYS_TEXT))
+        spec = self._plugin_spec(node, place, entries.get("name"))
+        flags: dict[str, bool] = {}
         for key, value in entries.items():
-            switch = SWITCH_BY_KEY.get(key)
-            if switch is None:
+            flag = FLAG_BY_KEY.get(key)
+            if flag is None:
                 continue
-            on = self._read(value, f"{place}.{key}", _SWITCH)
+            on = self._read(value, f"{place}.{key}", _FLAG)
             if not isinstance(on, bool):
                 continue
-            if switched.get(switch.name, on) is not on:
+            if flags.get(flag.name, on) is not on:
                 self._problem(
                     value,
                     f"{place}.{key}",
-                    f"contradicts {' or '.join(switch.spellings)}; allowed: one of the two",
+                    f"contradicts {' or '.join(flag.spellings)}; allowed: one of the two",
                 )
-            switched[switch.name] = on
+            flags[flag.name] = on
+        if spec is None:
+            return None
         arguments: dict[str, Value] = {}
-        if "arguments" in entries and name is not None:
-            arguments = self._plugin_arguments(entries["arguments"], f"{place}.arguments", name)
-        return None if name is None else PluginOption.of(name, switched, arguments)
+        if "arguments" in entries:
+            arguments = self._plugin_arguments(entries["arguments"], f"{place}.arguments", spec)
+        return spec.option(flags, arguments)
 
-    def _plugin_name(self, plugin: yaml.Node, place: str, node: yaml.Node | None) -> str | None:
+    def _plugin_spec(self, plugin: yaml.Node, place: str, node: yaml.Node | None) -> PluginSpec | None:
         if not isinstance(plugin, yaml.MappingNode):
             return None
         if node is None:
-            self._problem(plugin, place, f"has no name; allowed: {_listed(self._plugin_names())}")
+            self._problem(plugin, place, f"has no name; allowed: {_listed(self._registry.plugin_names())}")
             return None
         written = self._text(node, f"{place}.name", "the name of a plugin")
         if written is None:
             return None
-        name = plugin_named(written)
-        if name in PLUGINS or name in self._extra_plugins:
-            return name
-        self._unknown(node, f"{place}.name", "plugin", written, self._plugin_names(), ELSEWHERE_PLUGINS)
-        return None
+        spec = self._registry.plugin_named(written)
+        if spec is None:
+            names = self._registry.plugin_names()
+            self._unknown(node, f"{place}.name", "plugin", written, names, VOLCANO_PLUGINS)
+        return spec
 
-    def _plugin_names(self) -> tuple[str, ...]:
-        return (*PLUGINS, f"{NPU_PLUGIN_IN_THE_FIELD}*", *sorted(self._extra_plugins - PLUGINS.keys()))
-
-    def _plugin_arguments(self, node: yaml.Node, place: str, plugin: str) -> dict[str, Value]:
-        if plugin not in PLUGINS:
-            # Its package knows what they mean.
+    def _plugin_arguments(self, node: yaml.Node, place: str, spec: PluginSpec) -> dict[str, Value]:
+        if spec.arguments is None:
+            # It declares none: it reads and checks them itself.
             return {
                 key: self._plain(value, f"{place}.{key}") for key, value in self._entries(node, place, None)
             }
-        words = list(PLUGIN_ARGUMENTS.get(plugin, {}))
-        if plugin in ARGUMENT_FAMILIES:
-            family = ARGUMENT_FAMILIES[plugin]
-            words.append(family.prefix + family.ending)
-        return self._arguments(node, place, words, lambda name: argument_of(plugin, name))
+        return self._arguments(node, place, spec.arguments)
 
     # -- configurations
 
     def _configurations(self, node: yaml.Node, action_arguments: dict[str, Mapping[str, Value]]) -> Settings:
         settings = Settings()
-        names = (SETTINGS_ENTRY, *ACTIONS)
+        names = (SETTINGS_ENTRY, *self._registry.actions)
         seen: dict[str, int] = {}
         for place, entry in self._items(node, "configurations"):
             entries = dict(self._entries(entry, place, _ENTRY_KEYS))
@@ -218,15 +211,13 @@ class _Reader:
             if name is None:
                 continue
             if name not in names:
-                self._unknown(
-                    entries["name"], f"{place}.name", "configuration", name, names, ELSEWHERE_ACTIONS
-                )
+                self._unknown(entries["name"], f"{place}.name", "configuration", name, names, VOLCANO_ACTIONS)
                 continue
             if name in seen:
                 self._problem(
                     entries["name"],
                     f"{place}.name",
-                    f"{name} stands in line {seen[name]} already; allowed: once",
+                    f"{name} is already defined in line {seen[name]}; allowed: once",
                 )
                 continue
             seen[name] = self._document.line_of(entries["name"])
@@ -236,42 +227,37 @@ class _Reader:
             if name == SETTINGS_ENTRY:
                 settings = self._settings(arguments, f"{place}.arguments")
             else:
-                table = ACTION_ARGUMENTS[name]
-                written = self._arguments(arguments, f"{place}.arguments", table, table.get)
+                declared = self._registry.actions[name].arguments
+                written = self._arguments(arguments, f"{place}.arguments", declared)
                 action_arguments[name] = {**action_arguments[name], **written}
         return settings
 
     def _settings(self, node: yaml.Node, place: str) -> Settings:
         found_before = len(self._problems)
-        values = self._arguments(node, place, SETTINGS, SETTINGS.get)
+        values = self._arguments(node, place, tuple(SETTINGS.values()))
         if len(self._problems) > found_before:
-            # Rules between settings say nothing useful while one of them is unreadable.
+            # Rules between settings are checked only where all of them can be read.
             return Settings()
         try:
             return settings_from(values)
-        except NotAllowed as error:
-            # The only rule between two settings; it is shown where the smaller one stands.
+        except InvalidArgument as error:
+            # P1, the only rule between two settings; the error is shown at reserve-nodes.
             nodes = {str(key.value): value for key, value in node.value}
             self._problem(nodes["reserve-nodes"], f"{place}.reserve-nodes", str(error))
             return Settings()
 
     def _metrics(self, node: yaml.Node) -> None:
-        """Where Volcano gets usage from. Ringwise needs none; the file stays valid."""
+        """Where Volcano gets usage data from. Ringwise needs none; the entry is valid without an effect."""
         for key, value in self._entries(node, "metrics", None):
             self._text(value, f"metrics.{key}", "text", empty=True)
 
     # -- pieces
 
-    def _arguments(
-        self,
-        node: yaml.Node,
-        place: str,
-        words: Collection[str],
-        row_of: Callable[[str], Parameter | None],
-    ) -> dict[str, Value]:
+    def _arguments(self, node: yaml.Node, place: str, declared: Arguments) -> dict[str, Value]:
+        words = [row.name for row in declared]
         values: dict[str, Value] = {}
         for key, value in self._entries(node, place, None):
-            row = row_of(key)
+            row = find_argument(declared, key)
             if row is None:
                 allowed = _listed(words) if words else "no arguments"
                 self._problem_at_key(
@@ -286,13 +272,14 @@ class _Reader:
                 values[key] = read
         return values
 
-    def _read(self, node: yaml.Node, place: str, row: Parameter) -> Value:
+    def _read(self, node: yaml.Node, place: str, row: Argument[Any]) -> Value:
         text = self._text(node, place, row.allowed, empty=True)
         if text is None:
             return None
         try:
-            return row.read(text)
-        except NotAllowed as error:
+            value: Value = row.read(text)
+            return value
+        except InvalidArgument as error:
             self._problem(node, place, str(error))
             return None
 
@@ -317,7 +304,7 @@ class _Reader:
     def _entries(
         self, node: yaml.Node, place: str, allowed: Collection[str] | None, allowed_text: str = ""
     ) -> Iterator[tuple[str, yaml.Node]]:
-        """The entries of a map, each key once and, unless any key may stand there, known."""
+        """The entries of a map. Each key may be used once, and must be in `allowed` unless that is None."""
         shown = allowed_text or ("names with values" if allowed is None else _listed(allowed))
         if not isinstance(node, yaml.MappingNode):
             self._problem(node, place, f"is {noun(node)}; allowed: a map of {shown}")
@@ -330,7 +317,7 @@ class _Reader:
             key = str(key_node.value)
             if key in lines:
                 self._problem(
-                    key_node, place, f"{quoted(key)} stands in line {lines[key]} already; allowed: once"
+                    key_node, place, f"{quoted(key)} is already defined in line {lines[key]}; allowed: once"
                 )
                 continue
             lines[key] = self._document.line_of(key_node)
@@ -357,12 +344,12 @@ class _Reader:
         what: str,
         word: str,
         allowed: Iterable[str],
-        elsewhere: Collection[str],
+        in_volcano: Collection[str],
     ) -> None:
         words = tuple(allowed)
-        judged = f"Ringwise has no {what}" if word in elsewhere else f"unknown {what}"
+        problem = f"Ringwise has no {what}" if word in in_volcano else f"unknown {what}"
         self._problem(
-            node, place, f"{judged} {quoted(word)}; allowed: {_listed(words)}{did_you_mean(word, words)}"
+            node, place, f"{problem} {quoted(word)}; allowed: {_listed(words)}{did_you_mean(word, words)}"
         )
 
     def _problem_at_key(self, node: yaml.Node, key: str, place: str, message: str) -> None:
@@ -372,7 +359,7 @@ class _Reader:
     def _problem(self, node: yaml.Node, place: str, message: str) -> None:
         line = self._document.line_of(node)
         self._problems.append(ConfigurationProblem(self._document.origin, line, place, message))
-        if len(self._problems) >= MOST_PROBLEMS:
+        if len(self._problems) >= MAX_PROBLEMS:
             raise _TooMany
 
 

@@ -1,7 +1,7 @@
-"""From the bytes of a configuration file to YAML nodes that still know their line.
+"""From the bytes of a configuration file to YAML nodes with their line numbers.
 
-A scheduler reads this file while it runs, so a hostile one must get an answer, not
-the scheduler's time or memory: size, depth and what aliases expand to are limited.
+A scheduler reads this file while it runs, so a hostile one must not cost it time or
+memory: size, depth and what aliases expand to are limited.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from ringwise.framework.parameters import Value, did_you_mean, quoted
+from ringwise.framework.arguments import Value, did_you_mean, quoted
 from ringwise.wellknown import SCHEDULER_CONFIG_KEY, SCHEDULER_CONFIG_KEY_CI
 
 MAX_BYTES = 1024 * 1024
@@ -33,7 +33,7 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationProblem:
-    """One thing that is wrong, and where."""
+    """One error and its position."""
 
     origin: str
     line: int | None
@@ -50,7 +50,7 @@ class ConfigurationProblem:
 
 
 class ConfigurationError(ValueError):
-    """A configuration that cannot be used, with all that is wrong in it, in the order of the file."""
+    """A configuration that cannot be used, with all its errors in the order of the file."""
 
     def __init__(self, errors: list[ConfigurationProblem]) -> None:
         super().__init__("\n".join(str(error) for error in errors))
@@ -133,7 +133,7 @@ def _check_depth(text: str, origin: str, first_line: int) -> None:
 
 
 def _check_expansion(root: yaml.Node, origin: str, first_line: int) -> None:
-    """Counts nodes as if every alias were written out, without doing so."""
+    """Counts nodes as if every alias were expanded, without expanding it."""
     sizes: dict[int, int] = {}
     open_nodes: set[int] = set()
 

@@ -25,7 +25,7 @@ MULTI_POD_REQUEST_NOT_ALLOWED = ReasonKind(
     cures=(
         "ask for {allowed} chips in each pod",
         "put the chips into one pod, which may ask for {one_pod}",
-        "set multi-pod-requests: field to allow {field} chips in each pod",
+        "set multi-pod-requests: vendor to allow {field} chips in each pod",
     ),
     cured_by=MENDED,
 )

@@ -1,32 +1,43 @@
-"""binpack: the fuller a node gets, the better it is.
+"""binpack: the fuller a node gets, the higher its score.
 
-Chips are not counted here even when `binpack.resources` names them: how chips are
-packed is the board's rule, which decides before any score, and a node's class does
-not say which chips are in use.
+Chips are not counted here even when `binpack.resources` names them: the board's rule
+packs chips before any score counts (N3a), and a node's class does not include the chips in use.
 """
 
 from __future__ import annotations
 
-from ringwise.framework.extension_points import Point
-from ringwise.framework.plugin_options import PluginOption
+from ringwise.framework.arguments import ArgumentFamily, resource_list, score_weight
+from ringwise.framework.configuration import PluginOption
+from ringwise.framework.extension_points import NODE_SCORE
+from ringwise.framework.registry import PluginSpec
 from ringwise.framework.session import Session
 from ringwise.state.model import PodClass
 from ringwise.state.node_shapes import NodeShape
 
+WEIGHT = score_weight("binpack.weight", 1, "weight of the whole score; 0 turns it off")
+CPU = score_weight("binpack.cpu", 1, "weight of cpu in the score")
+MEMORY = score_weight("binpack.memory", 1, "weight of memory in the score")
+RESOURCES = resource_list("binpack.resources", "further resources in the score")
+RESOURCE_WEIGHTS = ArgumentFamily(
+    "binpack.resources.",
+    "RESOURCE",
+    score_weight("binpack.resources.RESOURCE", 1, "weight of that resource in the score"),
+)
+
 
 class Binpack:
     def __init__(self, option: PluginOption) -> None:
-        self._weight = option.number("binpack.weight")
-        self._cpu = option.number("binpack.cpu")
-        self._memory = option.number("binpack.memory")
-        self._extended = option.resource_weights()
+        self._weight = option.value(WEIGHT)
+        self._cpu = option.value(CPU)
+        self._memory = option.value(MEMORY)
+        self._extended = resource_weights(option)
 
     def open(self, session: Session) -> None:
         if self._weight:
-            session.on(Point.NODE_SCORE, self.score)
+            session.register(NODE_SCORE, self.score)
 
     def score(self, pod_class: PodClass, shape: NodeShape) -> float:
-        """Mean use after placing, over the resources asked for, by weight; 0 where one does not fit.
+        """Mean use after placing, over the requested resources, by weight; 0 where one does not fit.
 
         A resource the node does not list adds nothing, but its weight counts.
         """
@@ -54,3 +65,17 @@ class Binpack:
                 return 0.0
             total += (asked + in_use) / allocatable * weight
         return total / weights * 100 * self._weight if weights else 0.0
+
+
+def resource_weights(option: PluginOption) -> dict[str, int]:
+    """Weights of the resources in `binpack.resources`, in the order of the file."""
+    weights = option.values(RESOURCE_WEIGHTS)
+    return {name: weights.get(name, RESOURCE_WEIGHTS.pattern.default) for name in option.value(RESOURCES)}
+
+
+SPEC = PluginSpec(
+    "binpack",
+    "scores nodes by how full they get",
+    Binpack,
+    (WEIGHT, CPU, MEMORY, RESOURCES, RESOURCE_WEIGHTS),
+)

@@ -1,10 +1,11 @@
-"""conformance: what the cluster itself needs is never evicted."""
+"""conformance: pods that the cluster itself needs are never evicted."""
 
 from __future__ import annotations
 
-from ringwise.framework.extension_points import Point
+from ringwise.framework.configuration import PluginOption
+from ringwise.framework.extension_points import PREEMPTABLE, RECLAIMABLE
 from ringwise.framework.job import Job
-from ringwise.framework.plugin_options import PluginOption
+from ringwise.framework.registry import PluginSpec
 from ringwise.framework.session import Session
 from ringwise.state.model import Pod
 from ringwise.wellknown import KUBE_SYSTEM, SYSTEM_CLUSTER_CRITICAL, SYSTEM_NODE_CRITICAL
@@ -18,13 +19,16 @@ class Conformance:
 
     def open(self, session: Session) -> None:
         self._session = session
-        session.on(Point.PREEMPTABLE, self.dispensable)
-        session.on(Point.RECLAIMABLE, self.dispensable)
+        session.register(PREEMPTABLE, self.not_critical)
+        session.register(RECLAIMABLE, self.not_critical)
 
-    def dispensable(self, job: Job, pod: Pod, candidates: list[str]) -> list[str]:
+    def not_critical(self, job: Job, pod: Pod, candidates: list[str]) -> list[str]:
         pods = self._session.state.pods
         return [uid for uid in candidates if not _critical(pods[uid].pod)]
 
 
 def _critical(pod: Pod) -> bool:
     return pod.namespace == KUBE_SYSTEM or pod.priority_class in _CRITICAL_CLASSES
+
+
+SPEC = PluginSpec("conformance", "never evicts what the cluster itself needs", Conformance)

@@ -1,43 +1,62 @@
 """nodeorder: scores of 0 to 100 for load, affinity and taints, each times its weight.
 
-Every node has its own score whatever other nodes there are, so the scores of
-affinity and taints are not stretched over the nodes at hand:
+Every node has its own score whatever other nodes there are (N4), so the scores of
+affinity and taints are not normalised over the candidate nodes:
 
 - preferred node affinity: 100 x weight of the terms that hold / weight of all terms;
 - taints: 100 / (1 + untolerated PreferNoSchedule taints), so fewer is always better.
 
-Image locality and topology spread need facts the model does not have; they add 0.
+Image locality and topology spread need data the model does not have; they add 0.
 """
 
 from __future__ import annotations
 
 from math import sqrt
 
-from ringwise.framework.extension_points import Point
+from ringwise.framework.arguments import score_weight
+from ringwise.framework.configuration import PluginOption
+from ringwise.framework.extension_points import NODE_PREFERENCE, NODE_SCORE
 from ringwise.framework.job import Job
-from ringwise.framework.neighbours import Neighbours, place_of
-from ringwise.framework.plugin_options import PluginOption
+from ringwise.framework.pod_affinity import PodAffinity, domain_of
+from ringwise.framework.registry import PluginSpec
 from ringwise.framework.selectors import matches_node, may_match, tolerates
 from ringwise.framework.session import Session
 from ringwise.state.model import Pod, PodClass
 from ringwise.state.node_shapes import NodeShape
 from ringwise.wellknown import NVIDIA_GPU
 
+LEAST_REQUESTED = score_weight(
+    "leastrequested.weight", 1, "weight of free cpu and memory; 0 turns a score off"
+)
+MOST_REQUESTED = score_weight("mostrequested.weight", 0, "weight of used cpu and memory")
+BALANCED_RESOURCE = score_weight("balancedresource.weight", 1, "weight of cpu and memory being used alike")
+NODE_AFFINITY = score_weight("nodeaffinity.weight", 2, "weight of preferred node affinity")
+POD_AFFINITY = score_weight("podaffinity.weight", 2, "weight of preferred pod affinity and anti-affinity")
+TAINT_TOLERATION = score_weight(
+    "tainttoleration.weight", 3, "weight of few untolerated PreferNoSchedule taints"
+)
+IMAGE_LOCALITY = score_weight(
+    "imagelocality.weight", 1, "weight of images that are on the node already", has_effect=False
+)
+POD_TOPOLOGY_SPREAD = score_weight(
+    "podtopologyspread.weight", 2, "weight of even spreading", has_effect=False
+)
+
 
 class Nodeorder:
     def __init__(self, option: PluginOption) -> None:
-        self._least = option.number("leastrequested.weight")
-        self._most = option.number("mostrequested.weight")
-        self._balanced = option.number("balancedresource.weight")
-        self._affinity = option.number("nodeaffinity.weight")
-        self._pod_affinity = option.number("podaffinity.weight")
-        self._taints = option.number("tainttoleration.weight")
+        self._least = option.value(LEAST_REQUESTED)
+        self._most = option.value(MOST_REQUESTED)
+        self._balanced = option.value(BALANCED_RESOURCE)
+        self._affinity = option.value(NODE_AFFINITY)
+        self._pod_affinity = option.value(POD_AFFINITY)
+        self._taints = option.value(TAINT_TOLERATION)
 
     def open(self, session: Session) -> None:
         self._session = session
-        session.on(Point.NODE_SCORE, self.score)
-        session.on(Point.NODE_FAVOUR, self.favour)
-        self._neighbours = session.shared(Neighbours)
+        session.register(NODE_SCORE, self.score)
+        session.register(NODE_PREFERENCE, self.prefer)
+        self._pod_affinity_counts = session.shared(PodAffinity)
 
     # -- by class ----------------------------------------------------------------------
 
@@ -57,19 +76,19 @@ class Nodeorder:
 
     # -- by node -----------------------------------------------------------------------
 
-    def favour(self, job: Job, pod: Pod) -> dict[int, float] | None:
-        """Extra scores for wishes that name nodes or neighbours; None for the pods that have none."""
+    def prefer(self, job: Job, pod: Pod) -> dict[int, float] | None:
+        """Extra scores for preferences that name nodes or other pods; None for pods without any."""
         cls = pod.cls
         if not (cls.preferred_nodes or cls.preferred_pod_affinity or cls.preferred_pod_anti_affinity):
             return None
         extra: dict[int, float] = {}
         if self._affinity and any(term.fields for _, term in cls.preferred_nodes):
-            self._favour_named_nodes(cls, extra)
+            self._prefer_named_nodes(cls, extra)
         if self._pod_affinity and (cls.preferred_pod_affinity or cls.preferred_pod_anti_affinity):
-            self._favour_neighbours(pod, extra)
+            self._prefer_near_pods(pod, extra)
         return extra or None
 
-    def _favour_named_nodes(self, cls: PodClass, extra: dict[int, float]) -> None:
+    def _prefer_named_nodes(self, cls: PodClass, extra: dict[int, float]) -> None:
         state = self._session.state
         total = sum(weight for weight, _ in cls.preferred_nodes)
         for weight, term in cls.preferred_nodes:
@@ -79,20 +98,20 @@ class Nodeorder:
                 if node is not None and matches_node(term, node.labels, node.name):
                     extra[number] = extra.get(number, 0.0) + self._affinity * 100 * weight / total
 
-    def _favour_neighbours(self, pod: Pod, extra: dict[int, float]) -> None:
-        """Weight times pods near by, for and against, in proportion to the widest difference.
+    def _prefer_near_pods(self, pod: Pod, extra: dict[int, float]) -> None:
+        """Weight times matching pods of the domain, relative to the widest difference.
 
         Kubernetes shifts the scores so that the worst is 0; a shift changes no order.
         """
         raw: dict[int, int] = {}
-        wishes = [(term, term.weight) for term in pod.cls.preferred_pod_affinity]
-        wishes += [(term, -term.weight) for term in pod.cls.preferred_pod_anti_affinity]
-        for term, weight in wishes:
-            places = self._neighbours.company((term,), pod.namespace).places[term.topology_key]
-            if not places:
+        terms = [(term, term.weight) for term in pod.cls.preferred_pod_affinity]
+        terms += [(term, -term.weight) for term in pod.cls.preferred_pod_anti_affinity]
+        for term, weight in terms:
+            domains = self._pod_affinity_counts.matching((term,), pod.namespace).domains[term.topology_key]
+            if not domains:
                 continue
             for number in range(len(self._session.state.nodes)):
-                pods = places.get(place_of(self._session, number, term.topology_key) or "", 0)
+                pods = domains.get(domain_of(self._session, number, term.topology_key) or "", 0)
                 if pods:
                     raw[number] = raw.get(number, 0) + weight * pods
         if not raw:
@@ -103,7 +122,7 @@ class Nodeorder:
                 extra[number] = extra.get(number, 0.0) + self._pod_affinity * 100 * value / spread
 
 
-# -- the formulas; resources a node does not list take no part -------------------------------
+# -- the formulas; resources a node does not list are left out -------------------------------
 
 
 def _loads(pod_class: PodClass, shape: NodeShape) -> list[tuple[int, int]]:
@@ -129,7 +148,7 @@ def most_requested(pod_class: PodClass, shape: NodeShape) -> int:
 
 
 def balanced_resource(pod_class: PodClass, shape: NodeShape) -> int:
-    """100 when all resources are used alike, less by the standard deviation of their use."""
+    """100 when all resources are used alike, minus the standard deviation of their use."""
     loads = _loads(pod_class, shape)
     gpus = dict(pod_class.extended).get(NVIDIA_GPU, 0) if pod_class.extended else 0
     allocatable = shape.node_class.extended.get(NVIDIA_GPU, 0)
@@ -147,7 +166,7 @@ def balanced_resource(pod_class: PodClass, shape: NodeShape) -> int:
 
 
 def node_affinity(pod_class: PodClass, shape: NodeShape) -> float:
-    """Terms that name a node are left to `favour`."""
+    """Terms that name a node are scored by `Nodeorder.prefer`."""
     labels = shape.node_class.labels
     total = sum(weight for weight, _ in pod_class.preferred_nodes)
     held = sum(
@@ -163,3 +182,20 @@ def taint_toleration(pod_class: PodClass, shape: NodeShape) -> float:
         if taint.effect == "PreferNoSchedule" and not tolerates(pod_class.tolerations, taint)
     )
     return 100 / (1 + untolerated)
+
+
+SPEC = PluginSpec(
+    "nodeorder",
+    "scores nodes by load, affinity and taints",
+    Nodeorder,
+    (
+        LEAST_REQUESTED,
+        MOST_REQUESTED,
+        BALANCED_RESOURCE,
+        NODE_AFFINITY,
+        POD_AFFINITY,
+        TAINT_TOLERATION,
+        IMAGE_LOCALITY,
+        POD_TOPOLOGY_SPREAD,
+    ),
+)

@@ -1,12 +1,12 @@
-"""priority: the more important goes first, and only the less important makes room."""
+"""priority: higher priority goes first, and only lower priority is evicted."""
 
 from __future__ import annotations
 
-from ringwise.framework.extension_points import Point
-from ringwise.framework.headcount import Headcount
+from ringwise.framework.configuration import PluginOption
+from ringwise.framework.extension_points import JOB_ORDER, JOB_STARVING, PREEMPTABLE, TASK_ORDER
 from ringwise.framework.job import Job
-from ringwise.framework.owners import job_of
-from ringwise.framework.plugin_options import PluginOption
+from ringwise.framework.ready_pods import ReadyPods
+from ringwise.framework.registry import PluginSpec
 from ringwise.framework.session import Session
 from ringwise.state.model import Pod
 from ringwise.wellknown import TASK_PRIORITY
@@ -18,11 +18,11 @@ class Priority:
 
     def open(self, session: Session) -> None:
         self._session = session
-        self._headcount = session.shared(Headcount)
-        session.on(Point.TASK_ORDER, self.pod_order)
-        session.on(Point.JOB_ORDER, self.job_order)
-        session.on(Point.PREEMPTABLE, self.preemptable)
-        session.on(Point.JOB_STARVING, self.starving)
+        self._ready_pods = session.shared(ReadyPods)
+        session.register(TASK_ORDER, self.pod_order)
+        session.register(JOB_ORDER, self.job_order)
+        session.register(PREEMPTABLE, self.preemptable)
+        session.register(JOB_STARVING, self.starving)
 
     def pod_order(self, pod: Pod) -> int:
         return -pod_priority(pod)
@@ -32,18 +32,18 @@ class Priority:
 
     def preemptable(self, job: Job, pod: Pod, candidates: list[str]) -> list[str]:
         """Pods of other jobs by the job's priority, pods of the same job by their own."""
-        return [uid for uid in candidates if self._gives_way(job, pod, uid)]
+        return [uid for uid in candidates if self._is_lower(job, pod, uid)]
 
-    def _gives_way(self, job: Job, pod: Pod, uid: str) -> bool:
+    def _is_lower(self, job: Job, pod: Pod, uid: str) -> bool:
         victim = self._session.state.pods[uid].pod
-        owner = job_of(self._session, victim)
+        owner = self._session.job_of(victim)
         if owner is job:
             return pod_priority(victim) < pod_priority(pod)
         return (victim.priority if owner is None else owner.priority) < job.priority
 
     def starving(self, job: Job) -> bool:
-        """Some of its pods have no place yet."""
-        return self._headcount.started(job) < len(job.pods)
+        """Whether some of its pods have no node yet."""
+        return self._ready_pods.started(job) < len(job.pods)
 
 
 def pod_priority(pod: Pod) -> int:
@@ -54,3 +54,6 @@ def pod_priority(pod: Pod) -> int:
         except ValueError:
             pass
     return pod.priority
+
+
+SPEC = PluginSpec("priority", "orders jobs and pods by priority", Priority)

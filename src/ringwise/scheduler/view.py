@@ -14,8 +14,9 @@ from typing import Protocol
 
 from ringwise.framework.amounts import Amounts
 from ringwise.framework.configuration import Configuration, Settings
+from ringwise.framework.extension_points import JobPlan
 from ringwise.framework.job import Job
-from ringwise.framework.session import Incident, JobPlan
+from ringwise.framework.session import Incident
 from ringwise.framework.switch_use import states_now
 from ringwise.framework.topology_cache import TopologyCache
 from ringwise.framework.usage import ResourceUsage

@@ -37,7 +37,7 @@ class Board:
     one_pod: frozenset[int]
     #: Each pod of a job with several chip pods, as the documents order it.
     multi_pod: frozenset[int]
-    #: The same under `multi-pod-requests: field`.
+    #: The same under `multi-pod-requests: vendor`.
     multi_pod_field: frozenset[int]
     rings: tuple[tuple[int, ...], ...] = ()
     ring_word: str = "ring"
@@ -84,4 +84,4 @@ class Board:
         """The counts each chip pod of a job with so many chip pods may ask for."""
         if pods <= 1:
             return self.one_pod
-        return self.multi_pod_field if multi_pod_requests == "field" else self.multi_pod
+        return self.multi_pod_field if multi_pod_requests == "vendor" else self.multi_pod

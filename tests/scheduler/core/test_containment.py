@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from ringwise.apps.extensions import BUILT_IN, new_scheduler
-from ringwise.framework.configuration import Configuration, Tier, default_configuration
-from ringwise.framework.extension_points import Point
+from ringwise.apps.extensions import new_scheduler
+from ringwise.framework.configuration import Configuration, PluginOption, Tier
+from ringwise.framework.extension_points import (
+    JOB_ORDER,
+    JOB_PLAN,
+    JOB_READY,
+    JOB_VALID,
+    OVERUSED,
+    QUEUE_ORDER,
+    ExtensionPoint,
+)
 from ringwise.framework.job import Job
-from ringwise.framework.plugin_options import PluginOption
+from ringwise.framework.registry import PluginSpec
 from ringwise.framework.session import Session
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind
 from ringwise.scheduler.core.machine import Scheduler
+from ringwise.scheduler.defaults import BUILT_IN, default_configuration
 from ringwise.state.model import Node, Pod, PodClass, Queue
 
 RESOURCE = "huawei.com/Ascend910"
@@ -23,23 +33,23 @@ RESOURCE = "huawei.com/Ascend910"
 class Grumbler:
     """A plugin that fails at one extension point: for one job, or for all."""
 
-    point = Point.JOB_VALID
+    point: ExtensionPoint[Any] = JOB_VALID
     victim = "bad"
 
     def __init__(self, option: PluginOption) -> None:
         pass
 
     def open(self, session: Session) -> None:
-        session.on(self.point, self.answer)
+        session.register(self.point, self.answer)
 
     def answer(self, *asked: object) -> object:
         about = asked[0]
         name = about.name if isinstance(about, (Job, Queue)) else ""
         if name in (self.victim, "default"):
             raise RuntimeError("grumble")
-        if self.point is Point.JOB_READY:
+        if self.point is JOB_READY:
             return True
-        return 0 if self.point in (Point.JOB_ORDER, Point.QUEUE_ORDER) else None
+        return 0 if self.point in (JOB_ORDER, QUEUE_ORDER) else None
 
 
 def configuration_with(plugin: str) -> Configuration:
@@ -47,9 +57,9 @@ def configuration_with(plugin: str) -> Configuration:
     return replace(base, tiers=(*base.tiers, Tier((PluginOption.of(plugin),))))
 
 
-def run(point: Point) -> tuple[Scheduler, list[str]]:
+def run(point: ExtensionPoint[Any]) -> tuple[Scheduler, list[str]]:
     grumbler = type("Grumbler", (Grumbler,), {"point": point})
-    registry = BUILT_IN.with_plugins({"grumbler": grumbler})
+    registry = BUILT_IN.with_plugins([PluginSpec("grumbler", "", grumbler)])
     scheduler = Scheduler(configuration_with("grumbler"), registry=registry)
     events: list[ev.Event] = [ev.NodeSeen(Node("node-1", chips_allocatable={RESOURCE: 8}))]
     events += [
@@ -60,8 +70,8 @@ def run(point: Point) -> tuple[Scheduler, list[str]]:
     return scheduler, [command.pod for command in commands if isinstance(command, Bind)]
 
 
-@pytest.mark.parametrize("point", [Point.JOB_VALID, Point.JOB_ORDER, Point.JOB_PLAN, Point.JOB_READY])
-def test_a_plugin_that_fails_for_one_job_stops_only_that_job(point: Point) -> None:
+@pytest.mark.parametrize("point", [JOB_VALID, JOB_ORDER, JOB_PLAN, JOB_READY])
+def test_a_plugin_that_fails_for_one_job_stops_only_that_job(point: ExtensionPoint[Any]) -> None:
     scheduler, bound = run(point)
     assert [name for name in bound if name != "bad"] == ["a", "b"]
     assert "bad" not in bound
@@ -74,7 +84,7 @@ def test_a_plugin_that_fails_for_one_job_stops_only_that_job(point: Point) -> No
 
 
 def test_a_plugin_that_fails_for_every_job_leaves_the_tables_consistent() -> None:
-    scheduler, bound = run(Point.OVERUSED)
+    scheduler, bound = run(OVERUSED)
     assert bound == []
     assert {job.reason.code for job in scheduler.view.jobs.values() if job.reason} == {"internal-error"}
     assert scheduler.view.inconsistencies() == []
@@ -84,7 +94,7 @@ def test_a_plugin_that_cannot_open_is_reported_and_left_out() -> None:
     def build(option: PluginOption) -> Grumbler:
         raise ValueError("no")
 
-    registry = BUILT_IN.with_plugins({"grumbler": build})
+    registry = BUILT_IN.with_plugins([PluginSpec("grumbler", "", build)])
     scheduler = Scheduler(configuration_with("grumbler"), registry=registry)
     scheduler.handle([ev.NodeSeen(Node("node-1", chips_allocatable={RESOURCE: 8}))], 1)
     commands = scheduler.handle([ev.PodSeen(Pod("a", "x", "a", PodClass(RESOURCE, 1), chip_containers=1))], 2)

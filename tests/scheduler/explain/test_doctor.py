@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from ringwise.framework.configuration import Configuration, Settings, default_configuration
+from ringwise.framework.configuration import Configuration, Settings
 from ringwise.messages import events as ev
+from ringwise.scheduler.defaults import default_configuration
 from ringwise.scheduler.explain.doctor import Diagnosis, diagnose
 from ringwise.state.model import DeviceReport, Queue
 from ringwise.topology.switches import Server, make_topology

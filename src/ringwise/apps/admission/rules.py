@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from ringwise.apps.extensions import new_scheduler
-from ringwise.framework.configuration import Configuration, default_configuration
+from ringwise.framework.configuration import Configuration
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import MALFORMED_JOB, QUEUE_NOT_OPEN, TOO_MANY_CHIP_CONTAINERS
 from ringwise.manifests.errors import Findings, ManifestError
@@ -26,6 +26,7 @@ from ringwise.messages.job_expansion import pod_group_of
 from ringwise.plugins.topology910.reasons import MIXED_RESOURCES
 from ringwise.reasons import MENDED, Reason, Stage, Trigger
 from ringwise.scheduler.core.machine import Scheduler
+from ringwise.scheduler.defaults import default_configuration
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Pod, Queue
 from ringwise.topology.boards import BoardCatalog

@@ -240,7 +240,7 @@ def _reflectors(client: Client, options: Options, cluster: KnownCluster, clock: 
             cluster.take(event)
 
     registry, _ = installed_registry()
-    kinds = watched_kinds(TemplateStore(), {}, options.configuration_map, plugins=sorted(registry.plugins))
+    kinds = watched_kinds(TemplateStore(), {}, options.configuration_map, registry=registry)
     return [
         Reflector(client, target, reader, take, clock=clock)
         for target, reader in kinds

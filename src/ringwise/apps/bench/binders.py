@@ -27,7 +27,6 @@ from ringwise.apps.bench import scene as scenery
 from ringwise.apps.bench.control_plane import Process, find_program
 from ringwise.apps.bench.scene import NAMESPACE, Scene
 from ringwise.apps.extensions import new_scheduler
-from ringwise.framework.configuration import default_configuration
 from ringwise.kube.observer import NullObserver
 from ringwise.kube.run import idle_event_loop
 from ringwise.kube.run.core_thread import SchedulerAdapter
@@ -38,6 +37,7 @@ from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.config import find_access
 from ringwise.kubeclient.resources import NODES, POD_GROUPS, PODS, Resource
 from ringwise.messages.commands import Bind
+from ringwise.scheduler.defaults import default_configuration
 from ringwise.wellknown import DEFAULT_SCHEDULER
 
 LOOP, SCHEDULER, KUBE_SCHEDULER = "bare Bindings", "scheduler", "kube-scheduler"

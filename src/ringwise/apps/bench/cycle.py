@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from ringwise.apps.bench.report import Measured, at_least, at_most, shown
 from ringwise.apps.extensions import new_scheduler
-from ringwise.framework.extension_points import Point
-from ringwise.framework.gang_placement import filters_of
+from ringwise.framework.extension_points import NODE_SCORE, PREDICATE
+from ringwise.framework.gang_placement import node_filters
 from ringwise.framework.job import Job
 from ringwise.framework.session import Session
 from ringwise.messages import events as ev
@@ -102,14 +102,14 @@ def _plain_choice(session: Session, job: Job, pod: Pod) -> int | None:
     if policy is None:
         return None
     fleet = state.fleets[policy.resource]
-    filters = filters_of(session, job, pod)
+    filters = node_filters(session, job, pod)
     best: tuple[float, float, int] | None = None
     chosen: int | None = None
     for node in range(len(state.names)):
         shape = state.shape_of(node)
         if shape is None or fleet.closed[node] is not None:
             continue
-        if any(ask(pod.cls, policy, shape) is not None for ask in session.registered(Point.PREDICATE)):
+        if any(ask(pod.cls, policy, shape) is not None for ask in session.registered(PREDICATE)):
             continue
         if any(blocks(node) is not None for blocks in filters):
             continue
@@ -120,7 +120,7 @@ def _plain_choice(session: Session, job: Job, pod: Pod) -> int | None:
         score = policy.rule.score(signature, pod.cls.chips, policy.multi_pod)
         if score is None:
             continue
-        rating = sum(rate(pod.cls, shape) for rate in session.registered(Point.NODE_SCORE))
+        rating = sum(rate(pod.cls, shape) for rate in session.registered(NODE_SCORE))
         key = (-score, -rating, state.rank_of(node))
         if best is None or key < best:
             best, chosen = key, node

@@ -22,7 +22,6 @@ import msgspec
 
 from ringwise.apps.bench.report import Measured, at_least, at_most, shown
 from ringwise.apps.extensions import new_scheduler
-from ringwise.framework.configuration import default_configuration
 from ringwise.kube.observer import NullObserver
 from ringwise.kube.run.core_thread import SchedulerAdapter
 from ringwise.kube.run.leader_term import LeaderTerm, RunnerSettings
@@ -35,6 +34,7 @@ from ringwise.kubeclient.config import direct
 from ringwise.kubeclient.resources import NODES, PODS
 from ringwise.manifests.errors import Findings
 from ringwise.manifests.pods import PodClasses
+from ringwise.scheduler.defaults import default_configuration
 from ringwise.wellknown import (
     ACCELERATOR,
     ACCELERATOR_TYPE,

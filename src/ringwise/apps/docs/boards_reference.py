@@ -70,7 +70,7 @@ my-board.toml show my-board` shows it, or says in one line which field is wrong 
 | `rack_nodes`, `domain_racks` | nodes of a rack and racks of a UB-memory domain, where SuperPoDs have racks |
 | `requests.one_pod` | chips a pod may ask for, such as `"1-8,10"` |
 | `requests.multi_pod` | the same for each pod of a job with several chip pods; `""` allows none |
-| `requests.multi_pod_field` | the same under `multi-pod-requests: field` |
+| `requests.multi_pod_field` | the same under `multi-pod-requests: vendor` |
 | `requests.total_multiple_of` | a job's chips in all must be 1 or a multiple of this |
 | `requests.zero_chip_pods_need_annotation` | pods without chips must be excused by annotation |
 | `rule.name` | one of the rules below; further fields of `rule` are its parameters |
@@ -123,7 +123,7 @@ def _board_section(board: Board) -> list[str]:
     lines += [f"- chosen by: {'; '.join(f'`{way}`' for way in chosen_by(board))}"]
     lines += [f"- one pod: {counts_text(board.one_pod)} chips; each of several pods: {multi_pod_text(board)}"]
     if board.multi_pod_field != board.multi_pod:
-        lines[-1] += f" (with `multi-pod-requests: field`: {counts_text(board.multi_pod_field)})"
+        lines[-1] += f" (with `multi-pod-requests: vendor`: {counts_text(board.multi_pod_field)})"
     if board.total_multiple_of > 1:
         lines.append(f"- a job's chips in all: 1 in one pod, or a multiple of {board.total_multiple_of}")
     if board.node_labels:

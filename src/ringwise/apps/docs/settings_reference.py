@@ -1,63 +1,56 @@
-"""The reference page of the configuration file, printed from the rows that check it."""
+"""`docs/settings.md`: the reference of the configuration file, from the declarations that check it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
-from ringwise.framework.configuration import DEFAULT_ACTIONS, DEFAULT_TIERS, SETTINGS
-from ringwise.framework.parameters import Parameter, printed
-from ringwise.framework.plugin_options import (
-    ACTION_ARGUMENTS,
-    ACTIONS,
-    ARGUMENT_FAMILIES,
-    PLUGIN_ARGUMENTS,
-    PLUGINS,
-    SWITCHES,
-)
+from ringwise.framework.arguments import Argument, ArgumentFamily, printed
+from ringwise.framework.configuration import ENABLE_FLAGS, SETTINGS
+from ringwise.scheduler.defaults import BUILT_IN, DEFAULT_ACTIONS, DEFAULT_TIERS
 
 _INTRODUCTION = """\
 # The configuration file
 
-Ringwise reads `volcano-scheduler.conf` as Volcano does: as a file, or inside a ConfigMap under the key
-`volcano-scheduler.conf`. This page is printed from the rows that check the file (`make docs`).
+Ringwise reads `volcano-scheduler.conf` as Volcano does: as a file, or in a ConfigMap under the key
+`volcano-scheduler.conf`. This page is printed from the declarations that check the file (`make docs`).
 
-A mistake is an error, never a silent default: every error is told in one reading, with its line, what is
-allowed and the nearest valid word. Numbers and truth values may stand in quotes or without; truth values are
-`true` or `false` in any case. What is not written has its default; without a file all of it has.
+An invalid value is an error, never a silent default. All errors are reported at once, each with its line,
+what is allowed and the nearest valid word. Numbers and booleans may be quoted or not; booleans are `true` or
+`false` in any case. Everything that is not written has its default, also where there is no file at all.
 
 ## The default
 """
 
 _AFTER_SETTINGS = """\
-"No effect" marks what the files of other systems carry: it is checked, and Ringwise does not need it.
+"No effect" marks what files written for Volcano or for Huawei's plugin carry: it is checked and not used.
 """
 
-_SWITCHES = """\
-## Switches of a plugin
+_FLAGS = """\
+## Enable flags of a plugin
 
-Each stands beside the plugin's `name` and turns one of its functions on or off. Both spellings, `enable` and
-`enabled`, are accepted for every switch.
+A flag is a key beside the plugin's `name`. `false` leaves the plugin out of one kind of decision. Both
+spellings, `enable` and `enabled`, are accepted for every flag.
 """
 
 _PLUGINS = """\
 ## Plugins and their arguments
 
-`volcano-npu*` (any name that begins so, such as a build name of the field) means `topology910`. A plugin
-that an installed package registers is known by its name; its arguments are handed to it unchecked.
-`drf` with `enableHierarchy` cannot stand in one tier with `proportion`. No plugin stands in the file twice.
+No plugin may be named twice. Plugins of installed packages are configured in the same way, and the arguments
+they declare are checked in the same way.
 """
 
 _ACTIONS = """\
 ## Actions and their arguments
 
-`actions` lists them with commas between them; they run in that order. Arguments stand in an entry of
+`actions` lists them with commas between them; they run in that order. Their arguments are in an entry of
 `configurations` with the action's name.
 """
 
 
 def settings_page() -> str:
     """The whole of `docs/settings.md`."""
-    return "\n".join([_INTRODUCTION, _default_file(), *_settings(), *_switches(), *_plugins(), *_actions()])
+    return "\n".join([_INTRODUCTION, _default_file(), *_settings(), *_flags(), *_plugins(), *_actions()])
 
 
 def _default_file() -> str:
@@ -66,7 +59,7 @@ def _default_file() -> str:
         lines += ["- plugins:", *(f"  - name: {plugin}" for plugin in tier)]
     lines += ["configurations:", "- name: init-params", "  arguments:"]
     for row in SETTINGS.values():
-        if row.default not in (None, ""):
+        if not row.default_text:
             lines.append(f'    {row.name}: "{printed(row.default)}"')
     return "\n".join([*lines, "```", ""])
 
@@ -75,37 +68,35 @@ def _settings() -> list[str]:
     return ["## Settings (`init-params`)\n", _table(SETTINGS.values()), _AFTER_SETTINGS]
 
 
-def _switches() -> list[str]:
+def _flags() -> list[str]:
     rows = [
-        f"| `{switch.key}` | {printed(switch.default)} |"
-        for switch in sorted(SWITCHES.values(), key=lambda switch: switch.key)
+        f"| `{flag.key}` | {printed(flag.default)} | {flag.meaning or '(no effect)'} |"
+        for flag in sorted(ENABLE_FLAGS.values(), key=lambda flag: flag.key)
     ]
-    return [_SWITCHES, "\n".join(["| switch | default |", "|---|---|", *rows, ""])]
+    return [_FLAGS, "\n".join(["| flag | default | decides on |", "|---|---|---|", *rows, ""])]
 
 
 def _plugins() -> list[str]:
     parts = [_PLUGINS]
-    for plugin, meaning in PLUGINS.items():
-        rows = list(PLUGIN_ARGUMENTS.get(plugin, {}).values())
-        if plugin in ARGUMENT_FAMILIES:
-            rows.append(ARGUMENT_FAMILIES[plugin].pattern)
-        parts.append(_section(plugin, meaning, rows))
+    for spec in BUILT_IN.plugins.values():
+        summary = spec.summary
+        if spec.alias_prefix:
+            summary += f". Every name that begins with `{spec.alias_prefix}` means this plugin, too"
+        parts.append(_section(spec.name, summary, spec.arguments or ()))
     return parts
 
 
 def _actions() -> list[str]:
-    return [
-        _ACTIONS,
-        *(_section(action, text, ACTION_ARGUMENTS[action].values()) for action, text in ACTIONS.items()),
-    ]
+    actions = BUILT_IN.actions.values()
+    return [_ACTIONS, *(_section(spec.name, spec.summary, spec.arguments) for spec in actions)]
 
 
-def _section(name: str, meaning: str, rows: Iterable[Parameter]) -> str:
-    rows = list(rows)
-    return f"### {name}\n\n{meaning[0].upper()}{meaning[1:]}.\n" + (f"\n{_table(rows)}" if rows else "")
+def _section(name: str, summary: str, declared: Iterable[Argument[Any] | ArgumentFamily[Any]]) -> str:
+    rows = [row.pattern if isinstance(row, ArgumentFamily) else row for row in declared]
+    return f"### {name}\n\n{summary[0].upper()}{summary[1:]}.\n" + (f"\n{_table(rows)}" if rows else "")
 
 
-def _table(rows: Iterable[Parameter]) -> str:
+def _table(rows: Iterable[Argument[Any]]) -> str:
     lines = ["| name | default | allowed | meaning |", "|---|---|---|---|"]
     for row in rows:
         meaning = row.meaning if row.has_effect else f"{row.meaning} (no effect)"

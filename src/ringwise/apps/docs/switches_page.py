@@ -13,6 +13,7 @@ from ringwise.apps.place import PlaceAnswer, place
 from ringwise.apps.switch_views import running_only
 from ringwise.manifests.bundle import Bundle, read_bundle
 from ringwise.manifests.configuration import read_configuration
+from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.state.model import Pod
 from ringwise.topology.boards import shipped_catalog
 
@@ -47,7 +48,7 @@ def draw_example(root: Path, file: str) -> str:
 
 
 def _place(bundle: Bundle, settings: Path) -> PlaceAnswer:
-    configuration = read_configuration(settings.read_bytes(), str(settings))
+    configuration = read_configuration(settings.read_bytes(), str(settings), BUILT_IN)
     return place(bundle, configuration, shipped_catalog(()))
 
 

@@ -22,10 +22,11 @@ from ringwise.embed.kubelet import SimulationSettings
 from ringwise.embed.loop import EmbeddedLoop
 from ringwise.embed.records import PUBLISHED, ConfigMap, RefusedError, Storable, key_of
 from ringwise.embed.store import Store
-from ringwise.framework.configuration import Configuration, default_configuration
+from ringwise.framework.configuration import Configuration
 from ringwise.manifests.bundle import Bundle
 from ringwise.messages.events import ConfigurationSeen
 from ringwise.scheduler.core.machine import Scheduler
+from ringwise.scheduler.defaults import default_configuration
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import DeviceReport, Node, Pod, PodGroup, Queue
 from ringwise.state.vcjob import VcJob

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import msgspec
 
+from ringwise.apps.extensions import read_user_configuration
 from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.embed.records import RefusedError, Storable, key_of, merged
 from ringwise.manifests.bundle import Bundle
-from ringwise.manifests.configuration import ConfigurationError, read_configuration
+from ringwise.manifests.configuration import ConfigurationError
 from ringwise.manifests.switches import topology_of_config_map
 from ringwise.messages.job_expansion import group_name
 from ringwise.state.model import DeviceReport, Node, Owner, Pod, PodClass, PodGroup, PriorityClass, Queue
@@ -74,7 +75,7 @@ def submission_of(bundle: Bundle) -> tuple[Submission, list[str]]:
             problems.append(f"{config_map.origin}: data.{SCHEDULER_CONFIG_KEY}: is missing")
             continue
         try:
-            read_configuration(text, config_map.origin)
+            read_user_configuration(text, config_map.origin)
         except ConfigurationError as error:
             problems += str(error).splitlines()
         made.configuration = (text, config_map.origin)

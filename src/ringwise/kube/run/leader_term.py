@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from ringwise.framework.registry import Registry
 from ringwise.kube.observer import Observer
 from ringwise.kube.run.core_thread import CoreThread, MachineAdapter
 from ringwise.kube.run.idle_event_loop import loop_idle_event
@@ -27,6 +28,7 @@ from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.resources import JOB_COMMANDS, PODS
 from ringwise.kubeclient.retry import Retrier
 from ringwise.messages.commands import Command
+from ringwise.scheduler.defaults import BUILT_IN
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +47,8 @@ class RunnerSettings:
     read_only: bool = False
     in_flight: int = MAX_IN_FLIGHT
     page_size: int = PAGE_SIZE
-    #: Names of plugins that the configuration may use besides the built-in ones.
-    plugins: tuple[str, ...] = ()
+    #: The plugins and actions that the configuration may name.
+    registry: Registry = BUILT_IN
 
 
 class CommandSink(Protocol):
@@ -105,7 +107,7 @@ class LeaderTerm:
             settings.configuration,
             queues=self._queues,
             jobs_only=settings.jobs_only,
-            plugins=settings.plugins,
+            registry=settings.registry,
         )
         self._job_commands: JobCommands | None = None
         if settings.job_commands:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from ringwise.framework.registry import Registry
 from ringwise.kube.watch.job_templates import TemplateStore
 from ringwise.kube.watch.objects import KeyedObjects
 from ringwise.kube.watch.readers import (
@@ -35,6 +36,7 @@ from ringwise.kubeclient.resources import (
 )
 from ringwise.manifests.errors import Findings
 from ringwise.manifests.pods import PodClasses
+from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.wellknown import (
     CLUSTER_REPORT_LABEL,
     KUBE_SYSTEM,
@@ -94,7 +96,7 @@ def watched_kinds(
     *,
     queues: dict[str, ObservedQueue] | None = None,
     jobs_only: bool = False,
-    plugins: Sequence[str] = (),
+    registry: Registry = BUILT_IN,
 ) -> list[tuple[WatchTarget, Reader]]:
     """Everything the scheduler and the controller watch; pods last, when all nodes are known.
 
@@ -140,7 +142,7 @@ def watched_kinds(
         target = WatchTarget(
             CONFIG_MAPS, namespace, {"fieldSelector": f"metadata.name={name}"}, name="configuration"
         )
-        kinds.insert(0, (target, ConfigurationReader(plugins)))
+        kinds.insert(0, (target, ConfigurationReader(registry)))
     if jobs_only:
         return [kind for kind in kinds if kind[0].resource in (PRIORITY_CLASSES, VCJOBS, POD_GROUPS, PODS)]
     return kinds

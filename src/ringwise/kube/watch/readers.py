@@ -9,12 +9,12 @@ one by one.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 
+from ringwise.framework.registry import Registry
 from ringwise.kube.watch.job_templates import JobTemplates, TemplateStore
 from ringwise.kube.watch.objects import KeyedObjects, NodeReports, WatchedObject
 from ringwise.kubeclient.client import Page, UnreachableError
@@ -42,6 +42,7 @@ from ringwise.manifests.wire import (
     QueueWire,
     Trimmed,
 )
+from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.state.model import Owner, Pod
 from ringwise.wellknown import SCHEDULER_CONFIG_KEY, TOR_NODE_CONFIG_MAP
 
@@ -422,9 +423,9 @@ class TopologyReader(ObjectReader[ConfigMapWire]):
 
 
 class ConfigurationReader(ObjectReader[ConfigMapWire]):
-    def __init__(self, plugins: Sequence[str] = ()) -> None:
+    def __init__(self, registry: Registry = BUILT_IN) -> None:
         super().__init__(ConfigMapWire)
-        self._plugins = tuple(plugins)
+        self._registry = registry
 
     def objects(self, wire: ConfigMapWire, found: Findings) -> KeyedObjects | None:
         text = (wire.data or {}).get(SCHEDULER_CONFIG_KEY)
@@ -432,7 +433,7 @@ class ConfigurationReader(ObjectReader[ConfigMapWire]):
             found.wrong(f"data.{SCHEDULER_CONFIG_KEY}", "is missing")
             return None
         try:
-            return ((SCHEDULER_CONFIG_KEY, read_configuration(text, found.origin, self._plugins)),)
+            return ((SCHEDULER_CONFIG_KEY, read_configuration(text, found.origin, self._registry)),)
         except ConfigurationError as error:
             found.errors.extend(
                 ManifestError(found.origin, "", line) for line in str(error).splitlines() if line.strip()

@@ -2,10 +2,10 @@
 
 The four functions of the documents are here, by their names:
 
-- `valid_job` (validJobFn): may the job ask for this at all? Finds its board on the way.
+- `valid_job` (validJobFn): whether the job may request this at all (N1, N2). Selects its board.
 - `predicate` (AddPredicateFn): which nodes cannot serve the board. Whether a node's free
-  chips fit is not asked node by node: nodes that do not fit have no place in the view's order.
-- the order of nodes (AddBatchNodeOrderFn): the view of the board's rule, best score first,
+  chips fit is not checked node by node: nodes that do not fit are not in the view's order.
+- the order of nodes (AddBatchNodeOrderFn, N3): the view of the board's rule, best score first,
   see `ringwise.state.index`. For jobs placed as a whole, `plan` names the nodes.
 - `allocated` and `deallocated` (AddEventHandler): the chips themselves are taken by the
   statement at once; what remains here is which switches are in use.
@@ -15,11 +15,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ringwise.framework.extension_points import Point, Vote
+from ringwise.framework.configuration import PluginOption
+from ringwise.framework.extension_points import (
+    ALLOCATED,
+    DEALLOCATED,
+    JOB_ENQUEUEABLE,
+    JOB_PLAN,
+    JOB_VALID,
+    PREDICATE,
+    JobPlan,
+    Vote,
+)
 from ringwise.framework.job import Job
-from ringwise.framework.plugin_options import PluginOption
 from ringwise.framework.policy import ChipPolicy
-from ringwise.framework.session import JobPlan, Session
+from ringwise.framework.registry import PluginSpec
+from ringwise.framework.session import Session
 from ringwise.placement.reasons import NODE_LABEL_MISSING
 from ringwise.plugins.topology910.racks import RackPlanner
 from ringwise.plugins.topology910.reasons import CLUSTER_TOO_SMALL, TOO_FEW_FREE_CHIPS
@@ -40,17 +50,17 @@ class Topology910:
         self._switches = SwitchPlanner(session)
         self._superpods = SuperPodPlanner(session)
         self._racks = RackPlanner(session)
-        #: Policies of one-pod jobs that say nothing about themselves: thousands are alike.
+        #: Policies of one-pod jobs without labels that matter: thousands are alike.
         self._plain: dict[tuple[int, int], ChipPolicy] = {}
-        session.on(Point.JOB_VALID, self.valid_job)
-        session.on(Point.PREDICATE, self.predicate)
-        session.on(Point.JOB_PLAN, self.plan)
-        session.on(Point.JOB_ENQUEUEABLE, self.enqueueable)
-        session.on(Point.ALLOCATED, self.allocated)
-        session.on(Point.DEALLOCATED, self.deallocated)
+        session.register(JOB_VALID, self.valid_job)
+        session.register(PREDICATE, self.predicate)
+        session.register(JOB_PLAN, self.plan)
+        session.register(JOB_ENQUEUEABLE, self.enqueueable)
+        session.register(ALLOCATED, self.allocated)
+        session.register(DEALLOCATED, self.deallocated)
 
     def valid_job(self, job: Job) -> Reason | None:
-        """Refuse what no board allows, and note how the chips of the others are chosen."""
+        """N2, S1, P1: refuse what no board allows, and set how the chips of the others are chosen."""
         if job.validated:
             return None
         plain = plain_key(job)
@@ -79,7 +89,7 @@ class Topology910:
         return None
 
     def plan(self, job: Job, pods: Sequence[Pod]) -> JobPlan | Reason | None:
-        """Jobs for switches, SuperPoDs and racks are placed as a whole; all others pod by pod."""
+        """Jobs for switches (S), SuperPoDs (P) and racks (R) are placed as a whole; others pod by pod."""
         policy = job.policy
         if policy is None:
             return None
@@ -115,3 +125,12 @@ class Topology910:
 
     def deallocated(self, job: Job, pod: Pod, node: int) -> None:
         self._switches.changed(job)
+
+
+SPEC = PluginSpec(
+    "topology910",
+    "chips, rings, switches and SuperPoDs",
+    Topology910,
+    # The names of the builds of Huawei's plugin (K).
+    alias_prefix="volcano-npu",
+)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from ringwise.framework.extension_points import JobPlan
 from ringwise.framework.gang_placement import missing_pods
 from ringwise.framework.job import Job
 from ringwise.framework.policy import ChipPolicy, RackPolicy
 from ringwise.framework.ranks import ranks_of
-from ringwise.framework.session import JobPlan, Session
+from ringwise.framework.session import Session
 from ringwise.placement.racks.inference import select_for_service
 from ringwise.placement.racks.levels import LevelTimes, reschedule_level
 from ringwise.placement.racks.model import FreeRacks, PodClasses, RackBlock, RackRequest, Slot

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ringwise.framework.extension_points import JobPlan
 from ringwise.framework.job import Job
 from ringwise.framework.policy import ChipPolicy
 from ringwise.framework.ranks import ranks_of
-from ringwise.framework.session import JobPlan, Session
+from ringwise.framework.session import Session
 from ringwise.placement.superpods.blocks import Block, blocks_by_rank
 from ringwise.placement.superpods.packing import Packing, SuperPodSettings, plan_one_pod
 from ringwise.placement.superpods.packing import plan as pack

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ringwise.framework.extension_points import JobPlan
 from ringwise.framework.job import Job
 from ringwise.framework.policy import ChipPolicy
 from ringwise.framework.ranks import ranks_of
-from ringwise.framework.session import JobPlan, Session
+from ringwise.framework.session import Session
 from ringwise.framework.switch_use import switch_job, switch_mark
 from ringwise.placement.switches.classes import SwitchClass
 from ringwise.placement.switches.planning import plan_at_least

@@ -208,9 +208,9 @@ class JobBook:
             self._priorities[name] = priority_class
         changed = []
         for job in self.jobs.values():
-            before = job.priority, job.patient
+            before = job.priority, job.non_preempting
             self._weigh(job)
-            if before != (job.priority, job.patient):
+            if before != (job.priority, job.non_preempting):
                 changed.append(job)
         return changed
 
@@ -315,7 +315,7 @@ class JobBook:
         if default is not None and default.never_preempts:
             # The class of pods that name none.
             classes.add("")
-        job.patient = frozenset(
+        job.non_preempting = frozenset(
             pod.uid
             for pod in job.pods.values() or job.prospective
             if (pod.never_preempts if pod.never_preempts is not None else pod.priority_class in classes)

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from ringwise.framework.configuration import Configuration, default_configuration
+from ringwise.framework.configuration import Configuration
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import INTERNAL_ERROR
-from ringwise.framework.registry import Action, Registry
+from ringwise.framework.registry import ActionSpec, Registry
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation
 from ringwise.framework.topology_cache import TopologyCache
@@ -31,6 +31,7 @@ from ringwise.scheduler.core.reservation import StarvationGuard
 from ringwise.scheduler.core.sessions import ActiveConfiguration, SessionFactory
 from ringwise.scheduler.core.status_reporter import StatusReporter
 from ringwise.scheduler.core.tor_share_publisher import TorSharePublisher
+from ringwise.scheduler.defaults import default_configuration
 from ringwise.scheduler.explain.what_if import WhatIf
 from ringwise.scheduler.faults.partial_gangs import PartialGangs
 from ringwise.scheduler.faults.previous_placements import PreviousPlacements
@@ -199,7 +200,7 @@ class Scheduler:
         for name in self._configuration.current.actions:
             action = self._registry.actions.get(name)
             if action is not None:
-                self._run(name, action, session)
+                self._run(action, session)
         lifted = reserve and self._guard.reserve(session)
         if lifted or any(self._came_free(reservation) for reservation in reserved_before):
             self._triggers.add(Trigger.CHIPS_FREED)
@@ -212,14 +213,14 @@ class Scheduler:
         commands.extend(self._reporter.changes(pending))
         return commands
 
-    def _run(self, name: str, action: Action, session: Session) -> None:
+    def _run(self, action: ActionSpec, session: Session) -> None:
         """An action that fails outside any job costs this cycle the rest of that action, and nothing else."""
         try:
-            action(session)
+            action.run(session)
         except Exception as error:
             if self._state.undo_open():
                 self._book.recount()
-            incident = session.contain(error, None, name)
+            incident = session.contain(error, None, action.name)
             for job in session.pending:
                 if job.reason is None and self._book.has_pending(job):
                     job.reason = INTERNAL_ERROR(where=incident.where, error=incident.error)
@@ -235,7 +236,7 @@ class Scheduler:
         since, pending = job.waiting_since, self._book.has_pending(job)
         self._pending.settle(job, pending, now)
         if not pending:
-            job.leave_line()
+            job.drop_seniority()
             if not job.pods:
                 # It was admitted and its pods are being created: its wait for capacity goes on.
                 job.waiting_since = since

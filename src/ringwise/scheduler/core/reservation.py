@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from ringwise.framework.eviction import chips_by_node
-from ringwise.framework.gang_placement import fill, missing_pods, pending_pods
+from ringwise.framework.gang_placement import missing_pods, pending_pods, place_gang
 from ringwise.framework.job import Job
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation, Eviction
@@ -265,7 +265,7 @@ class StarvationGuard:
         statement = session.statement()
         try:
             self._end(session, runs, statement.evict, job)
-            if session.overused(session.queues[job.queue]) or fill(session, job, statement) is not None:
+            if session.overused(session.queues[job.queue]) or place_gang(session, job, statement) is not None:
                 return None
             return list(statement.allocations)
         finally:

@@ -59,7 +59,7 @@ class SessionFactory:
         observer: Callable[[Session, Job], None] | None = None,
     ) -> Session:
         self.capacity()
-        return Session(
+        session = Session(
             state=self._state,
             reservations=self._reservations,
             jobs=self._book.jobs,
@@ -67,12 +67,12 @@ class SessionFactory:
             usage=self._usage,
             topology=self._topology,
             configuration=self._configuration.current,
-            registry=self.registry,
             now=now,
             pending=pending,
             ours=self._book.is_ours,
             observer=observer,
         )
+        return self.registry.open_plugins(session)
 
     def capacity(self) -> Amounts:
         """What all ready nodes offer together. Computed again only after nodes changed."""

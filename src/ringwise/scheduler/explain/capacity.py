@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ringwise.framework.gang_placement import fill
+from ringwise.framework.gang_placement import place_gang
 from ringwise.framework.job import Job
 from ringwise.framework.policy import ChipPolicy
 from ringwise.framework.selectors import FORBIDDING
@@ -308,7 +308,7 @@ class _Counting:
         with what_if.submitted(job):
             session = what_if.open_session(self._now, [job])
             statement = session.statement()
-            fill(session, job, statement)
+            place_gang(session, job, statement)
             count = len(statement.allocations)
             statement.discard()
         return count

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import combinations
 
-from ringwise.plugins.reasons import NODE_CORDONED, UNTOLERATED_TAINT
+from ringwise.plugins.predicates.reasons import NODE_CORDONED, UNTOLERATED_TAINT
 from ringwise.scheduler.explain.cure_search import STARTS, Cure, CureSearch, Suppose, joined, together
 from ringwise.scheduler.explain.near_misses import NearMiss
 from ringwise.state.model import Node

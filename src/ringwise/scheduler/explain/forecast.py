@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from ringwise.framework.gang_placement import fill
+from ringwise.framework.gang_placement import place_gang
 from ringwise.framework.job import Job
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Statement
@@ -71,7 +71,7 @@ def _started_at(job: Job) -> int:
 def _started(what_if: WhatIf, session: Session, job: Job) -> Statement | None:
     statement = session.statement()
     with session.reservations.open_to(job.key):
-        reason = what_if.obstacle(session, job) or fill(session, job, statement)
+        reason = what_if.obstacle(session, job) or place_gang(session, job, statement)
     if reason is None:
         return statement
     statement.discard()

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from ringwise.placement.switches.classes import asks_for_switches
-from ringwise.plugins.reasons import SELECTOR_MISMATCH
+from ringwise.plugins.predicates.reasons import SELECTOR_MISMATCH
 from ringwise.reasons import Reason
 from ringwise.scheduler.explain.cure_search import Cure, CureSearch, Suppose
 from ringwise.scheduler.explain.what_if import JobChange

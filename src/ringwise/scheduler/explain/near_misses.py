@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ringwise.framework.extension_points import first_reason
-from ringwise.framework.gang_placement import filters_of
+from ringwise.framework.gang_placement import node_filters
 from ringwise.framework.job import Job
 from ringwise.framework.policy import ChipPolicy
 from ringwise.framework.session import Session
@@ -52,7 +52,7 @@ class Refusals:
 def refusals_of(view: SchedulerView, session: Session, job: Job, pod: Pod) -> Refusals:
     """The verdict of every node on this pod, with the state as it is now."""
     selection = session.node_selection(job, pod)
-    filters = filters_of(session, job, pod)
+    filters = node_filters(session, job, pod)
     state = view.cluster
     counts: dict[str, int] = {}
     examples: dict[str, str] = {}

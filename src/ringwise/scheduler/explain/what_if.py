@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from ringwise.framework.amounts import Amounts, add
 from ringwise.framework.extension_points import first_reason
-from ringwise.framework.gang_placement import fill, filters_of
+from ringwise.framework.gang_placement import node_filters, place_gang
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import QUEUE_NOT_OPEN, QUEUE_OVERUSED
 from ringwise.framework.session import Session
@@ -105,7 +105,7 @@ class WhatIf:
     def _serve(self, session: Session, job: Job) -> tuple[Statement, Reason | None]:
         with session.reservations.open_to(job.key):
             statement = session.statement()
-            reason = self.obstacle(session, job) or fill(session, job, statement)
+            reason = self.obstacle(session, job) or place_gang(session, job, statement)
         if reason is not None and statement.allocations:
             statement.discard()
             statement = session.statement()
@@ -149,7 +149,7 @@ class WhatIf:
         session = self.open_session(now)
         score, reason = session.node_selection(job, pod).verdict(number)
         if reason is None:
-            reason = first_reason(filters_of(session, job, pod), number)
+            reason = first_reason(node_filters(session, job, pod), number)
         return (score if reason is None else None), reason
 
     # -- pods and jobs --------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ringwise.framework.gang_placement import fill, pending_pods
+from ringwise.framework.gang_placement import pending_pods, place_gang
 from ringwise.framework.job import Job
 from ringwise.framework.ranks import ranks_of
 from ringwise.framework.session import Session
@@ -219,7 +219,7 @@ def _try_to_place(view: SchedulerView, session: Session, job: Job) -> tuple[Reas
     statement = session.statement()
     try:
         with session.reservations.open_to(job.key):
-            reason = fill(session, job, statement)
+            reason = place_gang(session, job, statement)
             pod = _hardest(session, job)
             if pod is None or (stopped is None and reason is None):
                 return stopped, None

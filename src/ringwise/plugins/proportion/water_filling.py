@@ -1,4 +1,4 @@
-"""Sharing an amount by weight: nobody gets more than it wants, what is left goes to the others."""
+"""Shares an amount by weight: no claim gets more than it wants, and the rest goes to the others."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from fractions import Fraction
 @dataclass(frozen=True, slots=True)
 class Claim:
     weight: int
-    #: No more than this is of use.
+    #: The most it can use.
     most: int
     #: Guaranteed, also when the rest is short.
     least: int = 0
 
 
 def share_out(total: int, claims: Sequence[Claim]) -> list[int]:
-    """Whole amounts by weight between each claim's least and most; all of `total` while anybody wants it.
+    """Whole amounts by weight between each claim's least and most; all of `total` while a claim wants it.
 
-    There is one level at which everybody's `level x weight`, kept inside the claim's limits,
-    adds up to the total. Amounts are whole (a chip is not cut), so the last few units go to
-    those who came closest to one more, the first claim first.
+    There is one level at which `level x weight` of all claims, each kept inside its limits,
+    adds up to the total. Amounts are whole (a chip is not divided), so the last few units go
+    to the claims that are closest to one more, the first claim first.
     """
     if sum(claim.most for claim in claims) <= total:
         return [claim.most for claim in claims]

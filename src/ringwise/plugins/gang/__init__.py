@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from ringwise.framework.extension_points import Point, Vote
-from ringwise.framework.headcount import Headcount, task_minimums_count
+from ringwise.framework.configuration import PluginOption
+from ringwise.framework.extension_points import (
+    JOB_ORDER,
+    JOB_PIPELINED,
+    JOB_READY,
+    JOB_STARVING,
+    JOB_VALID,
+    PREEMPTABLE,
+    RECLAIMABLE,
+    Vote,
+)
 from ringwise.framework.job import Job
-from ringwise.framework.owners import job_of
-from ringwise.framework.plugin_options import PluginOption
+from ringwise.framework.ready_pods import ReadyPods, task_minimums_count
+from ringwise.framework.registry import PluginSpec
 from ringwise.framework.session import Session
-from ringwise.plugins.reasons import (
+from ringwise.plugins.gang.reasons import (
     GANG_NOT_COMPLETE,
     NOT_ENOUGH_PODS,
     NOT_ENOUGH_PODS_OF_TASK,
@@ -24,17 +33,17 @@ class Gang:
 
     def open(self, session: Session) -> None:
         self._session = session
-        self._headcount = session.shared(Headcount)
-        session.on(Point.JOB_VALID, self.valid)
-        session.on(Point.JOB_ORDER, self.job_order)
-        session.on(Point.JOB_READY, self.ready)
-        session.on(Point.JOB_PIPELINED, self.pipelined)
-        session.on(Point.JOB_STARVING, self.starving)
-        session.on(Point.PREEMPTABLE, self.spare_pods)
-        session.on(Point.RECLAIMABLE, self.spare_pods)
+        self._ready_pods = session.shared(ReadyPods)
+        session.register(JOB_VALID, self.valid)
+        session.register(JOB_ORDER, self.job_order)
+        session.register(JOB_READY, self.ready)
+        session.register(JOB_PIPELINED, self.pipelined)
+        session.register(JOB_STARVING, self.starving)
+        session.register(PREEMPTABLE, self.spare_pods)
+        session.register(RECLAIMABLE, self.spare_pods)
 
     def valid(self, job: Job) -> Reason | None:
-        """Enough pods exist that run, ran well, or can still be placed: in every task, then in all."""
+        """Enough pods exist that run, have succeeded, or can still be placed: in every task, then in all."""
         able = [pod for pod in job.pods.values() or job.prospective if _can_take_part(pod)]
         if task_minimums_count(job):
             per_task: dict[str, int] = {}
@@ -53,39 +62,42 @@ class Gang:
 
     def ready(self, job: Job) -> bool:
         """Every task and the job as a whole have their minimum."""
-        return self._headcount.complete(job)
+        return self._ready_pods.complete(job)
 
     def job_order(self, job: Job) -> bool:
-        """Jobs that are not complete go before jobs that only want more."""
-        return self._headcount.complete(job)
+        """Jobs whose gang is incomplete go before jobs that only want more pods."""
+        return self._ready_pods.complete(job)
 
     def pipelined(self, job: Job) -> tuple[Vote, Reason | None]:
-        """Places that will be free count like free ones: the statement holds both in the same books."""
+        """Whether the gang is complete with the nodes it gets once the victims are gone.
+
+        Inside the statement those count like free ones.
+        """
         if self.ready(job):
             return Vote.PERMIT, None
-        started = self._headcount.startable(job)
+        started = self._ready_pods.startable(job)
         missing = job.min_available - started
         if missing <= 0:
             return Vote.REJECT, TASKS_NOT_COMPLETE(
-                job=job.name, short=self._headcount.tasks_short(job), tasks=len(job.min_per_task)
+                job=job.name, short=self._ready_pods.tasks_short(job), tasks=len(job.min_per_task)
             )
         return Vote.REJECT, GANG_NOT_COMPLETE(
             job=job.name, started=started, needed=job.min_available, missing=missing
         )
 
     def starving(self, job: Job) -> bool:
-        return self._headcount.started(job) < job.min_available
+        return self._ready_pods.started(job) < job.min_available
 
     def spare_pods(self, job: Job, pod: Pod, candidates: list[str]) -> list[str]:
-        """A pod may go only while its job keeps its minimum; each one taken counts against the next."""
+        """A pod may be evicted only while its job keeps its minimum; each one counts for the next."""
         remaining: dict[str, int] = {}
         spare = []
         for uid in candidates:
-            owner = job_of(self._session, self._session.state.pods[uid].pod)
+            owner = self._session.job_of(self._session.state.pods[uid].pod)
             if owner is not None:
                 left = remaining.get(owner.key)
                 if left is None:
-                    left = self._headcount.started(owner)
+                    left = self._ready_pods.started(owner)
                 if left <= owner.min_available:
                     continue
                 remaining[owner.key] = left - 1
@@ -95,3 +107,6 @@ class Gang:
 
 def _can_take_part(pod: Pod) -> bool:
     return pod.phase == "Succeeded" or (pod.phase in ("Pending", "Running") and not pod.deleting)
+
+
+SPEC = PluginSpec("gang", "starts a job with all the pods it needs or not at all", Gang)

@@ -1,18 +1,27 @@
 """drf: the job with the smallest dominant share goes first.
 
-A job's dominant share is the largest part it uses of any resource of the cluster. With
-the switch `enableHierarchy` queues are ordered too, by their shares down a tree.
+A job's dominant share is the largest fraction it uses of any resource of the cluster. With
+the flag `enableHierarchy` queues are ordered too, by their shares in a tree.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ringwise.framework.amounts import Amounts, add, share
-from ringwise.framework.extension_points import Point
+from ringwise.framework.configuration import PluginOption
+from ringwise.framework.extension_points import (
+    ALLOCATED,
+    DEALLOCATED,
+    JOB_ORDER,
+    PREEMPTABLE,
+    QUEUE_ORDER,
+    RECLAIMABLE,
+)
 from ringwise.framework.job import Job
-from ringwise.framework.owners import job_of
-from ringwise.framework.plugin_options import PluginOption
+from ringwise.framework.registry import PluginSpec
 from ringwise.framework.session import Session
-from ringwise.plugins.hierarchy import Hierarchy, Key
+from ringwise.plugins.drf.hierarchy import Hierarchy, Key
 from ringwise.state.model import Pod, Queue
 
 #: Shares this close count as equal.
@@ -21,18 +30,18 @@ _EQUAL = 1e-6
 
 class Drf:
     def __init__(self, option: PluginOption) -> None:
-        self._by_tree = option.on("hierarchy")
+        self._by_tree = option.is_enabled("hierarchy")
 
     def open(self, session: Session) -> None:
         self._session = session
-        session.on(Point.JOB_ORDER, self.job_order)
-        session.on(Point.PREEMPTABLE, self.preemptable)
+        session.register(JOB_ORDER, self.job_order)
+        session.register(PREEMPTABLE, self.preemptable)
         if self._by_tree:
             self._tree = Hierarchy(session)
-            session.on(Point.QUEUE_ORDER, self.queue_order)
-            session.on(Point.RECLAIMABLE, self.reclaimable)
-            session.on(Point.ALLOCATED, self.allocated)
-            session.on(Point.DEALLOCATED, self.deallocated)
+            session.register(QUEUE_ORDER, self.queue_order)
+            session.register(RECLAIMABLE, self.reclaimable)
+            session.register(ALLOCATED, self.allocated)
+            session.register(DEALLOCATED, self.deallocated)
 
     def job_order(self, job: Job) -> float:
         usage = self._session.usage
@@ -49,7 +58,7 @@ class Drf:
         victims = []
         for uid in candidates:
             candidate = self._session.state.pods[uid].pod
-            owner = job_of(self._session, candidate)
+            owner = self._session.job_of(candidate)
             if owner is None:
                 continue
             used = left.setdefault(owner.key, dict(usage.used_by_job(owner.key)))
@@ -67,7 +76,7 @@ class Drf:
         return self._tree.key(queue.name)
 
     def reclaimable(self, job: Job, pod: Pod, candidates: list[str]) -> list[str]:
-        """Victims whose queue still goes after the reclaiming one when the pod has taken its place."""
+        """Victims whose queue still comes after the reclaiming one when the pod is placed."""
         usage, tree = self._session.usage, self._tree
         gets = usage.amounts(pod.cls)
         moved: list[tuple[str, Amounts]] = []
@@ -76,7 +85,7 @@ class Drf:
         try:
             for uid in candidates:
                 candidate = self._session.state.pods[uid].pod
-                owner = job_of(self._session, candidate)
+                owner = self._session.job_of(candidate)
                 if owner is None or owner.queue == job.queue:
                     continue
                 gives = usage.amounts(candidate.cls)
@@ -93,7 +102,21 @@ class Drf:
         return victims
 
     def allocated(self, job: Job, pod: Pod, node: int) -> None:
-        self._tree.placed(job.queue, self._session.usage.amounts(pod.cls), 1)
+        self._tree.add_pod(job.queue, self._session.usage.amounts(pod.cls), 1)
 
     def deallocated(self, job: Job, pod: Pod, node: int) -> None:
-        self._tree.placed(job.queue, self._session.usage.amounts(pod.cls), -1)
+        self._tree.add_pod(job.queue, self._session.usage.amounts(pod.cls), -1)
+
+
+def _one_order_of_queues(option: PluginOption, tier: Sequence[PluginOption]) -> str | None:
+    if option.is_enabled("hierarchy") and any(other.name == "proportion" for other in tier):
+        return "drf with enableHierarchy and proportion both order the queues; allowed: one of them in a tier"
+    return None
+
+
+SPEC = PluginSpec(
+    "drf",
+    "orders jobs by their dominant share, with enableHierarchy also queues (not in one tier with proportion)",
+    Drf,
+    check_tier=_one_order_of_queues,
+)

@@ -1,28 +1,36 @@
 """proportion: the cluster is shared among queues by weight.
 
-What a queue *deserves* is found by water filling over what the queues use and ask for;
-it is the ceiling of what a queue may use, below its capability. Capacity that nobody
-else asks for is therefore everybody's to ask for.
+What a queue *deserves* is computed by water filling over what the queues use and request;
+it limits what a queue may use, below its capability. Capacity that no other queue
+requests can be requested by any queue.
 
-Three cases in which a ceiling would keep idle what somebody could use are settled here:
+Three cases in which such a limit would leave resources idle that a job could use:
 
-- a job that can never run (bigger than its queue may ever get, or invalid) asks for nothing;
+- a job that can never run (larger than its queue may ever get, or invalid) requests nothing;
 - a gang larger than its queue's whole share may start when its queue uses nothing else:
   by shares alone two such gangs in two queues would wait for each other for ever;
-- resources that the cluster does not list at all are not shared, only capped by capability.
+- resources that the cluster does not list at all are not shared, only limited by capability.
 """
 
 from __future__ import annotations
 
 from ringwise.framework.amounts import Amounts, add, lacking, share
-from ringwise.framework.extension_points import Point, Vote
+from ringwise.framework.configuration import PluginOption
+from ringwise.framework.extension_points import (
+    ALLOCATABLE,
+    JOB_ENQUEUEABLE,
+    OVERUSED,
+    PREEMPTIVE,
+    QUEUE_ORDER,
+    RECLAIMABLE,
+    Vote,
+)
 from ringwise.framework.job import Job
-from ringwise.framework.owners import job_of
-from ringwise.framework.plugin_options import PluginOption
 from ringwise.framework.reasons import QUEUE_NOT_OPEN
+from ringwise.framework.registry import PluginSpec
 from ringwise.framework.session import Session
-from ringwise.plugins.queue_accounts import Accounts
-from ringwise.plugins.reasons import (
+from ringwise.plugins.proportion.queue_accounts import QueueAccounts
+from ringwise.plugins.proportion.reasons import (
     QUEUE_CAPABILITY_REACHED,
     QUEUE_QUOTA_INSUFFICIENT,
     QUEUE_SHARE_USED,
@@ -40,22 +48,22 @@ class Proportion:
     def open(self, session: Session) -> None:
         self._session = session
         self._usage = session.usage
-        self._accounts = Accounts(session)
-        session.on(Point.QUEUE_ORDER, self.queue_order)
-        session.on(Point.OVERUSED, self.overused)
-        session.on(Point.ALLOCATABLE, self.allocatable)
-        session.on(Point.PREEMPTIVE, self.preemptive)
-        session.on(Point.RECLAIMABLE, self.reclaimable)
-        session.on(Point.JOB_ENQUEUEABLE, self.enqueueable)
+        self._accounts = QueueAccounts(session)
+        session.register(QUEUE_ORDER, self.queue_order)
+        session.register(OVERUSED, self.overused)
+        session.register(ALLOCATABLE, self.allocatable)
+        session.register(PREEMPTIVE, self.preemptive)
+        session.register(RECLAIMABLE, self.reclaimable)
+        session.register(JOB_ENQUEUEABLE, self.enqueueable)
 
     def queue_order(self, queue: Queue) -> tuple[int, float]:
-        """Higher priority first, then the queue that has the smaller part of its share."""
+        """Higher priority first, then the queue that uses the smaller fraction of its share."""
         deserved = self._accounts.deserved(queue.name)
         used = self._usage.used_by_queue(queue.name)
         return -queue.priority, share({name: used.get(name, 0) for name in deserved}, deserved)
 
     def overused(self, queue: Queue) -> bool:
-        """It uses something, and at least its share of everything."""
+        """Whether it uses at least its share of every resource."""
         used = self._usage.used_by_queue(queue.name)
         if not used:
             return False
@@ -65,14 +73,14 @@ class Proportion:
         return True
 
     def allocatable(self, queue: Queue, pod: Pod) -> Reason | None:
-        """What the queue uses and what the pod asks for must fit into its share."""
+        """What the queue uses and the pod requests must fit into the queue's share."""
         reason = self._beyond_share(queue, pod)
         if reason is not None and reason.kind is QUEUE_SHARE_USED and self._larger_than_any_share(queue, pod):
             return None
         return reason
 
     def preemptive(self, queue: Queue, pod: Pod) -> bool:
-        """May take from others only what is in its own share."""
+        """A queue reclaims only what is within its own share."""
         return self._beyond_share(queue, pod) is None
 
     def _beyond_share(self, queue: Queue, pod: Pod) -> Reason | None:
@@ -106,8 +114,8 @@ class Proportion:
         )
 
     def _larger_than_any_share(self, queue: Queue, pod: Pod) -> bool:
-        """The pod belongs to the gang of a job that is larger than the share and alone in its queue."""
-        job = job_of(self._session, pod)
+        """Whether the pod's gang is larger than the share of its queue and alone in it."""
+        job = self._session.job_of(pod)
         used = self._usage.used_by_queue(queue.name)
         if job is None or self._usage.used_by_job(job.key) != used:
             return False
@@ -120,12 +128,12 @@ class Proportion:
         )
 
     def reclaimable(self, job: Job, pod: Pod, candidates: list[str]) -> list[str]:
-        """Pods of queues beyond their share, while they are, and only those that use what is too much."""
+        """Pods of queues while they are above their share, and only pods that use the resource in excess."""
         left: dict[str, Amounts] = {}
         victims = []
         for uid in candidates:
             candidate = self._session.state.pods[uid].pod
-            owner = job_of(self._session, candidate)
+            owner = self._session.job_of(candidate)
             if owner is None or owner.queue not in self._session.queues:
                 continue
             used = left.setdefault(owner.queue, dict(self._usage.used_by_queue(owner.queue)))
@@ -137,7 +145,7 @@ class Proportion:
         return victims
 
     def enqueueable(self, job: Job) -> tuple[Vote, Reason | None]:
-        """Admit a job while what was promised to jobs of its queue stays within what the queue may use."""
+        """Admit a job while what the admitted jobs of its queue need stays within the queue's limit."""
         queue = self._session.queues.get(job.queue)
         if queue is None:
             return Vote.ABSTAIN, None
@@ -160,3 +168,6 @@ class Proportion:
             limit=limit[name],
             asked=asked[name],
         )
+
+
+SPEC = PluginSpec("proportion", "shares the cluster among queues by weight", Proportion)

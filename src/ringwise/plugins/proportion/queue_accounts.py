@@ -1,19 +1,19 @@
-"""What queues use, ask for, deserve and were promised. Worked out when first needed in a cycle."""
+"""What queues use, request, deserve and have promised. Computed when first needed in a cycle."""
 
 from __future__ import annotations
 
 from ringwise.framework.amounts import Amounts, add, lacking
 from ringwise.framework.job import Job
 from ringwise.framework.session import Session
-from ringwise.plugins.water_filling import Claim, share_out
+from ringwise.plugins.proportion.water_filling import Claim, share_out
 from ringwise.reasons import Stage
 from ringwise.state.model import Queue
 
-#: A capability of 0 means no limit for these two, as a queue that names only chips has it.
+#: A capability of 0 means no limit for these two: queues that limit only chips have it.
 _UNLIMITED_WHEN_ZERO = ("cpu", "memory")
 
 
-class Accounts:
+class QueueAccounts:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._deserved: dict[str, Amounts] | None = None
@@ -21,13 +21,13 @@ class Accounts:
         self._capabilities: dict[str, Amounts] = {}
         self._gangs: dict[str, Amounts] = {}
         self._promised: dict[str, Amounts] | None = None
-        #: Jobs that were told they may enter, until it is seen whether they did.
+        #: Jobs that got a permit, until it is known whether they were enqueued.
         self._permitted: list[Job] = []
 
     # -- limits --------------------------------------------------------------------------
 
     def capability(self, queue: Queue) -> Amounts:
-        """What the queue may use at most; what it does not name has no limit."""
+        """The most the queue may use; a resource that it does not name has no limit."""
         found = self._capabilities.get(queue.name)
         if found is None:
             found = self._capabilities[queue.name] = {
@@ -53,7 +53,7 @@ class Accounts:
         return found
 
     def gang(self, job: Job) -> Amounts:
-        """What the job needs at once. Kept, because finding it orders the job's pods."""
+        """What the job needs at once. Cached, because computing it orders the job's pods."""
         found = self._gangs.get(job.key)
         if found is None:
             whole = len(job.in_order) <= job.min_available and not (job.group and job.group.min_resources)
@@ -86,11 +86,11 @@ class Accounts:
         return deserved
 
     def _waiting(self) -> dict[str, Amounts]:
-        """What pods that wait ask for, by queue; jobs that can never run ask for nothing."""
+        """What pending pods request, by queue; jobs that can never run request nothing."""
         session = self._session
         asking = {job.queue for job in session.jobs.values()}
         if len(asking) == 1:
-            # Nobody to share with: it may ask for all there is, and nobody need count what it asks.
+            # There is no other queue to share with, so its requests need not be counted.
             return {name: self.limit(session.queues[name]) for name in asking if name in session.queues}
         used_by_job, amounts = session.usage.used_by_job, session.usage.amounts
         found: dict[str, Amounts] = {}
@@ -99,7 +99,7 @@ class Accounts:
             if used_by_job(job.key) == asked:
                 continue
             queue = session.queues.get(job.queue)
-            if queue is None or queue.state != "Open" or self._hopeless(job, queue, asked):
+            if queue is None or queue.state != "Open" or self._can_never_run(job, queue, asked):
                 continue
             total = found.setdefault(queue.name, {})
             for pod in job.pods.values():
@@ -107,7 +107,7 @@ class Accounts:
                     add(total, amounts(pod.cls))
         return found
 
-    def _hopeless(self, job: Job, queue: Queue, asked: Amounts) -> bool:
+    def _can_never_run(self, job: Job, queue: Queue, asked: Amounts) -> bool:
         if job.defects or (job.reason is not None and job.reason.kind.stage is Stage.VALIDATE):
             return True
         limit = self.limit(queue)
@@ -116,18 +116,18 @@ class Accounts:
     # -- promises ------------------------------------------------------------------------
 
     def promised(self, queue: str) -> Amounts:
-        """What the queue uses and what its admitted jobs still need, without what can be taken back."""
+        """What the queue uses and its admitted jobs still need, without what can be reclaimed."""
         if self._promised is None:
             self._promised = {}
             for job in self._session.jobs.values():
                 self._promise(job, self._promised)
-        still_outside = []
+        not_enqueued = []
         for job in self._permitted:
             if job.inqueue:
                 self._promise(job, self._promised)
             else:
-                still_outside.append(job)
-        self._permitted = still_outside
+                not_enqueued.append(job)
+        self._permitted = not_enqueued
         total = dict(self._session.usage.used_by_queue(queue))
         add(total, self._promised.get(queue, {}))
         return total
@@ -141,11 +141,11 @@ class Accounts:
             return
         gang = self.gang(job)
         if used == gang or self._session.reservations.of(job.key) is not None:
-            # Complete; or its chips are kept for it already, so that nobody has to stay out for it.
+            # Complete, or its chips are reserved already, so that no other job has to wait for it.
             return
         total = promised.setdefault(job.queue, {})
         done = bool(job.pods) and not any(self._session.is_pending(pod) for pod in job.pods.values())
         if job.inqueue and not done:
             add(total, {name: max(0, amount - used.get(name, 0)) for name, amount in gang.items()})
-        # Pods beyond the gang can be taken back, so they do not keep others out.
+        # Pods beyond the gang can be reclaimed, so they do not keep other jobs out.
         add(total, {name: max(0, amount - gang.get(name, 0)) for name, amount in used.items()}, -1)

@@ -1,55 +1,52 @@
-"""What only a single node can tell a pod: its name, its ports, and who runs near it.
+"""Filters that depend on the single node: its name, its ports, and the pods in its topology domains.
 
-Most pods ask nothing of the kind; for them there is no filter at all.
+Most pods need none of them and get no filter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
+from ringwise.framework.extension_points import NodeFilter, first_reason
 from ringwise.framework.job import Job
-from ringwise.framework.neighbours import Company, Neighbours, Places, place_of
+from ringwise.framework.pod_affinity import DomainCounts, MatchingPods, PodAffinity, domain_of
 from ringwise.framework.selectors import matches_node, written_term
 from ringwise.framework.session import Session
-from ringwise.plugins.reasons import (
+from ringwise.plugins.predicates.reasons import (
     AFFINITY_MISMATCH,
-    NO_NEIGHBOUR,
+    ANTI_AFFINITY_OF_OTHERS,
+    POD_AFFINITY_UNMET,
+    POD_ANTI_AFFINITY,
     PORT_TAKEN,
-    UNWANTED_BY_NEIGHBOUR,
-    UNWANTED_NEIGHBOUR,
 )
 from ringwise.reasons import Reason, ReasonKind
 from ringwise.state.model import Pod, PodTerm
-
-Filter = Callable[[int], Reason | None]
 
 _ANY_ADDRESS = frozenset({"", "0.0.0.0"})
 
 
 class NodeFilters:
-    def __init__(self, session: Session, *, names: bool, ports: bool, neighbours: bool) -> None:
+    def __init__(self, session: Session, *, names: bool, ports: bool, pod_affinity: bool) -> None:
         self._session = session
         self._names = names
         self._ports = ports
-        self._neighbours = session.shared(Neighbours) if neighbours else None
+        self._pod_affinity = session.shared(PodAffinity) if pod_affinity else None
 
-    def filter(self, job: Job, pod: Pod) -> Filter | None:
+    def filter(self, job: Job, pod: Pod) -> NodeFilter | None:
         cls = pod.cls
         asks = cls.node_terms or cls.host_ports or cls.pod_affinity or cls.pod_anti_affinity
         if not asks and not self._session.state.averse:
             return None
-        filters: list[Filter] = []
+        filters: list[NodeFilter] = []
         if self._names and cls.node_terms and any(term.fields for term in cls.node_terms):
             filters.append(self._by_name(pod))
         if self._ports and cls.host_ports:
             filters.append(self._by_ports(pod))
-        if self._neighbours is not None:
-            self._by_neighbours(pod, self._neighbours, filters)
+        if self._pod_affinity is not None:
+            self._by_pod_affinity(pod, self._pod_affinity, filters)
         if len(filters) <= 1:
             return filters[0] if filters else None
-        return lambda node: next((reason for ask in filters if (reason := ask(node)) is not None), None)
+        return lambda node: first_reason(filters, node)
 
-    def _by_name(self, pod: Pod) -> Filter:
+    def _by_name(self, pod: Pod) -> NodeFilter:
         nodes = self._session.state.nodes
         terms = pod.cls.node_terms
 
@@ -62,7 +59,7 @@ class NodeFilters:
 
         return check
 
-    def _by_ports(self, pod: Pod) -> Filter:
+    def _by_ports(self, pod: Pod) -> NodeFilter:
         state = self._session.state
         wanted = pod.cls.host_ports
 
@@ -79,40 +76,42 @@ class NodeFilters:
 
         return check
 
-    def _by_neighbours(self, pod: Pod, neighbours: Neighbours, filters: list[Filter]) -> None:
+    def _by_pod_affinity(self, pod: Pod, affinity: PodAffinity, filters: list[NodeFilter]) -> None:
         cls = pod.cls
         for term in cls.pod_anti_affinity:
-            company = neighbours.company((term,), pod.namespace)
-            filters.append(self._without(UNWANTED_NEIGHBOUR, term, company.places[term.topology_key]))
+            pods = affinity.matching((term,), pod.namespace)
+            filters.append(self._apart(POD_ANTI_AFFINITY, term, pods.domains[term.topology_key]))
         if cls.pod_affinity:
-            company = neighbours.company(cls.pod_affinity, pod.namespace)
-            filters.append(self._beside(company, anywhere=not company.total and company.named(pod)))
-        for term, places in neighbours.aversions_to(pod):
-            filters.append(self._without(UNWANTED_BY_NEIGHBOUR, term, places))
+            pods = affinity.matching(cls.pod_affinity, pod.namespace)
+            filters.append(self._together(pods, anywhere=not pods.total and pods.match(pod)))
+        for term, counts in affinity.anti_affinity_to(pod):
+            filters.append(self._apart(ANTI_AFFINITY_OF_OTHERS, term, counts))
 
-    def _without(self, kind: ReasonKind, term: PodTerm, places: Places) -> Filter:
-        """Not where a pod of these places is."""
+    def _apart(self, kind: ReasonKind, term: PodTerm, counts: DomainCounts) -> NodeFilter:
+        """Not in a domain where one of the counted pods runs."""
         session, key = self._session, term.topology_key
 
         def check(node: int) -> Reason | None:
-            place = place_of(session, node, key)
-            pods = 0 if place is None else places.get(place, 0)
+            domain = domain_of(session, node, key)
+            pods = 0 if domain is None else counts.get(domain, 0)
             if not pods:
                 return None
             return kind(pods=pods, key=key, node=session.state.names[node], wanted=written_term(term))
 
         return check
 
-    def _beside(self, company: Company, anywhere: bool) -> Filter:
-        """Only where the company is, for every topology key. `anywhere`: the first of a group that
-        wants to be together starts where it likes, as long as the node has the keys at all."""
+    def _together(self, pods: MatchingPods, anywhere: bool) -> NodeFilter:
+        """Only where such pods run, for every topology key. `anywhere`: the first pod of a group with
+        affinity to itself may start on any node that has the keys."""
         session = self._session
 
         def check(node: int) -> Reason | None:
-            for term in company.terms:
+            for term in pods.terms:
                 key = term.topology_key
-                if place_of(session, node, key) is None or not (anywhere or company.near(node, key)):
-                    return NO_NEIGHBOUR(key=key, node=session.state.names[node], wanted=written_term(term))
+                if domain_of(session, node, key) is None or not (anywhere or pods.in_domain(node, key)):
+                    return POD_AFFINITY_UNMET(
+                        key=key, node=session.state.names[node], wanted=written_term(term)
+                    )
             return None
 
         return check

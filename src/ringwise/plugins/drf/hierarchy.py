@@ -1,8 +1,8 @@
 """Queues in a tree: shares are compared from the root downwards.
 
-A queue says where it stands by two annotations, for example
+Two annotations give the position of a queue, for example
 `volcano.sh/hierarchy: root/research/vision` and `volcano.sh/hierarchy-weights: 1/3/2`.
-A node of the tree uses what the queues below it use; its share is the largest part of
+A node of the tree uses what the queues below it use; its share is the largest fraction of
 any resource of the cluster. A node is saturated when nothing below it can take more.
 """
 
@@ -22,19 +22,19 @@ Key = tuple[tuple[bool, float], ...]
 
 
 @dataclass(slots=True)
-class Place:
+class HierarchyNode:
     """One node of the tree."""
 
     weight: float = 1.0
     used: Amounts = field(default_factory=dict)
-    #: What queues below it still wait for.
+    #: What the pending pods of queues below it request.
     wanted: Amounts = field(default_factory=dict)
 
 
 class Hierarchy:
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._places: dict[tuple[str, ...], Place] = {}
+        self._nodes: dict[tuple[str, ...], HierarchyNode] = {}
         self._paths: dict[str, tuple[str, ...]] = {}
         for queue in session.queues.values():
             self._add(queue)
@@ -50,45 +50,45 @@ class Hierarchy:
         weights = [_weight(text) for text in queue.annotations.get(HIERARCHY_WEIGHTS, "").split("/") if text]
         path = self._paths[queue.name] = tuple(steps)
         for depth in range(1, len(path) + 1):
-            place = self._places.setdefault(path[:depth], Place())
+            node = self._nodes.setdefault(path[:depth], HierarchyNode())
             if depth <= len(weights):
-                place.weight = weights[depth - 1]
+                node.weight = weights[depth - 1]
 
     def _want(self, queue: str, amounts: Mapping[str, int]) -> None:
-        for place in self._above(queue):
-            add(place.wanted, amounts)
+        for node in self._above(queue):
+            add(node.wanted, amounts)
 
-    def placed(self, queue: str, amounts: Mapping[str, int], sign: int) -> None:
-        """A pod got a place, which it no longer waits for; or, with sign -1, lost it."""
-        for place in self._above(queue):
-            add(place.used, amounts, sign)
-            add(place.wanted, amounts, -sign)
+    def add_pod(self, queue: str, amounts: Mapping[str, int], sign: int) -> None:
+        """A pod was placed and waits no longer; with sign -1, its placement was undone."""
+        for node in self._above(queue):
+            add(node.used, amounts, sign)
+            add(node.wanted, amounts, -sign)
 
     def move(self, queue: str, amounts: Mapping[str, int], sign: int) -> None:
-        """The queue uses more or less from now on."""
-        for place in self._above(queue):
-            add(place.used, amounts, sign)
+        """The queue uses more, or with sign -1 less."""
+        for node in self._above(queue):
+            add(node.used, amounts, sign)
 
-    def _above(self, queue: str) -> list[Place]:
+    def _above(self, queue: str) -> list[HierarchyNode]:
         path = self._paths.get(queue, ())
-        return [self._places[path[:depth]] for depth in range(1, len(path) + 1)]
+        return [self._nodes[path[:depth]] for depth in range(1, len(path) + 1)]
 
     def shares(self, queue: str) -> tuple[float, ...]:
-        """Share by weight, level by level."""
+        """Share divided by weight, level by level."""
         total = self._session.usage.capacity
-        return tuple(share(place.used, total) / place.weight for place in self._above(queue))
+        return tuple(share(node.used, total) / node.weight for node in self._above(queue))
 
     def key(self, queue: str) -> Key:
-        """Smaller goes first: what can take more before what is saturated, then the smaller share."""
+        """The smaller goes first: nodes that can take more before saturated ones, then the smaller share."""
         free = self._free()
         return tuple(
-            (not any(amount > 0 and name in free for name, amount in place.wanted.items()), part)
-            for place, part in zip(self._above(queue), self.shares(queue), strict=True)
+            (not any(amount > 0 and name in free for name, amount in node.wanted.items()), part)
+            for node, part in zip(self._above(queue), self.shares(queue), strict=True)
         )
 
     def _free(self) -> Amounts:
         """What no queue uses."""
-        used = self._places[_ROOT,].used if self._places else {}
+        used = self._nodes[_ROOT,].used if self._nodes else {}
         return _difference(self._session.usage.capacity, used)
 
 

@@ -1,7 +1,8 @@
-"""Parameters as data: what may be written, what it means, what holds when nothing is written.
+"""Arguments of plugins, actions and settings as data: what may be written, what it means, the default.
 
-One row says all of it. The reader of the configuration file checks by it, its error
-messages quote it, and the reference page is printed from it.
+One row is the single source: the reader of the configuration file checks by it, its error
+messages quote it, the plugin gets its typed value through it, and the reference page is
+printed from it.
 """
 
 from __future__ import annotations
@@ -10,46 +11,48 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from ringwise.topology.nearest import nearest
 
 Value: TypeAlias = "bool | int | float | str | tuple[Value, ...] | Mapping[str, Value] | None"
+T = TypeVar("T", bound=Value)
+C = TypeVar("C", str, int)
 
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
 _RESOURCE_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._/-]*[A-Za-z0-9])?")
-#: Longer words are not worth a search for a similar one.
+#: No similar word is searched for a longer one.
 _LONGEST_GUESS = 80
 
 
-class NotAllowed(ValueError):
-    """A value that a parameter does not take; the text says what was written and what is allowed."""
+class InvalidArgument(ValueError):
+    """A value that an argument does not take; the text states what was written and what is allowed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
-    """One thing a person can set, under the name that stands in the file."""
+class Argument(Generic[T]):
+    """One thing a user can set, under its name in the file."""
 
     name: str
-    default: Value
+    default: T
     allowed: str
     meaning: str
-    convert: Callable[[str], Value]
-    #: The words to choose from, when there are few; they feed "did you mean".
+    convert: Callable[[str], T]
+    #: The values to choose from, when there are few; used for "did you mean".
     words: tuple[str, ...] = ()
-    #: How the default reads on the reference page, where the plain value does not say it all.
+    #: How the default is printed on the reference page, where the plain value is not enough.
     default_text: str = ""
-    #: False: known, checked and then left alone, because the field's files carry it.
+    #: False: it is checked and has no effect; files written for Volcano carry it.
     has_effect: bool = True
 
-    def read(self, text: str) -> Value:
-        """The value that `text` stands for, or `NotAllowed`."""
+    def read(self, text: str) -> T:
+        """The value that is written as `text`. Raises `InvalidArgument`."""
         try:
             return self.convert(text)
         except ValueError as error:
             detail = f": {error}" if str(error) else ""
             guess = did_you_mean(text, self.words)
-            raise NotAllowed(
+            raise InvalidArgument(
                 f"{quoted(text)} is not allowed{detail}; allowed: {self.allowed}{guess}"
             ) from None
 
@@ -58,9 +61,42 @@ class Parameter:
         return self.default_text or printed(self.default)
 
 
-def whole_number(
+@dataclass(frozen=True, slots=True)
+class ArgumentFamily(Generic[T]):
+    """Arguments whose names end in something the user chooses, such as a resource name."""
+
+    prefix: str
+    #: Stands for the chosen ending on the reference page.
+    ending: str
+    #: The row for every one of them; its name is that of the reference page.
+    pattern: Argument[T]
+
+    @property
+    def name(self) -> str:
+        return self.prefix + self.ending
+
+    def has(self, name: str) -> bool:
+        return name.startswith(self.prefix) and len(name) > len(self.prefix)
+
+
+def find_argument(declared: Iterable[Argument[Any] | ArgumentFamily[Any]], name: str) -> Argument[Any] | None:
+    """The row for the argument with this name; None when it is not declared."""
+    family: Argument[Any] | None = None
+    for row in declared:
+        if isinstance(row, ArgumentFamily):
+            family = row.pattern if row.has(name) else family
+        elif row.name == name:
+            return row
+    return family
+
+
+def defaults(declared: Iterable[Argument[Any] | ArgumentFamily[Any]]) -> dict[str, Value]:
+    return {row.name: row.default for row in declared if isinstance(row, Argument)}
+
+
+def integer(
     name: str,
-    default: int | None,
+    default: int,
     meaning: str,
     *,
     minimum: int = 0,
@@ -69,7 +105,7 @@ def whole_number(
     default_text: str = "",
     limit_text: str = "",
     has_effect: bool = True,
-) -> Parameter:
+) -> Argument[int]:
     def convert(text: str) -> int:
         if not _WHOLE_NUMBER.fullmatch(text):
             raise ValueError
@@ -81,30 +117,44 @@ def whole_number(
     span = f"{minimum} to {maximum}" if maximum is not None else f"{minimum} or more"
     noun = f"a whole number of {unit}" if unit else "a whole number"
     allowed = f"{noun}, {span}{limit_text}"
-    return Parameter(
+    return Argument(
         name, default, allowed, meaning, convert, default_text=default_text, has_effect=has_effect
     )
 
 
-def truth(name: str, default: bool, meaning: str, *, has_effect: bool = True) -> Parameter:
-    return Parameter(
-        name, default, "true or false", meaning, _truth, words=("true", "false"), has_effect=has_effect
+def score_weight(name: str, default: int, meaning: str, *, has_effect: bool = True) -> Argument[int]:
+    """The weight of a score or of a part of one."""
+    return integer(name, default, meaning, maximum=1_000_000, has_effect=has_effect)
+
+
+def boolean(name: str, default: bool, meaning: str, *, has_effect: bool = True) -> Argument[bool]:
+    return Argument(
+        name, default, "true or false", meaning, _boolean, words=("true", "false"), has_effect=has_effect
     )
 
 
-def one_of(name: str, default: str | int, choices: tuple[str | int, ...], meaning: str) -> Parameter:
-    by_text: dict[str, str | int] = {str(choice): choice for choice in choices}
+def choice(
+    name: str,
+    default: C,
+    choices: tuple[C, ...],
+    meaning: str,
+    *,
+    synonyms: Mapping[str, C] | None = None,
+) -> Argument[C]:
+    """One of a few values. `synonyms` are further ways to write some of them."""
+    by_text: dict[str, C] = {str(value): value for value in choices}
+    words = tuple(by_text)
+    by_text.update(synonyms or {})
 
-    def convert(text: str) -> str | int:
+    def convert(text: str) -> C:
         if text not in by_text:
             raise ValueError
         return by_text[text]
 
-    words = tuple(by_text)
-    return Parameter(name, default, " or ".join(words), meaning, convert, words=words)
+    return Argument(name, default, " or ".join(words), meaning, convert, words=words)
 
 
-def resource_list(name: str, meaning: str, *, has_effect: bool = True) -> Parameter:
+def resource_list(name: str, meaning: str, *, has_effect: bool = True) -> Argument[tuple[str, ...]]:
     """Resource names with commas between them."""
 
     def convert(text: str) -> tuple[str, ...]:
@@ -113,27 +163,27 @@ def resource_list(name: str, meaning: str, *, has_effect: bool = True) -> Parame
         names = tuple(item.strip() for item in text.split(","))
         for item in names:
             if not _RESOURCE_NAME.fullmatch(item):
-                raise ValueError(f"{quoted(item)} is no resource name")
+                raise ValueError(f"{quoted(item)} is not a resource name")
         return names
 
     allowed = "resource names with commas between them"
-    return Parameter(name, (), allowed, meaning, convert, default_text="none", has_effect=has_effect)
+    return Argument(name, (), allowed, meaning, convert, default_text="none", has_effect=has_effect)
 
 
-def any_text(name: str, meaning: str) -> Parameter:
-    """Something old files carry and nothing here reads."""
-    return Parameter(name, "", "any text", meaning, str, default_text="none", has_effect=False)
+def any_text(name: str, meaning: str) -> Argument[str]:
+    """Any text, without an effect: files written for Volcano carry it."""
+    return Argument(name, "", "any text", meaning, str, default_text="none", has_effect=False)
 
 
-def resource_levels(name: str, meaning: str) -> Parameter:
-    """The field's tree of topology levels: JSON inside a string."""
+def resource_levels(name: str, meaning: str) -> Argument[str]:
+    """The tree of topology levels of Huawei's plugin: JSON inside a string."""
     allowed = (
         'JSON such as {"tree": {"level1": {"label": "rack", "reservedNode": 1}, "level2": {"label": "room"}}}'
     )
-    return Parameter(name, "", allowed, meaning, _resource_levels, default_text="none", has_effect=False)
+    return Argument(name, "", allowed, meaning, _resource_levels, default_text="none", has_effect=False)
 
 
-def _truth(text: str) -> bool:
+def _boolean(text: str) -> bool:
     word = text.lower()
     if word not in ("true", "false"):
         raise ValueError
@@ -173,7 +223,7 @@ def _check_level(place: str, content: Any) -> None:
             if isinstance(value, bool) or not isinstance(value, int) or value < 0:
                 raise ValueError(f"{place}.reservedNode is not a whole number, 0 or more")
         else:
-            raise ValueError(f"{place} knows label and reservedNode, not {quoted(key)}")
+            raise ValueError(f"{place} takes label and reservedNode, not {quoted(key)}")
     if "label" not in content:
         raise ValueError(f"{place} has no label")
 
@@ -187,7 +237,7 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
 
 
 def quoted(text: str, longest: int = 60) -> str:
-    """A written value as a message shows it: on one line and never long."""
+    """A written value for a message: on one line and not long."""
     return repr(text if len(text) <= longest else text[: longest - 3] + "...")
 
 

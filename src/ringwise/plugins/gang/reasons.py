@@ -1,0 +1,34 @@
+"""Why gang refuses a job or lets it wait."""
+
+from __future__ import annotations
+
+from ringwise.reasons import MENDED, ROOM, ReasonKind, Stage
+
+NOT_ENOUGH_PODS = ReasonKind(
+    "not-enough-pods",
+    Stage.VALIDATE,
+    "{valid} pod(s) of {job} can take part; {needed} must start together",
+    ("create {missing} more pod(s)", "lower minAvailable to {valid}"),
+    MENDED,
+)
+NOT_ENOUGH_PODS_OF_TASK = ReasonKind(
+    "not-enough-pods-of-task",
+    Stage.VALIDATE,
+    "task {task} of {job} has {valid} pod(s) that can take part; {needed} must start together",
+    ("create {missing} more pod(s) of task {task}", "lower the task's minAvailable to {valid}"),
+    MENDED,
+)
+GANG_NOT_COMPLETE = ReasonKind(
+    "gang-not-complete",
+    Stage.GANG,
+    "{started} of the {needed} pods of {job} that must start together have a place",
+    ("wait until room for {missing} more pod(s) is free", "lower minAvailable to {started}"),
+    ROOM,
+)
+TASKS_NOT_COMPLETE = ReasonKind(
+    "tasks-not-complete",
+    Stage.GANG,
+    "{short} of the {tasks} tasks of {job} lack pods that must start together",
+    ("wait until room for their pods is free", "lower the minAvailable of those {short} task(s)"),
+    ROOM,
+)

@@ -1,0 +1,140 @@
+"""predicates: which nodes a pod may run on.
+
+What holds for a class of nodes is answered once for the class: selector, affinity by labels,
+taints, cordon, and free cpu, memory, other resources and pods. What depends on the single
+node (its name, ports, pods near it) is checked on the best nodes only. A node that is not
+Ready is in no view at all.
+
+A node that lists no cpu or no memory (0) has no limit on it, and 0 pods means no limit
+on pods, so that small hand-written manifests work; other resources a node does not list
+it does not have. Volumes, topology spread and resource claims are not in the model:
+their arguments are accepted and have no effect.
+"""
+
+from __future__ import annotations
+
+from ringwise.framework.arguments import ArgumentFamily, any_text, boolean, resource_list
+from ringwise.framework.configuration import PluginOption
+from ringwise.framework.extension_points import NODE_FILTER, PREDICATE
+from ringwise.framework.policy import ChipPolicy
+from ringwise.framework.registry import PluginSpec
+from ringwise.framework.selectors import CORDON, FORBIDDING, may_match, tolerates, written_taint, written_term
+from ringwise.framework.session import Session
+from ringwise.plugins.predicates.node_filters import NodeFilters
+from ringwise.plugins.predicates.reasons import (
+    AFFINITY_MISMATCH,
+    INSUFFICIENT_RESOURCE,
+    NODE_CORDONED,
+    SELECTOR_MISMATCH,
+    TOO_MANY_PODS,
+    UNTOLERATED_TAINT,
+)
+from ringwise.reasons import Reason
+from ringwise.state.model import PodClass
+from ringwise.state.node_shapes import NodeClass, NodeShape
+
+NODE_AFFINITY = boolean("predicate.NodeAffinityEnable", True, "check node affinity")
+NODE_PORTS = boolean("predicate.NodePortsEnable", True, "check host ports")
+TAINT_TOLERATION = boolean("predicate.TaintTolerationEnable", True, "check taints")
+POD_AFFINITY = boolean("predicate.PodAffinityEnable", True, "check pod affinity and anti-affinity")
+
+_OLD_GPU = "read by older GPU builds"
+#: What files written for Volcano carry.
+WITHOUT_EFFECT = (
+    boolean("predicate.NodeVolumeLimitsEnable", True, "volume limits", has_effect=False),
+    boolean("predicate.VolumeZoneEnable", True, "volume zones", has_effect=False),
+    boolean("predicate.PodTopologySpreadEnable", True, "topology spread", has_effect=False),
+    boolean("predicate.VolumeBindingEnable", True, "volume binding", has_effect=False),
+    boolean("predicate.CacheEnable", False, "answers are always kept per class of pods", has_effect=False),
+    boolean("predicate.DynamicResourceAllocationEnable", False, "resource claims", has_effect=False),
+    boolean("predicate.GPUSharingEnable", False, _OLD_GPU, has_effect=False),
+    boolean("predicate.GPUNumberEnable", False, _OLD_GPU, has_effect=False),
+    boolean("predicate.ProportionalEnable", False, _OLD_GPU, has_effect=False),
+    resource_list("predicate.resources", _OLD_GPU, has_effect=False),
+    ArgumentFamily(
+        "predicate.resources.", "RESOURCE.cpu", any_text("predicate.resources.RESOURCE.cpu", _OLD_GPU)
+    ),
+)
+
+
+class Predicates:
+    def __init__(self, option: PluginOption) -> None:
+        self._affinity = option.value(NODE_AFFINITY)
+        self._taints = option.value(TAINT_TOLERATION)
+        self._ports = option.value(NODE_PORTS)
+        self._pod_affinity = option.value(POD_AFFINITY)
+        #: Answers that do not depend on the load, by class of pods and class of nodes.
+        self._by_class: dict[tuple[PodClass, int], Reason | None] = {}
+
+    def open(self, session: Session) -> None:
+        filters = NodeFilters(
+            session, names=self._affinity, ports=self._ports, pod_affinity=self._pod_affinity
+        )
+        session.register(PREDICATE, self.predicate)
+        session.register(NODE_FILTER, filters.filter)
+
+    def predicate(self, pod_class: PodClass, policy: ChipPolicy | None, shape: NodeShape) -> Reason | None:
+        key = (pod_class, shape.node_class.number)
+        if key not in self._by_class:
+            self._by_class[key] = self._check_class(pod_class, shape.node_class)
+        return self._by_class[key] or lack_of_resources(pod_class, shape)
+
+    def _check_class(self, pod_class: PodClass, node: NodeClass) -> Reason | None:
+        if node.unschedulable and not tolerates(pod_class.tolerations, CORDON):
+            return NODE_CORDONED(taint=written_taint(CORDON))
+        if self._affinity:
+            mismatch = _labels_differ(pod_class, node)
+            if mismatch is not None:
+                return mismatch
+        if self._taints:
+            for taint in node.taints:
+                if taint.effect in FORBIDDING and not tolerates(pod_class.tolerations, taint):
+                    return UNTOLERATED_TAINT(taint=written_taint(taint))
+        return None
+
+
+def _labels_differ(pod_class: PodClass, node: NodeClass) -> Reason | None:
+    """All of the node selector, and one of the affinity terms, must hold."""
+    for key, wanted in pod_class.node_selector:
+        found = node.labels.get(key)
+        if found != wanted:
+            return SELECTOR_MISMATCH(key=key, wanted=wanted, found="absent" if found is None else found)
+    terms = pod_class.node_terms
+    if terms and not any(may_match(term, node.labels) for term in terms):
+        return AFFINITY_MISMATCH(terms=len(terms), wanted=[written_term(term) for term in terms])
+    return None
+
+
+def lack_of_resources(pod_class: PodClass, shape: NodeShape) -> Reason | None:
+    """Which request of the pod is not free on nodes of this shape. Chips are checked by the board's rule."""
+    node = shape.node_class
+    if node.max_pods and shape.pods >= node.max_pods:
+        return TOO_MANY_PODS(pods=shape.pods, limit=node.max_pods)
+    asked = pod_class.cpu_milli
+    if asked and node.cpu_milli and shape.cpu_used + asked > node.cpu_milli:
+        return _lack("cpu (milli-cores)", asked, shape.cpu_used, node.cpu_milli)
+    asked = pod_class.memory
+    if asked and node.memory and shape.memory_used + asked > node.memory:
+        return _lack("memory (bytes)", asked, shape.memory_used, node.memory)
+    if pod_class.extended:
+        used = dict(shape.extended_used)
+        for name, asked in pod_class.extended:
+            in_use, allocatable = used.get(name, 0), node.extended.get(name, 0)
+            if asked and in_use + asked > allocatable:
+                return _lack(name, asked, in_use, allocatable)
+    return None
+
+
+def _lack(resource: str, asked: int, used: int, allocatable: int) -> Reason:
+    free = max(0, allocatable - used)
+    return INSUFFICIENT_RESOURCE(
+        resource=resource, asked=asked, free=free, allocatable=allocatable, missing=asked - free
+    )
+
+
+SPEC = PluginSpec(
+    "predicates",
+    "selectors, affinity, taints, ports, readiness, cordon",
+    Predicates,
+    (NODE_AFFINITY, NODE_PORTS, TAINT_TOLERATION, POD_AFFINITY, *WITHOUT_EFFECT),
+)
