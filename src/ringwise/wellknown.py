@@ -256,6 +256,8 @@ UPGRADE_REASON_KEY = "UpgradeFaultReason"
 DESCRIPTION_KEY = "Description"
 #: Its data key with the chips that each pod has, by the pod's uid (rule N8). Ringwise's device plugin.
 MOUNTED_CHIPS_KEY = "RingwiseMountedChips"
+#: Its data key with the chips that are separated because `ringwise isolate` asks for it. The same.
+ISOLATED_CHIPS_KEY = "RingwiseIsolatedChips"
 #: Levels of fault codes and rules about them (in kube-system). Administrator.
 FAULT_CONFIG_MAP = "mindx-dl-fault-config"
 #: Chips and nodes that an operator took out of use (in kube-system). `ringwise isolate`.

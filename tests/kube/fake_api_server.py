@@ -224,13 +224,17 @@ class FakeApiServer:
         plural = collection.rpartition("/")[2]
         if sub == "status" and plural in self.without_status:
             return _status(404, "the server could not find the requested resource")
+        version = patch.get("metadata", {}).get("resourceVersion")
+        if version and version != found["metadata"]["resourceVersion"]:
+            return _status(409, "the object has been modified", reason="Conflict")
         uid = patch.get("metadata", {}).get("uid")
         if uid and uid != found["metadata"]["uid"]:
             return _status(409, "the UID in the precondition does not match")
         if not sub and plural not in self.without_status:
             patch = {key: value for key, value in patch.items() if key != "status"}
         if sub == "status":
-            patch = {"status": patch.get("status", {})}
+            # Metadata may be changed there, too; the spec may not.
+            patch = {key: value for key, value in patch.items() if key in ("status", "metadata")}
         merged = _merged(found, patch, "strategic" in request.content_type)
         if merged == found:
             return web.json_response(found)
@@ -348,6 +352,8 @@ def _selected(object: Object, query: Mapping[str, str], namespace: str) -> bool:
         if (meta.get("labels") or {}).get(key) != value:
             return False
     field_selector = query.get("fieldSelector", "")
+    if field_selector.startswith("spec.nodeName="):
+        return bool(object.get("spec", {}).get("nodeName") == field_selector.removeprefix("spec.nodeName="))
     return not field_selector or meta["name"] == field_selector.removeprefix("metadata.name=")
 
 

@@ -89,10 +89,12 @@ class Allocator:
 
     # -- pods ------------------------------------------------------------------------------------------
 
-    def replace_pods(self, pods: Iterable[NodePod]) -> None:
-        """After a list: what is not in it is gone."""
+    def replace_pods(self, pods: Iterable[NodePod], version: int = 0) -> None:
+        """After a list of that version: what is not in it is gone, unless the watch brought it since."""
         listed = {pod.uid: pod for pod in pods}
-        self.pods = {uid: pod for uid, pod in self.pods.items() if uid in listed}
+        self.pods = {
+            uid: pod for uid, pod in self.pods.items() if uid in listed or (version and pod.version > version)
+        }
         for pod in listed.values():
             self.put_pod(pod)
 
@@ -329,11 +331,11 @@ class Allocator:
                 found.append(Correction(pod, changes))
         return found
 
-    def corrected(self, correction: Correction) -> None:
+    def corrected(self, correction: Correction, patched: NodePod | None = None) -> None:
         """The correction was written: the watch will show it later."""
         pod = self.pods.get(correction.pod.uid)
         if pod is not None:
-            self.put_pod(pod.annotated(correction.annotations))
+            self.put_pod(patched if patched is not None else pod.annotated(correction.annotations))
 
     def _differences(self, pod: NodePod, mount: Mount) -> dict[str, str | None]:
         changes: dict[str, str | None] = {}

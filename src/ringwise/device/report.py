@@ -156,9 +156,9 @@ def same_device_list(old: Mapping[str, str] | None, new: Mapping[str, str] | Non
     }
 
 
-def is_due(since_last: float, changed: bool) -> bool:
+def is_due(since_last: float, changed: bool, between: float = BETWEEN) -> bool:
     """Whether the report is written now: on change, at least every 5 minutes, at most once a second."""
-    return since_last >= BETWEEN and (changed or since_last >= REFRESH)
+    return since_last >= between and (changed or since_last >= REFRESH)
 
 
 # -- switches of the node ------------------------------------------------------------------------------

@@ -241,9 +241,11 @@ class Client:
         *,
         subresource: str = "",
         content_type: str = MERGE_PATCH,
+        timeout: float = TIMEOUT,
     ) -> bytes:
         path = resource.path(namespace, name, subresource)
-        return await self.request("PATCH", path, body=msgspec.json.encode(body), content_type=content_type)
+        content = msgspec.json.encode(body)
+        return await self.request("PATCH", path, body=content, content_type=content_type, timeout=timeout)
 
     async def replace(
         self, resource: Resource, namespace: str | None, name: str, body: object, timeout: float = TIMEOUT
@@ -285,7 +287,7 @@ class Client:
 
     @asynccontextmanager
     async def watch(
-        self, path: str, params: Mapping[str, str], version: str
+        self, path: str, params: Mapping[str, str], version: str, *, seconds: int = WATCH_SECONDS
     ) -> AsyncIterator[AsyncIterator[list[bytes]]]:
         """The lines of a watch in batches as they arrive; ends when the server ends it."""
         connections, headers = await self._pool.acquire({})
@@ -294,7 +296,7 @@ class Client:
             "watch": "1",
             "allowWatchBookmarks": "true",
             "resourceVersion": version,
-            "timeoutSeconds": str(WATCH_SECONDS),
+            "timeoutSeconds": str(seconds),
         }
         try:
             async with connections.session.get(

@@ -1,0 +1,204 @@
+"""What a container gets: environment for Ascend Docker Runtime, device nodes and mounts, or CDI devices."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import structlog
+
+from ringwise.device.cards import ASCEND310B, ASCEND910A5, Chip, name_of, physical_id
+from ringwise.device.pods import VISIBLE_DEVICES
+from ringwise.device.report import compact
+from ringwise.wellknown import NPU
+
+_LOG = structlog.get_logger("ringwise.device")
+
+#: How chips come into containers.
+BY_RUNTIME = "ascend-docker"
+BY_NODES = "plain"
+BY_CDI = "cdi"
+WORLDS = (BY_RUNTIME, BY_NODES, BY_CDI)
+
+RUNTIME_OPTIONS = "ASCEND_RUNTIME_OPTIONS"
+ALLOW_LINK = "ASCEND_ALLOW_LINK"
+
+CDI_KIND = NPU
+CDI_VERSION = "0.5.0"
+CDI_FILE = "huawei.com-npu.json"
+
+_COMMON = ("hisi_hdc", "devmm_svm")
+_AFTER_COMMON = ("dvpp_cmdlist",)
+_OF_310B = (
+    *("pngd", "venc", "upgrade", "sys", "svm0", "vdec", "vpc", "ts_aisle", "log_drv"),
+    *("acodec", "ai", "ao", "vo", "hdmi"),
+)
+_UB_FOLDERS = ("uburma", "ummu")
+#: What programs in a container need of the driver; read only.
+_DRIVER_PATHS = (
+    "/usr/local/Ascend/driver/lib64",
+    "/usr/local/Ascend/driver/version.info",
+    "/usr/local/dcmi",
+    "/usr/local/bin/npu-smi",
+    "/etc/ascend_install.info",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A device node: its path in the container and on the host."""
+
+    container: str
+    host: str
+    permissions: str = "rw"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    envs: Mapping[str, str] = field(default_factory=dict)
+    devices: Sequence[Node] = ()
+    mounts: Sequence[str] = ()
+    cdi_devices: Sequence[str] = ()
+
+
+class HostFiles:
+    """The files of the host, seen through a folder that stands for its root."""
+
+    def __init__(self, root: Path = Path("/")) -> None:
+        self._root = root
+
+    def has(self, path: str) -> bool:
+        return os.path.lexists(self._root / path.lstrip("/"))
+
+    def folder(self, path: str) -> list[str]:
+        """Files in a folder that are no folders, sorted; none where it is not there."""
+        try:
+            entries = sorted((self._root / path.lstrip("/")).iterdir())
+        except OSError:
+            return []
+        return [f"{path}/{entry.name}" for entry in entries if not entry.is_dir()]
+
+
+def common_nodes(card: str, files: HostFiles) -> list[Node]:
+    """Device nodes that every container with chips needs."""
+    manager = "/dev/davinci_manager"
+    host = manager
+    if card == ASCEND310B and files.has("/dev/davinci_manager_docker"):
+        host = "/dev/davinci_manager_docker"
+    nodes = [Node(manager, host)] if files.has(host) else []
+    more = (*_COMMON, *_AFTER_COMMON, *(_OF_310B if card == ASCEND310B else ()))
+    return nodes + [Node(path, path) for name in more if files.has(path := f"/dev/{name}")]
+
+
+def chip_nodes(card: str, chips: Sequence[Chip]) -> list[Node]:
+    """One node a chip; on A5 it has the logic id."""
+    numbers = [chip.logic if card == ASCEND910A5 else chip.physical for chip in chips]
+    return [Node(f"/dev/davinci{number}", f"/dev/davinci{number}") for number in numbers]
+
+
+def ub_nodes(files: HostFiles) -> list[Node]:
+    return [Node(path, path) for name in _UB_FOLDERS for path in files.folder(f"/dev/{name}")]
+
+
+def driver_mounts(files: HostFiles) -> list[str]:
+    return [path for path in _DRIVER_PATHS if files.has(path)]
+
+
+class Answers:
+    """Builds answers for one way of mounting."""
+
+    def __init__(
+        self,
+        world: str,
+        card: str,
+        chips: Sequence[Chip],
+        files: HostFiles | None = None,
+        *,
+        mount_driver: bool = False,
+    ) -> None:
+        self.world = world
+        self._card = card
+        self._files = files if files is not None else HostFiles()
+        self._chips = {name_of(card, chip.physical): chip for chip in chips}
+        self._mount_driver = mount_driver
+
+    def answer(self, names: Sequence[str]) -> Answer:
+        if self.world == BY_RUNTIME:
+            return self._environment(names)
+        if self.world == BY_CDI:
+            return Answer(cdi_devices=tuple(f"{CDI_KIND}={name}" for name in names))
+        chips = [self._chips[name] for name in names]
+        nodes = (
+            *common_nodes(self._card, self._files),
+            *chip_nodes(self._card, chips),
+            *ub_nodes(self._files),
+        )
+        return Answer(devices=nodes, mounts=driver_mounts(self._files) if self._mount_driver else ())
+
+    def _environment(self, names: Sequence[str]) -> Answer:
+        envs = {
+            VISIBLE_DEVICES: ",".join(str(physical_id(name)) for name in names),
+            RUNTIME_OPTIONS: "",
+        }
+        if self._card == ASCEND310B:
+            envs[ALLOW_LINK] = "True"
+        return Answer(envs)
+
+    def cdi_spec(self) -> str:
+        """The CDI specification of this node: one device a chip, and what all of them need."""
+        return compact(
+            {
+                "cdiVersion": CDI_VERSION,
+                "kind": CDI_KIND,
+                "devices": [
+                    {
+                        "name": name,
+                        "containerEdits": {"deviceNodes": _cdi_nodes(chip_nodes(self._card, [chip]))},
+                    }
+                    for name, chip in self._chips.items()
+                ],
+                "containerEdits": {
+                    "deviceNodes": _cdi_nodes(
+                        [*common_nodes(self._card, self._files), *ub_nodes(self._files)]
+                    ),
+                    "mounts": [
+                        {
+                            "hostPath": path,
+                            "containerPath": path,
+                            "options": ["ro", "nosuid", "nodev", "bind"],
+                        }
+                        for path in driver_mounts(self._files)
+                    ],
+                },
+            }
+        )
+
+    def write_cdi_spec(self, folder: Path) -> None:
+        """Write the specification where runtimes look for it. Raises OSError."""
+        target = folder / CDI_FILE
+        content = self.cdi_spec().encode()
+        with contextlib.suppress(OSError):
+            if target.read_bytes() == content:
+                return
+        folder.mkdir(parents=True, exist_ok=True)
+        unfinished = folder / f".{CDI_FILE}.new"
+        try:
+            unfinished.write_bytes(content)
+            unfinished.chmod(0o644)
+            unfinished.replace(target)
+        except OSError:
+            with contextlib.suppress(OSError):
+                unfinished.unlink()
+            raise
+
+
+def _cdi_nodes(nodes: Sequence[Node]) -> list[dict[str, str]]:
+    return [
+        {"path": node.container, "hostPath": node.host, "permissions": node.permissions}
+        if node.container != node.host
+        else {"path": node.container, "permissions": node.permissions}
+        for node in nodes
+    ]

@@ -1,0 +1,238 @@
+"""Allocate calls and corrections: the allocator's decisions, carried out against kubelet and API server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+import structlog
+
+from ringwise.device.allocation import AllocationError
+from ringwise.device.allocator import Allocation, Allocator
+from ringwise.device.ledger_file import LedgerFile
+from ringwise.device.pods import NodePod, PodWire, pod_from_wire
+from ringwise.device.rpc import KubeletError, PodResourcesClient, listing_of
+from ringwise.kubeclient.client import ApiError, Client, UnreachableError
+from ringwise.kubeclient.clock import Clock
+from ringwise.kubeclient.credentials import KubeConfigError
+from ringwise.kubeclient.resources import PODS
+
+_LOG = structlog.get_logger("ringwise.device")
+
+#: A patch that Allocate needs is tried so often, so many seconds apart.
+PATCH_ATTEMPTS = 3
+PATCH_PAUSE = 0.2
+PATCH_TIMEOUT = 5.0
+#: The longest pause that the server may ask for while kubelet waits.
+LONGEST_PAUSE = 2.0
+#: How often another pod is tried when the chosen one is gone.
+CHOICES = 5
+
+API_ERRORS = (ApiError, UnreachableError, KubeConfigError)
+
+
+class Observer(Protocol):
+    """Hears what happens, for figures."""
+
+    def allocated(self, seconds: float) -> None: ...
+
+    def allocation_failed(self) -> None: ...
+
+    def corrected(self) -> None: ...
+
+    def reported(self) -> None: ...
+
+    def api_failed(self, what: str) -> None: ...
+
+
+class NoObserver:
+    def allocated(self, seconds: float) -> None: ...
+
+    def allocation_failed(self) -> None: ...
+
+    def corrected(self) -> None: ...
+
+    def reported(self) -> None: ...
+
+    def api_failed(self, what: str) -> None: ...
+
+
+class Calls:
+    """One resource of one node. Calls are served one after the other, as kubelet makes them."""
+
+    def __init__(
+        self,
+        allocator: Allocator,
+        file: LedgerFile,
+        client: Client,
+        pod_resources: PodResourcesClient,
+        *,
+        clock: Clock,
+        observer: Observer,
+        why_not: Callable[[str], str | None],
+        read_pods: Callable[[], Any],
+    ) -> None:
+        self._allocator = allocator
+        self._file = file
+        self._client = client
+        self._pod_resources = pod_resources
+        self._clock = clock
+        self._observer = observer
+        self._why_not = why_not
+        self._read_pods = read_pods
+        self._serving = asyncio.Lock()
+        self._writing = asyncio.Lock()
+
+    async def allocate(self, requests: Sequence[Sequence[str]]) -> list[Allocation]:
+        """One allocation for each container of a call (rule D2). Raises AllocationError."""
+        began = self._clock.monotonic()
+        try:
+            async with self._serving:
+                served = [await self._serve(ids) for ids in requests]
+        except AllocationError:
+            self._observer.allocation_failed()
+            raise
+        self._observer.allocated(self._clock.monotonic() - began)
+        return served
+
+    async def _serve(self, ids: Sequence[str]) -> Allocation:
+        for _ in range(CHOICES):
+            allocation = await self._chosen(ids)
+            if await self._confirmed(allocation):
+                return allocation
+        raise AllocationError("the pods that wait are replaced faster than they can be served")
+
+    async def _chosen(self, ids: Sequence[str]) -> Allocation:
+        if self._allocator.has_unknown_owners:
+            await self.read_listing(during_call=True)
+        try:
+            return self._choose(ids)
+        except AllocationError as problem:
+            if not self._allocator.match_pods:
+                raise
+            _LOG.info("pods and mounts are read again", why=str(problem))
+        # Never fail for a pod that the watch has not brought yet.
+        remark = ""
+        try:
+            await self._read_pods()
+        except API_ERRORS as error:
+            self._observer.api_failed("pods")
+            remark = f" (the API server could not be asked: {error})"
+        await self.read_listing(during_call=True)
+        try:
+            return self._choose(ids)
+        except AllocationError as problem:
+            raise AllocationError(f"{problem}{remark}") from None
+
+    def _choose(self, ids: Sequence[str]) -> Allocation:
+        return self._allocator.allocate(ids, self._clock.now(), self._why_not)
+
+    async def _confirmed(self, allocation: Allocation) -> bool:
+        """Write the mark and the mount; False when the pod is gone. Raises AllocationError."""
+        pod = allocation.pod
+        if pod is None:
+            await self.save()
+            return True
+        saving = asyncio.create_task(self.save())
+        try:
+            patched = await self._mark(pod, allocation.annotations)
+        except API_ERRORS as error:
+            await saving
+            gone = _is_gone(error)
+            maybe = isinstance(error, UnreachableError) and error.maybe_done
+            self._allocator.abort(allocation, maybe_patched=maybe)
+            if gone:
+                self._allocator.drop_pod(pod.uid)
+            await self.save()
+            if gone:
+                return False
+            self._observer.api_failed("mark")
+            raise AllocationError(f"pod {pod.key} could not be marked as served: {error}") from None
+        except asyncio.CancelledError:
+            # Kubelet gave up, or we end: whether the server took the patch is unknown.
+            saving.cancel()
+            self._allocator.abort(allocation, maybe_patched=True)
+            raise
+        await saving
+        self._allocator.commit(allocation, patched)
+        _LOG.info(
+            "allocated", pod=pod.key, chips=",".join(allocation.chips), ids=",".join(allocation.mount.ids)
+        )
+        return True
+
+    async def _mark(self, pod: NodePod, annotations: Mapping[str, str]) -> NodePod | None:
+        unknown: UnreachableError | None = None
+        for attempt in range(1, PATCH_ATTEMPTS + 1):
+            pause = PATCH_PAUSE
+            try:
+                return await self._patch(pod, annotations)
+            except ApiError as error:
+                if _is_gone(error):
+                    raise
+                if attempt == PATCH_ATTEMPTS or not _may_pass(error):
+                    # An earlier try may have reached the server.
+                    raise (unknown or error) from None
+                pause = min(max(PATCH_PAUSE, error.retry_after or 0.0), LONGEST_PAUSE)
+            except UnreachableError as error:
+                unknown = error if unknown is None or error.maybe_done else unknown
+                if attempt == PATCH_ATTEMPTS:
+                    raise unknown from None
+            await self._clock.sleep(pause)
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _patch(self, pod: NodePod, annotations: Mapping[str, str | None]) -> NodePod | None:
+        """Change annotations of this very pod, not of one that took its name."""
+        body = {"metadata": {"uid": pod.uid, "annotations": dict(annotations)}}
+        answer = await self._client.patch(PODS, pod.namespace, pod.name, body, timeout=PATCH_TIMEOUT)
+        try:
+            return pod_from_wire(msgspec.json.decode(answer, type=PodWire))
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            return None
+
+    async def save(self) -> None:
+        """The file has what the book has, or a failure is counted. Writes do not overtake each other."""
+        async with self._writing:
+            pending = self._file.encoded(self._allocator.ledger)
+            if pending is not None:
+                await asyncio.to_thread(self._file.write, *pending)
+
+    async def read_listing(self, *, during_call: bool = False) -> bool:
+        """Compare the mounts with kubelet's pod-resources API; whether it answered."""
+        try:
+            answer = await self._pod_resources.list()
+        except KubeletError as error:
+            _LOG.info("mounts not compared with kubelet", why=str(error))
+            return False
+        listing = listing_of(answer, self._allocator.resource)
+        self._allocator.listed(listing, self._clock.now(), during_call=during_call)
+        return True
+
+    async def correct(self) -> None:
+        """Make the pods' annotations name what their containers have (rule D3)."""
+        for correction in self._allocator.corrections():
+            pod = correction.pod
+            try:
+                patched = await self._patch(pod, correction.annotations)
+            except API_ERRORS as error:
+                if _is_gone(error):
+                    self._allocator.drop_pod(pod.uid)
+                    continue
+                self._observer.api_failed("correction")
+                _LOG.warning("annotations not corrected", pod=pod.key, why=str(error))
+                return
+            self._allocator.corrected(correction, patched)
+            self._observer.corrected()
+            _LOG.info("annotations corrected", pod=pod.key, keys=sorted(correction.annotations))
+
+
+def _is_gone(error: Exception) -> bool:
+    """Whether the pod is gone, or another one has its name."""
+    return isinstance(error, ApiError) and (
+        error.status == 404 or (error.status == 409 and "uid" in error.message.lower())
+    )
+
+
+def _may_pass(error: ApiError) -> bool:
+    return error.status in (409, 429) or error.status >= 500

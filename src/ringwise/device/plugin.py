@@ -1,0 +1,465 @@
+"""The device plugin of one node: its state, and the loops that keep it.
+
+    driver ──> health ──┐                      ┌─> ListAndWatch
+    pods (watch) ───────┼─> allocator, monitor ┼─> ConfigMap, Node, pods' annotations
+    kubelet's listing ──┘                      └─> Allocate
+
+Kubelet is served at once and always. The API server may be away: what needs it waits or fails with a reason.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import structlog
+
+from ringwise.device.allocation import AllocationError, check_request
+from ringwise.device.allocator import Allocator
+from ringwise.device.answers import BY_CDI, BY_RUNTIME, Answer, Answers, HostFiles
+from ringwise.device.calls import API_ERRORS, Calls, NoObserver, Observer
+from ringwise.device.cards import ASCEND910A5, Chip, card_type, device_type, name_of, physical_id, resource_of
+from ringwise.device.drivers.port import Driver, DriverError, NoChipsError
+from ringwise.device.health.configuration import read_configuration, shipped_configuration
+from ringwise.device.health.monitor import HealthMonitor, Seen
+from ringwise.device.isolation import isolated_chips, read_isolations
+from ringwise.device.ledger_file import LedgerFile
+from ringwise.device.pods import NodePod, PodWire, pod_from_wire
+from ringwise.device.report import (
+    EMPTY_SWITCH_INFO,
+    ChipReport,
+    device_list,
+    switch_info_cfg,
+    upgrade_fault_reason,
+)
+from ringwise.device.reporter import (
+    Content,
+    Reporter,
+    StoredMap,
+    describe_node,
+    has_switch_info,
+    names_in,
+    reasons_in,
+)
+from ringwise.device.rpc import PodResourcesClient
+from ringwise.device.settings import PluginSettings
+from ringwise.device.watch import ObjectWatch
+from ringwise.kubeclient.client import Client
+from ringwise.kubeclient.clock import Clock, RealClock
+from ringwise.kubeclient.resources import CONFIG_MAPS, PODS
+from ringwise.manifests.errors import Findings
+from ringwise.messages.rank_table import RankTableDevice, rank_table_fragment, rank_table_key
+from ringwise.wellknown import (
+    FAULT_CONFIG_MAP,
+    ISOLATED_CHIPS_KEY,
+    ISOLATION_CONFIG_MAP,
+    KUBE_SYSTEM,
+    MANUALLY_SEPARATE_KEY,
+)
+
+_LOG = structlog.get_logger("ringwise.device")
+
+#: Seconds between two looks at the addresses of chips.
+DISCOVERY_PERIOD = 60.0
+
+
+class NodePlugin:
+    def __init__(
+        self,
+        settings: PluginSettings,
+        driver: Driver,
+        chips: Sequence[Chip],
+        client: Client,
+        *,
+        clock: Clock | None = None,
+        observer: Observer | None = None,
+    ) -> None:
+        if not chips:
+            raise NoChipsError("the driver lists no NPU")
+        cards = {card_type(chip.chip_name, chip.board) for chip in chips}
+        if len(cards) > 1:
+            raise DriverError(f"chips of several types on one node: {', '.join(sorted(cards))}")
+        self.settings = settings
+        self.driver = driver
+        self.chips = list(chips)
+        self.card = cards.pop()
+        self.resource = resource_of(self.card)
+        self.names = {chip.physical: name_of(self.card, chip.physical) for chip in chips}
+        self._clock: Clock = clock or RealClock()
+        self._observer: Observer = observer or NoObserver()
+        self._client = client
+        self._file = LedgerFile(settings.state_folder / f"{device_type(self.card)}-mounts.json")
+        self.allocator = Allocator(
+            self.resource,
+            tuple(self.names.values()),
+            self._file.load(),
+            rank_table=self._rank_table,
+            same_rank_table=same_devices,
+            mounts_by_environment=settings.world == BY_RUNTIME,
+            match_pods=settings.match_pods,
+        )
+        self.monitor = HealthMonitor(self.names, chips, shipped_configuration())
+        self.answers = Answers(
+            settings.world,
+            self.card,
+            chips,
+            HostFiles(settings.host_root),
+            mount_driver=settings.mount_driver,
+        )
+        self.reporter = Reporter(client, settings.node, settings.report_interval)
+        self._pod_resources = PodResourcesClient(settings.pod_resources)
+        #: Set when there is something to reconcile or to report.
+        self._news = asyncio.Event()
+        self._pods = ObjectWatch(
+            client,
+            "pods of this node",
+            PODS.path(),
+            {"fieldSelector": f"spec.nodeName={settings.node}"},
+            PodWire,
+            clock=self._clock,
+            listed=self._pods_listed,
+            changed=self._pod_changed,
+        )
+        self._calls = Calls(
+            self.allocator,
+            self._file,
+            client,
+            self._pod_resources,
+            clock=self._clock,
+            observer=self._observer,
+            why_not=lambda chip: self.monitor.why_not(chip, self._clock.now() // 1_000_000),
+            read_pods=self._pods.read,
+        )
+        self._internal_ip = ""
+        self._described = False
+        self._restored = False
+        #: The names that we wrote, or are writing, into ManuallySeparateNPU; those of isolated chips apart.
+        self._published: set[str] = set()
+        self.reports: list[ChipReport] = []
+        #: What kubelet is told: id and whether it is healthy.
+        self.devices: tuple[tuple[str, bool], ...] = ()
+        self.version = 0
+        self._changed = asyncio.Event()
+        self._switch_faults: Sequence[Any] = ()
+        self._refresh()
+
+    # -- life ------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        if self.settings.world == BY_CDI:
+            await self._write_cdi()
+        maps = [
+            self._map_watch(self.reporter.name, self._own_map),
+            self._map_watch(ISOLATION_CONFIG_MAP, self._isolations),
+            self._map_watch(FAULT_CONFIG_MAP, self._fault_configuration),
+        ]
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._pods.run())
+                for watch in maps:
+                    group.create_task(watch.run())
+                group.create_task(self._look_at_chips())
+                group.create_task(self._look_at_addresses())
+                group.create_task(self._report())
+        finally:
+            await self._calls.save()
+            await self._pod_resources.close()
+
+    @property
+    def ready(self) -> bool:
+        """Whether the pods of the node are known."""
+        return self._pods.synced.is_set()
+
+    def _map_watch(self, name: str, take: Callable[[StoredMap | None], None]) -> ObjectWatch[StoredMap]:
+        return ObjectWatch(
+            self._client,
+            f"ConfigMap {name}",
+            CONFIG_MAPS.path(KUBE_SYSTEM),
+            {"fieldSelector": f"metadata.name={name}"},
+            StoredMap,
+            clock=self._clock,
+            listed=lambda found, _version: take(found[0] if found else None),
+            changed=lambda kind, one: take(None if kind == "DELETED" else one),
+        )
+
+    async def _write_cdi(self) -> None:
+        try:
+            await asyncio.to_thread(self.answers.write_cdi_spec, self.settings.cdi_folder)
+        except OSError as problem:
+            raise DriverError(
+                f"{self.settings.cdi_folder}: the CDI specification is not written: {problem}"
+            ) from None
+
+    # -- pods ------------------------------------------------------------------------------------------
+
+    def _pods_listed(self, wires: list[PodWire], version: int) -> None:
+        self.allocator.replace_pods(
+            [pod for wire in wires if (pod := pod_from_wire(wire)) is not None], version
+        )
+        self._news.set()
+
+    def _pod_changed(self, kind: str, wire: PodWire) -> None:
+        pod = pod_from_wire(wire)
+        if pod is None:
+            return
+        known = self.allocator.pods.get(pod.uid)
+        if kind == "DELETED":
+            self.allocator.drop_pod(pod.uid)
+        else:
+            self.allocator.put_pod(pod)
+        if pod.asks_for(self.resource) and (known is None or kind == "DELETED" or _differs(known, pod)):
+            self._news.set()
+
+    def _rank_table(self, pod: NodePod, chips: Sequence[str]) -> tuple[str, str] | None:
+        """The configuration annotation, for the boards that have one."""
+        if device_type(self.card) not in ("Ascend910", "npu"):
+            return None
+        by_number = {chip.physical: chip for chip in self.chips}
+        devices = []
+        for name in chips:
+            number = physical_id(name)
+            chip = by_number.get(number)
+            known = (
+                RankTableDevice(number, chip.ip, str(chip.super_device))
+                if chip
+                else RankTableDevice(number, "", "-2")
+            )
+            devices.append(known)
+        first = self.chips[0]
+        return rank_table_key(self.resource), rank_table_fragment(
+            pod_name=pod.name,
+            pod_uid=pod.uid,
+            node_ip=self._internal_ip,
+            devices=devices,
+            superpod=first.superpod,
+            rack=first.rack if self.card == ASCEND910A5 else 0,
+            server_index=str(first.server_index),
+        )
+
+    # -- Allocate ------------------------------------------------------------------------------------------
+
+    async def allocate(self, requests: Sequence[Sequence[str]]) -> list[Answer]:
+        """The answers for the containers of one call (rule D2). Raises AllocationError."""
+        try:
+            check_request(requests, frozenset(self.names.values()))
+        except AllocationError:
+            self._observer.allocation_failed()
+            raise
+        served = await self._calls.allocate(requests)
+        self._refresh()
+        self._news.set()
+        return [self.answers.answer(one.chips) for one in served]
+
+    # -- health ----------------------------------------------------------------------------------------
+
+    async def _look_at_chips(self) -> None:
+        while True:
+            try:
+                seen, self._switch_faults = await asyncio.to_thread(self._look)
+            except DriverError as problem:
+                _LOG.error("chips not read", why=str(problem))
+            else:
+                self.monitor.saw(seen, self._clock.now() // 1_000_000)
+                self._refresh()
+            await self._clock.sleep(self.settings.period)
+
+    def _look(self) -> tuple[Seen, Sequence[Any]]:
+        events = self.driver.events()
+        codes = {chip.physical: self.driver.codes(chip) for chip in self.chips}
+        return Seen(codes, events), self.driver.switch_faults()
+
+    async def _look_at_addresses(self) -> None:
+        """Addresses of chips may change; a failed look changes nothing."""
+        while True:
+            await self._clock.sleep(DISCOVERY_PERIOD)
+            with contextlib.suppress(DriverError):
+                found = {chip.physical: chip for chip in await asyncio.to_thread(self.driver.chips)}
+                chips = [found.get(chip.physical, chip) for chip in self.chips]
+                if chips != self.chips:
+                    self.chips = chips
+                    self._described = False
+                    self._news.set()
+
+    def _refresh(self) -> None:
+        """Compute what kubelet and the cluster are told, and wake whoever must tell it."""
+        now = self._clock.now() // 1_000_000
+        reports = self.monitor.reports(self.allocator.used(), now)
+        reported = self.allocator.reported()
+        devices = tuple((reported[chip.name], chip.healthy) for chip in reports)
+        if reports != self.reports:
+            self.reports = reports
+            self._news.set()
+        if devices != self.devices:
+            self.devices = devices
+            self.version += 1
+            changed, self._changed = self._changed, asyncio.Event()
+            changed.set()
+
+    async def changed(self, version: int) -> None:
+        """Wait until kubelet must be told something else than at that version."""
+        while self.version == version:
+            await self._changed.wait()
+
+    # -- reporting -------------------------------------------------------------------------------------
+
+    async def _report(self) -> None:
+        while True:
+            self._news.clear()
+            pause = self.settings.period
+            try:
+                if not self._restored:
+                    self._restore(await self.reporter.read())
+                if not self._described:
+                    await self._describe()
+                pause = await self._report_once()
+            except API_ERRORS as error:
+                self._observer.api_failed("report")
+                _LOG.warning("not reported", why=str(error))
+            await self._wait(pause)
+
+    async def _wait(self, seconds: float) -> None:
+        """Until there is news, at most so long; reports have their least distance."""
+        between = self.settings.report_interval
+        await self._clock.sleep(min(seconds, between))
+        if seconds > between:
+            news = asyncio.create_task(self._news.wait())
+            rest = asyncio.create_task(_sleep(self._clock, seconds - between))
+            try:
+                await asyncio.wait({news, rest}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                news.cancel()
+                rest.cancel()
+                await asyncio.gather(news, rest, return_exceptions=True)
+
+    async def _describe(self) -> None:
+        chips = list(self.chips)
+        version = await asyncio.to_thread(self.driver.version)
+        self._internal_ip = await describe_node(
+            self._client, self.settings.node, self.card, chips, version, labels=self.settings.set_labels
+        )
+        self._described = chips == self.chips
+
+    async def _report_once(self) -> float:
+        """Compare with kubelet, correct pods, write the ConfigMap; seconds until the next turn."""
+        if self._pods.synced.is_set() and await self._calls.read_listing():
+            await self._calls.correct()
+        self._refresh()
+        await self._calls.save()
+        now = self._clock.monotonic()
+        content = self._content()
+        if self.reporter.next_write(content, now):
+            previous, self._published = self._published, set(self.monitor.separated())
+            done = False
+            try:
+                done = await self.reporter.write(content, self._clock.now() // 1_000_000_000, now)
+            finally:
+                if not done:
+                    self._published = previous
+            if not done:
+                # Somebody else wrote: what they wrote comes first.
+                self._own_map(await self.reporter.read())
+                return self.settings.report_interval
+            self._observer.reported()
+        return self.settings.period
+
+    def _content(self) -> Content:
+        first = self.chips[0]
+        levels = self.monitor.tracker.configuration.switch_levels
+        switch_info = None
+        if has_switch_info(self.card):
+            switch_info = EMPTY_SWITCH_INFO
+            if self.card != ASCEND910A5:
+                switch_info = switch_info_cfg(self._switch_faults, levels, 0)
+        with_rack = self.card == ASCEND910A5 and first.superpod_type in (1, 2)
+        return Content(
+            device_list(self.resource, self.reports, self.allocator.used()),
+            superpod=first.superpod,
+            server_index=first.server_index,
+            rack=first.rack if with_rack else None,
+            switch_info=switch_info,
+            separated=self.monitor.separated(),
+            isolated=sorted(self.monitor.isolated),
+            reasons=upgrade_fault_reason(
+                self.monitor.tracker.escalations(), self.monitor.tracker.configuration.spelling
+            ),
+            mounted=self.allocator.chips_of_pods(),
+        )
+
+    # -- ConfigMaps ------------------------------------------------------------------------------------
+
+    def _restore(self, stored: StoredMap | None) -> None:
+        """What the ConfigMap says from before the start."""
+        known = set(self.names.values())
+        separated = names_in(stored, MANUALLY_SEPARATE_KEY) & known
+        mirrored = names_in(stored, ISOLATED_CHIPS_KEY)
+        reasons = reasons_in(stored)
+        for chip in separated:
+            for reason in reasons.get(chip, ()):
+                self.monitor.tracker.restore(chip, reason)
+            if chip not in mirrored:
+                self.monitor.tracker.separated(chip, self._clock.now() // 1_000_000)
+        self._published = separated
+        self._restored = True
+
+    def _own_map(self, stored: StoredMap | None) -> None:
+        """An operator may have added or removed names; a ConfigMap that is gone is written again."""
+        if not self._restored:
+            return
+        if stored is None:
+            self.reporter.lost()
+            self._news.set()
+            return
+        self.reporter.saw(stored.metadata.resource_version or "" if stored.metadata else "")
+        seen = names_in(stored, MANUALLY_SEPARATE_KEY) & set(self.names.values())
+        now = self._clock.now() // 1_000_000
+        for chip in seen - self._published:
+            _LOG.warning("chip separated by an operator", chip=chip)
+            self.monitor.tracker.separated(chip, now)
+        for chip in self._published - seen:
+            _LOG.warning("chip released by an operator", chip=chip)
+            self.monitor.tracker.release(chip)
+        if seen != self._published:
+            self._published = seen
+            self._refresh()
+            self._news.set()
+
+    def _isolations(self, stored: StoredMap | None) -> None:
+        data = (stored.data if stored is not None else None) or {}
+        found = isolated_chips(read_isolations(data), self.settings.node, tuple(self.names.values()))
+        if frozenset(found) != self.monitor.isolated:
+            for chip, one in found.items():
+                _LOG.warning("chip isolated", chip=chip, by=one.by, at=one.at, reason=one.reason)
+            self.monitor.isolated = frozenset(found)
+            self._refresh()
+            self._news.set()
+
+    def _fault_configuration(self, stored: StoredMap | None) -> None:
+        data = {
+            key: value or "" for key, value in ((stored.data if stored is not None else None) or {}).items()
+        }
+        found = Findings(f"ConfigMap {KUBE_SYSTEM}/{FAULT_CONFIG_MAP}")
+        self.monitor.configure(read_configuration(data, found))
+        for problem in found.errors:
+            _LOG.error("fault configuration is wrong; the shipped one holds for this part", why=str(problem))
+        self._refresh()
+
+
+async def _sleep(clock: Clock, seconds: float) -> None:
+    await clock.sleep(seconds)
+
+
+def _differs(one: NodePod, other: NodePod) -> bool:
+    return (one.phase, one.deleting, one.annotations) != (other.phase, other.deleting, other.annotations)
+
+
+def same_devices(present: str, wanted: str) -> bool:
+    """Whether two configuration annotations name the same devices with the same addresses."""
+    try:
+        one, other = json.loads(present), json.loads(wanted)
+        return bool(one["devices"] == other["devices"])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return False

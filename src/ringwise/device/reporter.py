@@ -1,0 +1,262 @@
+"""Writes what the node has: its ConfigMap, its annotations and labels, and corrections of pods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import structlog
+
+from ringwise.device.cards import (
+    ASCEND910A3,
+    ASCEND910A5,
+    Chip,
+    name_of,
+    node_annotations,
+    node_labels,
+)
+from ringwise.device.health.tracker import BY_AUTOFILL, Escalation
+from ringwise.device.report import (
+    DESCRIPTION,
+    EMPTY_SWITCH_INFO,
+    base_device_infos,
+    compact,
+    device_info_cfg,
+    is_due,
+    same_device_list,
+)
+from ringwise.kubeclient.client import ApiError, Client, UnreachableError
+from ringwise.kubeclient.resources import CONFIG_MAPS, NODES
+from ringwise.manifests.wire import Texts, Trimmed
+from ringwise.wellknown import (
+    DESCRIPTION_KEY,
+    DEVICE_INFO_KEY,
+    DEVICE_INFO_PREFIX,
+    ISOLATED_CHIPS_KEY,
+    KUBE_SYSTEM,
+    MANUALLY_SEPARATE_KEY,
+    MOUNTED_CHIPS_KEY,
+    NODE_REPORT_LABEL,
+    SWITCH_INFO_KEY,
+    UPGRADE_REASON_KEY,
+)
+
+_LOG = structlog.get_logger("ringwise.device")
+
+_TIME_KEYS = (DEVICE_INFO_KEY, SWITCH_INFO_KEY)
+
+
+class _Meta(Trimmed):
+    resource_version: str | None = None
+    uid: str | None = None
+    labels: Texts | None = None
+    annotations: Texts | None = None
+
+
+class StoredMap(Trimmed):
+    """A ConfigMap, with what a conditional write needs."""
+
+    metadata: _Meta | None = None
+    data: Texts | None = None
+
+
+class _Address(Trimmed):
+    type: str = ""
+    address: str = ""
+
+
+class _NodeStatus(Trimmed):
+    addresses: list[_Address] | None = None
+
+
+class StoredNode(Trimmed):
+    metadata: _Meta | None = None
+    status: _NodeStatus | None = None
+
+
+class Content:
+    """One state of the ConfigMap, without its time."""
+
+    def __init__(
+        self,
+        lists: Mapping[str, str],
+        *,
+        superpod: int,
+        server_index: int,
+        rack: int | None,
+        switch_info: str | None,
+        separated: Sequence[str],
+        isolated: Sequence[str],
+        reasons: str,
+        mounted: Mapping[str, Sequence[str]],
+    ) -> None:
+        self.lists = lists
+        self.separated = ",".join(separated)
+        self._place = (superpod, server_index, rack)
+        self._rest = {
+            MANUALLY_SEPARATE_KEY: self.separated,
+            UPGRADE_REASON_KEY: reasons,
+            DESCRIPTION_KEY: DESCRIPTION,
+            MOUNTED_CHIPS_KEY: compact({uid: ",".join(chips) for uid, chips in sorted(mounted.items())}),
+            ISOLATED_CHIPS_KEY: ",".join(isolated),
+        }
+        if switch_info is not None:
+            self._rest[SWITCH_INFO_KEY] = switch_info
+
+    def same_as(self, other: Content | None) -> bool:
+        return (
+            other is not None
+            and same_device_list(self.lists, other.lists)
+            and self._place == other._place
+            and self._rest == other._rest
+        )
+
+    def data(self, seconds: int) -> dict[str, str]:
+        """The data of the ConfigMap, written at that Unix time."""
+        superpod, server_index, rack = self._place
+        written = {DEVICE_INFO_KEY: device_info_cfg(self.lists, seconds, superpod, server_index, rack)}
+        rest = dict(self._rest)
+        switch = rest.get(SWITCH_INFO_KEY)
+        if switch and switch != EMPTY_SWITCH_INFO:
+            document = msgspec.json.decode(switch)
+            document["UpdateTime"] = seconds
+            rest[SWITCH_INFO_KEY] = compact(document)
+        return {**written, **rest}
+
+
+class Reporter:
+    """The ConfigMap of one node. A write is made against the version last seen, so that nothing that an
+    operator changed meanwhile is lost.
+    """
+
+    def __init__(self, client: Client, node: str, between: float) -> None:
+        self._client = client
+        self._between = between
+        self._node = node
+        self.name = DEVICE_INFO_PREFIX + node
+        self._version = ""
+        self._written: Content | None = None
+        self._at: float | None = None
+        self.failures = 0
+
+    @property
+    def written(self) -> Content | None:
+        """What the ConfigMap has, as far as we wrote it."""
+        return self._written
+
+    def saw(self, version: str) -> None:
+        """The watch showed this version; whether it is ours is told by its content."""
+        if version:
+            self._version = version
+
+    def lost(self) -> None:
+        """The ConfigMap is gone."""
+        self._version = ""
+        self._written = None
+
+    def next_write(self, content: Content, monotonic: float) -> bool:
+        since = float("inf") if self._at is None else monotonic - self._at
+        return is_due(since, not content.same_as(self._written), self._between)
+
+    async def write(self, content: Content, seconds: int, monotonic: float) -> bool:
+        """Write now; False when the ConfigMap changed meanwhile. Raises ApiError or UnreachableError."""
+        body: dict[str, Any] = {
+            "metadata": {"labels": {NODE_REPORT_LABEL: "true"}},
+            "data": content.data(seconds),
+        }
+        self._at = monotonic
+        try:
+            if self._version:
+                body["metadata"]["resourceVersion"] = self._version
+                answer = await self._client.patch(CONFIG_MAPS, KUBE_SYSTEM, self.name, body)
+            else:
+                body |= {"apiVersion": "v1", "kind": "ConfigMap"}
+                body["metadata"] |= {"name": self.name, "namespace": KUBE_SYSTEM}
+                answer = await self._client.create(CONFIG_MAPS, KUBE_SYSTEM, body)
+        except ApiError as error:
+            self.failures += 1
+            if error.status == 404:
+                self._version = ""
+            elif error.status != 409:
+                raise
+            return False
+        except UnreachableError:
+            self.failures += 1
+            raise
+        self._written = content
+        self._version = _version(answer)
+        return True
+
+    async def read(self) -> StoredMap | None:
+        """The ConfigMap as it is now; None where there is none."""
+        try:
+            stored = await self._client.get(CONFIG_MAPS, KUBE_SYSTEM, self.name, StoredMap)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            self._version = ""
+            return None
+        self.saw(stored.metadata.resource_version or "" if stored.metadata else "")
+        return stored
+
+
+def _version(answer: bytes) -> str:
+    stored = msgspec.json.decode(answer, type=StoredMap)
+    return stored.metadata.resource_version or "" if stored.metadata else ""
+
+
+def names_in(stored: StoredMap | None, key: str) -> set[str]:
+    """The chips of a list in the ConfigMap."""
+    text = ((stored.data if stored is not None else None) or {}).get(key) or ""
+    return {name.strip() for name in text.split(",") if name.strip()}
+
+
+def reasons_in(stored: StoredMap | None) -> dict[str, list[Escalation]]:
+    """Why chips were separated, as written before a restart."""
+    text = ((stored.data if stored is not None else None) or {}).get(UPGRADE_REASON_KEY) or "{}"
+    try:
+        document = msgspec.json.decode(text, type=dict[str, list[dict[str, int | str]]])
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return {}
+    found: dict[str, list[Escalation]] = {}
+    for chip, reasons in document.items():
+        for one in reasons:
+            kind = str(one.get("upgrade_type", BY_AUTOFILL))
+            code = str(one.get("fault_code", ""))
+            at = one.get("upgrade_time", 0)
+            try:
+                number = 0 if kind == BY_AUTOFILL else int(code, 16)
+            except ValueError:
+                continue
+            level = str(one.get("fault_level", ""))
+            found.setdefault(chip, []).append(
+                Escalation(number, level, kind, at if isinstance(at, int) else 0)
+            )
+    return found
+
+
+async def describe_node(
+    client: Client, node: str, card: str, chips: Sequence[Chip], driver_version: str, *, labels: bool
+) -> str:
+    """Write annotations and missing labels of the Node where they differ; its internal address."""
+    stored = await client.get(NODES, None, node, StoredNode)
+    meta = stored.metadata or _Meta()
+    present = {key: value or "" for key, value in (meta.annotations or {}).items()}
+    names = {chip.physical: name_of(card, chip.physical) for chip in chips}
+    infos = base_device_infos(names, chips, with_logic_id=card == ASCEND910A5)
+    wanted = {
+        key: value for key, value in node_annotations(card, chips, infos).items() if present.get(key) != value
+    }
+    existing = {key: value or "" for key, value in (meta.labels or {}).items()}
+    missing = node_labels(card, chips, driver_version, existing) if labels else {}
+    if wanted or missing:
+        body = {"metadata": {"annotations": wanted, "labels": missing}}
+        await client.patch(NODES, None, node, body, subresource="status")
+        _LOG.info("node described", annotations=sorted(wanted), labels=missing)
+    addresses = (stored.status.addresses if stored.status is not None else None) or ()
+    return next((one.address for one in addresses if one.type == "InternalIP"), "")
+
+
+def has_switch_info(card: str) -> bool:
+    return card in (ASCEND910A3, ASCEND910A5)

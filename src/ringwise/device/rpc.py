@@ -1,0 +1,207 @@
+"""Kubelet's services over unix sockets: the client of its own, the server of ours."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+import grpc
+import grpc.aio
+
+from ringwise.device.api import deviceplugin_pb2 as messages
+from ringwise.device.api import podresources_pb2 as resources
+
+#: Version of the device plugin API.
+API_VERSION = "v1beta1"
+KUBELET_SOCKET = "kubelet.sock"
+_LARGEST = 16 << 20
+_CLIENT_OPTIONS = (
+    ("grpc.enable_http_proxy", 0),
+    ("grpc.max_receive_message_length", _LARGEST),
+    # A kubelet that comes back is met soon.
+    ("grpc.max_reconnect_backoff_ms", 1000),
+)
+
+
+class KubeletError(Exception):
+    """Kubelet does not answer or refuses; one line."""
+
+
+class Handlers(Protocol):
+    """The service of one resource."""
+
+    async def options(self) -> messages.DevicePluginOptions: ...
+
+    def device_lists(self) -> AsyncIterator[messages.ListAndWatchResponse]: ...
+
+    async def preferred(
+        self, request: messages.PreferredAllocationRequest
+    ) -> messages.PreferredAllocationResponse: ...
+
+    async def allocate(self, request: messages.AllocateRequest) -> messages.AllocateResponse: ...
+
+    async def pre_start(
+        self, request: messages.PreStartContainerRequest
+    ) -> messages.PreStartContainerResponse: ...
+
+
+class RefusedError(Exception):
+    """A call that fails with a reason for kubelet."""
+
+
+def channel(socket: Path) -> grpc.aio.Channel:
+    return grpc.aio.insecure_channel(f"unix://{socket}", options=_CLIENT_OPTIONS)
+
+
+async def register(folder: Path, endpoint: str, resource: str, options: messages.DevicePluginOptions) -> None:
+    """Make a plugin known to kubelet. Raises KubeletError."""
+    async with channel(folder / KUBELET_SOCKET) as way:
+        call = way.unary_unary(
+            "/v1beta1.Registration/Register",
+            request_serializer=messages.RegisterRequest.SerializeToString,
+            response_deserializer=messages.Empty.FromString,
+        )
+        request = messages.RegisterRequest(
+            version=API_VERSION, endpoint=endpoint, resource_name=resource, options=options
+        )
+        try:
+            await call(request, timeout=5)
+        except grpc.aio.AioRpcError as error:
+            raise KubeletError(f"kubelet does not register {resource}: {_why(error)}") from None
+
+
+class PodResourcesClient:
+    """Kubelet's pod-resources API. The connection is kept."""
+
+    def __init__(self, socket: Path, timeout: float = 2.0) -> None:
+        self._socket = socket
+        self._timeout = timeout
+        self._channel: grpc.aio.Channel | None = None
+
+    async def list(self) -> resources.ListPodResourcesResponse:
+        """Raises KubeletError."""
+        if self._channel is None:
+            self._channel = channel(self._socket)
+        call = self._channel.unary_unary(
+            "/v1.PodResourcesLister/List",
+            request_serializer=resources.ListPodResourcesRequest.SerializeToString,
+            response_deserializer=resources.ListPodResourcesResponse.FromString,
+        )
+        try:
+            answer: resources.ListPodResourcesResponse = await call(
+                resources.ListPodResourcesRequest(), timeout=self._timeout
+            )
+        except grpc.aio.AioRpcError as error:
+            raise KubeletError(f"kubelet does not list pod resources: {_why(error)}") from None
+        return answer
+
+    async def close(self) -> None:
+        way, self._channel = self._channel, None
+        if way is not None:
+            await way.close()
+
+
+def listing_of(answer: resources.ListPodResourcesResponse, resource: str) -> dict[str, list[list[str]]]:
+    """Pod (namespace/name) to the ids of each of its containers."""
+    listing: dict[str, list[list[str]]] = {}
+    for pod in answer.pod_resources:
+        lists = []
+        for container in pod.containers:
+            # A container's ids come in one entry for each NUMA node.
+            ids = [
+                one for item in container.devices if item.resource_name == resource for one in item.device_ids
+            ]
+            if ids:
+                lists.append(ids)
+        if lists:
+            listing[f"{pod.namespace}/{pod.name}"] = lists
+    return listing
+
+
+class PluginServer:
+    """Serves one resource on one socket."""
+
+    def __init__(self, socket: Path, handlers: Handlers) -> None:
+        self.socket = socket
+        self._handlers = handlers
+        self._server: grpc.aio.Server | None = None
+        self._inode = 0
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the socket is still ours: a kubelet that starts removes all sockets."""
+        try:
+            return self._server is not None and self.socket.stat().st_ino == self._inode
+        except OSError:
+            return False
+
+    async def start(self) -> None:
+        """Raises OSError where the socket cannot be made."""
+        await self.stop()
+        self.socket.unlink(missing_ok=True)
+        server = grpc.aio.server(
+            options=(("grpc.max_receive_message_length", 4 << 20), ("grpc.max_concurrent_streams", 64)),
+        )
+        server.add_generic_rpc_handlers((self._services(),))
+        try:
+            server.add_insecure_port(f"unix://{self.socket}")
+        except RuntimeError as problem:
+            raise OSError(f"cannot listen on {self.socket}: {problem}") from None
+        await server.start()
+        self.socket.chmod(0o600)
+        self._inode = self.socket.stat().st_ino
+        self._server = server
+
+    async def stop(self, grace: float = 0.5) -> None:
+        server, self._server = self._server, None
+        if server is not None:
+            await server.stop(grace)
+
+    def _services(self) -> grpc.GenericRpcHandler:
+        handlers = self._handlers
+
+        async def options(_request: messages.Empty, _context: Any) -> messages.DevicePluginOptions:
+            return await handlers.options()
+
+        async def lists(
+            _request: messages.Empty, _context: Any
+        ) -> AsyncIterator[messages.ListAndWatchResponse]:
+            async for one in handlers.device_lists():
+                yield one
+
+        def unary(
+            call: Callable[[Any], Awaitable[Any]], request: Any, answer: Any
+        ) -> grpc.RpcMethodHandler[Any, Any]:
+            async def answered(message: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
+                try:
+                    return await call(message)
+                except RefusedError as refusal:
+                    await context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(refusal))
+
+            return grpc.unary_unary_rpc_method_handler(answered, request.FromString, answer.SerializeToString)
+
+        return grpc.method_handlers_generic_handler(
+            "v1beta1.DevicePlugin",
+            {
+                "GetDevicePluginOptions": grpc.unary_unary_rpc_method_handler(
+                    options, messages.Empty.FromString, messages.DevicePluginOptions.SerializeToString
+                ),
+                "ListAndWatch": grpc.unary_stream_rpc_method_handler(
+                    lists, messages.Empty.FromString, messages.ListAndWatchResponse.SerializeToString
+                ),
+                "GetPreferredAllocation": unary(
+                    handlers.preferred,
+                    messages.PreferredAllocationRequest,
+                    messages.PreferredAllocationResponse,
+                ),
+                "Allocate": unary(handlers.allocate, messages.AllocateRequest, messages.AllocateResponse),
+                "PreStartContainer": unary(
+                    handlers.pre_start, messages.PreStartContainerRequest, messages.PreStartContainerResponse
+                ),
+            },
+        )
+
+
+def _why(error: grpc.aio.AioRpcError) -> str:
+    return f"{error.code().name}: {error.details()}"

@@ -1,0 +1,173 @@
+"""Kubelet's side: the gRPC service of the node's resource, and its registration for as long as it runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import structlog
+
+from ringwise.device.allocation import AllocationError
+from ringwise.device.answers import Answer
+from ringwise.device.api import deviceplugin_pb2 as messages
+from ringwise.device.cards import device_type
+from ringwise.device.plugin import NodePlugin
+from ringwise.device.rpc import KUBELET_SOCKET, KubeletError, PluginServer, RefusedError, register
+
+_LOG = structlog.get_logger("ringwise.device")
+
+HEALTHY, UNHEALTHY = "Healthy", "Unhealthy"
+#: Looks at a kubelet that registered us and does not watch: after so many it is told again, after so many
+#: the process ends, to be started anew.
+REGISTER_AGAIN_AFTER = 5
+END_AFTER = 15
+#: What `after_failures` returns beside nothing.
+REGISTER_AGAIN, END = "reRegistry", "exit"
+
+
+class SilentKubeletError(Exception):
+    """Kubelet registers the plugin again and again and never watches its devices."""
+
+
+def after_failures(failures: int) -> str:
+    """What follows so many looks at which no kubelet watched."""
+    if failures >= END_AFTER:
+        return END
+    return REGISTER_AGAIN if failures and failures % REGISTER_AGAIN_AFTER == 0 else ""
+
+
+class ResourceService:
+    """The calls of kubelet for one resource."""
+
+    def __init__(self, plugin: NodePlugin) -> None:
+        self._plugin = plugin
+        #: How many kubelets watch the list of devices: one, or none while it is away.
+        self.streams = 0
+
+    async def options(self) -> messages.DevicePluginOptions:
+        return messages.DevicePluginOptions(get_preferred_allocation_available=True)
+
+    async def device_lists(self) -> AsyncIterator[messages.ListAndWatchResponse]:
+        self.streams += 1
+        try:
+            while True:
+                version = self._plugin.version
+                yield self._devices()
+                await self._plugin.changed(version)
+        finally:
+            self.streams -= 1
+
+    def _devices(self) -> messages.ListAndWatchResponse:
+        reported = self._plugin.allocator.reported()
+        numa = {
+            reported[name]: chip.numa
+            for chip in self._plugin.chips
+            if chip.numa is not None and (name := self._plugin.names[chip.physical]) in reported
+        }
+        answer = messages.ListAndWatchResponse()
+        for identity, healthy in self._plugin.devices:
+            device = answer.devices.add(ID=identity, health=HEALTHY if healthy else UNHEALTHY)
+            if identity in numa:
+                device.topology.nodes.add(ID=numa[identity])
+        return answer
+
+    async def preferred(
+        self, request: messages.PreferredAllocationRequest
+    ) -> messages.PreferredAllocationResponse:
+        answer = messages.PreferredAllocationResponse()
+        for one in request.container_requests:
+            ids = self._plugin.allocator.preferred(
+                list(one.available_deviceIDs), list(one.must_include_deviceIDs), one.allocation_size
+            )
+            answer.container_responses.add(deviceIDs=ids)
+        return answer
+
+    async def allocate(self, request: messages.AllocateRequest) -> messages.AllocateResponse:
+        asked = [list(one.devices_ids) for one in request.container_requests]
+        try:
+            answers = await self._plugin.allocate(asked)
+        except AllocationError as problem:
+            _LOG.error("allocation failed", ids=asked, why=str(problem))
+            raise RefusedError(str(problem)) from None
+        response = messages.AllocateResponse()
+        for answer in answers:
+            _fill(response.container_responses.add(), answer)
+        return response
+
+    async def pre_start(
+        self, _request: messages.PreStartContainerRequest
+    ) -> messages.PreStartContainerResponse:
+        return messages.PreStartContainerResponse()
+
+
+def _fill(response: messages.ContainerAllocateResponse, answer: Answer) -> None:
+    response.envs.update(answer.envs)
+    for node in answer.devices:
+        response.devices.add(container_path=node.container, host_path=node.host, permissions=node.permissions)
+    for path in answer.mounts:
+        response.mounts.add(container_path=path, host_path=path, read_only=True)
+    for name in answer.cdi_devices:
+        response.cdi_devices.add(name=name)
+
+
+class Registration:
+    """Serves the socket and keeps kubelet knowing it: after a start of ours, and of kubelet's."""
+
+    def __init__(self, plugin: NodePlugin) -> None:
+        self._folder = plugin.settings.plugin_folder
+        self.service = ResourceService(plugin)
+        self._plugin = plugin
+        self._endpoint = f"{device_type(plugin.card)}.sock"
+        self.server = PluginServer(self._folder / self._endpoint, self.service)
+        #: Kubelet's socket when we registered there.
+        self._known: tuple[int, int] | None = None
+        #: Looks in a row at which kubelet did not watch.
+        self._silent = 0
+        self.registrations = 0
+
+    async def run(self) -> None:
+        """Until it is cancelled; then the server ends and its socket is gone. Raises SilentKubeletError."""
+        settings = self._plugin.settings
+        try:
+            while True:
+                pause = settings.look_period
+                if self._must_register() and not await self._register():
+                    pause = settings.retry_period
+                await asyncio.sleep(pause)
+        finally:
+            await self.server.stop()
+            self.server.socket.unlink(missing_ok=True)
+
+    def _must_register(self) -> bool:
+        kubelet = self._kubelet()
+        if kubelet is None:
+            # Away: nothing can be done, and its socket will be another one.
+            return False
+        if kubelet != self._known or not self.server.is_whole:
+            return True
+        self._silent = 0 if self.service.streams else self._silent + 1
+        step = after_failures(self._silent)
+        if step == END:
+            raise SilentKubeletError(f"kubelet knows {self._plugin.resource} and does not watch its devices")
+        return step == REGISTER_AGAIN
+
+    def _kubelet(self) -> tuple[int, int] | None:
+        try:
+            about = (self._folder / KUBELET_SOCKET).stat()
+        except OSError:
+            return None
+        return about.st_ino, about.st_mtime_ns
+
+    async def _register(self) -> bool:
+        kubelet = self._kubelet()
+        try:
+            await self.server.start()
+            await register(self._folder, self._endpoint, self._plugin.resource, await self.service.options())
+        except (OSError, KubeletError) as problem:
+            _LOG.warning("not registered", why=str(problem), again_in=self._plugin.settings.retry_period)
+            self._known = None
+            return False
+        self._known = kubelet
+        self.registrations += 1
+        _LOG.info("registered", resource=self._plugin.resource, endpoint=self._endpoint)
+        return True

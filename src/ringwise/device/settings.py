@@ -1,0 +1,39 @@
+"""What a person chose on the command line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ringwise.device.answers import BY_NODES
+
+#: Kubelet's folders on every node.
+PLUGIN_FOLDER = Path("/var/lib/kubelet/device-plugins")
+POD_RESOURCES_SOCKET = Path("/var/lib/kubelet/pod-resources/kubelet.sock")
+STATE_FOLDER = Path("/var/lib/kubelet/device-plugins/ringwise")
+CDI_FOLDER = Path("/var/run/cdi")
+
+
+@dataclass(frozen=True, slots=True)
+class PluginSettings:
+    node: str
+    plugin_folder: Path = PLUGIN_FOLDER
+    pod_resources: Path = POD_RESOURCES_SOCKET
+    #: Where the file of mounts is kept.
+    state_folder: Path = STATE_FOLDER
+    cdi_folder: Path = CDI_FOLDER
+    #: The root of the host's files.
+    host_root: Path = Path("/")
+    world: str = BY_NODES
+    mount_driver: bool = False
+    #: Match calls with pods by their annotations (rule D2); without it kubelet's ids are the chips.
+    match_pods: bool = True
+    #: Seconds between two looks at the chips.
+    period: float = 5.0
+    #: Set labels of the Node that are missing.
+    set_labels: bool = True
+    #: Seconds between two reports at least.
+    report_interval: float = 1.0
+    #: Seconds between two looks at kubelet's socket, and until a failed registration is tried again.
+    look_period: float = 1.0
+    retry_period: float = 5.0

@@ -1,0 +1,250 @@
+"""A kubelet in small, written from its API: it registers plugins, watches their devices and asks for some.
+
+The lab and the tests run the plugin's real code against it, over real sockets.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import grpc
+import grpc.aio
+
+from ringwise.device.api import deviceplugin_pb2 as messages
+from ringwise.device.api import podresources_pb2 as resources
+from ringwise.device.rpc import API_VERSION, KUBELET_SOCKET, channel
+from ringwise.topology.natural import natural_key
+
+
+class AdmissionError(Exception):
+    """A pod that kubelet does not start: `UnexpectedAdmissionError` with this message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """What the one container of a pod got."""
+
+    ids: tuple[str, ...]
+    answer: messages.ContainerAllocateResponse
+
+    @property
+    def chips(self) -> tuple[int, ...]:
+        """Physical ids, whatever the way of mounting."""
+        visible = self.answer.envs.get("ASCEND_VISIBLE_DEVICES")
+        if visible:
+            return tuple(int(one) for one in visible.split(","))
+        if self.answer.cdi_devices:
+            return tuple(int(one.name.rpartition("-")[2]) for one in self.answer.cdi_devices)
+        paths = [one.host_path.removeprefix("/dev/davinci") for one in self.answer.devices]
+        return tuple(int(path) for path in paths if path.isdigit())
+
+
+@dataclass(slots=True)
+class Plugin:
+    """A plugin that registered."""
+
+    resource: str
+    way: grpc.aio.Channel
+    options: messages.DevicePluginOptions
+    #: Id to whether it is healthy.
+    devices: dict[str, bool] = field(default_factory=dict)
+    lists: int = 0
+    following: asyncio.Task[None] | None = None
+
+
+class SimulatedKubelet:
+    """Serves `kubelet.sock` in the plugin folder and the pod-resources socket beside it."""
+
+    def __init__(self, plugin_folder: Path, pod_resources: Path) -> None:
+        self._folder = plugin_folder
+        self._pod_resources = pod_resources
+        self._servers: list[grpc.aio.Server] = []
+        self.plugins: dict[str, Plugin] = {}
+        #: Pod (namespace/name) to resource and container; kept over a restart, like kubelet's own records.
+        self.containers: dict[str, tuple[str, Container]] = {}
+        self.registrations = 0
+        #: While set, nothing is listed: kubelet has not read its records yet.
+        self.starting = False
+        self._changed = asyncio.Event()
+
+    async def __aenter__(self) -> SimulatedKubelet:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        for folder in (self._folder, self._pod_resources.parent):
+            folder.mkdir(parents=True, exist_ok=True)
+        # As kubelet does: all sockets of plugins go, each plugin has to come again.
+        for path in self._folder.iterdir():
+            if not path.is_dir():
+                path.unlink()
+        self._pod_resources.unlink(missing_ok=True)
+        registration, listing = grpc.aio.server(), grpc.aio.server()
+        registration.add_generic_rpc_handlers(
+            (
+                _service(
+                    "v1beta1.Registration",
+                    {"Register": (self._register, messages.RegisterRequest, messages.Empty)},
+                ),
+            )
+        )
+        listing.add_generic_rpc_handlers(
+            (
+                _service(
+                    "v1.PodResourcesLister",
+                    {
+                        "List": (
+                            self._list,
+                            resources.ListPodResourcesRequest,
+                            resources.ListPodResourcesResponse,
+                        )
+                    },
+                ),
+            )
+        )
+        registration.add_insecure_port(f"unix://{self._folder / KUBELET_SOCKET}")
+        listing.add_insecure_port(f"unix://{self._pod_resources}")
+        for server in (registration, listing):
+            await server.start()
+        self._servers = [registration, listing]
+
+    async def stop(self) -> None:
+        servers, self._servers = self._servers, []
+        for plugin in list(self.plugins.values()):
+            await self._drop(plugin)
+        for server in servers:
+            await server.stop(0)
+        (self._folder / KUBELET_SOCKET).unlink(missing_ok=True)
+
+    async def _drop(self, plugin: Plugin) -> None:
+        self.plugins.pop(plugin.resource, None)
+        if plugin.following is not None:
+            plugin.following.cancel()
+            await asyncio.gather(plugin.following, return_exceptions=True)
+        await plugin.way.close()
+
+    # -- plugins -----------------------------------------------------------------------------------------
+
+    async def _register(self, request: messages.RegisterRequest, context: Any) -> messages.Empty:
+        if request.version != API_VERSION:
+            await context.abort(
+                grpc.StatusCode.INVALID_ARGUMENT, f"version {request.version} is not supported"
+            )
+        known = self.plugins.get(request.resource_name)
+        if known is not None:
+            await self._drop(known)
+        plugin = Plugin(request.resource_name, channel(self._folder / request.endpoint), request.options)
+        self.plugins[request.resource_name] = plugin
+        self.registrations += 1
+        plugin.following = asyncio.create_task(self._follow(plugin))
+        return messages.Empty()
+
+    async def _follow(self, plugin: Plugin) -> None:
+        call = plugin.way.unary_stream(
+            "/v1beta1.DevicePlugin/ListAndWatch",
+            request_serializer=messages.Empty.SerializeToString,
+            response_deserializer=messages.ListAndWatchResponse.FromString,
+        )
+        with contextlib.suppress(grpc.aio.AioRpcError):
+            async for answer in call(messages.Empty()):
+                plugin.devices = {device.ID: device.health == "Healthy" for device in answer.devices}
+                plugin.lists += 1
+                self._wake()
+        # The endpoint is gone: its devices are no longer healthy.
+        plugin.devices = dict.fromkeys(plugin.devices, False)
+        self._wake()
+
+    def _wake(self) -> None:
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+    async def devices(self, resource: str, healthy: int) -> dict[str, bool]:
+        """The devices of a resource, when so many of them are healthy."""
+        while True:
+            changed = self._changed
+            plugin = self.plugins.get(resource)
+            if plugin is not None and plugin.lists and sum(plugin.devices.values()) == healthy:
+                return plugin.devices
+            await changed.wait()
+
+    # -- pods --------------------------------------------------------------------------------------------
+
+    async def admit(self, pod: str, resource: str, count: int, ids: Sequence[str] = ()) -> Container:
+        """Ask the plugin for devices of a pod; `ids` instead of kubelet's own choice."""
+        plugin = self.plugins.get(resource)
+        if plugin is None:
+            raise AdmissionError(f"no plugin serves {resource}")
+        taken = {one for _, container in self.containers.values() for one in container.ids}
+        free = sorted(
+            (one for one, good in plugin.devices.items() if good and one not in taken), key=natural_key
+        )
+        if len(free) < count:
+            raise AdmissionError(f"{len(free)} devices of {resource} are free, {count} are needed")
+        chosen = list(ids) or await self._preferred(plugin, free, count)
+        call = plugin.way.unary_unary(
+            "/v1beta1.DevicePlugin/Allocate",
+            request_serializer=messages.AllocateRequest.SerializeToString,
+            response_deserializer=messages.AllocateResponse.FromString,
+        )
+        request = messages.AllocateRequest(
+            container_requests=[messages.ContainerAllocateRequest(devices_ids=chosen)]
+        )
+        try:
+            answer: messages.AllocateResponse = await call(request)
+        except grpc.aio.AioRpcError as error:
+            raise AdmissionError(error.details() or error.code().name) from None
+        container = Container(tuple(chosen), answer.container_responses[0])
+        self.containers[pod] = (resource, container)
+        return container
+
+    async def _preferred(self, plugin: Plugin, free: Sequence[str], count: int) -> list[str]:
+        if not plugin.options.get_preferred_allocation_available:
+            return list(free[:count])
+        call = plugin.way.unary_unary(
+            "/v1beta1.DevicePlugin/GetPreferredAllocation",
+            request_serializer=messages.PreferredAllocationRequest.SerializeToString,
+            response_deserializer=messages.PreferredAllocationResponse.FromString,
+        )
+        request = messages.PreferredAllocationRequest(
+            container_requests=[
+                messages.ContainerPreferredAllocationRequest(available_deviceIDs=free, allocation_size=count)
+            ]
+        )
+        try:
+            answer: messages.PreferredAllocationResponse = await call(request)
+        except grpc.aio.AioRpcError:
+            return list(free[:count])
+        return list(answer.container_responses[0].deviceIDs)
+
+    def remove(self, pod: str) -> None:
+        self.containers.pop(pod, None)
+
+    async def _list(
+        self, _request: resources.ListPodResourcesRequest, _context: Any
+    ) -> resources.ListPodResourcesResponse:
+        answer = resources.ListPodResourcesResponse()
+        if self.starting:
+            return answer
+        for pod, (resource, container) in self.containers.items():
+            namespace, _, name = pod.partition("/")
+            entry = answer.pod_resources.add(namespace=namespace, name=name)
+            entry.containers.add(name="main").devices.add(resource_name=resource, device_ids=container.ids)
+        return answer
+
+
+def _service(name: str, methods: dict[str, tuple[Any, Any, Any]]) -> grpc.GenericRpcHandler:
+    return grpc.method_handlers_generic_handler(
+        name,
+        {
+            method: grpc.unary_unary_rpc_method_handler(call, request.FromString, answer.SerializeToString)
+            for method, (call, request, answer) in methods.items()
+        },
+    )

@@ -1,0 +1,88 @@
+"""What a container gets, for each way of mounting."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ringwise.device.answers import Answers, HostFiles
+from ringwise.device.cards import Chip
+from tests.device.cases import case_id, section
+
+
+def host(folder: Path, *files: str) -> HostFiles:
+    for name in files:
+        path = folder / name.lstrip("/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    return HostFiles(folder)
+
+
+def answers(world: str, files: HostFiles, card: str = "Ascend910B", **more: Any) -> Answers:
+    chips = [Chip(number, number + 10, number, 0) for number in range(8)]
+    return Answers(world, card, chips, files, **more)
+
+
+@pytest.mark.parametrize("case", section("allocate_response"), ids=case_id)
+def test_answers(case: dict[str, Any], tmp_path: Path) -> None:
+    files = list(case.get("existing_host_files", ()))
+    for folder in ("uburma", "ummu"):
+        files += [f"/dev/{folder}/{number}" for number in range(case.get(f"{folder}_files", 0))]
+    world = "ascend-docker" if case["runtime"].endswith("present") else "plain"
+    names = case.get("devices") or case["request_ids"]
+    answer = answers(world, host(tmp_path, *files)).answer(names)
+    if "device_spec_count" in case:
+        assert len(answer.devices) == case["device_spec_count"]
+        return
+    assert dict(answer.envs) == case["envs"]
+    assert [[one.host, one.container, one.permissions] for one in answer.devices] == case["device_specs"]
+    assert list(answer.mounts) == case["mounts"]
+
+
+def test_310b_has_a_manager_of_its_own_and_more_devices(tmp_path: Path) -> None:
+    files = host(tmp_path, "/dev/davinci_manager", "/dev/davinci_manager_docker", "/dev/hdmi")
+    nodes = answers("plain", files, "Ascend310B").answer(["Ascend310-1"]).devices
+    assert [(node.container, node.host) for node in nodes] == [
+        ("/dev/davinci_manager", "/dev/davinci_manager_docker"),
+        ("/dev/hdmi", "/dev/hdmi"),
+        ("/dev/davinci1", "/dev/davinci1"),
+    ]
+    assert (
+        answers("ascend-docker", files, "Ascend310B").answer(["Ascend310-1"]).envs["ASCEND_ALLOW_LINK"]
+        == "True"
+    )
+
+
+def test_a5_device_nodes_have_the_logic_id(tmp_path: Path) -> None:
+    nodes = answers("plain", HostFiles(tmp_path), "Ascend910A5").answer(["npu-3"]).devices
+    assert [node.host for node in nodes] == ["/dev/davinci13"]
+
+
+def test_driver_files_are_mounted_where_that_is_wanted(tmp_path: Path) -> None:
+    files = host(tmp_path, "/usr/local/dcmi/libdcmi.so", "/usr/local/bin/npu-smi")
+    assert answers("plain", files).answer(["Ascend910-0"]).mounts == ()
+    mounts = answers("plain", files, mount_driver=True).answer(["Ascend910-0"]).mounts
+    assert mounts == ["/usr/local/dcmi", "/usr/local/bin/npu-smi"]
+
+
+def test_the_cdi_specification(tmp_path: Path) -> None:
+    files = host(tmp_path / "host", "/dev/davinci_manager", "/usr/local/dcmi/libdcmi.so")
+    made = answers("cdi", files)
+    made.write_cdi_spec(tmp_path / "cdi")
+    target = tmp_path / "cdi" / "huawei.com-npu.json"
+    spec = json.loads(target.read_text())
+    assert spec["cdiVersion"] == "0.5.0"
+    assert spec["devices"][0] == {
+        "name": "Ascend910-0",
+        "containerEdits": {"deviceNodes": [{"path": "/dev/davinci0", "permissions": "rw"}]},
+    }
+    assert spec["containerEdits"]["deviceNodes"] == [{"path": "/dev/davinci_manager", "permissions": "rw"}]
+    assert spec["containerEdits"]["mounts"][0]["hostPath"] == "/usr/local/dcmi"
+    assert sorted(path.name for path in target.parent.iterdir()) == [target.name]
+    before = target.stat().st_mtime_ns
+    made.write_cdi_spec(tmp_path / "cdi")
+    assert target.stat().st_mtime_ns == before
+    assert list(made.answer(["Ascend910-2"]).cdi_devices) == ["huawei.com/npu=Ascend910-2"]
