@@ -262,6 +262,8 @@ ISOLATED_CHIPS_KEY = "RingwiseIsolatedChips"
 FAULT_CONFIG_MAP = "mindx-dl-fault-config"
 #: Chips and nodes that an operator took out of use (in kube-system). `ringwise isolate`.
 ISOLATION_CONFIG_MAP = "ringwise-isolation"
+#: Its annotation with who changed it last, when and why. The same.
+LAST_ISOLATION_CHANGE = "ringwise.io/last-isolation-change"
 #: Label of these reports, which ClusterD reads. Device plugin and NodeD.
 NODE_REPORT_LABEL = "mx-consumer-cim"
 #: Reports of many nodes (in mindx-dl): the prefix is followed by a number. ClusterD.

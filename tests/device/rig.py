@@ -21,7 +21,7 @@ from ringwise.device.settings import PluginSettings
 from ringwise.device.simulated_kubelet import SimulatedKubelet
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.config import direct
-from tests.kube.standin import Object, StandIn
+from tests.kube.fake_api_server import FakeApiServer, Object
 
 PODS, NODES, CONFIG_MAPS = "/api/v1/pods", "/api/v1/nodes", "/api/v1/configmaps"
 RESOURCE = "huawei.com/Ascend910"
@@ -33,7 +33,7 @@ class Rig:
     """One node; the plugin may be stopped, killed and started again."""
 
     def __init__(
-        self, folder: Path, api: StandIn, settings: PluginSettings, description: dict[str, Any]
+        self, folder: Path, api: FakeApiServer, settings: PluginSettings, description: dict[str, Any]
     ) -> None:
         self.folder = folder
         self.api = api
@@ -66,7 +66,9 @@ class Rig:
 
     async def restart(self) -> None:
         await self.stop()
+        before = self.kubelet.registrations
         await self.start()
+        await self.until(lambda: self.kubelet.registrations > before)
         await self.devices(len(self.driver.chips()))
 
     async def devices(self, healthy: int) -> dict[str, bool]:
@@ -139,7 +141,7 @@ async def rig(
         **settings,
     )
     try:
-        async with StandIn() as api:
+        async with FakeApiServer() as api:
             api.put(
                 NODES,
                 {

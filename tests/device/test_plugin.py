@@ -133,8 +133,8 @@ def test_kubelet_restarts_and_the_plugin_registers_again() -> None:
             before = node.kubelet.registrations
             await node.kubelet.stop()
             await node.kubelet.start()
+            await node.until(lambda: node.kubelet.registrations > before)
             await node.devices(8)
-            assert node.kubelet.registrations > before
             node.bind("next", "Ascend910-3")
             assert await node.admit("next") == (3,)
 

@@ -12,11 +12,14 @@ from ringwise.cli.admission import admission_command
 from ringwise.cli.bench import bench
 from ringwise.cli.boards import boards
 from ringwise.cli.capacity import capacity_command
+from ringwise.cli.chips import chips
 from ringwise.cli.controller import controller
 from ringwise.cli.demo import demo
+from ringwise.cli.device_plugin import device_plugin
 from ringwise.cli.doctor import doctor_command
 from ringwise.cli.get import describe_command, get_command
 from ringwise.cli.install import install_command, uninstall_command
+from ringwise.cli.isolate import isolate_command, release_command
 from ringwise.cli.lab import lab_command
 from ringwise.cli.lab_actions import (
     advance_command,
@@ -47,18 +50,22 @@ COMMANDS = (
     bench,
     boards,
     capacity_command,
+    chips,
     controller,
     cordon_command,
     delete_command,
     demo,
     describe_command,
+    device_plugin,
     doctor_command,
     drain_command,
     fault_command,
     get_command,
     install_command,
+    isolate_command,
     lab_command,
     place_command,
+    release_command,
     replay_command,
     scheduler,
     submit_command,

@@ -9,16 +9,17 @@ from typing import Generic, TypeVar
 import msgspec
 import structlog
 
-from ringwise.kubeclient.client import ApiError, Client, ListMeta, UnreachableError
-from ringwise.kubeclient.clock import Backoff, Clock
+from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client, ListMeta, UnreachableError
+from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.credentials import KubeConfigError
+from ringwise.kubeclient.retry import Backoff
 from ringwise.manifests.wire import Trimmed
 
 _LOG = structlog.get_logger("ringwise.device")
 
 #: Seconds of one watch. A node has little news, and thousands of nodes ask: the longer the better.
 WATCH_SECONDS = 3400
-PAGE = 500
+
 #: Seconds after which a watch counts as one that worked.
 LASTED = 5.0
 
@@ -109,7 +110,7 @@ class ObjectWatch(Generic[Wire]):
         """List now, past every cache; the version of the list."""
         found: list[Wire] = []
         version = ""
-        async for page in self._client.pages(self._path, self._params, PAGE, _page):
+        async for page in self._client.pages(self._path, self._params, PAGE_SIZE, _page):
             version = version or page.metadata.resource_version
             for raw in page.items or ():
                 one = self._decoded(raw)

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Protocol
 
 from aiohttp import web
 
-from ringwise.metrics.prometheus import CONTENT_TYPE, Metrics
+from ringwise.metrics.prometheus import CONTENT_TYPE
+
+
+class Figures(Protocol):
+    """What the metrics page shows."""
+
+    def text(self) -> bytes: ...
 
 
 class AddressError(Exception):
@@ -24,7 +31,7 @@ def parse_address(text: str) -> tuple[str, int]:
 
 @asynccontextmanager
 async def serving(
-    metrics: Metrics, ready: Callable[[], bool], *, metrics_address: str, health_address: str
+    metrics: Figures, ready: Callable[[], bool], *, metrics_address: str, health_address: str
 ) -> AsyncIterator[list[int]]:
     """Serve until the block ends; yields the ports. An empty address serves nothing, equal ones share one."""
     pages: dict[str, web.Application] = {}
@@ -53,7 +60,7 @@ async def serving(
             await runner.cleanup()
 
 
-def _metrics_routes(metrics: Metrics) -> list[web.RouteDef]:
+def _metrics_routes(metrics: Figures) -> list[web.RouteDef]:
     async def page(_request: web.Request) -> web.Response:
         return web.Response(body=metrics.text(), headers={"Content-Type": CONTENT_TYPE})
 

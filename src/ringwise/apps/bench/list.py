@@ -165,7 +165,7 @@ class _Served(Client):
 
     @asynccontextmanager
     async def watch(
-        self, path: str, params: Mapping[str, str], version: str
+        self, path: str, params: Mapping[str, str], version: str, *, seconds: int = 0
     ) -> AsyncIterator[AsyncIterator[list[bytes]]]:
         yield _silence()
 

@@ -1,0 +1,254 @@
+"""The chips of a cluster as its nodes report them, and which of them operators took out of use."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import msgspec
+
+from ringwise.device.isolation import Isolation, key_of, read_isolations, value_of
+from ringwise.device.reporter import StoredMap, StoredNode
+from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client, Page
+from ringwise.kubeclient.config import Access
+from ringwise.kubeclient.resources import CONFIG_MAPS, NODES, PODS
+from ringwise.manifests.chips import chip_of
+from ringwise.manifests.wire import ConfigMapWire, PodWire, Trimmed
+from ringwise.topology.natural import natural_key
+from ringwise.wellknown import (
+    ASCEND_REAL,
+    CHIP_RESOURCE_PREFIX,
+    DEVICE_INFO_KEY,
+    DEVICE_INFO_PREFIX,
+    FAULT_SUFFIX,
+    ISOLATION_CONFIG_MAP,
+    KUBE_SYSTEM,
+    LAST_ISOLATION_CHANGE,
+    MANUALLY_SEPARATE_KEY,
+    MOUNTED_CHIPS_KEY,
+    NETWORK_UNHEALTHY_SUFFIX,
+    NODE_REPORT_LABEL,
+    UNHEALTHY_SUFFIX,
+)
+
+Wire = TypeVar("Wire")
+_MAPS = msgspec.json.Decoder(Page[ConfigMapWire])
+_PODS = msgspec.json.Decoder(Page[PodWire])
+
+#: A conditional write is tried so often when others write at the same time.
+ATTEMPTS = 5
+
+
+class ChipsError(Exception):
+    """What a person asked for is not possible; one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChipRow:
+    node: str
+    chip: str
+    #: free, used, unhealthy or isolated.
+    state: str
+    pod: str
+    network: bool
+    faults: str
+    note: str
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "node": self.node,
+            "chip": self.chip,
+            "state": self.state,
+            "pod": self.pod or None,
+            "network_healthy": self.network,
+            "faults": self.faults or None,
+            "note": self.note or None,
+        }
+
+
+class _Listed(Trimmed, rename=None):
+    DeviceList: dict[str, str] | None = None
+
+
+class _Info(Trimmed, rename=None):
+    DeviceInfo: _Listed | None = None
+
+
+def chip_rows(access: Access, node: str | None) -> list[ChipRow]:
+    """The chips of one node, or of all. Raises ApiError, UnreachableError, ChipsError."""
+    return asyncio.run(_chip_rows(access, node))
+
+
+async def _chip_rows(access: Access, node: str | None) -> list[ChipRow]:
+    async with Client(access, component="cli") as client:
+        of_nodes = {"labelSelector": f"{NODE_REPORT_LABEL}=true"}
+        of_node = {"fieldSelector": f"spec.nodeName={node}"} if node else {}
+        maps = await _all(client, CONFIG_MAPS.path(KUBE_SYSTEM), of_nodes, _MAPS)
+        pods = await _all(client, PODS.path(), of_node, _PODS)
+        isolations = await _isolations(client)
+    names = _pod_names(pods)
+    rows: list[ChipRow] = []
+    for one in maps:
+        name = (one.metadata.name if one.metadata else None) or ""
+        reporting = name.removeprefix(DEVICE_INFO_PREFIX)
+        if name.startswith(DEVICE_INFO_PREFIX) and node in (None, reporting):
+            data = {key: value or "" for key, value in (one.data or {}).items()}
+            rows += _rows(reporting, data, names, isolations)
+    if node is not None and not rows:
+        missing = f"{KUBE_SYSTEM}/{DEVICE_INFO_PREFIX}{node}"
+        raise ChipsError(f"node {node} reports no chips: there is no ConfigMap {missing}")
+    return sorted(rows, key=lambda row: (natural_key(row.node), natural_key(row.chip)))
+
+
+async def _all(
+    client: Client, path: str, params: Mapping[str, str], decoder: msgspec.json.Decoder[Page[Wire]]
+) -> list[Wire]:
+    found: list[Wire] = []
+    async for page in client.pages(path, params, PAGE_SIZE, decoder.decode):
+        found += page.items or ()
+    return found
+
+
+def _pod_names(pods: list[PodWire]) -> dict[str, str]:
+    """`node/chip` of annotations, and uid, to the pod's name."""
+    names: dict[str, str] = {}
+    for pod in pods:
+        meta, spec, status = pod.metadata, pod.spec, pod.status
+        if meta is None or spec is None or (status is not None and status.phase in ("Failed", "Succeeded")):
+            continue
+        key = f"{meta.namespace}/{meta.name}"
+        names[meta.uid or ""] = key
+        annotations = meta.annotations or {}
+        mounted = annotations.get(ASCEND_REAL)
+        lists = [mounted] if mounted else [value for name, value in annotations.items() if _is_resource(name)]
+        for text in lists:
+            for chip in (text or "").split(","):
+                names.setdefault(f"{spec.node_name}/{chip.strip()}", key)
+    return names
+
+
+def _is_resource(name: str) -> bool:
+    return name.startswith(CHIP_RESOURCE_PREFIX)
+
+
+def _rows(
+    node: str, data: Mapping[str, str], pods: Mapping[str, str], isolations: list[Isolation]
+) -> list[ChipRow]:
+    try:
+        info = msgspec.json.decode(data.get(DEVICE_INFO_KEY, "{}"), type=_Info)
+        mounted = msgspec.json.decode(data.get(MOUNTED_CHIPS_KEY) or "{}", type=dict[str, str])
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return []
+    lists = (info.DeviceInfo.DeviceList if info.DeviceInfo is not None else None) or {}
+    by_chip = {chip: pods.get(uid, uid) for uid, text in mounted.items() for chip in text.split(",")}
+    faults = _faults(lists)
+    unhealthy = _names(lists, UNHEALTHY_SUFFIX)
+    network = _names(lists, NETWORK_UNHEALTHY_SUFFIX)
+    free = {chip for key, text in lists.items() if "-" not in key for chip in text.split(",") if chip}
+    separated = set(filter(None, data.get(MANUALLY_SEPARATE_KEY, "").split(",")))
+    reasons = {one.chip: one for one in isolations if one.node == node}
+    chips = free | unhealthy | network | separated | by_chip.keys() | faults.keys()
+    chips |= {key.partition("/")[2] for key in pods if key.startswith(f"{node}/")}
+    rows = []
+    for chip in (one for one in chips if chip_of(one) is not None):
+        pod = by_chip.get(chip) or pods.get(f"{node}/{chip}", "")
+        why = reasons.get(chip) or reasons.get("")
+        state = "free" if chip in free else "used"
+        if chip in unhealthy:
+            state = "isolated" if chip in separated else "unhealthy"
+        note = f"{why.reason} (by {why.by}, {why.at})" if why is not None else ""
+        rows.append(ChipRow(node, chip, state, pod, chip not in network, faults.get(chip, ""), note))
+    return rows
+
+
+def _names(lists: Mapping[str, str], ending: str) -> set[str]:
+    return {chip for key, text in lists.items() if key.endswith(ending) for chip in text.split(",") if chip}
+
+
+def _faults(lists: Mapping[str, str]) -> dict[str, str]:
+    found: dict[str, list[str]] = {}
+    for key, text in lists.items():
+        if key.endswith(FAULT_SUFFIX):
+            for one in json.loads(text or "[]"):
+                shown = f"{one.get('fault_level', '')} {one.get('fault_code', '')}".strip()
+                found.setdefault(str(one.get("npu_name", "")), []).append(shown)
+    return {chip: "; ".join(texts) for chip, texts in found.items()}
+
+
+# -- isolation
+
+
+async def _isolations(client: Client) -> list[Isolation]:
+    try:
+        stored = await client.get(CONFIG_MAPS, KUBE_SYSTEM, ISOLATION_CONFIG_MAP, StoredMap)
+    except ApiError as error:
+        if error.status == 404:
+            return []
+        raise
+    return read_isolations(stored.data or {})
+
+
+def isolate(access: Access, node: str, chip: str, *, by: str, at: str, reason: str) -> bool:
+    """Take a chip, or all chips of a node, out of use; False when it was so already."""
+    return asyncio.run(_change(access, "isolate", node, chip, by, at, reason))
+
+
+def release(access: Access, node: str, chip: str, *, by: str, at: str, reason: str) -> bool:
+    """Give back what was isolated; False when it was not."""
+    return asyncio.run(_change(access, "release", node, chip, by, at, reason))
+
+
+async def _change(access: Access, action: str, node: str, chip: str, by: str, at: str, reason: str) -> bool:
+    key = key_of(node, chip)
+    value = value_of(by, at, reason) if action == "isolate" else None
+    # A release leaves no entry: the last change of all is kept beside them.
+    last = {"action": action, "node": node, "chip": chip, "by": by, "at": at, "reason": reason}
+    notes = {"annotations": {LAST_ISOLATION_CHANGE: json.dumps(last, ensure_ascii=False)}}
+    async with Client(access, component="cli") as client:
+        await _check_node(client, node)
+        for _ in range(ATTEMPTS):
+            try:
+                stored = await client.get(CONFIG_MAPS, KUBE_SYSTEM, ISOLATION_CONFIG_MAP, StoredMap)
+            except ApiError as error:
+                if error.status != 404:
+                    raise
+                if value is None:
+                    return False
+                body = {
+                    "apiVersion": "v1",
+                    "kind": "ConfigMap",
+                    "metadata": {"namespace": KUBE_SYSTEM, "name": ISOLATION_CONFIG_MAP, **notes},
+                    "data": {key: value},
+                }
+                if await _written(client.create(CONFIG_MAPS, KUBE_SYSTEM, body)):
+                    return True
+                continue
+            if (key in (stored.data or {})) is (value is not None):
+                return False
+            version = stored.metadata.resource_version if stored.metadata is not None else None
+            patch = {"metadata": {"resourceVersion": version, **notes}, "data": {key: value}}
+            if await _written(client.patch(CONFIG_MAPS, KUBE_SYSTEM, ISOLATION_CONFIG_MAP, patch)):
+                return True
+    raise ChipsError(f"ConfigMap {KUBE_SYSTEM}/{ISOLATION_CONFIG_MAP} is changed by others all the time")
+
+
+async def _written(request: Any) -> bool:
+    try:
+        await request
+    except ApiError as error:
+        if error.status == 409:
+            return False
+        raise
+    return True
+
+
+async def _check_node(client: Client, node: str) -> None:
+    try:
+        await client.get(NODES, None, node, StoredNode)
+    except ApiError as error:
+        if error.status == 404:
+            raise ChipsError(f"there is no node {node}") from None
+        raise

@@ -1,0 +1,170 @@
+"""The device plugin put together: driver, plugin, kubelet, figures, until a signal asks to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+
+from ringwise.device.cards import Chip, UnknownCardError
+from ringwise.device.drivers.dcmi import Dcmi
+from ringwise.device.drivers.npu_smi import NpuSmi
+from ringwise.device.drivers.port import Driver, DriverError, NoChipsError
+from ringwise.device.drivers.simulated import SimulatedDriver, SimulatedFile, control_socket
+from ringwise.device.metrics import ChipCollector, DeviceMetrics
+from ringwise.device.plugin import NodePlugin
+from ringwise.device.service import Registration, SilentKubeletError
+from ringwise.device.settings import PluginSettings
+from ringwise.kubeclient.client import Client
+from ringwise.kubeclient.config import Access, find_access
+from ringwise.metrics.endpoints import serving
+
+_LOG = structlog.get_logger("ringwise.device")
+
+AUTO = "auto"
+DRIVERS = (AUTO, "dcmi", "npu-smi", "simulated")
+#: Seconds between two readings of temperature, power and the like.
+READING_PERIOD = 30.0
+#: Seconds between two attempts to find chips at the start.
+DISCOVERY_PAUSE = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceOptions:
+    """What a person chose on the command line."""
+
+    settings: PluginSettings
+    driver: str = AUTO
+    simulated_chips: Path | None = None
+    simulated_socket: Path | None = None
+    kubeconfig: str | None = None
+    context: str | None = None
+    metrics_address: str = ""
+    health_address: str = ""
+    #: Seconds that the start waits for chips.
+    discovery_timeout: float = 600.0
+
+
+def open_driver(kind: str, simulated: Path | None) -> Driver:
+    """The driver that was asked for, or the first that works. Raises DriverError."""
+    if kind == "simulated" or (kind == AUTO and simulated is not None):
+        if simulated is None:
+            raise NoChipsError("--driver simulated needs --simulated-chips FILE")
+        return SimulatedFile(simulated)
+    if kind == "npu-smi":
+        return NpuSmi()
+    if kind == "dcmi":
+        return Dcmi()
+    try:
+        return Dcmi()
+    except DriverError as missing:
+        try:
+            return NpuSmi()
+        except NoChipsError as also:
+            raise NoChipsError(
+                f"this machine has no usable NPU: {missing}; {also}. On a machine without NPUs describe some "
+                "with --simulated-chips FILE"
+            ) from None
+
+
+def run(options: DeviceOptions) -> None:
+    """Until a signal asks to stop. Raises DriverError, KubeConfigError, AddressError, SilentKubeletError."""
+    access = find_access(options.kubeconfig, options.context)
+    driver = open_driver(options.driver, options.simulated_chips)
+    try:
+        asyncio.run(_run(options, access, driver))
+    except* SilentKubeletError as group:
+        raise group.exceptions[0] from None
+    except* DriverError as group:
+        raise group.exceptions[0] from None
+    finally:
+        driver.close()
+
+
+async def _run(options: DeviceOptions, access: Access, driver: Driver) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for name in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
+        loop.add_signal_handler(name, stop.set)
+    chips = await discovered(driver, options.discovery_timeout, stop)
+    if chips:
+        await serve(options, access, driver, chips, stop)
+
+
+async def discovered(driver: Driver, patience: float, stop: asyncio.Event) -> list[Chip]:
+    """The chips, when the driver lists them; after a boot that may take minutes."""
+    waited = 0.0
+    while not stop.is_set():
+        try:
+            return await asyncio.to_thread(driver.chips)
+        except DriverError as problem:
+            if driver.kind == "simulated" or waited >= patience:
+                raise
+            _LOG.warning("no chips yet", why=str(problem), again_in=DISCOVERY_PAUSE)
+        waited += DISCOVERY_PAUSE
+        try:
+            async with asyncio.timeout(DISCOVERY_PAUSE):
+                await stop.wait()
+        except TimeoutError:
+            continue
+    return []
+
+
+async def serve(
+    options: DeviceOptions, access: Access, driver: Driver, chips: list[Chip], stop: asyncio.Event
+) -> None:
+    """The component itself; ends when `stop` is set."""
+    metrics = DeviceMetrics()
+    if hasattr(driver, "subscribe"):
+        await asyncio.to_thread(driver.subscribe)
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(Client(access, connections=16, component="device-plugin"))
+        try:
+            plugin = NodePlugin(options.settings, driver, chips, client, observer=metrics)
+        except UnknownCardError as problem:
+            raise DriverError(str(problem)) from None
+        registration = Registration(plugin)
+        collector = metrics.follow(plugin)
+        if options.simulated_socket is not None and isinstance(driver, SimulatedDriver):
+            await stack.enter_async_context(control_socket(driver, options.simulated_socket))
+        await stack.enter_async_context(
+            serving(
+                metrics,
+                lambda: plugin.ready and bool(registration.service.streams),
+                metrics_address=options.metrics_address,
+                health_address=options.health_address,
+            )
+        )
+        _LOG.info(
+            "starting",
+            node=options.settings.node,
+            driver=driver.kind,
+            card=plugin.card,
+            chips=len(chips),
+            mounting=options.settings.world,
+            server=access.server,
+        )
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(plugin.run()), group.create_task(registration.run())]
+            if options.metrics_address:
+                tasks.append(group.create_task(_read_figures(driver, plugin, collector)))
+            group.create_task(_ended(stop, tasks))
+
+
+async def _ended(stop: asyncio.Event, tasks: list[asyncio.Task[None]]) -> None:
+    await stop.wait()
+    for task in tasks:
+        task.cancel()
+
+
+async def _read_figures(driver: Driver, plugin: NodePlugin, collector: ChipCollector) -> None:
+    while True:
+        try:
+            collector.readings = await asyncio.to_thread(driver.readings, plugin.chips)
+        except DriverError as problem:
+            _LOG.info("figures not read", why=str(problem))
+        await asyncio.sleep(READING_PERIOD)

@@ -1,0 +1,261 @@
+"""`ringwise device-plugin`: the kubelet device plugin of one node.
+
+The options of Huawei's plugin that users set keep their names and their ranges, with one dash or two. What
+this plugin does not do is refused by name.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from ringwise.cli.output import stop
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_NODE_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+_LONGEST_NODE_NAME = 230
+_PORTS = (1025, 65535)
+
+
+def _flag(name: str, default: bool, help: str) -> Callable[[Command], Command]:
+    """A truth value in Go's form: `-name`, `-name=true`, `--name=false`."""
+    return click.option(
+        f"-{name}",
+        f"--{name}",
+        _variable(name),
+        type=bool,
+        default=default,
+        is_flag=False,
+        flag_value="true",
+        show_default=True,
+        help=help,
+    )
+
+
+def _number(name: str, default: int, least: int, most: int | None, help: str) -> Callable[[Command], Command]:
+    return click.option(
+        f"-{name}",
+        f"--{name}",
+        _variable(name),
+        type=click.IntRange(least, most),
+        default=default,
+        show_default=True,
+        help=help,
+    )
+
+
+def _text(name: str, help: str) -> Callable[[Command], Command]:
+    return click.option(f"-{name}", f"--{name}", _variable(name), default="", help=help)
+
+
+def _variable(name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower().replace("310_p", "310p_")
+
+
+#: Options of Huawei's plugin that are accepted in one value only, with what the others would mean.
+_ONE_VALUE: dict[str, tuple[Any, str]] = {
+    "presetVirtualDevice": (True, "dynamic vNPU"),
+    "shareDevCount": (1, "sharing a chip among containers"),
+    "softShareDevConfigDir": ("", "soft sharing of chips"),
+    "use310PMixedInsert": (False, "resources for each 310P card model"),
+    "hotReset": (-1, "resetting chips"),
+    "fdFlag": (False, "FusionDirector's edge mode"),
+    "enableSlowNode": (False, "slow node detection"),
+    "useSingleDieMode": (False, "changing the die policy of A3 chips"),
+    "getPodFromKubelet": (False, "reading pods from kubelet's port; they are watched at the API server"),
+}
+
+
+def _options(command: Command) -> Command:
+    options = (
+        click.option(
+            "--node-name", envvar="NODE_NAME", required=True, help="Name of this node. [env var: NODE_NAME]"
+        ),
+        click.option(
+            "--driver",
+            type=click.Choice(["auto", "dcmi", "npu-smi", "simulated"]),
+            default="auto",
+            show_default=True,
+            help="Where chips are read; auto takes libdcmi.so, else npu-smi.",
+        ),
+        click.option(
+            "--simulated-chips", type=click.Path(path_type=Path), help="A description of chips, as JSON."
+        ),
+        click.option(
+            "--simulated-socket",
+            type=click.Path(path_type=Path),
+            help="Take changes of simulated chips on this unix socket.",
+        ),
+        click.option(
+            "--mount-by",
+            type=click.Choice(["auto", "ascend-docker", "plain", "cdi"]),
+            default="auto",
+            show_default=True,
+            help="How chips come into containers; auto: ascend-docker where ASCEND_DOCKER_RUNTIME is True, "
+            "else plain device nodes.",
+        ),
+        click.option(
+            "--mount-driver", is_flag=True, help="Mount the driver's files, too, with plain device nodes."
+        ),
+        click.option(
+            "--kubelet-dir",
+            type=click.Path(path_type=Path),
+            default="/var/lib/kubelet",
+            show_default=True,
+            help="Kubelet's folder, with device-plugins and pod-resources.",
+        ),
+        click.option(
+            "--state-dir",
+            type=click.Path(path_type=Path),
+            help="Where mounts are remembered. Default: device-plugins/ringwise in kubelet's folder.",
+        ),
+        click.option(
+            "--cdi-dir",
+            type=click.Path(path_type=Path),
+            default="/var/run/cdi",
+            show_default=True,
+            help="Where CDI specifications are written.",
+        ),
+        click.option(
+            "--set-labels/--no-labels", default=True, show_default=True, help="Set missing node labels."
+        ),
+        click.option("--kubeconfig", help="Default: $KUBECONFIG, the pod's account, ~/.kube/config."),
+        click.option("--context", help="A context of the kubeconfig."),
+        click.option(
+            "--metrics-address", default=":8082", show_default=True, help="For /metrics; empty for none."
+        ),
+        _flag(
+            "volcanoType",
+            True,
+            "Match calls with pods by their annotations; false: kubelet's ids are the chips.",
+        ),
+        _number("listWatchPeriod", 5, 3, 1800, "Seconds between two looks at the chips."),
+        _flag("autoStowing", True, "Chips that recovered return by themselves."),
+        _number("deviceResetTimeout", 600, 10, 600, "Seconds that the start waits for chips."),
+        _number("logLevel", 0, -1, 3, "-1 debug, 0 info, 1 warning, 2 error, 3 critical."),
+        _text("logFile", "Write the log there instead of stderr; it rotates at 20 MB."),
+        _number("maxAge", 7, 7, 700, "Days that rotated logs are kept."),
+        _number("maxBackups", 30, 1, 180, "How many rotated logs are kept."),
+        click.option(
+            "--enable-healthz",
+            type=bool,
+            default=True,
+            is_flag=False,
+            flag_value="true",
+            show_default=True,
+            help="Serve /healthz and /readyz.",
+        ),
+        click.option(
+            "--healthz-address",
+            default="11251",
+            show_default=True,
+            help="Port, or address and port, for them.",
+        ),
+        _flag("presetVirtualDevice", True, "Only true: whole chips."),
+        _number("shareDevCount", 1, 1, 100, "Only 1."),
+        _text("softShareDevConfigDir", "Only empty."),
+        _flag("use310PMixedInsert", False, "Only false."),
+        _number("hotReset", -1, -1, 2, "Only -1."),
+        _flag("fdFlag", False, "Only false."),
+        _flag("enableSlowNode", False, "Only false."),
+        _flag("useSingleDieMode", False, "Only false."),
+        _flag("getPodFromKubelet", False, "Only false."),
+        _number("linkdownTimeout", 30, 1, 30, "Read and not used: the fault configuration has the time."),
+        _number("thirdPartyScanDelay", 300, 0, None, "Read and not used: chips are not reset."),
+        _flag("dealWatchHandler", False, "Read and not used: a broken watch is always read anew."),
+        _flag("checkCachedPods", True, "Read and not used: the cache is checked before a call fails."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.command("device-plugin")
+@_options
+def device_plugin(**given: Any) -> None:
+    """Give the chips of this node to containers, as the scheduler decided, and report their health."""
+    from ringwise.apps.device_plugin import DeviceOptions, run
+    from ringwise.apps.logs import log_to
+    from ringwise.device.drivers.port import DriverError
+    from ringwise.device.service import SilentKubeletError
+    from ringwise.device.settings import PluginSettings
+    from ringwise.kubeclient.credentials import KubeConfigError
+    from ringwise.metrics.endpoints import AddressError
+
+    _check(given)
+    folder: Path = given["kubelet_dir"]
+    try:
+        log_to(given["log_file"], given["log_level"], given["max_age"], given["max_backups"])
+    except OSError as problem:
+        raise stop(f"-logFile: {given['log_file']}: {problem.strerror or problem}") from None
+    settings = PluginSettings(
+        given["node_name"],
+        plugin_folder=folder / "device-plugins",
+        pod_resources=folder / "pod-resources" / "kubelet.sock",
+        state_folder=given["state_dir"] or folder / "device-plugins" / "ringwise",
+        cdi_folder=given["cdi_dir"],
+        world=_mounting(given["mount_by"]),
+        mount_driver=given["mount_driver"],
+        match_pods=given["volcano_type"],
+        period=float(given["list_watch_period"]),
+        set_labels=given["set_labels"],
+    )
+    options = DeviceOptions(
+        settings,
+        driver=given["driver"],
+        simulated_chips=given["simulated_chips"],
+        simulated_socket=given["simulated_socket"],
+        kubeconfig=given["kubeconfig"],
+        context=given["context"],
+        metrics_address=given["metrics_address"],
+        health_address=_health_address(given),
+        discovery_timeout=float(given["device_reset_timeout"]),
+    )
+    try:
+        run(options)
+    except (DriverError, KubeConfigError, AddressError) as problem:
+        raise stop(f"ringwise device-plugin: {problem}") from None
+    except SilentKubeletError as problem:
+        raise stop(f"ringwise device-plugin: {problem}", code=1) from None
+
+
+def _check(given: dict[str, Any]) -> None:
+    name = given["node_name"]
+    if len(name) > _LONGEST_NODE_NAME or not _NODE_NAME.fullmatch(name):
+        raise click.UsageError(
+            f"--node-name: must be a node's name of at most {_LONGEST_NODE_NAME} characters, got {name!r}"
+        )
+    for option, (allowed, meaning) in _ONE_VALUE.items():
+        value = given[_variable(option)]
+        if value != allowed:
+            shown = str(allowed).lower() if isinstance(allowed, bool) else repr(allowed)
+            raise click.UsageError(f"-{option}: must be {shown}: {meaning} is not supported")
+    if not given["auto_stowing"]:
+        raise click.UsageError("-autoStowing: must be true: isolate chips with `ringwise isolate` instead")
+    if given["driver"] == "simulated" and given["simulated_chips"] is None:
+        raise click.UsageError("--driver simulated needs --simulated-chips FILE")
+
+
+def _mounting(chosen: str) -> str:
+    if chosen != "auto":
+        return chosen
+    return "ascend-docker" if os.environ.get("ASCEND_DOCKER_RUNTIME") == "True" else "plain"
+
+
+def _health_address(given: dict[str, Any]) -> str:
+    """Today's plugin takes a port."""
+    text: str = given["healthz_address"]
+    if not given["enable_healthz"] or not text:
+        return ""
+    port = text.rpartition(":")[2]
+    if not (port.isascii() and port.isdigit() and _PORTS[0] <= int(port) <= _PORTS[1]):
+        raise click.UsageError(
+            f"--healthz-address: must be a port of {_PORTS[0]} to {_PORTS[1]}, got {text!r}"
+        )
+    return text if ":" in text else f":{text}"

@@ -1,0 +1,249 @@
+"""`ringwise device-plugin`, `chips`, `isolate` and `release` as a person types them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from ringwise.cli.main import cli
+from ringwise.device.simulated_kubelet import SimulatedKubelet
+from tests.device.rig import CONFIG_MAPS, NODE, NODES, PODS, RESOURCE
+from tests.kube.fake_api_server import FakeApiServer
+from tests.kube.harness import run
+
+
+def kubeconfig(folder: Path, url: str) -> str:
+    path = folder / "kubeconfig"
+    path.write_text(
+        json.dumps(
+            {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "clusters": [{"name": "c", "cluster": {"server": url}}],
+                "users": [{"name": "u", "user": {}}],
+                "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+                "current-context": "x",
+            }
+        )
+    )
+    return str(path)
+
+
+def invoke(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, list(arguments))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (
+            ["-listWatchPeriod=2"],
+            "'--listWatchPeriod': 2 is not in the range 3<=x<=1800",
+        ),
+        (["--listWatchPeriod", "1801"], "1801 is not in the range 3<=x<=1800"),
+        (["-logLevel=4"], "4 is not in the range -1<=x<=3"),
+        (["-maxAge=6"], "6 is not in the range 7<=x<=700"),
+        (["-maxBackups=181"], "181 is not in the range 1<=x<=180"),
+        (["-deviceResetTimeout=9"], "9 is not in the range 10<=x<=600"),
+        (["-linkdownTimeout=31"], "31 is not in the range 1<=x<=30"),
+        (["-thirdPartyScanDelay=-1"], "-1 is not in the range x>=0"),
+        (["-hotReset=2"], "-hotReset: must be -1: resetting chips is not supported"),
+        (["-shareDevCount=101"], "101 is not in the range 1<=x<=100"),
+        (["-shareDevCount=2"], "-shareDevCount: must be 1: sharing a chip among containers is not supported"),
+        (["-presetVirtualDevice=false"], "-presetVirtualDevice: must be true: dynamic vNPU is not supported"),
+        (["-use310PMixedInsert"], "-use310PMixedInsert: must be false"),
+        (["-autoStowing=false"], "-autoStowing: must be true"),
+        (["-volcanoType=perhaps"], "'perhaps' is not a valid boolean"),
+        (["--healthz-address=80"], "--healthz-address: must be a port of 1025 to 65535, got '80'"),
+        (["--driver=simulated"], "--driver simulated needs --simulated-chips FILE"),
+        (["--node-name=Not_A_Node"], "--node-name: must be a node's name"),
+    ],
+)
+def test_wrong_options_are_named_with_what_is_allowed(arguments: list[str], says: str) -> None:
+    result = invoke("device-plugin", "--node-name=node-1", *arguments)
+    assert result.exit_code == 2
+    assert says in result.output
+
+
+def test_a_machine_without_chips_gets_a_clear_message(tmp_path: Path) -> None:
+    config = kubeconfig(tmp_path, "http://127.0.0.1:1")
+    result = invoke(
+        "device-plugin",
+        "--node-name=node-1",
+        f"--kubeconfig={config}",
+        f"--simulated-chips={tmp_path}/none.json",
+    )
+    assert result.exit_code == 2
+    assert "none.json: cannot be read: No such file or directory" in result.output
+
+
+def node_object() -> dict[str, Any]:
+    return {
+        "metadata": {"name": NODE},
+        "status": {"addresses": [{"type": "InternalIP", "address": "10.0.0.1"}]},
+    }
+
+
+@pytest.mark.process
+def test_the_process_serves_kubelet_and_ends_on_a_signal() -> None:
+    """The real command in a process of its own, from its options to the container's devices."""
+
+    async def test() -> None:
+        with tempfile.TemporaryDirectory(prefix="rw") as name:
+            folder = Path(name)
+            (folder / "chips.json").write_text(json.dumps({"count": 4, "board": 0x30}))
+            async with (
+                FakeApiServer() as api,
+                SimulatedKubelet(
+                    folder / "device-plugins", folder / "pod-resources" / "kubelet.sock"
+                ) as kubelet,
+            ):
+                api.put(NODES, node_object())
+                limits = {"limits": {RESOURCE: "1"}}
+                api.put(
+                    PODS,
+                    {
+                        "metadata": {
+                            "namespace": "default",
+                            "name": "train",
+                            "annotations": {RESOURCE: "Ascend910-2", "predicate-time": "7"},
+                        },
+                        "spec": {"nodeName": NODE, "containers": [{"name": "main", "resources": limits}]},
+                        "status": {"phase": "Pending"},
+                    },
+                )
+                process = await asyncio.create_subprocess_exec(
+                    sys.executable,
+                    "-c",
+                    "from ringwise.cli.main import main; main()",
+                    "device-plugin",
+                    f"--kubeconfig={kubeconfig(folder, api.url)}",
+                    f"--kubelet-dir={folder}",
+                    f"--simulated-chips={folder}/chips.json",
+                    "--metrics-address=",
+                    "--enable-healthz=false",
+                    "-volcanoType=true",
+                    "-logFile=" + str(folder / "log" / "devicePlugin.log"),
+                    env={**os.environ, "NODE_NAME": NODE},
+                    stderr=subprocess.PIPE,
+                )
+                try:
+                    await kubelet.devices(RESOURCE, 4)
+                    container = await kubelet.admit("default/train", RESOURCE, 1)
+                    assert container.chips == (2,)
+                    while f"kube-system/mindx-dl-deviceinfo-{NODE}" not in api.collections.get(
+                        CONFIG_MAPS, {}
+                    ):
+                        await asyncio.sleep(0.01)
+                finally:
+                    process.send_signal(signal.SIGTERM)
+                    _, errors = await process.communicate()
+                assert (process.returncode, errors) == (0, b"")
+                assert not (folder / "device-plugins" / "Ascend910.sock").exists()
+                lines = (folder / "log" / "devicePlugin.log").read_text().splitlines()
+                assert {"starting", "registered", "allocated"} <= {
+                    json.loads(line)["event"] for line in lines
+                }
+
+    run(test())
+
+
+def test_isolate_list_and_release(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with FakeApiServer() as api:
+            api.put(NODES, node_object())
+            config = f"--kubeconfig={kubeconfig(tmp_path, api.url)}"
+
+            async def typed(*arguments: str) -> Result:
+                return await asyncio.to_thread(invoke, *arguments, config)
+
+            first = await typed("isolate", NODE, "Ascend910-3", "--reason=it hums", "--by=ada")
+            assert (first.exit_code, first.output) == (0, "chip Ascend910-3 of node node-1 isolated\n")
+            stored = api.get(CONFIG_MAPS, "kube-system/ringwise-isolation")["data"]
+            assert json.loads(stored["node-1_Ascend910-3"])["reason"] == "it hums"
+            again = await typed("isolate", NODE, "Ascend910-3", "--reason=again")
+            assert again.output == "chip Ascend910-3 of node node-1 is isolated already\n"
+            whole = await typed("isolate", NODE, "--reason=moved")
+            assert whole.output == "node node-1 isolated\n"
+            back = await typed("release", NODE, "--reason=there")
+            assert back.output == "node node-1 released\n"
+            nothing = await typed("release", NODE, "--reason=twice")
+            assert nothing.output == "node node-1 is not isolated\n"
+            last = api.get(CONFIG_MAPS, "kube-system/ringwise-isolation")["metadata"]["annotations"]
+            assert json.loads(last["ringwise.io/last-isolation-change"])["reason"] == "there"
+            strange = await typed("isolate", "node-9", "--reason=x")
+            assert (strange.exit_code, strange.output) == (2, "there is no node node-9\n")
+            wrong = await typed("isolate", NODE, "chip3", "--reason=x")
+            assert "CHIP: must be a chip's name like Ascend910-3, got 'chip3'" in wrong.output
+
+    run(test())
+
+
+def test_chips_list(tmp_path: Path) -> None:
+    async def test() -> None:
+        lists = {
+            RESOURCE: "Ascend910-0",
+            f"{RESOURCE}-Unhealthy": "Ascend910-2,Ascend910-3",
+            f"{RESOURCE}-NetworkUnhealthy": "Ascend910-0",
+            f"{RESOURCE}-Recovering": "",
+            f"{RESOURCE}-Fault": json.dumps(
+                [{"npu_name": "Ascend910-2", "fault_level": "SeparateNPU", "fault_code": "80E18402"}]
+            ),
+        }
+        async with FakeApiServer() as api:
+            api.put(NODES, node_object())
+            pod = api.put(
+                PODS,
+                {
+                    "metadata": {"namespace": "default", "name": "train", "annotations": {}},
+                    "spec": {"nodeName": NODE},
+                    "status": {"phase": "Running"},
+                },
+            )
+            api.put(
+                CONFIG_MAPS,
+                {
+                    "metadata": {
+                        "namespace": "kube-system",
+                        "name": f"mindx-dl-deviceinfo-{NODE}",
+                        "labels": {"mx-consumer-cim": "true"},
+                    },
+                    "data": {
+                        "DeviceInfoCfg": json.dumps({"DeviceInfo": {"DeviceList": lists, "UpdateTime": 1}}),
+                        "ManuallySeparateNPU": "Ascend910-3",
+                        "RingwiseMountedChips": json.dumps({pod["metadata"]["uid"]: "Ascend910-1"}),
+                    },
+                },
+            )
+            config = f"--kubeconfig={kubeconfig(tmp_path, api.url)}"
+            await asyncio.to_thread(
+                invoke, "isolate", NODE, "Ascend910-3", "--reason=hums", "--by=ada", config
+            )
+            result = await asyncio.to_thread(invoke, "chips", "list", "-o", "json", config)
+            rows = {row["chip"]: row for row in json.loads(result.output)["chips"]}
+            assert {chip: row["state"] for chip, row in rows.items()} == {
+                "Ascend910-0": "free",
+                "Ascend910-1": "used",
+                "Ascend910-2": "unhealthy",
+                "Ascend910-3": "isolated",
+            }
+            assert rows["Ascend910-1"]["pod"] == "default/train"
+            assert rows["Ascend910-0"]["network_healthy"] is False
+            assert rows["Ascend910-2"]["faults"] == "SeparateNPU 80E18402"
+            assert rows["Ascend910-3"]["note"].startswith("hums (by ada, ")
+            table = await asyncio.to_thread(invoke, "chips", "list", f"--node={NODE}", config)
+            assert "Ascend910-2" in table.output
+            missing = await asyncio.to_thread(invoke, "chips", "list", "--node=node-9", config)
+            assert (missing.exit_code, "node node-9 reports no chips" in missing.output) == (2, True)
+
+    run(test())
