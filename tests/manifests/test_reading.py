@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import os
 import threading
+import tomllib
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from packaging.requirements import Requirement
 
 from ringwise.manifests import json_stream
 from ringwise.manifests.bundle import Bundle, read_bundle
@@ -19,6 +23,7 @@ from ringwise.manifests.json_stream import JsonStream
 from ringwise.manifests.yaml_stream import YamlStream
 from tests.manifests.builders import node, pod, pod_group, text_of, vcjob, write_dump
 
+ROOT = Path(__file__).parents[2]
 OBJECTS = [node("node-1"), pod("pod-1"), pod_group("gang-1"), vcjob("job-1")]
 
 
@@ -169,6 +174,36 @@ def test_values_longer_than_the_window_are_found(values: list[dict[str, Any]]) -
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(json_stream, "_WINDOW", 1)
         assert [json.loads(bytes(found.raw)) for found in JsonStream("x", written).values()] == values
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b'{"a":1} {', "JSON is malformed: trailing characters (byte 9)"),
+        (b"[1]x", "JSON is malformed: trailing characters (byte 4)"),
+        (b"1 2", "JSON is malformed: trailing characters (byte 3)"),
+        (b'"a"\n\n"b"', "JSON is malformed: trailing characters (byte 6)"),
+        (b'{"a" 1}', "JSON is malformed: expected ':' (byte 5)"),
+        (b'"\x00"', "JSON is malformed: invalid character (byte 1)"),
+        (b'{"a":', "Input data was truncated"),
+    ],
+)
+def test_the_decoder_words_its_errors_as_the_stream_expects(data: bytes, text: str) -> None:
+    """The stream reads positions from these texts; they are not part of msgspec's documented interface."""
+    with pytest.raises(msgspec.DecodeError) as raised:
+        msgspec.json.Decoder(msgspec.Raw).decode(memoryview(data))
+    assert str(raised.value) == text
+
+
+def test_only_tested_versions_of_the_decoder_are_admitted() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    (wanted,) = [
+        requirement
+        for text in project["dependencies"]
+        if (requirement := Requirement(text)).name == "msgspec"
+    ]
+    assert "<" in {specifier.operator for specifier in wanted.specifier}
+    assert wanted.specifier.contains(version("msgspec"))
 
 
 @given(OBJECT.filter(bool))

@@ -1,10 +1,12 @@
-"""JSON cut into objects without reading it all.
+"""Splits JSON into objects without keeping all of it in memory.
 
-A dump of a cluster is one List of many thousand objects. Each is found by letting
-the decoder run over the bytes from where it starts: it stops behind the value and
-tells how far it came. So an object is decoded straight from its own bytes into a
-trimmed struct, nothing is kept of what was passed, and mapped pages can be given
-back. The same way reads documents that simply follow each other.
+A dump of a cluster is one List of many thousand objects. The end of each object is found by decoding from
+its first byte: the decoder stops behind the value, and its error gives the position of the next byte. So an
+object is decoded from its own bytes into a trimmed struct, and mapped pages behind it are released.
+Documents that follow each other without a separator are found in the same way.
+
+msgspec gives this position only in the text of its error. The text is tested, and pyproject.toml admits only
+versions of msgspec that were tested (docs/decisions/0012-json-streams.md).
 """
 
 from __future__ import annotations
@@ -18,9 +20,9 @@ import msgspec
 
 from ringwise.manifests.errors import ManifestError
 
-#: First stretch of bytes offered for one value; most objects are smaller. Longer ones get four times more.
+#: Bytes that are first passed to the decoder for one value; most objects are smaller. Four times more next.
 _WINDOW = 1 << 16
-#: Pages behind the reader are given back in steps of this size.
+#: Pages that were read are released in steps of this size.
 _STEP = 1 << 23
 
 _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
@@ -34,7 +36,7 @@ TOO_DEEP = "is nested too deeply to be a Kubernetes object"
 
 @dataclass(frozen=True, slots=True)
 class JsonValue:
-    """One object of the stream. `item` is its place in a List, or None; `list_kind` the List's kind."""
+    """One object of the stream. `item` is its index in a List, or None; `list_kind` the kind of the List."""
 
     document: int
     item: int | None
@@ -60,11 +62,11 @@ class JsonStream:
         self._released = 0
         self._skip = msgspec.json.Decoder(msgspec.Raw)
         self._document = 1
-        #: Where text that is not JSON begins behind a `---` line, and the number of that document.
+        #: The position after a `---` line at which text that is not JSON begins, and its document number.
         self.rest: tuple[int, int] | None = None
 
     def values(self) -> Iterator[JsonValue]:
-        """Every object, those inside Lists one by one. Broken JSON ends the stream with a ManifestError."""
+        """All objects; those of Lists one by one. Malformed JSON ends the stream with a ManifestError."""
         at = self._space(3 if bytes(self._view[:3]) == b"\xef\xbb\xbf" else 0)
         separated = False
         while at < self._end:
@@ -72,7 +74,7 @@ class JsonStream:
             if separator:
                 separated, at = True, self._space(separator.end())
                 continue
-            if separated and not self._stands(at, b"{["):
+            if separated and not self._is_at(at, b"{["):
                 self.rest = (at, self._document)
                 return
             at = self._space((yield from self._top(at)))
@@ -81,16 +83,16 @@ class JsonStream:
             self._passed(at)
 
     def _top(self, start: int) -> Generator[JsonValue, None, int]:
-        """One document; returns where it ends. An object with an array `items` is a List."""
-        if not self._stands(start, b"{"):
+        """One document; returns the position of its end. An object with an array `items` is a List."""
+        if not self._is_at(start, b"{"):
             end = self._value_end(start)
             yield JsonValue(self._document, None, self._view[start:end])
             return end
         is_list, kind = False, ""
         at = self._space(start + 1)
-        while not self._stands(at, b"}"):
+        while not self._is_at(at, b"}"):
             key, at = self._key(at)
-            if key == b"items" and self._stands(at, b"["):
+            if key == b"items" and self._is_at(at, b"["):
                 is_list = True
                 at = yield from self._items(at, kind)
             else:
@@ -106,7 +108,7 @@ class JsonStream:
     def _items(self, start: int, kind: str) -> Generator[JsonValue, None, int]:
         at = self._space(start + 1)
         item = 0
-        while not self._stands(at, b"]"):
+        while not self._is_at(at, b"]"):
             end = self._value_end(at)
             raw = self._view[at:end]
             if item == 0 and not kind and not _text(raw, inside=True):
@@ -118,9 +120,9 @@ class JsonStream:
         return at + 1
 
     def _kind_behind(self, array: int) -> str:
-        """The List's kind when it stands behind its items, which do not name their own."""
+        """The kind of a List that comes after its items, for items without a kind of their own."""
         at = self._after_value(self._value_end(array), b"}")
-        while not self._stands(at, b"}"):
+        while not self._is_at(at, b"}"):
             key, at = self._key(at)
             end = self._value_end(at)
             if key == b"kind":
@@ -133,19 +135,19 @@ class JsonStream:
         if match is None:
             raise self._broken(at, "expected a key in double quotes")
         colon = self._space(match.end())
-        if not self._stands(colon, b":"):
+        if not self._is_at(colon, b":"):
             raise self._broken(colon, "expected ':'")
         return match[1], self._space(colon + 1)
 
     def _after_value(self, at: int, closing: bytes) -> int:
-        """Past the comma, or at the closing bracket."""
+        """The position after the comma, or that of the closing bracket."""
         at = self._space(at)
-        if self._stands(at, closing):
+        if self._is_at(at, closing):
             return at
-        if not self._stands(at, b","):
+        if not self._is_at(at, b","):
             raise self._broken(at, f"expected ',' or '{closing.decode()}'")
         at = self._space(at + 1)
-        if self._stands(at, closing):
+        if self._is_at(at, closing):
             raise self._broken(at, "trailing comma")
         return at
 
@@ -159,9 +161,9 @@ class JsonStream:
                 text = str(problem)
                 trailing = _TRAILING.search(text)
                 if trailing:
-                    # The decoder tells the place behind the first byte too many.
+                    # The position in the error is the one after the first trailing byte.
                     return at + int(trailing[1]) - 1
-                # A value cut by the window can look broken (a number that ends in its sign).
+                # A value that the window cuts can look malformed (a number that ends in its sign).
                 if stop == self._end:
                     raise self._malformed(at, text) from None
             except RecursionError:
@@ -172,7 +174,7 @@ class JsonStream:
             window *= 4
 
     def _malformed(self, at: int, text: str) -> ManifestError:
-        """The decoder's complaint about the value that begins here, in our words."""
+        """The decoder's error about the value that begins here, with line and column."""
         byte = _BYTE.search(text)
         if byte is None:
             return self._broken(at, "the value that begins here has no end")
@@ -183,7 +185,7 @@ class JsonStream:
         match = _SPACE.match(self._data, at)
         return match.end() if match else at
 
-    def _stands(self, at: int, any_of: bytes) -> bool:
+    def _is_at(self, at: int, any_of: bytes) -> bool:
         return at < self._end and self._view[at] in any_of
 
     @property
@@ -209,7 +211,7 @@ class JsonStream:
 
 
 def _text(raw: memoryview, *, inside: bool = False) -> str:
-    """The string of a JSON value; with `inside`, the string under its key `kind`. Anything else is empty."""
+    """The string of a JSON value; with `inside`, that of its key `kind`. Empty when it is no string."""
     try:
         value = msgspec.json.decode(raw, type=_Kind).kind if inside else msgspec.json.decode(raw)
     except (msgspec.DecodeError, ValueError, RecursionError):

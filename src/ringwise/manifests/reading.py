@@ -1,7 +1,7 @@
-"""Bytes into documents: JSON and YAML, any number of them, Lists taken apart.
+"""Splits JSON and YAML input into documents; the items of Lists are documents, too.
 
-JSON is known by its first characters, whatever the file is called. A document is
-not decoded here: who knows its kind asks for the struct it wants.
+JSON is recognised by its first characters, whatever the name of the file. Documents are not decoded here: the
+caller decodes each into the struct of its kind.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ringwise.wellknown import BATCH_API, PRIORITY_API, SCHEDULING_API
 #: Objects of one source. The largest clusters have some hundred thousand; a file of a billion `{}` must end.
 MAX_OBJECTS = 2_000_000
 
-#: Kinds this room reads, with the version Kubernetes and Volcano give them today.
+#: Kinds that are read, with the current API versions of Kubernetes and Volcano.
 API_VERSIONS = {
     "Node": "v1",
     "Pod": "v1",
@@ -68,7 +68,7 @@ class Document:
     body: object
 
     def decode(self, kind: type[Wire]) -> Wire | list[ManifestError]:
-        """The struct, or every reason why the document does not fit it."""
+        """The struct, or all errors of the document."""
         try:
             if isinstance(self.body, memoryview):
                 return cast(Wire, _decoder(cast(Any, kind)).decode(self.body))
@@ -84,7 +84,7 @@ class Document:
             found = [ManifestError(self.origin, field, message) for field, message in misfits(plain, kind)]
         except (msgspec.MsgspecError, ValueError):
             found = []
-        return found or [_in_our_words(self.origin, first)]
+        return found or [_decoding_error(self.origin, first)]
 
 
 @lru_cache(maxsize=64)
@@ -95,7 +95,7 @@ def _decoder(kind: Any) -> Any:
 def read_documents(
     source: Source, advanced: Callable[[int], None] = lambda at: None
 ) -> Iterator[Document | ManifestError]:
-    """The objects of a source. One that cannot be read is an error in its place; broken syntax ends it."""
+    """The objects of a source. An unreadable object gives an error; malformed syntax ends the input."""
     count = 0
     try:
         with opened(source) as data:
@@ -111,7 +111,7 @@ def read_documents(
 
 
 def looks_like_json(source: Source, data: mmap.mmap | bytes) -> bool:
-    """By the first characters; the name decides only for what begins like neither."""
+    """Decided by the first characters; by the name only where they are neither JSON nor YAML."""
     return _JSON.match(data) is not None or (source.is_json_by_name and len(data) > 0)
 
 
@@ -151,7 +151,7 @@ def _from_json(name: str, value: JsonValue) -> Document | ManifestError:
     try:
         header = _HEADER.decode(raw)
     except (msgspec.MsgspecError, ValueError) as problem:
-        return _in_our_words(origin, problem)
+        return _decoding_error(origin, problem)
     return _document(origin, header.api_version, header.kind, raw, value.list_kind)
 
 
@@ -191,8 +191,8 @@ def _document(
     return Document(origin, sys.intern(api_version), sys.intern(kind), body)
 
 
-def _in_our_words(origin: str, problem: Exception) -> ManifestError:
-    """The decoder's message in the form of ours: `... - at `$.spec.minMember`` names the field."""
+def _decoding_error(origin: str, problem: Exception) -> ManifestError:
+    """The decoder's error as a ManifestError: `... - at `$.spec.minMember`` names the field."""
     message, _, path = str(problem).partition(" - at `$")
     if isinstance(problem, UnicodeDecodeError):
         return ManifestError(origin, "", f"is not UTF-8 text: {problem.reason}")
