@@ -211,7 +211,7 @@ class Lab:
             pending=self.jobs.values(),
         )
         more = [PluginSpec(name, "", build, arguments=None) for name, build in (plugins or {}).items()]
-        BUILT_IN.with_plugins(more).open_plugins(session)
+        BUILT_IN.with_specs(more).open_plugins(session)
         assert incidents or not session.incidents, session.incidents
         return session
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from importlib.metadata import EntryPoint
 
-from ringwise.apps.extensions import load_plugins
+from ringwise.apps.extensions import load_specs
 from ringwise.framework.configuration import PluginOption
-from ringwise.framework.registry import PluginSpec
+from ringwise.framework.registry import ActionSpec, PluginSpec
 from ringwise.framework.session import Session
 from ringwise.manifests.configuration import read_configuration
 from ringwise.scheduler.core.machine import Scheduler
@@ -27,6 +27,7 @@ class Quiet:
 
 
 SPEC = PluginSpec("quiet", "does nothing", Quiet)
+ALLOCATE = ActionSpec("allocate", "does nothing", lambda session: None)
 
 
 def entry(name: str, value: str) -> EntryPoint:
@@ -34,22 +35,23 @@ def entry(name: str, value: str) -> EntryPoint:
 
 
 def test_a_plugin_of_a_package_takes_part_when_the_configuration_names_it() -> None:
-    plugins, problems = load_plugins([entry("quiet", "tests.apps.test_extensions:Quiet")])
+    plugins, problems = load_specs([entry("quiet", "tests.apps.test_extensions:Quiet")])
     assert problems == []
     text = (
         "tiers:\n- plugins:\n  - name: gang\n  - name: topology910\n"
         "  - name: quiet\n    arguments: {loudness: 3}\n"
     )
-    registry = BUILT_IN.with_plugins(plugins)
+    registry = BUILT_IN.with_specs(plugins)
     scheduler = Scheduler(read_configuration(text, "conf", registry), registry=registry)
     scheduler.view.what_if.open_session(1)
-    assert [plugin.build for plugin in plugins] == [Quiet]
+    assert [plugin.build for plugin in plugins if isinstance(plugin, PluginSpec)] == [Quiet]
     assert scheduler.view.incidents == []
 
 
-def test_what_cannot_be_loaded_or_takes_a_name_of_ours_is_told_and_left_out() -> None:
-    plugins, problems = load_plugins(
+def test_entry_points_that_cannot_be_loaded_or_have_a_taken_name_are_reported() -> None:
+    plugins, problems = load_specs(
         [
+            entry("allocate", "tests.apps.test_extensions:ALLOCATE"),
             entry("gang", "tests.apps.test_extensions:Quiet"),
             entry("lost", "no_such_package:Thing"),
             entry("other", "tests.apps.test_extensions:SPEC"),
@@ -59,16 +61,18 @@ def test_what_cannot_be_loaded_or_takes_a_name_of_ours_is_told_and_left_out() ->
     )
     assert plugins == []
     assert problems == [
-        "plugin gang of tests.apps.test_extensions:Quiet: the name is already taken",
-        "plugin lost of no_such_package:Thing: ModuleNotFoundError: No module named 'no_such_package'",
-        "plugin other of tests.apps.test_extensions:SPEC: ValueError: declares the name quiet; "
+        "entry point allocate = tests.apps.test_extensions:ALLOCATE: ValueError: the name is already taken",
+        "entry point gang = tests.apps.test_extensions:Quiet: ValueError: the name is already taken",
+        "entry point lost = no_such_package:Thing: ModuleNotFoundError: No module named 'no_such_package'",
+        "entry point other = tests.apps.test_extensions:SPEC: ValueError: declares the name quiet; "
         "the entry point must have the same name",
-        "plugin quiet of tests.apps.test_extensions:PLUGIN_ENTRY_POINTS: TypeError: "
-        "is neither a PluginSpec nor a callable",
-        "plugin volcano-npu-mine of tests.apps.test_extensions:Quiet: the name is already taken",
+        "entry point quiet = tests.apps.test_extensions:PLUGIN_ENTRY_POINTS: TypeError: "
+        "is neither a PluginSpec nor an ActionSpec nor a callable",
+        "entry point volcano-npu-mine = tests.apps.test_extensions:Quiet: "
+        "ValueError: the name is already taken",
     ]
 
 
 def test_a_plugin_that_declares_itself_is_loaded_with_its_declaration() -> None:
-    plugins, problems = load_plugins([entry("quiet", "tests.apps.test_extensions:SPEC")])
+    plugins, problems = load_specs([entry("quiet", "tests.apps.test_extensions:SPEC")])
     assert (plugins, problems) == ([SPEC], [])

@@ -226,7 +226,7 @@ def test_a_registry_knows_names_and_aliases() -> None:
 def test_no_name_is_taken_twice() -> None:
     registry = Registry([NIGHT_SHIFT])
     with pytest.raises(ValueError, match="plugin name is already taken: night-shift"):
-        registry.with_plugins([PluginSpec("night-shift", "", NightShift)])
+        registry.with_specs([PluginSpec("night-shift", "", NightShift)])
     rest = ActionSpec("rest", "", lambda session: None)
     with pytest.raises(ValueError, match="action name is already taken: rest"):
         Registry(actions=[rest, rest])

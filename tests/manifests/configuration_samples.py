@@ -28,7 +28,7 @@ FIELD_1_12 = sample("field-1.12.conf")
 def problems(text: str | bytes, *plugins: PluginSpec) -> list[str]:
     """The errors of a configuration; `plugins` are installed beside those of Ringwise."""
     with pytest.raises(ConfigurationError) as refusal:
-        read_configuration(text, "my.conf", BUILT_IN.with_plugins(plugins))
+        read_configuration(text, "my.conf", BUILT_IN.with_specs(plugins))
     lines = str(refusal.value).splitlines()
     assert lines == [str(error) for error in refusal.value.errors]
     return lines

@@ -168,7 +168,7 @@ tiers:
     enableNodeOrder: false
     arguments: {hours: [22, 6], strict: true, share: 0.5, note: none of it, empty: , deep: {a: '1'}}
 """
-    (option,) = read_configuration(text, "my.conf", BUILT_IN.with_plugins([plugin])).tiers[0].plugins
+    (option,) = read_configuration(text, "my.conf", BUILT_IN.with_specs([plugin])).tiers[0].plugins
     assert option.arguments == {
         "hours": (22, 6),
         "strict": True,
@@ -205,7 +205,7 @@ def test_arguments_that_an_installed_plugin_declares_are_checked_like_ours(
 
 
 def test_arguments_that_an_installed_plugin_declares_have_their_default_and_type() -> None:
-    registry = BUILT_IN.with_plugins([PluginSpec("night-shift", "", NightShift, (HOURS,))])
+    registry = BUILT_IN.with_specs([PluginSpec("night-shift", "", NightShift, (HOURS,))])
     for arguments, hours in (("{}", 8), ("{night.hours: '9'}", 9)):
         text = f"tiers: [{{plugins: [{{name: night-shift, arguments: {arguments}}}]}}]"
         (option,) = read_configuration(text, "my.conf", registry).tiers[0].plugins

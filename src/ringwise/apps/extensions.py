@@ -1,9 +1,11 @@
-"""Plugins of installed packages: a package offers them, the configuration names them.
+"""Plugins and actions of installed packages: a package offers them, the configuration names them.
 
-A package declares an entry point in the group `ringwise.plugins`. Its name is the plugin's
-name in `volcano-scheduler.conf`, its object is the plugin's `PluginSpec`. A callable without
-a declaration is accepted as well: it takes the plugin's entry of the configuration, with
+A package declares an entry point in the group `ringwise.plugins`. Its name is the name in
+`volcano-scheduler.conf`, its object is the `PluginSpec` or `ActionSpec`. A callable without a
+declaration is accepted as a plugin: it takes the plugin's entry of the configuration, with
 arguments that are not checked, and returns an object with `open(session)`.
+
+Every scheduler of every command is made here, so none is without them.
 """
 
 from __future__ import annotations
@@ -13,44 +15,59 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
 from ringwise.framework.configuration import Configuration
-from ringwise.framework.registry import PluginSpec, Registry
-from ringwise.manifests.configuration import read_configuration
+from ringwise.framework.registry import ActionSpec, PluginSpec, Registry
+from ringwise.manifests.configuration import ConfigurationError, read_configuration
+from ringwise.manifests.configuration_text import ConfigurationProblem
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.topology.boards import BoardCatalog
 from ringwise.wellknown import PLUGIN_ENTRY_POINTS, SCHEDULER_NAMES
 
 
-def load_plugins(found: Iterable[EntryPoint]) -> tuple[list[PluginSpec], list[str]]:
-    """The plugins that could be loaded, and one line for each that could not."""
-    plugins: dict[str, PluginSpec] = {}
+def load_specs(found: Iterable[EntryPoint]) -> tuple[list[PluginSpec | ActionSpec], list[str]]:
+    """The plugins and actions that could be loaded, and one line for each entry point that could not."""
+    specs: list[PluginSpec | ActionSpec] = []
     problems: list[str] = []
+    taken: set[tuple[type, str]] = set()
     for entry in sorted(found, key=lambda entry: entry.name):
-        if BUILT_IN.plugin_named(entry.name) is not None or entry.name in plugins:
-            problems.append(f"plugin {entry.name} of {entry.value}: the name is already taken")
-            continue
         try:
-            plugins[entry.name] = _spec_of(entry)
+            spec = _spec_of(entry)
+            if (type(spec), spec.name) in taken or _is_built_in(spec):
+                raise ValueError("the name is already taken")
         except Exception as error:
-            problems.append(f"plugin {entry.name} of {entry.value}: {type(error).__name__}: {error}")
-    return list(plugins.values()), problems
+            problems.append(f"entry point {entry.name} = {entry.value}: {type(error).__name__}: {error}")
+        else:
+            taken.add((type(spec), spec.name))
+            specs.append(spec)
+    return specs, problems
 
 
-def _spec_of(entry: EntryPoint) -> PluginSpec:
+def _spec_of(entry: EntryPoint) -> PluginSpec | ActionSpec:
     loaded = entry.load()
-    if not isinstance(loaded, PluginSpec):
+    if not isinstance(loaded, (PluginSpec, ActionSpec)):
         if not callable(loaded):
-            raise TypeError("is neither a PluginSpec nor a callable")
+            raise TypeError("is neither a PluginSpec nor an ActionSpec nor a callable")
         return PluginSpec(entry.name, "", loaded, arguments=None)
     if loaded.name != entry.name:
         raise ValueError(f"declares the name {loaded.name}; the entry point must have the same name")
     return loaded
 
 
+def _is_built_in(spec: PluginSpec | ActionSpec) -> bool:
+    if isinstance(spec, PluginSpec):
+        return BUILT_IN.plugin_named(spec.name) is not None
+    return spec.name in BUILT_IN.actions
+
+
 def read_user_configuration(text: bytes | str, origin: str) -> Configuration:
-    """A configuration that may name the plugins of installed packages."""
-    registry, _ = installed_registry()
-    return read_configuration(text, origin, registry)
+    """A configuration that may name the plugins and actions of installed packages."""
+    registry, problems = installed_registry()
+    try:
+        return read_configuration(text, origin, registry)
+    except ConfigurationError as error:
+        # An unknown name may be that of a package that could not be loaded.
+        broken = [ConfigurationProblem("installed packages", None, "", problem) for problem in problems]
+        raise ConfigurationError([*error.errors, *broken]) from None
 
 
 def new_scheduler(
@@ -58,13 +75,13 @@ def new_scheduler(
     catalog: BoardCatalog | None = None,
     scheduler_names: Iterable[str] = SCHEDULER_NAMES,
 ) -> Scheduler:
-    """A scheduler that knows the plugins of installed packages."""
+    """A scheduler with the plugins and actions of installed packages."""
     registry, _ = installed_registry()
     return Scheduler(configuration, catalog=catalog, registry=registry, scheduler_names=scheduler_names)
 
 
 @cache
 def installed_registry() -> tuple[Registry, tuple[str, ...]]:
-    """Our own plugins and those of installed packages; what is wrong with the latter, line by line."""
-    plugins, problems = load_plugins(entry_points(group=PLUGIN_ENTRY_POINTS))
-    return BUILT_IN.with_plugins(plugins), tuple(problems)
+    """Our own plugins and actions and those of installed packages, and the problems of the latter."""
+    specs, problems = load_specs(entry_points(group=PLUGIN_ENTRY_POINTS))
+    return BUILT_IN.with_specs(specs), tuple(problems)

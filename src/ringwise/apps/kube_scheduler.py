@@ -172,6 +172,8 @@ async def serve(
                 made.append(SchedulerAdapter(scheduler))
         return made
 
+    for problem in installed_registry()[1]:
+        _LOG.warning("a plugin or action of an installed package is left out", why=problem)
     component = "shadow" if options.shadow else "scheduler" if options.with_scheduler else "controller"
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(_client(options, access, component))

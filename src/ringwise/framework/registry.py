@@ -79,9 +79,12 @@ class Registry:
         self.plugins: Mapping[str, PluginSpec] = _by_name("plugin", plugins)
         self.actions: Mapping[str, ActionSpec] = _by_name("action", actions)
 
-    def with_plugins(self, more: Iterable[PluginSpec]) -> Registry:
-        """The same registry and further plugins. Raises ValueError when a name is already taken."""
-        return Registry((*self.plugins.values(), *more), self.actions.values())
+    def with_specs(self, more: Iterable[PluginSpec | ActionSpec]) -> Registry:
+        """The same registry with more plugins and actions. Raises ValueError when a name is taken."""
+        specs = list(more)
+        plugins = [spec for spec in specs if isinstance(spec, PluginSpec)]
+        actions = [spec for spec in specs if isinstance(spec, ActionSpec)]
+        return Registry((*self.plugins.values(), *plugins), (*self.actions.values(), *actions))
 
     def plugin_named(self, written: str) -> PluginSpec | None:
         """The plugin that a name in the configuration means."""

@@ -59,7 +59,7 @@ def configuration_with(plugin: str) -> Configuration:
 
 def run(point: ExtensionPoint[Any]) -> tuple[Scheduler, list[str]]:
     grumbler = type("Grumbler", (Grumbler,), {"point": point})
-    registry = BUILT_IN.with_plugins([PluginSpec("grumbler", "", grumbler)])
+    registry = BUILT_IN.with_specs([PluginSpec("grumbler", "", grumbler)])
     scheduler = Scheduler(configuration_with("grumbler"), registry=registry)
     events: list[ev.Event] = [ev.NodeSeen(Node("node-1", chips_allocatable={RESOURCE: 8}))]
     events += [
@@ -94,7 +94,7 @@ def test_a_plugin_that_cannot_open_is_reported_and_left_out() -> None:
     def build(option: PluginOption) -> Grumbler:
         raise ValueError("no")
 
-    registry = BUILT_IN.with_plugins([PluginSpec("grumbler", "", build)])
+    registry = BUILT_IN.with_specs([PluginSpec("grumbler", "", build)])
     scheduler = Scheduler(configuration_with("grumbler"), registry=registry)
     scheduler.handle([ev.NodeSeen(Node("node-1", chips_allocatable={RESOURCE: 8}))], 1)
     commands = scheduler.handle([ev.PodSeen(Pod("a", "x", "a", PodClass(RESOURCE, 1), chip_containers=1))], 2)
