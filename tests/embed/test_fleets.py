@@ -45,6 +45,15 @@ def test_superpods_are_filled_one_after_the_other() -> None:
     assert [report.superpod for report in fleet.reports] == [0, 0, 1, 1, 2]
 
 
+def test_racks_are_filled_one_after_the_other() -> None:
+    fleet = make_fleet(20, "950-x8-rack", superpod_size=12)
+    racks = [0] * 8 + [1] * 4 + [0] * 8
+    assert [node.rack for node in fleet.nodes] == racks
+    assert [report.rack for report in fleet.reports] == racks
+    assert [node.labels["huawei.com/topotree.rackid"] for node in fleet.nodes] == [str(one) for one in racks]
+    assert all(node.rack is None for node in make_fleet(3, "a3-x16-superpod").nodes)
+
+
 def test_addresses_never_repeat() -> None:
     fleet = make_fleet(70_000, chips=1)
     assert len({node.internal_ip for node in fleet.nodes}) == 70_000

@@ -54,6 +54,9 @@ from tests.framework.settings_by_name import value_of
         ("reservation-after", 600),
         ("hold-healthy-nodes", 120),
         ("gang-recovery-limit", 30),
+        ("reschedule-rack-after", 3),
+        ("reschedule-block-after", 6),
+        ("reschedule-job-after", 12),
     ],
 )
 def test_defaults_of_the_settings(name: str, default: object) -> None:
@@ -63,7 +66,7 @@ def test_defaults_of_the_settings(name: str, default: object) -> None:
 
 
 def test_no_setting_is_left_out_of_the_table_above() -> None:
-    assert len(SETTINGS) == len(dataclasses.fields(Settings)) == 18
+    assert len(SETTINGS) == len(dataclasses.fields(Settings)) == 21
 
 
 @pytest.mark.parametrize(

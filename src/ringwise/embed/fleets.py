@@ -15,6 +15,7 @@ from ringwise.wellknown import (
     HOST_ARCH,
     HOST_ARCH_ARM,
     HOSTNAME,
+    RACK_LABEL,
     SUPERPOD_LABEL,
     WORKER_NODE,
     WORKER_SELECTOR,
@@ -58,7 +59,8 @@ def make_fleet(
 ) -> GeneratedFleet:
     """Equal nodes of one board, `leaf_size` of them under each leaf switch.
 
-    Boards with SuperPoDs get SuperPoDs of 48 nodes where no size is given.
+    Boards with SuperPoDs get SuperPoDs of 48 nodes where no size is given; boards with racks fill
+    one rack after the other.
     """
     profile = board_named(board)
     resource = resource or profile.resources[0]
@@ -89,9 +91,12 @@ def make_fleet(
         position = number - first
         superpod = None if superpod_size is None else position // superpod_size
         index = None if superpod_size is None else position % superpod_size
+        rack = index // profile.rack_nodes if index is not None and profile.rack_nodes else None
         own = {**labels, HOSTNAME: name}
         if superpod is not None:
             own[SUPERPOD_LABEL] = str(superpod)
+        if rack is not None:
+            own[RACK_LABEL] = str(rack)
         made.append(
             Node(
                 name=name,
@@ -109,6 +114,7 @@ def make_fleet(
                 superpod=superpod,
                 server_index="" if index is None else str(index),
                 origin="lab",
+                rack=rack,
             )
         )
         reports.append(
@@ -120,6 +126,7 @@ def make_fleet(
                 superpod=superpod,
                 server_index=index,
                 origin="lab",
+                rack=rack,
             )
         )
     return GeneratedFleet(tuple(made), tuple(reports), _leaves(made, leaf_size, count, single_layer))

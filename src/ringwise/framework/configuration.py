@@ -165,6 +165,33 @@ class Settings:
             unit="seconds",
         )
     )
+    reschedule_rack_after: int = _setting(
+        integer(
+            "reschedule-rack-after",
+            3,
+            "how long after a fault a broken logical rack may move to another rack of its SuperPoD",
+            maximum=_DAY,
+            unit="seconds",
+        )
+    )
+    reschedule_block_after: int = _setting(
+        integer(
+            "reschedule-block-after",
+            6,
+            "how long after a fault a broken block of a job for racks may move to other SuperPoDs",
+            maximum=_DAY,
+            unit="seconds",
+        )
+    )
+    reschedule_job_after: int = _setting(
+        integer(
+            "reschedule-job-after",
+            12,
+            "how long after a fault a job for racks is placed anew where its intact blocks leave no room",
+            maximum=_DAY,
+            unit="seconds",
+        )
+    )
     gang_recovery_limit: int = _setting(
         integer(
             "gang-recovery-limit",

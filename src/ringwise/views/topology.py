@@ -1,4 +1,4 @@
-"""Switches and SuperPoDs with what runs under them."""
+"""Switches, SuperPoDs and racks with what runs in them."""
 
 from __future__ import annotations
 
@@ -24,6 +24,20 @@ class SwitchPicture:
 
 
 @dataclass(slots=True)
+class RackPicture:
+    """The nodes of one rack, sorted as those of its SuperPoD."""
+
+    rack: int
+    free: list[str] = field(default_factory=list)
+    busy: list[str] = field(default_factory=list)
+    unusable: list[str] = field(default_factory=list)
+    blocks: dict[tuple[str, int], list[str]] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        return {"rack": self.rack, **_nodes_json(self)}
+
+
+@dataclass(slots=True)
 class SuperPodPicture:
     superpod: SuperPodId
     reserve: int
@@ -34,24 +48,37 @@ class SuperPodPicture:
     unusable: list[str] = field(default_factory=list)
     #: (job, block) -> nodes
     blocks: dict[tuple[str, int], list[str]] = field(default_factory=dict)
+    #: By rack id; empty where the SuperPoD has no racks.
+    racks: list[RackPicture] = field(default_factory=list)
 
     @property
     def reserved(self) -> int:
         return min(self.reserve, len(self.free))
 
     def as_json(self) -> dict[str, Any]:
-        return {
+        nodes = _nodes_json(self)
+        document = {
             "superpod": self.superpod,
-            "free_nodes": len(self.free),
+            "free_nodes": nodes.pop("free_nodes"),
             "reserved_nodes": self.reserved,
-            "busy_nodes": len(self.busy),
-            "unusable_nodes": len(self.unusable),
-            "free": self.free,
-            "blocks": [
-                {"job": job, "block": block, "nodes": nodes}
-                for (job, block), nodes in sorted(self.blocks.items())
-            ],
+            **nodes,
         }
+        if self.racks:
+            document["racks"] = [rack.as_json() for rack in self.racks]
+        return document
+
+
+def _nodes_json(picture: SuperPodPicture | RackPicture) -> dict[str, Any]:
+    return {
+        "free_nodes": len(picture.free),
+        "busy_nodes": len(picture.busy),
+        "unusable_nodes": len(picture.unusable),
+        "free": picture.free,
+        "blocks": [
+            {"job": job, "block": block, "nodes": nodes}
+            for (job, block), nodes in sorted(picture.blocks.items())
+        ],
+    }
 
 
 def switch_picture(view: SchedulerView) -> SwitchPicture | None:
@@ -66,12 +93,17 @@ def switch_picture(view: SchedulerView) -> SwitchPicture | None:
 
 
 def superpod_pictures(view: SchedulerView) -> list[SuperPodPicture]:
-    settings, superpods = view.settings, view.superpods()
+    settings, racks = view.settings, view.racks()
     pictures = []
-    for superpod, nodes in superpods.nodes_of.items():
-        picture = SuperPodPicture(superpod, settings.reserve_nodes)
+    for superpod, nodes in view.superpods().nodes_of.items():
+        by_rack = {rack: RackPicture(rack) for rack in racks.nodes_of.get(superpod, {})}
+        # The rules for racks keep no reserve.
+        picture = SuperPodPicture(superpod, 0 if by_rack else settings.reserve_nodes)
+        picture.racks = list(by_rack.values())
         for node in nodes:
-            _seat(view, picture, int(node))
+            _sort_in(view, picture, int(node))
+            if node in racks.rack_of:
+                _sort_in(view, by_rack[racks.rack_of[node][1]], int(node))
         pictures.append(picture)
     return pictures
 
@@ -86,7 +118,8 @@ def topology_problems(view: SchedulerView) -> list[Reason]:
     return [*found, *superpods.problems] if superpods.nodes_of else found
 
 
-def _seat(view: SchedulerView, picture: SuperPodPicture, number: int) -> None:
+def _sort_in(view: SchedulerView, picture: SuperPodPicture | RackPicture, number: int) -> None:
+    """Put a node where it belongs: free, busy, unusable or part of a block."""
     state = view.cluster
     name = state.names[number]
     for uid in state.pods_on[number]:

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind
 from ringwise.scheduler.explain.capacity import BoardCapacity, capacity
-from ringwise.state.model import Queue
+from ringwise.state.model import Device, Node, Queue
 from tests.fingerprint import fingerprint, state_of
 from tests.scheduler.clusters import CHIP, NOW, node, pod, report, scheduler_told, told
+
+NPU = "huawei.com/npu"
+
+
+def npu_node(name: str, **more: Any) -> ev.NodeSeen:
+    chips = {NPU: 8}
+    return ev.NodeSeen(
+        Node(
+            name,
+            max_pods=110,
+            chips_allocatable=chips,
+            chips_capacity=chips,
+            devices=tuple(Device(chip) for chip in range(8)),
+            **more,
+        )
+    )
 
 
 def jobs(answer: BoardCapacity) -> dict[str, int]:
@@ -75,6 +93,16 @@ def test_p1_blocks_stay_inside_superpods() -> None:
     assert answer.board == "a3-x16-superpod"
     blocks = {shape.form: (shape.jobs, shape.stranded) for shape in answer.shapes if shape.kind == "block"}
     assert blocks == {"blocks of 2 nodes": (4, 32), "blocks of 4 nodes": (2, 32)}
+    assert answer.largest_gang == 5
+
+
+def test_r1_blocks_on_boards_with_racks_follow_the_rack_rules() -> None:
+    """Nodes in racks have a board with racks, whatever other boards serve their resource; no reserve."""
+    view = told(*(npu_node(f"node-{n}", superpod=n // 5, rack=n % 2) for n in range(10)))
+    (answer,) = capacity(view, NOW)
+    assert answer.board == "950-x8-rack"
+    blocks = {shape.form: (shape.jobs, shape.stranded) for shape in answer.shapes if shape.kind == "block"}
+    assert blocks == {"blocks of 2 nodes": (4, 16), "blocks of 4 nodes": (2, 16)}
     assert answer.largest_gang == 5
 
 

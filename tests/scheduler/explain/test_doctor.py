@@ -125,6 +125,14 @@ def topology(nodes_per_switch: int) -> ev.TopologySeen:
             [node("n", labels=ARM, superpod=0), node("m", labels=ARM)],
             ("warning", "superpod-id-missing", "node m"),
         ),
+        (
+            [node("n", labels=ARM, superpod=0, rack=0), node("m", labels=ARM, superpod=0)],
+            ("warning", "rack-id-missing", "node m"),
+        ),
+        (
+            [node("n", labels=ARM, superpod=0, rack=0), node("m", labels=ARM, superpod=0, rack=-1)],
+            ("warning", "rack-id-wrong", "node m"),
+        ),
         ([ev.QueueSeen(Queue("q", weight=0))], ("error", "queue-weight", "queue q")),
         (
             [ev.QueueSeen(Queue("q", capability={CHIP: 1}, guarantee={CHIP: 2}))],
@@ -165,6 +173,12 @@ def test_n7_differences_name_the_chips_and_the_pods() -> None:
         "Ascend910-0 as free; by the scheduler's state it is held by default/a" in text for text in texts
     )
     assert any("by the scheduler's state Ascend910-7 is free" in text for text in texts)
+
+
+def test_r1_superpods_without_any_rack_need_none() -> None:
+    """Racks of one SuperPoD do not make those of another board in another SuperPoD wrong."""
+    view = examined(node("n", labels=ARM, superpod=0, rack=0), node("m", labels=ARM, superpod=1))
+    assert not [finding for finding in found(view) if "rack" in finding[1]]
 
 
 def test_p6_a_superpod_with_too_many_nodes_is_an_error() -> None:

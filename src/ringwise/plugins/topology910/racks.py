@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ringwise.framework.extension_points import JobPlan
 from ringwise.framework.gang_placement import missing_pods
-from ringwise.framework.job import Job
+from ringwise.framework.job import Job, PreviousNode
 from ringwise.framework.policy import ChipPolicy, RackPolicy
 from ringwise.framework.ranks import ranks_of
 from ringwise.framework.session import Session
@@ -127,9 +127,7 @@ class RackPlanner:
             if pod.cls.chips and node >= 0:
                 known.add(ranks[uid])
                 places.append(_placed(ranks[uid], node, pod.annotations, racks))
-        written = {rank: ranks[uid] for uid, rank in ranks_of(job).items() if uid in ranks}
-        for said, previous in sorted(job.previous_nodes.items()):
-            rank = written.get(said, said)
+        for rank, previous in sorted(_previous_nodes(job, ranks).items()):
             node_id = state.node_id.get(previous.node)
             if rank not in known and node_id is not None:
                 places.append(_placed(rank, node_id, previous.annotations, racks))
@@ -148,13 +146,16 @@ class RackPlanner:
         state = session.state
         lost = max((previous.lost for previous in job.previous_nodes.values()), default=0)
         seconds = (session.now - lost) / _SECOND
-        times = LevelTimes()
+        settings = session.settings
+        times = LevelTimes(
+            settings.reschedule_rack_after, settings.reschedule_block_after, settings.reschedule_job_after
+        )
         recovering = job.labels.get(PROCESS_RECOVER_ENABLE)
         level = reschedule_level(
             seconds,
             times,
             rack.shape,
-            {rank for rank, previous in job.previous_nodes.items() if previous.faulty},
+            {rank for rank, previous in _previous_nodes(job, dense_ranks(job)).items() if previous.faulty},
             pod_level=job.labels.get(POD_RESCHEDULING) == "on" or recovering == "pause",
             process_level=recovering == "on",
             only_pods=job.annotations.get(RECOVER_POLICY_PATH) == "pod",
@@ -254,6 +255,12 @@ class _Candidates:
         self.classes = PodClasses(of_rank, masks) if len(class_of) > 1 else None
         #: Why candidates are in no rack.
         self.outside = [racks.node_problems[node] for node in masks if node in racks.node_problems]
+
+
+def _previous_nodes(job: Job, ranks: Mapping[str, int]) -> dict[int, PreviousNode]:
+    """Where lost pods were, by the position of their rank among the pods with chips."""
+    positions = {rank: ranks[uid] for uid, rank in ranks_of(job).items() if uid in ranks}
+    return {positions.get(rank, rank): node for rank, node in job.previous_nodes.items()}
 
 
 def _placed(rank: int, node: int, annotations: Mapping[str, str], racks: Racks) -> PlacedPod:

@@ -8,8 +8,9 @@ from typing import Any
 
 from ringwise.framework.gang_placement import place_gang
 from ringwise.framework.job import Job
-from ringwise.framework.policy import ChipPolicy
+from ringwise.framework.policy import ChipPolicy, RackPolicy
 from ringwise.framework.selectors import FORBIDDING
+from ringwise.placement.racks.model import RackShape, RackSystem
 from ringwise.placement.rules import chip_rule
 from ringwise.placement.switches.classes import SwitchClass
 from ringwise.reasons import Reason
@@ -17,7 +18,7 @@ from ringwise.scheduler.view import ChipTable, ClusterReader, SchedulerView
 from ringwise.state.model import Pod, PodClass, PodGroup
 from ringwise.topology.board import Board
 from ringwise.topology.policy import PolicyFacts, select_board
-from ringwise.topology.superpods import SuperPods
+from ringwise.topology.superpods import SuperPodId
 from ringwise.wellknown import ACCELERATOR_TYPE
 
 #: One-pod sizes that are shown of boards that allow many.
@@ -119,7 +120,7 @@ def boards_present(view: SchedulerView) -> list[tuple[str, str, Board]]:
                 catalog, PolicyFacts(resource, {}, {}, {ACCELERATOR_TYPE: label} if label else {})
             )
             if isinstance(board, Reason) or size > board.chips_per_node or not label:
-                board = used.get(resource) or _by_size(view, resource, size, board)
+                board = used.get(resource) or _by_size(view, resource, size, board, number)
                 label = ""
             found.setdefault((resource, label), board)
     return [
@@ -127,8 +128,10 @@ def boards_present(view: SchedulerView) -> list[tuple[str, str, Board]]:
     ]
 
 
-def _by_size(view: SchedulerView, resource: str, size: int, board: Board | Reason) -> Board:
+def _by_size(view: SchedulerView, resource: str, size: int, board: Board | Reason, number: int) -> Board:
     serving = view.catalog.serving(resource)
+    if isinstance(board, Reason) and number in view.racks().rack_of:
+        serving = tuple(one for one in serving if one.rack_nodes) or serving
     if isinstance(board, Board) and board.chips_per_node >= size:
         return board
     return next((one for one in serving if one.chips_per_node == size), serving[0])
@@ -238,17 +241,19 @@ class _Counting:
             )
 
     def _open_by_superpod(self, whole: int) -> dict[object, int]:
-        superpods = self._superpods()
         counts: dict[object, int] = {}
         for number in self._nodes:
-            superpod = superpods.superpod_of.get(number)
+            superpod = self._superpod_of(number)
             if superpod is not None and not _is_closed(self._state, self._fleet, number):
                 usable = self._fleet.free_mask[number].bit_count()
                 counts[superpod] = counts.get(superpod, 0) + (usable >= whole)
         return counts
 
-    def _superpods(self) -> SuperPods:
-        return self._view.superpods()
+    def _superpod_of(self, number: int) -> SuperPodId | None:
+        """The SuperPoD that counts for blocks; a node without a rack is in none where the board has racks."""
+        if self._board.rack_nodes:
+            return self._view.racks().rack_of.get(number, (None, 0))[0]
+        return self._view.superpods().superpod_of.get(number)
 
     def _fits_blocks(self, size: int, blocks: int, whole: int) -> bool:
         if not blocks:
@@ -279,7 +284,11 @@ class _Counting:
         switch_class: str | None = None,
     ) -> ChipPolicy:
         board = self._board
-        between_blocks = multi_pod if blocks is None else blocks > 1
+        rack = None
+        if board.rack_nodes and block_nodes is not None and blocks is not None:
+            system = RackSystem(board.chips_per_node, board.rack_nodes, board.domain_racks)
+            rack = RackPolicy(RackShape(block_nodes, 1, blocks), system)
+        between_blocks = multi_pod if blocks is None or rack is not None else blocks > 1
         return ChipPolicy(
             self._resource,
             board,
@@ -289,6 +298,7 @@ class _Counting:
             switch_class,
             block_nodes,
             blocks,
+            rack=rack,
         )
 
     def _placed(self, policy: ChipPolicy, chips: int, pods: int, *, together: bool = False) -> int:

@@ -59,6 +59,7 @@ def diagnose(view: SchedulerView, reported: Iterable[Finding] = ()) -> Diagnosis
         _nodes,
         _switches,
         _superpods,
+        _racks,
         _queues,
         _jobs,
         _incidents,
@@ -199,8 +200,10 @@ def _superpods(view: SchedulerView) -> Iterator[Finding]:
             "no SuperPoD id, so jobs with blocks are never placed there",
             "let the device plugin report SuperPodID, or annotate the node with superPodID",
         )
+    racks = view.racks()
     for superpod, nodes in superpods.nodes_of.items():
-        if len(nodes) <= settings.reserve_nodes:
+        # Jobs for racks keep no reserve.
+        if len(nodes) <= settings.reserve_nodes and superpod not in racks.nodes_of:
             yield Finding(
                 WARNING,
                 "superpod-all-reserve",
@@ -208,6 +211,32 @@ def _superpods(view: SchedulerView) -> Iterator[Finding]:
                 f"has {len(nodes)} node(s), all of them reserve: reserve-nodes is {settings.reserve_nodes}",
                 f"lower reserve-nodes below {len(nodes)}",
             )
+
+
+def _racks(view: SchedulerView) -> Iterator[Finding]:
+    """Only where racks are in use: a node of a SuperPoD has a rack id, or a job asks for racks."""
+    racks = view.racks()
+    asked = any(job.policy is not None and job.policy.rack is not None for job in view.jobs.values())
+    if not racks.nodes_of and not asked:
+        return
+    missing: list[str] = []
+    for node, problem in racks.node_problems.items():
+        name = view.cluster.names[int(node)]
+        if problem.code == "rack-id-wrong":
+            yield of_reason(WARNING, f"node {name}", problem)
+        elif problem.code == "rack-id-missing" and (
+            not racks.nodes_of or view.superpods().superpod_of[node] in racks.nodes_of
+        ):
+            # In a mixed cluster the SuperPoDs of other boards have no racks.
+            missing.append(name)
+    if missing:
+        yield Finding(
+            WARNING,
+            "rack-id-missing",
+            named(missing, "node"),
+            "no rack id, so jobs for racks are never placed there",
+            "let the device plugin report RackID, or annotate the node with rackID",
+        )
 
 
 def _offers_chips(view: SchedulerView, number: int) -> bool:

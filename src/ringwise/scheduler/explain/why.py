@@ -25,7 +25,7 @@ from ringwise.scheduler.explain.job_cures import (
 from ringwise.scheduler.explain.near_misses import NearMiss, Refusals, refusals_of
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Pod
-from ringwise.wellknown import SUPER_POD_ID, SUPER_POD_RANK
+from ringwise.wellknown import LOGICAL_RACK, SUPER_POD_ID, SUPER_POD_RANK
 
 #: How many near misses are shown.
 SHOWN_MISSES = 5
@@ -50,6 +50,22 @@ class PodLocation:
     switch: str | None = None
     superpod: str | None = None
     block: str | None = None
+    #: Only for jobs on boards with racks.
+    rack: int | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        document: dict[str, Any] = {
+            "name": self.pod,
+            "rank": self.rank,
+            "node": self.node,
+            "chips": list(self.chips),
+            "switch": self.switch,
+            "superpod": self.superpod,
+            "block": self.block,
+        }
+        if self.rack is not None:
+            document["rack"] = self.rack
+        return document
 
 
 @dataclass(slots=True)
@@ -105,18 +121,7 @@ class Explanation:
             "kept_chips": self.kept,
             "expected_start": None if self.expected is None else self.expected.as_json(),
             "cures": [cure.as_json() for cure in self.cures],
-            "pods": [
-                {
-                    "name": location.pod,
-                    "rank": location.rank,
-                    "node": location.node,
-                    "chips": list(location.chips),
-                    "switch": location.switch,
-                    "superpod": location.superpod,
-                    "block": location.block,
-                }
-                for location in self.locations
-            ],
+            "pods": [location.as_json() for location in self.locations],
             "plan": list(self.plan),
         }
 
@@ -280,8 +285,9 @@ def _choice(view: SchedulerView, job: Job, now: int) -> tuple[str, ...]:
 
 
 def _groups(locations: list[PodLocation]) -> list[str]:
-    """Pods per switch and per block, where the job has them."""
+    """Pods per switch, per block and per rack, where the job has them."""
     lines = []
+    racks: dict[str, set[int]] = {}
     switches: dict[str, list[int]] = {}
     blocks: dict[tuple[str, str], list[int]] = {}
     for location in locations:
@@ -289,10 +295,14 @@ def _groups(locations: list[PodLocation]) -> list[str]:
             switches.setdefault(location.switch, []).append(location.rank)
         if location.block is not None and location.superpod is not None:
             blocks.setdefault((location.block, location.superpod), []).append(location.rank)
+            if location.rack is not None:
+                racks.setdefault(location.block, set()).add(location.rack)
     for switch, ranks in switches.items():
         lines.append(f"switch {switch}: {len(ranks)} pod(s), ranks {_span(ranks)}")
     for (block, superpod), ranks in sorted(blocks.items()):
-        lines.append(f"block {block}: SuperPoD {superpod}, {len(ranks)} pod(s), ranks {_span(ranks)}")
+        used = sorted(racks.get(block, ()))
+        where = f", rack(s) {', '.join(map(str, used))}" if used else ""
+        lines.append(f"block {block}: SuperPoD {superpod}{where}, {len(ranks)} pod(s), ranks {_span(ranks)}")
     return lines
 
 
@@ -307,6 +317,7 @@ def _locations(view: SchedulerView, job: Job) -> list[PodLocation]:
     state, ranks = view.cluster, ranks_of(job)
     resolved = view.switches()
     switched = job.policy is not None and job.policy.switch_class is not None
+    in_racks = any(LOGICAL_RACK in pod.annotations for pod in job.pods.values())
     locations = []
     for pod in sorted(job.pods.values(), key=lambda pod: (ranks.get(pod.uid, 0), pod.name)):
         number = state.pods[pod.uid].node
@@ -324,6 +335,7 @@ def _locations(view: SchedulerView, job: Job) -> list[PodLocation]:
                 resolved.switch_name(node) if resolved is not None and switched else None,
                 pod.annotations.get(SUPER_POD_ID),
                 pod.annotations.get(SUPER_POD_RANK),
+                view.racks().rack_of[number][1] if in_racks and number in view.racks().rack_of else None,
             )
         )
     return locations

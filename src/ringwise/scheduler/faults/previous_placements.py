@@ -1,6 +1,6 @@
 """Where the pods of a job were before they were lost, while the job is rescheduled (S9, P7, F1).
 
-Jobs placed as a whole (leaf switches, SuperPoDs) are always remembered: their replacement
+Jobs placed as a whole (leaf switches, SuperPoDs, racks) are always remembered: their replacement
 pods must go back close to the others. Until the job is complete again the chips of its
 healthy previous placements are reserved for it, with a limit. A vcjob that starts over keeps its
 previous placements, whatever its PodGroup is called. After a restart of the scheduler the
@@ -32,6 +32,7 @@ from ringwise.state.vcjob import VcJob
 from ringwise.wellknown import (
     IS_HEALTHY,
     IS_SHARED_TOR,
+    LOGICAL_RACK,
     SHARED_TOR_IP,
     SP_BLOCK,
     SUPER_POD_ID,
@@ -43,7 +44,7 @@ WHY = "being rescheduled"
 _SECOND = 1_000_000_000
 #: Nanoseconds for which the previous nodes of jobs without a reservation are kept.
 KEPT_FOR = 72 * 3600 * _SECOND
-_KEPT_ANNOTATIONS = (IS_SHARED_TOR, IS_HEALTHY, SHARED_TOR_IP, SUPER_POD_RANK, SUPER_POD_ID)
+_KEPT_ANNOTATIONS = (IS_SHARED_TOR, IS_HEALTHY, SHARED_TOR_IP, SUPER_POD_RANK, SUPER_POD_ID, LOGICAL_RACK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +69,9 @@ class Rescheduling:
     #: rank -> (node id, chips)
     chips: dict[int, tuple[int, int]] = field(default_factory=dict)
     until: int = 0
-    #: A SuperPoD job waits for its own nodes until then before it takes others.
-    own_nodes_until: int | None = None
+    #: Times at which the rules allow more than before: a job with blocks takes other nodes than its own,
+    #: a job for racks moves further (F2).
+    next_levels: tuple[int, ...] = ()
     stale: bool = True
 
 
@@ -115,7 +117,7 @@ class PreviousPlacements:
             return None
         job = self._book.job_of(uid)
         pod = placement.pod
-        if job is None or not (_placed_as_a_whole(job) or self._prefers_previous_node(pod)):
+        if job is None or not (_placed_as_a_whole(job, pod) or self._prefers_previous_node(pod)):
             return None
         rank = pod.rank if pod.rank is not None else ranks_of(job)[uid]
         return HeldPlacement(job, pod, placement.node, placement.chips, rank)
@@ -128,7 +130,7 @@ class PreviousPlacements:
         """The pod is gone or failed. Its placement is remembered only while its job continues."""
         if not self._continues(held.job, held.pod):
             return
-        if not _placed_as_a_whole(held.job):
+        if not _placed_as_a_whole(held.job, held.pod):
             self._lost_without_reservation(held, now, failed)
             return
         owner = _owner(held.job, held.pod)
@@ -143,9 +145,21 @@ class PreviousPlacements:
         kept.nodes[held.rank] = PreviousNode(names[held.node], annotations, False, now)
         kept.chips[held.rank] = (held.node, held.chips)
         kept.until = now + self._configuration.settings.hold_healthy_nodes * _SECOND
-        kept.own_nodes_until = now + WAIT_SECONDS * _SECOND + 1
+        kept.next_levels = self._next_levels(held.pod, now)
         kept.stale = True
         held.job.previous_nodes = kept.nodes
+
+    def _next_levels(self, pod: Pod, now: int) -> tuple[int, ...]:
+        times = {now + WAIT_SECONDS * _SECOND + 1}
+        if LOGICAL_RACK in pod.annotations:
+            settings = self._configuration.settings
+            levels = (
+                settings.reschedule_rack_after,
+                settings.reschedule_block_after,
+                settings.reschedule_job_after,
+            )
+            times |= {now + seconds * _SECOND for seconds in levels}
+        return tuple(sorted(times))
 
     def _lost_without_reservation(self, held: HeldPlacement, now: int, failed: bool) -> None:
         owner = held.pod.owner
@@ -162,7 +176,7 @@ class PreviousPlacements:
             vcjob = self._book.vcjobs.get(f"{pod.namespace}/{pod.owner.name}")
             if vcjob is not None:
                 return not vcjob.over
-        return job.group is not None or not _placed_as_a_whole(job)
+        return job.group is not None or not _placed_as_a_whole(job, pod)
 
     # -- jobs come back -----------------------------------------------------------------------
 
@@ -212,9 +226,7 @@ class PreviousPlacements:
 
     def deadline(self) -> int | None:
         times = [kept.until for kept in self._rescheduling.values()]
-        times += [
-            kept.own_nodes_until for kept in self._rescheduling.values() if kept.own_nodes_until is not None
-        ]
+        times += [kept.next_levels[0] for kept in self._rescheduling.values() if kept.next_levels]
         return min(times, default=None)
 
     def review(self, now: int) -> None:
@@ -225,8 +237,8 @@ class PreviousPlacements:
                 self.forget(owner)
                 self._pending.activate(kept.job)
                 continue
-            if kept.own_nodes_until is not None and kept.own_nodes_until <= now:
-                kept.own_nodes_until = None
+            if kept.next_levels and kept.next_levels[0] <= now:
+                kept.next_levels = tuple(time for time in kept.next_levels if time > now)
                 self._pending.activate(kept.job)
             for rank, node in kept.nodes.items():
                 if not node.faulty and self._is_faulty(kept.resource, *kept.chips[rank]):
@@ -334,8 +346,12 @@ def _pods_owner(job: Job) -> str:
     return "" if owner is None else owner.uid
 
 
-def _placed_as_a_whole(job: Job) -> bool:
-    return asks_for_switches(job.labels.get(TOR_AFFINITY)) or SP_BLOCK in job.annotations
+def _placed_as_a_whole(job: Job, pod: Pod) -> bool:
+    return (
+        asks_for_switches(job.labels.get(TOR_AFFINITY))
+        or SP_BLOCK in job.annotations
+        or LOGICAL_RACK in pod.annotations
+    )
 
 
 def _owner(job: Job, pod: Pod | None) -> str:
