@@ -16,7 +16,7 @@ from ringwise.apps.admission.objects import NAME, PATH, webhook_configuration
 from ringwise.apps.admission.serving_certificate import (
     AUTHORITY_LIFETIME,
     SERVER_LIFETIME,
-    Keeper,
+    CertificateManager,
     server_context,
 )
 from ringwise.apps.admission.webhook import Options, serve
@@ -32,7 +32,7 @@ HOST = f"{NAME}.volcano-system.svc"
 DAY = 86_400.0
 
 
-def shake_hands(serving: Pair, authorities: str, host: str = HOST) -> None:
+def handshake(serving: Pair, authorities: str, host: str = HOST) -> None:
     """A TLS handshake in memory; raises when the client does not trust the server."""
     client = ssl.create_default_context(cadata=authorities)
     client.verify_flags |= ssl.VERIFY_X509_STRICT
@@ -60,20 +60,20 @@ def made(host: str = HOST) -> tuple[Pair, Pair]:
     return authority, make_server(authority, [host], now, timedelta(days=1))
 
 
-def test_what_is_made_is_trusted_by_those_who_know_the_authority_only() -> None:
+def test_a_server_certificate_is_trusted_with_its_authority_only() -> None:
     authority, serving = made()
-    shake_hands(serving, authority.certificate)
+    handshake(serving, authority.certificate)
     with pytest.raises(ssl.SSLCertVerificationError):
-        shake_hands(serving, made()[0].certificate)
+        handshake(serving, made()[0].certificate)
     with pytest.raises(ssl.SSLCertVerificationError, match="Hostname mismatch"):
-        shake_hands(serving, authority.certificate, "somebody.else.svc")
+        handshake(serving, authority.certificate, "other.svc")
 
 
 def test_a_server_certificate_is_no_authority() -> None:
     _, serving = made()
     forged = make_server(serving, [HOST], datetime.now(UTC), timedelta(days=1))
     with pytest.raises(ssl.SSLCertVerificationError):
-        shake_hands(forged, serving.certificate)
+        handshake(forged, serving.certificate)
 
 
 def test_an_authority_that_cannot_be_used_is_an_error() -> None:
@@ -105,7 +105,7 @@ def test_the_form_of_certificates_and_keys_stays() -> None:
     assert names.get_values_for_type(x509.DNSName) == [HOST]
 
 
-# -- keeping them
+# -- renewal
 
 
 def prepared(api: FakeApiServer) -> None:
@@ -117,25 +117,25 @@ def secret(api: FakeApiServer) -> dict[str, str]:
     return {name: base64.b64decode(text).decode() for name, text in data.items()}
 
 
-def told(api: FakeApiServer) -> str:
+def published(api: FakeApiServer) -> str:
     bundles = {hook["clientConfig"]["caBundle"] for hook in api.get(WEBHOOKS, NAME)["webhooks"]}
     (bundle,) = bundles
     return base64.b64decode(bundle).decode()
 
 
-def keeper(client: Client, clock: InstantClock) -> Keeper:
-    return Keeper(client, "volcano-system", clock=clock)
+def manager(client: Client, clock: InstantClock) -> CertificateManager:
+    return CertificateManager(client, "volcano-system", clock=clock)
 
 
-def test_the_first_step_makes_everything_and_the_second_nothing() -> None:
+def test_the_first_check_creates_everything_and_the_second_nothing() -> None:
     async def test() -> None:
         async with server() as (api, client):
             prepared(api)
-            first = await keeper(client, InstantClock()).step()
+            first = await manager(client, InstantClock()).check()
             assert secret(api)["tls.crt"] == first.certificate
-            shake_hands(first, told(api))
+            handshake(first, published(api))
             version = api.version
-            assert await keeper(client, InstantClock()).step() == first
+            assert await manager(client, InstantClock()).check() == first
             assert api.version == version
 
     run(test())
@@ -146,51 +146,51 @@ def test_the_server_certificate_is_renewed_when_a_third_is_left() -> None:
         async with server() as (api, client):
             prepared(api)
             clock = InstantClock()
-            keeps = keeper(client, clock)
-            first = await keeps.step()
-            authorities = told(api)
+            certificates = manager(client, clock)
+            first = await certificates.check()
+            authorities = published(api)
             clock.moment += SERVER_LIFETIME.total_seconds() * 2 / 3 - DAY
-            assert await keeps.step() == first
+            assert await certificates.check() == first
             clock.moment += 2 * DAY
-            second = await keeps.step()
+            second = await certificates.check()
             assert second.certificate != first.certificate
-            assert told(api) == authorities
-            shake_hands(second, authorities)
+            assert published(api) == authorities
+            handshake(second, authorities)
 
     run(test())
 
 
-def test_a_new_authority_is_told_a_step_before_it_signs() -> None:
+def test_a_new_authority_is_published_one_check_before_it_signs() -> None:
     async def test() -> None:
         async with server() as (api, client):
             prepared(api)
             clock = InstantClock()
-            keeps = keeper(client, clock)
+            certificates = manager(client, clock)
             clock.moment += 0
-            await keeps.step()
-            first = told(api)
+            await certificates.check()
+            first = published(api)
             clock.moment += AUTHORITY_LIFETIME.total_seconds() * 2 / 3 + DAY
-            before = await keeps.step()
-            both = told(api)
+            before = await certificates.check()
+            both = published(api)
             assert both.endswith(first)
             assert both != first
-            shake_hands(before, first)
-            after = await keeps.step()
-            shake_hands(after, both)
+            handshake(before, first)
+            after = await certificates.check()
+            handshake(after, both)
             with pytest.raises(ssl.SSLCertVerificationError):
-                shake_hands(after, first)
-            assert await keeps.step() == after
+                handshake(after, first)
+            assert await certificates.check() == after
 
     run(test())
 
 
 @pytest.mark.parametrize("damage", ["tls.key", "ca.key", "ca.crt", "state.json", "swapped", "all"])
-def test_a_damaged_secret_is_made_anew(damage: str) -> None:
+def test_a_damaged_secret_is_replaced(damage: str) -> None:
     async def test() -> None:
         async with server() as (api, client):
             prepared(api)
-            keeps = keeper(client, InstantClock())
-            await keeps.step()
+            certificates = manager(client, InstantClock())
+            await certificates.check()
             object = api.get(SECRETS, KEY)
             data = object["data"]
             if damage == "all":
@@ -201,7 +201,7 @@ def test_a_damaged_secret_is_made_anew(damage: str) -> None:
                 data = {**data, damage: "bm9uc2Vuc2U="}
             object["data"] = data
             api.put(SECRETS, object)
-            shake_hands(await keeps.step(), told(api))
+            handshake(await certificates.check(), published(api))
 
     run(test())
 
@@ -210,20 +210,20 @@ def test_two_replicas_that_start_together_agree() -> None:
     async def test() -> None:
         async with server() as (api, client):
             prepared(api)
-            one, other = keeper(client, InstantClock()), keeper(client, InstantClock())
-            pairs = await asyncio.gather(one.step(), other.step())
-            assert pairs[0] == pairs[1] == await one.step()
-            shake_hands(pairs[0], told(api))
+            one, other = manager(client, InstantClock()), manager(client, InstantClock())
+            pairs = await asyncio.gather(one.check(), other.check())
+            assert pairs[0] == pairs[1] == await one.check()
+            handshake(pairs[0], published(api))
 
     run(test())
 
 
-def test_a_refusal_of_the_server_is_handed_on() -> None:
+def test_an_error_of_the_api_server_is_raised() -> None:
     async def test() -> None:
         async with server() as (api, client):
             api.fault("GET /api/v1/namespaces/volcano-system/secrets", status=403)
             with pytest.raises(ApiError):
-                await keeper(client, InstantClock()).step()
+                await manager(client, InstantClock()).check()
 
     run(test())
 
@@ -231,7 +231,7 @@ def test_a_refusal_of_the_server_is_handed_on() -> None:
 # -- the whole webhook
 
 
-def test_the_webhook_serves_over_tls_and_takes_up_renewed_certificates() -> None:
+def test_the_webhook_serves_over_tls_and_uses_renewed_certificates() -> None:
     async def test() -> None:
         async with server() as (api, client):
             prepared(api)
@@ -243,10 +243,10 @@ def test_the_webhook_serves_over_tls_and_takes_up_renewed_certificates() -> None
                 serve(options, client, stop, clock=clock, started=lambda port: ports.append(port))
             )
             await until(lambda: ports)
-            refused = await ask(ports[0], told(api), review(vcjob(3)))
+            refused = await ask(ports[0], published(api), review(vcjob(3)))
             assert refused["response"]["allowed"] is False
             assert "asks for 3 chips" in refused["response"]["status"]["message"]
-            assert (await ask(ports[0], told(api), review(vcjob(8))))["response"]["allowed"] is True
+            assert (await ask(ports[0], published(api), review(vcjob(8))))["response"]["allowed"] is True
             before = secret(api)["tls.crt"]
             await clock.pass_time(SERVER_LIFETIME.total_seconds())
             await until(lambda: secret(api)["tls.crt"] != before)

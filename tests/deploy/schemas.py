@@ -1,7 +1,7 @@
 """Enough of the API server's checking of structural schemas to try ours on objects.
 
 Unknown fields are findings here, where the server would drop them silently: a field that is dropped is a
-field that somebody wrote for nothing.
+field that would be ignored silently.
 """
 
 from __future__ import annotations

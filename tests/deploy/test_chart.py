@@ -32,7 +32,7 @@ def _leaves(values: dict[str, Any], path: str = "") -> Iterator[tuple[str, Any]]
             yield where, value
 
 
-def test_every_value_is_tried_with_something_else() -> None:
+def test_every_value_is_tested_with_another_one() -> None:
     tried = {
         where
         for values in VARIATIONS.values()
@@ -71,7 +71,7 @@ def test_the_schema_knows_every_value_and_no_other() -> None:
 
 @needs_helm
 @each_variation
-def test_lint_has_nothing_to_say(values: dict[str, Any]) -> None:
+def test_lint_reports_nothing(values: dict[str, Any]) -> None:
     done = helm("lint", "--strict", "-f", "-", str(CHART), stdin=json.dumps(values))
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -100,7 +100,7 @@ def understood(arguments: list[str]) -> dict[str, Any]:
 
 @needs_helm
 @each_variation
-def test_every_component_understands_its_arguments(values: dict[str, Any]) -> None:
+def test_every_component_accepts_its_arguments(values: dict[str, Any]) -> None:
     components = _components(rendered(values))
     assert "scheduler" in components
     names = tuple(values.get("scheduler", {}).get("schedulerNames", ("volcano", "ringwise")))
@@ -158,7 +158,7 @@ def test_switches_bring_components_and_nothing_of_the_others(name: str, componen
 
 @needs_helm
 @pytest.mark.parametrize("name", ["shadow", "shadow-with-everything"])
-def test_in_shadow_mode_nobody_may_write(name: str) -> None:
+def test_in_shadow_mode_no_account_may_write(name: str) -> None:
     objects = rendered(VARIATIONS[name])
     verbs = {
         verb
@@ -172,7 +172,7 @@ def test_in_shadow_mode_nobody_may_write(name: str) -> None:
 
 
 @needs_helm
-def test_in_shadow_mode_no_namespace_is_made_to_write_into() -> None:
+def test_in_shadow_mode_no_namespace_is_created() -> None:
     def namespaces(values: dict[str, Any]) -> set[str]:
         made = yaml.safe_load_all(template(values, "--namespace", "chips").stdout)
         return {one["metadata"]["name"] for one in made if one and one["kind"] == "Namespace"}
@@ -201,7 +201,7 @@ def test_the_pod_monitor_finds_the_ports() -> None:
 
 
 @needs_helm
-def test_the_webhook_looks_at_pods_with_the_names_that_were_chosen() -> None:
+def test_the_webhook_checks_pods_with_the_configured_scheduler_names() -> None:
     objects = rendered(VARIATIONS["other-names"])
     hooks = objects["ValidatingWebhookConfiguration", "", "ringwise-admission"]["webhooks"]
     (pods,) = [hook for hook in hooks if hook["name"] == "pods.ringwise.io"]
@@ -238,7 +238,7 @@ def test_where_components_run() -> None:
 
 
 @needs_helm
-def test_what_is_switched_off_is_gone_and_nothing_else() -> None:
+def test_what_is_disabled_is_absent_and_nothing_else() -> None:
     usual = rendered({})
     without = rendered(VARIATIONS["no-budget"])
     assert {key[0] for key in usual.keys() - without.keys()} == {"PodDisruptionBudget"}
@@ -253,7 +253,7 @@ def test_what_is_switched_off_is_gone_and_nothing_else() -> None:
 
 
 @needs_helm
-def test_settings_stand_in_the_config_map_as_written() -> None:
+def test_settings_are_in_the_config_map_as_written() -> None:
     made = rendered(VARIATIONS["settings"])["ConfigMap", "volcano-system", "volcano-scheduler-configmap"]
     wanted = VARIATIONS["settings"]["configuration"]["content"]
     assert made["data"]["volcano-scheduler.conf"].strip() == wanted.strip()

@@ -72,7 +72,7 @@ def small() -> dict[str, Any]:
         ("status", {"state": {"phase": "Happy"}}, ".status.state.phase: Happy is not one of"),
     ],
 )
-def test_nonsense_does_not_fit(path: str, value: Any, complaint: str) -> None:
+def test_invalid_values_do_not_fit(path: str, value: Any, complaint: str) -> None:
     job = small()
     assert list(misfits(job, schema_of("Job"))) == []
     *way, last = path.split(".")

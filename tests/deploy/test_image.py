@@ -1,4 +1,4 @@
-"""What the Dockerfile says, as far as it can be checked without building it."""
+"""The Dockerfile, as far as it can be checked without building it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def said(word: str) -> list[str]:
     return [line.split(maxsplit=1)[1] for line in LINES if line.startswith(f"{word} ")]
 
 
-def test_both_stages_stand_on_the_same_pinned_glibc_base() -> None:
+def test_both_stages_use_the_same_pinned_glibc_base() -> None:
     bases = {line.split()[0] for line in said("FROM")}
     assert len(said("FROM")) == 2
     (base,) = bases
@@ -27,7 +27,7 @@ def test_both_stages_stand_on_the_same_pinned_glibc_base() -> None:
     assert re.fullmatch(r"python:3\.\d+-slim-[a-z]+", base)
 
 
-def test_no_step_knows_a_processor() -> None:
+def test_no_step_depends_on_a_processor() -> None:
     assert not re.search(
         r"amd64|arm64|x86|aarch64|TARGETARCH|--platform", "\n".join(said("RUN") + said("FROM"))
     )
@@ -44,13 +44,13 @@ def test_it_runs_as_the_user_that_the_manifests_name() -> None:
     assert user == f"{scheduler['runAsUser']}:{scheduler['runAsGroup']}"
 
 
-def test_everything_that_is_copied_is_let_through() -> None:
+def test_everything_that_is_copied_is_in_the_build_context() -> None:
     ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
     assert ignored[0] == "**"
     let_through = {line.removeprefix("!").removesuffix("/**") for line in ignored if line.startswith("!")}
     copied = {
         name for line in said("COPY") if "--from" not in line for name in line.split()[:-1]
-    }  # the last word is where it goes
+    }  # the last word is the target
     assert copied == let_through
     assert all((ROOT / name).exists() for name in copied)
 

@@ -37,7 +37,7 @@ def outcomes(steps: list[Step]) -> set[str]:
     return {step.outcome for step in steps}
 
 
-def test_everything_is_made_once_and_the_second_time_nothing_changes() -> None:
+def test_the_first_run_creates_everything_and_the_second_nothing() -> None:
     async def test() -> None:
         async with server() as (api, client):
             first = await done(install(client, EVERYTHING))
@@ -51,7 +51,7 @@ def test_everything_is_made_once_and_the_second_time_nothing_changes() -> None:
     run(test())
 
 
-def test_what_differs_is_put_right_and_settings_are_not_touched() -> None:
+def test_differences_are_corrected_and_settings_are_not_touched() -> None:
     async def test() -> None:
         async with server() as (api, client):
             await done(install(client, Choices()))
@@ -87,7 +87,7 @@ def test_volcano_s_definitions_are_used_and_not_overwritten() -> None:
     run(test())
 
 
-def test_a_definition_of_another_age_is_told() -> None:
+def test_a_definition_of_another_version_is_reported() -> None:
     async def test() -> None:
         async with server() as (api, client):
             old = {"spec": {"versions": [{"name": "v1alpha1", "served": True}]}}
@@ -108,7 +108,7 @@ def test_a_definition_of_another_age_is_told() -> None:
         ("volcano-controllers", 1, Choices(with_controller=False), False),
     ],
 )
-def test_two_for_the_same_jobs_are_one_too_many(
+def test_a_second_scheduler_or_controller_for_the_same_jobs_is_refused(
     name: str, replicas: int | None, choices: Choices, stops: bool
 ) -> None:
     async def test() -> None:
@@ -174,7 +174,7 @@ def test_uninstall_leaves_definitions_namespaces_and_settings() -> None:
     run(test())
 
 
-def test_missing_rights_are_handed_on() -> None:
+def test_missing_permissions_are_reported() -> None:
     async def test() -> None:
         async with server() as (api, client):
             api.fault("POST /apis/apiextensions", status=403)

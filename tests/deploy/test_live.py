@@ -65,7 +65,7 @@ def test_everything_is_read_once_and_nothing_is_changed() -> None:
     run(test())
 
 
-def test_missing_rights_and_kinds_are_told_and_the_rest_is_read() -> None:
+def test_missing_permissions_and_kinds_are_reported_and_the_rest_is_read() -> None:
     async def test() -> None:
         async with server() as (api, client):
             small_cluster(api)
@@ -135,9 +135,9 @@ def test_why_a_gang_waits(asked: Any) -> None:
 
 
 def test_an_unknown_job_is_one_line(asked: Any) -> None:
-    result = asked("why", "nobody")
+    result = asked("why", "no-such-job")
     assert result.exit_code == 2
-    assert "nobody" in result.stderr
+    assert "no-such-job" in result.stderr
 
 
 def test_get_lists_jobs_and_nodes(asked: Any) -> None:

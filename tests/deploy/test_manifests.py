@@ -84,7 +84,7 @@ def test_the_webhook_never_blocks() -> None:
     assert not [one for one in objects(Choices()) if "admission" in one["metadata"]["name"]]
 
 
-def test_definitions_have_the_names_people_type() -> None:
+def test_definitions_have_their_short_names() -> None:
     short = {one["spec"]["names"]["kind"]: one["spec"]["names"].get("shortNames") for one in definitions()}
     assert short["Job"] == ["vcjob", "vj"]
     assert short["PodGroup"] is not None
@@ -109,7 +109,7 @@ HELM = os.environ.get("RINGWISE_HELM") or shutil.which("helm")
         (["controller.enabled=false"], Choices(with_controller=False)),
     ],
 )
-def test_the_chart_says_the_same_as_the_plain_manifests(values: list[str], choices: Choices) -> None:
+def test_the_chart_renders_the_plain_manifests(values: list[str], choices: Choices) -> None:
     assert HELM is not None
     settings = [part for value in values for part in ("--set", value)]
     command = [

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from ringwise.apps.admission.objects import webhook_configuration
-from ringwise.apps.admission.serving_certificate import SERVER_LIFETIME, Keeper
+from ringwise.apps.admission.serving_certificate import SERVER_LIFETIME, CertificateManager
 from ringwise.apps.install.deployment import access_rules
 from ringwise.kube.run.leader_election import LeaderElection, LeaseSettings
 from ringwise.kube.watch.job_templates import JobTemplates, TemplateStore
@@ -169,7 +169,7 @@ def test_the_controller_has_what_it_needs_and_no_more() -> None:
             await elected(client, "ringwise-controller")
             job_commands = {(verb, "bus.volcano.sh", "commands") for verb in ("list", "delete")}
             # Asked for by admission plugins on what we send, not by a request of its own; a failed creation
-            # of a pod is told in an event.
+            # of a pod is reported in an event.
             besides = {("update", "batch.volcano.sh", "jobs/finalizers"), ("create", "", "events")}
             sent = called(api) | read_by(jobs_only=True) | job_commands | besides
             assert sent == granted("controller", "controllerLease")
@@ -183,10 +183,10 @@ def test_the_webhook_has_what_it_needs_and_no_more() -> None:
             hooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
             api.put(hooks, webhook_configuration("volcano-system", {}))
             clock = InstantClock()
-            keeper = Keeper(client, "volcano-system", clock=clock)
-            await keeper.step()
+            certificates = CertificateManager(client, "volcano-system", clock=clock)
+            await certificates.check()
             clock.moment += SERVER_LIFETIME.total_seconds()
-            await keeper.step()
+            await certificates.check()
             reads = {("list", "scheduling.volcano.sh", "queues"), ("list", "", "configmaps")}
             sets = ("admission", "admissionSecret", "admissionTopology", "configuration")
             assert called(api) | reads == granted(*sets)
@@ -195,7 +195,7 @@ def test_the_webhook_has_what_it_needs_and_no_more() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(access_rules()))
-def test_no_rule_is_a_blank_cheque(name: str) -> None:
+def test_no_rule_has_a_wildcard(name: str) -> None:
     for rule in access_rules()[name]:
         assert "*" not in (*rule["verbs"], *rule["resources"], *rule["apiGroups"])
         assert rule.keys() <= {"apiGroups", "resources", "resourceNames", "verbs"}

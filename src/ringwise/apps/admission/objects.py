@@ -1,4 +1,4 @@
-"""What the API server is told about the webhook: which requests it is shown, and what if it is silent."""
+"""The webhook configuration: which requests the API server sends, and what it does without an answer."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ NAME = "ringwise-admission"
 PATH = "/validate"
 SERVICE_PORT = 443
 WEBHOOK_PORT = 9443
-#: Seconds. A person waits for `kubectl apply`; a slow answer is no answer.
+#: Seconds. `kubectl apply` waits for the webhook, so a slow answer is worse than none.
 TIMEOUT = 5
 _OURS = "object.spec.schedulerName in ['volcano', 'ringwise']"
 
 
 def webhook_configuration(namespace: str, labels: dict[str, str]) -> dict[str, Any]:
-    """Without an authority: the webhook makes one and writes it here by itself."""
+    """Without a caBundle: the webhook creates its authority and writes it here."""
     client = {"service": {"name": NAME, "namespace": namespace, "path": PATH, "port": SERVICE_PORT}}
     everywhere = {
         "admissionReviewVersions": ["v1"],
         "clientConfig": client,
-        # A webhook that is down must never stop anybody's work: the scheduler tells the same reason later.
+        # A webhook that is down must not block jobs: the scheduler reports the same reason later.
         "failurePolicy": "Ignore",
         "matchPolicy": "Equivalent",
         "sideEffects": "None",
@@ -55,7 +55,7 @@ def webhook_configuration(namespace: str, labels: dict[str, str]) -> dict[str, A
                 "name": "pods.ringwise.io",
                 **everywhere,
                 "rules": [_rule("", "v1", "pods", "CREATE")],
-                # Pods of other schedulers are not even sent to us.
+                # Pods of other schedulers are not sent to the webhook.
                 "matchConditions": [{"name": "our-scheduler", "expression": _OURS}],
             },
         ],

@@ -88,7 +88,7 @@ class Material:
         return "".join(self.authorities)
 
 
-class Keeper:
+class CertificateManager:
     def __init__(
         self, client: Client, namespace: str, *, clock: Clock, more_hosts: Iterable[str] = ()
     ) -> None:
@@ -98,7 +98,7 @@ class Keeper:
         self._hosts = [f"{NAME}.{namespace}.svc", f"{NAME}.{namespace}.svc.cluster.local", NAME]
         self._hosts += more_hosts
 
-    async def step(self) -> Pair:
+    async def check(self) -> Pair:
         """Check the Secret and the webhook configuration, correct them, and return what to serve.
 
         Raises ApiError or UnreachableError; the certificate that was served before is then still valid.

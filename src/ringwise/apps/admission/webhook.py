@@ -1,6 +1,6 @@
-"""The validating webhook: `kubectl apply` of an impossible job prints the reason and the cure at once.
+"""The validating webhook: `kubectl apply` of a job that can never run prints the reason and what helps.
 
-It answers, or it lets pass: whatever goes wrong in here, nobody's work is stopped by it.
+After any error in the webhook itself the object is allowed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ringwise.apps.admission.rules import (
     judge_pod_group,
     judge_vcjob,
 )
-from ringwise.apps.admission.serving_certificate import Keeper, server_context
+from ringwise.apps.admission.serving_certificate import CertificateManager, server_context
 from ringwise.apps.extensions import installed_registry
 from ringwise.kube.watch.job_templates import TemplateStore
 from ringwise.kube.watch.kinds import watched_kinds
@@ -43,16 +43,17 @@ from ringwise.wellknown import ADMISSION_API, BATCH_GROUP, SCHEDULER_NAMES, SCHE
 
 _LOG = structlog.get_logger("ringwise.admission")
 
-#: Bytes of a review. The API server's own objects are smaller.
-MOST_BYTES = 8 << 20
-#: Seconds between two looks at the certificates.
-LOOK_EVERY = 60.0
-#: Reasons told at once, and characters of all of them; a terminal is to stay readable.
-_MOST_REASONS = 5
-_LONGEST = 3000
-#: Longer warnings are cut by the API server.
-_LONGEST_WARNING = 250
-_READS = ("queues", "topology", "configuration")
+#: Largest request body. Objects of the API server are smaller.
+MAX_REVIEW_BYTES = 8 << 20
+#: Seconds between two checks of the certificates.
+CHECK_INTERVAL = 60.0
+#: Reasons in one response, and its longest message: it must stay readable in a terminal.
+_MAX_REASONS = 5
+_MAX_MESSAGE = 3000
+#: The API server truncates longer warnings.
+_MAX_WARNING = 250
+#: Watched kinds.
+_WATCHED = ("queues", "topology", "configuration")
 
 
 class _Kind(msgspec.Struct):
@@ -90,7 +91,7 @@ _JUDGES: dict[tuple[str, str], Callable[[msgspec.Raw, KnownCluster], Verdict]] =
 
 
 def answer(body: bytes, cluster: KnownCluster) -> dict[str, Any] | None:
-    """The AdmissionReview to send back; None for what is no review at all."""
+    """The AdmissionReview of the response; None when the body is no AdmissionReview."""
     try:
         review = msgspec.json.decode(body, type=_Review)
     except (msgspec.MsgspecError, ValueError, RecursionError):
@@ -101,18 +102,18 @@ def answer(body: bytes, cluster: KnownCluster) -> dict[str, Any] | None:
     try:
         verdict = _verdict(request, cluster)
     except Exception as defect:
-        # A defect of ours, or an object nobody can read; both are told later by those who meet it.
-        _LOG.warning("let pass without an opinion", kind=request.kind.kind, why=repr(defect)[:300])
+        # A defect here, or an unreadable object: the scheduler or the controller reports it later.
+        _LOG.warning("allowed without a check", kind=request.kind.kind, why=repr(defect)[:300])
         verdict = ALLOWED
     response: dict[str, Any] = {"uid": request.uid, "allowed": not verdict.refusals}
     if verdict.refusals:
-        shown = [reason_text(reason) for reason in verdict.refusals[:_MOST_REASONS]]
+        shown = [reason_text(reason) for reason in verdict.refusals[:_MAX_REASONS]]
         more = len(verdict.refusals) - len(shown)
         message = "; also: ".join(shown) + (f"; and {more} more" if more else "")
-        response["status"] = {"code": 400, "reason": "BadRequest", "message": message[:_LONGEST]}
+        response["status"] = {"code": 400, "reason": "BadRequest", "message": message[:_MAX_MESSAGE]}
     elif verdict.warnings:
         response["warnings"] = [
-            f"it will wait: {reason_text(reason)}"[:_LONGEST_WARNING] for reason in verdict.warnings
+            f"it will wait: {reason_text(reason)}"[:_MAX_WARNING] for reason in verdict.warnings
         ]
     return {"apiVersion": ADMISSION_API, "kind": "AdmissionReview", "response": response}
 
@@ -124,7 +125,7 @@ def _verdict(request: _Request, cluster: KnownCluster) -> Verdict:
     if request.operation == "UPDATE":
         new = msgspec.json.decode(request.object, type=_Object)
         old = msgspec.json.decode(request.old_object, type=_Object)
-        # What exists must stay mendable and removable: only a change from good to bad is refused.
+        # Existing objects must stay editable and deletable: only a change from valid to invalid is rejected.
         unchanged = bytes(new.spec) == bytes(old.spec)
         if unchanged or new.metadata.deletion_timestamp or judge(request.old_object, cluster).refusals:
             return ALLOWED
@@ -134,13 +135,13 @@ def _verdict(request: _Request, cluster: KnownCluster) -> Verdict:
 def application(cluster: KnownCluster) -> web.Application:
     async def validate(request: web.Request) -> web.Response:
         body = await request.read()
-        # A gang of thousands takes a moment; health checks go on meanwhile.
+        # A gang of thousands of pods takes a moment; health checks must not wait for it.
         answered = await asyncio.to_thread(answer, body, cluster)
         if answered is None:
-            return web.Response(status=400, text="this is no AdmissionReview of admission.k8s.io/v1")
+            return web.Response(status=400, text="the body is no AdmissionReview of admission.k8s.io/v1")
         return web.json_response(answered)
 
-    app = web.Application(client_max_size=MOST_BYTES)
+    app = web.Application(client_max_size=MAX_REVIEW_BYTES)
     app.router.add_post(PATH, validate)
     return app
 
@@ -153,7 +154,7 @@ class Options:
     configuration_map: tuple[str, str] | None = None
     address: str = f":{WEBHOOK_PORT}"
     health_address: str = ":11251"
-    #: Names beside the Service's under which it is reached: for a webhook outside the cluster.
+    #: DNS names in addition to those of the Service: for a webhook outside the cluster.
     hosts: tuple[str, ...] = ()
     scheduler_names: tuple[str, ...] = SCHEDULER_NAMES
 
@@ -179,10 +180,10 @@ async def serve(
     clock: Clock | None = None,
     started: Callable[[int], None] = lambda port: None,
 ) -> None:
-    """Answer until `stop` is set; `started` is told the port."""
+    """Serve until `stop` is set; `started` is called with the port."""
     clock = clock or RealClock()
     cluster = KnownCluster(shipped_catalog(), options.scheduler_names)
-    keeper = Keeper(client, options.namespace, clock=clock, more_hosts=options.hosts)
+    certificates = CertificateManager(client, options.namespace, clock=clock, more_hosts=options.hosts)
     context: ssl.SSLContext | None = None
     ready = asyncio.Event()
     runners: list[web.AppRunner] = []
@@ -196,13 +197,13 @@ async def serve(
         await web.TCPSite(runner, host or None, port, ssl_context=tls).start()
         return int(runner.addresses[0][1])
 
-    async def keep() -> None:
+    async def maintain_certificates() -> None:
         nonlocal context
-        backoff = Backoff(1.0, LOOK_EVERY)
+        backoff = Backoff(1.0, CHECK_INTERVAL)
         while True:
-            pause = LOOK_EVERY
+            pause = CHECK_INTERVAL
             try:
-                pair = await keeper.step()
+                pair = await certificates.check()
                 if context is None:
                     context = server_context(pair)
                     started(await listen(application(cluster), options.address, context))
@@ -212,7 +213,7 @@ async def serve(
                 backoff.reset()
             except (ApiError, UnreachableError, KubeConfigError) as error:
                 pause = backoff.pause()
-                _LOG.warning("certificates not looked at", why=str(error), again_in=round(pause, 1))
+                _LOG.warning("certificates not checked", why=str(error), retry_in=round(pause, 1))
             await clock.sleep(pause)
 
     tasks: list[asyncio.Task[Any]] = []
@@ -221,7 +222,10 @@ async def serve(
             await listen(_health(ready), options.health_address)
         for reflector in reflectors:
             reflector.start()
-        tasks = [asyncio.create_task(keep(), name="certificates"), asyncio.create_task(stop.wait())]
+        tasks = [
+            asyncio.create_task(maintain_certificates(), name="certificates"),
+            asyncio.create_task(stop.wait()),
+        ]
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
             task.result()
@@ -244,7 +248,7 @@ def _reflectors(client: Client, options: Options, cluster: KnownCluster, clock: 
     return [
         Reflector(client, target, reader, take, clock=clock)
         for target, reader in kinds
-        if target.title in _READS
+        if target.title in _WATCHED
     ]
 
 
