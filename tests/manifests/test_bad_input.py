@@ -284,7 +284,7 @@ def test_a_wrong_item_of_a_list_is_named_by_its_place() -> None:
 def test_a_name_given_twice_names_both_places() -> None:
     read = read_bundle(["-"], stdin=text_of(pod("a"), node("a"), pod("a")))
     assert [str(error) for error in read.errors] == [
-        "stdin: document 3: metadata.name: the Pod team/a stands already in stdin: document 1"
+        "stdin: document 3: metadata.name: the Pod team/a is already defined in stdin: document 1"
     ]
     assert len(read.pods) == 1
 
@@ -318,10 +318,10 @@ def test_a_flood_of_problems_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     flood = text_of(*(pod_group(f"gang-{number}", minMember=-1) for number in range(9)), node())
     stopped = read_bundle(["-"], stdin=flood)
     assert len(stopped.errors) == 4
-    assert str(stopped.errors[-1]) == "input: there are more than 3 problems; reading stopped here"
+    assert str(stopped.errors[-1]) == "input: there are more than 3 errors; reading stopped here"
     assert stopped.nodes == []
     going = read_bundle(["-"], stdin=flood, keep_going=True)
-    assert str(going.errors[-1]) == "input: 6 more problems are not told"
+    assert str(going.errors[-1]) == "input: 6 more errors are not listed"
     assert len(going.nodes) == 1
 
 

@@ -83,7 +83,7 @@ BROKEN: dict[str, tuple[bytes, str]] = {
     ),
     "a key twice": (
         b"apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\n  name: b\n",
-        'document 1: line 5: the key "name" stands twice in one mapping',
+        'document 1: line 5: the key "name" is repeated in one mapping',
     ),
     "a mapping as key": (b"{a: 1}: 2", "document 1: line 1: a key must be plain text"),
     "code in a tag": (

@@ -17,7 +17,7 @@ from ringwise.kube.watch.job_templates import TemplateStore
 from ringwise.kube.watch.kinds import Reader, WatchTarget, watched_kinds
 from ringwise.kube.watch.malformed import UNNAMED
 from ringwise.kube.watch.objects import NodeReports, WatchedObject
-from ringwise.kube.watch.readers import meta_of, raw_page
+from ringwise.kube.watch.readers import name_of, raw_page
 from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client
 from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.device_info import RawConfigMap
@@ -84,7 +84,7 @@ async def _read(
 
 
 def _add(target: WatchTarget, reader: Reader, raw: msgspec.Raw, live: LiveCluster) -> None:
-    meta = meta_of(raw)
+    meta = name_of(raw)
     namespace, name = (meta.namespace or "", meta.name or "") if meta is not None else ("", UNNAMED)
     key = f"{namespace}/{name}" if namespace else name
     found = Findings(f"{target.resource.kind} {key}")

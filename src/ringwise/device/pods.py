@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from ringwise.manifests.quantities import NotReadableError, whole_quantity
-from ringwise.manifests.wire import Quantities, Texts, Trimmed
+from ringwise.manifests.wire import Quantities, Texts, WireStruct
 
 #: A limit outside of this range counts as no request at all.
 MOST_CHIPS_IN_A_LIMIT = 3600
@@ -57,7 +57,7 @@ class NodePod:
         return replace(self, annotations=kept)
 
 
-class _Meta(Trimmed):
+class _Meta(WireStruct):
     name: str | None = None
     namespace: str | None = None
     uid: str | None = None
@@ -67,52 +67,52 @@ class _Meta(Trimmed):
     annotations: Texts | None = None
 
 
-class _FieldRef(Trimmed):
+class _FieldRef(WireStruct):
     field_path: str | None = None
 
 
-class _Source(Trimmed):
+class _Source(WireStruct):
     field_ref: _FieldRef | None = None
 
 
-class _Variable(Trimmed):
+class _Variable(WireStruct):
     name: str = ""
     value_from: _Source | None = None
 
 
-class _Resources(Trimmed):
+class _Resources(WireStruct):
     limits: Quantities | None = None
 
 
-class _Container(Trimmed):
+class _Container(WireStruct):
     resources: _Resources | None = None
     env: list[_Variable] | None = None
 
 
-class _Spec(Trimmed):
+class _Spec(WireStruct):
     containers: list[_Container] | None = None
 
 
-class _Waiting(Trimmed):
+class _Waiting(WireStruct):
     message: str | None = None
 
 
-class _State(Trimmed):
+class _State(WireStruct):
     waiting: _Waiting | None = None
 
 
-class _ContainerStatus(Trimmed):
+class _ContainerStatus(WireStruct):
     state: _State | None = None
 
 
-class _Status(Trimmed):
+class _Status(WireStruct):
     phase: str | None = None
     reason: str | None = None
     container_statuses: list[_ContainerStatus] | None = None
     init_container_statuses: list[_ContainerStatus] | None = None
 
 
-class PodWire(Trimmed):
+class PodWire(WireStruct):
     """A pod as the API server sends it, trimmed to what is read here."""
 
     metadata: _Meta | None = None

@@ -1,4 +1,4 @@
-"""Selectors, affinities and tolerations of a pod, checked as the API server would."""
+"""Node selectors, affinities and tolerations of a pod, validated like the API server does."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections.abc import Sequence
 
 from ringwise.manifests.errors import Findings, shown
 from ringwise.manifests.wire import (
-    Expression,
-    LabelSelector,
-    NodeAffinity,
-    NodeSelectorTerm,
-    PodAffinity,
-    PodAffinityTerm,
+    ExpressionWire,
+    LabelSelectorWire,
+    NodeAffinityWire,
+    NodeSelectorTermWire,
+    PodAffinityTermWire,
+    PodAffinityWire,
+    TolerationWire,
 )
-from ringwise.manifests.wire import Toleration as TolerationWire
 from ringwise.state.model import NodeTerm, PodTerm, Requirement, Toleration
 from ringwise.wellknown import NAMESPACE_NAME
 
-#: Stands for every namespace in `PodTerm.namespaces`.
+#: In `PodTerm.namespaces`: every namespace.
 ALL_NAMESPACES = "*"
 
-#: A selector that Kubernetes defines to match nothing: no value can be among none.
+#: A requirement that no object meets, for selectors that Kubernetes defines to match nothing.
 _NOTHING = Requirement("metadata.name", "In", ())
 
 _NODE_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
@@ -30,7 +30,7 @@ _EFFECTS = ("", "NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
 def requirement(
-    wire: Expression, path: str, found: Findings, operators: Sequence[str] = _NODE_OPERATORS
+    wire: ExpressionWire, path: str, found: Findings, operators: Sequence[str] = _NODE_OPERATORS
 ) -> Requirement:
     values = tuple(sys.intern(value) for value in wire.values or ())
     if not wire.key:
@@ -52,7 +52,7 @@ def _is_integer(text: str) -> bool:
 
 
 def node_rules(
-    affinity: NodeAffinity, path: str, found: Findings
+    affinity: NodeAffinityWire, path: str, found: Findings
 ) -> tuple[tuple[NodeTerm, ...], tuple[tuple[int, NodeTerm], ...]]:
     """The required terms (any of them must hold) and the preferred ones with their weights."""
     required: tuple[NodeTerm, ...] = ()
@@ -65,17 +65,17 @@ def node_rules(
             _node_term(term, f"{where}[{position}]", found) for position, term in enumerate(terms)
         )
     preferred = []
-    for position, wish in enumerate(affinity.preferred or ()):
+    for position, wire in enumerate(affinity.preferred or ()):
         where = f"{path}.preferredDuringSchedulingIgnoredDuringExecution[{position}]"
-        weight = found.count(f"{where}.weight", wish.weight, 1, least=1, most=100)
-        if wish.preference is None:
+        weight = found.count(f"{where}.weight", wire.weight, 1, least=1, most=100)
+        if wire.preference is None:
             found.wrong(f"{where}.preference", "is missing")
-        elif wish.preference.match_expressions or wish.preference.match_fields:
-            preferred.append((weight, _node_term(wish.preference, f"{where}.preference", found)))
+        elif wire.preference.match_expressions or wire.preference.match_fields:
+            preferred.append((weight, _node_term(wire.preference, f"{where}.preference", found)))
     return required, tuple(preferred)
 
 
-def _node_term(wire: NodeSelectorTerm, path: str, found: Findings) -> NodeTerm:
+def _node_term(wire: NodeSelectorTermWire, path: str, found: Findings) -> NodeTerm:
     labels = tuple(
         requirement(one, f"{path}.matchExpressions[{position}]", found)
         for position, one in enumerate(wire.match_expressions or ())
@@ -91,7 +91,7 @@ def _node_term(wire: NodeSelectorTerm, path: str, found: Findings) -> NodeTerm:
 
 
 def pod_rules(
-    affinity: PodAffinity, path: str, found: Findings
+    affinity: PodAffinityWire, path: str, found: Findings
 ) -> tuple[tuple[PodTerm, ...], tuple[PodTerm, ...]]:
     """The required terms (all must hold) and the preferred ones, which carry their weights."""
     required = tuple(
@@ -99,17 +99,17 @@ def pod_rules(
         for position, term in enumerate(affinity.required or ())
     )
     preferred = []
-    for position, wish in enumerate(affinity.preferred or ()):
+    for position, wire in enumerate(affinity.preferred or ()):
         where = f"{path}.preferredDuringSchedulingIgnoredDuringExecution[{position}]"
-        weight = found.count(f"{where}.weight", wish.weight, 1, least=1, most=100)
-        if wish.pod_affinity_term is None:
+        weight = found.count(f"{where}.weight", wire.weight, 1, least=1, most=100)
+        if wire.pod_affinity_term is None:
             found.wrong(f"{where}.podAffinityTerm", "is missing")
         else:
-            preferred.append(_pod_term(wish.pod_affinity_term, weight, f"{where}.podAffinityTerm", found))
+            preferred.append(_pod_term(wire.pod_affinity_term, weight, f"{where}.podAffinityTerm", found))
     return required, tuple(preferred)
 
 
-def _pod_term(wire: PodAffinityTerm, weight: int, path: str, found: Findings) -> PodTerm:
+def _pod_term(wire: PodAffinityTermWire, weight: int, path: str, found: Findings) -> PodTerm:
     if not wire.topology_key:
         found.wrong(f"{path}.topologyKey", "is missing")
     selector: tuple[Requirement, ...] = (_NOTHING,)
@@ -121,16 +121,16 @@ def _pod_term(wire: PodAffinityTerm, weight: int, path: str, found: Findings) ->
     return PodTerm(sys.intern(wire.topology_key), selector, tuple(sorted(namespaces)), weight)
 
 
-def _namespaces(selector: LabelSelector) -> set[str]:
-    """Labels of namespaces are not known here, except the one that every namespace has: its name."""
+def _namespaces(selector: LabelSelectorWire) -> set[str]:
+    """Labels of namespaces are not read; only the label with the name is known for every namespace."""
     labels = selector.match_labels or {}
     if set(labels) == {NAMESPACE_NAME} and not selector.match_expressions:
         return {labels[NAMESPACE_NAME] or ""}
     return {ALL_NAMESPACES}
 
 
-def label_selector(wire: LabelSelector, path: str, found: Findings) -> tuple[Requirement, ...]:
-    """All of them must hold; none at all holds for every pod."""
+def label_selector(wire: LabelSelectorWire, path: str, found: Findings) -> tuple[Requirement, ...]:
+    """All requirements must hold; an empty selector matches every pod."""
     matches = [
         Requirement(sys.intern(key), "In", (sys.intern(value or ""),))
         for key, value in sorted((wire.match_labels or {}).items())

@@ -1,4 +1,4 @@
-"""Everything an input holds, read and checked: the one reader for files and pipes."""
+"""All objects of an input, read and checked: the reader of files and pipes."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ringwise.manifests.errors import Findings, ManifestError
 from ringwise.manifests.groups import pod_group_from_wire, priority_class_from_wire, queue_from_wire
 from ringwise.manifests.jobs import vcjob_from_wire
 from ringwise.manifests.nodes import node_from_wire
-from ringwise.manifests.pods import PodClasses, pod_from_wire
+from ringwise.manifests.pods import PodClassCache, pod_from_wire
 from ringwise.manifests.quantities import NotReadableError, nanoseconds
-from ringwise.manifests.reading import Document, Progress, read_documents
-from ringwise.manifests.sources import Source, find_sources
+from ringwise.manifests.reading import ManifestDocument, Progress, read_documents
+from ringwise.manifests.sources import ManifestSource, find_sources
 from ringwise.manifests.wire import (
     ConfigMapWire,
     JobWire,
-    Meta,
+    MetaWire,
     NodeWire,
     PodGroupWire,
     PodWire,
@@ -35,9 +35,9 @@ from ringwise.state.vcjob import VcJob
 Wire = TypeVar("Wire")
 Kept = TypeVar("Kept")
 
-#: A person mends a few problems and tries again; a hostile file must not fill the memory with lines.
+#: Errors that are collected. A hostile file must not fill the memory with them.
 MAX_ERRORS = 1000
-#: Pods that vcjobs of one input may make together; ten times what the largest clusters run.
+#: Pods of all vcjobs of one input; ten times those of the largest clusters.
 MAX_JOB_PODS = 1_000_000
 
 _THROUGH_PODS = frozenset(
@@ -47,7 +47,7 @@ _THROUGH_PODS = frozenset(
 
 @dataclass(slots=True)
 class Bundle:
-    """The objects of an input in its order. Objects with errors are left out."""
+    """The objects of an input in their order. Objects with errors are left out."""
 
     nodes: list[Node] = field(default_factory=list)
     pods: list[Pod] = field(default_factory=list)
@@ -60,16 +60,16 @@ class Bundle:
     errors: list[ManifestError] = field(default_factory=list)
     #: Objects that are not read, by kind ("Deployment": 3).
     ignored: Counter[str] = field(default_factory=Counter)
-    #: The youngest creation or report, in Unix nanoseconds. Deletion times lie ahead and do not count.
+    #: The newest creation or report, in Unix nanoseconds. Deletion times are in the future and do not count.
     newest_timestamp: int = 0
 
     @property
     def notes(self) -> list[str]:
-        """One line for each kind that was not read, for a warning."""
-        return [_note(kind, count) for kind, count in sorted(self.ignored.items())]
+        """One warning for each kind that was not read."""
+        return [_warning(kind, count) for kind, count in sorted(self.ignored.items())]
 
 
-def _note(kind: str, count: int) -> str:
+def _warning(kind: str, count: int) -> str:
     times = f"{count} object" if count == 1 else f"{count} objects"
     if kind in _THROUGH_PODS:
         return f"{kind}: {times} not read; such jobs are scheduled through their pods"
@@ -83,20 +83,20 @@ def read_bundle(
     keep_going: bool = False,
     progress: Progress | None = None,
 ) -> Bundle:
-    """All objects behind the paths (`-` is `stdin`), and all that is wrong with them.
+    """All objects of the paths (`-` is `stdin`), and their errors.
 
-    With `keep_going` every object is looked at; without, reading ends after `MAX_ERRORS` problems.
+    With `keep_going` all objects are read; without it, reading ends after `MAX_ERRORS` errors.
     """
     sources, errors = find_sources(paths, stdin)
-    reader = _Reader(Bundle(errors=errors), keep_going)
-    with _collector_resting():
+    reader = _BundleReader(Bundle(errors=errors), keep_going)
+    with _garbage_collection_paused():
         reader.read(sources, progress)
     return reader.bundle
 
 
 @contextmanager
-def _collector_resting() -> Iterator[None]:
-    """Reading makes many objects and no cycles; looking for cycles meanwhile is most of the cost."""
+def _garbage_collection_paused() -> Iterator[None]:
+    """Reading creates many objects and no cycles; the search for cycles would be most of the cost."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -107,52 +107,52 @@ def _collector_resting() -> Iterator[None]:
 
 
 class _TooManyError(Exception):
-    """Enough problems were found to stop."""
+    """More errors than are collected."""
 
 
-class _Reader:
+class _BundleReader:
     """Fills a bundle, one document after the other."""
 
     def __init__(self, bundle: Bundle, keep_going: bool) -> None:
         self.bundle = bundle
         self._keep_going = keep_going
-        self._classes = PodClasses()
-        #: Where each kind, namespace and name stood first.
-        self._places: dict[tuple[str, str, str], str] = {}
+        self._classes = PodClassCache()
+        #: Where each kind, namespace and name was defined first.
+        self._origins: dict[tuple[str, str, str], str] = {}
         self._job_pods = 0
-        self._untold = 0
+        self._not_listed = 0
         self._kind = ""
 
-    def read(self, sources: Sequence[Source], progress: Progress | None) -> None:
+    def read(self, sources: Sequence[ManifestSource], progress: Progress | None) -> None:
         total, done = sum(source.size for source in sources), 0
         try:
             for source in sources:
-                advanced = _teller(progress, done, total)
+                advanced = _progress_from(progress, done, total)
                 for document in read_documents(source, advanced):
                     if isinstance(document, ManifestError):
-                        self._problem(document)
+                        self._add_error(document)
                     else:
                         self._take(document)
                 done += source.size
                 if progress is not None:
                     progress(done, total)
         except _TooManyError:
-            self._problem_at_last(f"there are more than {MAX_ERRORS} problems; reading stopped here")
-        if self._untold:
-            self._problem_at_last(f"{self._untold} more problems are not told")
+            self._add_summary(f"there are more than {MAX_ERRORS} errors; reading stopped here")
+        if self._not_listed:
+            self._add_summary(f"{self._not_listed} more errors are not listed")
 
-    def _problem(self, error: ManifestError) -> None:
+    def _add_error(self, error: ManifestError) -> None:
         if len(self.bundle.errors) < MAX_ERRORS:
             self.bundle.errors.append(error)
         elif self._keep_going:
-            self._untold += 1
+            self._not_listed += 1
         else:
             raise _TooManyError
 
-    def _problem_at_last(self, message: str) -> None:
+    def _add_summary(self, message: str) -> None:
         self.bundle.errors.append(ManifestError("input", "", message))
 
-    def _take(self, document: Document) -> None:
+    def _take(self, document: ManifestDocument) -> None:
         found = Findings(document.origin)
         bundle = self.bundle
         group = document.api_version.rpartition("/")[0]
@@ -183,9 +183,9 @@ class _Reader:
             case _ if not document.kind.endswith("List"):
                 bundle.ignored[document.kind] += 1
         for error in found.errors:
-            self._problem(error)
+            self._add_error(error)
 
-    def _wire(self, document: Document, kind: type[Wire], found: Findings) -> Wire | None:
+    def _wire(self, document: ManifestDocument, kind: type[Wire], found: Findings) -> Wire | None:
         decoded = document.decode(kind)
         if isinstance(decoded, list):
             found.errors.extend(decoded)
@@ -193,31 +193,31 @@ class _Reader:
         self._kind = document.kind
         return decoded
 
-    def _keep(self, where: list[Kept], thing: Kept, meta: Meta | None, found: Findings) -> None:
-        """Keep what has no errors and no namesake, and remember how young it is."""
+    def _keep(self, where: list[Kept], thing: Kept, meta: MetaWire | None, found: Findings) -> None:
+        """Add an object without errors and with a new name, and update the newest timestamp."""
         if meta is not None and meta.name:
             namespace = "" if isinstance(thing, (Node, Queue, PriorityClass)) else meta.namespace or "default"
-            self._note_place(self._kind, namespace, meta.name, found)
-            self._note_time(meta.creation_timestamp)
+            self._check_name(self._kind, namespace, meta.name, found)
+            self._update_newest(meta.creation_timestamp)
         if not found.errors:
             where.append(thing)
 
-    def _note_place(self, kind: str, namespace: str, name: str, found: Findings) -> None:
-        first = self._places.setdefault((kind, namespace, name), found.origin)
+    def _check_name(self, kind: str, namespace: str, name: str, found: Findings) -> None:
+        first = self._origins.setdefault((kind, namespace, name), found.origin)
         if first is not found.origin:
             full = f"{namespace}/{name}" if namespace else name
-            found.wrong("metadata.name", f"the {kind} {full} stands already in {first}")
+            found.wrong("metadata.name", f"the {kind} {full} is already defined in {first}")
 
-    def _note_time(self, text: str | None) -> None:
+    def _update_newest(self, text: str | None) -> None:
         if text is not None:
-            # A wrong time is told already, with its field, where the object was read.
+            # An invalid time was reported with its field when the object was read.
             with suppress(NotReadableError):
                 self.bundle.newest_timestamp = max(self.bundle.newest_timestamp, nanoseconds(text))
 
     def _take_config_map(self, wire: ConfigMapWire, found: Findings) -> None:
         read = config_map_from_wire(wire, found)
         if read is None:
-            # Nobody reads it, so nothing in it can be wrong.
+            # It is not used, so errors in it do not matter.
             found.errors.clear()
             self.bundle.ignored["ConfigMap"] += 1
             return
@@ -236,13 +236,11 @@ class _Reader:
         if not job.problems:
             self._job_pods += job.replicas
             if self._job_pods > MAX_JOB_PODS:
-                found.wrong(
-                    "spec.tasks", f"the jobs of this input have more than {MAX_JOB_PODS} pods together"
-                )
+                found.wrong("spec.tasks", f"the jobs of this input have more than {MAX_JOB_PODS} pods in all")
         self._keep(self.bundle.vcjobs, job, wire.metadata, found)
 
 
-def _teller(progress: Progress | None, done: int, total: int) -> Callable[[int], None]:
+def _progress_from(progress: Progress | None, done: int, total: int) -> Callable[[int], None]:
     if progress is None:
         return lambda at: None
     return lambda at: progress(done + at, total)

@@ -1,19 +1,23 @@
-"""What is wrong with a value that does not fit its struct.
+"""Decoding with complete errors: every field of a value that does not fit its struct.
 
-The decoder stops at the first misfit and does not show the value. It is asked
-first because it is fast; only when it refuses is the value walked again here,
-beside the struct's own types, to name every wrong field with what stands there.
+The decoder of msgspec is fast, but stops at the first error and does not show the value. When it fails, the
+value is compared with the types of the struct here, to report every wrong field with its value.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeVar
 
+import msgspec
 import msgspec.inspect as shapes
 
-from ringwise.manifests.errors import shown
+from ringwise.manifests.errors import Findings, shown
+from ringwise.manifests.json_stream import TOO_DEEP
 
-_WORDS: dict[type, str] = {
+Kind = TypeVar("Kind")
+
+_TYPE_NAMES: dict[type, str] = {
     shapes.StrType: "text",
     shapes.IntType: "a whole number",
     shapes.FloatType: "a number",
@@ -25,7 +29,7 @@ _WORDS: dict[type, str] = {
 
 
 def misfits(value: object, kind: object) -> Iterator[tuple[str, str]]:
-    """Field path and message for everything in `value` that a struct of type `kind` cannot take."""
+    """Field path and message of every part of `value` that does not fit the type `kind`."""
     return _misfits(value, shapes.type_info(kind), "")
 
 
@@ -52,7 +56,7 @@ def _misfits(value: object, shape: shapes.Type, field: str) -> Iterator[tuple[st
 
 
 def keyed(field: str, key: str) -> str:
-    """The path of a map's entry. Keys with dots stand in brackets, or the path could not be read."""
+    """The path of a map entry. Keys with dots are written in brackets, or the path would be ambiguous."""
     if key.replace("-", "").replace("_", "").isalnum():
         return f"{field}.{key}"
     return f"{field}[{key[:100]}]"
@@ -80,10 +84,41 @@ def _fits(value: object, shape: shapes.Type) -> bool:
 
 
 def _message(value: object, allowed: list[shapes.Type]) -> str:
-    words = list(dict.fromkeys(_WORDS.get(type(shape), "something else") for shape in allowed))
+    words = list(dict.fromkeys(_TYPE_NAMES.get(type(shape), "something else") for shape in allowed))
     if words == ["text", "a whole number", "a number"]:
         words = ["a quantity"]
     message = f"must be {' or '.join(words)}, got {shown(value)}"
     if words == ["text"] and isinstance(value, (int, float, bool)):
         message += "; put it in quotes"
     return message
+
+
+# -- JSON in annotations and ConfigMaps
+
+
+def decoded(text: str, kind: type[Kind], path: str, found: Findings) -> Kind | None:
+    """JSON in an annotation or ConfigMap as a value of that type; None, with errors, if it does not fit."""
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except (msgspec.DecodeError, ValueError, RecursionError) as problem:
+        _explain(text, kind, path, found, problem)
+    return None
+
+
+def _explain(text: str, kind: type[Kind], path: str, found: Findings, problem: Exception) -> None:
+    try:
+        # Broken syntax is reported before fields that do not fit, wherever it is in the text.
+        plain = msgspec.json.decode(text)
+    except RecursionError:
+        found.wrong(path, TOO_DEEP)
+        return
+    except (msgspec.DecodeError, ValueError) as broken:
+        reason = str(broken).removeprefix("JSON is malformed: ")
+        found.wrong(path, f"must be valid JSON; {reason[:1].lower()}{reason[1:]}")
+        return
+    before = len(found.errors)
+    for field, message in misfits(plain, kind):
+        separator = "" if field.startswith((".", "[")) or not field else "."
+        found.wrong(f"{path}{separator}{field}", message)
+    if len(found.errors) == before:
+        found.wrong(path, f"cannot be read: {problem}")

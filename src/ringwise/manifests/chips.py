@@ -1,4 +1,4 @@
-"""Chip names as annotations and ConfigMaps write them: `Ascend910-0,Ascend910-4`."""
+"""Chip names in annotations and ConfigMaps: `Ascend910-0,Ascend910-4`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from ringwise.manifests.errors import Findings, shown
 from ringwise.manifests.quantities import NotReadableError
 from ringwise.topology.chips import chip_prefix
 
-#: No board has more chips than this on one node.
+#: More than any board has on one node.
 MOST_CHIPS = 128
-#: Longer lists were never written by a scheduler or a device plugin.
+#: Longer than any list of a scheduler or device plugin.
 MAX_LIST_CHARACTERS = 1 << 20
 
 
@@ -19,7 +19,7 @@ _NAME = re.compile(r"([A-Za-z][A-Za-z0-9]*-)(0|[1-9][0-9]{0,3})", re.ASCII)
 
 
 def chip_of(name: str, resource: str | None = None) -> int | None:
-    """The number in the name of a physical chip (of that resource), None when it is no such name."""
+    """The number in the name of a physical chip (of that resource); None for any other name."""
     match = _NAME.fullmatch(name)
     if match is None or (resource is not None and match[1] != chip_prefix(resource)):
         return None
@@ -28,7 +28,7 @@ def chip_of(name: str, resource: str | None = None) -> int | None:
 
 
 def chips_in(text: str, resource: str, field: str, found: Findings) -> tuple[int, ...]:
-    """The chips of a list in its order; a finding and no chip when one is wrong or stands twice."""
+    """The chips of a list in its order; an error and no chips when one is invalid or repeated."""
     if len(text) > MAX_LIST_CHARACTERS:
         found.wrong(field, f"must have at most {MAX_LIST_CHARACTERS} characters, got {len(text)}")
         return ()

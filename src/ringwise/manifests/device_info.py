@@ -1,17 +1,16 @@
-"""ConfigMaps in which device plugins tell what is free, faulty or recovering on each node."""
+"""ConfigMaps of device plugins: free, faulty and recovering chips of each node (N7)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ringwise.manifests.checking import keyed
+from ringwise.manifests.checking import decoded, keyed
 from ringwise.manifests.chips import chips_in
-from ringwise.manifests.embedded import decoded
 from ringwise.manifests.errors import Findings
 from ringwise.manifests.metadata import identity
 from ringwise.manifests.quantities import NANOSECONDS
-from ringwise.manifests.wire import ConfigMapWire, Texts, Trimmed
+from ringwise.manifests.wire import ConfigMapWire, Texts, WireStruct
 from ringwise.state.model import DeviceReport
 from ringwise.topology.chips import mask_of
 from ringwise.wellknown import (
@@ -29,7 +28,7 @@ from ringwise.wellknown import (
     UNHEALTHY_SUFFIX,
 )
 
-#: ConfigMaps that other readers want as they are.
+#: ConfigMaps that other readers need unchanged.
 PASSED_ON = frozenset({TOR_NODE_CONFIG_MAP, SCHEDULER_CONFIG_MAP})
 
 _SUFFIXES = (UNHEALTHY_SUFFIX, NETWORK_UNHEALTHY_SUFFIX, RECOVERING_SUFFIX, FAULT_SUFFIX)
@@ -37,7 +36,7 @@ _SUFFIXES = (UNHEALTHY_SUFFIX, NETWORK_UNHEALTHY_SUFFIX, RECOVERING_SUFFIX, FAUL
 
 @dataclass(frozen=True, slots=True)
 class RawConfigMap:
-    """A ConfigMap that is read elsewhere."""
+    """A ConfigMap for another reader."""
 
     namespace: str
     name: str
@@ -45,12 +44,12 @@ class RawConfigMap:
     origin: str = ""
 
 
-class _Listed(Trimmed, rename=None):
+class _Listed(WireStruct, rename=None):
     DeviceList: Texts | None = None
     UpdateTime: int | None = None
 
 
-class _Info(Trimmed, rename=None):
+class _Info(WireStruct, rename=None):
     """Both forms: the device plugin nests the list in `DeviceInfo`, the aggregate does not."""
 
     DeviceInfo: _Listed | None = None
@@ -64,7 +63,7 @@ class _Info(Trimmed, rename=None):
 def config_map_from_wire(
     wire: ConfigMapWire, found: Findings
 ) -> tuple[list[DeviceReport], RawConfigMap | None] | None:
-    """Its device reports, or the ConfigMap itself for other readers; None when nobody reads it."""
+    """Its device reports, or the ConfigMap itself for other readers; None when it is not used."""
     given = wire.metadata.namespace if wire.metadata else None
     who = identity(wire.metadata, "ConfigMap", found)
     data = {key: value or "" for key, value in (wire.data or {}).items()}
@@ -90,7 +89,7 @@ def _of_node(name: str, data: dict[str, str], found: Findings) -> list[DeviceRep
 
 def _of_cluster(name: str, data: dict[str, str], found: Findings) -> list[DeviceReport]:
     path = keyed("data", name)
-    # Chunks that are not needed any more are written empty.
+    # Chunks of the aggregate that are not used any more are empty.
     if not data.get(name, "").strip():
         return []
     infos = decoded(data[name], dict[str, _Info], path, found)
@@ -140,7 +139,7 @@ def _reports(node: str, info: _Info, aggregated: bool, path: str, found: Finding
 
 
 def _resources(lists: dict[str, str]) -> list[str]:
-    """Whole chips only: `huawei.com/Ascend910`, not its `-Unhealthy` list nor a vNPU `Ascend910-2c`."""
+    """Whole chips only: `huawei.com/Ascend910`, not its list of unhealthy ones nor vNPUs (`Ascend910-2c`)."""
     found: dict[str, None] = {}
     for key in lists:
         suffix = next((one for one in _SUFFIXES if key.endswith(one)), "")

@@ -1,10 +1,10 @@
-"""What is wrong with an input, one line each: where it stands, which field, what is allowed."""
+"""Errors of an input, one line each: where, which field, and what is allowed."""
 
 from __future__ import annotations
 
 import math
 
-#: A value is quoted in a message only up to this length; hostile ones are megabytes long.
+#: A value is quoted in a message up to this length; a hostile one has megabytes.
 SHOWN_CHARACTERS = 60
 
 #: Kubernetes counts are int32.
@@ -12,7 +12,7 @@ LARGEST_COUNT = 2**31 - 1
 
 
 class ManifestError(Exception):
-    """One problem of one document. `field` is empty when the document as a whole is at fault."""
+    """One error of one document. `field` is empty when it concerns the whole document."""
 
     def __init__(self, origin: str, field: str, message: str) -> None:
         super().__init__(origin, field, message)
@@ -25,7 +25,7 @@ class ManifestError(Exception):
 
 
 class Findings:
-    """The problems found in one object. Conversion goes on after each, so that all are told at once."""
+    """The errors of one object. Conversion continues after each, so that all are reported at once."""
 
     __slots__ = ("errors", "origin")
 
@@ -39,7 +39,7 @@ class Findings:
     def count(
         self, field: str, value: int | None, default: int, least: int = 0, most: int = LARGEST_COUNT
     ) -> int:
-        """A whole number within its bounds, else a finding and the default."""
+        """A whole number within its bounds; else an error is added and the default returned."""
         if value is None:
             return default
         if least <= value <= most:
@@ -50,7 +50,7 @@ class Findings:
 
 
 def one_line(text: str) -> str:
-    """Text fit for a terminal: no line breaks, no control characters, no lone surrogates."""
+    """Text for one line of a terminal: without line breaks, control characters and lone surrogates."""
     if text.isprintable():
         return text
     return "".join(
@@ -60,7 +60,7 @@ def one_line(text: str) -> str:
 
 
 def shown(value: object) -> str:
-    """A value as a person wrote it, cut when it is long."""
+    """A value as it was written, shortened when it is long."""
     if value is None:
         return "null"
     if isinstance(value, bool):

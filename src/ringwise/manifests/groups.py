@@ -10,12 +10,12 @@ from ringwise.manifests.metadata import identity
 from ringwise.manifests.pods import never_preempts
 from ringwise.manifests.resources import amounts
 from ringwise.manifests.wire import (
-    PhaseStatus,
-    PodGroupSpec,
+    PhaseStatusWire,
+    PodGroupSpecWire,
     PodGroupWire,
     PriorityClassWire,
-    QueueSpec,
-    QueueStatus,
+    QueueSpecWire,
+    QueueStatusWire,
     QueueWire,
 )
 from ringwise.state.model import PodGroup, PriorityClass, Queue
@@ -28,8 +28,8 @@ _PRIORITIES = 2**31
 
 def pod_group_from_wire(wire: PodGroupWire, found: Findings) -> PodGroup:
     who = identity(wire.metadata, "PodGroup", found)
-    spec = wire.spec or PodGroupSpec()
-    phase = (wire.status or PhaseStatus()).phase or ""
+    spec = wire.spec or PodGroupSpecWire()
+    phase = (wire.status or PhaseStatusWire()).phase or ""
     if phase not in _GROUP_PHASES:
         found.wrong("status.phase", f"must be one of {', '.join(_GROUP_PHASES[1:])}, got {shown(phase)}")
     return PodGroup(
@@ -55,8 +55,8 @@ def pod_group_from_wire(wire: PodGroupWire, found: Findings) -> PodGroup:
 
 def queue_from_wire(wire: QueueWire, found: Findings) -> Queue:
     who = identity(wire.metadata, "Queue", found, namespaced=False)
-    spec = wire.spec or QueueSpec()
-    state = (wire.status or QueueStatus()).state or "Open"
+    spec = wire.spec or QueueSpecWire()
+    state = (wire.status or QueueStatusWire()).state or "Open"
     if state not in _QUEUE_STATES:
         found.wrong("status.state", f"must be one of {', '.join(_QUEUE_STATES)}, got {shown(state)}")
     guarantee = spec.guarantee.resource if spec.guarantee else None

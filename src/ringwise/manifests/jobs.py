@@ -1,4 +1,4 @@
-"""A vcjob (batch.volcano.sh) into the object of the state."""
+"""vcjobs (batch.volcano.sh) into the objects of the state."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from ringwise.manifests.checking import keyed
 from ringwise.manifests.errors import Findings, shown
 from ringwise.manifests.groups import DEFAULT_QUEUE
 from ringwise.manifests.metadata import identity, kept_annotations, number_in, texts
-from ringwise.manifests.pods import PodClasses, never_preempts, preemptable, priority_of, rank_variable
+from ringwise.manifests.pods import PodClassCache, never_preempts, preemptable, priority_of, rank_variable
 from ringwise.manifests.quantities import NotReadableError, duration
 from ringwise.manifests.wire import (
-    DependsOn,
-    JobSpec,
-    JobStatus,
+    DependsOnWire,
+    JobSpecWire,
+    JobStatusWire,
     JobWire,
-    Meta,
-    PhaseStatus,
-    PodSpec,
+    MetaWire,
+    PhaseStatusWire,
+    PodSpecWire,
     PolicyWire,
     TaskWire,
     TemplateWire,
@@ -25,15 +25,15 @@ from ringwise.manifests.wire import (
 from ringwise.state.vcjob import PodTemplate, Policy, Task, VcJob, problems_of
 from ringwise.wellknown import RANK_INDEX, VOLCANO_SCHEDULER
 
-#: Volcano tries a job or a task this often when nobody says otherwise.
+#: Volcano's default of maxRetry.
 DEFAULT_RETRIES = 3
 
 
-def vcjob_from_wire(wire: JobWire, classes: PodClasses, found: Findings) -> VcJob:
-    """The job with Volcano's defaults filled in. What can be read but never run is in its `problems`."""
+def vcjob_from_wire(wire: JobWire, classes: PodClassCache, found: Findings) -> VcJob:
+    """The job with Volcano's defaults. What makes a readable job impossible to run is in its `problems`."""
     who = identity(wire.metadata, "Job", found)
-    spec = wire.spec or JobSpec()
-    status = wire.status or JobStatus()
+    spec = wire.spec or JobSpecWire()
+    status = wire.status or JobStatusWire()
     tasks = tuple(
         _task(task, position, f"spec.tasks[{position}]", classes, found)
         for position, task in enumerate(spec.tasks or ())
@@ -64,7 +64,7 @@ def vcjob_from_wire(wire: JobWire, classes: PodClasses, found: Findings) -> VcJo
         annotations=who.annotations,
         created=who.created,
         deleting=who.deleting,
-        phase=(status.state or PhaseStatus()).phase or "",
+        phase=(status.state or PhaseStatusWire()).phase or "",
         retry_count=found.count("status.retryCount", status.retry_count, 0),
         version=found.count("status.version", status.version, 0),
         origin=found.origin,
@@ -73,9 +73,9 @@ def vcjob_from_wire(wire: JobWire, classes: PodClasses, found: Findings) -> VcJo
     return job
 
 
-def _task(wire: TaskWire, position: int, path: str, classes: PodClasses, found: Findings) -> Task:
+def _task(wire: TaskWire, position: int, path: str, classes: PodClassCache, found: Findings) -> Task:
     replicas = found.count(f"{path}.replicas", wire.replicas, 1)
-    depends = wire.depends_on or DependsOn()
+    depends = wire.depends_on or DependsOnWire()
     return Task(
         name=sys.intern(wire.name or f"default{position}"),
         replicas=replicas,
@@ -88,9 +88,9 @@ def _task(wire: TaskWire, position: int, path: str, classes: PodClasses, found: 
     )
 
 
-def _template(wire: TemplateWire, path: str, classes: PodClasses, found: Findings) -> PodTemplate:
-    meta = wire.metadata or Meta()
-    spec = wire.spec or PodSpec()
+def _template(wire: TemplateWire, path: str, classes: PodClassCache, found: Findings) -> PodTemplate:
+    meta = wire.metadata or MetaWire()
+    spec = wire.spec or PodSpecWire()
     if not spec.containers:
         found.wrong(f"{path}.spec.containers", "must have at least one container")
     labels = texts(meta.labels)

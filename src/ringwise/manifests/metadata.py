@@ -1,4 +1,4 @@
-"""What every object carries: its name, its labels and annotations, its age and its owner."""
+"""Metadata of objects: name, labels, annotations, timestamps, owner."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ringwise.manifests.checking import keyed
 from ringwise.manifests.errors import Findings, shown
 from ringwise.manifests.quantities import NotReadableError, nanoseconds
-from ringwise.manifests.wire import Meta, OwnerReference, Texts
+from ringwise.manifests.wire import MetaWire, OwnerReferenceWire, Texts
 from ringwise.state.model import EMPTY, Owner
 from ringwise.wellknown import (
     BACKUP_PREFIX,
@@ -44,8 +44,8 @@ from ringwise.wellknown import (
     WAIT_RESCHEDULE_TIMEOUT,
 )
 
-#: Annotations that scheduling reads or others read from us. All else (a dump holds each pod's last applied
-#: manifest) is dropped, or it would be most of the memory.
+#: Annotations that are kept: those that Ringwise reads or writes. All others are dropped to save memory; a
+#: dump contains the last applied manifest of every pod.
 _KEPT_PREFIXES = (
     CHIP_RESOURCE_PREFIX,
     VOLCANO_PREFIX,
@@ -81,10 +81,10 @@ _KEPT = frozenset(
         RESET_INFO,
     }
 )
-#: The API server refuses more than this for all annotations of one object together.
+#: Limit of the API server for all annotations of one object.
 MAX_ANNOTATION_CHARACTERS = 256 * 1024
 _LONGEST_NAME = 253
-#: Uids of objects that have none (they were written by hand) are made from their names.
+#: Namespace of the uids of objects without one, which are derived from their names.
 _UIDS = uuid.UUID("6f1e7a52-2f0c-5a39-9a0e-6d2f8a1c4b77")
 
 
@@ -102,11 +102,11 @@ class Identity:
     owner: Owner | None
 
 
-_NO_META = Meta()
+_NO_META = MetaWire()
 
 
-def identity(meta: Meta | None, kind: str, found: Findings, *, namespaced: bool = True) -> Identity:
-    """Checked metadata. A missing namespace is `default`, a missing uid is made from kind and name."""
+def identity(meta: MetaWire | None, kind: str, found: Findings, *, namespaced: bool = True) -> Identity:
+    """Checked metadata. A missing namespace is `default`, a missing uid is derived from kind and name."""
     meta = meta or _NO_META
     name = name_of(meta.name, "metadata.name", found)
     namespace = ""
@@ -116,7 +116,7 @@ def identity(meta: Meta | None, kind: str, found: Findings, *, namespaced: bool 
     return Identity(
         namespace=namespace,
         name=name,
-        uid=meta.uid or made_uid(kind, namespace, name),
+        uid=meta.uid or derived_uid(kind, namespace, name),
         created=time_of(meta.creation_timestamp, "metadata.creationTimestamp", found),
         deleting=meta.deletion_timestamp is not None,
         labels=texts(meta.labels),
@@ -125,7 +125,7 @@ def identity(meta: Meta | None, kind: str, found: Findings, *, namespaced: bool 
     )
 
 
-def made_uid(kind: str, namespace: str, name: str) -> str:
+def derived_uid(kind: str, namespace: str, name: str) -> str:
     """The same name has the same uid in every run."""
     return str(uuid.uuid5(_UIDS, f"{kind}/{namespace}/{name}"))
 
@@ -153,7 +153,7 @@ def time_of(text: str | None, field: str, found: Findings) -> int:
 
 
 def texts(given: Texts | None) -> Mapping[str, str]:
-    """A map of texts with shared strings. Null is empty, as the API server reads it."""
+    """A map of strings, interned. Null is the empty string, as for the API server."""
     if not given:
         return EMPTY
     intern = sys.intern
@@ -180,7 +180,7 @@ def kept_annotations(given: Texts | None, field: str, found: Findings) -> Mappin
     return kept or EMPTY
 
 
-def owner_of(references: list[OwnerReference] | None) -> Owner | None:
+def owner_of(references: list[OwnerReferenceWire] | None) -> Owner | None:
     """The controller, else the first owner."""
     if not references:
         return None
@@ -188,8 +188,8 @@ def owner_of(references: list[OwnerReference] | None) -> Owner | None:
     return Owner(sys.intern(reference.kind), sys.intern(reference.name), reference.uid)
 
 
-def truth(text: str, field: str, found: Findings) -> bool:
-    """A flag written as text, in the spellings Volcano reads."""
+def boolean_in(text: str, field: str, found: Findings) -> bool:
+    """A boolean as text, in the spellings that Volcano accepts."""
     if text in ("1", "t", "T", "true", "True", "TRUE"):
         return True
     if text not in ("", "0", "f", "F", "false", "False", "FALSE"):
@@ -198,7 +198,7 @@ def truth(text: str, field: str, found: Findings) -> bool:
 
 
 def number_in(text: str, field: str, found: Findings, *, least: int | None = None) -> int | None:
-    """A whole number written as text in a label or annotation."""
+    """A whole number as text in a label or annotation."""
     stripped = text.strip()
     digits = stripped.removeprefix("-")
     if not (digits.isascii() and digits.isdigit() and len(digits) <= 10):

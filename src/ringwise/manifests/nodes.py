@@ -1,17 +1,16 @@
-"""A Node into the object of the state."""
+"""Node objects into nodes of the state."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
 
-from ringwise.manifests.checking import keyed
+from ringwise.manifests.checking import decoded, keyed
 from ringwise.manifests.chips import MOST_CHIPS, chip_of
-from ringwise.manifests.embedded import decoded
 from ringwise.manifests.errors import Findings, shown
 from ringwise.manifests.metadata import MAX_ANNOTATION_CHARACTERS, identity, number_in
 from ringwise.manifests.resources import CPU, MEMORY, PODS, amounts
-from ringwise.manifests.wire import NodeSpec, NodeStatus, NodeWire, TaintWire, Trimmed
+from ringwise.manifests.wire import NodeSpecWire, NodeStatusWire, NodeWire, TaintWire, WireStruct
 from ringwise.state.model import Device, Node, Taint
 from ringwise.wellknown import (
     BASE_DEVICE_INFOS,
@@ -23,27 +22,27 @@ from ringwise.wellknown import (
     SUPERPOD_LABEL,
 )
 
-#: What a kubelet allows when nobody sets it; a node written by hand often says nothing.
+#: The default of kubelets, for nodes in hand-written manifests.
 DEFAULT_MAX_PODS = 110
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
-class _DeviceWire(Trimmed, rename=None):
+class _DeviceWire(WireStruct, rename=None):
     IP: str | None = None
     SuperDeviceID: int | str | None = None
 
 
-_NO_SPEC = NodeSpec()
-_NO_STATUS = NodeStatus()
+_NO_SPEC = NodeSpecWire()
+_NO_STATUS = NodeStatusWire()
 
 
 def node_from_wire(wire: NodeWire, found: Findings) -> Node:
-    """The node; what is wrong with it is in `found`, and then the node must not be used."""
+    """The node. It must not be used when there are errors in `found`."""
     who = identity(wire.metadata, "Node", found, namespaced=False)
     spec, status = wire.spec or _NO_SPEC, wire.status or _NO_STATUS
     capacity = amounts(status.capacity, "status.capacity", found)
-    # The API server copies the capacity when a kubelet reports nothing else.
+    # The API server copies the capacity when a kubelet reports nothing allocatable.
     allocatable = (
         capacity if status.allocatable is None else amounts(status.allocatable, "status.allocatable", found)
     )
@@ -99,7 +98,10 @@ def _taint(wire: TaintWire, path: str, found: Findings) -> Taint:
 
 
 def _superpod(annotations: Mapping[str, str], labels: Mapping[str, str], found: Findings) -> int | None:
-    """The id as the node tells it. A negative one (the driver knows none) stays; the job's rule judges."""
+    """The SuperPoD id of the node.
+
+    A negative one (unknown to the driver) is kept; jobs with blocks reject it.
+    """
     if annotations.get(SUPERPOD_ANNOTATION):
         return number_in(
             annotations[SUPERPOD_ANNOTATION], keyed("metadata.annotations", SUPERPOD_ANNOTATION), found
@@ -119,7 +121,7 @@ def _rack(annotations: Mapping[str, str], labels: Mapping[str, str]) -> int | No
 
 
 def _devices(text: str, path: str, found: Findings) -> tuple[Device, ...]:
-    """The chips the device plugin wrote down, ascending. Names with two dashes are parts of chips (vNPU)."""
+    """The chips in the annotation of the device plugin, ascending. Names with two dashes are vNPUs."""
     if len(text) > MAX_ANNOTATION_CHARACTERS:
         return ()
     named = decoded(text, dict[str, _DeviceWire], path, found)

@@ -1,4 +1,4 @@
-"""A Pod, or the template of one, into the objects of the state."""
+"""Pods and pod templates into the objects of the state."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ringwise.manifests.affinity import node_rules, pod_rules, tolerations
 from ringwise.manifests.checking import keyed
 from ringwise.manifests.chips import chip_of, chips_in
 from ringwise.manifests.errors import Findings, shown
-from ringwise.manifests.metadata import identity, name_of, number_in, texts, truth
+from ringwise.manifests.metadata import boolean_in, identity, name_of, number_in, texts
 from ringwise.manifests.resources import CPU, MEMORY, PODS, pod_requests
-from ringwise.manifests.wire import Container, PodSpec, PodStatus, PodWire
+from ringwise.manifests.wire import ContainerWire, PodSpecWire, PodStatusWire, PodWire
 from ringwise.state.model import ENDED, NodeTerm, Owner, Pod, PodClass, PodTerm
 from ringwise.wellknown import (
     ASCEND_REAL,
@@ -39,17 +39,17 @@ _PREEMPTION_POLICIES = (_NEVER, "PreemptLowerPriority")
 
 
 @dataclass(slots=True)
-class PodClasses:
+class PodClassCache:
     """Every distinct pod class once: thousands of pods share a template.
 
-    Specs are told apart by the bytes of what matters in them, so a template is checked once, not per pod.
+    The key is the encoding of the fields that matter, so a template is checked once and not for every pod.
     """
 
     _known: dict[tuple[object, ...], PodClass] = field(default_factory=dict)
     _checked: dict[bytes, tuple[PodClass, int]] = field(default_factory=dict)
 
-    def of(self, spec: PodSpec, path: str, found: Findings) -> tuple[PodClass, int]:
-        """The class of a pod spec, and how many containers ask for chips."""
+    def of(self, spec: PodSpecWire, path: str, found: Findings) -> tuple[PodClass, int]:
+        """The class of a pod spec, and the number of containers that request chips (D4)."""
         seen = _ENCODER.encode(
             (
                 [(container.resources, container.ports) for container in spec.containers or ()],
@@ -69,7 +69,7 @@ class PodClasses:
                 self._checked[seen] = checked
         return checked
 
-    def _check(self, spec: PodSpec, path: str, found: Findings) -> tuple[PodClass, int]:
+    def _check(self, spec: PodSpecWire, path: str, found: Findings) -> tuple[PodClass, int]:
         requests = pod_requests(spec.containers or (), spec.init_containers or (), spec.overhead, path, found)
         chips = requests.chips
         node_terms: tuple[NodeTerm, ...] = ()
@@ -87,7 +87,8 @@ class PodClasses:
             if spec.affinity.pod_anti_affinity is not None:
                 apart = pod_rules(spec.affinity.pod_anti_affinity, f"{where}.podAntiAffinity", found)
         meaning = (
-            # Two chip resources in one pod are readable but impossible; no board knows the joined name.
+            # Two chip resources in one pod are valid input but cannot be placed: no board has the joined
+            # name.
             "+".join(sorted(chips or requests.chips_declined)) or None,
             sum(chips.values()),
             requests.amounts.get(CPU, 0),
@@ -115,8 +116,8 @@ class PodClasses:
         return known, requests.chip_containers
 
 
-def _host_ports(spec: PodSpec, path: str, found: Findings) -> tuple[tuple[str, str, int], ...]:
-    """(address, protocol, port). On the host's network every port of a container is a port of the host."""
+def _host_ports(spec: PodSpecWire, path: str, found: Findings) -> tuple[tuple[str, str, int], ...]:
+    """(address, protocol, port). With hostNetwork every port of a container is a port of the host."""
     ports = set()
     for position, container in enumerate(spec.containers or ()):
         for index, port in enumerate(container.ports or ()):
@@ -128,12 +129,12 @@ def _host_ports(spec: PodSpec, path: str, found: Findings) -> tuple[tuple[str, s
     return tuple(sorted(ports))
 
 
-_NO_SPEC = PodSpec()
-_NO_STATUS = PodStatus()
+_NO_SPEC = PodSpecWire()
+_NO_STATUS = PodStatusWire()
 
 
-def pod_from_wire(wire: PodWire, classes: PodClasses, found: Findings) -> Pod:
-    """The pod; what is wrong with it is in `found`, and then the pod must not be used."""
+def pod_from_wire(wire: PodWire, classes: PodClassCache, found: Findings) -> Pod:
+    """The pod. It must not be used when there are errors in `found`."""
     who = identity(wire.metadata, "Pod", found)
     spec = wire.spec or _NO_SPEC
     if not spec.containers:
@@ -180,8 +181,8 @@ def group_of(annotations: Mapping[str, str]) -> str | None:
     return None
 
 
-def priority_of(spec: PodSpec, annotations: Mapping[str, str], path: str, found: Findings) -> int:
-    """The pod's own priority; Volcano's annotation for a task wins."""
+def priority_of(spec: PodSpecWire, annotations: Mapping[str, str], path: str, found: Findings) -> int:
+    """The priority of Volcano's task annotation, else that of the pod."""
     if TASK_PRIORITY in annotations:
         number = number_in(annotations[TASK_PRIORITY], keyed("metadata.annotations", TASK_PRIORITY), found)
         return number or 0
@@ -189,7 +190,7 @@ def priority_of(spec: PodSpec, annotations: Mapping[str, str], path: str, found:
 
 
 def never_preempts(policy: str | None, path: str, found: Findings) -> bool | None:
-    """None where nothing is said."""
+    """None where no policy is given."""
     if policy and policy not in _PREEMPTION_POLICIES:
         found.wrong(path, f"must be one of {', '.join(_PREEMPTION_POLICIES)}, got {shown(policy)}")
     return policy == _NEVER if policy else None
@@ -199,9 +200,9 @@ def preemptable(
     annotations: Mapping[str, str], labels: Mapping[str, str], path: str, found: Findings
 ) -> bool:
     if PREEMPTABLE in annotations:
-        return truth(annotations[PREEMPTABLE], keyed(f"{path}.annotations", PREEMPTABLE), found)
+        return boolean_in(annotations[PREEMPTABLE], keyed(f"{path}.annotations", PREEMPTABLE), found)
     if PREEMPTABLE in labels:
-        return truth(labels[PREEMPTABLE], keyed(f"{path}.labels", PREEMPTABLE), found)
+        return boolean_in(labels[PREEMPTABLE], keyed(f"{path}.labels", PREEMPTABLE), found)
     return False
 
 
@@ -209,11 +210,11 @@ def _rank(
     name: str,
     owner: Owner | None,
     annotations: Mapping[str, str],
-    spec: PodSpec,
+    spec: PodSpecWire,
     phase: str,
     found: Findings,
 ) -> int | None:
-    """The annotation (a failed pod's is void), else the StatefulSet's ordinal, else the task index."""
+    """The rank annotation (not of failed pods), else the ordinal of the StatefulSet, else the task index."""
     written = annotations.get(RANK_INDEX)
     if written and phase != "Failed":
         return number_in(written, keyed("metadata.annotations", RANK_INDEX), found, least=0)
@@ -224,7 +225,7 @@ def _rank(
     return rank_variable(spec, "spec", found)
 
 
-def rank_variable(spec: PodSpec, path: str, found: Findings) -> int | None:
+def rank_variable(spec: PodSpecWire, path: str, found: Findings) -> int | None:
     for position, container in enumerate(spec.containers or ()):
         value, index = _variable(container)
         if value:
@@ -232,7 +233,7 @@ def rank_variable(spec: PodSpec, path: str, found: Findings) -> int | None:
     return None
 
 
-def _variable(container: Container) -> tuple[str, int]:
+def _variable(container: ContainerWire) -> tuple[str, int]:
     for index, variable in enumerate(container.env or ()):
         if variable.name == TASK_INDEX_VARIABLE:
             return variable.value or "", index
@@ -240,7 +241,7 @@ def _variable(container: Container) -> tuple[str, int]:
 
 
 def _named_resource(annotations: Mapping[str, str]) -> str | None:
-    """The resource of the chips that a pod without a limit names all the same: it holds them."""
+    """The chip resource in the annotations of a pod without a limit: it holds those chips."""
     for key, written in annotations.items():
         first = written.partition(",")[0].strip() if key.startswith(CHIP_RESOURCE_PREFIX) else ""
         resource = CHIP_RESOURCE_PREFIX + first.partition("-")[0]
@@ -250,16 +251,16 @@ def _named_resource(annotations: Mapping[str, str]) -> str | None:
 
 
 def _holds(cls: PodClass, annotations: Mapping[str, str], phase: str, found: Findings) -> tuple[int, ...]:
-    """The chips a bound pod names: those mounted, else those the scheduler chose."""
+    """The chips of a bound pod: those that are mounted, else those that the scheduler chose (N8)."""
     if phase in ENDED:
-        # It holds nothing any more, so a wrong list can do no harm.
+        # It holds no chips any more, so errors in the list do not matter.
         found = Findings(found.origin)
     if cls.resource is None or "+" in cls.resource:
         return ()
     key = ASCEND_REAL if annotations.get(ASCEND_REAL) else cls.resource
     written = annotations.get(key)
     if not written or "-" in cls.resource:
-        # A resource with a dash is a part of a chip (vNPU); its names are no physical chips.
+        # A resource with a dash is a vNPU; its names are not those of physical chips.
         return ()
     path = keyed("metadata.annotations", key)
     before = len(found.errors)

@@ -20,7 +20,7 @@ _SUFFIXES: dict[str, tuple[int, int]] = {
     **{suffix: (1000**power, 1) for power, suffix in enumerate("kMGTPE", start=1)},
     **{f"{letter}i": (1024**power, 1) for power, letter in enumerate("KMGTPE", start=1)},
 }
-#: Longer texts are no quantity anybody wrote, and big-number arithmetic on them costs time.
+#: Longer texts are no quantities, and arithmetic with big numbers costs time.
 _LONGEST = 64
 #: Kubernetes keeps a quantity in an int64.
 _LARGEST = 2**63 - 1
@@ -35,19 +35,19 @@ NANOSECONDS = 10**9
 
 
 class NotReadableError(ValueError):
-    """The text is not what it should be; the message says what is allowed."""
+    """The text has no valid value; the message says what is allowed."""
 
 
 @lru_cache(maxsize=4096)
 def quantity(value: str | int | float, scale: int = 1) -> int:
-    """The quantity times `scale` (1000 for milli), rounded up as Kubernetes does."""
+    """The quantity times `scale` (1000 for milli), rounded up like Kubernetes does."""
     numerator, denominator = _fraction(value)
     return -((-numerator * scale) // denominator)
 
 
 @lru_cache(maxsize=4096)
 def whole_quantity(value: str | int | float) -> int:
-    """A quantity that cannot be split, like a chip."""
+    """A quantity of whole things, such as chips."""
     numerator, denominator = _fraction(value)
     if numerator % denominator:
         raise NotReadableError("must be a whole number of 0 or more")
@@ -55,7 +55,7 @@ def whole_quantity(value: str | int | float) -> int:
 
 
 def written(resource: str, amount: int) -> str:
-    """An amount as the core counts it, processors in thousandths, as a quantity."""
+    """An amount of the core (cpu in milli) as a quantity."""
     return f"{amount}m" if resource == "cpu" else str(amount)
 
 
@@ -83,7 +83,7 @@ def _fraction(value: str | int | float) -> tuple[int, int]:
 
 @lru_cache(maxsize=4096)
 def nanoseconds(text: str) -> int:
-    """An RFC 3339 time as Unix nanoseconds. The zero time of Go's wire format is 0."""
+    """An RFC 3339 time as Unix nanoseconds; 0 for the zero time of Go."""
     match = _TIMESTAMP.fullmatch(text)
     if match is None:
         raise NotReadableError("must be a time like 2025-01-31T08:00:00Z")

@@ -19,7 +19,7 @@ import msgspec
 from ringwise.manifests.checking import misfits
 from ringwise.manifests.errors import ManifestError, shown
 from ringwise.manifests.json_stream import TOO_DEEP, JsonStream, JsonValue
-from ringwise.manifests.sources import Source, opened
+from ringwise.manifests.sources import ManifestSource, opened
 from ringwise.manifests.yaml_stream import YamlStream
 from ringwise.wellknown import BATCH_API, PRIORITY_API, SCHEDULING_API
 
@@ -59,7 +59,7 @@ _HEADER = msgspec.json.Decoder(_Header)
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class ManifestDocument:
     """One Kubernetes object, not decoded yet. `body` is its JSON bytes or the plain value of its YAML."""
 
     origin: str
@@ -93,8 +93,8 @@ def _decoder(kind: Any) -> Any:
 
 
 def read_documents(
-    source: Source, advanced: Callable[[int], None] = lambda at: None
-) -> Iterator[Document | ManifestError]:
+    source: ManifestSource, advanced: Callable[[int], None] = lambda at: None
+) -> Iterator[ManifestDocument | ManifestError]:
     """The objects of a source. An unreadable object gives an error; malformed syntax ends the input."""
     count = 0
     try:
@@ -110,14 +110,14 @@ def read_documents(
         yield ManifestError(source.name, "", TOO_DEEP)
 
 
-def looks_like_json(source: Source, data: mmap.mmap | bytes) -> bool:
+def looks_like_json(source: ManifestSource, data: mmap.mmap | bytes) -> bool:
     """Decided by the first characters; by the name only where they are neither JSON nor YAML."""
     return _JSON.match(data) is not None or (source.is_json_by_name and len(data) > 0)
 
 
 def _documents(
-    source: Source, data: mmap.mmap | bytes, advanced: Callable[[int], None]
-) -> Iterator[Document | ManifestError]:
+    source: ManifestSource, data: mmap.mmap | bytes, advanced: Callable[[int], None]
+) -> Iterator[ManifestDocument | ManifestError]:
     start, number = 0, 1
     if looks_like_json(source, data):
         stream = JsonStream(source.name, data, advanced)
@@ -136,7 +136,7 @@ def _origin(name: str, document: int, item: int | None) -> str:
     return place if item is None else f"{place}: items[{item}]"
 
 
-def _from_json(name: str, value: JsonValue) -> Document | ManifestError:
+def _from_json(name: str, value: JsonValue) -> ManifestDocument | ManifestError:
     origin = _origin(name, value.document, value.item)
     raw = value.raw
     try:
@@ -155,7 +155,7 @@ def _from_json(name: str, value: JsonValue) -> Document | ManifestError:
     return _document(origin, header.api_version, header.kind, raw, value.list_kind)
 
 
-def _from_plain(origin: str, value: object, list_kind: str) -> Document | ManifestError:
+def _from_plain(origin: str, value: object, list_kind: str) -> ManifestDocument | ManifestError:
     if not isinstance(value, dict):
         return _document(origin, None, None, None, "")
     return _document(origin, value.get("apiVersion"), value.get("kind"), value, list_kind)
@@ -163,7 +163,7 @@ def _from_plain(origin: str, value: object, list_kind: str) -> Document | Manife
 
 def _document(
     origin: str, api_version: object, kind: object, body: object, list_kind: str
-) -> Document | ManifestError:
+) -> ManifestDocument | ManifestError:
     if body is None:
         return ManifestError(origin, "", "must be an object with apiVersion and kind")
     if not isinstance(kind, str | None):
@@ -188,7 +188,7 @@ def _document(
     expected = API_VERSIONS.get(kind, api_version)
     if expected != api_version and ("/" not in api_version or "/" not in expected):
         return ManifestError(origin, "apiVersion", f"a {kind} has {expected}, got {shown(api_version)}")
-    return Document(origin, sys.intern(api_version), sys.intern(kind), body)
+    return ManifestDocument(origin, sys.intern(api_version), sys.intern(kind), body)
 
 
 def _decoding_error(origin: str, problem: Exception) -> ManifestError:

@@ -1,4 +1,4 @@
-"""Requests and capacities, split into what the scheduler counts: cpu, memory, pods, chips, others."""
+"""Requests and capacities of cpu, memory, pods, chips and other resources."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from dataclasses import dataclass, field
 from ringwise.manifests.checking import keyed
 from ringwise.manifests.errors import Findings, shown
 from ringwise.manifests.quantities import NotReadableError, quantity, whole_quantity
-from ringwise.manifests.wire import Container, Quantities, Resources
+from ringwise.manifests.wire import ContainerWire, Quantities, ResourcesWire
 from ringwise.wellknown import CHIP_RESOURCE_PREFIX
 
 CPU = "cpu"
 MEMORY = "memory"
 PODS = "pods"
-#: These are sizes in bytes, not things that are counted, so they may be fractions.
+#: Resources that are sizes in bytes and may be fractions.
 _SIZES = ("ephemeral-storage", "hugepages-", "memory", "storage")
 
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """What a pod asks for as a whole, and how many of its containers ask for chips."""
+    """The requests of a whole pod, and the number of its containers that request chips."""
 
     amounts: Mapping[str, int] = field(default_factory=dict)
     chip_containers: int = 0
@@ -36,7 +36,7 @@ class Requests:
 
     @property
     def chips_declined(self) -> list[str]:
-        """Chip resources of which the pod says that it wants none."""
+        """Chip resources that the pod requests with a count of 0."""
         return [
             name
             for name, count in self.amounts.items()
@@ -45,7 +45,7 @@ class Requests:
 
 
 def amount(name: str, value: str | int | float, path: str, found: Findings) -> int:
-    """A resource in the unit it is counted in: milli for cpu, bytes for sizes, whole pieces for all else."""
+    """An amount in the unit of its resource: milli for cpu, bytes for sizes, whole numbers for all else."""
     try:
         if name == CPU:
             return quantity(value, 1000)
@@ -67,22 +67,27 @@ def amounts(given: Quantities | None, path: str, found: Findings) -> dict[str, i
 
 
 def pod_requests(
-    containers: Sequence[Container],
-    init_containers: Sequence[Container],
+    containers: Sequence[ContainerWire],
+    init_containers: Sequence[ContainerWire],
     overhead: Quantities | None,
     path: str,
     found: Findings,
 ) -> Requests:
-    """The rule of Kubernetes: the containers together with the sidecars, or the hungriest init container
-    with the sidecars started before it, whichever is more; plus the overhead."""
+    """The rule of Kubernetes for the requests of a pod.
+
+    The sum of containers and sidecars, or the largest init container with the sidecars started before it,
+    whichever is more; plus the overhead.
+    """
     chip_containers = 0
     total: dict[str, int] = {}
     for position, container in enumerate(containers):
         if container.resources is None:
             continue
-        asked = _container_requests(container.resources, f"{path}.containers[{position}].resources", found)
-        chip_containers += _asks_for_chips(asked)
-        _add(total, asked)
+        requested = _container_requests(
+            container.resources, f"{path}.containers[{position}].resources", found
+        )
+        chip_containers += _requests_chips(requested)
+        _add(total, requested)
     if init_containers:
         peak: dict[str, int] = {}
         sidecars: dict[str, int] = {}
@@ -90,12 +95,12 @@ def pod_requests(
             if container.resources is None:
                 continue
             where = f"{path}.initContainers[{position}].resources"
-            asked = _container_requests(container.resources, where, found)
-            chip_containers += _asks_for_chips(asked)
+            requested = _container_requests(container.resources, where, found)
+            chip_containers += _requests_chips(requested)
             if container.restart_policy == "Always":
-                _add(sidecars, asked)
+                _add(sidecars, requested)
             else:
-                _raise_to(peak, {name: count + sidecars.get(name, 0) for name, count in asked.items()})
+                _raise_to(peak, {name: count + sidecars.get(name, 0) for name, count in requested.items()})
         _add(total, sidecars)
         _raise_to(total, peak)
     if overhead:
@@ -103,15 +108,15 @@ def pod_requests(
     return Requests(total, chip_containers)
 
 
-def _asks_for_chips(asked: Mapping[str, int]) -> bool:
-    return any(count and name.startswith(CHIP_RESOURCE_PREFIX) for name, count in asked.items())
+def _requests_chips(requested: Mapping[str, int]) -> bool:
+    return any(count and name.startswith(CHIP_RESOURCE_PREFIX) for name, count in requested.items())
 
 
-def _container_requests(resources: Resources, path: str, found: Findings) -> dict[str, int]:
-    """Requests, and where there are none the limits. Chips come from limits; requests must equal them."""
-    asked = amounts(resources.requests, f"{path}.requests", found)
+def _container_requests(resources: ResourcesWire, path: str, found: Findings) -> dict[str, int]:
+    """The requests; where there are none, the limits. Chips need limits, and requests must equal them."""
+    requested = amounts(resources.requests, f"{path}.requests", found)
     limits = amounts(resources.limits, f"{path}.limits", found)
-    for name, count in asked.items():
+    for name, count in requested.items():
         if not name.startswith(CHIP_RESOURCE_PREFIX):
             continue
         where = keyed(f"{path}.requests", name)
@@ -121,8 +126,8 @@ def _container_requests(resources: Resources, path: str, found: Findings) -> dic
         elif limits[name] != count:
             found.wrong(where, f"must equal the limit {limits[name]}, got {count}")
     for name, count in limits.items():
-        asked.setdefault(name, count)
-    return asked
+        requested.setdefault(name, count)
+    return requested
 
 
 def _add(total: dict[str, int], more: Mapping[str, int]) -> None:

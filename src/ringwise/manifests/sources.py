@@ -1,4 +1,4 @@
-"""Where the bytes come from: files, folders, pipes, standard input."""
+"""Sources of manifests: files, folders, pipes, standard input."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from pathlib import Path
 from ringwise.manifests.errors import ManifestError
 from ringwise.topology.natural import natural_key
 
-#: The largest dump of a real cluster (100,000 nodes with their pods) is below 2 GiB. A sparse file of a
-#: terabyte is refused before its first byte is read.
+#: Largest size of one source. A dump of 100,000 nodes with their pods is smaller.
 MAX_SOURCE_BYTES = 2 * 2**30
 
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -22,8 +21,8 @@ STDIN = "-"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """One stream of documents. `data` is set for what is in memory already, else `path` is opened."""
+class ManifestSource:
+    """One stream of documents. `data` is set for content in memory, else `path` is opened."""
 
     name: str
     size: int
@@ -37,14 +36,14 @@ class Source:
 
 def find_sources(
     paths: Sequence[str], stdin: bytes | None = None
-) -> tuple[list[Source], list[ManifestError]]:
-    """The files behind the paths in the order given, folders in natural order; each file once."""
-    sources: list[Source] = []
+) -> tuple[list[ManifestSource], list[ManifestError]]:
+    """The files of the paths in the order given, those of folders in natural order; each file once."""
+    sources: list[ManifestSource] = []
     errors: list[ManifestError] = []
     seen: set[Path] = set()
     for path in paths:
         if path == STDIN:
-            sources.append(Source("stdin", len(stdin or b""), data=stdin or b""))
+            sources.append(ManifestSource("stdin", len(stdin or b""), data=stdin or b""))
             continue
         try:
             found = _files_below(path)
@@ -67,8 +66,8 @@ def find_sources(
 
 
 @contextmanager
-def opened(source: Source) -> Iterator[mmap.mmap | bytes]:
-    """The bytes of a source. A file is mapped, not read: its pages need not stay in memory."""
+def opened(source: ManifestSource) -> Iterator[mmap.mmap | bytes]:
+    """The bytes of a source. A file is mapped, so its pages need not stay in memory."""
     if source.path is None:
         yield source.data or b""
         return
@@ -100,18 +99,18 @@ def _files_below(path: str) -> list[Path]:
     return sorted(found, key=lambda file: [natural_key(part) for part in file.parts])
 
 
-def _source_of(file: Path) -> Source:
+def _source_of(file: Path) -> ManifestSource:
     status = file.stat()
     if stat.S_ISREG(status.st_mode):
         if status.st_size > MAX_SOURCE_BYTES:
             raise too_large(str(file), status.st_size)
-        return Source(str(file), status.st_size, path=file)
-    # A pipe, as the shell's `-f <(command)` makes it: readable once, of unknown length.
+        return ManifestSource(str(file), status.st_size, path=file)
+    # A pipe, such as `-f <(command)` of the shell: readable once, of unknown length.
     with file.open("rb") as pipe:
         data = pipe.read(MAX_SOURCE_BYTES + 1)
     if len(data) > MAX_SOURCE_BYTES:
         raise too_large(str(file), len(data))
-    return Source(str(file), len(data), data=data)
+    return ManifestSource(str(file), len(data), data=data)
 
 
 def _cause(problem: Exception) -> str:

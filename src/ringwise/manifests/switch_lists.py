@@ -1,7 +1,7 @@
-"""Lists of switch and server addresses, as a person keeps them, turned into a topology.
+"""Lists of switch and server addresses (CSV or YAML) into a topology.
 
-CSV has a switch and a server per line. YAML has either the same as a list of
-rows, or the servers gathered under their switch.
+CSV has a switch and a server per line. YAML has either a list of such rows, or a map of switches to their
+servers.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from ringwise.manifests.errors import ManifestError, shown
 from ringwise.manifests.yaml_stream import YamlStream
 from ringwise.topology.switches import Server, SwitchTopology, make_topology
 
-#: Words that may head the columns of a CSV file or name the fields of a YAML row.
-SWITCH_WORDS = ("switch", "switch_ip", "tor_ip", "leaf")
-SERVER_WORDS = ("server", "server_ip", "node_ip", "address")
-SERVERS_WORDS = ("servers", "server")
+#: Allowed headings of the columns of a CSV file, and names of the fields of a YAML row.
+SWITCH_NAMES = ("switch", "switch_ip", "tor_ip", "leaf")
+SERVER_NAMES = ("server", "server_ip", "node_ip", "address")
+SERVERS_NAMES = ("servers", "server")
 
 Row = tuple[str, str]
 
@@ -24,7 +24,7 @@ Row = tuple[str, str]
 def topology_from_list(
     text: str, origin: str, nodes_per_switch: int | None = None, *, single_layer: bool = False
 ) -> SwitchTopology:
-    """A topology from a CSV or YAML list. Without `nodes_per_switch` the largest switch decides."""
+    """A topology from a CSV or YAML list. Without `nodes_per_switch` the largest switch gives it."""
     rows = list(_yaml_rows(text, origin) if _is_yaml(text, origin) else _csv_rows(text, origin))
     if not rows:
         raise ManifestError(origin, "", "lists no server; write one `switch,server` per line")
@@ -73,14 +73,14 @@ def _csv_rows(text: str, origin: str) -> Iterator[Row]:
 
 
 def _heading(values: list[str], origin: str, where: str) -> tuple[int, int] | None:
-    """The columns of switch and server, when this line names them."""
+    """The columns of switch and server, when this line is a heading."""
     words = [value.lower().replace(" ", "_") for value in values]
-    switch = next((place for place, word in enumerate(words) if word in SWITCH_WORDS), None)
-    server = next((place for place, word in enumerate(words) if word in SERVER_WORDS), None)
+    switch = next((place for place, word in enumerate(words) if word in SWITCH_NAMES), None)
+    server = next((place for place, word in enumerate(words) if word in SERVER_NAMES), None)
     if switch is None and server is None:
         return None
     if switch is None or server is None:
-        missing, allowed = ("switch", SWITCH_WORDS) if switch is None else ("server", SERVER_WORDS)
+        missing, allowed = ("switch", SWITCH_NAMES) if switch is None else ("server", SERVER_NAMES)
         raise ManifestError(
             origin, where, f"the heading names no {missing} column; allowed: {', '.join(allowed)}"
         )
@@ -96,7 +96,7 @@ def _yaml_rows(text: str, origin: str) -> Iterator[Row]:
         value = value["switches"]
     if isinstance(value, dict):
         for switch, servers in value.items():
-            yield from _gathered(_name(switch, origin, "switch"), servers, origin, switch)
+            yield from _servers_of(_name(switch, origin, "switch"), servers, origin, switch)
     elif isinstance(value, list):
         for place, row in enumerate(value):
             yield from _row(row, origin, f"[{place}]")
@@ -107,13 +107,15 @@ def _yaml_rows(text: str, origin: str) -> Iterator[Row]:
 def _row(row: object, origin: str, field: str) -> Iterator[Row]:
     if not isinstance(row, dict):
         raise ManifestError(origin, field, f"must be an object with switch and server, got {shown(row)}")
-    switch = next((row[word] for word in SWITCH_WORDS if word in row), None)
+    switch = next((row[word] for word in SWITCH_NAMES if word in row), None)
     name = _name(switch, origin, f"{field}.switch")
-    servers = next((row[word] for word in (*SERVERS_WORDS, *SERVER_WORDS) if word in row), None)
-    yield from _gathered(name, [servers] if isinstance(servers, str) else servers, origin, f"{field}.server")
+    servers = next((row[word] for word in (*SERVERS_NAMES, *SERVER_NAMES) if word in row), None)
+    yield from _servers_of(
+        name, [servers] if isinstance(servers, str) else servers, origin, f"{field}.server"
+    )
 
 
-def _gathered(switch: str, servers: object, origin: str, field: str) -> Iterator[Row]:
+def _servers_of(switch: str, servers: object, origin: str, field: str) -> Iterator[Row]:
     if not isinstance(servers, list):
         raise ManifestError(origin, field, f"must be a list of server addresses, got {shown(servers)}")
     for place, server in enumerate(servers):

@@ -1,4 +1,4 @@
-"""The leaf-switch topology as ConfigMap `basic-tor-node-cm` tells it, read and written."""
+"""The ConfigMap `basic-tor-node-cm` with the leaf-switch topology: read and written."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _DECODER = msgspec.json.Decoder(_TopologyWire)
 
 
 def read_topology(tor_info: str | bytes, tor_level: str | None, origin: str) -> SwitchTopology:
-    """The topology of `tor_info`. What cannot be read is a ManifestError; what is odd is a problem of it."""
+    """The topology of `tor_info`. Raises ManifestError; doubtful entries are in its `problems`."""
     try:
         wire = _DECODER.decode(tor_info)
     except (msgspec.MsgspecError, RecursionError, UnicodeError) as problem:
@@ -64,7 +64,7 @@ def read_topology(tor_info: str | bytes, tor_level: str | None, origin: str) -> 
 
 
 def topology_of_config_map(data: Mapping[str, str], origin: str) -> SwitchTopology:
-    """As `read_topology`, but an unreadable ConfigMap is a topology without switches that says why."""
+    """Like `read_topology`; an unreadable ConfigMap gives an empty topology with the reason."""
     try:
         if TOR_INFO_KEY not in data:
             raise ManifestError(origin, f"data.{TOR_INFO_KEY}", "is missing")
@@ -85,13 +85,13 @@ def _unreadable(tor_info: str | bytes, origin: str, problem: Exception) -> Manif
         return ManifestError(origin, field, f"broken JSON: {one_line(str(broken))}")
     for path, message in misfits(value, _TopologyWire):
         return ManifestError(origin, f"{field}.{path}" if path else field, message)
-    # Every value fits its place, so one is missing: the decoder says which and where.
+    # Every value has the right type, so a field is missing: the decoder names it.
     message, _, path = one_line(str(problem)).partition(" - at `$")
     return ManifestError(origin, field + path.rstrip("`"), message[:1].lower() + message[1:])
 
 
 def tor_info_of(topology: SwitchTopology) -> str:
-    """The JSON text of `tor_info`, one switch per line so that a person can read it."""
+    """The JSON text of `tor_info`, with one switch per line to be readable."""
     switches = [
         json.dumps(
             {
@@ -127,7 +127,7 @@ def tor_config_map(topology: SwitchTopology) -> dict[str, Any]:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Long texts as blocks, as a person writes them."""
+    """Writes multi-line strings as block scalars."""
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:

@@ -1,8 +1,7 @@
-"""Kubernetes objects as they stand on the wire, trimmed to the fields that are read.
+"""Kubernetes objects as they are on the wire, with the fields that are read.
 
-Unknown fields are skipped by the decoder without being built. Every field may be
-absent or null, as in Kubernetes. Checks of meaning are made where a struct is
-turned into an object of the state (`nodes`, `pods`, `groups`, `jobs`).
+The decoder skips all other fields. Every field may be absent or null, as in Kubernetes. Values are validated
+where a struct is turned into an object of the state (`nodes`, `pods`, `groups`, `jobs`).
 """
 
 from __future__ import annotations
@@ -15,18 +14,18 @@ Quantities = dict[str, str | int | float]
 Texts = dict[str, str | None]
 
 
-class Trimmed(msgspec.Struct, rename="camel", gc=False):
-    """Camel case on the wire; never part of a reference cycle, so the collector need not look."""
+class WireStruct(msgspec.Struct, rename="camel", gc=False):
+    """Camel case on the wire. Never part of a reference cycle, so garbage collection can skip it."""
 
 
-class OwnerReference(Trimmed):
+class OwnerReferenceWire(WireStruct):
     kind: str = ""
     name: str = ""
     uid: str = ""
     controller: bool | None = None
 
 
-class Meta(Trimmed):
+class MetaWire(WireStruct):
     name: str | None = None
     namespace: str | None = None
     uid: str | None = None
@@ -34,167 +33,167 @@ class Meta(Trimmed):
     deletion_timestamp: str | None = None
     labels: Texts | None = None
     annotations: Texts | None = None
-    owner_references: list[OwnerReference] | None = None
+    owner_references: list[OwnerReferenceWire] | None = None
 
 
-class Expression(Trimmed):
+class ExpressionWire(WireStruct):
     key: str = ""
     operator: str = ""
     values: list[str] | None = None
 
 
-class LabelSelector(Trimmed):
+class LabelSelectorWire(WireStruct):
     match_labels: Texts | None = None
-    match_expressions: list[Expression] | None = None
+    match_expressions: list[ExpressionWire] | None = None
 
 
-class NodeSelectorTerm(Trimmed):
-    match_expressions: list[Expression] | None = None
-    match_fields: list[Expression] | None = None
+class NodeSelectorTermWire(WireStruct):
+    match_expressions: list[ExpressionWire] | None = None
+    match_fields: list[ExpressionWire] | None = None
 
 
-class NodeSelector(Trimmed):
-    node_selector_terms: list[NodeSelectorTerm] | None = None
+class NodeSelectorWire(WireStruct):
+    node_selector_terms: list[NodeSelectorTermWire] | None = None
 
 
-class PreferredNodes(Trimmed):
+class PreferredNodeTermWire(WireStruct):
     weight: int = 0
-    preference: NodeSelectorTerm | None = None
+    preference: NodeSelectorTermWire | None = None
 
 
-class NodeAffinity(Trimmed):
-    required: NodeSelector | None = msgspec.field(
+class NodeAffinityWire(WireStruct):
+    required: NodeSelectorWire | None = msgspec.field(
         default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
     )
-    preferred: list[PreferredNodes] | None = msgspec.field(
+    preferred: list[PreferredNodeTermWire] | None = msgspec.field(
         default=None, name="preferredDuringSchedulingIgnoredDuringExecution"
     )
 
 
-class PodAffinityTerm(Trimmed):
+class PodAffinityTermWire(WireStruct):
     topology_key: str = ""
-    label_selector: LabelSelector | None = None
+    label_selector: LabelSelectorWire | None = None
     namespaces: list[str] | None = None
-    namespace_selector: LabelSelector | None = None
+    namespace_selector: LabelSelectorWire | None = None
 
 
-class WeightedPodTerm(Trimmed):
+class WeightedPodAffinityTermWire(WireStruct):
     weight: int = 0
-    pod_affinity_term: PodAffinityTerm | None = None
+    pod_affinity_term: PodAffinityTermWire | None = None
 
 
-class PodAffinity(Trimmed):
-    required: list[PodAffinityTerm] | None = msgspec.field(
+class PodAffinityWire(WireStruct):
+    required: list[PodAffinityTermWire] | None = msgspec.field(
         default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
     )
-    preferred: list[WeightedPodTerm] | None = msgspec.field(
+    preferred: list[WeightedPodAffinityTermWire] | None = msgspec.field(
         default=None, name="preferredDuringSchedulingIgnoredDuringExecution"
     )
 
 
-class Affinity(Trimmed):
-    node_affinity: NodeAffinity | None = None
-    pod_affinity: PodAffinity | None = None
-    pod_anti_affinity: PodAffinity | None = None
+class AffinityWire(WireStruct):
+    node_affinity: NodeAffinityWire | None = None
+    pod_affinity: PodAffinityWire | None = None
+    pod_anti_affinity: PodAffinityWire | None = None
 
 
-class Toleration(Trimmed):
+class TolerationWire(WireStruct):
     key: str | None = None
     operator: str | None = None
     value: str | None = None
     effect: str | None = None
 
 
-class Port(Trimmed):
+class ContainerPortWire(WireStruct):
     container_port: int = 0
     host_port: int | None = None
     protocol: str | None = None
     host_ip: str | None = msgspec.field(default=None, name="hostIP")
 
 
-class Variable(Trimmed):
+class EnvVarWire(WireStruct):
     name: str = ""
     value: str | None = None
 
 
-class Resources(Trimmed):
+class ResourcesWire(WireStruct):
     limits: Quantities | None = None
     requests: Quantities | None = None
 
 
-class Container(Trimmed):
+class ContainerWire(WireStruct):
     name: str = ""
-    resources: Resources | None = None
-    ports: list[Port] | None = None
-    env: list[Variable] | None = None
+    resources: ResourcesWire | None = None
+    ports: list[ContainerPortWire] | None = None
+    env: list[EnvVarWire] | None = None
     restart_policy: str | None = None
 
 
-class Gate(Trimmed):
+class SchedulingGateWire(WireStruct):
     name: str = ""
 
 
-class PodSpec(Trimmed):
+class PodSpecWire(WireStruct):
     node_name: str | None = None
     scheduler_name: str | None = None
     priority: int | None = None
     priority_class_name: str | None = None
     preemption_policy: str | None = None
-    containers: list[Container] | None = None
-    init_containers: list[Container] | None = None
+    containers: list[ContainerWire] | None = None
+    init_containers: list[ContainerWire] | None = None
     overhead: Quantities | None = None
     node_selector: Texts | None = None
-    affinity: Affinity | None = None
-    tolerations: list[Toleration] | None = None
-    scheduling_gates: list[Gate] | None = None
+    affinity: AffinityWire | None = None
+    tolerations: list[TolerationWire] | None = None
+    scheduling_gates: list[SchedulingGateWire] | None = None
     host_network: bool | None = None
 
 
-class PodStatus(Trimmed):
+class PodStatusWire(WireStruct):
     phase: str | None = None
 
 
-class PodWire(Trimmed):
-    metadata: Meta | None = None
-    spec: PodSpec | None = None
-    status: PodStatus | None = None
+class PodWire(WireStruct):
+    metadata: MetaWire | None = None
+    spec: PodSpecWire | None = None
+    status: PodStatusWire | None = None
 
 
-class TaintWire(Trimmed):
+class TaintWire(WireStruct):
     key: str = ""
     value: str | None = None
     effect: str = ""
 
 
-class NodeSpec(Trimmed):
+class NodeSpecWire(WireStruct):
     unschedulable: bool | None = None
     taints: list[TaintWire] | None = None
 
 
-class Condition(Trimmed):
+class NodeConditionWire(WireStruct):
     type: str = ""
     status: str = ""
 
 
-class Address(Trimmed):
+class NodeAddressWire(WireStruct):
     type: str = ""
     address: str = ""
 
 
-class NodeStatus(Trimmed):
+class NodeStatusWire(WireStruct):
     allocatable: Quantities | None = None
     capacity: Quantities | None = None
-    conditions: list[Condition] | None = None
-    addresses: list[Address] | None = None
+    conditions: list[NodeConditionWire] | None = None
+    addresses: list[NodeAddressWire] | None = None
 
 
-class NodeWire(Trimmed):
-    metadata: Meta | None = None
-    spec: NodeSpec | None = None
-    status: NodeStatus | None = None
+class NodeWire(WireStruct):
+    metadata: MetaWire | None = None
+    spec: NodeSpecWire | None = None
+    status: NodeStatusWire | None = None
 
 
-class PodGroupSpec(Trimmed):
+class PodGroupSpecWire(WireStruct):
     min_member: int | None = None
     min_task_member: dict[str, int] | None = None
     queue: str | None = None
@@ -202,54 +201,54 @@ class PodGroupSpec(Trimmed):
     min_resources: Quantities | None = None
 
 
-class PhaseStatus(Trimmed):
+class PhaseStatusWire(WireStruct):
     phase: str | None = None
 
 
-class PodGroupWire(Trimmed):
-    metadata: Meta | None = None
-    spec: PodGroupSpec | None = None
-    status: PhaseStatus | None = None
+class PodGroupWire(WireStruct):
+    metadata: MetaWire | None = None
+    spec: PodGroupSpecWire | None = None
+    status: PhaseStatusWire | None = None
 
 
-class Guarantee(Trimmed):
+class GuaranteeWire(WireStruct):
     resource: Quantities | None = None
 
 
-class QueueSpec(Trimmed):
+class QueueSpecWire(WireStruct):
     weight: int | None = None
     capability: Quantities | None = None
-    guarantee: Guarantee | None = None
+    guarantee: GuaranteeWire | None = None
     reclaimable: bool | None = None
     priority: int | None = None
     parent: str | None = None
 
 
-class QueueStatus(Trimmed):
+class QueueStatusWire(WireStruct):
     state: str | None = None
-    #: Written by schedulers; only the names in it are looked at, so nothing in it can be wrong.
+    #: Written by schedulers. Only the names in it are read, so any value is accepted.
     allocated: Any = None
 
 
-class QueueWire(Trimmed):
-    metadata: Meta | None = None
-    spec: QueueSpec | None = None
-    status: QueueStatus | None = None
+class QueueWire(WireStruct):
+    metadata: MetaWire | None = None
+    spec: QueueSpecWire | None = None
+    status: QueueStatusWire | None = None
 
 
-class PriorityClassWire(Trimmed):
-    metadata: Meta | None = None
+class PriorityClassWire(WireStruct):
+    metadata: MetaWire | None = None
     value: int | None = None
     global_default: bool | None = None
     preemption_policy: str | None = None
 
 
-class ConfigMapWire(Trimmed):
-    metadata: Meta | None = None
+class ConfigMapWire(WireStruct):
+    metadata: MetaWire | None = None
     data: Texts | None = None
 
 
-class PolicyWire(Trimmed):
+class PolicyWire(WireStruct):
     action: str | None = None
     event: str | None = None
     events: list[str] | None = None
@@ -257,27 +256,27 @@ class PolicyWire(Trimmed):
     timeout: str | None = None
 
 
-class TemplateWire(Trimmed):
-    metadata: Meta | None = None
-    spec: PodSpec | None = None
+class TemplateWire(WireStruct):
+    metadata: MetaWire | None = None
+    spec: PodSpecWire | None = None
 
 
-class DependsOn(Trimmed):
+class DependsOnWire(WireStruct):
     name: list[str] | None = None
     iteration: str | None = None
 
 
-class TaskWire(Trimmed):
+class TaskWire(WireStruct):
     name: str | None = None
     replicas: int | None = None
     min_available: int | None = None
     template: TemplateWire | None = None
     policies: list[PolicyWire] | None = None
     max_retry: int | None = None
-    depends_on: DependsOn | None = None
+    depends_on: DependsOnWire | None = None
 
 
-class JobSpec(Trimmed):
+class JobSpecWire(WireStruct):
     scheduler_name: str | None = None
     min_available: int | None = None
     min_success: int | None = None
@@ -291,13 +290,13 @@ class JobSpec(Trimmed):
     running_estimate: str | None = None
 
 
-class JobStatus(Trimmed):
-    state: PhaseStatus | None = None
+class JobStatusWire(WireStruct):
+    state: PhaseStatusWire | None = None
     retry_count: int | None = None
     version: int | None = None
 
 
-class JobWire(Trimmed):
-    metadata: Meta | None = None
-    spec: JobSpec | None = None
-    status: JobStatus | None = None
+class JobWire(WireStruct):
+    metadata: MetaWire | None = None
+    spec: JobSpecWire | None = None
+    status: JobStatusWire | None = None

@@ -1,8 +1,7 @@
-"""YAML read event by event into plain values, with limits checked on the way.
+"""YAML into plain values, event by event and with limits.
 
-Building values straight from the parser's events is faster than the usual loader,
-and it lets a hostile file be stopped at the event that breaks a limit. Scalars are
-read as Kubernetes reads them: no dates, no base-60 numbers, keys are always text.
+To build values from the parser's events is faster than the usual loader, and reading stops at the event that
+exceeds a limit. Scalars are read like Kubernetes does: no dates, no base-60 numbers, keys are always text.
 """
 
 from __future__ import annotations
@@ -17,17 +16,17 @@ import yaml
 
 from ringwise.manifests.errors import ManifestError, one_line, shown
 
-#: Kubernetes objects are some 20 levels deep; a vcjob's template adds a few.
+#: Kubernetes objects have about 20 levels, vcjobs a few more.
 MAX_DEPTH = 100
-#: Values that aliases may add to one document. Anchors save a person some typing; a bomb needs billions.
+#: Values that aliases may add to one document, against exponential expansion.
 MAX_ALIASED_VALUES = 100_000
-#: Documents of one source; a cluster has fewer objects.
+#: Documents of one source; more than the objects of any cluster.
 MAX_DOCUMENTS = 1_000_000
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _CHUNK = 1 << 16
 
-_WORDS: dict[str, bool | None] = {
+_CONSTANTS: dict[str, bool | None] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
     **{form: True for word in ("true", "yes", "on") for form in (word, word.title(), word.upper())},
     **{form: False for word in ("false", "no", "off") for form in (word, word.title(), word.upper())},
@@ -38,14 +37,14 @@ _FLOAT = re.compile(
     r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
     re.ASCII,
 )
-#: Python refuses to read longer numbers, and nothing countable has so many digits.
+#: Python rejects longer numbers.
 _MAX_DIGITS = 400
 _CORE = "tag:yaml.org,2002:"
 
 
 @dataclass(frozen=True, slots=True)
 class YamlValue:
-    """One value of the stream. `item` is its place in a List, or None; `list_kind` the List's kind."""
+    """One value of the stream. `item` is its index in a List, or None; `list_kind` the kind of the List."""
 
     document: int
     item: int | None
@@ -54,7 +53,7 @@ class YamlValue:
 
 
 class _Stream:
-    """Feeds the parser from memory and tells how far it came."""
+    """Feeds the parser from memory and reports the position."""
 
     def __init__(self, data: mmap.mmap | bytes, start: int, advanced: Callable[[int], None]) -> None:
         self._data = data
@@ -175,7 +174,7 @@ class YamlStream:
             yield event
 
     def _pairs(self, mapping: dict[str, object]) -> Iterator[tuple[str, yaml.Event]]:
-        """Keys with the event their value begins with. A key twice is an error: one would be lost."""
+        """Keys with the first event of their value. A duplicate key is an error: one value would be lost."""
         for event in self._events:
             if isinstance(event, yaml.MappingEndEvent):
                 return
@@ -189,11 +188,11 @@ class YamlStream:
                     raise self._error(f"{self._line(event)}a key must be plain text")
                 key = aliased
             if key in mapping:
-                raise self._error(f"{self._line(event)}the key {shown(key)} stands twice in one mapping")
+                raise self._error(f"{self._line(event)}the key {shown(key)} is repeated in one mapping")
             yield key, next(self._events)
 
     def _merged(self, mapping: dict[str, object], event: yaml.Event) -> dict[str, object]:
-        """The mapping with what `<<` names added; a key of its own wins."""
+        """The mapping with the keys of the mappings in `<<` added; its own keys have precedence."""
         if "<<" not in mapping:
             return mapping
         named = mapping.pop("<<")
@@ -256,9 +255,9 @@ class YamlStream:
 
 
 def _resolved(text: str) -> object:
-    """What a scalar without quotes means."""
-    if text in _WORDS:
-        return _WORDS[text]
+    """The value of a scalar without quotes."""
+    if text in _CONSTANTS:
+        return _CONSTANTS[text]
     if len(text) > _MAX_DIGITS or text[0] not in "-+.0123456789":
         return text
     if _INTEGER.fullmatch(text):

@@ -1,4 +1,4 @@
-"""The pages a kubelet and Prometheus read: /healthz, /readyz, /metrics."""
+"""HTTP endpoints for kubelets and Prometheus: /healthz, /livez, /readyz, /metrics."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Figures(Protocol):
 
 
 class AddressError(Exception):
-    """An address to listen on that cannot be used; one line."""
+    """An address that cannot be listened on; the message is one line."""
 
 
 def parse_address(text: str) -> tuple[str, int]:
@@ -33,7 +33,7 @@ def parse_address(text: str) -> tuple[str, int]:
 async def serving(
     metrics: Figures, ready: Callable[[], bool], *, metrics_address: str, health_address: str
 ) -> AsyncIterator[list[int]]:
-    """Serve until the block ends; yields the ports. An empty address serves nothing, equal ones share one."""
+    """Serve until the block ends; yields the ports. Equal addresses share one, an empty one has none."""
     pages: dict[str, web.Application] = {}
     runners: list[web.AppRunner] = []
     ports: list[int] = []
@@ -74,6 +74,6 @@ def _health_routes(ready: Callable[[], bool]) -> list[web.RouteDef]:
     async def readiness(_request: web.Request) -> web.Response:
         if ready():
             return web.Response(text="ok")
-        return web.Response(status=503, text="not everything is read yet")
+        return web.Response(status=503, text="not all objects are read yet")
 
     return [web.get("/healthz", alive), web.get("/livez", alive), web.get("/readyz", readiness)]

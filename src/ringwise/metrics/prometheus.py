@@ -1,4 +1,4 @@
-"""Figures for Prometheus. Where Volcano has one that means the same, it is there under that name, too."""
+"""Metrics for Prometheus, also under the name of Volcano's metric where one has the same meaning."""
 
 from __future__ import annotations
 
@@ -13,45 +13,50 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Metrics:
-    """One set of figures; a process has one, a test as many as it likes."""
+    """The metrics of one process, in a registry of their own. It implements the observer of `kube`."""
 
     def __init__(self) -> None:
         registry = CollectorRegistry()
         self._registry = registry
         self._cycle = Histogram(
-            "ringwise_cycle_seconds", "Time of one cycle of the core", buckets=_SHORT, registry=registry
+            "ringwise_cycle_seconds", "Duration of one cycle of the core", buckets=_SHORT, registry=registry
         )
-        self._events = Counter("ringwise_events", "Events the core was told", registry=registry)
-        self._commands = Counter("ringwise_commands", "Commands the core gave", registry=registry)
+        self._events = Counter("ringwise_events", "Events received by the core", registry=registry)
+        self._commands = Counter("ringwise_commands", "Commands of the core", registry=registry)
         self._bind = Histogram(
             "ringwise_bind_seconds",
-            "From the decision to the API server's yes",
+            "From the decision to the response of the API server",
             buckets=_SHORT,
             registry=registry,
         )
         self._bindings = Counter("ringwise_bindings", "Pods bound", registry=registry)
         self._bind_errors = Counter(
-            "ringwise_bind_errors", "Bindings given back, by kind of error", ["kind"], registry=registry
+            "ringwise_bind_errors", "Failed bindings, by kind of error", ["kind"], registry=registry
         )
         self._bind_retries = Counter(
-            "ringwise_bind_retries", "Bindings tried again, by kind of error", ["kind"], registry=registry
+            "ringwise_bind_retries", "Retries of bindings, by kind of error", ["kind"], registry=registry
         )
-        self._queue = Gauge("ringwise_queue_length", "Requests that wait", ["queue"], registry=registry)
+        self._queue = Gauge(
+            "ringwise_queue_length", "Requests that wait to be sent", ["queue"], registry=registry
+        )
         self._leader = Gauge("ringwise_leader", "1 while this replica leads", registry=registry)
         self._relists = Counter(
-            "ringwise_relists", "Lists read anew after a break", ["kind", "why"], registry=registry
+            "ringwise_relists",
+            "Lists repeated after an interrupted watch",
+            ["kind", "why"],
+            registry=registry,
         )
         self._malformed = Gauge(
-            "ringwise_malformed_objects", "Objects of the API that cannot be read", registry=registry
+            "ringwise_malformed_objects", "API objects that cannot be read", registry=registry
         )
         self._dropped = Counter(
             "ringwise_status_dropped",
-            "Status, conditions and events not written",
+            "Status updates, conditions and events that were not written",
             ["kind"],
             registry=registry,
         )
         self._pending = Gauge(
-            "ringwise_pending_jobs", "Jobs that wait, by reason", ["reason"], registry=registry
+            "ringwise_pending_jobs", "Pending jobs, by reason", ["reason"], registry=registry
         )
         self._chips = Gauge(
             "ringwise_chips", "Chips by resource and state", ["resource", "state"], registry=registry
@@ -61,7 +66,7 @@ class Metrics:
         )
         self._volcano_cycle = Histogram(
             "volcano_e2e_scheduling_latency_milliseconds",
-            "Time of one cycle",
+            "Duration of one cycle",
             buckets=_MILLISECONDS,
             registry=registry,
         )
@@ -76,7 +81,7 @@ class Metrics:
     def text(self) -> bytes:
         return generate_latest(self._registry)
 
-    # -- what the rooms below tell -----------------------------------------------------------
+    # -- observer ------------------------------------------------------------------------------
 
     def cycle(self, seconds: float, events: int, commands: int) -> None:
         if not events and not commands:
@@ -114,7 +119,7 @@ class Metrics:
         self._dropped.labels(kind).inc()
 
     def pending(self, by_reason: Mapping[str, int]) -> None:
-        # A reason that nobody has any more goes to zero; it does not stay at its last figure.
+        # A reason without jobs is set to zero; it must not keep its last value.
         self._reasons |= by_reason.keys()
         for reason in self._reasons:
             self._pending.labels(reason).set(by_reason.get(reason, 0))

@@ -29,7 +29,7 @@ from ringwise.kubeclient.resources import NODES as NODE_KIND
 from ringwise.kubeclient.resources import PODS as POD_KIND
 from ringwise.kubeclient.resources import QUEUES as QUEUE_KIND
 from ringwise.manifests.errors import Findings
-from ringwise.manifests.pods import PodClasses
+from ringwise.manifests.pods import PodClassCache
 from ringwise.messages import events as ev
 from tests.kube.fake_api_server import FakeApiServer, Object
 from tests.kube.harness import CONFIG_MAPS, NODES, PODS, InstantClock, node, pod, run, server, until
@@ -68,7 +68,7 @@ class Watching:
 async def watching(
     client: Client, place: WatchTarget | None = None, reader: Reader | None = None, page: int = 500
 ) -> AsyncIterator[Watching]:
-    one = Watching(client, place or WatchTarget(POD_KIND), reader or PodReader(PodClasses()), page)
+    one = Watching(client, place or WatchTarget(POD_KIND), reader or PodReader(PodClassCache()), page)
     one.reflector.start()
     try:
         yield one

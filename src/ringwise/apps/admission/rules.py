@@ -18,8 +18,8 @@ from ringwise.framework.reasons import MALFORMED_JOB, QUEUE_NOT_OPEN, TOO_MANY_C
 from ringwise.manifests.errors import Findings, ManifestError
 from ringwise.manifests.groups import pod_group_from_wire
 from ringwise.manifests.jobs import vcjob_from_wire
-from ringwise.manifests.pods import PodClasses, pod_from_wire
-from ringwise.manifests.wire import JobWire, Meta, PodGroupWire, PodWire
+from ringwise.manifests.pods import PodClassCache, pod_from_wire
+from ringwise.manifests.wire import JobWire, MetaWire, PodGroupWire, PodWire
 from ringwise.messages import events as ev
 from ringwise.messages.events import Decide
 from ringwise.messages.job_expansion import pod_group_of
@@ -76,7 +76,7 @@ def judge_vcjob(raw: msgspec.Raw | bytes, cluster: KnownCluster) -> Verdict:
     found = Findings("job")
     wire = msgspec.json.decode(raw, type=JobWire)
     _complete(wire.metadata)
-    job = vcjob_from_wire(wire, PodClasses(), found)
+    job = vcjob_from_wire(wire, PodClassCache(), found)
     if job.scheduler not in cluster.scheduler_names:
         return ALLOWED
     if found.errors or job.problems:
@@ -104,7 +104,7 @@ def judge_pod(raw: msgspec.Raw | bytes, cluster: KnownCluster) -> Verdict:
     if wire.metadata is not None and not wire.metadata.name:
         # The API server sets the name after admission.
         wire.metadata.name = "pod"
-    pod = pod_from_wire(wire, PodClasses(), found)
+    pod = pod_from_wire(wire, PodClassCache(), found)
     if pod.scheduler not in cluster.scheduler_names:
         return ALLOWED
     if found.errors:
@@ -181,7 +181,7 @@ def _malformed(errors: Iterable[ManifestError]) -> tuple[Reason, ...]:
     )
 
 
-def _complete(meta: Meta | None) -> None:
+def _complete(meta: MetaWire | None) -> None:
     """Set what the API server has not set yet."""
     if meta is not None:
         meta.uid = meta.uid or "submitted"

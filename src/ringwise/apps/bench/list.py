@@ -33,7 +33,7 @@ from ringwise.kubeclient.clock import RealClock
 from ringwise.kubeclient.config import direct
 from ringwise.kubeclient.resources import NODES, PODS
 from ringwise.manifests.errors import Findings
-from ringwise.manifests.pods import PodClasses
+from ringwise.manifests.pods import PodClassCache
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.wellknown import (
     ACCELERATOR,
@@ -83,7 +83,7 @@ def run(full: bool = False) -> list[Measured]:
 def _decoding(rounds: int) -> list[Measured]:
     """Pages of both kinds in the mix of the list, read by us and by json.loads in turn; best of each."""
     node_page, pod_pages = next(_pages(_node, PAGE_SIZE)), list(_pages(_pod, 5 * PAGE_SIZE))
-    nodes, pods = NodeReader(), PodReader(PodClasses())
+    nodes, pods = NodeReader(), PodReader(PodClassCache())
 
     def decoded() -> None:
         nodes.page(node_page)

@@ -35,7 +35,7 @@ from ringwise.kubeclient.resources import (
     Resource,
 )
 from ringwise.manifests.errors import Findings
-from ringwise.manifests.pods import PodClasses
+from ringwise.manifests.pods import PodClassCache
 from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.wellknown import (
     CLUSTER_REPORT_LABEL,
@@ -103,7 +103,7 @@ def watched_kinds(
     `configuration` is namespace and name of the ConfigMap with the scheduler's configuration, None when it
     comes from a file. `jobs_only` leaves out what the job controller alone does not need.
     """
-    classes = PodClasses()
+    classes = PodClassCache()
     kinds: list[tuple[WatchTarget, Reader]] = [
         (WatchTarget(NODES), NodeReader()),
         (WatchTarget(PRIORITY_CLASSES), PriorityReader()),

@@ -25,22 +25,22 @@ from ringwise.manifests.groups import pod_group_from_wire, priority_class_from_w
 from ringwise.manifests.jobs import vcjob_from_wire
 from ringwise.manifests.metadata import time_of
 from ringwise.manifests.nodes import node_from_wire
-from ringwise.manifests.pods import PodClasses, pod_from_wire
+from ringwise.manifests.pods import PodClassCache, pod_from_wire
 from ringwise.manifests.switches import topology_of_config_map
 from ringwise.manifests.wire import (
     ConfigMapWire,
-    JobStatus,
+    JobStatusWire,
     JobWire,
-    Meta,
+    MetaWire,
     NodeWire,
-    PhaseStatus,
+    PhaseStatusWire,
     PodGroupWire,
-    PodStatus,
+    PodStatusWire,
     PodWire,
     PriorityClassWire,
-    QueueStatus,
+    QueueStatusWire,
     QueueWire,
-    Trimmed,
+    WireStruct,
 )
 from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.state.model import Owner, Pod
@@ -57,19 +57,28 @@ class WatchEvent(msgspec.Struct, Generic[Object]):
     object: Object
 
 
-class VersionedMeta(Meta):
+class VersionedMeta(MetaWire):
     resource_version: str | None = None
 
 
-class _MetadataOnly(Trimmed):
+class ObjectName(WireStruct):
+    """The part of the metadata that identifies an object and its version."""
+
+    name: str | None = None
+    namespace: str | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+
+
+class _NameOnly(WireStruct):
     """For an object that does not fit its struct: its name may still be readable."""
 
-    metadata: VersionedMeta | None = None
+    metadata: ObjectName | None = None
 
 
 _RAW_PAGE = msgspec.json.Decoder(Page[msgspec.Raw])
 _RAW_EVENT = msgspec.json.Decoder(WatchEvent[msgspec.Raw])
-_METADATA = msgspec.json.Decoder(_MetadataOnly)
+_METADATA = msgspec.json.Decoder(_NameOnly)
 _UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 
 
@@ -90,8 +99,8 @@ def raw_watch_event(line: bytes) -> WatchEvent[Any]:
         raise UnreachableError(message, maybe_done=False) from None
 
 
-def meta_of(received: object) -> VersionedMeta | None:
-    """Metadata of an object, decoded or raw; None when it cannot be read."""
+def name_of(received: object) -> ObjectName | VersionedMeta | None:
+    """Name and version of an object, decoded or raw; None when they cannot be read."""
     if not isinstance(received, msgspec.Raw):
         found: VersionedMeta | None = getattr(received, "metadata", None)
         return found
@@ -176,21 +185,21 @@ class NodeReader(BatchObjectReader[_WatchedNode]):
 # -- pods
 
 
-class _Terminated(Trimmed):
+class _Terminated(WireStruct):
     exit_code: int | None = None
     finished_at: str | None = None
 
 
-class _ContainerState(Trimmed):
+class _ContainerState(WireStruct):
     terminated: _Terminated | None = None
 
 
-class _ContainerStatus(Trimmed):
+class _ContainerStatus(WireStruct):
     restart_count: int | None = None
     state: _ContainerState | None = None
 
 
-class _PodStatus(PodStatus):
+class _PodStatus(PodStatusWire):
     container_statuses: list[_ContainerStatus] | None = None
 
 
@@ -200,7 +209,7 @@ class _WatchedPod(PodWire):
 
 
 class PodReader(BatchObjectReader[_WatchedPod]):
-    def __init__(self, classes: PodClasses) -> None:
+    def __init__(self, classes: PodClassCache) -> None:
         super().__init__(_WatchedPod)
         self._classes = classes
 
@@ -243,14 +252,14 @@ def _add_exit_codes(pod: Pod, statuses: list[_ContainerStatus], found: Findings)
 # -- groups, queues, priorities
 
 
-class _GroupCondition(Trimmed):
+class _GroupCondition(WireStruct):
     type: str = ""
     status: str = ""
     reason: str | None = None
     message: str | None = None
 
 
-class GroupStatus(PhaseStatus):
+class GroupStatus(PhaseStatusWire):
     running: int | None = None
     succeeded: int | None = None
     failed: int | None = None
@@ -305,7 +314,7 @@ class QueueReader(ObjectReader[QueueWire]):
     def objects(self, wire: QueueWire, found: Findings) -> KeyedObjects | None:
         queue = queue_from_wire(wire, found)
         if not found.errors:
-            status = wire.status or QueueStatus()
+            status = wire.status or QueueStatusWire()
             listed = status.allocated if isinstance(status.allocated, dict) else {}
             self._observed[queue.name] = ObservedQueue(status.state or "", frozenset(listed))
         return _single(queue.name, queue, found)
@@ -326,13 +335,13 @@ class PriorityReader(ObjectReader[PriorityClassWire]):
 # -- vcjobs
 
 
-class _JobState(PhaseStatus):
+class _JobState(PhaseStatusWire):
     reason: str | None = None
     message: str | None = None
     last_transition_time: str | None = None
 
 
-class _JobStatus(JobStatus):
+class _JobStatus(JobStatusWire):
     state: _JobState | None = None
     pending: int | None = None
     running: int | None = None
@@ -349,7 +358,7 @@ class _WatchedJob(JobWire):
 class JobReader(ObjectReader[_WatchedJob]):
     """Also stores the raw pod templates: pods are created from them."""
 
-    def __init__(self, classes: PodClasses, templates: TemplateStore) -> None:
+    def __init__(self, classes: PodClassCache, templates: TemplateStore) -> None:
         super().__init__(_WatchedJob)
         self._classes = classes
         self._templates = templates

@@ -22,7 +22,7 @@ from ringwise.kube.observer import NullObserver, Observer
 from ringwise.kube.watch.kinds import Reader, WatchTarget
 from ringwise.kube.watch.malformed import UNNAMED, MalformedObjects
 from ringwise.kube.watch.objects import KeyedObjects, change_events, deletion_events
-from ringwise.kube.watch.readers import VersionedMeta, meta_of, raw_watch_event
+from ringwise.kube.watch.readers import ObjectName, VersionedMeta, name_of, raw_watch_event
 from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client, UnreachableError
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.credentials import KubeConfigError
@@ -97,10 +97,7 @@ class Reflector:
         self._task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        """It never ends by itself.
-
-        If it does, the component must stop: its state would not be updated any more.
-        """
+        """A reflector that fails ends the component: its state would not be updated any more."""
         if not task.cancelled() and (defect := task.exception()) is not None:
             _LOG.error("reflector failed", kind=self.target.title, exc_info=defect)
             self._on_crash(defect)
@@ -181,7 +178,7 @@ class Reflector:
                 version = version or page.metadata.resource_version
                 events: list[Event] = []
                 for received in page.items or ():
-                    key = self._update(received, meta_of(received), events)
+                    key = self._update(received, name_of(received), events)
                     if key is not None:
                         present[key] = None
                 self._send(events)
@@ -237,7 +234,7 @@ class Reflector:
         if event.type == "ERROR":
             status = _error_status(raw_watch_event(line).object)
             raise ApiError(status.code or 500, status.reason, status.message or "the watch failed")
-        meta = meta_of(event.object)
+        meta = name_of(event.object)
         version = (meta.resource_version if meta is not None else None) or ""
         if self._is_old(version):
             return
@@ -259,7 +256,9 @@ class Reflector:
 
     # -- objects -----------------------------------------------------------------------------
 
-    def _update(self, received: object, meta: VersionedMeta | None, events: list[Event]) -> str | None:
+    def _update(
+        self, received: object, meta: ObjectName | VersionedMeta | None, events: list[Event]
+    ) -> str | None:
         if meta is None or not meta.name:
             self._malformed.put(self.target.resource.kind, UNNAMED, ("metadata cannot be read",))
             self._observer.malformed(len(self._malformed))
@@ -311,7 +310,7 @@ class Reflector:
             self._sink(events)
 
 
-def _key(meta: VersionedMeta) -> str:
+def _key(meta: ObjectName | VersionedMeta) -> str:
     return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name or ""
 
 

@@ -142,7 +142,7 @@ class EventRecorder:
     def scheduled(self, bind: Bind) -> None:
         """The pod is bound. Called between two bindings for every pod, so it only keeps what is needed later.
 
-        It replaces an event of the same pod that still waits and says that the pod cannot be scheduled.
+        It replaces a FailedScheduling event of the same pod that still waits.
         """
         self.queue.put(bind.uid, (bind.namespace, bind.pod, bind.uid, bind.node, self._clock.now()))
 
