@@ -1,4 +1,4 @@
-"""The cluster as a story sees it: apply, wait, look, start and kill components."""
+"""A real control plane for tests: apply objects, wait for conditions, start and kill components."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from ringwise.wellknown import VOLCANO_SYSTEM
 from tests.cluster.objects import CHIP, NAMESPACE, Object
 
 STAGES = Path(__file__).with_name("stages.yaml")
-#: Seconds that a story waits for something that should happen. A busy machine is slow, not wrong.
-PATIENCE = 60.0
-#: How a process ends that was killed by a story.
+#: Seconds to wait for a condition. Generous, because a busy machine is slow.
+WAIT_TIMEOUT = 60.0
+#: Exit code of a process that a test killed.
 KILLED = -9
 
 JOBS = f"/apis/batch.volcano.sh/v1alpha1/namespaces/{NAMESPACE}/jobs"
@@ -39,12 +39,12 @@ EVENTS = f"/api/v1/namespaces/{NAMESPACE}/events"
 CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps"
 
 
-#: Starts a component: the control plane, a name for its log, its arguments, and a token of its account.
+#: Starts a component: control plane, name of its log, arguments, and token of its service account.
 Launch = Callable[[ControlPlane, str, list[str], str], Process]
 
 
 def launch_here(server: str | None = None) -> Launch:
-    """As a process of this machine; `server` stands for the real one, as a proxy in between does."""
+    """As a process of this machine; `server` replaces the address of the API server, as for a proxy."""
 
     def launch(plane: ControlPlane, name: str, arguments: list[str], token: str) -> Process:
         kubeconfig = f"--kubeconfig={plane.kubeconfig(name, token, server)}"
@@ -55,7 +55,7 @@ def launch_here(server: str | None = None) -> Launch:
 
 
 class Component:
-    """One replica of a component, with the arguments and the account that are shipped."""
+    """One replica of a component, with the shipped arguments and service account."""
 
     def __init__(self, cluster: Cluster, kind: str, name: str, launch: Launch, more: Sequence[str]) -> None:
         self.kind = kind
@@ -78,7 +78,7 @@ class Component:
     def leads(self) -> bool:
         return "\nringwise_leader 1.0" in (self._page(self._metrics, "/metrics") or "")
 
-    def figure(self, name: str) -> float:
+    def metric(self, name: str) -> float:
         for line in (self._page(self._metrics, "/metrics") or "").splitlines():
             if line.startswith(f"{name} "):
                 return float(line.split()[1])
@@ -97,18 +97,18 @@ class Component:
 
 
 class Cluster:
-    """A control plane with Ringwise's objects in it, and simulated nodes."""
+    """A control plane with the objects of Ringwise and simulated nodes."""
 
     def __init__(self, plane: ControlPlane, people: Pair | None = None) -> None:
         self.plane = plane
-        #: The authority whose client certificates the API server believes.
+        #: The authority of client certificates.
         self.people = people
         self.api = plane.admin
         self.admin_config = plane.kubeconfig("admin", plane.admin_token)
         self.components: list[Component] = []
         self._started = Counter[str]()
         shipped = deployment.objects(deployment.Choices(with_admission=True))
-        #: Arguments of each component as in the shipped Deployments.
+        #: Arguments of each component in the shipped Deployments.
         self.shipped_arguments: Mapping[str, list[str]] = {
             thing["metadata"]["labels"]["app.kubernetes.io/component"]: thing["spec"]["template"]["spec"][
                 "containers"
@@ -120,7 +120,7 @@ class Cluster:
     # -- setting up ---------------------------------------------------------------------------
 
     def install(self) -> None:
-        """Definitions, accounts and rules as shipped; the workloads run as processes of this machine."""
+        """Apply the shipped definitions, accounts and RBAC rules; components run as local processes."""
         self.apply(deployment.definitions())
         for definition in deployment.definitions():
             self.kubectl("wait", "--for=condition=Established", f"crd/{definition['metadata']['name']}")
@@ -154,21 +154,21 @@ class Cluster:
         return component
 
     def run(self, *kinds: str) -> Component:
-        """Start one replica of each, wait until they work; the first is returned."""
+        """Start one replica of each and wait until they work; the first is returned."""
         started = [self.start(kind) for kind in kinds or ("scheduler", "controller")]
         for component in started:
             self.wait(partial(_works, component), f"{component.process.name} leads")
         return started[0]
 
     def stop_components(self) -> None:
-        """All at once, and the leases go: the next story need not wait until they are over."""
+        """Stop all components and delete the leases, so that the next test need not wait for them."""
         for component in self.components:
             if component.running:
                 component.process.kill()
         self.components.clear()
         self.api.delete(f"/apis/coordination.k8s.io/v1/namespaces/{VOLCANO_SYSTEM}/leases")
 
-    # -- people ---------------------------------------------------------------------------------
+    # -- users ---------------------------------------------------------------------------------
 
     def kubectl(self, *arguments: str, stdin: str | None = None, check: bool = True) -> str:
         done = subprocess.run(
@@ -189,8 +189,8 @@ class Cluster:
             "apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
         )
 
-    def wait(self, condition: Callable[[], Any], what: str, seconds: float = PATIENCE) -> Any:
-        """Until the condition holds; what it answers is returned."""
+    def wait(self, condition: Callable[[], Any], what: str, seconds: float = WAIT_TIMEOUT) -> Any:
+        """Wait until the condition holds; its value is returned."""
         deadline = time.monotonic() + seconds
         while True:
             answer = condition()
@@ -201,7 +201,7 @@ class Cluster:
             self.collect_garbage()
             time.sleep(0.1)
 
-    # -- looking ----------------------------------------------------------------------------------
+    # -- reading ----------------------------------------------------------------------------------
 
     def pods(self, job: str = "") -> list[Object]:
         found = self.api.items(PODS)
@@ -214,7 +214,7 @@ class Cluster:
         good = len(pods) == count and all(pod["status"]["phase"] == "Running" for pod in pods)
         return pods if good else None
 
-    def wait_running(self, job: str, count: int, seconds: float = PATIENCE) -> list[Object]:
+    def wait_running(self, job: str, count: int, seconds: float = WAIT_TIMEOUT) -> list[Object]:
         pods: list[Object] = self.wait(
             lambda: self.running(job, count), f"{count} pods of {job} run", seconds
         )
@@ -240,7 +240,7 @@ class Cluster:
         return next((one for one in conditions if one["type"] == kind), None)
 
     def picture(self) -> str:
-        """What stands where, for the message of a story that failed."""
+        """Pods, groups and logs, for the message of a failed test."""
         lines = [
             f"  {pod['metadata']['name']}: {pod['status'].get('phase')} on {node_of(pod) or '-'} "
             f"chips {pod['metadata'].get('annotations', {}).get(CHIP, '-')}"
@@ -260,10 +260,10 @@ class Cluster:
                 lines.append(f"  {name} {state}:\n{component.process.last_lines(6)}")
         return "\n".join(lines)
 
-    # -- tidying up ---------------------------------------------------------------------------------
+    # -- clean-up ---------------------------------------------------------------------------------
 
     def collect_garbage(self) -> None:
-        """What kube-controller-manager does: things go when the job that owns them is gone."""
+        """Delete objects whose owner is gone, like kube-controller-manager does."""
         jobs = {job["metadata"]["uid"] for job in self.api.items(JOBS)}
         for path in (PODS, GROUPS):
             for thing in self.api.items(path):
@@ -273,7 +273,7 @@ class Cluster:
                     self._delete(f"{path}/{meta['name']}")
 
     def remove_admission(self) -> None:
-        """The webhook, and what it made: other stories are not shown to it."""
+        """Delete the webhook and its objects, so that it does not affect other tests."""
         own = f"/api/v1/namespaces/{VOLCANO_SYSTEM}"
         hooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
         for path in (hooks, f"{own}/services", f"{own}/secrets"):
@@ -287,7 +287,7 @@ class Cluster:
                 raise
 
     def clear(self) -> None:
-        """Nothing of a story is left for the next one."""
+        """Delete everything that a test created."""
         self.stop_components()
         self.api.delete(JOBS)
         self.api.delete(GROUPS)
@@ -323,7 +323,7 @@ def node_of(pod: Object) -> str:
     return name
 
 
-def asked_chips(pod: Object) -> int:
+def requested_chips(pod: Object) -> int:
     return sum(
         int(container.get("resources", {}).get("limits", {}).get(CHIP, 0))
         for container in pod["spec"]["containers"]
@@ -335,11 +335,11 @@ def is_live(pod: Object) -> bool:
 
 
 def check_chips(pods: Iterable[Object]) -> None:
-    """No chip has two live pods, and every live pod has as many as it asked for, all on its node."""
+    """No chip is held by two live pods, and every live pod holds as many as it requested (N6)."""
     holders: dict[tuple[str, str], str] = {}
     for pod in filter(is_live, pods):
         name, chips = pod["metadata"]["name"], chips_of(pod)
-        assert len(set(chips)) == len(chips) == asked_chips(pod), f"{name} has {chips}"
+        assert len(set(chips)) == len(chips) == requested_chips(pod), f"{name} has {chips}"
         for chip in chips:
             other = holders.setdefault((node_of(pod), chip), name)
             assert other == name, f"{chip} of {node_of(pod)} is held by {other} and {name}"

@@ -1,4 +1,4 @@
-"""One real control plane for all stories; each story finds it empty."""
+"""One real control plane for all tests of this folder; it is empty at the start of each test."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ringwise.apps.admission.certificates import make_authority
 from ringwise.apps.bench.control_plane import ControlPlane
 from tests.cluster.cluster import Cluster
 
-#: Signs the certificates of people.
+#: Signs client certificates of users.
 PEOPLE = "people-of-the-tests"
 LOGS = Path("build/cluster-logs")
 
@@ -40,7 +40,7 @@ def cluster(whole_cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[
 
 
 def _keep_logs(folder: Path, name: str) -> None:
-    """The logs outlive the temporary folder: there is no second chance to look at them."""
+    """Keep the logs: the temporary folder is deleted."""
     target = LOGS / name.replace("/", "-")
     target.mkdir(parents=True, exist_ok=True)
     for log in folder.glob("*.log"):

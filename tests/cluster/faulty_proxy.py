@@ -1,4 +1,4 @@
-"""Stands between a component and the API server, and makes trouble.
+"""A proxy between a component and the API server that injects faults.
 
 Every request may be delayed, dropped before or after the server did it, or refused. Every watch may be cut,
 answered with 410 (at once, or as an event), and tell events twice. What happens is drawn from a seed; every
@@ -21,23 +21,23 @@ from aiohttp import web
 
 _HOP_HEADERS = {"host", "connection", "content-length", "transfer-encoding", "accept-encoding"}
 _REFUSALS = ((409, "Conflict"), (429, "TooManyRequests"), (500, "InternalError"), (503, "ServiceUnavailable"))
-#: Out of a hundred requests.
+#: Percent of requests.
 DELAYED, DROPPED, UNANSWERED, REFUSED = 10, 4, 4, 6
-#: Out of a hundred bindings: gangs take their time, so that replicas die in the middle of one.
+#: Percent of bindings: gangs are bound slowly, so that replicas are killed in the middle of one.
 BINDINGS_DELAYED = 40
-#: Out of a hundred watches, and of a hundred of their events.
+#: Percent of watches, and of their events.
 EXPIRED, CUT, TWICE = 10, 50, 10
 
 
 class FaultyProxy:
-    """Plain HTTP on loopback, in a thread of its own. Calm until `trouble` is set."""
+    """Plain HTTP on loopback, in its own thread. It injects faults while `faults_on` is set."""
 
     def __init__(self, server: str, authority: Path, seed: int) -> None:
-        self.trouble = False
+        self.faults_on = False
         self.counts: Counter[str] = Counter()
-        #: Bindings that are let through before all others wait for ever; None lets all through.
+        #: Bindings that are forwarded before all others are held back; None forwards all.
         self.bindings_left: int | None = None
-        #: Bindings that stand here at this moment, and that have passed.
+        #: Bindings that are held now, and that were forwarded.
         self.bindings_here = 0
         self.bindings_passed = 0
         self.url = ""
@@ -78,11 +78,11 @@ class FaultyProxy:
         assert self._session is not None
         await self._runner.cleanup()
         await self._session.close()
-        # Connections with TLS say farewell after that; a loop that ends earlier leaves them open.
+        # TLS connections are closed after that; a loop that ends earlier would leave them open.
         await asyncio.sleep(0.5)
 
     def _happens(self, what: str, percent: int) -> bool:
-        happens = self.trouble and self._rng.random() * 100 < percent
+        happens = self.faults_on and self._rng.random() * 100 < percent
         if happens:
             self.counts[what] += 1
         return happens
@@ -152,7 +152,7 @@ class FaultyProxy:
             *lines, rest = (rest + chunk).split(b"\n")
             for line in lines:
                 await response.write(line + b"\n")
-                if self._happens("told twice", TWICE):
+                if self._happens("duplicated", TWICE):
                     await response.write(line + b"\n")
 
 

@@ -1,4 +1,4 @@
-"""Nodes, pods and jobs as people write them."""
+"""Manifests of nodes, pods and jobs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Object = dict[str, Any]
 CHIP = "huawei.com/Ascend910"
 NAMESPACE = "training"
 GROUP = "scheduling.k8s.io/group-name"
-#: How a pod ends, for the simulated nodes.
+#: Annotations for the simulated nodes: how a pod ends.
 ENDS = "tests.ringwise/ends"
 STARTS_AFTER = "tests.ringwise/starts-after"
 
@@ -74,7 +74,7 @@ def pod(
     annotations: Mapping[str, str] | None = None,
     scheduler: str = "volcano",
 ) -> Object:
-    """`on` and `held`: placed already, by somebody else, with these chips."""
+    """`on` and `held`: bound to this node by another scheduler, with these chips."""
     written = dict(annotations or {})
     if group:
         written[GROUP] = group
@@ -188,7 +188,7 @@ def switch_topology(switches: Mapping[str, Sequence[str]]) -> Object:
 def node_report(
     node: str, free: Sequence[int], *, unhealthy: Sequence[int] = (), superpod: int = -2, index: int = 0
 ) -> Object:
-    """What a node's device plugin would tell."""
+    """The ConfigMap of a node's device plugin."""
 
     def named(chips: Sequence[int]) -> str:
         return ",".join(f"Ascend910-{chip}" for chip in chips)

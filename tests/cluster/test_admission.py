@@ -1,4 +1,4 @@
-"""The webhook behind its Service, as it is shipped: the API server finds it by name and checks who it is."""
+"""The webhook behind its Service: the API server finds it by name and verifies its certificate."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def own_address() -> str:
     """An address of this machine that is not loopback: the API server refuses endpoints on that."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            # Nothing is sent: the system only says from where it would.
+            # Nothing is sent: the system only selects the local address.
             probe.connect(("198.51.100.1", 9))
         except OSError:
             return ""
@@ -53,7 +53,7 @@ pytestmark = [
 
 
 def endpoints(port: int) -> Object:
-    """What kube-controller-manager would write for the Service, were the webhook a pod."""
+    """What kube-controller-manager writes for the Service of a pod."""
     return {
         "apiVersion": "discovery.k8s.io/v1",
         "kind": "EndpointSlice",
@@ -70,7 +70,7 @@ def endpoints(port: int) -> Object:
 
 @pytest.fixture
 def port(cluster: Cluster) -> Iterator[int]:
-    """The webhook's port: Service, endpoints and access are there, it does not run yet."""
+    """The webhook's port: Service, endpoints and access exist, the webhook does not run yet."""
     port = free_port()
     shipped = deployment.objects(deployment.Choices(with_admission=True))
     cluster.apply([*shipped, *nodes(1), endpoints(port)])
@@ -90,9 +90,9 @@ def applied(cluster: Cluster, thing: Object) -> str:
 
 
 def refused(cluster: Cluster) -> str:
-    """The answer to a job that can never run, as soon as the API server asks the webhook again."""
+    """The response to a job that can never run, as soon as the API server calls the webhook again."""
 
-    def told() -> str | None:
+    def message() -> str | None:
         answer = applied(cluster, vcjob("impossible", 1, 3))
         if DENIED in answer:
             return answer
@@ -100,11 +100,11 @@ def refused(cluster: Cluster) -> str:
         cluster.api.delete(f"{JOBS}/impossible")
         return None
 
-    answer: str = cluster.wait(told, "the job is refused")
+    answer: str = cluster.wait(message, "the job is refused")
     return answer
 
 
-def test_impossible_job_is_refused_by_name_with_reason_and_cure(cluster: Cluster, port: int) -> None:
+def test_impossible_job_is_rejected_with_reason_and_cure(cluster: Cluster, port: int) -> None:
     start(cluster, port)
     (client, *_) = [hook["clientConfig"] for hook in cluster.api.get(HOOKS)["webhooks"]]
     assert client["service"]["name"] == NAME
@@ -124,7 +124,7 @@ def test_impossible_job_is_refused_by_name_with_reason_and_cure(cluster: Cluster
     assert "Warning: it will wait" in answer
 
 
-def test_job_that_became_impossible_by_an_edit_is_refused(cluster: Cluster, port: int) -> None:
+def test_job_that_an_edit_makes_impossible_is_rejected(cluster: Cluster, port: int) -> None:
     start(cluster, port)
     refused(cluster)
     assert "created" in applied(cluster, vcjob("train", 1, 8))
@@ -136,7 +136,7 @@ def test_job_that_became_impossible_by_an_edit_is_refused(cluster: Cluster, port
     assert "deleted" in cluster.kubectl("delete", "vcjob/train", f"--namespace={NAMESPACE}", "--wait=false")
 
 
-def test_webhook_that_is_down_stops_nobody(cluster: Cluster, port: int) -> None:
+def test_a_webhook_that_is_down_rejects_nothing(cluster: Cluster, port: int) -> None:
     webhook = start(cluster, port)
     refused(cluster)
     webhook.process.kill()
@@ -146,7 +146,7 @@ def test_webhook_that_is_down_stops_nobody(cluster: Cluster, port: int) -> None:
     refused(cluster)
 
 
-def test_secret_that_is_gone_is_made_anew(cluster: Cluster, port: int) -> None:
+def test_a_deleted_secret_is_created_again(cluster: Cluster, port: int) -> None:
     webhook = start(cluster, port)
     refused(cluster)
     before = cluster.api.get(HOOKS)["webhooks"][0]["clientConfig"]["caBundle"]
@@ -157,11 +157,11 @@ def test_secret_that_is_gone_is_made_anew(cluster: Cluster, port: int) -> None:
     refused(cluster)
 
 
-# -- certificates that grow old
+# -- expiring certificates
 
 
 class OldClock(RealClock):
-    """Starts in the past and is put right by the test; checks at certificates only when it is told to."""
+    """Starts in the past and is set by the test; certificates are checked only in `step`."""
 
     def __init__(self, behind: timedelta) -> None:
         self.behind = behind
@@ -180,7 +180,7 @@ class OldClock(RealClock):
 
 @contextmanager
 def webhook_with(cluster: Cluster, clock: OldClock, port: int) -> Iterator[None]:
-    """The webhook inside the test, because its clock is the test's."""
+    """The webhook inside the test process, because the test sets its clock."""
     token = cluster.plane.account_token(VOLCANO_SYSTEM, NAME)
     access = find_access(str(cluster.plane.kubeconfig("old-admission", token)), None)
     options = Options(namespace=VOLCANO_SYSTEM, address=f"{ADDRESS}:{port}", health_address="")
@@ -209,7 +209,7 @@ def served(port: int) -> str:
 
 
 def is_trusted(cluster: Cluster, port: int) -> bool:
-    """As the API server sees it: by the authorities it was told, under the name of the Service."""
+    """Like the API server: by the configured authorities, under the name of the Service."""
     bundle = base64.b64decode(cluster.api.get(HOOKS)["webhooks"][0]["clientConfig"]["caBundle"]).decode()
     context = ssl.create_default_context(cadata=bundle)
     with socket.create_connection((ADDRESS, port), timeout=10) as plain:
@@ -220,7 +220,7 @@ def is_trusted(cluster: Cluster, port: int) -> bool:
             return False
 
 
-def test_server_certificate_is_renewed_while_it_serves(cluster: Cluster, port: int) -> None:
+def test_the_server_certificate_is_renewed_without_a_restart(cluster: Cluster, port: int) -> None:
     clock = OldClock(timedelta(days=61))
     with webhook_with(cluster, clock, port):
         refused(cluster)
@@ -232,20 +232,20 @@ def test_server_certificate_is_renewed_while_it_serves(cluster: Cluster, port: i
         refused(cluster)
 
 
-def test_authority_is_renewed_without_a_moment_of_distrust(cluster: Cluster, port: int) -> None:
+def test_the_authority_is_renewed_without_a_failed_verification(cluster: Cluster, port: int) -> None:
     clock = OldClock(timedelta(days=2 * 365 + 10))
     with webhook_with(cluster, clock, port):
         oldest = served(port)
-        # A month ago: the authority is still good, what it signed two years before is not.
+        # A month ago: the authority is valid, the certificate that it signed two years before is not.
         clock.behind = timedelta(days=30)
         clock.step()
         cluster.wait(lambda: served(port) != oldest, "another certificate is served")
         assert is_trusted(cluster, port)
         first = served(port)
-        # Now: another authority, and the API server is told before it signs anything.
+        # Now: a new authority, which the API server gets before it signs anything.
         clock.behind = timedelta()
         clock.step()
-        cluster.wait(lambda: bundle_size(cluster) == 2, "both authorities are told")
+        cluster.wait(lambda: bundle_size(cluster) == 2, "both authorities are message")
         assert served(port) == first
         assert is_trusted(cluster, port)
         refused(cluster)

@@ -1,4 +1,4 @@
-"""The benchmark on a real API server, in small: everybody binds, and nobody is left standing still."""
+"""A small run of the benchmark on a real API server: all binders finish, and none is left stopped."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.cluster
     ],
     ids=lambda scene: scene.name,
 )
-def test_everybody_binds_all_pods_in_every_round(scene: Scene) -> None:
+def test_every_binder_binds_all_pods_in_every_round(scene: Scene) -> None:
     rounds = contest(scene, (LOOP, SCHEDULER))
     assert len(rounds) == scene.rounds
     assert all(seconds[who] > 0 for seconds in rounds for who in (LOOP, SCHEDULER))

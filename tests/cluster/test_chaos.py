@@ -1,4 +1,4 @@
-"""Trouble between components and API server, and replicas that are killed: what must hold all the same."""
+"""Faults between components and API server, and killed replicas: what must hold in spite of them."""
 
 from __future__ import annotations
 
@@ -12,64 +12,64 @@ import pytest
 
 from ringwise.scheduler.faults.partial_gangs import GRACE
 from ringwise.wellknown import PREDICATE_TIME
-from tests.cluster.cluster import KILLED, Cluster, Component, asked_chips, check_chips, is_live, node_of
+from tests.cluster.cluster import KILLED, Cluster, Component, check_chips, is_live, node_of, requested_chips
 from tests.cluster.faulty_proxy import FaultyProxy
 from tests.cluster.objects import CHIP, Object, nodes, vcjob
 from tests.cluster.placement_monitor import PlacementMonitor
-from tests.cluster.workload import Work
+from tests.cluster.workload import Workload
 
 pytestmark = [pytest.mark.cluster, pytest.mark.chaos]
 
 SEED = int(os.environ.get("RINGWISE_CHAOS_SEED", "1"))
 SECONDS = float(os.environ.get("RINGWISE_CHAOS_SECONDS", "60"))
-#: Short leases: of a minute most is spent at work, not in waiting for the next leader.
+#: Short leases, so that most of the time is not spent on waiting for the next leader.
 LEASE = ("--lease-duration=9", "--renew-deadline=4", "--retry-period=1")
-#: Seconds in which a gang must be whole or undone, as set in the configuration for this story ...
+#: Seconds in which a gang must be complete or undone, as configured for this test ...
 RECOVERY_LIMIT = 10
-#: ... and how long it may take to carry that out, when requests fail and are tried again.
-TRIED_AGAIN = 5
-#: Seconds for a leader that finds the limit over: its own try, then it undoes the gang.
-FIRST_CYCLE = GRACE + TRIED_AGAIN
+#: ... and how long that may take when requests fail and are retried.
+RETRY_TIME = 5
+#: Seconds for a leader that starts after the limit: its own attempt, then it undoes the gang.
+FIRST_CYCLE = GRACE + RETRY_TIME
 NODES = 5
-#: Nodes that are taken by jobs without an end: three are left, and every job fits on three.
+#: Nodes that are used by jobs without an end: three are left, and every job fits on three.
 FOREVER = 2
-#: Seconds after the trouble in which everything that was ordered runs or has run.
+#: Seconds after the faults in which every submitted job runs or has run.
 SETTLES = 45.0
 
 
-def test_nothing_is_lost_and_nothing_is_given_twice(cluster: Cluster) -> None:
+def test_N6_nothing_is_lost_and_no_chip_is_assigned_twice(cluster: Cluster) -> None:
     rng = random.Random(SEED)
     cluster.apply(nodes(NODES))
     _configure(cluster)
     with (
         FaultyProxy(cluster.plane.url, cluster.plane.authority, SEED) as proxy,
-        PlacementMonitor(cluster, RECOVERY_LIMIT + TRIED_AGAIN, FIRST_CYCLE) as monitor,
+        PlacementMonitor(cluster, RECOVERY_LIMIT + RETRY_TIME, FIRST_CYCLE) as monitor,
     ):
         cluster.start("controller", *LEASE, server=proxy.url)
         replicas = [cluster.start("scheduler", *LEASE, server=proxy.url) for _ in range(2)]
         cluster.wait(lambda: any(one.leads for one in replicas), "one replica leads")
-        work = Work(cluster, rng, NODES * 8, FOREVER)
-        proxy.trouble = True
-        kills = _make_trouble(cluster, rng, proxy, replicas, work, monitor)
-        proxy.trouble = False
-        in_trouble = work.states()
-        _everything_runs_or_has_run(cluster, work, monitor)
+        work = Workload(cluster, rng, NODES * 8, FOREVER)
+        proxy.faults_on = True
+        kills = _inject_faults(cluster, rng, proxy, replicas, work, monitor)
+        proxy.faults_on = False
+        during_faults = work.states()
+        _all_jobs_run_or_have_run(cluster, work, monitor)
         _no_chip_is_lost(cluster, replicas, work)
         assert monitor.found is None, f"seed {SEED}: {monitor.found}"
-    told = (
+    summary = (
         f"seed {SEED}: {kills} kills, {len(monitor.bound)} pods bound, jobs {dict(work.states())}, "
-        f"when the trouble ended {dict(in_trouble)}, {len(monitor.interrupted)} gangs interrupted "
+        f"when the faults ended {dict(during_faults)}, {len(monitor.interrupted)} gangs interrupted "
         f"for at most {monitor.longest_partial:.1f} s, {monitor.longest_led:.1f} s under leaders, "
         f"{dict(proxy.counts)}"
     )
-    print(told)
-    assert monitor.checks > SECONDS, told
-    # Enough has happened for the run to mean something.
-    assert kills >= SECONDS / 20, told
-    assert len(monitor.bound) >= SECONDS / 2, told
-    assert in_trouble["finished"] >= SECONDS / 12, told
-    for trouble in ("delayed", "dropped", "unanswered", "refused", "expired", "cut", "told twice"):
-        assert proxy.counts[trouble] > 0, (trouble, told)
+    print(summary)
+    assert monitor.checks > SECONDS, summary
+    # Enough has happened for a meaningful result.
+    assert kills >= SECONDS / 20, summary
+    assert len(monitor.bound) >= SECONDS / 2, summary
+    assert during_faults["finished"] >= SECONDS / 12, summary
+    for fault in ("delayed", "dropped", "unanswered", "refused", "expired", "cut", "duplicated"):
+        assert proxy.counts[fault] > 0, (fault, summary)
     for component in cluster.components:
         assert component.process.ended in (None, KILLED), (
             f"{component.process.name}\n{component.process.last_lines()}"
@@ -77,9 +77,9 @@ def test_nothing_is_lost_and_nothing_is_given_twice(cluster: Cluster) -> None:
 
 
 def test_gang_that_cannot_be_completed_is_undone(cluster: Cluster) -> None:
-    """Its scheduler dies in the middle, then there is no room for the rest; one pod runs already.
+    """Its scheduler is killed in the middle, then there are no chips for the rest; one pod runs already.
 
-    The next leader goes by the time of the binding, not by its own: most of the limit is over by then.
+    The next leader counts from the time of the binding: most of the limit has passed by then.
     """
     cluster.apply(nodes(2))
     _configure(cluster)
@@ -97,12 +97,12 @@ def test_gang_that_cannot_be_completed_is_undone(cluster: Cluster) -> None:
     second = cluster.start("scheduler", *LEASE)
     cluster.wait(lambda: second.leads and second.ready, "the second scheduler leads")
     bound = int(placed[0]["metadata"]["annotations"][PREDICATE_TIME]) / 1e9
-    left = max(bound + RECOVERY_LIMIT - time.time(), GRACE) + TRIED_AGAIN
+    left = max(bound + RECOVERY_LIMIT - time.time(), GRACE) + RETRY_TIME
     cluster.wait(lambda: not _placed(cluster), "the gang is undone", left)
-    assert time.time() >= bound + RECOVERY_LIMIT, "it was given no time to become whole"
+    assert time.time() >= bound + RECOVERY_LIMIT, "it was undone before the limit"
     cluster.wait(lambda: len(cluster.pods("train")) == 2, "the controller made the pod again")
     assert cluster.condition("train"), cluster.picture()
-    # The chips are free for others, and the gang starts when it has room as a whole.
+    # The chips are free for others, and the gang starts when all its pods fit.
     cluster.kubectl("uncordon", empty)
     check_chips(cluster.wait_running("train", 2))
 
@@ -115,29 +115,29 @@ def _placed(cluster: Cluster) -> list[Object]:
     ]
 
 
-def _make_trouble(
+def _inject_faults(
     cluster: Cluster,
     rng: random.Random,
     proxy: FaultyProxy,
     replicas: list[Component],
-    work: Work,
+    work: Workload,
     monitor: PlacementMonitor,
 ) -> int:
-    """Work comes and goes while replicas are killed at moments drawn from the seed; how many were killed."""
+    """Submit and end jobs, and kill replicas at times drawn from the seed; the number of kills."""
     end = time.monotonic() + SECONDS
     next_kill = time.monotonic() + rng.uniform(2, 6)
     kills = 0
     while time.monotonic() < end:
         assert monitor.found is None, f"seed {SEED}: {monitor.found}"
         work.step()
-        work.tend()
+        work.update()
         cluster.collect_garbage()
         if time.monotonic() >= next_kill and not any(one.leads for one in replicas):
-            # Most kills wait until somebody leads and works; a few do not.
+            # Most kills wait until a replica leads and works; a few do not.
             next_kill += rng.choice((0.0, 3.0, 3.0, 3.0))
         if time.monotonic() >= next_kill:
             victim = _victim(rng, replicas)
-            _choose_the_moment(rng, proxy, work)
+            _wait_for_critical_moment(rng, proxy, work)
             replicas[victim].process.kill()
             replicas[victim] = cluster.start("scheduler", *LEASE, server=proxy.url)
             kills += 1
@@ -147,58 +147,58 @@ def _make_trouble(
 
 
 def _victim(rng: random.Random, replicas: Sequence[Component]) -> int:
-    """The leader, more often than not."""
+    """The index of the leader, in most cases."""
     leaders = [place for place, replica in enumerate(replicas) if replica.leads]
     if leaders and rng.random() < 0.6:
         return leaders[0]
     return rng.randrange(len(replicas))
 
 
-def _choose_the_moment(rng: random.Random, proxy: FaultyProxy, work: Work) -> None:
-    """In the middle of much work, or of one gang: that is when most can go wrong."""
+def _wait_for_critical_moment(rng: random.Random, proxy: FaultyProxy, work: Workload) -> None:
+    """Wait for many bindings, or for the middle of one gang: a kill is most critical then."""
     if rng.random() < 0.4:
         for _ in range(3):
             work.step()
         time.sleep(rng.uniform(0.0, 0.7))
         return
     passed = proxy.bindings_passed
-    work.order(6, 1, rng.choice(("job", "group")), 1.0)
+    work.submit(6, 1, rng.choice(("job", "group")), 1.0)
     deadline = time.monotonic() + 2.0
     while time.monotonic() < deadline and not (proxy.bindings_passed > passed and proxy.bindings_here):
         time.sleep(0.005)
 
 
-def _everything_runs_or_has_run(cluster: Cluster, work: Work, monitor: PlacementMonitor) -> None:
-    """Nobody is told to go: there is room for all, one after the other."""
+def _all_jobs_run_or_have_run(cluster: Cluster, work: Workload, monitor: PlacementMonitor) -> None:
+    """No job is deleted for it: all fit, one after the other."""
 
     def settled() -> bool:
         assert monitor.found is None, f"seed {SEED}: {monitor.found}"
-        work.tend()
+        work.update()
         return not work.unsettled()
 
     cluster.wait(settled, f"seed {SEED}: everything that was ordered runs or has run", SETTLES)
     states = work.states()
-    assert states["finished"] + states["runs"] + states["withdrawn"] == len(work.orders)
+    assert states["finished"] + states["runs"] + states["withdrawn"] == len(work.jobs)
     assert states["runs"] <= FOREVER
 
 
-def _no_chip_is_lost(cluster: Cluster, replicas: Sequence[Component], work: Work) -> None:
-    """What the leader counts as held is held by live pods; and all the rest can be had in one piece."""
+def _no_chip_is_lost(cluster: Cluster, replicas: Sequence[Component], work: Workload) -> None:
+    """The leader counts as held what live pods hold, and one gang can get all other chips."""
     free = NODES - work.states()["runs"]
-    last = work.order(free, 8, "group", None)
+    last = work.submit(free, 8, "group", None)
 
     def runs() -> bool:
-        work.tend()
-        return work.orders[last].state == "runs"
+        work.update()
+        return work.jobs[last].state == "runs"
 
     cluster.wait(runs, f"seed {SEED}: a gang gets all {free} nodes that are left")
     pods = cluster.pods()
     check_chips(pods)
-    held = sum(asked_chips(one) for one in pods if is_live(one))
+    held = sum(requested_chips(one) for one in pods if is_live(one))
     assert held == NODES * 8
     counted = f'ringwise_chips{{resource="{CHIP}",state="held"}}'
     cluster.wait(
-        lambda: any(one.leads and one.figure(counted) == held for one in replicas),
+        lambda: any(one.leads and one.metric(counted) == held for one in replicas),
         f"seed {SEED}: the leader counts {held} chips as held",
     )
 
@@ -206,7 +206,7 @@ def _no_chip_is_lost(cluster: Cluster, replicas: Sequence[Component], work: Work
 def _configure(cluster: Cluster) -> None:
     path = "/api/v1/namespaces/volcano-system/configmaps/volcano-scheduler-configmap"
     text = cluster.api.get(path)["data"]["volcano-scheduler.conf"]
-    # Gangs of many small pods are allowed, too: they are cut in half most easily.
+    # Gangs of many small pods are allowed, too: they are interrupted most easily.
     settings = {"gang-recovery-limit": str(RECOVERY_LIMIT), "multi-pod-requests": "vendor"}
     changed = text.replace("arguments: {}", f"arguments: {json.dumps(settings)}")
     assert changed != text

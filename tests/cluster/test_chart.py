@@ -1,4 +1,4 @@
-"""The chart on a real API server: every form of it is accepted, and a release comes, changes and goes."""
+"""The chart on a real API server: all variants are accepted; a release is upgraded and removed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _helm(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def pod_monitors() -> Object:
-    """As much of the Prometheus operator's definition as we use: another field would be refused."""
+    """The part of the Prometheus operator's definition that is used: other fields would be rejected."""
     labels = {"type": "object", "additionalProperties": {"type": "string"}}
     endpoint = {"type": "object", "properties": {name: {"type": "string"} for name in ("port", "interval")}}
     spec = {
@@ -61,12 +61,12 @@ def pod_monitors() -> Object:
     }
 
 
-def test_every_form_of_the_chart_is_accepted(cluster: Cluster) -> None:
+def test_every_variant_of_the_chart_is_accepted(cluster: Cluster) -> None:
     version = cluster.api.get("/version")["gitVersion"]
     cluster.apply([pod_monitors()])
     cluster.kubectl("wait", "--for=condition=Established", f"crd/{pod_monitors()['metadata']['name']}")
     try:
-        # Most forms share most objects: each different one is tried once.
+        # Most variants share most objects: each different object is tried once.
         different: dict[str, Object] = {}
         for values in VARIATIONS.values():
             made = charts.template(values, "--include-crds", "--kube-version", version)
@@ -92,7 +92,7 @@ def test_every_form_of_the_chart_is_accepted(cluster: Cluster) -> None:
 
 @pytest.fixture
 def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A control plane of its own, without anything of ours."""
+    """Another control plane, without objects of Ringwise."""
     with ControlPlane(tmp_path_factory.mktemp("empty-plane")) as plane:
         yield Cluster(plane)
 
@@ -120,8 +120,8 @@ def components(cluster: Cluster) -> dict[str, list[str]]:
     }
 
 
-def test_release_comes_beside_volcano_changes_and_goes(empty: Cluster) -> None:
-    """Volcano's definitions and settings are there before, and are the same afterwards."""
+def test_a_release_beside_volcano_is_installed_upgraded_and_removed(empty: Cluster) -> None:
+    """Volcano's definitions and settings exist before, and are unchanged afterwards."""
     (queues,) = [one for one in deployment.definitions() if one["spec"]["names"]["kind"] == "Queue"]
     theirs = {**queues, "metadata": {**queues["metadata"], "labels": {"by": "volcano"}}}
     settings = deployment.configuration(deployment.Choices())
@@ -153,8 +153,8 @@ def test_release_comes_beside_volcano_changes_and_goes(empty: Cluster) -> None:
     assert empty.api.get("/api/v1/namespaces/mindx-dl")["status"]["phase"] == "Active"
 
 
-def test_release_with_its_own_settings_changes_them(empty: Cluster) -> None:
-    """Settings that the chart made belong to it; it takes them away when it goes."""
+def test_a_release_with_its_own_settings_changes_them(empty: Cluster) -> None:
+    """Settings that the chart created belong to it; it deletes them when it is removed."""
     helm(empty, "install", "ringwise", "--create-namespace", values={})
     assert "topology910" in empty.api.get(SETTINGS)["data"][SCHEDULER_CONFIG_KEY]
     helm(empty, "upgrade", "ringwise", values=VARIATIONS["settings"])

@@ -1,4 +1,4 @@
-"""Restarts, replicas, access and objects that make no sense."""
+"""Restarts, replicas, RBAC and malformed objects."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.cluster.objects import CHIP, NAMESPACE, node, nodes, pod, switch_topo
 
 pytestmark = pytest.mark.cluster
 
-#: The lease ends 15 s after the last sign of life; the other replica checks every 2 s.
+#: The lease ends 15 s after the last renewal; the other replica checks every 2 s.
 TAKE_OVER = 60.0
 
 
@@ -38,7 +38,7 @@ def test_restart_rebuilds_everything(cluster: Cluster) -> None:
     }
 
 
-def test_other_replica_takes_over_from_a_killed_leader(cluster: Cluster) -> None:
+def test_the_other_replica_takes_over_from_a_killed_leader(cluster: Cluster) -> None:
     cluster.apply(nodes(4))
     cluster.run("controller")
     replicas = [cluster.start("scheduler"), cluster.start("scheduler")]
@@ -54,8 +54,8 @@ def test_other_replica_takes_over_from_a_killed_leader(cluster: Cluster) -> None
     check_chips(cluster.pods())
 
 
-def test_leader_that_stood_still_binds_nothing_afterwards(cluster: Cluster) -> None:
-    """A leader that was stopped for longer than its lease comes back, and the fence is closed."""
+def test_a_leader_that_was_stopped_binds_nothing_afterwards(cluster: Cluster) -> None:
+    """A leader process that was stopped for longer than its lease continues, and its fence is closed."""
     cluster.apply(nodes(2))
     replicas = [cluster.start("scheduler"), cluster.start("scheduler")]
     leader = _leader(cluster, replicas)
@@ -81,8 +81,8 @@ def _leader(cluster: Cluster, replicas: list[Component]) -> Component:
     return leader
 
 
-def test_access_that_is_shipped_is_enough_and_not_more(cluster: Cluster) -> None:
-    """All stories run with it. Here: nothing was refused, and what is not needed is not allowed."""
+def test_the_shipped_rbac_rules_are_sufficient_and_minimal(cluster: Cluster) -> None:
+    """All tests run with it. Here: no request was forbidden, and what is not needed is not allowed."""
     cluster.apply([*nodes(2), switch_topology({"leaf-1": ["10.0.0.1", "10.0.0.2"]})])
     scheduler = cluster.run()
     labels = {"tor-affinity": "large-model-schema"}
@@ -106,7 +106,7 @@ def test_access_that_is_shipped_is_enough_and_not_more(cluster: Cluster) -> None
         assert answer.splitlines()[-1].startswith("no"), (verb, what, answer)
 
 
-def test_objects_that_make_no_sense_stop_nothing(cluster: Cluster) -> None:
+def test_malformed_objects_affect_no_others(cluster: Cluster) -> None:
     bad_node = node("bad-node", annotations={"baseDeviceInfos": '{"Ascend910-x": 7, "broken'})
     bad_report = {
         "apiVersion": "v1",
@@ -148,22 +148,22 @@ def test_objects_that_make_no_sense_stop_nothing(cluster: Cluster) -> None:
     )
     assert scheduler.running
     assert all(component.running for component in cluster.components)
-    assert scheduler.figure("ringwise_malformed_objects") >= 1
+    assert scheduler.metric("ringwise_malformed_objects") >= 1
     assert "basic-tor-node-cm" in scheduler.log()
-    # Each says so itself: the node, which has no namespace, in the usual one.
+    # Each has an event; that of the node, which has no namespace, is in the default namespace.
     for kind, name, namespace in (
         ("Pod", "strange-3", NAMESPACE),
         ("Node", "bad-node", "default"),
         ("ConfigMap", "basic-tor-node-cm", "kube-system"),
     ):
         cluster.wait(
-            partial(_says_that_it_is_malformed, cluster, kind, name, namespace),
+            partial(_has_malformed_event, cluster, kind, name, namespace),
             f"an event says what is wrong with {kind} {name}",
         )
     assert "Malformed" in cluster.kubectl("describe", "pod", "strange-3", "-n", NAMESPACE)
 
 
-def _says_that_it_is_malformed(cluster: Cluster, kind: str, name: str, namespace: str) -> bool:
+def _has_malformed_event(cluster: Cluster, kind: str, name: str, namespace: str) -> bool:
     return any(
         event["reason"] == "Malformed"
         and (event["involvedObject"]["kind"], event["involvedObject"]["name"]) == (kind, name)
@@ -171,7 +171,7 @@ def _says_that_it_is_malformed(cluster: Cluster, kind: str, name: str, namespace
     )
 
 
-def test_pod_deleted_while_it_waits_is_forgotten(cluster: Cluster) -> None:
+def test_a_pod_deleted_while_pending_is_forgotten(cluster: Cluster) -> None:
     cluster.apply(nodes(1))
     scheduler = cluster.run("scheduler")
     cluster.apply([pod("first-0", 8), pod("waits-0", 8)])

@@ -1,4 +1,4 @@
-"""The components as they stand in their image: a nobody without a disk, with the account of a pod."""
+"""The components as in their image: an unprivileged user, read-only file systems, a pod's service account."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ left=-all,+dac_read_search
 exec setpriv --reuid=65532 --regid=65532 --clear-groups --no-new-privs \\
   --bounding-set=$left --inh-caps=$left --ambient-caps=$left "$@"
 """
-#: Run before the command: it proves that the confinement holds.
+#: Run before the command: it checks the confinement.
 PROBE = """
 import os, tempfile
 assert os.getuid() == 65532
@@ -62,7 +62,7 @@ else:
 
 @pytest.fixture(scope="session")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Ringwise as the image has it: built from the files that the Dockerfile copies, and installed."""
+    """Ringwise as in the image: built from the files that the Dockerfile copies, and installed."""
     source, installed = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("installed")
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
@@ -76,7 +76,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def environment(package: Path) -> dict[str, str]:
-    """Nothing of ours: no home, no path to the sources. The packages we need come after our own."""
+    """A clean environment: no home, no path to the sources. Dependencies come after the package itself."""
     return {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": f"{package}:{sysconfig.get_path('purelib')}",
@@ -87,7 +87,7 @@ def environment(package: Path) -> dict[str, str]:
 
 
 def confined(account: Path, arguments: list[str]) -> list[str | Path]:
-    # Without the interpreter's own site-packages: there the sources are linked.
+    # Without the site-packages of the interpreter, which link to the sources.
     program = f"{PROBE}\nfrom ringwise.cli.main import main\nmain()"
     shell: list[str | Path] = [
         "unshare",
@@ -117,7 +117,7 @@ def launch_confined(
     return plane.run(name, [*env, *confined(account, arguments)])
 
 
-def test_components_need_no_disk_no_home_and_no_rights(cluster: Cluster, package: Path) -> None:
+def test_components_need_no_writable_disk_no_home_and_no_privileges(cluster: Cluster, package: Path) -> None:
     cluster.apply(nodes(2))
     cluster.apply(deployment.objects(deployment.Choices(with_admission=True)))
     launch = partial(launch_confined, package)

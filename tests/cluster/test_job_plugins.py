@@ -1,4 +1,4 @@
-"""What job plugins make for a job, by the controller with the rights it ships with."""
+"""Objects that job plugins create for a job, with the shipped RBAC rules of the controller."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def by_name(cluster: Cluster, path: str) -> dict[str, Any]:
     return {one["metadata"]["name"]: one for one in cluster.api.items(path)}
 
 
-def test_names_a_wall_and_keys_come_with_the_job(cluster: Cluster) -> None:
+def test_service_network_policy_and_keys_of_a_job(cluster: Cluster) -> None:
     cluster.apply(nodes(4))
     cluster.run()
     walled = with_plugins("walled", {"svc": [], "ssh": [], "env": []})
@@ -58,7 +58,7 @@ def test_names_a_wall_and_keys_come_with_the_job(cluster: Cluster) -> None:
     assert wall["policyTypes"] == ["Ingress"]
     (allowed,) = wall["ingress"]
     assert allowed == {"from": [{"podSelector": wall["podSelector"]}]}
-    # What the wall stands around are the job's pods and no others.
+    # The NetworkPolicy selects the pods of the job and no others.
     selector = "%2C".join(f"{key}%3D{value}" for key, value in wall["podSelector"]["matchLabels"].items())
     inside = cluster.api.items(f"{PODS}?labelSelector={selector}")
     assert {one["metadata"]["name"] for one in inside} == {one["metadata"]["name"] for one in pods}

@@ -1,4 +1,4 @@
-"""Ways to prove who one is to a real API server: client certificates, and programs that are asked."""
+"""Authentication to a real API server: client certificates and exec plugins."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ needs_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="need
 SCHEDULER = f"system:serviceaccount:{VOLCANO_SYSTEM}:ringwise-scheduler"
 EXEC_VERSION = "client.authentication.k8s.io/v1"
 
-#: Prints a credential from a file, good for some seconds, and counts how often it was asked.
+#: Prints a credential from a file, valid for some seconds, and counts its calls.
 PLUGIN = """
 import datetime, json, os, pathlib, sys
 folder, seconds = pathlib.Path(sys.argv[1]), int(sys.argv[2])
-asked = json.loads(os.environ["KUBERNETES_EXEC_INFO"])
-assert asked["apiVersion"] == "client.authentication.k8s.io/v1", asked
-with (folder / "asked").open("a") as file:
+info = json.loads(os.environ["KUBERNETES_EXEC_INFO"])
+assert info["apiVersion"] == "client.authentication.k8s.io/v1", info
+with (folder / "calls").open("a") as file:
     file.write("x")
-count = (folder / "asked").stat().st_size
+count = (folder / "calls").stat().st_size
 choices = json.loads((folder / "credentials").read_text())
 status = dict(choices[count % len(choices)])
 if seconds:
     until = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=seconds)
     status["expirationTimestamp"] = until.strftime("%Y-%m-%dT%H:%M:%SZ")
-print(json.dumps({"apiVersion": asked["apiVersion"], "kind": "ExecCredential", "status": status}))
+print(json.dumps({"apiVersion": info["apiVersion"], "kind": "ExecCredential", "status": status}))
 """
 
 
 def signed(cluster: Cluster, folder: Path, user: str, group: str = "") -> Pair:
-    """A client certificate, as people get it: a request of theirs, signed by the authority."""
+    """A client certificate: a signing request of the user, signed by the authority."""
     assert cluster.people is not None
     (folder / "ca.crt").write_text(cluster.people.certificate)
     (folder / "ca.key").write_text(cluster.people.key)
@@ -77,12 +77,12 @@ def exec_user(folder: Path, credentials: Sequence[Mapping[str, str]], seconds: i
     }
 
 
-def times_asked(folder: Path) -> int:
-    return (folder / "asked").stat().st_size
+def calls(folder: Path) -> int:
+    return (folder / "calls").stat().st_size
 
 
-def asked(kubeconfig: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """`kubectl ringwise ...`, found by kubectl itself on the path, as people run it."""
+def kubectl_ringwise(kubeconfig: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """`kubectl ringwise ...`, found by kubectl on the PATH."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     return subprocess.run(
         [str(find_program("kubectl")), "ringwise", *arguments],
@@ -94,14 +94,14 @@ def asked(kubeconfig: Path, *arguments: str) -> subprocess.CompletedProcess[str]
 
 
 def names_of_nodes(kubeconfig: Path) -> list[str]:
-    done = asked(kubeconfig, "get", "nodes", "-o", "json")
+    done = kubectl_ringwise(kubeconfig, "get", "nodes", "-o", "json")
     assert done.returncode == 0, done.stderr
     assert not done.stderr.strip(), done.stderr
     return [one["node"] for one in json.loads(done.stdout)["nodes"]]
 
 
 def allow_reading(cluster: Cluster) -> None:
-    """What the page about access tells an administrator to do for a person called ana."""
+    """The steps of docs/rbac.md for a user called ana."""
     page = (ROOT / "docs" / "rbac.md").read_text(encoding="utf-8")
     commands = [line.split()[1:] for line in page.splitlines() if line.startswith("kubectl ")]
     assert len(commands) >= 4
@@ -111,7 +111,7 @@ def allow_reading(cluster: Cluster) -> None:
 
 
 @needs_openssl
-def test_person_with_a_client_certificate(cluster: Cluster, tmp_path: Path) -> None:
+def test_user_with_a_client_certificate(cluster: Cluster, tmp_path: Path) -> None:
     cluster.apply(nodes(3))
     pair = signed(cluster, tmp_path, "ana")
     inline = {
@@ -123,37 +123,37 @@ def test_person_with_a_client_certificate(cluster: Cluster, tmp_path: Path) -> N
         cluster.plane.kubeconfig_of("ana-inline", inline),
         cluster.plane.kubeconfig_of("ana-files", files),
     ]
-    refused = asked(configs[0], "get", "nodes")
+    refused = kubectl_ringwise(configs[0], "get", "nodes")
     assert refused.returncode != 0
     assert "list" in refused.stderr, refused.stderr
     assert "nodes" in refused.stderr, refused.stderr
 
     allow_reading(cluster)
-    cluster.wait(lambda: asked(configs[0], "get", "nodes").returncode == 0, "ana may read")
+    cluster.wait(lambda: kubectl_ringwise(configs[0], "get", "nodes").returncode == 0, "ana may read")
     for config in configs:
         assert names_of_nodes(config) == ["node-1", "node-2", "node-3"]
 
 
 @needs_openssl
-def test_certificate_of_a_stranger_is_refused(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_certificate_of_an_unknown_authority_is_rejected(cluster: Cluster, tmp_path: Path) -> None:
     stranger = Cluster(cluster.plane, make_authority("stranger", datetime.now(UTC), timedelta(days=1)))
     pair = signed(stranger, tmp_path, "ana", "system:masters")
     inline = {
         "client-certificate-data": base64.b64encode(pair.certificate.encode()).decode(),
         "client-key-data": base64.b64encode(pair.key.encode()).decode(),
     }
-    done = asked(cluster.plane.kubeconfig_of("stranger", inline), "get", "nodes")
+    done = kubectl_ringwise(cluster.plane.kubeconfig_of("stranger", inline), "get", "nodes")
     assert done.returncode != 0
     assert len(done.stderr.strip().splitlines()) == 1, done.stderr
 
 
-def test_person_with_a_program_that_prints_tokens(cluster: Cluster, tmp_path: Path) -> None:
+def test_user_with_an_exec_plugin_for_tokens(cluster: Cluster, tmp_path: Path) -> None:
     cluster.apply(nodes(2))
     user = exec_user(tmp_path, [{"token": cluster.plane.admin_token}])
     config = cluster.plane.kubeconfig_of("exec-token", user)
     assert names_of_nodes(config) == ["node-1", "node-2"]
-    # One credential for all the lists of one command.
-    assert times_asked(tmp_path) == 1
+    # One credential for all lists of one command.
+    assert calls(tmp_path) == 1
     by_kubectl = subprocess.run(
         [str(find_program("kubectl")), f"--kubeconfig={config}", "get", "nodes", "-o", "name"],
         capture_output=True,
@@ -163,13 +163,13 @@ def test_person_with_a_program_that_prints_tokens(cluster: Cluster, tmp_path: Pa
     assert by_kubectl.stdout.split() == ["node/node-1", "node/node-2"]
 
 
-def test_refused_token_is_asked_for_again(cluster: Cluster, tmp_path: Path) -> None:
-    """The first answer is a token that ended long ago; the program has a better one."""
+def test_a_rejected_token_is_fetched_again(cluster: Cluster, tmp_path: Path) -> None:
+    """The first token has expired; the plugin has a valid one."""
     cluster.apply(nodes(1))
     user = exec_user(tmp_path, [{"token": cluster.plane.admin_token}, {"token": "ended"}])
     config = cluster.plane.kubeconfig_of("exec-again", user)
     assert names_of_nodes(config) == ["node-1"]
-    assert times_asked(tmp_path) == 2
+    assert calls(tmp_path) == 2
 
 
 @pytest.mark.parametrize(
@@ -186,8 +186,8 @@ def test_refused_token_is_asked_for_again(cluster: Cluster, tmp_path: Path) -> N
         ({"client-certificate": "not-there.crt", "client-key": "not-there.key"}, "not-there.crt"),
     ],
 )
-def test_what_does_not_work_is_one_line(cluster: Cluster, user: dict[str, Any], message: str) -> None:
-    done = asked(cluster.plane.kubeconfig_of("broken", user), "get", "nodes")
+def test_errors_are_one_line(cluster: Cluster, user: dict[str, Any], message: str) -> None:
+    done = kubectl_ringwise(cluster.plane.kubeconfig_of("broken", user), "get", "nodes")
     assert done.returncode == 2
     (line,) = done.stderr.strip().splitlines()[:1]
     assert message in line
@@ -216,7 +216,7 @@ def schedule(cluster: Cluster, user: Mapping[str, Any]) -> None:
 
 @needs_openssl
 def test_scheduler_with_a_client_certificate(cluster: Cluster, tmp_path: Path) -> None:
-    """Signed for the name of the shipped account, so that the shipped rules count."""
+    """Signed for the name of the shipped service account, so that its RBAC rules apply."""
     signed(cluster, tmp_path, SCHEDULER)
     schedule(
         cluster, {"client-certificate": str(tmp_path / "own.crt"), "client-key": str(tmp_path / "own.key")}
@@ -224,10 +224,8 @@ def test_scheduler_with_a_client_certificate(cluster: Cluster, tmp_path: Path) -
 
 
 @needs_openssl
-def test_scheduler_whose_program_hands_out_other_certificates_all_the_time(
-    cluster: Cluster, tmp_path: Path
-) -> None:
-    """Good for 12 s, and renewed 10 s before the end: every two seconds another connection."""
+def test_scheduler_with_an_exec_plugin_for_short_lived_certificates(cluster: Cluster, tmp_path: Path) -> None:
+    """Valid for 12 s and renewed 10 s before: every two seconds another connection."""
     pairs = []
     for name in ("one", "two"):
         folder = tmp_path / name
@@ -235,16 +233,16 @@ def test_scheduler_whose_program_hands_out_other_certificates_all_the_time(
         pairs.append(signed(cluster, folder, SCHEDULER))
     credentials = [{"clientCertificateData": one.certificate, "clientKeyData": one.key} for one in pairs]
     schedule(cluster, exec_user(tmp_path, credentials, seconds=12))
-    before = times_asked(tmp_path)
-    cluster.wait(lambda: times_asked(tmp_path) >= before + 2, "the program is asked again")
+    before = calls(tmp_path)
+    cluster.wait(lambda: calls(tmp_path) >= before + 2, "the exec plugin runs again")
     cluster.apply([pod("late-0", 2)])
     cluster.wait_running("late", 1)
     check_chips(cluster.pods())
 
 
-def test_scheduler_whose_program_prints_short_lived_tokens(cluster: Cluster, tmp_path: Path) -> None:
+def test_scheduler_with_an_exec_plugin_for_short_lived_tokens(cluster: Cluster, tmp_path: Path) -> None:
     token = partial(cluster.plane.account_token, VOLCANO_SYSTEM, "ringwise-scheduler")
     credentials = [{"token": token()}, {"token": token()}]
     schedule(cluster, exec_user(tmp_path, credentials, seconds=12))
-    before = times_asked(tmp_path)
-    cluster.wait(lambda: times_asked(tmp_path) > before, "the program is asked again")
+    before = calls(tmp_path)
+    cluster.wait(lambda: calls(tmp_path) > before, "the exec plugin runs again")

@@ -1,4 +1,4 @@
-"""From Volcano with a vendor's plugin to Ringwise and back, as docs/migration.md tells it, jobs in place.
+"""From Volcano with the vendor's plugin to Ringwise and back, as in docs/migration.md, with running jobs.
 
 The vendor's programs are not here; what they leave in the API is: objects in Volcano's formats, pods with the
 annotations of the vendor's scheduler plugin and device plugin.
@@ -33,13 +33,13 @@ REAL_CHIPS = "huawei.com/AscendReal"
 RANK_TABLE = "ascend.kubectl.kubernetes.io/ascend-910-configuration"
 #: Everything that the vendor's scheduler plugin writes on a pod with chips.
 VENDORS = {CHIP, "predicate-time", "hccl/rankIndex", "distributed-job", REAL_CHIPS, RANK_TABLE}
-#: Words of Volcano's controller and of kubectl.
+#: Labels and annotations of Volcano's controller and of kubectl.
 OTHERS = ("volcano.sh/", "scheduling.k8s.io/", "kubectl.kubernetes.io/")
 CONSUMED = str(2**64 - 1)
 
 
 def as_volcanos_controller(cluster: Cluster, job: Object, phase: str) -> Object:
-    """The PodGroup of a job as Volcano's controller makes it; phase as its scheduler wrote it."""
+    """The PodGroup of a job as Volcano's controller creates it, with the phase of its scheduler."""
     meta = job["metadata"]
     group = pod_group(f"{meta['name']}-{meta['uid']}", job["spec"]["minAvailable"])
     group["metadata"]["ownerReferences"] = [_owner(job)]
@@ -61,7 +61,7 @@ def _owner(job: Object) -> Object:
 
 
 def pod_of(job: Object, number: int, chips: int, *, on: str = "", version: int = 0) -> Object:
-    """A pod of a vcjob with Volcano's words on it; `on`: placed there, known to the device plugin."""
+    """A pod of a vcjob with Volcano's annotations; `on`: bound there, with mounted chips."""
     meta = job["metadata"]
     words = {
         "volcano.sh/job-name": meta["name"],
@@ -94,7 +94,7 @@ def pod_of(job: Object, number: int, chips: int, *, on: str = "", version: int =
     return made
 
 
-def told_by_kubectl_ringwise(cluster: Cluster, *arguments: str) -> str:
+def kubectl_ringwise(cluster: Cluster, *arguments: str) -> str:
     done = subprocess.run(
         [
             sys.executable,
@@ -132,8 +132,8 @@ def by_name(pods: Iterable[Object]) -> dict[str, Object]:
     return {one["metadata"]["name"]: unchanged(one) for one in pods}
 
 
-def test_there_and_back_with_jobs_in_place(cluster: Cluster) -> None:
-    # -- Volcano and the vendor's plugin were here ---------------------------------------------------
+def test_migration_and_rollback_with_running_jobs(cluster: Cluster) -> None:
+    # -- jobs of Volcano with the vendor's plugin ------------------------------------------------------
     reports = [node_report(f"node-{number}", []) for number in (1, 2)]
     reports += [node_report("node-3", (0, 1, 2, 3, 6, 7)), node_report("node-4", range(8))]
     cluster.apply([*nodes(4), *reports])
@@ -144,7 +144,7 @@ def test_there_and_back_with_jobs_in_place(cluster: Cluster) -> None:
     cluster.api.patch(f"{JOBS}/old/status", {"status": status})
     for number in (0, 1):
         cluster.api.create(PODS, pod_of(old, number, 8, on=f"node-{number + 1}", version=1))
-    # The device plugin mounted other chips than were chosen: what counts is what is mounted.
+    # The device plugin mounted other chips than were chosen: the mounted ones count (N8).
     moved = pod("moved-0", 2, on="node-3", held=(0, 1), annotations={REAL_CHIPS: "Ascend910-4,Ascend910-5"})
     cluster.apply([moved])
     cluster.wait_running("old", 2)
@@ -152,12 +152,12 @@ def test_there_and_back_with_jobs_in_place(cluster: Cluster) -> None:
     before = by_name(cluster.pods())
     nodes_before = {one["metadata"]["name"]: one["metadata"] for one in cluster.api.items("/api/v1/nodes")}
 
-    # -- look, then switch: Ringwise schedules, Volcano's controller stays ---------------------------
-    assert "old" in told_by_kubectl_ringwise(cluster, "get")
+    # -- switch: Ringwise schedules, Volcano's controller stays ---------------------------------------
+    assert "old" in kubectl_ringwise(cluster, "get")
     scheduler = cluster.run("scheduler")
     new = cluster.api.create(JOBS, vcjob("new", 1, 8))
     group = as_volcanos_controller(cluster, new, "")["metadata"]["name"]
-    # Volcano's controller makes pods only when the scheduler has let the group in.
+    # Volcano's controller creates pods only when the group is Inqueue.
     cluster.wait(
         lambda: cluster.api.get(f"{GROUPS}/{group}").get("status", {}).get("phase") == "Inqueue",
         "the group of the new job is let in",
@@ -179,7 +179,7 @@ def test_there_and_back_with_jobs_in_place(cluster: Cluster) -> None:
     )
     assert by_name(cluster.pods("old") + cluster.pods("moved")) == before
 
-    # -- the controller, too: it finds the jobs as they are ------------------------------------------
+    # -- the controller, too: it continues the existing jobs -------------------------------------------
     controller = cluster.run("controller")
     cluster.api.patch(f"{PODS}/new-work-0", {"metadata": {"annotations": {ENDS: "succeeds"}}})
     cluster.wait(
@@ -189,10 +189,10 @@ def test_there_and_back_with_jobs_in_place(cluster: Cluster) -> None:
     status = cluster.api.get(f"{JOBS}/old")["status"]
     assert (status["state"]["phase"], status.get("version"), status.get("retryCount")) == ("Running", 1, 1)
     assert by_name(cluster.pods("old") + cluster.pods("moved")) == before
-    # It would end with 1 if it did not know every running pod's chips.
-    told_by_kubectl_ringwise(cluster, "doctor")
+    # It would exit with 1 if the chips of a running pod were not known.
+    kubectl_ringwise(cluster, "doctor")
 
-    # -- back: nothing but what the vendor reads is left ---------------------------------------------
+    # -- back: only what the vendor's scheduler reads is left ------------------------------------------
     while_ringwise_led = by_name(cluster.pods())
     for component in (scheduler, controller):
         component.process.stop()
@@ -213,7 +213,7 @@ def test_there_and_back_with_jobs_in_place(cluster: Cluster) -> None:
     assert free_for_the_vendor(pods, "node-3") == []
     assert free_for_the_vendor(pods, "node-4") == list(range(8))
 
-    # -- and there again: the vendor's scheduler placed something meanwhile ---------------------------
+    # -- and again: the vendor's scheduler placed a job meanwhile --------------------------------------
     cluster.apply([pod("between-0", 4, on="node-4", held=free_for_the_vendor(pods, "node-4")[4:])])
     cluster.wait_running("between", 1)
     cluster.run("scheduler", "controller")
@@ -224,7 +224,7 @@ def test_there_and_back_with_jobs_in_place(cluster: Cluster) -> None:
 
 
 def test_running_jobs_of_another_scheduler_keep_their_chips(cluster: Cluster) -> None:
-    """Ringwise starts on a cluster in which jobs run already."""
+    """Ringwise starts on a cluster with running jobs."""
     placed = [
         pod("old-0", 4, on="node-1", held=(0, 1, 2, 3)),
         pod("old-1", 2, on="node-1", held=(4, 5)),
@@ -244,8 +244,8 @@ def test_running_jobs_of_another_scheduler_keep_their_chips(cluster: Cluster) ->
     assert {one["metadata"]["name"]: chips_of(one) for one in cluster.pods("old")} == before
 
 
-def test_pods_go_back_to_another_scheduler(cluster: Cluster) -> None:
-    """What Ringwise placed keeps the annotations that others read."""
+def test_pods_can_return_to_another_scheduler(cluster: Cluster) -> None:
+    """Pods that Ringwise placed keep the annotations that others read."""
     cluster.apply(nodes(1))
     scheduler = cluster.run("scheduler")
     cluster.apply([pod("ours-0", 4)])

@@ -1,4 +1,4 @@
-"""What people do on a cluster, with real manifests and the accounts that are shipped."""
+"""User stories on a cluster, with real manifests and the shipped service accounts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.cluster
 WHOLE = {f"Ascend910-{chip}" for chip in range(8)}
 
 
-def test_eight_by_eight_runs_and_leaves_nothing_behind(cluster: Cluster) -> None:
+def test_a_job_of_8_by_8_chips_runs_and_is_cleaned_up(cluster: Cluster) -> None:
     cluster.apply(nodes(8))
     cluster.run()
     cluster.apply([vcjob("train", 8, 8)])
@@ -59,7 +59,7 @@ def test_eight_by_eight_runs_and_leaves_nothing_behind(cluster: Cluster) -> None
     check_chips(cluster.wait_running("next", 8))
 
 
-def test_job_runs_to_its_end(cluster: Cluster) -> None:
+def test_a_job_runs_to_its_end(cluster: Cluster) -> None:
     cluster.apply(nodes(1))
     cluster.run()
     cluster.apply([vcjob("brief", 1, 8, pod_annotations={ENDS: "succeeds"})])
@@ -73,7 +73,7 @@ def test_job_runs_to_its_end(cluster: Cluster) -> None:
     check_chips([*cluster.wait_running("after", 1), *cluster.pods()])
 
 
-def test_failed_pod_starts_the_job_again(cluster: Cluster) -> None:
+def test_a_failed_pod_restarts_the_job(cluster: Cluster) -> None:
     cluster.apply(nodes(2))
     cluster.run()
     cluster.apply([vcjob("train", 2, 8, policies=[{"event": "PodFailed", "action": "RestartJob"}])])
@@ -90,7 +90,7 @@ def test_failed_pod_starts_the_job_again(cluster: Cluster) -> None:
 
 
 def test_pods_of_a_group_start_together(cluster: Cluster) -> None:
-    """Pods that some operator makes, with a PodGroup of their own."""
+    """Pods of an operator, with their own PodGroup."""
     cluster.apply(nodes(1))
     cluster.run()
     cluster.apply([pod_group("pair", 2), pod("pair-0", 8, group="pair")])
@@ -101,7 +101,7 @@ def test_pods_of_a_group_start_together(cluster: Cluster) -> None:
 
 
 def test_pods_without_a_group_run(cluster: Cluster) -> None:
-    """As the pods of a Deployment: a name of their own, an owner, no group."""
+    """Like the pods of a Deployment: with an owner and without a group."""
     cluster.apply(nodes(1))
     cluster.run("scheduler")
     annotations = {"huawei.com/schedule_policy": "chip4-node8", "huawei.com/schedule_minAvailable": "1"}
@@ -109,7 +109,7 @@ def test_pods_without_a_group_run(cluster: Cluster) -> None:
     cluster.apply([pod(f"infer-{name}", 2, labels=labels, annotations=annotations) for name in "abcd"])
     pods = cluster.wait_running("infer", 4)
     check_chips(pods)
-    # Four pairs fill both rings; no pair is cut in two.
+    # Four pairs fill both rings; no pair is split over rings.
     assert all(len({int(chip.split("-")[1]) // 4 for chip in chips_of(one)}) == 1 for one in pods)
 
 
@@ -135,7 +135,7 @@ def test_three_four_and_one_chips_share_one_node(cluster: Cluster) -> None:
     assert len({node_of(one) for one in pods}) == 1, cluster.picture()
 
 
-def test_impossible_job_says_why(cluster: Cluster) -> None:
+def test_an_impossible_job_has_a_reason(cluster: Cluster) -> None:
     cluster.apply(nodes(1))
     cluster.run()
     cluster.apply([vcjob("too-large", 2, 8), vcjob("odd", 1, 3)])
@@ -149,7 +149,7 @@ def test_impossible_job_says_why(cluster: Cluster) -> None:
     assert "3" in described.split("Events:")[1]
 
 
-def test_switch_job_takes_whole_switches_and_tells_the_network(cluster: Cluster) -> None:
+def test_S6_a_switch_job_takes_whole_switches_and_publishes_them(cluster: Cluster) -> None:
     cluster.apply(_switch_nodes(3, 4))
     configuration = {
         "volcano-scheduler.conf": (
@@ -171,13 +171,13 @@ def test_switch_job_takes_whole_switches_and_tells_the_network(cluster: Cluster)
     assert marks == {switch: "2" if count == 4 else "1" for switch, count in switches.items()}
     shared = "/api/v1/namespaces/volcano-system/configmaps/tor-share-cm"
 
-    def told() -> bool:
+    def published() -> bool:
         items = cluster.api.items("/api/v1/namespaces/volcano-system/configmaps")
         return any(
             one["metadata"]["name"] == "tor-share-cm" and "train" in json.dumps(one["data"]) for one in items
         )
 
-    cluster.wait(told, "tor-share-cm names the job")
+    cluster.wait(published, "tor-share-cm names the job")
     cluster.kubectl("delete", "job.batch.volcano.sh", "train", "-n", NAMESPACE, "--wait=false")
     cluster.wait(lambda: not cluster.pods(), "the job is gone")
     cluster.wait(
@@ -198,8 +198,8 @@ def _switch_nodes(switches: int, width: int) -> list[dict[str, object]]:
     return [switch_topology(topology), *made]
 
 
-def test_superpod_blocks_stay_inside_one_superpod(cluster: Cluster) -> None:
-    """Where a node belongs is told by its report."""
+def test_P2_blocks_stay_inside_one_superpod(cluster: Cluster) -> None:
+    """The SuperPoD of a node is in its report."""
     for superpod in (1, 2):
         for index in range(3):
             name = f"sp{superpod}-{index}"
@@ -220,7 +220,7 @@ def test_superpod_blocks_stay_inside_one_superpod(cluster: Cluster) -> None:
     assert sorted(blocks.values()) == [2, 2], blocks
 
 
-def test_chip_that_its_node_reports_as_faulty_is_not_used(cluster: Cluster) -> None:
+def test_N7_a_chip_reported_as_faulty_is_not_used(cluster: Cluster) -> None:
     cluster.apply([node("node-1"), node_report("node-1", (0, 1, 2, 4, 5, 6, 7), unhealthy=(3,))])
     cluster.run("scheduler")
     cluster.apply([pod(f"one-{number}", 1) for number in range(7)])
@@ -229,7 +229,7 @@ def test_chip_that_its_node_reports_as_faulty_is_not_used(cluster: Cluster) -> N
     assert "Ascend910-3" not in {chip for one in pods for chip in chips_of(one)}
 
 
-def test_waiting_job_starts_when_room_appears(cluster: Cluster) -> None:
+def test_a_pending_job_starts_when_chips_are_freed(cluster: Cluster) -> None:
     cluster.apply(nodes(1))
     cluster.run("scheduler")
     cluster.apply([pod("first-0", 8)])
@@ -241,7 +241,7 @@ def test_waiting_job_starts_when_room_appears(cluster: Cluster) -> None:
     check_chips(cluster.wait_running("second", 1))
 
 
-def test_queue_tells_what_is_in_it(cluster: Cluster) -> None:
+def test_the_status_of_a_queue(cluster: Cluster) -> None:
     cluster.apply(nodes(1))
     queue = "/apis/scheduling.volcano.sh/v1beta1/queues/research"
     cluster.apply(
@@ -258,7 +258,7 @@ def test_queue_tells_what_is_in_it(cluster: Cluster) -> None:
     for job in jobs:
         job["spec"]["queue"] = "research"
 
-    def told(running: int, others: int) -> bool:
+    def published(running: int, others: int) -> bool:
         status = cluster.api.get(queue).get("status", {})
         waiting = status.get("pending", 0) + status.get("inqueue", 0)
         return (status.get("running"), waiting) == (running, others)
@@ -268,7 +268,7 @@ def test_queue_tells_what_is_in_it(cluster: Cluster) -> None:
         cluster.apply(jobs[:1])
         cluster.wait_running("runs", 1)
         cluster.apply(jobs[1:])
-        cluster.wait(lambda: told(1, 1), "one group runs and one waits in the queue")
+        cluster.wait(lambda: published(1, 1), "one group runs and one waits in the queue")
         status = cluster.api.get(queue)["status"]
         assert status["state"] == "Open"
         assert status["allocated"][CHIP] == "8"
@@ -277,7 +277,7 @@ def test_queue_tells_what_is_in_it(cluster: Cluster) -> None:
         for job in jobs:
             name = job["metadata"]["name"]
             cluster.kubectl("delete", "job.batch.volcano.sh", name, "-n", NAMESPACE, "--wait=false")
-        cluster.wait(lambda: told(0, 0), "the queue is empty")
+        cluster.wait(lambda: published(0, 0), "the queue is empty")
         assert CHIP not in cluster.api.get(queue)["status"].get("allocated", {})
     finally:
         cluster.api.delete(queue)

@@ -1,4 +1,4 @@
-"""Jobs of many sizes that come, run and end, drawn from a seed; and what became of each of them."""
+"""A random workload from a seed: jobs of many sizes, and the outcome of each."""
 
 from __future__ import annotations
 
@@ -12,89 +12,89 @@ from ringwise.apps.bench.control_plane import ApiAnswer
 from tests.cluster.cluster import GROUPS, JOBS, PODS, Cluster
 from tests.cluster.objects import ENDS, STARTS_AFTER, Object, pod, pod_group, vcjob
 
-#: Pods and chips of each. All fit on three nodes.
+#: Pods, and chips of each pod. All fit on three nodes.
 SIZES = ((1, 1), (1, 2), (1, 4), (2, 4), (2, 8), (3, 8), (4, 2), (6, 1))
 
 
 @dataclass
-class Ordered:
-    """One job that somebody wants to run."""
+class SubmittedJob:
+    """One job of the workload."""
 
     kind: str
     pods: int
     chips: int
-    habits: dict[str, str]
-    #: Seconds that its pods work together; None works until the end of the story.
+    annotations: dict[str, str]
+    #: Seconds that its pods run together; None runs until the end of the test.
     works: float | None
-    ordered: float
+    submitted: float
     began: float | None = None
     state: str = "waits"
 
 
-class Work:
-    """Besides ordering jobs it is the program inside them: pods end when all have run together for a while.
+class Workload:
+    """Submits jobs, and simulates the programs in them: pods end when all have run together for a while.
 
-    And it is the operator that made pods with a PodGroup: a pod that was evicted is made again.
+    It is also the operator of pods with a PodGroup: it creates evicted pods again.
     """
 
     def __init__(self, cluster: Cluster, rng: random.Random, chips: int, forever: int) -> None:
-        """`chips` of the whole cluster; `forever` whole nodes are taken by jobs that do not end."""
+        """`chips` of the whole cluster; `forever`: nodes that are used by jobs without an end."""
         self._cluster = cluster
         self._rng = rng
         self._chips = chips
         self._forever = forever
-        self.orders: dict[str, Ordered] = {}
+        self.jobs: dict[str, SubmittedJob] = {}
 
     def states(self) -> Counter[str]:
-        return Counter(order.state for order in self.orders.values())
+        return Counter(job.state for job in self.jobs.values())
 
     def unsettled(self) -> list[str]:
-        return [name for name, order in self.orders.items() if order.state == "waits"]
+        return [name for name, job in self.jobs.items() if job.state == "waits"]
 
     def step(self) -> None:
-        """One job more, unless they ask for half as much again as there is; now and then one less."""
-        open_orders = [name for name, order in self.orders.items() if order.state in ("waits", "runs")]
-        asked = sum(self.orders[name].pods * self.orders[name].chips for name in open_orders)
-        # Only what is new is withdrawn: a job that was lost would be seen in the end.
-        new = [name for name in open_orders if time.monotonic() - self.orders[name].ordered < 4.0]
+        """Submit a job, unless more than 1.5 times the chips are requested; sometimes withdraw one."""
+        open_jobs = [name for name, job in self.jobs.items() if job.state in ("waits", "runs")]
+        requested = sum(self.jobs[name].pods * self.jobs[name].chips for name in open_jobs)
+        # Only new jobs are withdrawn, so that a lost job is found at the end.
+        new = [name for name in open_jobs if time.monotonic() - self.jobs[name].submitted < 4.0]
         if new and self._rng.random() < 0.1:
             self._withdraw(self._rng.choice(new))
-        elif asked <= self._chips * 1.5:
-            self._order()
+        elif requested <= self._chips * 1.5:
+            self._submit_random()
 
-    def order(self, pods: int, chips: int, kind: str, works: float | None) -> str:
-        name = f"work{len(self.orders) + 1}"
-        habits = {STARTS_AFTER: "4s"} if self._rng.random() < 0.2 else {}
-        order = self.orders[name] = Ordered(kind, pods, chips, habits, works, time.monotonic())
+    def submit(self, pods: int, chips: int, kind: str, works: float | None) -> str:
+        name = f"work{len(self.jobs) + 1}"
+        annotations = {STARTS_AFTER: "4s"} if self._rng.random() < 0.2 else {}
+        job = self.jobs[name] = SubmittedJob(kind, pods, chips, annotations, works, time.monotonic())
         if kind == "job":
-            self._cluster.api.create(JOBS, vcjob(name, pods, chips, pod_annotations=habits))
+            self._cluster.api.create(JOBS, vcjob(name, pods, chips, pod_annotations=annotations))
         else:
             self._cluster.api.create(GROUPS, pod_group(name, pods))
             for number in range(pods):
-                self._make_pod(name, order, number)
+                self._make_pod(name, job, number)
         return name
 
-    def _order(self) -> None:
+    def _submit_random(self) -> None:
         kind = self._rng.choice(("job", "group"))
         if self._forever and self._rng.random() < 0.1:
-            # Whole nodes: what is left has room for every other job in the end.
+            # Whole nodes, so that every other job fits on the rest.
             self._forever -= 1
-            self.order(1, 8, kind, None)
+            self.submit(1, 8, kind, None)
             return
         pods, chips = self._rng.choice(SIZES)
-        self.order(pods, chips, kind, self._rng.uniform(0.5, 3.0))
+        self.submit(pods, chips, kind, self._rng.uniform(0.5, 3.0))
 
-    def _make_pod(self, name: str, order: Ordered, number: int) -> None:
-        made = pod(f"{name}-{number}", order.chips, group=name, annotations=order.habits)
+    def _make_pod(self, name: str, job: SubmittedJob, number: int) -> None:
+        made = pod(f"{name}-{number}", job.chips, group=name, annotations=job.annotations)
         self._cluster.api.create(PODS, made)
 
     def _withdraw(self, name: str) -> None:
-        """Its owner changed his mind. Nothing is asked of it any more, except that its chips come back."""
-        order = self.orders[name]
-        order.state = "withdrawn"
-        if order.works is None:
+        """The user deletes the job. Only its chips are checked afterwards."""
+        job = self.jobs[name]
+        job.state = "withdrawn"
+        if job.works is None:
             self._forever += 1
-        if order.kind == "job":
+        if job.kind == "job":
             self._cluster.api.delete(f"{JOBS}/{name}")
             return
         for one in self._cluster.pods(name):
@@ -108,9 +108,9 @@ class Work:
             if answer.status != 404:
                 raise
 
-    def tend(self) -> None:
-        """Look at every job: pods end, evicted ones are made again, and the state of each is noted."""
-        by_job: dict[str, list[Object]] = {name: [] for name in self.orders}
+    def update(self) -> None:
+        """Update every job: end pods, create evicted ones again, and record the state."""
+        by_job: dict[str, list[Object]] = {name: [] for name in self.jobs}
         for one in self._cluster.pods():
             by_job[one["metadata"]["name"].split("-")[0]].append(one)
         ended = {
@@ -118,28 +118,28 @@ class Work:
             for one in self._cluster.api.items(JOBS)
             if one.get("status", {}).get("state", {}).get("phase") == "Completed"
         }
-        for name, order in self.orders.items():
-            if order.state in ("waits", "runs"):
-                self._look_at(name, order, by_job[name], name in ended)
+        for name, job in self.jobs.items():
+            if job.state in ("waits", "runs"):
+                self._update(name, job, by_job[name], name in ended)
 
-    def _look_at(self, name: str, order: Ordered, pods: list[Object], completed: bool) -> None:
+    def _update(self, name: str, job: SubmittedJob, pods: list[Object], completed: bool) -> None:
         phases = Counter(one["status"].get("phase") for one in pods)
-        if phases["Succeeded"] == order.pods == len(pods) and (completed or order.kind == "group"):
-            order.state = "finished"
+        if phases["Succeeded"] == job.pods == len(pods) and (completed or job.kind == "group"):
+            job.state = "finished"
             return
-        if order.kind == "group":
+        if job.kind == "group":
             there = {one["metadata"]["name"] for one in pods}
-            for number in range(order.pods):
+            for number in range(job.pods):
                 if f"{name}-{number}" not in there:
-                    self._make_pod(name, order, number)
-        if phases["Running"] == order.pods == len(pods):
+                    self._make_pod(name, job, number)
+        if phases["Running"] == job.pods == len(pods):
             now = time.monotonic()
-            order.began = order.began or now
-            order.state = "runs" if order.works is None else "waits"
-            if order.works is not None and now - order.began >= order.works:
+            job.began = job.began or now
+            job.state = "runs" if job.works is None else "waits"
+            if job.works is not None and now - job.began >= job.works:
                 self._end(pods)
-        elif order.state == "runs":
-            order.state = "waits"
+        elif job.state == "runs":
+            job.state = "waits"
 
     def _end(self, pods: Iterable[Object]) -> None:
         for one in pods:

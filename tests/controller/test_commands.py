@@ -21,7 +21,7 @@ class OneByOne(FirstFit):
 
     def handle(self, events: Iterable[Event], now: int) -> list[Command]:
         for event in events:
-            self.take_in(event)
+            self.update(event)
         waiting = [pod for pod in self.pods.values() if self.waits(pod)]
         return [command for pod in waiting for command in self.place_all([pod])]
 

@@ -1,4 +1,4 @@
-"""A lab in a few words, with a scheduler simple enough to be seen through."""
+"""Builders of embedded clusters, and a simple scheduler for them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.embed.fleets import make_fleet
 from ringwise.embed.kubelet import SimulationSettings
 from ringwise.embed.loop import EmbeddedLoop
-from ringwise.messages import events as told
+from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command, SetGroupStatus
 from ringwise.state.model import Node, Pod, PodClass, PodGroup
 from ringwise.state.vcjob import PodTemplate, Policy, Task, VcJob
@@ -20,21 +20,21 @@ CHIP = "huawei.com/Ascend910"
 
 
 class FirstFit:
-    """Lets every gang in, and places it as soon as all of it fits, node by node."""
+    """Admits every gang, and places it as soon as all its pods fit, node by node."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, Node] = {}
         self.pods: dict[str, Pod] = {}
         self.groups: dict[str, PodGroup] = {}
-        #: Until the fact arrives, a pod sits where we put it.
+        #: Placements that the events do not show yet.
         self.placed: dict[str, tuple[str, tuple[int, ...]]] = {}
 
     def next_deadline(self) -> int | None:
         return None
 
-    def handle(self, events: Iterable[told.Event], now: int) -> list[Command]:
+    def handle(self, events: Iterable[ev.Event], now: int) -> list[Command]:
         for event in events:
-            self.take_in(event)
+            self.update(event)
         commands: list[Command] = []
         for group in self.groups.values():
             if group.phase in ("", "Pending"):
@@ -45,22 +45,22 @@ class FirstFit:
             commands += self.place_all([pod])
         return commands
 
-    def take_in(self, event: told.Event) -> None:
+    def update(self, event: ev.Event) -> None:
         match event:
-            case told.NodeSeen():
+            case ev.NodeSeen():
                 self.nodes[event.node.name] = event.node
-            case told.NodeGone():
+            case ev.NodeGone():
                 self.nodes.pop(event.name, None)
-            case told.PodSeen():
+            case ev.PodSeen():
                 self.pods[event.pod.uid] = event.pod
-            case told.PodGone():
+            case ev.PodGone():
                 self.pods.pop(event.uid, None)
                 self.placed.pop(event.uid, None)
-            case told.PodGroupSeen():
+            case ev.PodGroupSeen():
                 self.groups[event.group.key] = event.group
-            case told.PodGroupGone():
+            case ev.PodGroupGone():
                 self.groups.pop(event.key, None)
-            case told.BindFailed():
+            case ev.BindFailed():
                 self.placed.pop(event.uid, None)
 
     def waits(self, pod: Pod) -> bool:
@@ -78,19 +78,19 @@ class FirstFit:
     def place_all(self, pods: Sequence[Pod]) -> list[Command]:
         chosen: list[Command] = []
         for pod in pods:
-            seat = self.seat(pod)
-            if seat is None:
+            found = self.first_fit(pod)
+            if found is None:
                 for bind in chosen:
                     assert isinstance(bind, Bind)
                     del self.placed[bind.uid]
                 return []
-            node, chips = seat
-            self.placed[pod.uid] = seat
+            node, chips = found
+            self.placed[pod.uid] = found
             given = {CHIP: chip_names(CHIP, chips), "predicate-time": "1"} if chips else {}
             chosen.append(Bind(pod.uid, pod.namespace, pod.name, node, chips, given))
         return chosen
 
-    def seat(self, pod: Pod) -> tuple[str, tuple[int, ...]] | None:
+    def first_fit(self, pod: Pod) -> tuple[str, tuple[int, ...]] | None:
         for name, node in self.nodes.items():
             if node.unschedulable or not node.ready:
                 continue

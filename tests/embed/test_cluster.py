@@ -1,4 +1,4 @@
-"""Pods on simulated nodes: start, run, end, fail, go; chips, faults, drains, bindings that fail."""
+"""Pods on simulated nodes: start, run, end, fail, deletion; chips, faults, drains, failed bindings."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_a_bound_pod_starts_runs_and_succeeds() -> None:
         (None, "not a time", "Failed", 128, 2),
     ],
 )
-def test_the_script_decides_how_and_when_a_pod_ends(
+def test_annotations_decide_how_and_when_a_pod_ends(
     script: str | None, duration: str | None, phase: str, code: int, at: int
 ) -> None:
     cluster = cluster_of()
@@ -123,7 +123,7 @@ def test_a_pod_without_an_end_runs_until_it_is_deleted(script: dict[str, str]) -
     assert cluster.next_deadline() is None
 
 
-def test_a_terminating_pod_keeps_its_chips_until_it_is_gone() -> None:
+def test_N6_a_terminating_pod_keeps_its_chips_until_it_is_deleted() -> None:
     cluster = cluster_of()
     first = submitted(cluster)
     bind(cluster, first)
@@ -139,7 +139,7 @@ def test_a_terminating_pod_keeps_its_chips_until_it_is_gone() -> None:
     assert cluster.alarms == []
 
 
-def test_a_chip_given_twice_raises_an_alarm_and_the_second_pod_fails() -> None:
+def test_N6_a_chip_assigned_twice_raises_an_alarm_and_the_second_pod_fails() -> None:
     cluster = cluster_of()
     bind(cluster, submitted(cluster, "one"), chips=(0,))
     bind(cluster, submitted(cluster, "two"), chips=(0,))
@@ -150,7 +150,7 @@ def test_a_chip_given_twice_raises_an_alarm_and_the_second_pod_fails() -> None:
     assert found(cluster, "two").phase == "Failed"
 
 
-def test_a_chip_of_a_terminating_pod_is_not_free_for_the_alarm_either() -> None:
+def test_N6_a_chip_of_a_terminating_pod_assigned_again_raises_an_alarm() -> None:
     cluster = cluster_of()
     first = submitted(cluster, "one")
     bind(cluster, first)
@@ -160,7 +160,7 @@ def test_a_chip_of_a_terminating_pod_is_not_free_for_the_alarm_either() -> None:
     assert len(cluster.alarms) == 1
 
 
-def test_chips_of_ended_pods_may_be_given_again() -> None:
+def test_chips_of_ended_pods_can_be_assigned_again() -> None:
     cluster = cluster_of()
     bind(cluster, submitted(cluster, "one", simulate="succeed@1"))
     cluster.advance(5 * SECOND)
@@ -170,7 +170,7 @@ def test_chips_of_ended_pods_may_be_given_again() -> None:
     assert cluster.alarms == []
 
 
-def test_broken_chips_are_told_and_refuse_pods_until_they_heal() -> None:
+def test_unhealthy_chips_are_reported_and_fail_pods_until_they_recover() -> None:
     cluster = cluster_of()
     cluster.nodes.set_health("node-0", (0, 1), healthy=False)
     report = cluster.nodes.report("node-0", CHIP)
@@ -191,7 +191,7 @@ def test_broken_chips_are_told_and_refuse_pods_until_they_heal() -> None:
 
 
 @pytest.mark.parametrize("case", ["gone", "terminating", "bound", "no node", "refused"])
-def test_a_binding_that_cannot_be_fails_with_the_reason_and_takes_nothing(case: str) -> None:
+def test_an_impossible_binding_fails_with_a_reason_and_takes_no_chips(case: str) -> None:
     cluster = cluster_of()
     pod = submitted(cluster)
     node, why = (
@@ -225,7 +225,7 @@ def test_a_binding_that_cannot_be_fails_with_the_reason_and_takes_nothing(case: 
     assert cluster.alarms == []
 
 
-def test_nothing_moves_on_a_node_that_does_not_answer() -> None:
+def test_pods_of_a_node_that_is_not_ready_do_not_change() -> None:
     cluster = cluster_of()
     pod = submitted(cluster, expected_duration="10s")
     bind(cluster, pod)
@@ -244,7 +244,7 @@ def test_nothing_moves_on_a_node_that_does_not_answer() -> None:
     assert cluster.nodes.report("node-0", CHIP) is None
 
 
-def test_a_drain_cordons_and_empties_the_node() -> None:
+def test_a_drain_cordons_the_node_and_deletes_its_pods() -> None:
     cluster = cluster_of()
     bind(cluster, submitted(cluster, "one"))
     bind(cluster, submitted(cluster, "two"), "node-1")
@@ -261,7 +261,7 @@ def test_a_drain_cordons_and_empties_the_node() -> None:
     assert not node.unschedulable
 
 
-def test_a_pod_of_the_same_name_is_another_pod() -> None:
+def test_a_new_pod_of_the_same_name_has_another_uid() -> None:
     cluster = cluster_of()
     first = submitted(cluster)
     with pytest.raises(RefusedError, match="exists already"):
@@ -275,7 +275,7 @@ def test_a_pod_of_the_same_name_is_another_pod() -> None:
         cluster.delete("Pod", first.key, uid=first.uid)
 
 
-def test_writers_that_read_an_older_version_lose() -> None:
+def test_a_write_with_an_older_version_conflicts() -> None:
     cluster = cluster_of()
     read = cluster.table.version_of("Node", "node-0")
     node = cluster.get(Node, "node-0")
@@ -299,7 +299,7 @@ def test_of_a_job_only_replicas_minimums_and_priority_may_change() -> None:
         cluster.submit(job_of(task_of(replicas=3), max_retry=9))
 
 
-def test_a_closed_queue_is_closing_until_its_last_group_is_gone() -> None:
+def test_a_closed_queue_is_closing_until_its_last_group_is_deleted() -> None:
     cluster = cluster_of()
     cluster.submit(Queue("blue"))
     cluster.submit(PodGroup("default", "g", queue="blue"))
@@ -317,7 +317,7 @@ def test_a_closed_queue_is_closing_until_its_last_group_is_gone() -> None:
     assert queue.state == "Open"
 
 
-def test_what_the_scheduler_says_is_kept_and_changes_versions_only_when_it_is_new() -> None:
+def test_status_commands_are_kept_and_change_versions_only_when_new() -> None:
     cluster = cluster_of()
     cluster.submit(PodGroup("default", "g"))
     pod = submitted(cluster)
@@ -343,7 +343,7 @@ def test_time_does_not_go_back() -> None:
         cluster.advance(9)
 
 
-def test_what_a_deleted_job_asked_for_is_not_made() -> None:
+def test_nothing_is_created_for_a_deleted_job() -> None:
     cluster = cluster_of()
     cluster.submit(job_of())
     job = cluster.get(VcJob, "default/train")

@@ -1,4 +1,4 @@
-"""Made clusters are what their numbers say, and every shipped board can be made."""
+"""Generated clusters have the sizes asked for, for every shipped board."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ringwise.topology.switches import resolve
 
 
 @pytest.mark.parametrize("board", sorted(shipped_boards()))
-def test_every_board_can_be_made(board: str) -> None:
+def test_every_board_can_be_generated(board: str) -> None:
     profile = shipped_boards()[board]
     fleet = make_fleet(3, board)
     for node, report in zip(fleet.nodes, fleet.reports, strict=True):
@@ -33,7 +33,7 @@ def test_leaf_switches_hold_the_nodes_in_order_and_the_last_may_be_short() -> No
     assert rows == [[f"node-{n}" for n in range(4)], [f"node-{n}" for n in range(4, 8)], ["node-8", "node-9"]]
 
 
-def test_superpods_are_filled_one_after_the_other() -> None:
+def test_superpods_are_filled_in_order() -> None:
     fleet = make_fleet(5, "a3-x16-superpod", superpod_size=2)
     assert [(node.superpod, node.server_index) for node in fleet.nodes] == [
         (0, "0"),
@@ -45,7 +45,7 @@ def test_superpods_are_filled_one_after_the_other() -> None:
     assert [report.superpod for report in fleet.reports] == [0, 0, 1, 1, 2]
 
 
-def test_racks_are_filled_one_after_the_other() -> None:
+def test_racks_are_filled_in_order() -> None:
     fleet = make_fleet(20, "950-x8-rack", superpod_size=12)
     racks = [0] * 8 + [1] * 4 + [0] * 8
     assert [node.rack for node in fleet.nodes] == racks
@@ -54,7 +54,7 @@ def test_racks_are_filled_one_after_the_other() -> None:
     assert all(node.rack is None for node in make_fleet(3, "a3-x16-superpod").nodes)
 
 
-def test_addresses_never_repeat() -> None:
+def test_addresses_are_unique() -> None:
     fleet = make_fleet(70_000, chips=1)
     assert len({node.internal_ip for node in fleet.nodes}) == 70_000
 
@@ -68,13 +68,13 @@ def test_addresses_never_repeat() -> None:
         (1, None, None, -1, "SuperPoD size must be 1 or more, got -1"),
     ],
 )
-def test_impossible_numbers_are_refused(
+def test_invalid_sizes_are_rejected(
     nodes: int, leaf_size: int | None, chips: int | None, superpod_size: int | None, why: str
 ) -> None:
     with pytest.raises(ValueError, match=why):
         make_fleet(nodes, leaf_size=leaf_size, chips=chips, superpod_size=superpod_size)
 
 
-def test_an_unknown_board_names_the_nearest() -> None:
+def test_an_unknown_board_gives_the_nearest_name() -> None:
     with pytest.raises(ValueError, match="did you mean 910b-x8"):
         make_fleet(1, "910bx8")

@@ -1,4 +1,4 @@
-"""Cluster, controller and scheduler as one: until quiet, through time, and again the same."""
+"""The loop of cluster, controller and scheduler: convergence, time and determinism."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from tests.embed.builders import FirstFit, job_of, lab_of, pod_of, task_of
 MINUTE = {"ringwise.io/expected-duration": "60s"}
 
 
-class Chatterbox:
-    """Changes its mind each time it is asked."""
+class NeverConverging:
+    """Returns another status with each call."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -36,43 +36,43 @@ class Chatterbox:
         return None
 
 
-class Sleeper:
-    """Asks to be woken at fixed times and notes when it was."""
+class WithDeadlines:
+    """Has fixed deadlines and records when it was called."""
 
     def __init__(self, *moments: int) -> None:
         self.moments = list(moments)
-        self.woken: list[int] = []
+        self.called: list[int] = []
 
     def handle(self, events: Iterable[Event], now: int) -> list[Command]:
-        self.woken.append(now)
+        self.called.append(now)
         return []
 
     def next_deadline(self) -> int | None:
-        return min((moment for moment in self.moments if moment > self.woken[-1]), default=None)
+        return min((moment for moment in self.moments if moment > self.called[-1]), default=None)
 
 
-def test_parts_that_never_agree_are_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_loop_that_does_not_converge_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop, "MAX_ROUNDS", 20)
-    lab = EmbeddedLoop(EmbeddedCluster(), Chatterbox(), Controller(), VirtualClock())
+    lab = EmbeddedLoop(EmbeddedCluster(), NeverConverging(), Controller(), VirtualClock())
     lab.cluster.submit(PodGroup("default", "gang"))
     with pytest.raises(NotConvergingError, match="'SetGroupStatus': 20"):
         lab.step()
 
 
-def test_everybody_is_woken_when_they_asked_to_be() -> None:
-    sleeper = Sleeper(3, 10, 70)
-    lab = EmbeddedLoop(EmbeddedCluster(), sleeper, Controller(), VirtualClock())
+def test_every_deadline_is_met() -> None:
+    scheduler = WithDeadlines(3, 10, 70)
+    lab = EmbeddedLoop(EmbeddedCluster(), scheduler, Controller(), VirtualClock())
     lab.run_until(50)
-    assert [moment for moment in sleeper.woken if moment in (3, 10)] == [3, 10]
+    assert [moment for moment in scheduler.called if moment in (3, 10)] == [3, 10]
     assert lab.next_deadline() == 70
     assert lab.clock.now() == lab.cluster.now == 50
     assert lab.run_until_quiet(60) is False
     assert lab.run_until_quiet(100) is True
-    assert sleeper.woken[-1] == 70
+    assert scheduler.called[-1] == 70
 
 
-def test_a_deadline_that_passed_in_vain_does_not_hold_time_up() -> None:
-    class Late(Sleeper):
+def test_a_past_deadline_does_not_stop_the_time() -> None:
+    class Late(WithDeadlines):
         def next_deadline(self) -> int | None:
             return 5
 
@@ -81,7 +81,7 @@ def test_a_deadline_that_passed_in_vain_does_not_hold_time_up() -> None:
     assert lab.cluster.now == 100
 
 
-def test_a_failed_binding_is_told_and_tried_again() -> None:
+def test_a_failed_binding_is_reported_and_retried() -> None:
     lab = lab_of(1)
     lab.cluster.fail_next_binds("node-0", 2)
     lab.cluster.submit(pod_of("p"))
@@ -92,7 +92,7 @@ def test_a_failed_binding_is_told_and_tried_again() -> None:
     assert lab.done["Bind"] == 3
 
 
-def test_a_new_scheduler_learns_everything_and_gives_no_chip_twice() -> None:
+def test_a_new_scheduler_gets_all_objects_and_assigns_no_chip_twice() -> None:
     lab = lab_of(1)
     lab.cluster.submit(job_of(task_of(replicas=1, chips=4)))
     lab.run_until(10 * SECOND)
@@ -103,7 +103,7 @@ def test_a_new_scheduler_learns_everything_and_gives_no_chip_twice() -> None:
     assert [pod.node for pod in replacement.pods.values()] == ["node-0"]
 
 
-def test_equal_runs_leave_equal_objects() -> None:
+def test_equal_runs_end_with_equal_objects() -> None:
     def run() -> list[object]:
         lab = lab_of(3)
         for number in range(4):
@@ -117,14 +117,14 @@ def test_equal_runs_leave_equal_objects() -> None:
     assert run() == run()
 
 
-def test_only_virtual_time_can_be_run_through() -> None:
+def test_only_virtual_time_can_be_advanced() -> None:
     lab = EmbeddedLoop(EmbeddedCluster(), FirstFit(), Controller(), ScaledClock())
     with pytest.raises(TypeError, match="only virtual time"):
         lab.run_until(1)
     assert lab.step() == 0
 
 
-def test_real_time_never_goes_back_also_when_the_machines_clock_was_set_back() -> None:
+def test_real_time_never_decreases_also_when_the_machine_s_clock_was_set_back() -> None:
     future = 2**62
     clock = ScaledClock(not_before=future)
     first = clock.now()
@@ -139,7 +139,7 @@ def test_real_time_never_goes_back_also_when_the_machines_clock_was_set_back() -
 
 
 @pytest.mark.parametrize("sizes", [(4, 2, 1, 1), (1, 1, 2, 4), (8,)])
-def test_with_the_scheduler_itself_jobs_pack_and_run_to_their_end(sizes: tuple[int, ...]) -> None:
+def test_jobs_of_the_real_scheduler_share_a_node_and_run_to_their_end(sizes: tuple[int, ...]) -> None:
     cluster = EmbeddedCluster()
     fleet = make_fleet(4, "910-x8")
     cluster.submit_all(fleet.nodes)

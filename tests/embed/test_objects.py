@@ -22,7 +22,7 @@ def replayed(changes: list[ObjectChange], onto: dict[tuple[str, str], object]) -
 
 
 class Writers(RuleBasedStateMachine):
-    """Three watchers of different diligence beside a plain dictionary."""
+    """Watches that are polled at different times, compared with a plain dictionary."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,7 +49,7 @@ class Writers(RuleBasedStateMachine):
 
     @rule(kind=KINDS, key=KEYS, value=st.integers(), other=st.integers())
     def race(self, kind: str, key: str, value: int, other: int) -> None:
-        """Two writers read the same version: the second one must lose."""
+        """Two writers read the same version: the second one gets a conflict."""
         read = self.table.version_of(kind, key) or 0
         self.table.put(kind, key, value, read)
         with pytest.raises(ConflictError):
@@ -90,7 +90,7 @@ TestWriters = Writers.TestCase
 TestWriters.settings = settings(max_examples=60, stateful_step_count=40)
 
 
-def test_a_watcher_that_fell_behind_lists_again_and_learns_what_vanished() -> None:
+def test_a_watch_that_fell_behind_lists_again_and_shows_deletions() -> None:
     table = ObjectTable(history=2)
     watch = TableWatch(table)
     table.put("Pod", "kept", 1)
@@ -107,7 +107,7 @@ def test_a_watcher_that_fell_behind_lists_again_and_learns_what_vanished() -> No
     assert seen == {("Pod", "kept"): 1, ("Node", "n"): 4}
 
 
-def test_the_version_of_a_conflict_is_named() -> None:
+def test_the_conflict_names_the_versions() -> None:
     table = ObjectTable()
     table.put("Pod", "a", 1)
     with pytest.raises(ConflictError, match="Pod a is at version 1, the writer read version 0"):

@@ -1,4 +1,4 @@
-"""What is saved comes back; what is broken says so; a killed process loses nothing it saved."""
+"""Saved objects are loaded, damaged files give an error, and a killed process loses no save."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def reopened(path: Path) -> tuple[ObjectTable, int]:
     return loaded
 
 
-def test_every_object_comes_back_and_the_lab_lives_on(tmp_path: Path) -> None:
+def test_all_objects_are_loaded_and_the_lab_continues(tmp_path: Path) -> None:
     lab = lab_of(2)
     topology = make_fleet(2, leaf_size=1).topology
     assert topology is not None
@@ -69,7 +69,7 @@ def test_every_object_comes_back_and_the_lab_lives_on(tmp_path: Path) -> None:
         assert one.cluster.all(Pod) == []
 
 
-def test_saves_write_only_what_changed_and_deletions_last(tmp_path: Path) -> None:
+def test_a_save_writes_only_changes_and_deletions_persist(tmp_path: Path) -> None:
     path = tmp_path / "lab"
     store = Store(path)
     table, _ = store.load()
@@ -89,7 +89,7 @@ def test_saves_write_only_what_changed_and_deletions_last(tmp_path: Path) -> Non
     assert list(loaded.kind("Queue")) == list(table.kind("Queue"))
 
 
-def test_a_store_that_fell_behind_the_history_writes_everything(tmp_path: Path) -> None:
+def test_a_store_behind_the_history_writes_everything(tmp_path: Path) -> None:
     store = Store(tmp_path / "lab")
     table = ObjectTable(history=2)
     cluster = EmbeddedCluster(table=table)
@@ -102,7 +102,7 @@ def test_a_store_that_fell_behind_the_history_writes_everything(tmp_path: Path) 
     assert contents(reopened(tmp_path / "lab")[0]) == contents(table)
 
 
-def test_pods_of_one_template_share_one_class_again(tmp_path: Path) -> None:
+def test_loaded_pods_of_one_template_share_one_class(tmp_path: Path) -> None:
     lab = lab_of(1)
     lab.cluster.submit(job_of(task_of(replicas=3)))
     lab.run_until(5 * SECOND)
@@ -160,7 +160,7 @@ def other_program(path: Path) -> None:
         (other_program, "is a database of another program"),
     ],
 )
-def test_a_bad_file_is_refused_with_its_name_the_reason_and_a_cure(
+def test_an_unusable_file_is_rejected_with_path_reason_and_cure(
     tmp_path: Path, damage: object, why: str
 ) -> None:
     path = tmp_path / "lab"
@@ -177,12 +177,12 @@ def test_a_bad_file_is_refused_with_its_name_the_reason_and_a_cure(
     assert ";" in str(refused.value)
 
 
-def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_the_error_names_a_missing_folder(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="cannot be opened"):
         Store(tmp_path / "nowhere" / "lab")
 
 
-def test_a_file_in_use_is_refused(tmp_path: Path) -> None:
+def test_a_file_in_use_is_rejected(tmp_path: Path) -> None:
     store = Store(tmp_path / "lab")
     store.save(ObjectTable(), 1)
     with pytest.raises(StoreError, match="is in use by another lab"):
@@ -192,8 +192,8 @@ def test_a_file_in_use_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.process
-def test_a_killed_process_leaves_a_whole_save(tmp_path: Path) -> None:
-    """Pairs of queues are saved together; after a kill at any moment no pair is torn."""
+def test_a_killed_process_leaves_a_complete_save(tmp_path: Path) -> None:
+    """Pairs of queues are saved together; after a kill at any moment every pair is complete."""
     path = tmp_path / "lab"
     program = textwrap.dedent(
         """

@@ -1,8 +1,8 @@
-"""An API server small enough to be understood, with the semantics a scheduler depends on, and faults.
+"""A small API server with the semantics that a scheduler depends on, and injected faults.
 
-It keeps objects as plain dictionaries, gives every change a version, pages lists, streams watches with
-bookmarks, forgets history on demand (410), binds pods as the real one does, and can be told to answer
-wrongly, late, or not at all.
+It stores objects as plain dictionaries, numbers every change, pages lists, streams watches with bookmarks,
+drops its history on demand (410), binds pods like the real one, and answers requests with errors, late or not
+at all.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ Match = Callable[[str, str], bool]
 
 @dataclass
 class Fault:
-    """What happens to the next requests that match: an answer, or a connection that breaks."""
+    """What happens to the next requests that match: an error response, or a broken connection."""
 
     match: Match
     status: int = 0
     retry_after: int | None = None
     #: Break the connection instead of answering.
     drop: bool = False
-    #: Do what was asked before answering wrongly or breaking the connection.
+    #: Execute the request before the error response or the broken connection.
     done: bool = False
     times: int = 1
-    #: Only for requests of a client that calls itself so.
+    #: Only for requests whose user agent contains this.
     agent: str = ""
-    #: Wait for this before anything else.
+    #: Wait for this first.
     until: asyncio.Event | None = None
 
 
 @dataclass
-class Change:
+class StoredChange:
     version: int
     kind: str
     collection: str
@@ -48,16 +48,16 @@ class Change:
 @dataclass
 class FakeApiServer:
     collections: dict[str, dict[str, Object]] = field(default_factory=dict)
-    history: list[Change] = field(default_factory=list)
+    history: list[StoredChange] = field(default_factory=list)
     version: int = 100
     forgotten: int = 0
     faults: list[Fault] = field(default_factory=list)
     requests: list[tuple[str, str]] = field(default_factory=list)
     unknown: set[str] = field(default_factory=set)
-    #: Kinds whose status is part of the object.
+    #: Kinds without a status subresource.
     without_status: set[str] = field(default_factory=set)
     duplicate: bool = False
-    #: Tell every watch at its beginning how far it is.
+    #: Send a bookmark at the start of every watch.
     bookmarks: bool = True
     tokens: set[str] = field(default_factory=set)
     url: str = ""
@@ -68,7 +68,7 @@ class FakeApiServer:
         self._runner: web.AppRunner | None = None
         self._uids = 0
 
-    # -- life ------------------------------------------------------------------------------
+    # -- start and stop ------------------------------------------------------------------------------
 
     async def __aenter__(self) -> FakeApiServer:
         app = web.Application(client_max_size=1 << 26)
@@ -86,10 +86,10 @@ class FakeApiServer:
         if self._runner is not None:
             await self._runner.cleanup()
 
-    # -- the world, from the outside ----------------------------------------------------------
+    # -- for tests ----------------------------------------------------------
 
     def put(self, collection: str, object: Object) -> Object:
-        """Create or replace an object, as somebody else would."""
+        """Create or replace an object, as another client would."""
         meta = object.setdefault("metadata", {})
         key = _key(meta)
         known = self.collections.setdefault(collection, {}).get(key)
@@ -105,7 +105,7 @@ class FakeApiServer:
         object = self.collections[collection].pop(key)
         self.version += 1
         object = {**object, "metadata": {**object["metadata"], "resourceVersion": str(self.version)}}
-        self._record(Change(self.version, "DELETED", collection, object))
+        self._record(StoredChange(self.version, "DELETED", collection, object))
 
     def get(self, collection: str, key: str) -> Object:
         return self.collections[collection][key]
@@ -114,7 +114,7 @@ class FakeApiServer:
         return list(self.collections.get(collection, {}).values())
 
     def forget_history(self) -> None:
-        """Versions before now are too old for a watch."""
+        """Older versions are too old for a watch from now on."""
         self.forgotten = self.version
         self.history.clear()
 
@@ -280,12 +280,12 @@ class FakeApiServer:
                 error = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}
                 await response.write(_line("ERROR", error))
                 break
-            news = [one for one in self.history if one.version > version and one.collection == collection]
-            news = [one for one in news if _selected(one.object, request.query, namespace)]
-            for change in [*news, *(news if self.duplicate else [])]:
-                # Told again, they are old news: one of them may be gone by now.
+            changes = [one for one in self.history if one.version > version and one.collection == collection]
+            changes = [one for one in changes if _selected(one.object, request.query, namespace)]
+            for change in [*changes, *(changes if self.duplicate else [])]:
+                # Duplicates are sent later: one of the objects may have been deleted by then.
                 await response.write(_line(change.kind, change.object))
-            version = max([version, *(one.version for one in news)])
+            version = max([version, *(one.version for one in changes)])
             if self.bookmarks and not bookmarked and request.query.get("allowWatchBookmarks"):
                 bookmarked = True
                 mark = {"metadata": {"resourceVersion": str(version)}}
@@ -299,10 +299,10 @@ class FakeApiServer:
         object = _copy(object)
         object["metadata"]["resourceVersion"] = str(self.version)
         self.collections.setdefault(collection, {})[key] = object
-        self._record(Change(self.version, kind, collection, object))
+        self._record(StoredChange(self.version, kind, collection, object))
         return object
 
-    def _record(self, change: Change) -> None:
+    def _record(self, change: StoredChange) -> None:
         self.history.append(change)
         self._wake()
 

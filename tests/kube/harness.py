@@ -1,4 +1,4 @@
-"""How tests of this room run: a loop of their own that must be left tidy, and time that jumps."""
+"""How tests with an event loop run: no task or thread may be left, and clocks need no real time."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.config import direct
 from tests.kube.fake_api_server import FakeApiServer, Object
 
-#: A test that hangs ends after this long with an error; no test waits for it.
-PATIENCE = 30.0
+#: Seconds after which a test that hangs fails.
+TEST_TIMEOUT = 30.0
 
 PODS, NODES, CONFIG_MAPS = "/api/v1/pods", "/api/v1/nodes", "/api/v1/configmaps"
 EVENTS, LEASES = "/api/v1/events", "/apis/coordination.k8s.io/v1/leases"
@@ -24,24 +24,24 @@ CHIP = "huawei.com/Ascend910"
 
 
 def run(test: Coroutine[Any, Any, None]) -> None:
-    """Run a test; tasks and threads that it leaves behind fail it."""
+    """Run a test; it fails when it leaves tasks or threads running."""
 
-    async def tidy() -> None:
-        async with asyncio.timeout(PATIENCE):
+    async def checked() -> None:
+        async with asyncio.timeout(TEST_TIMEOUT):
             await test
-        # Callbacks of closed connections get their turn.
+        # Run the callbacks of closed connections.
         for _ in range(5):
             await asyncio.sleep(0)
         left = [task.get_name() for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-        assert not left, f"tasks left behind: {left}"
+        assert not left, f"tasks still running: {left}"
         threads = [thread.name for thread in threading.enumerate() if thread.name == "core"]
-        assert not threads, f"threads left behind: {threads}"
+        assert not threads, f"threads still running: {threads}"
 
-    asyncio.run(tidy())
+    asyncio.run(checked())
 
 
 class InstantClock:
-    """Whoever sleeps wakes at once, that much later."""
+    """Sleeping returns at once and advances the time."""
 
     def __init__(self, start: float = 1000.0) -> None:
         self.moment = start
@@ -60,7 +60,7 @@ class InstantClock:
 
 
 class ManualClock(InstantClock):
-    """Time moves only when the test says so; sleepers wait for it."""
+    """Time advances only by `pass_time`; sleeping waits for it."""
 
     def __init__(self, start: float = 1000.0) -> None:
         super().__init__(start)
@@ -86,7 +86,7 @@ class ManualClock(InstantClock):
 
 
 async def until(condition: Callable[[], Any]) -> None:
-    """Let everybody else go on until the condition holds; the test's own limit ends it otherwise."""
+    """Let other tasks run until the condition holds; the timeout of the test ends it otherwise."""
     while not condition():
         await asyncio.sleep(0.001)
 

@@ -1,4 +1,4 @@
-"""Two replicas, a server that misbehaves, replicas that die: no chip twice, nothing lost, no gang halved."""
+"""Two replicas, a faulty server, killed replicas: no chip twice, nothing lost, no gang partly bound."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NODE_COUNT, CHIPS = 4, 8
 
 
 class SharedClock(InstantClock):
-    """Both replicas live in the same time, which passes a little with every sleep, whoever sleeps."""
+    """One clock for both replicas; every sleep of either advances it a little."""
 
     async def sleep(self, seconds: float) -> None:
         due = self.moment + seconds
@@ -47,7 +47,7 @@ class Replica:
         self.task = asyncio.create_task(self.runner.run(self.stop))
 
     async def die(self) -> None:
-        """Without a last word: the server hears nothing from it any more."""
+        """Kill it: it sends nothing more to the server."""
         self.api.fault("/", agent=f"ringwise-{self.name}", drop=True, times=10**9)
         self.task.cancel()
         await asyncio.gather(self.task, return_exceptions=True)
@@ -60,7 +60,7 @@ class Replica:
 
 
 def holders(api: FakeApiServer) -> Counter[tuple[str, str]]:
-    """How many live pods hold each chip."""
+    """The number of live pods that hold each chip."""
     found: Counter[tuple[str, str]] = Counter()
     for one in api.all(PODS):
         place = one["spec"].get("nodeName")
@@ -70,8 +70,8 @@ def holders(api: FakeApiServer) -> Counter[tuple[str, str]]:
     return found
 
 
-def harm(api: FakeApiServer, rng: random.Random) -> None:
-    """One more thing that goes wrong."""
+def inject_fault(api: FakeApiServer, rng: random.Random) -> None:
+    """Inject one more fault."""
     match rng.randrange(9):
         case 0:
             api.fault("/binding", status=rng.choice([409, 429, 500, 503]), retry_after=1)
@@ -94,7 +94,7 @@ def harm(api: FakeApiServer, rng: random.Random) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_chaos_between_scheduler_and_server(seed: int) -> None:
+def test_faults_between_scheduler_and_server(seed: int) -> None:
     async def test() -> None:
         rng = random.Random(seed)
         clock = SharedClock()
@@ -109,7 +109,7 @@ def test_chaos_between_scheduler_and_server(seed: int) -> None:
                 if wave % 4 == 0:
                     api.put(GROUPS, group(f"gang-{wave}", 2))
                     make_gang(api, f"gang-{wave}")
-                harm(api, rng)
+                inject_fault(api, rng)
                 for _ in range(rng.randrange(1, 30)):
                     await asyncio.sleep(0.0005)
                     assert max(holders(api).values(), default=0) <= 1
@@ -136,7 +136,7 @@ def test_chaos_between_scheduler_and_server(seed: int) -> None:
 
 
 def make_gang(api: FakeApiServer, name: str) -> None:
-    """Two pods of which one does not start alone. A gang that was undone gets its lost pod again."""
+    """A gang of two pods. A pod that was deleted when the gang was undone is created again."""
     there = {one["metadata"]["name"] for one in api.all(PODS)}
     for member in range(2):
         if f"{name}-{member}" not in there:
@@ -152,7 +152,7 @@ def waiting(api: FakeApiServer) -> list[str]:
 
 
 def finish_some(api: FakeApiServer, rng: random.Random) -> None:
-    """Pods that were bound run and end, gangs as a whole; their chips are free for others."""
+    """Bound pods run and end, gangs as a whole, and free their chips."""
     gangs: Counter[str] = Counter(
         one["metadata"]["annotations"].get("scheduling.k8s.io/group-name", "")
         for one in api.all(PODS)
@@ -166,7 +166,7 @@ def finish_some(api: FakeApiServer, rng: random.Random) -> None:
             api.put(PODS, {**one, "status": {"phase": "Succeeded"}})
 
 
-def test_a_replica_that_dies_in_the_middle_of_a_gang_is_succeeded_by_one_that_completes_it() -> None:
+def test_the_next_leader_completes_a_gang_that_a_killed_replica_started() -> None:
     async def test() -> None:
         clock = SharedClock()
         async with FakeApiServer() as api:

@@ -1,4 +1,4 @@
-"""The components as a person starts them: pages, files, lines, exit codes."""
+"""The components as they are started: endpoints, configuration files, output, exit codes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_readiness_follows_the_component_and_health_does_not() -> None:
 
 
 @pytest.mark.parametrize("text", ["8080", ":", ":x", ":99999", ""])
-def test_an_address_that_is_none(text: str) -> None:
+def test_invalid_addresses(text: str) -> None:
     with pytest.raises(AddressError, match="looks like"):
         parse_address(text)
 
@@ -68,7 +68,7 @@ def test_addresses() -> None:
     assert parse_address("[::1]:9") == ("::1", 9)
 
 
-def test_a_port_that_is_taken_is_told() -> None:
+def test_a_port_in_use_is_reported() -> None:
     async def test() -> None:
         metrics = Metrics()
         async with serving(metrics, lambda: True, metrics_address="127.0.0.1:0", health_address="") as (
@@ -82,7 +82,7 @@ def test_a_port_that_is_taken_is_told() -> None:
     run(test())
 
 
-def test_a_configuration_file_is_followed_and_the_last_good_one_holds(tmp_path: Path) -> None:
+def test_a_changed_configuration_file_is_read_and_the_last_valid_one_stays(tmp_path: Path) -> None:
     path = tmp_path / "volcano-scheduler.conf"
     path.write_text('actions: "allocate"')
     file = ConfigurationFile(path)
@@ -113,7 +113,7 @@ def test_shadow_mode_writes_nothing() -> None:
         async with FakeApiServer() as api:
             api.put(NODES, node("node-1"))
             task = asyncio.create_task(component(api, stop, lines, shadow=True))
-            # Sooner or later we decide about a pod before the other scheduler binds it.
+            # At some point a pod is decided here before the other scheduler binds it.
             for number in itertools.count():
                 api.put(PODS, pod(f"train-{number}", 1))
                 await asyncio.sleep(0.05)
@@ -178,7 +178,7 @@ def test_the_controller_alone_reads_no_nodes() -> None:
         (["scheduler", "--kubeconfig", "{tmp}/config", "--scheduler-conf", "{tmp}/absent"], "No such file"),
     ],
 )
-def test_a_wrong_start_is_one_line_and_exit_code_2(
+def test_a_failed_start_prints_one_line_and_exits_with_2(
     tmp_path: Path, arguments: list[str], expected: str
 ) -> None:
     (tmp_path / "config").write_text(
@@ -191,7 +191,7 @@ def test_a_wrong_start_is_one_line_and_exit_code_2(
     assert len(result.output.strip().splitlines()) == 1
 
 
-def test_names_in_namespaces() -> None:
+def test_namespaced_names() -> None:
     assert in_namespace("a/b") == ("a", "b")
     for wrong in ("a", "/b", "a/", "a/b/c"):
         with pytest.raises(ValueError, match="NAMESPACE/NAME"):

@@ -14,7 +14,7 @@ from tests.kube.harness import NODES, node, run, until
 
 
 class Changing:
-    """Hands out the certificate that the test put there."""
+    """Returns the certificate that the test has set."""
 
     def __init__(self) -> None:
         self.credential = Credential(certificate="first", key="first")
@@ -23,7 +23,7 @@ class Changing:
         return self.credential
 
     def refused(self) -> None:
-        """There is no other."""
+        """There is no other credential."""
 
 
 def is_in(lines: list[bytes], word: bytes) -> bool:
@@ -39,8 +39,8 @@ def connections_of(client: Client) -> Connections:
     return client._pool._current
 
 
-def test_a_watch_goes_on_when_the_certificate_changes() -> None:
-    """Its connection stays until it ends: one that was closed under it would be silent for ever."""
+def test_a_watch_continues_when_the_certificate_changes() -> None:
+    """Its connection stays open until it ends: after a close the watch would hang for ever."""
 
     async def test() -> None:
         async with FakeApiServer() as api:
@@ -88,7 +88,7 @@ def test_connections_of_an_old_certificate_are_closed_when_the_last_request_ends
     run(test())
 
 
-def test_requests_that_bring_the_same_new_certificate_share_its_connections() -> None:
+def test_concurrent_requests_with_a_new_certificate_share_its_connections() -> None:
     async def test() -> None:
         async with FakeApiServer() as api:
             credentials = Changing()

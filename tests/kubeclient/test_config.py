@@ -1,4 +1,4 @@
-"""The ways to a cluster, and one clear line where there is none."""
+"""Access to a cluster, and one clear line where it is not configured."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_an_insecure_cluster_is_not_verified(tmp_path: Path) -> None:
         ({"token": 5}, {}, None, "Expected `str | null`, got `int`"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line(
+def test_errors_are_one_line(
     tmp_path: Path, user: dict[str, Any], cluster: dict[str, Any], context: str | None, expected: str
 ) -> None:
     path = kubeconfig(tmp_path, user, **cluster)
@@ -100,7 +100,7 @@ def test_what_is_wrong_is_said_in_one_line(
 
 
 @pytest.mark.parametrize("text", ["{", "- 1", "clusters: {}", "\x00"])
-def test_a_file_that_is_no_kubeconfig(tmp_path: Path, text: str) -> None:
+def test_a_file_that_is_not_a_kubeconfig(tmp_path: Path, text: str) -> None:
     path = tmp_path / "config"
     path.write_text(text)
     with pytest.raises(KubeConfigError) as caught:
@@ -108,7 +108,7 @@ def test_a_file_that_is_no_kubeconfig(tmp_path: Path, text: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_certificates_that_are_none_are_told(tmp_path: Path) -> None:
+def test_invalid_certificates_are_reported(tmp_path: Path) -> None:
     access = read(
         kubeconfig(tmp_path, None, **{"certificate-authority-data": base64.b64encode(b"nonsense").decode()})
     )
@@ -116,7 +116,7 @@ def test_certificates_that_are_none_are_told(tmp_path: Path) -> None:
         access.tls(Credential())
 
 
-def test_several_files_are_read_as_one(tmp_path: Path) -> None:
+def test_several_files_are_merged(tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
     first = kubeconfig(tmp_path / "one", {"token": "first"})
     (tmp_path / "two").mkdir()
@@ -139,7 +139,7 @@ def test_in_a_pod_the_service_account_is_used(tmp_path: Path) -> None:
     assert (access.namespace, access.authority, token_of(access)) == ("mine", "CA", "abc")
 
 
-def test_without_any_way_the_line_says_what_to_do(tmp_path: Path) -> None:
+def test_without_configuration_the_error_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(KubeConfigError, match="--kubeconfig"):
         find_access(environ={"HOME": str(tmp_path)})
     with pytest.raises(KubeConfigError, match="service account"):
@@ -162,7 +162,7 @@ def test_a_rotated_token_is_read_again(tmp_path: Path) -> None:
     run(test())
 
 
-def test_a_refused_token_is_read_again_at_once(tmp_path: Path) -> None:
+def test_a_rejected_token_is_read_again_at_once(tmp_path: Path) -> None:
     async def test() -> None:
         tokens = TokenFile(account(tmp_path, "old") / "token", InstantClock())
         async with FakeApiServer(tokens={"new"}) as api, Client(Access(api.url, tokens)) as client:
@@ -192,7 +192,7 @@ print(json.dumps({"apiVersion": info["apiVersion"], "kind": "ExecCredential", "s
 """
 
 
-def test_a_program_is_asked_again_when_its_answer_expires(tmp_path: Path) -> None:
+def test_an_exec_plugin_runs_again_when_its_credential_expires(tmp_path: Path) -> None:
     async def test() -> None:
         clock = InstantClock()
         asked = plugin(tmp_path, ANSWER, clock)
@@ -215,7 +215,7 @@ def test_a_program_is_asked_again_when_its_answer_expires(tmp_path: Path) -> Non
         ('print(\'{"status": {"token": "t", "expirationTimestamp": "soon"}}\')', "expirationTimestamp"),
     ],
 )
-def test_a_program_that_fails_is_named(tmp_path: Path, script: str, expected: str) -> None:
+def test_the_error_names_a_failed_exec_plugin(tmp_path: Path, script: str, expected: str) -> None:
     async def test() -> None:
         with pytest.raises(KubeConfigError, match=expected):
             await plugin(tmp_path, script, InstantClock()).current()
@@ -223,7 +223,7 @@ def test_a_program_that_fails_is_named(tmp_path: Path, script: str, expected: st
     run(test())
 
 
-def test_a_program_that_is_missing_comes_with_its_hint() -> None:
+def test_the_error_of_a_missing_exec_plugin_has_its_hint() -> None:
     async def test() -> None:
         missing = ExecPlugin("no-such-program", (), {}, InstantClock(), hint="install it")
         with pytest.raises(KubeConfigError, match="is not on the PATH; install it"):

@@ -1,3 +1,5 @@
+"""The rate limit of requests."""
+
 from __future__ import annotations
 
 import asyncio
@@ -36,11 +38,11 @@ def times(clock: InstantClock, limit: RateLimit, count: int) -> list[float]:
     return asyncio.run(take())
 
 
-def test_a_burst_and_then_one_by_one() -> None:
+def test_a_burst_and_then_the_average_rate() -> None:
     clock = InstantClock()
     limit = RateLimit(10, 3, clock)
     assert times(clock, limit, 6) == [0, 0, 0, 0.1, 0.2, 0.3]
-    # A rest brings the burst back, however long it was.
+    # After a pause of any length the whole burst is available again.
     clock.moment += 3600
     assert times(clock, limit, 4) == [3600.3, 3600.3, 3600.3, 3600.4]
 
@@ -50,12 +52,12 @@ def test_a_burst_and_then_one_by_one() -> None:
     st.integers(1, 50),
     st.lists(st.floats(0, 2), min_size=1, max_size=60),
 )
-def test_never_more_than_the_burst_and_the_rate(rate: float, burst: int, rests: list[float]) -> None:
+def test_never_more_than_burst_and_rate_allow(rate: float, burst: int, pauses: list[float]) -> None:
     clock = InstantClock()
     limit = RateLimit(rate, burst, clock)
     moments = []
-    for rest in rests:
-        clock.moment += rest
+    for pause in pauses:
+        clock.moment += pause
         moments += times(clock, limit, 2)
     for first, start in enumerate(moments):
         for last in range(first, len(moments)):
@@ -63,7 +65,7 @@ def test_never_more_than_the_burst_and_the_rate(rate: float, burst: int, rests: 
     assert all(earlier <= later for earlier, later in pairwise(moments))
 
 
-def test_those_who_wait_together_go_one_after_the_other() -> None:
+def test_waiting_callers_continue_in_order() -> None:
     async def test() -> None:
         clock = ManualClock()
         limit = RateLimit(2, 1, clock)
@@ -128,9 +130,9 @@ def test_requests_wait_and_leader_election_does_not() -> None:
     run(test())
 
 
-@pytest.mark.parametrize("loses_the_lead", [False, True])
-def test_a_binding_waits_before_the_fence_is_looked_at(loses_the_lead: bool) -> None:
-    """It waits once; and whoever lost the lead while it waited binds nothing."""
+@pytest.mark.parametrize("loses_the_lease", [False, True])
+def test_a_binding_waits_before_the_fence_is_checked(loses_the_lease: bool) -> None:
+    """It waits once, and binds nothing if the lease was lost meanwhile."""
 
     async def test() -> None:
         clock = ManualClock()
@@ -147,12 +149,12 @@ def test_a_binding_waits_before_the_fence_is_looked_at(loses_the_lead: bool) -> 
             binder.submit(binds)
             await until(lambda: "nodeName" in api.get(PODS, "default/a")["spec"])
             assert clock.slept == [1.0]
-            if loses_the_lead:
+            if loses_the_lease:
                 fence.close()
             await clock.pass_time(1.0)
             await binder.idle.wait()
-            assert ("nodeName" in api.get(PODS, "default/b")["spec"]) is not loses_the_lead
-            assert [failure.uid for failure in failed] == (uids[1:] if loses_the_lead else [])
+            assert ("nodeName" in api.get(PODS, "default/b")["spec"]) is not loses_the_lease
+            assert [failure.uid for failure in failed] == (uids[1:] if loses_the_lease else [])
             assert clock.slept == [1.0]
 
     run(test())

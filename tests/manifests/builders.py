@@ -118,7 +118,7 @@ def text_of(*documents: Plain) -> bytes:
 
 
 def _managed(fields: int) -> list[Plain]:
-    """The bookkeeping an API server adds; nothing of it is read, and it is half of a dump."""
+    """Managed fields of the API server: not read, and half of the bytes of a dump."""
     return [
         {
             "apiVersion": "v1",
@@ -218,7 +218,7 @@ def dump(nodes: int, pods: int) -> Iterator[Plain]:
 
 
 def write_dump(path: str, nodes: int, pods: int) -> None:
-    """As `kubectl get nodes,pods -A -o json` prints it: four spaces, the kind behind the items."""
+    """Like `kubectl get nodes,pods -A -o json`: indented by four spaces, the kind after the items."""
     with open(path, "w", encoding="utf-8") as file:
         file.write('{\n    "apiVersion": "v1",\n    "items": [\n')
         for at, item in enumerate(dump(nodes, pods)):

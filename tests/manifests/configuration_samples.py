@@ -1,4 +1,4 @@
-"""Configuration files as people have them, and what a refused one says."""
+"""Sample configuration files, and the errors of invalid ones."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ DOCUMENT_CONFIG_MAP = sample("document-configmap.yaml")
 DOCUMENT_TIERS = sample("document-tiers.conf")
 #: Printed with its second tier one column to the left of the first.
 DOCUMENT_BROKEN = sample("document-out-of-line.conf")
-FIELD_1_9 = sample("field-1.9.conf")
-FIELD_1_12 = sample("field-1.12.conf")
+VENDOR_1_9 = sample("field-1.9.conf")
+VENDOR_1_12 = sample("field-1.12.conf")
 
 
 def problems(text: str | bytes, *plugins: PluginSpec) -> list[str]:

@@ -1,4 +1,4 @@
-"""Whatever is wrong with an input: one clear line that names file, document and field, and no traceback."""
+"""Invalid input gives one clear line with file, document and field, and no traceback."""
 
 from __future__ import annotations
 
@@ -252,20 +252,20 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_a_wrong_field_is_named_with_what_is_allowed(case: str) -> None:
+def test_an_invalid_field_is_named_with_the_allowed_values(case: str) -> None:
     document, line = WRONG[case]
     assert lines(text_of(node("other"), document)) == [f"stdin: document 2: {line}"]
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_the_rest_is_read_when_one_document_is_wrong(case: str) -> None:
+def test_other_documents_are_read_when_one_is_invalid(case: str) -> None:
     document, _ = WRONG[case]
     read = read_bundle(["-"], stdin=text_of(node("other"), document, pod("last")), keep_going=True)
     assert [one.name for one in read.nodes] == ["other"]
     assert [one.name for one in read.pods] == ["last"]
 
 
-def test_all_problems_are_told_not_only_the_first() -> None:
+def test_all_errors_are_reported() -> None:
     found = lines(text_of(pod_group(minMember="x", queue=3), pod_group("other", minMember=-1)))
     assert found == [
         'stdin: document 1: spec.minMember: must be a whole number, got "x"',
@@ -274,14 +274,14 @@ def test_all_problems_are_told_not_only_the_first() -> None:
     ]
 
 
-def test_a_wrong_item_of_a_list_is_named_by_its_place() -> None:
+def test_an_invalid_item_of_a_list_is_named_by_its_index() -> None:
     data = text_of({"apiVersion": "v1", "items": [node(), pod_group(minMember=-1)], "kind": "List"})
     assert lines(data) == [
         "stdin: document 1: items[1]: spec.minMember: must be a whole number of 0 or more, got -1"
     ]
 
 
-def test_a_name_given_twice_names_both_places() -> None:
+def test_a_duplicate_name_gives_both_documents() -> None:
     read = read_bundle(["-"], stdin=text_of(pod("a"), node("a"), pod("a")))
     assert [str(error) for error in read.errors] == [
         "stdin: document 3: metadata.name: the Pod team/a is already defined in stdin: document 1"
@@ -295,7 +295,7 @@ def test_the_same_name_in_another_namespace_or_kind_is_another_object() -> None:
     assert lines(text_of(pod("a"), other, pod_group("a"))) == []
 
 
-def test_missing_files_and_empty_folders_are_told(tmp_path: Path) -> None:
+def test_missing_files_and_empty_folders_are_reported(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     found = read_bundle([str(tmp_path / "none.yaml"), str(tmp_path / "empty")]).errors
     assert [str(error) for error in found] == [
@@ -304,7 +304,7 @@ def test_missing_files_and_empty_folders_are_told(tmp_path: Path) -> None:
     ]
 
 
-def test_a_file_that_claims_a_terabyte_is_refused_unread(tmp_path: Path) -> None:
+def test_a_sparse_file_of_a_terabyte_is_rejected_unread(tmp_path: Path) -> None:
     huge = tmp_path / "huge.json"
     with huge.open("wb") as file:
         file.truncate(sources.MAX_SOURCE_BYTES + 1)
@@ -313,18 +313,18 @@ def test_a_file_that_claims_a_terabyte_is_refused_unread(tmp_path: Path) -> None
     ]
 
 
-def test_a_flood_of_problems_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_errors_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bundles, "MAX_ERRORS", 3)
-    flood = text_of(*(pod_group(f"gang-{number}", minMember=-1) for number in range(9)), node())
-    stopped = read_bundle(["-"], stdin=flood)
+    many = text_of(*(pod_group(f"gang-{number}", minMember=-1) for number in range(9)), node())
+    stopped = read_bundle(["-"], stdin=many)
     assert len(stopped.errors) == 4
     assert str(stopped.errors[-1]) == "input: there are more than 3 errors; reading stopped here"
     assert stopped.nodes == []
-    going = read_bundle(["-"], stdin=flood, keep_going=True)
+    going = read_bundle(["-"], stdin=many, keep_going=True)
     assert str(going.errors[-1]) == "input: 6 more errors are not listed"
     assert len(going.nodes) == 1
 
 
-def test_no_message_breaks_the_line() -> None:
+def test_every_message_is_one_line() -> None:
     (line,) = lines(text_of(pod("\x1b[31m\r\nfake.yaml: all is well")))
     assert line.isprintable()

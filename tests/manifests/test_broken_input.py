@@ -1,4 +1,4 @@
-"""Bytes that are no documents at all, by accident or by malice: one line each, at once, and no traceback."""
+"""Bytes that are not documents, by accident or malice: one line each, at once, and no traceback."""
 
 from __future__ import annotations
 
@@ -114,6 +114,6 @@ BROKEN: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize("case", BROKEN)
-def test_what_cannot_be_read_is_told_in_one_line(case: str) -> None:
+def test_unreadable_input_gives_one_line(case: str) -> None:
     data, line = BROKEN[case]
     assert [str(error) for error in read_bundle(["-"], stdin=data).errors] == [f"stdin: {line}"]

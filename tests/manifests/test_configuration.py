@@ -1,4 +1,4 @@
-"""Configuration files as people write them: what they mean, and what each mistake is answered with."""
+"""Configuration files: their meaning, and the error of each mistake."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from tests.manifests.configuration_samples import (
     DOCUMENT_BROKEN,
     DOCUMENT_CONFIG_MAP,
     DOCUMENT_TIERS,
-    FIELD_1_9,
-    FIELD_1_12,
+    VENDOR_1_9,
+    VENDOR_1_12,
     problems,
 )
 
@@ -79,14 +79,14 @@ def test_the_default_on_the_reference_page_is_the_default() -> None:
     assert read_configuration(example, "settings.md", BUILT_IN) == default_configuration()
 
 
-def test_the_block_that_is_printed_out_of_line_is_refused() -> None:
+def test_the_misaligned_block_of_the_documents_is_rejected() -> None:
     (line,) = problems(DOCUMENT_BROKEN)
     assert line.startswith("my.conf: line 7: is not valid YAML")
     assert "in one column" in line
 
 
-def test_the_field_s_file_of_1_9() -> None:
-    configuration = read_configuration(FIELD_1_9, "my.conf", BUILT_IN)
+def test_the_file_of_volcano_1_9_with_the_vendor_s_plugin() -> None:
+    configuration = read_configuration(VENDOR_1_9, "my.conf", BUILT_IN)
     assert names(configuration) == names(default_configuration())
     scoring = [
         plugin.name
@@ -98,8 +98,8 @@ def test_the_field_s_file_of_1_9() -> None:
     assert configuration.settings == Settings(preset_virtual_device=True, use_cluster_info_manager=False)
 
 
-def test_the_field_s_file_of_1_12() -> None:
-    configuration = read_configuration(FIELD_1_12.encode(), "my.conf", BUILT_IN)
+def test_the_file_of_volcano_1_12_with_the_vendor_s_plugin() -> None:
+    configuration = read_configuration(VENDOR_1_12.encode(), "my.conf", BUILT_IN)
     assert names(configuration)[0] == ["gang", "topology910", "priority", "conformance"]
     settings = configuration.settings
     assert (settings.nslb_version, settings.shared_tor_num) == ("2.0", 1)
@@ -107,7 +107,7 @@ def test_the_field_s_file_of_1_12() -> None:
     assert json.loads(settings.resource_level_config)["tree"]["level2"] == {"label": "hall"}
 
 
-def test_values_may_stand_with_and_without_quotes() -> None:
+def test_values_with_and_without_quotes() -> None:
     quoted = with_settings({"grace-over-time": "60", "nslb-version": "2.0", "forceEnqueue": "False"})
     plain = "configurations:\n- name: init-params\n  arguments:\n    grace-over-time: 60\n"
     plain += "    nslb-version: 2.0\n    forceEnqueue: False\n"
@@ -326,14 +326,14 @@ def test_n2_field_is_read_as_vendor() -> None:
         ("actions: *gone", "is not valid YAML (found undefined alias)"),
     ],
 )
-def test_one_mistake_one_line(text: str, expected: str) -> None:
+def test_each_mistake_gives_one_line(text: str, expected: str) -> None:
     (line,) = problems(text)
     assert line.startswith("my.conf: ")
     assert expected in line
     assert "allowed: " in line
 
 
-def test_all_mistakes_are_told_in_the_order_of_the_file() -> None:
+def test_all_mistakes_are_reported_in_the_order_of_the_file() -> None:
     text = """\
 actions: "enqueue, alocate"
 tiers:

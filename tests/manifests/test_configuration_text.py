@@ -1,4 +1,4 @@
-"""Configurations inside manifests, and files that mean harm."""
+"""Configurations inside manifests, and hostile files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_lines_inside_a_quoted_string_count_from_its_beginning() -> None:
     assert line.startswith("my.conf: volcano-scheduler.conf: line 2: unknown key 'tier'")
 
 
-def test_the_config_map_may_stand_among_other_manifests() -> None:
+def test_the_config_map_is_found_among_other_manifests() -> None:
     among = f"kind: Namespace\nmetadata: {{name: a}}\n---\n{DOCUMENT_CONFIG_MAP}---\nkind: Service\n"
     listed = json.dumps({"kind": "List", "items": [yaml.safe_load(DOCUMENT_CONFIG_MAP), {"kind": "Pod"}]})
     expected = read_configuration(DOCUMENT_CONFIG_MAP, "a", BUILT_IN)
@@ -74,18 +74,18 @@ def _bomb() -> str:
     ],
     ids=["bomb", "self", "depth", "depth of maps", "size", "bytes", "long word"],
 )
-def test_hostile_files_get_one_short_line(text: str | bytes, expected: str) -> None:
+def test_hostile_files_give_one_short_line(text: str | bytes, expected: str) -> None:
     (line,) = problems(text)
     assert expected in line
     assert len(line) < 300
 
 
-def test_a_hostile_number_of_mistakes_is_cut() -> None:
+def test_the_number_of_mistakes_is_limited() -> None:
     text = "\n".join(f"key{number}: 1" for number in range(20_000))
     assert len(problems(text)) == MAX_PROBLEMS
 
 
-def test_aliases_that_stay_small_are_fine() -> None:
+def test_small_aliases_are_accepted() -> None:
     text = "tiers:\n- plugins:\n  - {name: gang, enableJobOrder: &off false, enableJobReady: *off}\n"
     (option,) = read_configuration(text, "my.conf", BUILT_IN).tiers[0].plugins
     assert not option.is_enabled("job_ready")
@@ -107,7 +107,7 @@ def well_formed(result: Configuration | list[str]) -> bool:
 
 
 @given(st.text(max_size=200))
-def test_any_text_gives_a_configuration_or_problems(text: str) -> None:
+def test_any_text_gives_a_configuration_or_errors(text: str) -> None:
     assert well_formed(outcome(text))
 
 
@@ -125,5 +125,5 @@ _NESTED = st.recursive(
 @given(
     st.dictionaries(st.sampled_from(["actions", "tiers", "configurations", "metrics"]), _NESTED, min_size=1)
 )
-def test_any_structure_gives_a_configuration_or_problems(structure: dict[str, Any]) -> None:
+def test_any_structure_gives_a_configuration_or_errors(structure: dict[str, Any]) -> None:
     assert well_formed(outcome(json.dumps(structure)))

@@ -1,4 +1,4 @@
-"""Documents bent at random: they are read or they are told, and nothing else is ever raised."""
+"""Randomly changed documents are read or reported, and nothing else is raised."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ STRANGE = st.one_of(
 
 
 def places(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
-    """Every place in a document where something can be put."""
+    """The path of every value in a document."""
     inner: list[tuple[str | int, Any]] = []
     if isinstance(value, dict):
         inner = list(value.items())
@@ -90,7 +90,7 @@ def places(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int
 
 
 @st.composite
-def bent(draw: st.DrawFn) -> Any:
+def changed(draw: st.DrawFn) -> Any:
     document = copy.deepcopy(draw(st.sampled_from(VALID)))
     for _ in range(draw(st.integers(1, 3))):
         place = draw(st.sampled_from(places(document)))
@@ -117,20 +117,20 @@ def check(data: bytes) -> None:
         pod_group_of(job)
 
 
-@given(st.lists(bent(), min_size=1, max_size=3))
-def test_bent_json_documents_are_read_or_told(documents: list[Any]) -> None:
+@given(st.lists(changed(), min_size=1, max_size=3))
+def test_changed_json_documents_are_read_or_reported(documents: list[Any]) -> None:
     check(b"\n".join(json.dumps(document).encode() for document in documents))
     check(json.dumps({"apiVersion": "v1", "items": documents, "kind": "List"}, indent=4).encode())
 
 
-@given(st.lists(bent(), min_size=1, max_size=2))
-def test_bent_yaml_documents_are_read_or_told(documents: list[Any]) -> None:
+@given(st.lists(changed(), min_size=1, max_size=2))
+def test_changed_yaml_documents_are_read_or_reported(documents: list[Any]) -> None:
     check(yaml.safe_dump_all(documents).encode())
 
 
-@given(bent())
-def test_both_readers_judge_alike(document: Any) -> None:
-    """What JSON accepts YAML accepts, with the same objects."""
+@given(changed())
+def test_both_readers_agree(document: Any) -> None:
+    """JSON and YAML accept the same documents, with the same objects."""
     by_json = read_bundle(["-"], stdin=json.dumps(document).encode())
     # JSON is YAML, so the same bytes go through the other reader behind a comment.
     by_yaml = read_bundle(["-"], stdin=b"# YAML\n" + yaml.safe_dump(document).encode())
@@ -151,7 +151,7 @@ VALID_BYTES = [json.dumps(document).encode() for document in VALID] + [
         st.tuples(st.integers(0, 5000), st.integers(0, 3), st.binary(max_size=4)), min_size=1, max_size=4
     ),
 )
-def test_bent_bytes_are_read_or_told(data: bytes, cuts: list[tuple[int, int, bytes]]) -> None:
+def test_changed_bytes_are_read_or_reported(data: bytes, cuts: list[tuple[int, int, bytes]]) -> None:
     for at, removed, put in cuts:
         place = at % (len(data) + 1)
         data = data[:place] + put + data[place + removed :]
@@ -159,5 +159,5 @@ def test_bent_bytes_are_read_or_told(data: bytes, cuts: list[tuple[int, int, byt
 
 
 @given(st.binary(max_size=200) | st.text(alphabet="{}[]:,\"'&*!|>-#%@` \n\ta1", max_size=60).map(str.encode))
-def test_noise_is_read_or_told(data: bytes) -> None:
+def test_random_bytes_are_read_or_reported(data: bytes) -> None:
     check(data)

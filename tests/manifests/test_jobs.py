@@ -1,4 +1,4 @@
-"""vcjobs: defaults, shapes that can never run, and the pods a controller would make."""
+"""vcjobs: defaults, jobs that can never run, and the pods that a controller creates."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_defaults() -> None:
     assert job.problems == ()
 
 
-def test_what_is_written_is_kept() -> None:
+def test_all_fields_are_read() -> None:
     job = read(
         vcjob(
             tasks=[task(policies=[{"events": ["PodFailed", "PodEvicted"], "action": "RestartTask"}])],
@@ -99,9 +99,7 @@ def test_what_is_written_is_kept() -> None:
         ),
     ],
 )
-def test_what_can_be_read_but_never_run_is_a_problem_of_the_job(
-    document: dict[str, Any], problem: str
-) -> None:
+def test_a_job_that_can_never_run_has_problems(document: dict[str, Any], problem: str) -> None:
     job = read(document)
     assert problem in job.problems
     assert pods_of(job) == []
@@ -143,7 +141,7 @@ def test_the_pods_of_a_job() -> None:
     assert [one.uid for one in pods_of(read(document))] == [one.uid for one in pods]
 
 
-def test_pods_that_exist_are_not_made_again() -> None:
+def test_existing_pods_are_not_created_again() -> None:
     job = read(vcjob())
     assert [one.name for one in pods_of(job, {"team/train-work-0", "other/train-work-1"})] == ["train-work-1"]
 
@@ -178,7 +176,7 @@ def test_a_rank_in_a_template_counts_for_a_task_of_one_pod_only() -> None:
     [(1, 1), (2, 2), (3, 2 + 8), (4, 3 + 8), (5, 3 + 16)],
 )
 def test_the_smallest_gang_is_counted_by_priority(min_available: int, chips: int) -> None:
-    """Below the minimums of all tasks the first pods by priority; above them every minimum, then more."""
+    """Below the sum of all minimums the first pods by priority; above it every minimum, then more."""
     low = task("low", 2, 8, minAvailable=1)
     high = task("high", 3, 1, minAvailable=2)
     high["template"]["spec"]["priorityClassName"] = "high"
@@ -186,7 +184,7 @@ def test_the_smallest_gang_is_counted_by_priority(min_available: int, chips: int
     assert pod_group_of(job, {"high": 100}).min_resources == {ASCEND: chips}
 
 
-def test_what_a_task_does_not_say_comes_from_its_job() -> None:
+def test_a_task_inherits_from_its_job() -> None:
     document = vcjob(priorityClassName="high", schedulerName="mine")
     document["metadata"]["annotations"] = {"volcano.sh/preemptable": "true"}
     first = pods_of(read(document))[0]

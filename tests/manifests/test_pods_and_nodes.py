@@ -1,4 +1,4 @@
-"""What pods, nodes and device lists mean once they are read."""
+"""Pods, nodes and device lists as objects of the state."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def asking(requests: dict[str, Any] | None = None, limits: dict[str, Any] | None
     return {"resources": {"requests": requests, "limits": limits}, **more}
 
 
-def test_requests_are_those_of_all_containers_or_of_the_hungriest_start() -> None:
+def test_requests_are_those_of_all_containers_or_of_the_largest_init_container() -> None:
     cls = spec_of(
         containers=[asking({"cpu": "1", "memory": "1Gi"}), asking(limits={"cpu": "500m"})],
         initContainers=[
@@ -89,7 +89,7 @@ def test_chips_come_from_limits(limits: dict[str, Any], resource: str | None, ch
     assert (cls.resource, cls.chips) == (resource, chips)
 
 
-def test_containers_that_ask_for_chips_are_counted() -> None:
+def test_D4_containers_that_request_chips_are_counted() -> None:
     built = pod(chips=2)
     built["spec"]["containers"] += [asking(limits={ASCEND: 1}), asking({"cpu": "1"})]
     assert (the_pod(built).chip_containers, the_pod(built).cls.chips) == (2, 3)
@@ -162,7 +162,7 @@ def test_host_ports() -> None:
     assert on_host.host_ports == (("0.0.0.0", "TCP", 80), ("10.0.0.1", "UDP", 53))
 
 
-def test_a_bound_pod_holds_what_is_mounted_else_what_was_chosen() -> None:
+def test_N8_a_bound_pod_holds_mounted_chips_else_chosen_ones() -> None:
     chosen = {ASCEND: "Ascend910-4,Ascend910-0"}
     mounted = {**chosen, "huawei.com/AscendReal": "Ascend910-2,Ascend910-3"}
     assert the_pod(pod(chips=2, node_name="n", annotations=chosen)).holds == (4, 0)
@@ -171,7 +171,7 @@ def test_a_bound_pod_holds_what_is_mounted_else_what_was_chosen() -> None:
     assert the_pod(pod(chips=2, annotations=chosen)).holds == ()
 
 
-def test_the_list_of_an_ended_pod_can_do_no_harm() -> None:
+def test_the_chip_list_of_an_ended_pod_is_ignored() -> None:
     built = {**pod(chips=2, node_name="n", annotations={ASCEND: "gone"}), "status": {"phase": "Failed"}}
     assert the_pod(built).holds == ()
 
@@ -191,7 +191,7 @@ VARIABLE = [{"name": "VC_TASK_INDEX", "value": "5"}]
         (None, "Pending", [], [], None),
     ],
 )
-def test_where_a_rank_comes_from(
+def test_sources_of_a_rank(
     annotation: str | None, phase: str, owners: Any, variables: Any, rank: int | None
 ) -> None:
     built = pod("set-3", ownerReferences=owners)
@@ -260,7 +260,7 @@ def test_a_node() -> None:
     assert "baseDeviceInfos" not in read.annotations
 
 
-def test_what_a_node_does_not_say() -> None:
+def test_defaults_of_a_node() -> None:
     bare = the_node({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "bare"}})
     assert (bare.ready, bare.devices, bare.superpod, bare.max_pods) == (True, None, None, 110)
     only_capacity = the_node({**node(), "status": {"capacity": {ASCEND: 8}}})
@@ -272,12 +272,12 @@ def test_what_a_node_does_not_say() -> None:
         assert not the_node(lost).ready
 
 
-def test_the_annotation_of_a_superpod_wins_over_the_label() -> None:
+def test_the_superpod_annotation_has_precedence_over_the_label() -> None:
     built = node(annotations={"superPodID": "-2"}, labels={"huawei.com/topotree.superpodid": "4"})
     assert the_node(built).superpod == -2
 
 
-def test_device_lists_of_one_node() -> None:
+def test_N7_device_lists_of_one_node() -> None:
     info = device_info(
         free="Ascend910-2,Ascend910-10", Unhealthy="Ascend910-4", NetworkUnhealthy="", Fault="[]"
     )
@@ -299,7 +299,7 @@ def test_device_lists_of_one_node() -> None:
     assert read.newest_timestamp == 1700000005 * 10**9
 
 
-def test_device_lists_of_many_nodes_in_both_forms() -> None:
+def test_N7_device_lists_of_many_nodes_in_both_forms() -> None:
     name = "cluster-info-device-0"
     flat = {**device_info()["DeviceInfo"], "SuperPodID": 9, "CmName": "x"}
     flat["DeviceList"] = {ASCEND: "Ascend910-1", f"{ASCEND}-Recovering": "Ascend910-7"}
@@ -312,7 +312,7 @@ def test_device_lists_of_many_nodes_in_both_forms() -> None:
     assert all(one.aggregated and one.network_unhealthy is None for one in read.reports)
 
 
-def test_config_maps_for_others_and_for_nobody() -> None:
+def test_config_maps_for_other_readers_and_unused_ones() -> None:
     read = bundle(
         config_map("basic-tor-node-cm", {"tor_info": "{}"}),
         config_map("cluster-info-device-7", {"cluster-info-device-7": ""}, "mindx-dl"),

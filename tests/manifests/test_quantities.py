@@ -63,19 +63,19 @@ def test_quantities_are_read_exactly_and_rounded_up(text: str | float, milli: in
         "--1",
     ],
 )
-def test_what_is_no_quantity_is_refused(text: str) -> None:
+def test_invalid_quantities_are_rejected(text: str) -> None:
     with pytest.raises(NotReadableError):
         quantity(text)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e300])
-def test_numbers_beyond_counting_are_refused(value: float) -> None:
+def test_numbers_that_are_too_large_are_rejected(value: float) -> None:
     with pytest.raises(NotReadableError):
         quantity(value)
 
 
 @given(st.integers(0, 10**12), st.integers(0, 6))
-def test_whole_and_parted_quantities_agree(number: int, places: int) -> None:
+def test_whole_and_fractional_quantities_agree(number: int, places: int) -> None:
     text = f"{number // 10**places}.{number % 10**places:0{places}d}" if places else str(number)
     exact = Fraction(number, 10**places)
     assert quantity(text) == -(-exact.numerator // exact.denominator)
@@ -103,7 +103,7 @@ def test_times_are_nanoseconds(text: str, expected: int) -> None:
 @pytest.mark.parametrize(
     "text", ["", "2025-01-31", "2025-13-01T00:00:00Z", "2025-01-31T08:00:00", "9999-12-31T23:59:59-25:00"]
 )
-def test_what_is_no_time_is_refused(text: str) -> None:
+def test_invalid_times_are_rejected(text: str) -> None:
     with pytest.raises(NotReadableError):
         nanoseconds(text)
 
@@ -117,6 +117,6 @@ def test_durations(text: str, expected: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "s", "5", "-1s", "1h 30m", "1y", "5m!", "9" * 80 + "s"])
-def test_what_is_no_duration_is_refused(text: str) -> None:
+def test_invalid_durations_are_rejected(text: str) -> None:
     with pytest.raises(NotReadableError):
         duration(text)

@@ -1,4 +1,4 @@
-"""The forms in which documents arrive, and that each gives the same objects."""
+"""All forms of input give the same objects."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_items_of_a_typed_list_need_no_kind(kind_first: bool, writer: Any) -> No
     assert names(read_bundle(["-"], stdin=writer(built).encode())) == ["bare", "b"]
 
 
-def test_an_empty_list_and_an_empty_input_hold_nothing() -> None:
+def test_an_empty_list_and_an_empty_input_have_no_objects() -> None:
     for data in (
         b"",
         b"  \n",
@@ -83,7 +83,7 @@ def test_an_empty_list_and_an_empty_input_hold_nothing() -> None:
         assert (names(bundle), bundle.notes) == ([], [])
 
 
-def test_what_is_not_read_is_counted() -> None:
+def test_ignored_objects_are_counted() -> None:
     others = [("apps/v1", "Deployment"), ("batch/v1", "Job"), ("v1", "Service"), ("v1", "Service")]
     bundle = read_bundle(["-"], stdin=text_of(*({"apiVersion": at, "kind": kind} for at, kind in others)))
     assert bundle.errors == []
@@ -115,7 +115,7 @@ def test_a_pipe_is_read(tmp_path: Path) -> None:
     writer.join()
 
 
-def test_progress_grows_to_the_whole(tmp_path: Path) -> None:
+def test_progress_ends_at_the_total(tmp_path: Path) -> None:
     first, second = tmp_path / "a.yaml", tmp_path / "b.json"
     first.write_bytes(yaml.safe_dump_all(OBJECTS).encode())
     write_dump(str(second), 3, 5)
@@ -127,7 +127,7 @@ def test_progress_grows_to_the_whole(tmp_path: Path) -> None:
     assert (first.stat().st_size, total) in told
 
 
-def test_a_dump_is_read_whole_from_a_mapped_file(tmp_path: Path) -> None:
+def test_a_dump_is_read_from_a_mapped_file(tmp_path: Path) -> None:
     path = tmp_path / "dump.json"
     write_dump(str(path), 4, 20)
     bundle = read_bundle([str(path)])
@@ -155,7 +155,7 @@ OBJECT = st.dictionaries(st.text().filter(lambda key: key not in ("items", "<<")
 
 @given(st.lists(OBJECT, max_size=4), st.sampled_from([None, 1, 4]), st.sampled_from(["", " ", "\n"]))
 @example([{"kind": "x" * 70_000}, {"a": []}], None, "")
-def test_json_is_cut_into_the_same_values_that_were_written(
+def test_json_is_split_into_the_values_that_were_written(
     values: list[dict[str, Any]], indent: int | None, between: str
 ) -> None:
     written = between.join(json.dumps(value, indent=indent) for value in values).encode()
@@ -207,8 +207,8 @@ def test_only_tested_versions_of_the_decoder_are_admitted() -> None:
 
 
 @given(OBJECT.filter(bool))
-def test_yaml_means_what_was_written(value: dict[str, Any]) -> None:
-    # Everything in quotes and with its tag: the writer's idea of what needs quotes is not Kubernetes'.
+def test_yaml_values_are_those_that_were_written(value: dict[str, Any]) -> None:
+    # Everything quoted and with a tag: the writer's rules for quotes differ from those of Kubernetes.
     written = yaml.safe_dump(value, allow_unicode=False, default_style='"').encode()
     (found,) = YamlStream("x", written).values()
     assert found.value == value

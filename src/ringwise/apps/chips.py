@@ -16,7 +16,7 @@ from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client, Page
 from ringwise.kubeclient.config import Access
 from ringwise.kubeclient.resources import CONFIG_MAPS, NODES, PODS
 from ringwise.manifests.chips import chip_of
-from ringwise.manifests.wire import ConfigMapWire, PodWire, Trimmed
+from ringwise.manifests.wire import ConfigMapWire, PodWire, WireStruct
 from ringwise.topology.natural import natural_key
 from ringwise.wellknown import (
     ASCEND_REAL,
@@ -69,11 +69,11 @@ class ChipRow:
         }
 
 
-class _Listed(Trimmed, rename=None):
+class _Listed(WireStruct, rename=None):
     DeviceList: dict[str, str] | None = None
 
 
-class _Info(Trimmed, rename=None):
+class _Info(WireStruct, rename=None):
     DeviceInfo: _Listed | None = None
 
 

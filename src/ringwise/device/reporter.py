@@ -28,7 +28,7 @@ from ringwise.device.report import (
 )
 from ringwise.kubeclient.client import ApiError, Client, UnreachableError
 from ringwise.kubeclient.resources import CONFIG_MAPS, NODES
-from ringwise.manifests.wire import Texts, Trimmed
+from ringwise.manifests.wire import Texts, WireStruct
 from ringwise.wellknown import (
     DESCRIPTION_KEY,
     DEVICE_INFO_KEY,
@@ -47,30 +47,30 @@ _LOG = structlog.get_logger("ringwise.device")
 _TIME_KEYS = (DEVICE_INFO_KEY, SWITCH_INFO_KEY)
 
 
-class _Meta(Trimmed):
+class _Meta(WireStruct):
     resource_version: str | None = None
     uid: str | None = None
     labels: Texts | None = None
     annotations: Texts | None = None
 
 
-class StoredMap(Trimmed):
+class StoredMap(WireStruct):
     """A ConfigMap, with what a conditional write needs."""
 
     metadata: _Meta | None = None
     data: Texts | None = None
 
 
-class _Address(Trimmed):
+class _Address(WireStruct):
     type: str = ""
     address: str = ""
 
 
-class _NodeStatus(Trimmed):
+class _NodeStatus(WireStruct):
     addresses: list[_Address] | None = None
 
 
-class StoredNode(Trimmed):
+class StoredNode(WireStruct):
     metadata: _Meta | None = None
     status: _NodeStatus | None = None
 

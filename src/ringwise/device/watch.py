@@ -13,7 +13,7 @@ from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client, ListMeta, Un
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.credentials import KubeConfigError
 from ringwise.kubeclient.retry import Backoff
-from ringwise.manifests.wire import Trimmed
+from ringwise.manifests.wire import WireStruct
 
 _LOG = structlog.get_logger("ringwise.device")
 
@@ -26,11 +26,11 @@ LASTED = 5.0
 Wire = TypeVar("Wire")
 
 
-class _Meta(Trimmed):
+class _Meta(WireStruct):
     resource_version: str | None = None
 
 
-class _WithMeta(Trimmed):
+class _WithMeta(WireStruct):
     metadata: _Meta | None = None
 
 

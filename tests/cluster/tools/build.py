@@ -50,11 +50,11 @@ The cluster tests need {programs}, which were not found and cannot be built: the
 Do one of these:
   - install Go {go} or newer (https://go.dev/doc/install), and run the target again: it builds them once;
   - put the programs on the path, or into a folder named by KUBEBUILDER_ASSETS.
-`make test` needs none of this: it tries the same code against a stand-in of the API server."""
+`make test` needs none of this: it runs the same code against a fake API server."""
 
 
 class CannotBuild(Exception):
-    """The programs are not there and cannot be made; the message says what to do."""
+    """The programs are missing and cannot be built; the message says what to do."""
 
 
 def pinned_version(program: Program) -> str:
@@ -67,18 +67,18 @@ def pinned_version(program: Program) -> str:
 
 
 def cache_folder() -> Path:
-    """Where built programs stay from run to run."""
+    """The folder in which built programs are kept."""
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(base) / "ringwise" / "cluster-tools"
 
 
 def built_path(program: Program) -> Path:
-    """Where a program built from its pinned version stands."""
+    """The path of a program built from its pinned version."""
     return cache_folder() / f"{program.folder}-{pinned_version(program)}" / program.name
 
 
 def program_path(name: str) -> Path | None:
-    """A program that is already there: in KUBEBUILDER_ASSETS, on the path, or built before."""
+    """An existing program: in KUBEBUILDER_ASSETS, on the PATH, or built before."""
     assets = os.environ.get("KUBEBUILDER_ASSETS")
     if assets and os.access(Path(assets) / name, os.X_OK):
         return Path(assets) / name
@@ -90,7 +90,7 @@ def program_path(name: str) -> Path | None:
 
 
 def build(program: Program) -> Path:
-    """Build one program, whole or not at all."""
+    """Build one program; a failed build leaves no file."""
     target = built_path(program)
     target.parent.mkdir(parents=True, exist_ok=True)
     unfinished = target.with_name(f"{target.name}.{os.getpid()}")
@@ -126,7 +126,7 @@ def build(program: Program) -> Path:
 
 
 def gather(names: list[str]) -> dict[str, Path]:
-    """Each program's path, built where it is nowhere."""
+    """The path of each program; missing ones are built."""
     paths = {name: program_path(name) for name in names}
     missing = [name for name, path in paths.items() if path is None]
     if missing and shutil.which("go") is None:
@@ -136,7 +136,7 @@ def gather(names: list[str]) -> dict[str, Path]:
 
 
 def main() -> int:
-    """Print where each program is, one in a line: name, a tab, its path."""
+    """Print the path of each program, one per line: name, tab, path."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("programs", nargs="*", help=f"some of {', '.join(PROGRAMS)}")
     arguments = parser.parse_args()

@@ -1,4 +1,4 @@
-"""The core's thread: facts always, decisions only when they are wanted, time when it has come."""
+"""The core thread: state always, decisions only while leading, and deadlines."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tests.kube.harness import InstantClock
 
 RESOURCE = "huawei.com/Ascend910"
 
-#: Seconds after which a thread that does not answer is taken for hung.
-PATIENCE = 10.0
+#: Seconds after which a thread that does not answer counts as hung.
+HANG_TIMEOUT = 10.0
 
 
 class Recording:
@@ -51,9 +51,9 @@ def always() -> threading.Event:
     return event
 
 
-def core_of(part: Any, commands: list[Command], loop_is_idle: threading.Event | None = None) -> CoreThread:
+def core_of(adapter: Any, commands: list[Command], loop_is_idle: threading.Event | None = None) -> CoreThread:
     core = CoreThread(
-        [part],
+        [adapter],
         commands.extend,
         lambda defect: None,
         clock=InstantClock(),
@@ -63,33 +63,33 @@ def core_of(part: Any, commands: list[Command], loop_is_idle: threading.Event | 
     return core
 
 
-def test_facts_are_absorbed_until_decisions_are_wanted() -> None:
-    part, commands = Recording(), list[Command]()
-    core = core_of(part, commands)
+def test_events_only_update_the_state_until_decisions_start() -> None:
+    adapter, commands = Recording(), list[Command]()
+    core = core_of(adapter, commands)
     core.put([ev.NodeGone("a")])
-    assert part.called.acquire(timeout=PATIENCE)
-    assert (part.absorbed, part.decided, commands) == ([ev.NodeGone("a")], [], [])
+    assert adapter.called.acquire(timeout=HANG_TIMEOUT)
+    assert (adapter.absorbed, adapter.decided, commands) == ([ev.NodeGone("a")], [], [])
     core.decide()
-    assert part.called.acquire(timeout=PATIENCE)
+    assert adapter.called.acquire(timeout=HANG_TIMEOUT)
     core.put([ev.NodeGone("b")])
-    assert part.called.acquire(timeout=PATIENCE)
+    assert adapter.called.acquire(timeout=HANG_TIMEOUT)
     core.stop()
-    assert part.decided == [ev.NodeGone("b")]
+    assert adapter.decided == [ev.NodeGone("b")]
     assert len(commands) == 2
 
 
-def test_a_deadline_that_has_come_wakes_the_core() -> None:
-    part = Recording()
-    part.deadline = InstantClock().now() + 1000
-    core = core_of(part, [])
+def test_a_deadline_wakes_the_core() -> None:
+    adapter = Recording()
+    adapter.deadline = InstantClock().now() + 1000
+    core = core_of(adapter, [])
     core.decide()
-    assert part.called.acquire(timeout=PATIENCE)
-    # Without an event: time alone.
-    assert part.called.acquire(timeout=PATIENCE)
+    assert adapter.called.acquire(timeout=HANG_TIMEOUT)
+    # Without an event: only the deadline.
+    assert adapter.called.acquire(timeout=HANG_TIMEOUT)
     core.stop()
 
 
-def test_a_controller_that_waited_is_told_everything_that_still_exists_at_once() -> None:
+def test_the_controller_gets_all_existing_objects_in_its_first_call() -> None:
     calls: list[list[ev.Event]] = []
 
     class Listening(Controller):
@@ -97,43 +97,43 @@ def test_a_controller_that_waited_is_told_everything_that_still_exists_at_once()
             calls.append(list(events))
             return []
 
-    part = ControllerAdapter(Listening())
+    adapter = ControllerAdapter(Listening())
     stays = ev.PodSeen(Pod("1", "a", "stays", PodClass()))
     changed = ev.PodSeen(Pod("1", "a", "stays", PodClass(), phase="Running"))
     leaves = ev.PodSeen(Pod("2", "a", "leaves", PodClass()))
     priority = ev.PriorityClassSeen(PriorityClass("high", 5))
-    part.absorb([stays, leaves, priority], 1)
-    part.absorb([ev.PodGone("2"), changed], 2)
+    adapter.absorb([stays, leaves, priority], 1)
+    adapter.absorb([ev.PodGone("2"), changed], 2)
     assert calls == []
-    wish = ev.JobCommand("a/job", "AbortJob")
-    part.decide([wish], 3)
-    part.decide([ev.PodGone("1")], 4)
-    assert calls == [[changed, priority, wish], [ev.PodGone("1")]]
+    command = ev.JobCommand("a/job", "AbortJob")
+    adapter.decide([command], 3)
+    adapter.decide([ev.PodGone("1")], 4)
+    assert calls == [[changed, priority, command], [ev.PodGone("1")]]
 
 
-def test_bindings_of_a_long_cycle_leave_before_its_end_and_only_once() -> None:
-    """The first slices are on their way while the cycle still decides; the rest follows, nothing twice."""
+def test_bindings_of_a_long_cycle_are_sent_before_its_end_and_only_once() -> None:
+    """The first batches are sent while the cycle still decides; the rest follows, and nothing twice."""
     scheduler = new_scheduler()
     nodes = [ev.NodeSeen(Node(f"node-{n}", chips_allocatable={RESOURCE: 8})) for n in range(30)]
     pods = [
         ev.PodSeen(Pod(f"p{n}", "x", f"p{n}", PodClass(RESOURCE, 1), chip_containers=1)) for n in range(200)
     ]
-    part = SchedulerAdapter(scheduler)
+    adapter = SchedulerAdapter(scheduler)
     early: list[list[Command]] = []
-    gave_way: list[int] = []
-    part.send_early(early.append, lambda: gave_way.append(len(early)))
-    rest = part.decide([*nodes, *pods], 1)
-    first = [command.uid for slice_ in early for command in slice_ if isinstance(command, Bind)]
+    yielded: list[int] = []
+    adapter.send_early(early.append, lambda: yielded.append(len(early)))
+    rest = adapter.decide([*nodes, *pods], 1)
+    first = [command.uid for batch in early for command in batch if isinstance(command, Bind)]
     last = [command.uid for command in rest if isinstance(command, Bind)]
-    assert [len(slice_) for slice_ in early] == [64, 64, 64]
+    assert [len(batch) for batch in early] == [64, 64, 64]
     assert first == [f"p{n}" for n in range(192)]
     assert len(first + last) == len(set(first + last)) == 200
-    # After every decision, and what is complete has left before.
-    assert gave_way == [n // 64 for n in range(1, 201)]
+    # After every decision, and complete batches were sent before.
+    assert yielded == [n // 64 for n in range(1, 201)]
 
 
 class Busy(threading.Event):
-    """An event loop that has something to do, and is done when somebody waits for it."""
+    """The idle event of a busy loop, which becomes idle when it is waited for."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -145,20 +145,20 @@ class Busy(threading.Event):
         return True
 
 
-def test_the_event_loop_comes_first_but_not_for_ever() -> None:
-    part, commands, loop_is_idle = Recording(), list[Command](), Busy()
-    core = core_of(part, commands, loop_is_idle)
+def test_the_core_waits_for_the_event_loop_but_not_for_ever() -> None:
+    adapter, commands, loop_is_idle = Recording(), list[Command](), Busy()
+    core = core_of(adapter, commands, loop_is_idle)
     for name in ("a", "b"):
         loop_is_idle.clear()
         core.put([ev.NodeGone(name)])
-        assert part.called.acquire(timeout=PATIENCE)
+        assert adapter.called.acquire(timeout=HANG_TIMEOUT)
     core.stop()
-    assert part.absorbed == [ev.NodeGone("a"), ev.NodeGone("b")]
+    assert adapter.absorbed == [ev.NodeGone("a"), ev.NodeGone("b")]
     assert len(loop_is_idle.waited) == 2
     assert all(limit is not None and 0 < limit < 1 for limit in loop_is_idle.waited)
 
 
-def test_what_was_prepared_changes_no_decision() -> None:
+def test_preparation_changes_no_decision() -> None:
     nodes = [ev.NodeSeen(Node(f"node-{n}", chips_allocatable={RESOURCE: 8})) for n in range(3)]
     pods = [
         ev.PodSeen(Pod(f"p{n}", "x", f"p{n}", PodClass(RESOURCE, (1, 2, 4)[n % 3]), chip_containers=1))
@@ -170,13 +170,13 @@ def test_what_was_prepared_changes_no_decision() -> None:
     prepared.prepare(1)
     assert prepared.view.inconsistencies() == []
     assert all(job.policy is not None for job in prepared.view.jobs.values())
-    # A job that changes afterwards is judged anew.
+    # A job that changes afterwards is checked again.
     bad = ev.PodSeen(Pod("p0", "x", "p0", PodClass(RESOURCE, 3), chip_containers=2))
     assert prepared.handle([bad], 2) == plain.handle([bad], 2)
     assert prepared.view.jobs["x/pod:p0"].reason is not None
 
 
-def test_nobody_waits_for_a_core_that_fails_while_it_prepares() -> None:
+def test_prepare_returns_when_the_core_fails() -> None:
     class Broken(SchedulerAdapter):
         def prepare(self, now: int) -> None:
             raise RuntimeError("no")

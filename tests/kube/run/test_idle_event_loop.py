@@ -1,4 +1,4 @@
-"""A loop that tells when it has nothing to do."""
+"""An event loop that shows when it is idle."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import threading
 
 from ringwise.kube.run import idle_event_loop as idle_event_loop
 
-#: Seconds after which a loop that does not answer is taken for hung.
-PATIENCE = 10.0
+#: Seconds after which a loop that does not answer counts as hung.
+HANG_TIMEOUT = 10.0
 
 
 def test_it_is_idle_while_it_waits_and_busy_while_it_works() -> None:
@@ -18,15 +18,15 @@ def test_it_is_idle_while_it_waits_and_busy_while_it_works() -> None:
         answer: asyncio.Future[bool] = loop.create_future()
 
         def look() -> None:
-            # Only another thread can see it wait.
-            waits = idle.wait(PATIENCE)
+            # Only another thread can see the loop wait.
+            waits = idle.wait(HANG_TIMEOUT)
             loop.call_soon_threadsafe(answer.set_result, waits)
 
         watcher = threading.Thread(target=look)
         watcher.start()
-        seen.append(await asyncio.wait_for(answer, PATIENCE))
+        seen.append(await asyncio.wait_for(answer, HANG_TIMEOUT))
         seen.append(idle.is_set())
-        # To look without waiting is no pause.
+        # Polling without waiting is not idle.
         await asyncio.sleep(0)
         seen.append(idle.is_set())
         watcher.join()
@@ -35,7 +35,7 @@ def test_it_is_idle_while_it_waits_and_busy_while_it_works() -> None:
     assert idle_event_loop.run(test()) == [False, True, False, False]
 
 
-def test_a_loop_that_does_not_tell_is_never_waited_for() -> None:
+def test_another_loop_always_counts_as_idle() -> None:
     async def test() -> bool:
         return idle_event_loop.loop_idle_event().is_set()
 

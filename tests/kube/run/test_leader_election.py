@@ -1,4 +1,4 @@
-"""Leader election: one leads, the fence closes in time, another takes over only afterwards."""
+"""Leader election: one leader, the fence closes in time, and another replica takes over only afterwards."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def replicas(*names: str) -> AsyncIterator[tuple[FakeApiServer, ManualCloc
         for name in names:
             made.append(Replica(client, clock, name))
             before = api.count("leases")
-            # Each has looked once before the next comes.
+            # Each replica has read the lease before the next one starts.
             await until(lambda: clock.slept and api.count("leases") > before)  # noqa: B023
         try:
             yield api, clock, made
@@ -50,7 +50,7 @@ async def replicas(*names: str) -> AsyncIterator[tuple[FakeApiServer, ManualCloc
 
 
 async def tick(clock: ManualClock, api: FakeApiServer, seconds: float = 2.0) -> None:
-    """Let time pass and everybody react: until requests have come to rest."""
+    """Advance the time and wait until no more requests come."""
     await clock.pass_time(seconds)
     quiet = 0
     while quiet < 5:
@@ -63,7 +63,7 @@ def holder(api: FakeApiServer) -> Any:
     return api.get(LEASES, "kube-system/test")["spec"]["holderIdentity"]
 
 
-def test_the_first_leads_and_goes_on_leading() -> None:
+def test_the_first_replica_leads_and_stays_leader() -> None:
     async def test() -> None:
         async with replicas("a", "b") as (api, clock, (a, b)):
             await until(a.election.leading.is_set)
@@ -77,7 +77,7 @@ def test_the_first_leads_and_goes_on_leading() -> None:
     run(test())
 
 
-def test_a_leader_that_cannot_renew_stops_before_another_begins() -> None:
+def test_a_leader_that_cannot_renew_stops_before_another_starts() -> None:
     async def test() -> None:
         clock = ManualClock()
         async with server() as (api, other), Client(direct(api.url), component="first") as client:
@@ -108,7 +108,7 @@ def test_a_leader_cut_off_from_the_server_is_replaced_after_the_lease_ended() ->
         async with server() as (api, client):
             a = Replica(client, clock, "a")
             await until(a.election.leading.is_set)
-            await a.stop()  # it vanishes without a word
+            await a.stop()  # it ends without releasing the lease
             b = Replica(client, clock, "b")
             await until(lambda: api.count("GET"))
             waited = 0.0
@@ -125,7 +125,7 @@ def test_a_leader_cut_off_from_the_server_is_replaced_after_the_lease_ended() ->
 
 
 @pytest.mark.parametrize(
-    ("duration", "renew_deadline", "retry", "word"),
+    ("duration", "renew_deadline", "retry", "message"),
     [
         (15, 11, 2, "the deadline must be 5 s earlier"),
         (10, 10, 2, "the deadline must be 5 s earlier"),
@@ -133,10 +133,10 @@ def test_a_leader_cut_off_from_the_server_is_replaced_after_the_lease_ended() ->
         (15, 10, 0, "two attempts must fit"),
     ],
 )
-def test_times_that_are_not_safe_are_refused(
-    duration: float, renew_deadline: float, retry: float, word: str
+def test_unsafe_lease_times_are_rejected(
+    duration: float, renew_deadline: float, retry: float, message: str
 ) -> None:
-    with pytest.raises(LeaseSettingsError, match=word):
+    with pytest.raises(LeaseSettingsError, match=message):
         LeaseSettings(duration=duration, renew_deadline=renew_deadline, retry=retry)
 
 
@@ -144,7 +144,7 @@ def test_the_shortest_times() -> None:
     assert LeaseSettings(duration=7, renew_deadline=2, retry=1).timeout == 1
 
 
-def test_the_fence_closes_by_our_own_clock_even_if_nobody_notices() -> None:
+def test_the_fence_closes_by_its_own_clock() -> None:
     clock = ManualClock()
     fence = Fence(clock)
     fence.open_until(clock.moment + 10)
@@ -155,7 +155,7 @@ def test_the_fence_closes_by_our_own_clock_even_if_nobody_notices() -> None:
     assert seen == [True, True, False]
 
 
-def test_the_fence_counts_from_before_the_request() -> None:
+def test_the_fence_counts_from_the_start_of_the_request() -> None:
     async def test() -> None:
         clock = ManualClock()
         async with server() as (api, client):
@@ -175,8 +175,8 @@ def test_the_fence_counts_from_before_the_request() -> None:
     run(test())
 
 
-def test_a_renewal_that_comes_after_the_deadline_ends_the_lead() -> None:
-    """The fence was closed for a moment: what was to be written then is lost, unless all begins anew."""
+def test_a_renewal_after_the_deadline_ends_the_term() -> None:
+    """The fence was closed for a moment, and writes of that time were given up: a new term must start."""
 
     async def test() -> None:
         async with replicas("a") as (api, clock, (a,)):
@@ -186,21 +186,21 @@ def test_a_renewal_that_comes_after_the_deadline_ends_the_lead() -> None:
             asked = api.count("PUT")
             await clock.pass_time(SETTINGS.retry)
             await until(lambda: api.count("PUT") > asked)
-            # After the old deadline, and before the one that this renewal would give.
+            # After the old deadline, and before the one of this renewal.
             clock.moment += SETTINGS.renew_deadline - SETTINGS.retry / 2
             assert not a.fence.is_open
             lost = asyncio.create_task(a.election.lost.wait())
             await asyncio.sleep(0)
             hold.set()
             await until(lost.done)
-            # Nobody else wanted it, so it is ours again at the next look.
+            # No other replica took it, so the next attempt gets it again.
             await until(a.election.leading.is_set)
             assert a.fence.is_open
 
     run(test())
 
 
-def test_a_lease_given_back_is_taken_at_once() -> None:
+def test_a_released_lease_is_taken_at_once() -> None:
     async def test() -> None:
         async with replicas("a", "b") as (api, clock, (a, b)):
             await until(a.election.leading.is_set)
@@ -215,7 +215,7 @@ def test_a_lease_given_back_is_taken_at_once() -> None:
     run(test())
 
 
-def test_a_lease_that_was_stolen_ends_the_lead() -> None:
+def test_a_lease_taken_by_another_ends_the_term() -> None:
     async def test() -> None:
         async with replicas("a") as (api, clock, (a,)):
             await until(a.election.leading.is_set)

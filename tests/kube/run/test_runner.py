@@ -1,4 +1,4 @@
-"""The whole edge against the stand-in: from lists to bindings, through faults, losses and restarts."""
+"""A whole component against the fake API server: lists, bindings, faults, lost leases and restarts."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ from tests.kube.harness import (
 )
 
 
-def scheduler_parts() -> list[MachineAdapter]:
+def scheduler_only() -> list[MachineAdapter]:
     return [SchedulerAdapter(new_scheduler())]
 
 
-def both_parts() -> list[MachineAdapter]:
+def scheduler_and_controller() -> list[MachineAdapter]:
     return [ControllerAdapter(), SchedulerAdapter(new_scheduler())]
 
 
 @asynccontextmanager
 async def running(client: Client, **settings: Any) -> AsyncIterator[Runner]:
-    parts = settings.pop("parts", scheduler_parts)
+    parts = settings.pop("parts", scheduler_only)
     runner = Runner(client, parts, RunnerSettings(**settings), clock=settings.pop("clock", InstantClock()))
     stop = asyncio.Event()
     task = asyncio.create_task(runner.run(stop))
@@ -70,7 +70,7 @@ def assert_no_chip_twice(api: FakeApiServer) -> None:
             seen.add((one["spec"]["nodeName"], chip))
 
 
-def test_waiting_pods_get_a_node_and_chips_in_one_write() -> None:
+def test_pending_pods_get_node_and_chips_in_one_request() -> None:
     async def test() -> None:
         async with server() as (api, client):
             api.put(NODES, node("node-1"))
@@ -90,7 +90,7 @@ def test_waiting_pods_get_a_node_and_chips_in_one_write() -> None:
     run(test())
 
 
-def test_nothing_is_decided_before_everything_is_read() -> None:
+def test_nothing_is_decided_before_all_objects_are_read() -> None:
     async def test() -> None:
         async with server() as (api, client):
             api.put(NODES, node("node-1", 8))
@@ -110,7 +110,7 @@ def test_nothing_is_decided_before_everything_is_read() -> None:
     run(test())
 
 
-def test_a_gang_waits_as_a_whole_and_says_why() -> None:
+def test_a_gang_waits_as_a_whole_with_a_reason() -> None:
     async def test() -> None:
         async with server() as (api, client):
             api.put(NODES, node("node-1"))
@@ -135,7 +135,7 @@ def test_a_gang_waits_as_a_whole_and_says_why() -> None:
     run(test())
 
 
-def test_a_status_that_stands_already_is_not_written_again() -> None:
+def test_an_equal_status_is_not_written_again() -> None:
     async def test() -> None:
         async with server() as (api, client):
             api.put(NODES, node("node-1"))
@@ -163,7 +163,7 @@ def test_without_volcano_s_kinds_plain_pods_are_scheduled() -> None:
     run(test())
 
 
-def test_malformed_objects_are_listed_and_stop_nobody() -> None:
+def test_malformed_objects_are_listed_and_affect_no_others() -> None:
     async def test() -> None:
         async with server() as (api, client):
             api.put(NODES, node("node-1"))
@@ -176,13 +176,13 @@ def test_malformed_objects_are_listed_and_stop_nobody() -> None:
             async with running(client) as runner:
                 await until(lambda: len(bound(api)) == 2)
                 assert [bad.key for bad in runner.malformed] == ["node-2", "default/bad"]
-            # A pod that names no readable chips closes its node.
+            # A pod with an unreadable chip list closes its node (N7).
             assert api.get(PODS, "default/train")["spec"]["nodeName"] == "node-3"
 
     run(test())
 
 
-def test_a_pod_that_vanished_while_the_watch_was_down_frees_its_chips() -> None:
+def test_a_pod_deleted_while_the_watch_was_down_frees_its_chips() -> None:
     async def test() -> None:
         async with server() as (api, client):
             api.put(NODES, node("node-1"))
@@ -202,7 +202,7 @@ def test_a_pod_that_vanished_while_the_watch_was_down_frees_its_chips() -> None:
     run(test())
 
 
-def test_two_replicas_bind_one_after_the_other_and_never_both() -> None:
+def test_only_one_of_two_replicas_binds_at_a_time() -> None:
     async def test() -> None:
         async with server() as (api, client):
             api.put(NODES, node("node-1"))
@@ -220,7 +220,7 @@ def test_two_replicas_bind_one_after_the_other_and_never_both() -> None:
     run(test())
 
 
-def test_after_losing_the_lead_everything_is_read_anew() -> None:
+def test_after_a_lost_lease_everything_is_read_again() -> None:
     async def test() -> None:
         async with server() as (api, client):
             api.put(NODES, node("node-1"))
@@ -234,7 +234,7 @@ def test_after_losing_the_lead_everything_is_read_anew() -> None:
     run(test())
 
 
-def test_a_defect_in_the_core_ends_the_process_with_its_name() -> None:
+def test_an_internal_error_of_the_core_ends_the_process_with_its_message() -> None:
     class Broken(SchedulerAdapter):
         def decide(self, events: Any, now: int) -> Any:
             raise ZeroDivisionError("a defect")
@@ -280,13 +280,13 @@ def vcjob(name: str, replicas: int, chips: int) -> Object:
     }
 
 
-def test_a_vcjob_goes_from_submission_to_its_end() -> None:
+def test_a_vcjob_runs_from_submission_to_its_end() -> None:
     async def test() -> None:
         async with server() as (api, client):
             for index in range(2):
                 api.put(NODES, node(f"node-{index}"))
             api.put(JOBS, vcjob("train", 2, 8))
-            async with running(client, parts=both_parts, job_commands=True):
+            async with running(client, parts=scheduler_and_controller, job_commands=True):
                 await until(lambda: len(bound(api)) == 2)
                 made = api.get(PODS, "default/train-worker-1")
                 container = made["spec"]["containers"][0]

@@ -1,4 +1,4 @@
-"""Shadow mode: nothing is bound, every difference is told with its why."""
+"""Shadow mode: nothing is bound, and every difference is reported with its reason."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ringwise.state.model import Node, Pod
 from tests.kube.fake_api_server import Object
 from tests.kube.harness import CHIP, node, pod
 
-KINDS = {place.title: reader for place, reader in watched_kinds(TemplateStore(), {}, None)}
+KINDS = {target.title: reader for target, reader in watched_kinds(TemplateStore(), {}, None)}
 
 
 def read(kind: str, raw: Object) -> Any:
@@ -41,37 +41,37 @@ def seen(raw: Object) -> ev.Event:
 class Shadow:
     def __init__(self, *names: str) -> None:
         self.lines: list[dict[str, Any]] = []
-        self.part = ShadowAdapter(new_scheduler(), self.lines.append)
-        part: MachineAdapter = self.part
-        part.absorb(nodes(*names), 1)
+        self.adapter = ShadowAdapter(new_scheduler(), self.lines.append)
+        adapter: MachineAdapter = self.adapter
+        adapter.absorb(nodes(*names), 1)
 
-    def tell(self, *events: ev.Event) -> None:
-        assert self.part.decide(list(events), 2) == []
+    def send(self, *events: ev.Event) -> None:
+        assert self.adapter.decide(list(events), 2) == []
 
 
-def test_agreement_is_counted() -> None:
+def test_equal_decisions_are_counted() -> None:
     shadow = Shadow("node-1")
-    shadow.tell(seen(pod("train", 1)))
-    shadow.tell(seen(pod("train", 1, on="node-1", held="Ascend910-0")))
+    shadow.send(seen(pod("train", 1)))
+    shadow.send(seen(pod("train", 1, on="node-1", held="Ascend910-0")))
     assert [line["outcome"] for line in shadow.lines] == ["same"]
-    assert shadow.part.summary()["same_share"] == 1.0
+    assert shadow.adapter.summary()["same_share"] == 1.0
 
 
 def test_other_chips_of_the_same_node_are_a_difference() -> None:
     shadow = Shadow("node-1")
-    shadow.tell(seen(pod("train", 1)))
-    shadow.tell(seen(pod("train", 1, on="node-1", held="Ascend910-5")))
+    shadow.send(seen(pod("train", 1)))
+    shadow.send(seen(pod("train", 1, on="node-1", held="Ascend910-5")))
     (line,) = shadow.lines
     assert line["outcome"] == "other-chips"
     assert (line["ours"]["chips"], line["theirs"]["chips"]) == ([0], [5])
 
 
-def test_another_node_comes_with_both_scores() -> None:
+def test_another_node_is_reported_with_both_scores() -> None:
     shadow = Shadow("node-1", "node-2")
-    # node-2 is partly used: one chip fits better there.
-    shadow.tell(seen(pod("old", 3, on="node-2", held="Ascend910-0,Ascend910-1,Ascend910-2")))
-    shadow.tell(seen(pod("train", 1)))
-    shadow.tell(seen(pod("train", 1, on="node-1", held="Ascend910-0")))
+    # node-2 is partly used, so one chip fits better there.
+    shadow.send(seen(pod("old", 3, on="node-2", held="Ascend910-0,Ascend910-1,Ascend910-2")))
+    shadow.send(seen(pod("train", 1)))
+    shadow.send(seen(pod("train", 1, on="node-1", held="Ascend910-0")))
     line = shadow.lines[-1]
     assert line["outcome"] == "other-node"
     assert line["ours"]["node"] == "node-2"
@@ -79,13 +79,13 @@ def test_another_node_comes_with_both_scores() -> None:
     assert "better is ours" in line["why"]
 
 
-def test_a_node_our_rules_refuse_is_told_with_the_reason() -> None:
+def test_a_node_that_the_rules_reject_is_reported_with_the_reason() -> None:
     shadow = Shadow("node-1", "node-2")
     used = "Ascend910-0,Ascend910-1,Ascend910-4"
-    shadow.tell(seen(pod("old", 3, on="node-2", held=used)))
-    shadow.tell(seen(pod("train", 4)))
+    shadow.send(seen(pod("old", 3, on="node-2", held=used)))
+    shadow.send(seen(pod("train", 4)))
     chips = "Ascend910-2,Ascend910-3,Ascend910-5,Ascend910-6"
-    shadow.tell(seen(pod("train", 4, on="node-2", held=chips)))
+    shadow.send(seen(pod("train", 4, on="node-2", held=chips)))
     line = shadow.lines[-1]
     assert line["ours"]["node"] == "node-1"
     assert line["theirs"]["score"] is None
@@ -93,35 +93,35 @@ def test_a_node_our_rules_refuse_is_told_with_the_reason() -> None:
     assert line["why"].startswith("by the rules of Ringwise the pod cannot run there")
 
 
-def test_the_real_placement_is_what_later_decisions_see() -> None:
+def test_later_decisions_use_the_real_placement() -> None:
     shadow = Shadow("node-1")
-    shadow.tell(seen(pod("train", 4)))
+    shadow.send(seen(pod("train", 4)))
     others = ",".join(f"Ascend910-{chip}" for chip in range(4, 8))
-    shadow.tell(seen(pod("train", 4, on="node-1", held=others)))
-    shadow.tell(seen(pod("next", 4)))
+    shadow.send(seen(pod("train", 4, on="node-1", held=others)))
+    shadow.send(seen(pod("next", 4)))
     mine = ",".join(f"Ascend910-{chip}" for chip in range(4))
-    shadow.tell(seen(pod("next", 4, on="node-1", held=mine)))
+    shadow.send(seen(pod("next", 4, on="node-1", held=mine)))
     assert [line["outcome"] for line in shadow.lines] == ["other-chips", "same"]
 
 
-def test_chips_we_had_given_in_thought_wake_those_who_wait_for_them() -> None:
+def test_released_chips_of_a_shadow_decision_wake_pending_pods() -> None:
     shadow = Shadow("node-1", "node-2")
     every = ",".join(f"Ascend910-{chip}" for chip in range(8))
-    shadow.tell(seen(pod("foreign", 8, scheduler="other", on="node-2", held=every)))
-    shadow.tell(seen(pod("first", 8)), seen(pod("second", 8)))
-    # The first went to a node we do not know, so the second may think of the one we had given to the first.
-    shadow.tell(seen(pod("first", 8, on="node-3", held=every)))
-    shadow.tell(seen(pod("second", 8, on="node-1", held=every)))
+    shadow.send(seen(pod("foreign", 8, scheduler="other", on="node-2", held=every)))
+    shadow.send(seen(pod("first", 8)), seen(pod("second", 8)))
+    # The first pod went to a node that is not known, so the second can use the node decided for the first.
+    shadow.send(seen(pod("first", 8, on="node-3", held=every)))
+    shadow.send(seen(pod("second", 8, on="node-1", held=every)))
     assert [line["outcome"] for line in shadow.lines] == ["other-node", "same"]
 
 
-def test_a_pod_only_they_would_place_and_one_only_we_would() -> None:
+def test_pods_that_only_one_of_both_schedulers_places() -> None:
     shadow = Shadow("node-1")
-    # Three chips in one pod are refused by the board's rules.
-    shadow.tell(seen(pod("odd", 3)))
-    shadow.tell(seen(pod("odd", 3, on="node-1", held="Ascend910-0,Ascend910-1,Ascend910-2")))
-    shadow.tell(seen(pod("gone", 1)))
-    shadow.tell(ev.PodGone("gone"))
+    # The rules of the board reject three chips in one pod.
+    shadow.send(seen(pod("odd", 3)))
+    shadow.send(seen(pod("odd", 3, on="node-1", held="Ascend910-0,Ascend910-1,Ascend910-2")))
+    shadow.send(seen(pod("gone", 1)))
+    shadow.send(ev.PodGone("gone"))
     assert [line["outcome"] for line in shadow.lines] == ["only-theirs", "only-ours"]
     assert "3" in shadow.lines[0]["why"]
     assert CHIP.rpartition("/")[2] in str(shadow.lines[0]) or shadow.lines[0]["why"]
@@ -129,6 +129,6 @@ def test_a_pod_only_they_would_place_and_one_only_we_would() -> None:
 
 def test_pods_of_other_schedulers_are_no_difference() -> None:
     shadow = Shadow("node-1")
-    shadow.tell(seen(pod("web", 0, scheduler="default-scheduler")))
-    shadow.tell(seen(pod("web", 0, scheduler="default-scheduler", on="node-1")))
+    shadow.send(seen(pod("web", 0, scheduler="default-scheduler")))
+    shadow.send(seen(pod("web", 0, scheduler="default-scheduler", on="node-1")))
     assert shadow.lines == []

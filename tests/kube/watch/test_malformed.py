@@ -1,4 +1,4 @@
-"""Objects that cannot be read say so themselves: one event for each problem, written by who leads."""
+"""Objects that cannot be read get an event for each problem, written by the leader."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.kube.fake_api_server import FakeApiServer, Object
 from tests.kube.harness import EVENTS, LEASES, NODES, PODS, InstantClock, node, pod, run, server, until
 
 
-def told(api: FakeApiServer) -> list[Object]:
+def malformed_events(api: FakeApiServer) -> list[Object]:
     return [event for event in api.all(EVENTS) if event["reason"] == "Malformed"]
 
 
@@ -49,7 +49,7 @@ async def a_while() -> None:
         await asyncio.sleep(0.001)
 
 
-def test_who_listens_late_hears_everything_once_and_then_what_is_new() -> None:
+def test_a_late_listener_gets_everything_once_and_then_new_problems() -> None:
     heard: list[BadObject] = []
     register = MalformedObjects()
     register.put("Pod", "default/a", ("one",), "u1")
@@ -59,21 +59,21 @@ def test_who_listens_late_hears_everything_once_and_then_what_is_new() -> None:
     assert len(heard) == 1
     register.put("Pod", "default/a", ("one", "two"), "u1")
     assert heard[1].problems == ("two",)
-    # A namesake is another object.
+    # Another object of the same name.
     register.put("Pod", "default/a", ("one", "two"), "u2")
     assert heard[2] == BadObject("Pod", "default/a", ("one", "two"), "u2")
 
 
-def test_an_object_that_cannot_be_read_says_which_field_is_wrong() -> None:
+def test_the_event_names_the_invalid_field() -> None:
     async def test() -> None:
         async with server() as (api, client):
             api.put(NODES, broken_node())
             api.put(PODS, pod("train", 1))
             async with running(client):
-                await until(lambda: told(api))
+                await until(lambda: malformed_events(api))
                 bad = api.put(PODS, pod("bad", 1, on="node-1", held="nonsense"))
-                await until(lambda: len(told(api)) == 2)
-            first, second = told(api)
+                await until(lambda: len(malformed_events(api)) == 2)
+            first, second = malformed_events(api)
             assert first["metadata"]["namespace"] == "default"
             assert first["involvedObject"]["kind"] == "Node"
             assert first["involvedObject"]["name"] == "node-2"
@@ -86,23 +86,23 @@ def test_an_object_that_cannot_be_read_says_which_field_is_wrong() -> None:
     run(test())
 
 
-def test_the_next_leader_does_not_say_it_again() -> None:
+def test_the_next_leader_does_not_repeat_the_event() -> None:
     async def test() -> None:
         async with server() as (api, client):
             api.put(NODES, broken_node())
             posts = "POST /api/v1/namespaces/default/events"
             async with running(client):
-                await until(lambda: told(api))
+                await until(lambda: malformed_events(api))
             before = api.count(posts)
             async with running(client):
                 await until(lambda: api.count(posts) > before)
                 await a_while()
-            assert len(told(api)) == 1
+            assert len(malformed_events(api)) == 1
 
     run(test())
 
 
-def test_who_does_not_lead_says_nothing() -> None:
+def test_a_replica_that_does_not_lead_writes_no_events() -> None:
     async def test() -> None:
         async with server() as (api, client):
             api.put(NODES, broken_node())
@@ -122,16 +122,16 @@ def test_who_does_not_lead_says_nothing() -> None:
                 await until(lambda: runner.ready)
                 await a_while()
                 assert [bad.key for bad in runner.malformed] == ["node-2"]
-            assert told(api) == []
+            assert malformed_events(api) == []
             async with running(client, read_only=True) as runner:
                 await until(runner.deciding.is_set)
                 await a_while()
-            assert told(api) == []
+            assert malformed_events(api) == []
 
     run(test())
 
 
-def test_an_object_with_many_problems_or_no_name_is_no_flood() -> None:
+def test_the_number_of_events_per_object_is_limited() -> None:
     async def test() -> None:
         async with server() as (api, client):
             clock = InstantClock()
@@ -143,7 +143,7 @@ def test_an_object_with_many_problems_or_no_name_is_no_flood() -> None:
             writer.events.malformed(BadObject("Pod", UNNAMED, ("metadata cannot be read",)))
             writer.events.malformed(BadObject("Pod", "default/" + "long-" * 60, ("odd \ud800 text",), "u"))
             await writer.finish()
-            names = [event["metadata"]["name"] for event in told(api)]
+            names = [event["metadata"]["name"] for event in malformed_events(api)]
             assert len(names) == MAX_PROBLEM_EVENTS + 1
             assert len(set(names)) == len(names)
             assert all(len(name) <= 253 and "-." not in name for name in names)

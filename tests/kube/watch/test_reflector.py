@@ -1,4 +1,4 @@
-"""A reflector tells what there is, whatever happens between it and the server."""
+"""The events of a reflector match the objects of the server, whatever fails in between."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ from tests.kube.harness import CONFIG_MAPS, NODES, PODS, InstantClock, node, pod
 
 
 class Watching:
-    """A reflector, and the world as its events tell it."""
+    """A reflector, and the objects according to its events."""
 
-    def __init__(self, client: Client, place: WatchTarget, reader: Reader, page: int = 500) -> None:
+    def __init__(self, client: Client, target: WatchTarget, reader: Reader, page: int = 500) -> None:
         self.events: list[ev.Event] = []
         self.malformed = MalformedObjects()
         self.clock = InstantClock()
         self.reflector = Reflector(
             client,
-            place,
+            target,
             reader,
             self.events.extend,
             clock=self.clock,
@@ -66,9 +66,9 @@ class Watching:
 
 @asynccontextmanager
 async def watching(
-    client: Client, place: WatchTarget | None = None, reader: Reader | None = None, page: int = 500
+    client: Client, target: WatchTarget | None = None, reader: Reader | None = None, page: int = 500
 ) -> AsyncIterator[Watching]:
-    one = Watching(client, place or WatchTarget(POD_KIND), reader or PodReader(PodClassCache()), page)
+    one = Watching(client, target or WatchTarget(POD_KIND), reader or PodReader(PodClassCache()), page)
     one.reflector.start()
     try:
         yield one
@@ -77,15 +77,15 @@ async def watching(
 
 
 def agrees(one: Watching, api: FakeApiServer) -> bool:
-    """Whether what was told is what there is."""
-    told = {seen.pod.uid: (seen.pod.name, seen.pod.node) for seen in one.pods.values()}
-    return told == {
+    """Whether the events match the objects of the server."""
+    seen_pods = {seen.pod.uid: (seen.pod.name, seen.pod.node) for seen in one.pods.values()}
+    return seen_pods == {
         found["metadata"]["uid"]: (found["metadata"]["name"], found["spec"].get("nodeName"))
         for found in api.all(PODS)
     }
 
 
-def test_a_list_comes_in_pages_and_a_watch_goes_on_from_it() -> None:
+def test_a_paged_list_and_a_watch_from_its_version() -> None:
     async def test() -> None:
         async with server() as (api, client):
             for index in range(7):
@@ -101,7 +101,7 @@ def test_a_list_comes_in_pages_and_a_watch_goes_on_from_it() -> None:
     run(test())
 
 
-def test_what_vanished_behind_our_back_is_told_as_gone() -> None:
+def test_objects_deleted_during_an_interruption_give_deletion_events() -> None:
     async def test() -> None:
         async with server() as (api, client):
             for index in range(3):
@@ -119,13 +119,13 @@ def test_what_vanished_behind_our_back_is_told_as_gone() -> None:
                 hold.set()
                 await until(lambda: agrees(one, api))
                 assert recreated in one.pods
-                # Only differences are told: two went, one came.
+                # Only differences give events: two deletions, one new object.
                 assert len(one.events) == 3 + 3
 
     run(test())
 
 
-def test_events_that_come_twice_are_told_once() -> None:
+def test_duplicate_events_are_sent_once() -> None:
     async def test() -> None:
         async with server() as (api, client):
             api.duplicate = True
@@ -141,7 +141,7 @@ def test_events_that_come_twice_are_told_once() -> None:
     run(test())
 
 
-def test_a_heartbeat_that_changes_nothing_is_not_told() -> None:
+def test_a_heartbeat_without_a_change_gives_no_event() -> None:
     async def test() -> None:
         async with server() as (api, client):
             api.put(NODES, node("node-1"))
@@ -156,7 +156,7 @@ def test_a_heartbeat_that_changes_nothing_is_not_told() -> None:
     run(test())
 
 
-def test_a_list_that_grew_old_between_pages_is_read_in_one_piece() -> None:
+def test_a_list_that_expires_between_pages_is_read_without_pages() -> None:
     async def test() -> None:
         async with server() as (api, client):
             for index in range(6):
@@ -170,7 +170,7 @@ def test_a_list_that_grew_old_between_pages_is_read_in_one_piece() -> None:
     run(test())
 
 
-def test_a_kind_that_nobody_installed_is_waited_for() -> None:
+def test_an_optional_kind_without_a_definition_is_retried() -> None:
     async def test() -> None:
         async with server() as (api, client):
             api.unknown.add("pods")
@@ -188,7 +188,7 @@ def test_a_kind_that_nobody_installed_is_waited_for() -> None:
     run(test())
 
 
-def test_a_kind_that_must_be_there_keeps_the_start_waiting() -> None:
+def test_a_required_kind_delays_the_start() -> None:
     async def test() -> None:
         async with server() as (api, client):
             api.fault("GET /api/v1/pods", status=404, times=5)
@@ -199,7 +199,7 @@ def test_a_kind_that_must_be_there_keeps_the_start_waiting() -> None:
     run(test())
 
 
-def test_pauses_grow_and_are_bounded() -> None:
+def test_backoff_grows_up_to_a_limit() -> None:
     async def test() -> None:
         async with server() as (api, client):
             api.fault("GET /api/v1/pods", status=500, times=12)
@@ -216,7 +216,7 @@ def test_pauses_grow_and_are_bounded() -> None:
 @pytest.mark.parametrize(
     ("lasts", "at_least", "at_most"), [(HEALTHY_WATCH_SECONDS, 0.0, 0.2), (0.0, 5.0, 30.0)]
 )
-def test_silent_watches_are_opened_again_soon_if_they_lasted(
+def test_a_long_watch_without_events_is_opened_again_at_once(
     lasts: float, at_least: float, at_most: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def later(clock: InstantClock) -> float:
@@ -239,7 +239,7 @@ def test_silent_watches_are_opened_again_soon_if_they_lasted(
     run(test())
 
 
-def test_an_object_that_became_unreadable_keeps_what_it_held() -> None:
+def test_an_object_that_becomes_unreadable_keeps_its_last_state() -> None:
     async def test() -> None:
         async with server() as (api, client):
             api.put(NODES, node("node-1"))
@@ -260,7 +260,7 @@ def test_an_object_that_became_unreadable_keeps_what_it_held() -> None:
     run(test())
 
 
-def test_a_broken_line_is_answered_with_a_new_list() -> None:
+def test_an_unreadable_line_leads_to_a_new_list() -> None:
     async def test() -> None:
         async with server() as (api, client), watching(client) as one:
             await one.reflector.synced.wait()
@@ -308,13 +308,13 @@ def aggregate(name: str, *nodes: str) -> Object:
     }
 
 
-def test_a_report_with_a_new_time_alone_is_no_news() -> None:
+def test_a_report_with_only_a_new_time_gives_no_event() -> None:
     async def test() -> None:
         async with server() as (api, client):
-            place = WatchTarget(CONFIG_MAP_KIND, "kube-system", {"labelSelector": "mx-consumer-cim=true"})
+            target = WatchTarget(CONFIG_MAP_KIND, "kube-system", {"labelSelector": "mx-consumer-cim=true"})
             api.put(CONFIG_MAPS, report_map("node-1", "Ascend910-0"))
             api.put(CONFIG_MAPS, {"metadata": {"name": "other", "namespace": "kube-system"}})
-            async with watching(client, place, ReportReader()) as one:
+            async with watching(client, target, ReportReader()) as one:
                 await one.reflector.synced.wait()
                 api.put(CONFIG_MAPS, report_map("node-1", "Ascend910-0", updated=2))
                 api.put(CONFIG_MAPS, report_map("node-1", "Ascend910-0,Ascend910-1", updated=3))
@@ -329,9 +329,9 @@ def test_a_report_with_a_new_time_alone_is_no_news() -> None:
 def test_a_node_that_moves_between_aggregates_is_not_lost() -> None:
     async def test() -> None:
         async with server() as (api, client):
-            place = WatchTarget(CONFIG_MAP_KIND, "mindx-dl", parts_move=True)
+            target = WatchTarget(CONFIG_MAP_KIND, "mindx-dl", parts_move=True)
             api.put(CONFIG_MAPS, aggregate("cluster-info-device-0", "n1", "n2"))
-            async with watching(client, place, ReportReader()) as one:
+            async with watching(client, target, ReportReader()) as one:
                 await one.reflector.synced.wait()
                 api.put(CONFIG_MAPS, aggregate("cluster-info-device-1", "n2"))
                 api.put(CONFIG_MAPS, aggregate("cluster-info-device-0", "n1"))
@@ -350,24 +350,24 @@ def test_a_node_that_moves_between_aggregates_is_not_lost() -> None:
     run(test())
 
 
-def facts_of(reader: Reader, data: dict[str, str]) -> tuple[Any, list[str]]:
+def objects_of(reader: Reader, data: dict[str, str]) -> tuple[Any, list[str]]:
     found = Findings("ConfigMap x")
     raw = msgspec.Raw(msgspec.json.encode({"metadata": {"name": "x"}, "data": data}))
     return reader.read(raw, found), [str(error) for error in found.errors]
 
 
-def test_a_wrong_configuration_is_told_and_not_used() -> None:
-    facts, problems = facts_of(ConfigurationReader(), {"volcano-scheduler.conf": "actions: dance"})
+def test_an_invalid_configuration_is_reported_and_not_used() -> None:
+    facts, problems = objects_of(ConfigurationReader(), {"volcano-scheduler.conf": "actions: dance"})
     assert facts is None
     assert "dance" in problems[0]
-    facts, problems = facts_of(ConfigurationReader(), {"volcano-scheduler.conf": 'actions: "allocate"'})
+    facts, problems = objects_of(ConfigurationReader(), {"volcano-scheduler.conf": 'actions: "allocate"'})
     assert facts is not None
     assert facts[0][1].actions == ("allocate",)
     assert problems == []
 
 
-def test_an_unreadable_topology_is_told_with_its_problem() -> None:
-    facts, problems = facts_of(TopologyReader(), {"tor_info": "{"})
+def test_an_unreadable_topology_is_sent_with_its_reason() -> None:
+    facts, problems = objects_of(TopologyReader(), {"tor_info": "{"})
     assert facts is not None
     assert facts[0][1].unusable is not None
     assert problems
@@ -380,7 +380,7 @@ def test_an_unreadable_topology_is_told_with_its_problem() -> None:
     st.lists(st.binary(max_size=20).map(lambda line: line.replace(b"\n", b"")), max_size=8),
     st.data(),
 )
-def test_lines_are_the_same_however_the_bytes_arrive(lines: list[bytes], data: st.DataObject) -> None:
+def test_lines_do_not_depend_on_the_chunks(lines: list[bytes], data: st.DataObject) -> None:
     stream = b"".join(line + b"\n" for line in lines)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=10)))
     splitter = LineSplitter()
@@ -409,7 +409,7 @@ STEPS = st.lists(
 
 @settings(max_examples=60)
 @given(STEPS)
-def test_whatever_happens_what_is_told_is_what_there_is(steps: list[tuple[str, int]]) -> None:
+def test_events_match_the_objects_under_random_faults(steps: list[tuple[str, int]]) -> None:
     async def test() -> None:
         async with server() as (api, client), watching(client, page=2) as one:
             for step, index in steps:
@@ -437,7 +437,7 @@ def test_whatever_happens_what_is_told_is_what_there_is(steps: list[tuple[str, i
                     case "expire":
                         api.fault("GET /api/v1/pods", status=410)
                     case "rest":
-                        # Long enough for a request and its answer.
+                        # Long enough for a request and its response.
                         for _ in range(30):
                             await asyncio.sleep(0)
                 await asyncio.sleep(0)
@@ -448,6 +448,6 @@ def test_whatever_happens_what_is_told_is_what_there_is(steps: list[tuple[str, i
     run(test())
 
 
-def test_queues_have_their_own_place() -> None:
+def test_the_watch_target_of_queues() -> None:
     assert WatchTarget(QUEUE_KIND).path == "/apis/scheduling.volcano.sh/v1beta1/queues"
     assert WatchTarget(POD_KIND, "a").path == "/api/v1/namespaces/a/pods"

@@ -1,4 +1,4 @@
-"""What becomes of a binding under every kind of answer, and of none."""
+"""The outcome of a binding for every kind of response, and for none."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tests.kube.fake_api_server import FakeApiServer
 from tests.kube.harness import CHIP, PODS, InstantClock, pod, run, server, until
 
 
-class Counting:
-    """An observer that remembers the kinds of errors."""
+class RecordingObserver:
+    """An observer that records the kinds of errors."""
 
     def __init__(self) -> None:
         self.failed: list[str] = []
@@ -41,7 +41,7 @@ class Trial:
         self.clock = clock
         self.failures: list[BindFailed] = []
         self.bound: list[Bind] = []
-        self.counting: Any = Counting()
+        self.counting: Any = RecordingObserver()
         self.fence = Fence(clock)
         self.fence.open_forever()
         self.binder = Binder(
@@ -90,7 +90,7 @@ def node_of(api: FakeApiServer, name: str = "train") -> str | None:
         ({"drop": True, "done": True}, ["unknown-outcome"]),
     ],
 )
-def test_a_passing_error_ends_in_a_binding(fault: dict[str, Any], retried: list[str]) -> None:
+def test_temporary_errors_are_retried_until_bound(fault: dict[str, Any], retried: list[str]) -> None:
     async def test(one: Trial) -> None:
         one.api.fault("POST /api/v1/namespaces/default/pods/train/binding", **fault)
         await one.submit(one.bind("train"))
@@ -100,14 +100,14 @@ def test_a_passing_error_ends_in_a_binding(fault: dict[str, Any], retried: list[
         assert one.counting.retried == retried
         if "retry_after" in fault:
             assert max(one.clock.slept) >= fault["retry_after"]
-        # What was done without an answer is not done twice.
+        # A request without a response is not repeated when it had taken effect.
         assert one.api.count("/binding") == (1 if fault.get("done") else 2)
 
     trial(test)
 
 
 @pytest.mark.parametrize("status", [400, 403, 404, 422])
-def test_a_refusal_is_given_back_at_once(status: int) -> None:
+def test_a_refused_binding_fails_at_once(status: int) -> None:
     async def test(one: Trial) -> None:
         one.api.fault("/binding", status=status)
         bind = one.bind("train")
@@ -127,7 +127,7 @@ def test_a_refusal_is_given_back_at_once(status: int) -> None:
         ("node-1", "Ascend910-5", CHIP),
     ],
 )
-def test_a_pod_that_somebody_else_bound_is_not_ours(node: str, chips: str, expected: str) -> None:
+def test_a_pod_bound_by_another_scheduler_fails(node: str, chips: str, expected: str) -> None:
     async def test(one: Trial) -> None:
         taken = pod("train", on=node, held=chips)
         one.api.put(PODS, taken)
@@ -138,7 +138,7 @@ def test_a_pod_that_somebody_else_bound_is_not_ours(node: str, chips: str, expec
     trial(test)
 
 
-def test_the_device_plugin_s_marks_do_not_make_a_pod_foreign() -> None:
+def test_annotations_of_the_device_plugin_do_not_matter() -> None:
     async def test(one: Trial) -> None:
         async def started() -> None:
             found = one.api.get(PODS, "default/train")
@@ -162,7 +162,7 @@ def test_the_device_plugin_s_marks_do_not_make_a_pod_foreign() -> None:
     trial(test)
 
 
-def test_a_namesake_is_not_bound_by_mistake() -> None:
+def test_another_pod_of_the_same_name_is_not_bound() -> None:
     async def test(one: Trial) -> None:
         await one.submit(one.bind("train", uid="uid-of-an-earlier-pod"))
         assert node_of(one.api) is None
@@ -171,7 +171,7 @@ def test_a_namesake_is_not_bound_by_mistake() -> None:
     trial(test)
 
 
-def test_a_pod_that_is_being_deleted_is_given_up() -> None:
+def test_a_terminating_pod_fails() -> None:
     async def test(one: Trial) -> None:
         leaving = pod("train")
         leaving["metadata"]["deletionTimestamp"] = "2025-01-01T00:00:00Z"
@@ -183,7 +183,7 @@ def test_a_pod_that_is_being_deleted_is_given_up() -> None:
 
 
 @pytest.mark.parametrize(("status", "most"), [(500, 60), (409, MAX_CONFLICTS)])
-def test_an_error_that_stays_is_given_back_in_the_end(status: int, most: int) -> None:
+def test_a_permanent_error_fails_after_the_deadline(status: int, most: int) -> None:
     async def test(one: Trial) -> None:
         one.api.fault("/binding", status=status, times=1000)
         began = one.clock.moment
@@ -195,10 +195,10 @@ def test_an_error_that_stays_is_given_back_in_the_end(status: int, most: int) ->
     trial(test)
 
 
-def test_chips_are_not_given_back_while_nobody_knows_who_has_them() -> None:
+def test_N6_chips_are_not_released_while_the_outcome_is_unknown() -> None:
     async def test(one: Trial) -> None:
         one.api.fault("/binding", done=True, drop=True)
-        # Far longer than the limit for bindings nobody answers.
+        # Far longer than the deadline of bindings.
         one.api.fault("GET /api/v1/namespaces/default/pods/train", status=503, times=40)
         await one.submit(one.bind("train"))
         assert one.failures == []
@@ -208,7 +208,7 @@ def test_chips_are_not_given_back_while_nobody_knows_who_has_them() -> None:
     trial(test)
 
 
-def test_nothing_is_sent_behind_a_closed_fence() -> None:
+def test_nothing_is_sent_with_a_closed_fence() -> None:
     async def test(one: Trial) -> None:
         one.fence.close()
         await one.submit(one.bind("train"))
@@ -218,7 +218,7 @@ def test_nothing_is_sent_behind_a_closed_fence() -> None:
     trial(test)
 
 
-def test_the_fence_holds_between_attempts() -> None:
+def test_the_fence_is_checked_before_every_attempt() -> None:
     async def test(one: Trial) -> None:
         one.fence.open_until(one.clock.moment + 1)
         one.api.fault("/binding", status=429, retry_after=5)
@@ -229,7 +229,7 @@ def test_the_fence_holds_between_attempts() -> None:
     trial(test)
 
 
-def test_many_are_sent_at_once_and_never_more_than_allowed() -> None:
+def test_concurrent_requests_are_limited() -> None:
     async def test(one: Trial) -> None:
         at_once = most = 0
         gate = asyncio.Event()
@@ -255,7 +255,7 @@ def test_many_are_sent_at_once_and_never_more_than_allowed() -> None:
     trial(test, in_flight=8)
 
 
-def test_stopping_gives_back_what_was_not_sent() -> None:
+def test_stopping_fails_bindings_that_were_not_sent() -> None:
     async def test(one: Trial) -> None:
         hold = asyncio.Event()
         one.api.put(PODS, pod("other"))
@@ -274,7 +274,7 @@ def test_stopping_gives_back_what_was_not_sent() -> None:
     trial(test, in_flight=1)
 
 
-def test_bindings_that_come_while_all_workers_end_are_carried_out() -> None:
+def test_bindings_submitted_while_workers_end_are_executed() -> None:
     async def test(one: Trial) -> None:
         one.api.put(PODS, pod("other"))
         late = one.bind("other")
@@ -282,7 +282,7 @@ def test_bindings_that_come_while_all_workers_end_are_carried_out() -> None:
         def bound(bind: Bind) -> None:
             one.bound.append(bind)
             if bind is not late:
-                # As the core does it: its turn comes when the worker has just ended.
+                # Like the core: it is called just after the worker has ended.
                 asyncio.get_running_loop().call_soon(one.binder.submit, [late])
 
         one.binder = Binder(

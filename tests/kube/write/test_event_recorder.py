@@ -1,4 +1,4 @@
-"""Events come at a bounded rate: those beyond it wait, in order, and stand in nobody's way."""
+"""Events have a limited rate: those above it wait, in order, and delay nothing else."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.kube.harness import EVENTS, PODS, InstantClock, ManualClock, pod, run
 FULL = ReasonKind("full", Stage.GANG, "{free} of {asked} chips are free", ("wait for {asked} chips",))
 
 
-class Counting(NullObserver):
+class DropCounter(NullObserver):
     def __init__(self) -> None:
         self.dropped = Counter[str]()
 
@@ -41,9 +41,9 @@ class Writing:
     writer: StatusWriter
     clock: InstantClock
     idle: asyncio.Event
-    seen: Counting
+    seen: DropCounter
 
-    def told(self) -> list[tuple[str, str]]:
+    def events(self) -> list[tuple[str, str]]:
         """Name of the object and reason of each event, in the order in which they were written."""
         return [(one["involvedObject"]["name"], one["reason"]) for one in self.api.all(EVENTS)]
 
@@ -55,7 +55,7 @@ class Writing:
 async def writing(clock: InstantClock | None = None) -> AsyncIterator[Writing]:
     async with server() as (api, client):
         clock = clock or InstantClock()
-        fence, idle, seen = Fence(clock), asyncio.Event(), Counting()
+        fence, idle, seen = Fence(clock), asyncio.Event(), DropCounter()
         fence.open_forever()
         idle.set()
         writer = StatusWriter(client, fence, {}, clock=clock, bindings_idle=idle, observer=seen)
@@ -67,7 +67,7 @@ def bind(index: int) -> Bind:
     return Bind(f"u{index}", "default", f"p{index}", "node-1")
 
 
-def tell(api: FakeApiServer, name: str, free: int = 1) -> TellPod:
+def unschedulable(api: FakeApiServer, name: str, free: int = 1) -> TellPod:
     made = api.put(PODS, pod(name))
     return TellPod(made["metadata"]["uid"], "default", name, full(free))
 
@@ -76,7 +76,7 @@ def full(free: int) -> Reason:
     return FULL(free=free, asked=8)
 
 
-def test_events_beyond_the_rate_are_late_and_none_is_lost() -> None:
+def test_events_above_the_rate_are_late_and_none_is_lost() -> None:
     async def test() -> None:
         async with writing() as one:
             began = one.clock.moment
@@ -84,20 +84,20 @@ def test_events_beyond_the_rate_are_late_and_none_is_lost() -> None:
             for index in range(many):
                 one.writer.events.scheduled(bind(index))
             await one.writer.finish()
-            assert sorted(one.told()) == sorted((f"p{index}", "Scheduled") for index in range(many))
+            assert sorted(one.events()) == sorted((f"p{index}", "Scheduled") for index in range(many))
             assert one.clock.moment - began == pytest.approx(100 / EVENT_RATE)
             assert not one.seen.dropped
 
     run(test())
 
 
-def test_an_event_that_waited_tells_when_it_happened() -> None:
+def test_a_late_event_has_the_time_of_its_cause() -> None:
     async def test() -> None:
         clock = ManualClock()
         async with writing(clock) as one:
             for index in range(EVENT_BURST + 1):
                 one.writer.events.scheduled(bind(index))
-            await until(lambda: len(one.told()) == EVENT_BURST)
+            await until(lambda: len(one.events()) == EVENT_BURST)
             await clock.pass_time(60)
             await one.writer.finish()
             last = one.api.all(EVENTS)[-1]
@@ -108,30 +108,30 @@ def test_an_event_that_waited_tells_when_it_happened() -> None:
     run(test())
 
 
-def test_the_rate_is_kept_while_time_passes() -> None:
+def test_the_rate_limit_holds_over_time() -> None:
     async def test() -> None:
         clock = ManualClock()
         async with writing(clock) as one:
             for index in range(EVENT_BURST + 20):
                 one.writer.events.scheduled(bind(index))
-            await until(lambda: len(one.told()) == EVENT_BURST)
+            await until(lambda: len(one.events()) == EVENT_BURST)
             for written in range(1, 9):
                 await clock.pass_time(1 / EVENT_RATE + 1e-6)
-                while len(one.told()) < EVENT_BURST + written:
+                while len(one.events()) < EVENT_BURST + written:
                     await asyncio.sleep(0.001)
-                assert len(one.told()) == EVENT_BURST + written
-            order = [int(name[1:]) for name, _ in one.told()]
-            # Four are written at once: nobody comes before who stood more than these ahead.
+                assert len(one.events()) == EVENT_BURST + written
+            order = [int(name[1:]) for name, _ in one.events()]
+            # Four are written concurrently, so the order can differ by four positions.
             assert all(later > earlier - 4 for earlier, later in pairwise(order))
 
     run(test())
 
 
-def test_the_newest_word_about_a_pod_wins_while_it_waits() -> None:
+def test_the_newest_event_of_a_pod_replaces_a_waiting_one() -> None:
     async def test() -> None:
         async with writing() as one:
             one.idle.clear()
-            command = tell(one.api, "train")
+            command = unschedulable(one.api, "train")
             for index in range(8):
                 one.writer.events.scheduled(bind(index))
             one.writer.pod(command)
@@ -139,12 +139,12 @@ def test_the_newest_word_about_a_pod_wins_while_it_waits() -> None:
             one.writer.events.scheduled(Bind(command.uid, "default", "train", "node-1"))
             one.idle.set()
             await one.writer.finish()
-            assert [reason for name, reason in one.told() if name == "train"] == ["Scheduled"]
+            assert [reason for name, reason in one.events() if name == "train"] == ["Scheduled"]
 
     run(test())
 
 
-def test_notes_of_different_kinds_on_one_object_do_not_replace_each_other() -> None:
+def test_events_of_different_reasons_do_not_replace_each_other() -> None:
     async def test() -> None:
         async with writing() as one:
             one.idle.clear()
@@ -160,13 +160,13 @@ def test_notes_of_different_kinds_on_one_object_do_not_replace_each_other() -> N
     run(test())
 
 
-def test_conditions_do_not_stand_behind_events() -> None:
+def test_conditions_do_not_wait_for_events() -> None:
     async def test() -> None:
         clock = ManualClock()
         async with writing(clock) as one:
             for index in range(EVENT_BURST + 1000):
                 one.writer.events.scheduled(bind(index))
-            one.writer.pod(tell(one.api, "train"))
+            one.writer.pod(unschedulable(one.api, "train"))
             await one.writer.conditions.finish()
             assert one.condition("train")[0]["status"] == "False"
             assert len(one.writer.events.queue) > 900
@@ -182,15 +182,15 @@ def test_events_give_way_to_bindings() -> None:
                 one.writer.events.scheduled(bind(index))
             for _ in range(50):
                 await asyncio.sleep(0)
-            assert one.told() == []
+            assert one.events() == []
             one.idle.set()
             await one.writer.finish()
-            assert len(one.told()) == 10
+            assert len(one.events()) == 10
 
     run(test())
 
 
-def test_above_the_most_that_may_wait_the_oldest_is_dropped_and_counted(
+def test_a_full_queue_drops_and_counts_the_oldest_entry(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(status_queue, "MAX_WAITING", 5)
@@ -203,30 +203,30 @@ def test_above_the_most_that_may_wait_the_oldest_is_dropped_and_counted(
             one.writer.events.scheduled(bind(7))
             one.idle.set()
             await one.writer.finish()
-            assert sorted(name for name, _ in one.told()) == [f"p{index}" for index in range(3, 8)]
+            assert sorted(name for name, _ in one.events()) == [f"p{index}" for index in range(3, 8)]
             assert one.seen.dropped == {"events": 3}
 
     run(test())
 
 
-def test_an_event_without_an_answer_is_not_told_twice() -> None:
+def test_an_event_without_a_response_is_not_written_twice() -> None:
     async def test() -> None:
         async with writing() as one:
             one.api.fault("/events", drop=True, done=True)
             one.writer.events.scheduled(bind(1))
             await one.writer.finish()
             assert one.api.count("/events") == 2
-            assert one.told() == [("p1", "Scheduled")]
+            assert one.events() == [("p1", "Scheduled")]
             assert not one.seen.dropped
 
     run(test())
 
 
-def test_a_pod_that_gets_its_node_is_not_told_any_more_that_it_has_none() -> None:
+def test_a_waiting_condition_is_discarded_when_its_pod_is_bound() -> None:
     async def test() -> None:
         async with writing() as one:
             one.idle.clear()
-            early, other = tell(one.api, "early"), tell(one.api, "other")
+            early, other = unschedulable(one.api, "early"), unschedulable(one.api, "other")
             one.writer.pod(early)
             one.writer.pod(other)
             one.writer.binding([Bind(early.uid, "default", "early", "node-1")])
@@ -238,12 +238,12 @@ def test_a_pod_that_gets_its_node_is_not_told_any_more_that_it_has_none() -> Non
     run(test())
 
 
-def test_a_condition_that_is_tried_again_is_given_up_when_its_pod_gets_a_node() -> None:
+def test_a_retried_condition_is_given_up_when_its_pod_is_bound() -> None:
     async def test() -> None:
         clock = ManualClock()
         async with writing(clock) as one:
             one.api.fault("pods/train/status", status=503)
-            command = tell(one.api, "train")
+            command = unschedulable(one.api, "train")
             one.writer.pod(command)
             await until(lambda: clock.slept)
             one.writer.binding([Bind(command.uid, "default", "train", "node-1")])
@@ -255,26 +255,26 @@ def test_a_condition_that_is_tried_again_is_given_up_when_its_pod_gets_a_node() 
     run(test())
 
 
-def test_a_lane_that_was_withdrawn_from_takes_the_next_word() -> None:
+def test_a_queue_accepts_entries_after_a_discard() -> None:
     async def test() -> None:
         clock = InstantClock()
-        said: list[str] = []
+        written: list[str] = []
 
-        async def say(word: str) -> None:
-            said.append(word)
+        async def write(entry: str) -> None:
+            written.append(entry)
 
-        queue = StatusQueue[str]("test", say, Retrier(clock), 1, NullObserver())
+        queue = StatusQueue[str]("test", write, Retrier(clock), 1, NullObserver())
         queue.put("a", "one")
         queue.discard("a")
         assert queue.is_idle
         queue.put("a", "two")
         await queue.finish()
-        assert said == ["two"]
+        assert written == ["two"]
 
     run(test())
 
 
-def test_a_word_that_cannot_be_said_does_not_silence_the_others() -> None:
+def test_an_entry_that_cannot_be_written_does_not_stop_others() -> None:
     async def test() -> None:
         async with writing() as one:
             odd = ObjectReference("v1", "Pod", "default", "odd", "u1")
@@ -284,26 +284,26 @@ def test_a_word_that_cannot_be_said_does_not_silence_the_others() -> None:
             one.writer.events.scheduled(bind(1))
             one.idle.set()
             await one.writer.finish()
-            assert one.told() == [("p1", "Scheduled")]
+            assert one.events() == [("p1", "Scheduled")]
             assert one.seen.dropped == {"events": 8}
 
     run(test())
 
 
-def test_a_word_that_comes_while_all_workers_end_is_written() -> None:
+def test_an_entry_put_while_workers_end_is_written() -> None:
     async def test() -> None:
         clock = InstantClock()
-        said: list[str] = []
+        written: list[str] = []
 
-        async def write(word: str) -> None:
-            said.append(word)
-            if word == "first":
-                # As the core does it: its turn comes when the worker has just ended.
+        async def write(entry: str) -> None:
+            written.append(entry)
+            if entry == "first":
+                # Like the core: it is called just after the worker has ended.
                 asyncio.get_running_loop().call_soon(queue.put, "b", "second")
 
         queue = StatusQueue("news", write, Retrier(clock), 1, NullObserver())
         queue.put("a", "first")
-        await until(lambda: len(said) == 2)
+        await until(lambda: len(written) == 2)
         await queue.finish()
 
     run(test())

@@ -1,4 +1,4 @@
-"""Commands of the controller on the server: in order for each job, once, and only while we lead."""
+"""Commands of the controller: in order for each job, once, and only while leading."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ JOB = {
         "volumes": [{"mountPath": "/out", "volumeClaim": {"accessModes": ["ReadWriteMany"]}}],
     },
 }
-#: Where root keeps its keys; no folder of this machine.
+#: The folder of root's keys in a container.
 SSH_FOLDER = "/root/.ssh"
 COMMANDS = "/apis/bus.volcano.sh/v1alpha1/commands"
 
 
-class Carrying:
+class Executing:
     def __init__(
         self,
         api: FakeApiServer,
@@ -75,7 +75,7 @@ class Carrying:
 
 
 @asynccontextmanager
-async def carrying() -> AsyncIterator[Carrying]:
+async def executing() -> AsyncIterator[Executing]:
     async with server() as (api, client):
         clock = InstantClock()
         fence = Fence(clock)
@@ -89,7 +89,7 @@ async def carrying() -> AsyncIterator[Carrying]:
         executor = Executor(
             client, binder, status, templates, Retrier(clock, may_write=lambda: fence.is_open), failed.append
         )
-        yield Carrying(api, executor, fence, failed, templates)
+        yield Executing(api, executor, fence, failed, templates)
         await executor.stop()
 
 
@@ -97,13 +97,13 @@ def worker(index: int, uid: str = "x") -> Pod:
     return Pod(uid, "default", f"train-worker-{index}", PodClass(), task="worker")
 
 
-def job_state(one: Carrying) -> Any:
+def job_state(one: Executing) -> Any:
     return one.api.get(JOBS, "default/train").get("status", {}).get("state", {}).get("phase")
 
 
-def test_a_status_stands_before_pods_are_deleted_for_it() -> None:
+def test_the_status_is_written_before_pods_are_deleted() -> None:
     async def test() -> None:
-        async with carrying() as one:
+        async with executing() as one:
             uid = one.api.put(PODS, pod("train-worker-0"))["metadata"]["uid"]
             one.api.fault("jobs/train/status", status=503, times=6)
             await one.do(
@@ -118,7 +118,7 @@ def test_a_status_stands_before_pods_are_deleted_for_it() -> None:
 
 def test_jobs_do_not_wait_for_each_other() -> None:
     async def test() -> None:
-        async with carrying() as one:
+        async with executing() as one:
             one.api.put(JOBS, {"metadata": {"name": "other", "namespace": "default"}})
             one.api.fault("jobs/train/status", status=503, times=10**6)
             one.executor.execute(
@@ -130,9 +130,9 @@ def test_jobs_do_not_wait_for_each_other() -> None:
     run(test())
 
 
-def test_pods_come_with_what_they_need_made_once() -> None:
+def test_resources_of_a_job_are_created_once() -> None:
     async def test() -> None:
-        async with carrying() as one:
+        async with executing() as one:
             additions = PodAdditions(
                 subdomain="train", mounts=((SSH_FOLDER, "Secret", "train-ssh"),), isolated=True
             )
@@ -146,7 +146,7 @@ def test_pods_come_with_what_they_need_made_once() -> None:
             assert claim["metadata"]["ownerReferences"][0]["uid"] == "j1"
             secret = one.api.get("/api/v1/secrets", "default/train-ssh")
             assert secret["stringData"]["authorized_keys"] == secret["stringData"]["id_rsa.pub"]
-            # Once more: everything is there already, and nobody complains.
+            # Again: everything exists, and there is no error.
             await one.do(CreatePod(worker(0), "default/train", additions))
             assert one.api.all(EVENTS) == []
 
@@ -154,9 +154,9 @@ def test_pods_come_with_what_they_need_made_once() -> None:
 
 
 @pytest.mark.parametrize("open_to_all", [False, True])
-def test_pods_of_a_job_are_reached_by_each_other_only(open_to_all: bool) -> None:
+def test_only_pods_of_the_job_can_connect_to_each_other(open_to_all: bool) -> None:
     async def test() -> None:
-        async with carrying() as one:
+        async with executing() as one:
             additions = PodAdditions(subdomain="train", isolated=not open_to_all, found_early=open_to_all)
             await one.do(CreatePod(worker(0), "default/train", additions))
             service = one.api.get("/api/v1/services", "default/train")
@@ -176,9 +176,9 @@ def test_pods_of_a_job_are_reached_by_each_other_only(open_to_all: bool) -> None
     run(test())
 
 
-def test_a_pod_that_the_server_refuses_is_told_on_its_job() -> None:
+def test_a_refused_pod_gives_an_event_on_its_job() -> None:
     async def test() -> None:
-        async with carrying() as one:
+        async with executing() as one:
             one.api.fault("POST /api/v1/namespaces/default/pods", status=403)
             await one.do(CreatePod(worker(0), "default/train"))
             (event,) = one.api.all(EVENTS)
@@ -187,18 +187,18 @@ def test_a_pod_that_the_server_refuses_is_told_on_its_job() -> None:
     run(test())
 
 
-def test_a_pod_of_a_job_that_is_gone_is_not_made() -> None:
+def test_no_pod_is_created_for_a_deleted_job() -> None:
     async def test() -> None:
-        async with carrying() as one:
+        async with executing() as one:
             await one.do(CreatePod(worker(0), "default/deleted"))
             assert one.api.all(PODS) == []
 
     run(test())
 
 
-def test_a_group_is_made_or_brought_up_to_date() -> None:
+def test_a_group_is_created_or_updated() -> None:
     async def test() -> None:
-        async with carrying() as one:
+        async with executing() as one:
             group = PodGroup("default", "train-j1", min_member=2, owner=Owner("Job", "train", "j1"))
             await one.do(CreateGroup(group))
             found = one.api.get(GROUPS, "default/train-j1")
@@ -213,9 +213,9 @@ def test_a_group_is_made_or_brought_up_to_date() -> None:
     run(test())
 
 
-def test_a_namesake_is_neither_deleted_nor_evicted() -> None:
+def test_another_pod_of_the_same_name_is_neither_deleted_nor_evicted() -> None:
     async def test() -> None:
-        async with carrying() as one:
+        async with executing() as one:
             one.api.put(PODS, pod("train-worker-0"))
             await one.do(
                 DeletePod("earlier", "default", "train-worker-0"),
@@ -226,9 +226,9 @@ def test_a_namesake_is_neither_deleted_nor_evicted() -> None:
     run(test())
 
 
-def test_an_eviction_waits_for_its_budget() -> None:
+def test_an_eviction_waits_for_the_disruption_budget() -> None:
     async def test() -> None:
-        async with carrying() as one:
+        async with executing() as one:
             uid = one.api.put(PODS, pod("victim"))["metadata"]["uid"]
             one.api.fault("/eviction", status=429, times=2)
             await one.do(Evict(uid, "default", "victim", "preempt"))
@@ -238,9 +238,9 @@ def test_an_eviction_waits_for_its_budget() -> None:
     run(test())
 
 
-def test_an_eviction_that_is_given_up_is_told_to_the_core() -> None:
+def test_a_failed_eviction_is_reported_to_the_core() -> None:
     async def test() -> None:
-        async with carrying() as one:
+        async with executing() as one:
             uid = one.api.put(PODS, pod("victim"))["metadata"]["uid"]
             await one.do(Evict("earlier", "default", "victim", "preempt"))
             await one.do(Evict("gone", "default", "nobody", "preempt"))
@@ -252,9 +252,9 @@ def test_an_eviction_that_is_given_up_is_told_to_the_core() -> None:
     run(test())
 
 
-def test_a_template_that_cannot_be_used_is_told_and_the_status_is_written_all_the_same() -> None:
+def test_an_unusable_template_is_reported_and_the_status_is_written() -> None:
     async def test() -> None:
-        async with carrying() as one:
+        async with executing() as one:
             container = {"name": "main", "image": "i", "volumeMounts": ["nonsense"]}
             tasks = [{"name": "worker", "template": {"spec": {"containers": [container]}}}]
             broken = {**JOB, "spec": {"tasks": tasks}}
@@ -265,16 +265,16 @@ def test_a_template_that_cannot_be_used_is_told_and_the_status_is_written_all_th
             )
             assert job_state(one) == "Pending"
             assert one.api.all(PODS) == []
-            (told,) = one.api.all(EVENTS)
-            assert (told["reason"], told["involvedObject"]["name"]) == ("FailedCreate", "train")
-            assert "the template of task worker cannot be used" in told["message"]
+            (event,) = one.api.all(EVENTS)
+            assert (event["reason"], event["involvedObject"]["name"]) == ("FailedCreate", "train")
+            assert "the template of task worker cannot be used" in event["message"]
 
     run(test())
 
 
-def test_a_config_map_is_written_whether_it_exists_or_not() -> None:
+def test_a_config_map_is_created_or_patched() -> None:
     async def test() -> None:
-        async with carrying() as one:
+        async with executing() as one:
             for text in ("one", "two"):
                 await one.do(Publish("default", "train-svc", {"worker.host": text}))
             found = one.api.get(CONFIG_MAPS, "default/train-svc")
@@ -284,16 +284,16 @@ def test_a_config_map_is_written_whether_it_exists_or_not() -> None:
     run(test())
 
 
-def test_a_job_whose_time_has_passed_is_deleted_as_itself() -> None:
+def test_an_expired_job_is_deleted_by_its_uid() -> None:
     async def test() -> None:
-        async with carrying() as one:
+        async with executing() as one:
             await one.do(DeleteJob("default/train"), SetJobStatus("default/train", "Completed"))
             assert one.api.all(JOBS) == []
 
     run(test())
 
 
-def test_a_wish_is_deleted_before_it_is_granted_and_only_by_the_leader() -> None:
+def test_a_command_object_is_deleted_before_it_is_executed_and_only_by_the_leader() -> None:
     async def test() -> None:
         async with server() as (api, client):
             clock = InstantClock()

@@ -6,7 +6,7 @@ from ringwise.kube.write.ordered_work import OrderedWork
 from tests.kube.harness import run
 
 
-def test_a_defect_in_one_step_does_not_lose_the_next() -> None:
+def test_an_internal_error_in_one_step_does_not_lose_the_next() -> None:
     done: list[str] = []
 
     async def broken() -> None:

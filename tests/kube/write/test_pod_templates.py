@@ -1,4 +1,4 @@
-"""Pods made from a vcjob's own templates."""
+"""Pods rendered from the templates of a vcjob, and bodies of other objects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ringwise.kube.write.ssh_keys import key_pair
 from ringwise.messages.commands import CreatePod, PodAdditions, SetJobStatus
 from ringwise.state.model import Owner, Pod, PodClass, PodGroup
 
-#: Where root keeps its keys; no folder of this machine.
+#: The folder of root's keys in a container.
 SSH_FOLDER = "/root/.ssh"
 
 
@@ -43,7 +43,7 @@ def made(template: dict[str, Any], additions: PodAdditions | None = None, **spec
     return render(CreatePod(pod, "team/train", additions or PodAdditions()), templates(template, **spec))
 
 
-def test_what_the_core_does_not_know_is_kept() -> None:
+def test_fields_unknown_to_the_core_are_kept() -> None:
     container = {"name": "main", "image": "train:1", "securityContext": {"runAsUser": 5}}
     template = {
         "metadata": {
@@ -99,7 +99,7 @@ def test_job_plugins_add_to_every_container() -> None:
     assert mounted == [("train-svc", "/etc/volcano"), ("train-ssh", SSH_FOLDER)]
 
 
-def test_volumes_of_the_job_are_claims_of_every_pod() -> None:
+def test_volumes_of_the_job_are_mounted_in_every_pod() -> None:
     volumes = [
         {"mountPath": "/data", "volumeClaimName": "data"},
         {"mountPath": "/out", "volumeClaim": {"accessModes": ["ReadWriteMany"]}},
@@ -113,7 +113,7 @@ def test_a_job_that_cannot_be_read_gives_no_templates() -> None:
     assert JobTemplates.of(msgspec.Raw(b'{"metadata": 5}')).tasks == {}
 
 
-def test_a_group_is_written_in_quantities() -> None:
+def test_the_body_of_a_pod_group_has_quantities() -> None:
     group = PodGroup(
         "team",
         "train-u1",
@@ -132,7 +132,7 @@ def test_a_group_is_written_in_quantities() -> None:
     assert body["metadata"]["ownerReferences"][0]["uid"] == "u1"
 
 
-def test_a_job_s_status_keeps_its_time_to_the_nanosecond() -> None:
+def test_a_job_status_has_a_time_with_nanoseconds() -> None:
     command = SetJobStatus(
         "team/train",
         "Running",
@@ -143,7 +143,7 @@ def test_a_job_s_status_keeps_its_time_to_the_nanosecond() -> None:
     status = job_status(command)
     assert status["state"]["lastTransitionTime"] == "2023-11-14T22:13:20.123456789Z"
     assert (status["running"], status["pending"]) == (2, 0)
-    # In a merge patch null removes what is not so any more.
+    # In a merge patch null removes a field.
     assert status["taskStatusCount"]["worker"]["phase"]["Running"] == 2
     assert status["taskStatusCount"]["worker"]["phase"]["Pending"] is None
 

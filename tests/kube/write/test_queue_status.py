@@ -1,4 +1,4 @@
-"""The status of queues: about once a second, on objects that exist, and never against a person's word."""
+"""The status of queues: about once a second, on objects that exist, and without changing a user's state."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ def queue(name: str, **status: Any) -> Object:
     return {"metadata": {"name": name}, "spec": {"weight": 1}, "status": status}
 
 
-def word(name: str = "default", state: str = "Open", chips: int = 0, **groups: int) -> SetQueueStatus:
+def queue_command(
+    name: str = "default", state: str = "Open", chips: int = 0, **groups: int
+) -> SetQueueStatus:
     return SetQueueStatus(name, state, groups, {CHIP: chips} if chips else {})
 
 
@@ -63,11 +65,11 @@ def word(name: str = "default", state: str = "Open", chips: int = 0, **groups: i
 def test_the_state_is_added_where_it_is_missing_and_when_closing_ends(
     there: str, wanted: str, written: str | None
 ) -> None:
-    status = queue_status(word(state=wanted), ObservedQueue(there, frozenset()))
+    status = queue_status(queue_command(state=wanted), ObservedQueue(there, frozenset()))
     assert status.get("state") == written
 
 
-def test_counts_and_amounts_are_written_as_volcano_names_them() -> None:
+def test_counts_and_amounts_have_volcano_s_names() -> None:
     command = SetQueueStatus(
         "q", "Open", {"Running": 2, "Pending": 1}, {CHIP: 8, "cpu": 1500, "memory": 1024}
     )
@@ -77,23 +79,23 @@ def test_counts_and_amounts_are_written_as_volcano_names_them() -> None:
         "running": 2,
         "unknown": 0,
         "completed": 0,
-        # What is not used any more leaves the list.
+        # Null removes a resource that is not used any more.
         "allocated": {CHIP: "8", "cpu": "1500m", "memory": "1024", "huawei.com/Ascend310P": None},
     }
 
 
 @pytest.mark.parametrize("allocated", [None, {}, [], "all", 5, {"cpu": {"odd": 1}}])
-def test_whatever_stands_in_allocated_the_queue_is_read(allocated: object) -> None:
-    notes: dict[str, ObservedQueue] = {}
-    reader = QueueReader(notes)
+def test_a_queue_is_read_with_any_value_of_allocated(allocated: object) -> None:
+    observed: dict[str, ObservedQueue] = {}
+    reader = QueueReader(observed)
     found = Findings("x")
     raw = msgspec.Raw(msgspec.json.encode(queue("q", state="Closing", allocated=allocated)))
     assert reader.read(raw, found)
     assert not found.errors
-    assert notes["q"].state == "Closing"
-    assert notes["q"].allocated == (frozenset(allocated) if isinstance(allocated, dict) else frozenset())
+    assert observed["q"].state == "Closing"
+    assert observed["q"].allocated == (frozenset(allocated) if isinstance(allocated, dict) else frozenset())
     reader.forget("q")
-    assert notes == {}
+    assert observed == {}
 
 
 @asynccontextmanager
@@ -108,14 +110,14 @@ async def writing(clock: InstantClock, *names: str) -> AsyncIterator[tuple[FakeA
         await writer.stop()
 
 
-def test_many_words_in_a_second_make_two_writes() -> None:
-    """The first at once, the last when the second is over."""
+def test_many_commands_in_a_second_make_two_writes() -> None:
+    """The first at once, the last after a second."""
 
     async def test() -> None:
         clock = ManualClock()
         async with writing(clock, "default") as (api, writer):
             for number in range(1, 1001):
-                writer.queues.put(word(chips=number, Running=number))
+                writer.queues.put(queue_command(chips=number, Running=number))
                 await asyncio.sleep(0)
             await until(lambda: api.get(QUEUES, "default")["status"])
             await clock.pass_time(0.9)
@@ -128,13 +130,13 @@ def test_many_words_in_a_second_make_two_writes() -> None:
     run(test())
 
 
-def test_very_many_queues_take_turns() -> None:
+def test_many_queues_have_a_longer_interval() -> None:
     async def test() -> None:
         clock = InstantClock()
         names = [f"queue-{number}" for number in range(100)]
         async with writing(clock, *names) as (api, writer):
             for name in names:
-                writer.queues.put(word(name))
+                writer.queues.put(queue_command(name))
             await writer.finish()
             assert clock.slept == [100 / MAX_WRITES_PER_SECOND]
             assert api.count("/status") == 100
@@ -145,7 +147,7 @@ def test_very_many_queues_take_turns() -> None:
 def test_a_queue_without_an_object_is_not_written() -> None:
     async def test() -> None:
         async with writing(InstantClock()) as (api, writer):
-            writer.queues.put(word())
+            writer.queues.put(queue_command())
             await writer.finish()
             assert api.requests == []
 
@@ -161,7 +163,7 @@ def _counts(api: FakeApiServer) -> list[int]:
     return [status[field] for field in ("pending", "inqueue", "running", "unknown", "completed")]
 
 
-def test_a_running_scheduler_tells_what_is_in_a_queue_and_finds_its_own_words_unexciting() -> None:
+def test_a_running_scheduler_writes_the_queue_status_and_its_own_write_starts_no_cycle() -> None:
     async def test() -> None:
         async with server() as (api, client):
             api.put(NODES, node("node-1"))
@@ -181,7 +183,7 @@ def test_a_running_scheduler_tells_what_is_in_a_queue_and_finds_its_own_words_un
                 assert {name: value for name, value in status["allocated"].items() if value} == {CHIP: "4"}
                 api.remove(PODS, "default/train")
                 api.remove(GROUPS, "default/gang")
-                # The pod and its group may be told one after the other.
+                # The events of pod and group may come one after the other.
                 await until(lambda: not any(_counts(api)) and not any(_allocated(api)))
                 writes, cycles = api.count("queues/default/status"), scheduler.view.cycles
                 for _ in range(50):

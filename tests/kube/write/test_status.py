@@ -1,4 +1,4 @@
-"""Status, conditions and events: only news, the newest word, never in the way of a binding."""
+"""Status updates and conditions: only changes, only the newest, and bindings have precedence."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ async def writing(**known: ObservedGroup) -> AsyncIterator[Writing]:
         idle.set()
         api.put(GROUPS, group("gang", 2))
         api.put(PODS, pod("train"))
-        notes = {f"default/{name}": note for name, note in known.items()}
-        writer = StatusWriter(client, fence, notes, clock=clock, bindings_idle=idle)
+        observed = {f"default/{name}": group for name, group in known.items()}
+        writer = StatusWriter(client, fence, observed, clock=clock, bindings_idle=idle)
         yield Writing(api, writer, idle, fence)
         await writer.finish()
 
@@ -53,29 +53,29 @@ def reason(free: int = 1) -> Reason:
     return FULL(free=free, asked=8)
 
 
-def told(api: FakeApiServer) -> list[tuple[str, str, str]]:
+def events(api: FakeApiServer) -> list[tuple[str, str, str]]:
     return [(one["involvedObject"]["kind"], one["reason"], one["message"]) for one in api.all(EVENTS)]
 
 
-def test_a_reason_is_told_with_its_cures() -> None:
+def test_the_text_of_a_reason_has_its_cures() -> None:
     assert reason_text(reason()) == "1 of 8 chips are free. What helps: wait for 8 chips"
     assert rfc3339(1_700_000_000_500_000_000) == "2023-11-14T22:13:20Z"
 
 
-def test_a_group_that_waits_says_why_on_itself_and_on_its_job() -> None:
+def test_the_reason_of_a_pending_group_is_on_the_group_and_its_job() -> None:
     raw = group("gang", 2)
     raw["metadata"] |= {"uid": "g1", "ownerReferences": [{"kind": "Job", "name": "train", "uid": "j1"}]}
-    notes: dict[str, ObservedGroup] = {}
-    GroupReader(notes).read(msgspec.Raw(msgspec.json.encode(raw)), Findings("x"))
+    observed: dict[str, ObservedGroup] = {}
+    GroupReader(observed).read(msgspec.Raw(msgspec.json.encode(raw)), Findings("x"))
 
     async def test() -> None:
-        async with writing(gang=notes["default/gang"]) as one:
+        async with writing(gang=observed["default/gang"]) as one:
             one.writer.group(SetGroupStatus("default/gang", "Inqueue", reason()))
             await one.writer.finish()
             condition = one.groups()["conditions"][0]
             assert condition["reason"] == "NotEnoughResources"
             assert condition["message"] == reason_text(reason())
-            assert {(kind, word) for kind, word, _ in told(one.api)} == {
+            assert {(kind, reason_) for kind, reason_, _ in events(one.api)} == {
                 ("PodGroup", "Unschedulable"),
                 ("Job", "PodGroupPending"),
             }
@@ -84,7 +84,7 @@ def test_a_group_that_waits_says_why_on_itself_and_on_its_job() -> None:
     run(test())
 
 
-def test_the_newest_word_replaces_one_that_was_not_written_yet() -> None:
+def test_the_newest_status_replaces_one_that_was_not_written_yet() -> None:
     async def test() -> None:
         async with writing() as one:
             hold = asyncio.Event()
@@ -98,12 +98,12 @@ def test_the_newest_word_replaces_one_that_was_not_written_yet() -> None:
             await one.writer.finish()
             assert "4 of 8" in one.groups()["conditions"][0]["message"]
             assert one.api.count("podgroups/gang/status") == 1
-            assert sum(kind == "PodGroup" for kind, _, _ in told(one.api)) == 1
+            assert sum(kind == "PodGroup" for kind, _, _ in events(one.api)) == 1
 
     run(test())
 
 
-def test_an_older_word_that_is_tried_again_does_not_overtake_a_newer_one() -> None:
+def test_a_retried_status_does_not_overtake_a_newer_one() -> None:
     async def test() -> None:
         async with writing() as one:
             hold = asyncio.Event()
@@ -121,7 +121,7 @@ def test_an_older_word_that_is_tried_again_does_not_overtake_a_newer_one() -> No
     run(test())
 
 
-def test_a_group_that_returns_to_what_it_was_is_written() -> None:
+def test_a_group_that_returns_to_its_first_status_is_written() -> None:
     async def test() -> None:
         before = ObservedGroup("g1", None, GroupStatus(phase="Inqueue"))
         async with writing(gang=before) as one:
@@ -136,7 +136,7 @@ def test_a_group_that_returns_to_what_it_was_is_written() -> None:
     run(test())
 
 
-def test_a_crd_without_a_status_of_its_own_is_patched_as_a_whole() -> None:
+def test_without_a_status_subresource_the_object_is_patched() -> None:
     async def test() -> None:
         async with writing() as one:
             one.api.without_status.add("podgroups")
@@ -151,7 +151,7 @@ def test_a_crd_without_a_status_of_its_own_is_patched_as_a_whole() -> None:
     run(test())
 
 
-def test_chatter_waits_for_bindings_and_news_does_not() -> None:
+def test_conditions_wait_for_bindings_and_status_updates_do_not() -> None:
     async def test() -> None:
         async with writing() as one:
             one.idle.clear()
@@ -165,12 +165,12 @@ def test_chatter_waits_for_bindings_and_news_does_not() -> None:
             conditions = one.api.get(PODS, "default/train")["status"]["conditions"]
             assert conditions[0]["type"] == "PodScheduled"
             assert conditions[0]["status"] == "False"
-            assert ("Pod", "FailedScheduling", reason_text(reason())) in told(one.api)
+            assert ("Pod", "FailedScheduling", reason_text(reason())) in events(one.api)
 
     run(test())
 
 
-def test_a_condition_is_not_written_on_a_namesake() -> None:
+def test_a_condition_is_not_written_on_another_pod_of_the_same_name() -> None:
     async def test() -> None:
         async with writing() as one:
             one.writer.pod(TellPod("earlier", "default", "train", reason()))
@@ -180,7 +180,7 @@ def test_a_condition_is_not_written_on_a_namesake() -> None:
     run(test())
 
 
-def test_what_others_wait_for_is_written_however_long_the_server_is_away() -> None:
+def test_a_status_update_is_retried_until_the_server_is_back() -> None:
     async def test() -> None:
         async with writing() as one:
             one.api.fault("podgroups/gang/status", status=503, times=30)
@@ -195,7 +195,7 @@ def test_what_others_wait_for_is_written_however_long_the_server_is_away() -> No
     run(test())
 
 
-def test_a_newer_word_takes_the_place_of_one_that_waits_for_the_server() -> None:
+def test_a_newer_status_replaces_one_that_is_retried() -> None:
     async def test() -> None:
         async with writing() as one:
             hold = asyncio.Event()
@@ -212,7 +212,7 @@ def test_a_newer_word_takes_the_place_of_one_that_waits_for_the_server() -> None
     run(test())
 
 
-def test_what_people_read_is_dropped_when_the_server_is_away_for_long() -> None:
+def test_a_condition_is_dropped_when_the_server_is_away_for_long() -> None:
     async def test() -> None:
         async with writing() as one:
             one.api.fault("pods/train/status", status=503, times=30)
@@ -224,7 +224,7 @@ def test_what_people_read_is_dropped_when_the_server_is_away_for_long() -> None:
     run(test())
 
 
-def test_nothing_is_written_behind_a_closed_fence() -> None:
+def test_nothing_is_written_with_a_closed_fence() -> None:
     async def test() -> None:
         async with writing() as one:
             one.fence.close()
