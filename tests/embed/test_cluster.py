@@ -11,7 +11,7 @@ from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.embed.fleets import make_fleet
 from ringwise.embed.kubelet import SimulationSettings
 from ringwise.embed.objects import ConflictError
-from ringwise.embed.records import RefusedError
+from ringwise.embed.records import ObjectRefusedError
 from ringwise.messages import events as told
 from ringwise.messages.commands import (
     Bind,
@@ -186,7 +186,7 @@ def test_unhealthy_chips_are_reported_and_fail_pods_until_they_recover() -> None
     healed = cluster.nodes.report("node-0", CHIP)
     assert healed is not None
     assert (healed.unhealthy, healed.network_unhealthy, healed.free) == (0, 1 << 5, 0xFF)
-    with pytest.raises(RefusedError, match="node-0 has the chips 0 to 7, not 8"):
+    with pytest.raises(ObjectRefusedError, match="node-0 has the chips 0 to 7, not 8"):
         cluster.nodes.set_health("node-0", (8,), healthy=False)
 
 
@@ -264,7 +264,7 @@ def test_a_drain_cordons_the_node_and_deletes_its_pods() -> None:
 def test_a_new_pod_of_the_same_name_has_another_uid() -> None:
     cluster = cluster_of()
     first = submitted(cluster)
-    with pytest.raises(RefusedError, match="exists already"):
+    with pytest.raises(ObjectRefusedError, match="exists already"):
         cluster.submit(pod_of("p"))
     cluster.delete("Pod", first.key)
     second = submitted(cluster)
@@ -293,9 +293,9 @@ def test_of_a_job_only_replicas_minimums_and_priority_may_change() -> None:
     cluster = cluster_of()
     cluster.submit(job_of(task_of(replicas=2)))
     cluster.submit(job_of(task_of(replicas=3, min_available=1)))
-    with pytest.raises(RefusedError, match="only replicas and minAvailable may change"):
+    with pytest.raises(ObjectRefusedError, match="only replicas and minAvailable may change"):
         cluster.submit(job_of(task_of(replicas=3, chips=4)))
-    with pytest.raises(RefusedError, match="its max_retry may not change"):
+    with pytest.raises(ObjectRefusedError, match="its max_retry may not change"):
         cluster.submit(job_of(task_of(replicas=3), max_retry=9))
 
 

@@ -31,7 +31,7 @@ class SharedClock(InstantClock):
             await asyncio.sleep(0.0005)
 
 
-class Replica:
+class SchedulerReplica:
     def __init__(self, api: FakeApiServer, name: str, clock: InstantClock, seed: int) -> None:
         self.name = name
         self.api = api
@@ -101,7 +101,7 @@ def test_faults_between_scheduler_and_server(seed: int) -> None:
         async with FakeApiServer() as api:
             for index in range(NODE_COUNT):
                 api.put(NODES, node(f"node-{index}", CHIPS))
-            replicas = [Replica(api, name, clock, seed) for name in ("left", "right")]
+            replicas = [SchedulerReplica(api, name, clock, seed) for name in ("left", "right")]
             born = 2
             for wave in range(12):
                 size = rng.choice([1, 2, 4])
@@ -118,7 +118,7 @@ def test_faults_between_scheduler_and_server(seed: int) -> None:
                     replicas.remove(victim)
                     await victim.die()
                     born += 1
-                    replicas.append(Replica(api, f"born-{born}", clock, seed + born))
+                    replicas.append(SchedulerReplica(api, f"born-{born}", clock, seed + born))
                 finish_some(api, rng)
             api.faults = [fault for fault in api.faults if fault.agent]
             api.duplicate = False
@@ -172,7 +172,7 @@ def test_the_next_leader_completes_a_gang_that_a_killed_replica_started() -> Non
         async with FakeApiServer() as api:
             for index in range(4):
                 api.put(NODES, node(f"node-{index}"))
-            first = Replica(api, "first", clock, 1)
+            first = SchedulerReplica(api, "first", clock, 1)
             await until(first.runner.deciding.is_set)
             api.fault(
                 lambda method, path: "/binding" in path and api.count("/binding") > 2, drop=True, times=99
@@ -184,7 +184,7 @@ def test_the_next_leader_completes_a_gang_that_a_killed_replica_started() -> Non
             await first.die()
             assert len(waiting(api)) == 2
             api.faults = [fault for fault in api.faults if fault.agent]
-            second = Replica(api, "second", clock, 2)
+            second = SchedulerReplica(api, "second", clock, 2)
             await until(lambda: not waiting(api))
             assert max(holders(api).values()) == 1
             await second.end()

@@ -21,8 +21,8 @@ from ringwise.embed.records import (
     PUBLISHED,
     TIMELINE,
     ConfigMap,
+    ObjectRefusedError,
     OwnerIndex,
-    RefusedError,
     Storable,
     TableKey,
     events_of,
@@ -110,7 +110,7 @@ class EmbeddedCluster:
         version = self.table.version_of(kind.__name__, key)
         value = self.get(kind, key)
         if value is None or version is None:
-            raise RefusedError(f"there is no {kind.__name__} {key}")
+            raise ObjectRefusedError(f"there is no {kind.__name__} {key}")
         return self.table.put(kind.__name__, key, change(value), version)
 
     def delete(self, kind: str, key: str, uid: str | None = None) -> bool:

@@ -12,7 +12,7 @@ from ringwise.embed.kubelet import (
     script_or_failure,
 )
 from ringwise.embed.objects import ObjectTable
-from ringwise.embed.records import RefusedError, report_key
+from ringwise.embed.records import ObjectRefusedError, report_key
 from ringwise.state.model import DeviceReport, Node, Pod
 from ringwise.topology.chips import chip_names, mask_of
 from ringwise.wellknown import ASCEND_REAL, KUBELET_DEVICES, PREDICATE_TIME
@@ -63,7 +63,7 @@ class SimulatedNodes:
         for resource, capacity in node.chips_capacity.items():
             wrong = [chip for chip in chips if not 0 <= chip < capacity]
             if wrong:
-                raise RefusedError(f"{name} has the chips 0 to {capacity - 1}, not {wrong[0]}")
+                raise ObjectRefusedError(f"{name} has the chips 0 to {capacity - 1}, not {wrong[0]}")
             report = self.report(name, resource) or DeviceReport(name, resource)
             mask = mask_of(chips)
             if network:
@@ -147,7 +147,7 @@ class SimulatedNodes:
     def _known(self, name: str) -> Node:
         node = self.get(name)
         if node is None:
-            raise RefusedError(f"there is no node {name}")
+            raise ObjectRefusedError(f"there is no node {name}")
         return node
 
     def _put(self, node: Node) -> None:

@@ -21,7 +21,7 @@ ADDITIONS = "PodAdditions"
 TOPOLOGY = "leaf-switches"
 
 
-class RefusedError(Exception):
+class ObjectRefusedError(Exception):
     """The object is not accepted."""
 
 
@@ -69,7 +69,7 @@ def merged(before: object | None, value: Storable, now: int, uid: str) -> Storab
         case VcJob(), VcJob():
             return _changed_job(before, value)
         case Pod(), Pod():
-            raise RefusedError(f"pod {value.key} exists already; delete it first")
+            raise ObjectRefusedError(f"pod {value.key} exists already; delete it first")
         case PodGroup(), PodGroup():
             return replace(value, uid=before.uid, created=before.created, phase=before.phase)
         case Queue(), Queue():
@@ -105,13 +105,13 @@ def _changed_job(before: VcJob, value: VcJob) -> VcJob:
     """Only replicas, minAvailable and the priority class of a job may change."""
     shape = [(task.name, task.template, task.policies, task.depends_on) for task in before.tasks]
     if shape != [(task.name, task.template, task.policies, task.depends_on) for task in value.tasks]:
-        raise RefusedError(
+        raise ObjectRefusedError(
             f"job {value.key} exists: of its tasks only replicas and minAvailable may change; "
             "delete it first to change more"
         )
     for field in ("queue", "policies", "plugins", "max_retry", "ttl_seconds", "scheduler", "min_success"):
         if getattr(before, field) != getattr(value, field):
-            raise RefusedError(f"job {value.key} exists: its {field} may not change; delete it first")
+            raise ObjectRefusedError(f"job {value.key} exists: its {field} may not change; delete it first")
     return replace(
         before,
         tasks=value.tasks,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 
-class Observer(Protocol):
+class ComponentObserver(Protocol):
     """Called from the event loop; `cycle`, `pending`, `chips` and `shadow` from the core thread."""
 
     def cycle(self, seconds: float, events: int, commands: int) -> None: ...

@@ -20,7 +20,7 @@ from tests.kube.harness import LEASES, ManualClock, run, server, until
 SETTINGS = LeaseSettings(namespace="kube-system", name="test")
 
 
-class Replica:
+class ElectionReplica:
     def __init__(self, client: Client, clock: ManualClock, name: str) -> None:
         self.clock = clock
         self.fence = Fence(clock)
@@ -33,12 +33,12 @@ class Replica:
 
 
 @asynccontextmanager
-async def replicas(*names: str) -> AsyncIterator[tuple[FakeApiServer, ManualClock, list[Replica]]]:
+async def replicas(*names: str) -> AsyncIterator[tuple[FakeApiServer, ManualClock, list[ElectionReplica]]]:
     clock = ManualClock()
     async with server() as (api, client):
         made = []
         for name in names:
-            made.append(Replica(client, clock, name))
+            made.append(ElectionReplica(client, clock, name))
             before = api.count("leases")
             # Each replica has read the lease before the next one starts.
             await until(lambda: clock.slept and api.count("leases") > before)  # noqa: B023
@@ -81,9 +81,9 @@ def test_a_leader_that_cannot_renew_stops_before_another_starts() -> None:
     async def test() -> None:
         clock = ManualClock()
         async with server() as (api, other), Client(direct(api.url), component="first") as client:
-            a = Replica(client, clock, "a")
+            a = ElectionReplica(client, clock, "a")
             await until(a.election.leading.is_set)
-            b = Replica(other, clock, "b")
+            b = ElectionReplica(other, clock, "b")
             await until(lambda: api.count("GET") > 1)
             began = clock.moment
             api.fault("/leases", agent="ringwise-first", status=500, times=1000)
@@ -106,10 +106,10 @@ def test_a_leader_cut_off_from_the_server_is_replaced_after_the_lease_ended() ->
     async def test() -> None:
         clock = ManualClock()
         async with server() as (api, client):
-            a = Replica(client, clock, "a")
+            a = ElectionReplica(client, clock, "a")
             await until(a.election.leading.is_set)
             await a.stop()  # it ends without releasing the lease
-            b = Replica(client, clock, "b")
+            b = ElectionReplica(client, clock, "b")
             await until(lambda: api.count("GET"))
             waited = 0.0
             while not b.election.leading.is_set():
@@ -161,7 +161,7 @@ def test_the_fence_counts_from_the_start_of_the_request() -> None:
         async with server() as (api, client):
             hold = asyncio.Event()
             api.fault("POST /apis/coordination.k8s.io", until=hold)
-            a = Replica(client, clock, "a")
+            a = ElectionReplica(client, clock, "a")
             await until(lambda: api.count("POST"))
             clock.moment += 8  # the answer is slow
             hold.set()

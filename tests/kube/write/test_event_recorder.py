@@ -36,7 +36,7 @@ class DropCounter(NullObserver):
 
 
 @dataclass
-class Writing:
+class RecorderSetup:
     api: FakeApiServer
     writer: StatusWriter
     clock: InstantClock
@@ -52,14 +52,14 @@ class Writing:
 
 
 @asynccontextmanager
-async def writing(clock: InstantClock | None = None) -> AsyncIterator[Writing]:
+async def recorder_setup(clock: InstantClock | None = None) -> AsyncIterator[RecorderSetup]:
     async with server() as (api, client):
         clock = clock or InstantClock()
         fence, idle, seen = Fence(clock), asyncio.Event(), DropCounter()
         fence.open_forever()
         idle.set()
         writer = StatusWriter(client, fence, {}, clock=clock, bindings_idle=idle, observer=seen)
-        yield Writing(api, writer, clock, idle, seen)
+        yield RecorderSetup(api, writer, clock, idle, seen)
         await writer.stop()
 
 
@@ -78,7 +78,7 @@ def full(free: int) -> Reason:
 
 def test_events_above_the_rate_are_late_and_none_is_lost() -> None:
     async def test() -> None:
-        async with writing() as one:
+        async with recorder_setup() as one:
             began = one.clock.moment
             many = EVENT_BURST + 100
             for index in range(many):
@@ -94,7 +94,7 @@ def test_events_above_the_rate_are_late_and_none_is_lost() -> None:
 def test_a_late_event_has_the_time_of_its_cause() -> None:
     async def test() -> None:
         clock = ManualClock()
-        async with writing(clock) as one:
+        async with recorder_setup(clock) as one:
             for index in range(EVENT_BURST + 1):
                 one.writer.events.scheduled(bind(index))
             await until(lambda: len(one.events()) == EVENT_BURST)
@@ -111,7 +111,7 @@ def test_a_late_event_has_the_time_of_its_cause() -> None:
 def test_the_rate_limit_holds_over_time() -> None:
     async def test() -> None:
         clock = ManualClock()
-        async with writing(clock) as one:
+        async with recorder_setup(clock) as one:
             for index in range(EVENT_BURST + 20):
                 one.writer.events.scheduled(bind(index))
             await until(lambda: len(one.events()) == EVENT_BURST)
@@ -129,7 +129,7 @@ def test_the_rate_limit_holds_over_time() -> None:
 
 def test_the_newest_event_of_a_pod_replaces_a_waiting_one() -> None:
     async def test() -> None:
-        async with writing() as one:
+        async with recorder_setup() as one:
             one.idle.clear()
             command = unschedulable(one.api, "train")
             for index in range(8):
@@ -146,7 +146,7 @@ def test_the_newest_event_of_a_pod_replaces_a_waiting_one() -> None:
 
 def test_events_of_different_reasons_do_not_replace_each_other() -> None:
     async def test() -> None:
-        async with writing() as one:
+        async with recorder_setup() as one:
             one.idle.clear()
             subject = ObjectReference("v1", "Pod", "default", "p1", "u1")
             one.writer.events.record(subject, "Evict", "first")
@@ -163,7 +163,7 @@ def test_events_of_different_reasons_do_not_replace_each_other() -> None:
 def test_conditions_do_not_wait_for_events() -> None:
     async def test() -> None:
         clock = ManualClock()
-        async with writing(clock) as one:
+        async with recorder_setup(clock) as one:
             for index in range(EVENT_BURST + 1000):
                 one.writer.events.scheduled(bind(index))
             one.writer.pod(unschedulable(one.api, "train"))
@@ -176,7 +176,7 @@ def test_conditions_do_not_wait_for_events() -> None:
 
 def test_events_give_way_to_bindings() -> None:
     async def test() -> None:
-        async with writing() as one:
+        async with recorder_setup() as one:
             one.idle.clear()
             for index in range(10):
                 one.writer.events.scheduled(bind(index))
@@ -196,7 +196,7 @@ def test_a_full_queue_drops_and_counts_the_oldest_entry(
     monkeypatch.setattr(status_queue, "MAX_WAITING", 5)
 
     async def test() -> None:
-        async with writing() as one:
+        async with recorder_setup() as one:
             one.idle.clear()
             for index in range(8):
                 one.writer.events.scheduled(bind(index))
@@ -211,7 +211,7 @@ def test_a_full_queue_drops_and_counts_the_oldest_entry(
 
 def test_an_event_without_a_response_is_not_written_twice() -> None:
     async def test() -> None:
-        async with writing() as one:
+        async with recorder_setup() as one:
             one.api.fault("/events", drop=True, done=True)
             one.writer.events.scheduled(bind(1))
             await one.writer.finish()
@@ -224,7 +224,7 @@ def test_an_event_without_a_response_is_not_written_twice() -> None:
 
 def test_a_waiting_condition_is_discarded_when_its_pod_is_bound() -> None:
     async def test() -> None:
-        async with writing() as one:
+        async with recorder_setup() as one:
             one.idle.clear()
             early, other = unschedulable(one.api, "early"), unschedulable(one.api, "other")
             one.writer.pod(early)
@@ -241,7 +241,7 @@ def test_a_waiting_condition_is_discarded_when_its_pod_is_bound() -> None:
 def test_a_retried_condition_is_given_up_when_its_pod_is_bound() -> None:
     async def test() -> None:
         clock = ManualClock()
-        async with writing(clock) as one:
+        async with recorder_setup(clock) as one:
             one.api.fault("pods/train/status", status=503)
             command = unschedulable(one.api, "train")
             one.writer.pod(command)
@@ -276,7 +276,7 @@ def test_a_queue_accepts_entries_after_a_discard() -> None:
 
 def test_an_entry_that_cannot_be_written_does_not_stop_others() -> None:
     async def test() -> None:
-        async with writing() as one:
+        async with recorder_setup() as one:
             odd = ObjectReference("v1", "Pod", "default", "odd", "u1")
             one.idle.clear()
             for number in range(8):

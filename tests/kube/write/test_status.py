@@ -23,7 +23,7 @@ from tests.kube.harness import EVENTS, GROUPS, PODS, InstantClock, group, pod, r
 FULL = ReasonKind("full", Stage.GANG, "{free} of {asked} chips are free", ("wait for {asked} chips",))
 
 
-class Writing:
+class WriterSetup:
     def __init__(self, api: FakeApiServer, writer: StatusWriter, idle: asyncio.Event, fence: Fence) -> None:
         self.api = api
         self.writer = writer
@@ -35,7 +35,7 @@ class Writing:
 
 
 @asynccontextmanager
-async def writing(**known: ObservedGroup) -> AsyncIterator[Writing]:
+async def writer_setup(**known: ObservedGroup) -> AsyncIterator[WriterSetup]:
     async with server() as (api, client):
         clock = InstantClock()
         fence, idle = Fence(clock), asyncio.Event()
@@ -45,7 +45,7 @@ async def writing(**known: ObservedGroup) -> AsyncIterator[Writing]:
         api.put(PODS, pod("train"))
         observed = {f"default/{name}": group for name, group in known.items()}
         writer = StatusWriter(client, fence, observed, clock=clock, bindings_idle=idle)
-        yield Writing(api, writer, idle, fence)
+        yield WriterSetup(api, writer, idle, fence)
         await writer.finish()
 
 
@@ -69,7 +69,7 @@ def test_the_reason_of_a_pending_group_is_on_the_group_and_its_job() -> None:
     GroupReader(observed).read(msgspec.Raw(msgspec.json.encode(raw)), Findings("x"))
 
     async def test() -> None:
-        async with writing(gang=observed["default/gang"]) as one:
+        async with writer_setup(gang=observed["default/gang"]) as one:
             one.writer.group(SetGroupStatus("default/gang", "Inqueue", reason()))
             await one.writer.finish()
             condition = one.groups()["conditions"][0]
@@ -86,7 +86,7 @@ def test_the_reason_of_a_pending_group_is_on_the_group_and_its_job() -> None:
 
 def test_the_newest_status_replaces_one_that_was_not_written_yet() -> None:
     async def test() -> None:
-        async with writing() as one:
+        async with writer_setup() as one:
             hold = asyncio.Event()
             one.api.fault("PATCH", until=hold, times=8)
             for name in range(8):
@@ -105,7 +105,7 @@ def test_the_newest_status_replaces_one_that_was_not_written_yet() -> None:
 
 def test_a_retried_status_does_not_overtake_a_newer_one() -> None:
     async def test() -> None:
-        async with writing() as one:
+        async with writer_setup() as one:
             hold = asyncio.Event()
             one.api.fault("gang/status", until=hold, status=503)
             one.writer.group(SetGroupStatus("default/gang", "Running"))
@@ -124,7 +124,7 @@ def test_a_retried_status_does_not_overtake_a_newer_one() -> None:
 def test_a_group_that_returns_to_its_first_status_is_written() -> None:
     async def test() -> None:
         before = ObservedGroup("g1", None, GroupStatus(phase="Inqueue"))
-        async with writing(gang=before) as one:
+        async with writer_setup(gang=before) as one:
             one.writer.group(SetGroupStatus("default/gang", "Inqueue"))
             await one.writer.finish()
             assert one.api.count("gang/status") == 0
@@ -138,7 +138,7 @@ def test_a_group_that_returns_to_its_first_status_is_written() -> None:
 
 def test_without_a_status_subresource_the_object_is_patched() -> None:
     async def test() -> None:
-        async with writing() as one:
+        async with writer_setup() as one:
             one.api.without_status.add("podgroups")
             one.writer.group(SetGroupStatus("default/gang", "Running", running=2))
             await one.writer.finish()
@@ -153,7 +153,7 @@ def test_without_a_status_subresource_the_object_is_patched() -> None:
 
 def test_conditions_wait_for_bindings_and_status_updates_do_not() -> None:
     async def test() -> None:
-        async with writing() as one:
+        async with writer_setup() as one:
             one.idle.clear()
             uid = one.api.get(PODS, "default/train")["metadata"]["uid"]
             one.writer.pod(TellPod(uid, "default", "train", reason()))
@@ -172,7 +172,7 @@ def test_conditions_wait_for_bindings_and_status_updates_do_not() -> None:
 
 def test_a_condition_is_not_written_on_another_pod_of_the_same_name() -> None:
     async def test() -> None:
-        async with writing() as one:
+        async with writer_setup() as one:
             one.writer.pod(TellPod("earlier", "default", "train", reason()))
             await one.writer.finish()
             assert "conditions" not in one.api.get(PODS, "default/train")["status"]
@@ -182,7 +182,7 @@ def test_a_condition_is_not_written_on_another_pod_of_the_same_name() -> None:
 
 def test_a_status_update_is_retried_until_the_server_is_back() -> None:
     async def test() -> None:
-        async with writing() as one:
+        async with writer_setup() as one:
             one.api.fault("podgroups/gang/status", status=503, times=30)
             one.writer.group(SetGroupStatus("default/gang", "Running"))
             await one.writer.finish()
@@ -197,7 +197,7 @@ def test_a_status_update_is_retried_until_the_server_is_back() -> None:
 
 def test_a_newer_status_replaces_one_that_is_retried() -> None:
     async def test() -> None:
-        async with writing() as one:
+        async with writer_setup() as one:
             hold = asyncio.Event()
             one.api.fault("podgroups/gang/status", status=503, times=4)
             one.api.fault("podgroups/gang/status", status=503, until=hold)
@@ -214,7 +214,7 @@ def test_a_newer_status_replaces_one_that_is_retried() -> None:
 
 def test_a_condition_is_dropped_when_the_server_is_away_for_long() -> None:
     async def test() -> None:
-        async with writing() as one:
+        async with writer_setup() as one:
             one.api.fault("pods/train/status", status=503, times=30)
             uid = one.api.get(PODS, "default/train")["metadata"]["uid"]
             one.writer.pod(TellPod(uid, "default", "train", reason()))
@@ -226,7 +226,7 @@ def test_a_condition_is_dropped_when_the_server_is_away_for_long() -> None:
 
 def test_nothing_is_written_with_a_closed_fence() -> None:
     async def test() -> None:
-        async with writing() as one:
+        async with writer_setup() as one:
             one.fence.close()
             one.writer.group(SetGroupStatus("default/gang", "Running"))
             await one.writer.finish()

@@ -20,7 +20,7 @@ from ringwise.apps.lab.lab import LiveLab
 from ringwise.apps.lab.submission import Submission
 from ringwise.apps.lab.views import UnknownNameError, find_name
 from ringwise.embed.objects import ConflictError
-from ringwise.embed.records import RefusedError
+from ringwise.embed.records import ObjectRefusedError
 from ringwise.manifests.configuration import ConfigurationError
 
 #: What a person may ask: the lab and the parameters in, a document out.
@@ -33,7 +33,7 @@ MOST_TIME = 100 * 366 * 86400 * 1_000_000_000
 NODE_ACTIONS = frozenset({"cordon", "uncordon", "drain", "fault", "ready", "unready"})
 
 #: Said before anything was changed.
-_REFUSALS = (RefusedError, ConflictError, UnknownNameError, ConfigurationError)
+_REFUSALS = (ObjectRefusedError, ConflictError, UnknownNameError, ConfigurationError)
 
 
 class LabServer:
@@ -126,7 +126,7 @@ class LabServer:
         name = request.match_info["question"]
         question = self._questions.get(name)
         if question is None:
-            raise RefusedError(f"the lab does not know the question {name}; is it of another version?")
+            raise ObjectRefusedError(f"the lab does not know the question {name}; is it of another version?")
         return question(self.live, _parameters(body))
 
     def _submit(self, _request: web.Request, body: bytes) -> Any:
@@ -157,7 +157,7 @@ class LabServer:
         if action == "advance":
             live.advance(_count(parameters, "nanoseconds"))
             return {"now": live.cluster.now}
-        raise RefusedError(f"the lab does not know how to {action}")
+        raise ObjectRefusedError(f"the lab does not know how to {action}")
 
 
 def _parameters(body: bytes) -> dict[str, Any]:
@@ -167,14 +167,14 @@ def _parameters(body: bytes) -> dict[str, Any]:
 def _word(parameters: Mapping[str, Any], name: str) -> str:
     value = parameters.get(name)
     if not isinstance(value, str):
-        raise RefusedError(f"the request names no {name}")
+        raise ObjectRefusedError(f"the request names no {name}")
     return value
 
 
 def _count(parameters: Mapping[str, Any], name: str) -> int | None:
     value = parameters.get(name)
     if value is not None and not (isinstance(value, int) and 0 <= value < MOST_TIME):
-        raise RefusedError(f"{name} must be a whole number of 0 or more, got {value!r}")
+        raise ObjectRefusedError(f"{name} must be a whole number of 0 or more, got {value!r}")
     return value
 
 

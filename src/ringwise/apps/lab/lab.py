@@ -20,7 +20,7 @@ from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.embed.fleets import make_fleet
 from ringwise.embed.kubelet import SimulationSettings
 from ringwise.embed.loop import EmbeddedLoop
-from ringwise.embed.records import PUBLISHED, ConfigMap, RefusedError, Storable, key_of
+from ringwise.embed.records import PUBLISHED, ConfigMap, ObjectRefusedError, Storable, key_of
 from ringwise.embed.store import Store
 from ringwise.framework.configuration import Configuration
 from ringwise.manifests.bundle import Bundle
@@ -131,7 +131,7 @@ class LiveLab:
     def advance(self, nanoseconds: int | None) -> None:
         """Let virtual time pass; None: to the next moment at which something happens."""
         if not isinstance(self.clock, VirtualClock):
-            raise RefusedError(
+            raise ObjectRefusedError(
                 "time passes by itself in this lab; start one with --virtual to move it by hand"
             )
         if nanoseconds is None:
@@ -165,12 +165,12 @@ class LiveLab:
     # -- what people hand in -------------------------------------------------------------------
 
     def submit(self, submission: Submission) -> Submitted:
-        """Take everything or nothing; RefusedError says all that is wrong, one line each."""
+        """Take everything or nothing; ObjectRefusedError says all that is wrong, one line each."""
         submission.share_classes()
         self._catch_up()
         wrong = refusals(self.cluster, submission.objects()) + self._misplaced(submission)
         if wrong:
-            raise RefusedError("\n".join(wrong))
+            raise ObjectRefusedError("\n".join(wrong))
         answer = Submitted()
         if submission.configuration is not None:
             self._keep_configuration(*submission.configuration)
@@ -262,11 +262,11 @@ class LiveLab:
 
     def _delete_queue(self, name: str) -> None:
         if name == "default":
-            raise RefusedError("the queue default stays: jobs that name no queue are in it")
+            raise ObjectRefusedError("the queue default stays: jobs that name no queue are in it")
         inside = [group for group in self.cluster.all(PodGroup) if group.queue == name]
         if inside:
             some = ", ".join(group.key for group in inside[:3]) + (", ..." if len(inside) > 3 else "")
-            raise RefusedError(f"queue {name} has {len(inside)} job(s): {some}; delete them first")
+            raise ObjectRefusedError(f"queue {name} has {len(inside)} job(s): {some}; delete them first")
         self.cluster.delete("Queue", name)
 
     def change_node(self, name: str, action: str, parameters: Mapping[str, Any]) -> list[str]:
@@ -281,7 +281,7 @@ class LiveLab:
             case "fault":
                 chips = parameters.get("chips", ())
                 if not isinstance(chips, (list, tuple)) or not all(isinstance(chip, int) for chip in chips):
-                    raise RefusedError(f"chips are whole numbers, got {chips!r}")
+                    raise ObjectRefusedError(f"chips are whole numbers, got {chips!r}")
                 self.cluster.nodes.set_health(
                     name,
                     tuple(chips),
@@ -292,6 +292,6 @@ class LiveLab:
             case "ready" | "unready":
                 self.cluster.set_ready(name, action == "ready")
             case _:
-                raise RefusedError(f"nothing is known about {action}")
+                raise ObjectRefusedError(f"nothing is known about {action}")
         self.turn()
         return leaving

@@ -9,7 +9,7 @@ import msgspec
 
 from ringwise.apps.extensions import read_user_configuration
 from ringwise.embed.cluster import EmbeddedCluster
-from ringwise.embed.records import RefusedError, Storable, key_of, merged
+from ringwise.embed.records import ObjectRefusedError, Storable, key_of, merged
 from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.configuration import ConfigurationError
 from ringwise.manifests.switches import topology_of_config_map
@@ -89,7 +89,7 @@ def refusals(cluster: EmbeddedCluster, objects: Iterable[Storable]) -> list[str]
         name = key_of(value)
         try:
             merged(cluster.table.get(name.kind, name.key), value, cluster.now, "")
-        except RefusedError as error:
+        except ObjectRefusedError as error:
             found.append(str(error))
     return found
 

@@ -14,7 +14,7 @@ from typing import Protocol
 import structlog
 
 from ringwise.controller.machine import Controller
-from ringwise.kube.observer import NullObserver, Observer
+from ringwise.kube.observer import ComponentObserver, NullObserver
 from ringwise.kubeclient.clock import Clock
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command
@@ -47,7 +47,7 @@ class MachineAdapter(Protocol):
 
     def next_deadline(self) -> int | None: ...
 
-    def count(self, observer: Observer) -> None:
+    def count(self, observer: ComponentObserver) -> None:
         """Report gauges: pending jobs and chips."""
 
     def send_early(self, deliver: Deliver, yield_to_loop: Callable[[], object]) -> None:
@@ -99,7 +99,7 @@ class SchedulerAdapter:
     def next_deadline(self) -> int | None:
         return self.scheduler.next_deadline()
 
-    def count(self, observer: Observer) -> None:
+    def count(self, observer: ComponentObserver) -> None:
         view = self.scheduler.view
         waiting: dict[str, int] = {}
         for job in view.jobs.values():
@@ -148,7 +148,7 @@ class ControllerAdapter:
     def next_deadline(self) -> int | None:
         return self._controller.next_deadline()
 
-    def count(self, observer: Observer) -> None:
+    def count(self, observer: ComponentObserver) -> None:
         """The controller has no gauges: it counts pods in the status of each job."""
 
     def send_early(self, deliver: Deliver, yield_to_loop: Callable[[], object]) -> None:
@@ -194,7 +194,7 @@ class CoreThread:
         on_crash: Callable[[BaseException], object],
         *,
         clock: Clock,
-        observer: Observer | None = None,
+        observer: ComponentObserver | None = None,
         loop_is_idle: threading.Event,
     ) -> None:
         self._machines = machines
@@ -203,7 +203,7 @@ class CoreThread:
             machine.send_early(self._hand_over, self._yield_to_loop)
         self._on_crash = on_crash
         self._clock = clock
-        self._observer: Observer = observer or NullObserver()
+        self._observer: ComponentObserver = observer or NullObserver()
         self._wakeup = threading.Condition()
         self._inbox: list[ev.Event] = []
         self._deciding = False

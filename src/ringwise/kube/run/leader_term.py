@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ringwise.framework.registry import Registry
-from ringwise.kube.observer import Observer
+from ringwise.kube.observer import ComponentObserver
 from ringwise.kube.run.core_thread import CoreThread, MachineAdapter
 from ringwise.kube.run.idle_event_loop import loop_idle_event
 from ringwise.kube.run.leader_election import LeaseSettings
@@ -74,7 +74,7 @@ class LeaderTerm:
         fence: Fence,
         *,
         clock: Clock,
-        observer: Observer,
+        observer: ComponentObserver,
         rng: random.Random,
         on_crash: Callable[[BaseException], None],
     ) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import structlog
 
-from ringwise.kube.observer import NullObserver, Observer
+from ringwise.kube.observer import ComponentObserver, NullObserver
 from ringwise.kube.run.core_thread import MachineAdapter
 from ringwise.kube.run.leader_election import LeaderElection
 from ringwise.kube.run.leader_term import LeaderTerm, RunnerSettings
@@ -40,7 +40,7 @@ class Runner:
         settings: RunnerSettings | None = None,
         *,
         clock: Clock | None = None,
-        observer: Observer | None = None,
+        observer: ComponentObserver | None = None,
         rng: random.Random | None = None,
         on_synced: Callable[[], None] = lambda: None,
     ) -> None:
@@ -48,7 +48,7 @@ class Runner:
         self._machines = machines
         self._settings = settings or RunnerSettings()
         self._clock: Clock = clock or RealClock()
-        self._observer: Observer = observer or NullObserver()
+        self._observer: ComponentObserver = observer or NullObserver()
         self._rng = rng or random.Random()
         self._on_synced = on_synced
         self._fence = Fence(self._clock)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ringwise.kube.observer import NullObserver, Observer
+from ringwise.kube.observer import ComponentObserver, NullObserver
 from ringwise.kube.run.core_thread import Deliver, SchedulerAdapter
 from ringwise.manifests.quantities import rfc3339
 from ringwise.messages import events as ev
@@ -41,10 +41,12 @@ class ShadowAdapter(SchedulerAdapter):
     They hold until the real binding is seen, or the pod is deleted.
     """
 
-    def __init__(self, scheduler: Scheduler, report: Report, observer: Observer | None = None) -> None:
+    def __init__(
+        self, scheduler: Scheduler, report: Report, observer: ComponentObserver | None = None
+    ) -> None:
         super().__init__(scheduler)
         self._report = report
-        self._observer: Observer = observer or NullObserver()
+        self._observer: ComponentObserver = observer or NullObserver()
         self._decided: dict[str, Bind] = {}
         self._now = 0
         self.outcomes: Counter[str] = Counter()

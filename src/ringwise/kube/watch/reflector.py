@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import msgspec
 import structlog
 
-from ringwise.kube.observer import NullObserver, Observer
+from ringwise.kube.observer import ComponentObserver, NullObserver
 from ringwise.kube.watch.kinds import Reader, WatchTarget
 from ringwise.kube.watch.malformed import UNNAMED, MalformedObjects
 from ringwise.kube.watch.objects import KeyedObjects, change_events, deletion_events
@@ -66,7 +66,7 @@ class Reflector:
         clock: Clock,
         rng: random.Random | None = None,
         malformed: MalformedObjects | None = None,
-        observer: Observer | None = None,
+        observer: ComponentObserver | None = None,
         page_size: int = PAGE_SIZE,
         on_crash: Callable[[BaseException], None] = lambda defect: None,
     ) -> None:
@@ -79,7 +79,7 @@ class Reflector:
         self._clock = clock
         self._backoff = Backoff(rng=rng)
         self._malformed = malformed if malformed is not None else MalformedObjects()
-        self._observer: Observer = observer or NullObserver()
+        self._observer: ComponentObserver = observer or NullObserver()
         self._page_size = page_size
         self._on_crash = on_crash
         self._known: dict[str, _Known] = {}

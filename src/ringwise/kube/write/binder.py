@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 import structlog
 
-from ringwise.kube.observer import NullObserver, Observer
+from ringwise.kube.observer import ComponentObserver, NullObserver
 from ringwise.kube.write.fence import MIN_FENCE_GAP, Fence
 from ringwise.kubeclient.client import ApiError, Client, UnreachableError
 from ringwise.kubeclient.clock import Clock
@@ -78,7 +78,7 @@ class Binder:
         clock: Clock,
         on_failed: Callable[[BindFailed], None],
         on_bound: Callable[[Bind], None] = lambda bind: None,
-        observer: Observer | None = None,
+        observer: ComponentObserver | None = None,
         rng: random.Random | None = None,
         in_flight: int = MAX_IN_FLIGHT,
     ) -> None:
@@ -87,7 +87,7 @@ class Binder:
         self._clock = clock
         self._on_failed = on_failed
         self._on_bound = on_bound
-        self._observer: Observer = observer or NullObserver()
+        self._observer: ComponentObserver = observer or NullObserver()
         self._rng = rng or random.Random()
         self._in_flight = in_flight
         self._waiting: deque[tuple[Bind, float]] = deque()

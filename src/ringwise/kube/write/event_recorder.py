@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ringwise.kube.observer import Observer
+from ringwise.kube.observer import ComponentObserver
 from ringwise.kube.watch.malformed import BadObject
 from ringwise.kube.write.status_queue import StatusQueue, wait_for_bindings
 from ringwise.kubeclient.client import ApiError, Client
@@ -118,7 +118,7 @@ class EventRecorder:
         retrier: Retrier,
         *,
         clock: Clock,
-        observer: Observer,
+        observer: ComponentObserver,
         bindings_idle: asyncio.Event | None = None,
     ) -> None:
         self._client = client

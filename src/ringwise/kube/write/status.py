@@ -13,7 +13,7 @@ import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
-from ringwise.kube.observer import NullObserver, Observer
+from ringwise.kube.observer import ComponentObserver, NullObserver
 from ringwise.kube.watch.readers import ObservedGroup, ObservedQueue
 from ringwise.kube.write.event_recorder import EventRecorder, ObjectReference, reason_text
 from ringwise.kube.write.fence import Fence
@@ -41,7 +41,7 @@ class StatusWriter:
         clock: Clock,
         queues: Mapping[str, ObservedQueue] | None = None,
         bindings_idle: asyncio.Event | None = None,
-        observer: Observer | None = None,
+        observer: ComponentObserver | None = None,
         rng: random.Random | None = None,
     ) -> None:
         self._client = client

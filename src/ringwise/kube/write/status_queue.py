@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 import structlog
 
-from ringwise.kube.observer import Observer
+from ringwise.kube.observer import ComponentObserver
 from ringwise.kubeclient.retry import GivenUpError, Retrier
 
 _LOG = structlog.get_logger("ringwise.kube")
@@ -38,7 +38,7 @@ class StatusQueue(Generic[Entry]):
         write: Callable[[Entry], Awaitable[object]],
         retrier: Retrier,
         workers: int,
-        observer: Observer,
+        observer: ComponentObserver,
         before_write: Callable[[], Awaitable[None]] | None = None,
         *,
         requeue: bool = False,
