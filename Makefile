@@ -34,16 +34,16 @@ test: lint ## all checks and all tests
 	@echo "== tests"
 	@$(BIN)/python -m pytest -q -n $(WORKERS)
 
-test-cluster: $(STAMP) ## stories on a real control plane; its programs are found, or built once with Go
+test-cluster: $(STAMP) ## user stories on a real control plane; its programs are found, or built once with Go
 	@echo "== programs"
 	@$(BIN)/python tests/cluster/tools/build.py
 	@echo "== chart and plain manifests"
 	@RINGWISE_HELM=$$($(BIN)/python tests/cluster/tools/build.py helm | cut -f2) \
 	  $(BIN)/python -m pytest -q tests/deploy/test_manifests.py tests/deploy/test_chart.py
-	@echo "== stories on a cluster, and trouble"
+	@echo "== user stories on a cluster, and faults"
 	@$(BIN)/python -m pytest -q -m cluster tests/cluster
 
-test-chaos: $(STAMP) ## of these the trouble alone; RINGWISE_CHAOS_SEED picks it
+test-chaos: $(STAMP) ## of these only the faults; RINGWISE_CHAOS_SEED selects them
 	@$(BIN)/python tests/cluster/tools/build.py
 	@$(BIN)/python -m pytest -q -s -m chaos tests/cluster
 

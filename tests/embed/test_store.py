@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sqlite3
 import subprocess
 import sys
 import textwrap
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -21,7 +23,7 @@ from ringwise.embed.objects import ObjectTable
 from ringwise.embed.store import Store, StoreError
 from ringwise.state.model import Pod, PriorityClass, Queue
 from ringwise.state.vcjob import VcJob
-from tests.embed.builders import FirstFit, job_of, lab_of, task_of
+from tests.embed.builders import FirstFit, job_of, lab_of, pod_of, task_of
 
 
 def contents(table: ObjectTable) -> list[tuple[int, str, str, object]]:
@@ -112,6 +114,20 @@ def test_loaded_pods_of_one_template_share_one_class(tmp_path: Path) -> None:
     pods = [pod for pod in reopened(tmp_path / "lab")[0].kind("Pod") if isinstance(pod, Pod)]
     assert len({id(pod.cls) for pod in pods}) == 1
     assert len(pods) == 3
+
+
+def test_the_timeline_of_a_pod_has_its_names_of_format_1(tmp_path: Path) -> None:
+    path = tmp_path / "lab.db"
+    lab = lab_of(1)
+    lab.cluster.submit(pod_of("p"))
+    lab.run_until(10 * SECOND)
+    lab.cluster.delete("Pod", "default/p")
+    store = Store(path)
+    store.save(lab.cluster.table, lab.cluster.now)
+    store.close()
+    with closing(sqlite3.connect(path)) as database:
+        ((body,),) = database.execute("SELECT body FROM object WHERE kind = 'Life'").fetchall()
+    assert json.loads(body) == {"bound": SECOND, "started": 3 * SECOND, "asked_to_go": 10 * SECOND}
 
 
 def damage_header(path: Path) -> None:
