@@ -38,7 +38,7 @@ class Lab:
 
     def __init__(self) -> None:
         self.state = ClusterState()
-        self.ledger = ResourceUsage()
+        self.usage = ResourceUsage()
         self.jobs: dict[str, Job] = {}
         self.queues: dict[str, Queue] = {"default": Queue("default")}
         self._clock = 0
@@ -73,7 +73,7 @@ class Lab:
                 chips_capacity=offered,
             )
         )
-        add(self.ledger.capacity, {"cpu": cpu, "memory": memory, CHIP: chips, **(extended or {})})
+        add(self.usage.capacity, {"cpu": cpu, "memory": memory, CHIP: chips, **(extended or {})})
         return self
 
     def nodes(self, count: int, **described: Any) -> Lab:
@@ -156,7 +156,7 @@ class Lab:
             job.pods[pod.uid] = pod
             job.changed()
             if pod.node is not None and pod.live:
-                self.ledger.add_pod(job.key, job.queue, pod.cls)
+                self.usage.add_pod(job.key, job.queue, pod.cls)
         return self
 
     # -- looking ------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ class Lab:
         return self.state.pods[name].pod
 
     def change(self, name: str, **fields: Any) -> Lab:
-        """Replace fields of a pod, as if the cluster had told us."""
+        """Replace fields of a pod, as if the cluster had reported it."""
         job = next(job for job in self.jobs.values() if name in job.pods)
         pod = replace(job.pods[name], **fields)
         job.pods[name] = pod
@@ -204,7 +204,7 @@ class Lab:
             reservations=Reservations(self.state),
             jobs=self.jobs,
             queues=self.queues,
-            usage=self.ledger,
+            usage=self.usage,
             topology=TopologyCache(shipped_catalog()),
             configuration=configuration,
             now=0,

@@ -18,6 +18,7 @@ from packaging.requirements import Requirement
 
 import ringwise
 from ringwise import wellknown
+from ringwise.plugins import PLUGINS
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "ringwise"
@@ -190,6 +191,37 @@ def test_only_one_place_makes_schedulers() -> None:
 
 def test_no_two_modules_import_each_other_in_a_circle() -> None:
     assert circles(imports()) == []
+
+
+def string_constants(source: str) -> set[str]:
+    return {
+        node.value
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+
+
+def test_the_framework_names_no_plugin() -> None:
+    """Plugins declare themselves: the framework has the mechanism, and no plugin's name or arguments."""
+    names = {spec.name for spec in PLUGINS} | {spec.alias_prefix for spec in PLUGINS if spec.alias_prefix}
+    names |= {row.name for spec in PLUGINS for row in spec.arguments or ()}
+    assert {"gang", "topology910", "volcano-npu", "binpack.weight"} <= names
+    assert string_constants("x = {'gang': 1}\ny = f'{z} gang'") == {"gang", " gang"}
+    found = {
+        str(path.relative_to(PACKAGE)): named
+        for path in SOURCES
+        if path.relative_to(PACKAGE).parts[0] == "framework"
+        if (named := string_constants(path.read_text(encoding="utf-8")) & names)
+    }
+    assert found == {}
+
+
+@pytest.mark.parametrize("package", ["plugins", "actions"])
+def test_plugins_and_actions_do_not_import_each_other(package: str) -> None:
+    """The contract holds for every file and folder of the package, those to come included."""
+    contracts = project()["tool"]["importlinter"]["contracts"]
+    modules = [one["modules"] for one in contracts if one["type"] == "independence"]
+    assert [f"ringwise.{package}.*"] in modules
 
 
 # -- requirements

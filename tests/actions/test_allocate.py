@@ -1,4 +1,4 @@
-"""Allocate: the best queue's best job, then the next."""
+"""allocate: the best job of the best queue, then the next."""
 
 from __future__ import annotations
 

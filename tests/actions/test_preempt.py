@@ -1,4 +1,4 @@
-"""Preempt: inside a queue the more important job sends the less important away, and nobody in vain."""
+"""preempt: a job evicts less important pods of its queue, and none in vain."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ringwise.actions.preempt import preempt
+from ringwise.framework.configuration import PluginOption
+from ringwise.framework.extension_points import JOB_PIPELINED, Vote
+from ringwise.framework.session import Session
 from ringwise.topology.switches import LeafSwitch, Server, SwitchTopology
+from tests.builders import cluster, option
 from tests.scheduler.rig import SECOND, Rig, gangs_may_end
 
 PREEMPT = ("enqueue", "allocate", "preempt", "backfill")
@@ -28,7 +33,7 @@ def fill_with(rig: Rig, *sizes: int, priority: str = "low", preemptable: bool = 
         rig.run()
 
 
-def test_the_lower_priority_goes_its_chips_are_kept_and_the_job_starts_when_they_are_free() -> None:
+def test_lower_priority_is_evicted_its_chips_are_reserved_and_the_job_starts_when_they_are_free() -> None:
     """Priority: "other job -> victim job priority strictly lower"; the preemptor is pipelined, not bound."""
     rig = rig_of(1)
     fill_with(rig, 4, 4)
@@ -66,8 +71,8 @@ def test_candidates_are_flagged_pods_of_strictly_lower_priority(
     assert len(rig.evictions()) == evicted
 
 
-def test_who_sends_nobody_away_waits_for_room() -> None:
-    """ "eligibility (preemptionPolicy Never refuses ...)": said by the pod's class, or by the pod itself."""
+def test_preemption_policy_never_evicts_no_pod() -> None:
+    """ "eligibility (preemptionPolicy Never refuses ...)": set by the priority class, or by the pod."""
     rig = rig_of(1)
     rig.priority("patient", 100, never_preempts=True)
     fill_with(rig, 8)
@@ -81,7 +86,7 @@ def test_who_sends_nobody_away_waits_for_room() -> None:
     assert rig.evictions() == ["v0-0"]
 
 
-def test_a_gang_with_one_patient_pod_sends_nobody_away() -> None:
+def test_a_gang_with_one_pod_that_never_preempts_evicts_no_pod() -> None:
     rig = rig_of(2)
     fill_with(rig, 8, 8)
     rig.submit("boss", pods=2, chips=8, priority="high")
@@ -102,7 +107,7 @@ def test_the_class_of_pods_that_name_none_counts_too() -> None:
     assert rig.evictions() == []
 
 
-def test_a_pod_says_it_louder_than_its_class() -> None:
+def test_the_preemption_policy_of_the_pod_wins_over_its_class() -> None:
     rig = rig_of(1)
     rig.priority("patient", 100, never_preempts=True)
     fill_with(rig, 8)
@@ -161,7 +166,7 @@ def test_the_node_with_the_cheapest_victims_is_taken() -> None:
     assert rig.evictions() == ["l3-0"]
 
 
-def test_nobody_goes_when_it_would_not_help() -> None:
+def test_no_pod_is_evicted_when_it_would_not_help() -> None:
     """Four chips of low priority beside four of equal priority make no whole node."""
     rig = rig_of(1)
     rig.submit("equal", chips=4, priority="high", preemptable=True)
@@ -172,7 +177,7 @@ def test_nobody_goes_when_it_would_not_help() -> None:
     assert rig.evictions() == []
 
 
-def test_what_is_leaving_anyway_is_waited_for() -> None:
+def test_pods_that_are_being_deleted_are_waited_for() -> None:
     rig = rig_of(2)
     fill_with(rig, 8, 8)
     rig.change("v0-0", deleting=True)
@@ -211,7 +216,7 @@ def test_a_gang_that_can_spare_pods_keeps_its_minimum() -> None:
     assert rig.evictions() == ["elastic-2"]
 
 
-def test_the_kept_chips_are_given_up_when_the_victims_do_not_go() -> None:
+def test_the_reservation_expires_when_the_victims_stay() -> None:
     rig = rig_of(1, grace_over_time=30)
     fill_with(rig, 8)
     rig.submit("boss", chips=8, priority="high")
@@ -226,7 +231,7 @@ def test_the_kept_chips_are_given_up_when_the_victims_do_not_go() -> None:
     assert rig.evictions() == ["v0-0", "v0-0"]
 
 
-def test_a_job_under_one_switch_sends_away_pods_under_one_switch() -> None:
+def test_s3_a_padding_job_evicts_pods_under_one_switch() -> None:
     """A padding job never crosses switches: victims under two of them would go in vain."""
     rig = rig_of(0)
     leaves = []
@@ -250,7 +255,7 @@ def test_a_job_under_one_switch_sends_away_pods_under_one_switch() -> None:
     assert sorted(rig.nodes_of("boss")) == ["n3", "n4"]
 
 
-def test_pods_without_chips_make_room_by_cpu() -> None:
+def test_pods_without_chips_are_evicted_for_cpu() -> None:
     rig = rig_of(0)
     for name in ("n1", "n2"):
         rig.node(name, cpu_milli=4000)
@@ -267,8 +272,8 @@ def test_pods_without_chips_make_room_by_cpu() -> None:
     assert len(rig.evictions()) == 1
 
 
-def test_a_gang_is_sent_away_as_a_whole_or_not_at_all() -> None:
-    """Where the gang plugin does not protect it: no gang is left half running."""
+def test_a_gang_is_evicted_as_a_whole_or_not_at_all() -> None:
+    """Where the gang plugin does not protect it: no gang is left partly running."""
     rig = rig_of(3)
     rig.submit("gang", pods=2, chips=8, priority="low", preemptable=True)
     rig.run()
@@ -289,7 +294,7 @@ SIZES = st.lists(st.sampled_from([1, 2, 4, 8]), min_size=1, max_size=10)
     st.lists(st.sampled_from(["low", "middle", "high"]), min_size=10, max_size=10),
     st.sampled_from([(1, 1), (1, 2), (1, 4), (1, 8), (2, 8), (3, 8)]),
 )
-def test_whoever_goes_was_needed_and_the_job_gets_the_chips_that_were_kept(
+def test_every_victim_was_needed_and_the_job_gets_the_reserved_chips(
     nodes: int, sizes: list[int], priorities: list[str], wanted: tuple[int, int]
 ) -> None:
     rig = rig_of(nodes)
@@ -319,3 +324,31 @@ def test_whoever_goes_was_needed_and_the_job_gets_the_chips_that_were_kept(
         taken[node] = taken.get(node, 0) | sum(1 << chip for chip in held)
     assert taken == wanted_chips
     assert rig.evictions() == evicted
+
+
+class Veto:
+    """A plugin that expects the job not to start even when the victims are gone."""
+
+    def __init__(self, option: PluginOption) -> None: ...
+
+    def open(self, session: Session) -> None:
+        session.register(JOB_PIPELINED, lambda job: (Vote.REJECT, None))
+
+
+@pytest.mark.parametrize(
+    ("plugins", "evicted"),
+    [([], 1), ([PluginOption.of("veto")], 0), ([PluginOption.of("veto", {"job_pipelined": False})], 1)],
+    ids=["no vote", "a plugin rejects", "enableJobPipelined: false"],
+)
+def test_pods_are_evicted_only_for_a_job_that_is_pipelined_then(
+    plugins: list[PluginOption], evicted: int
+) -> None:
+    """ "Commit if JobPipelined, else discard"."""
+    lab = cluster().node("n1", chips=8)
+    lab.job("old", chips=8, on="n1", priority=1).change("old-0", preemptable=True)
+    lab.job("new", chips=8, priority=9)
+    gang = option("gang", {"preemptable": False})
+    session = lab.session([gang, "priority", "topology910", *plugins], plugins={"veto": Veto})
+    preempt(session)
+    assert len(session.evicted) == evicted
+    assert (session.reservations.of("default/new") is not None) is bool(evicted)

@@ -1,4 +1,4 @@
-"""Reclaim: a queue takes back from others what they use beyond their share, for jobs within its own."""
+"""reclaim: a queue takes back what other queues use beyond their share, for jobs within its own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ RECLAIM = ("enqueue", "allocate", "reclaim", "backfill")
 
 
 def one_tier(*, gang_protects: bool = False) -> tuple[Tier, ...]:
-    """All who vote on victims in one tier: inside a tier only whom every voter names may go."""
+    """All plugins that name victims in one tier: only pods that all of them name are evicted."""
     gang = PluginOption.of("gang", {"reclaimable": gang_protects})
     names = ("priority", "conformance", "topology910", "predicates", "proportion", "nodeorder")
     return (Tier((gang, *(PluginOption.of(name) for name in names))),)
@@ -30,7 +30,7 @@ def occupy(rig: Rig, count: int, *, queue: str = "a", preemptable: bool = True, 
         rig.run()
 
 
-def test_who_sends_nobody_away_takes_nothing_back() -> None:
+def test_preemption_policy_never_reclaims_nothing() -> None:
     """ "task preemptionPolicy not Never"."""
     rig = rig_of(2)
     occupy(rig, 2)
@@ -40,7 +40,7 @@ def test_who_sends_nobody_away_takes_nothing_back() -> None:
     assert rig.evictions() == []
 
 
-def test_a_queue_beyond_its_share_gives_back_and_the_other_gets_the_chips() -> None:
+def test_pods_of_a_queue_above_its_share_are_evicted_for_the_other_queue() -> None:
     """ "Reclaimable: victim while its queue's allocated exceeds deserved"."""
     rig = rig_of(2)
     occupy(rig, 2)
@@ -55,7 +55,7 @@ def test_a_queue_beyond_its_share_gives_back_and_the_other_gets_the_chips() -> N
     assert len(rig.places("mine")) == 1
 
 
-def test_nobody_is_pushed_below_its_share() -> None:
+def test_no_queue_is_pushed_below_its_share() -> None:
     """Two of four nodes are a's share: the third job of bb finds nothing to take back."""
     rig = rig_of(4)
     occupy(rig, 4)

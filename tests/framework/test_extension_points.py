@@ -1,4 +1,4 @@
-"""How several answers become one: a sentence for each registration point, and its table."""
+"""How the answers of several plugins are combined: a table for each extension point."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from ringwise.reasons import Reason, ReasonKind, Stage
 from tests.builders import Lab, cluster
 
 R, A, P = Vote.REJECT, Vote.ABSTAIN, Vote.PERMIT
-NO = ReasonKind("no", Stage.VALIDATE, "number {n} says no", ("ask somebody else",))
+NO = ReasonKind("no", Stage.VALIDATE, "number {n} refuses", ("ask another one",))
 
 
 class Voice:
@@ -72,7 +72,7 @@ def assembly(point: ExtensionPoint[Any], *tiers: list[Any], lab: Lab | None = No
         ([[(2, 1)]], "b"),
         ([[(5, 5), (2, 1)]], "b"),  # the first plugin sees no difference, the second decides
         ([[(1, 2)], [(2, 1)]], "a"),  # the earlier tier decides
-        ([[(5, 5)], [(7, 7)]], "a"),  # nobody sees a difference: the older job
+        ([[(5, 5)], [(7, 7)]], "a"),  # no plugin sees a difference: the older job
         ([[]], "a"),
     ],
 )
@@ -102,7 +102,7 @@ def test_order_the_first_plugin_that_sees_a_difference_decides_then_age(
 
 
 @pytest.mark.parametrize(
-    ("tiers", "says"),
+    ("tiers", "refusal"),
     [
         ([[None, None]], None),
         ([[None, 1, 2]], 1),
@@ -112,7 +112,7 @@ def test_order_the_first_plugin_that_sees_a_difference_decides_then_age(
 )
 @pytest.mark.parametrize("point", [JOB_VALID, ALLOCATABLE])
 def test_validity_the_first_failing_result_is_returned(
-    point: ExtensionPoint[Any], tiers: list[list[int | None]], says: int | None
+    point: ExtensionPoint[Any], tiers: list[list[int | None]], refusal: int | None
 ) -> None:
     lab = cluster().job("job")
     answers: list[list[Reason | None]] = [[None if n is None else NO(n=n) for n in tier] for tier in tiers]
@@ -121,7 +121,7 @@ def test_validity_the_first_failing_result_is_returned(
         found = session.job_valid(lab["job"])
     else:
         found = session.allocatable(lab.queues["default"], lab.pod("job-0"))
-    assert found == (None if says is None else NO(n=says))
+    assert found == (None if refusal is None else NO(n=refusal))
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_validity_the_first_failing_result_is_returned(
         ([[False], [True]], False),
     ],
 )
-def test_ready_and_preemptive_everybody_must_agree(tiers: list[list[bool]], expected: bool) -> None:
+def test_ready_and_preemptive_all_plugins_must_agree(tiers: list[list[bool]], expected: bool) -> None:
     lab = cluster().job("job")
     assert assembly(JOB_READY, *tiers, lab=lab).job_ready(lab["job"]) is expected
     session = assembly(PREEMPTIVE, *tiers, lab=lab)
@@ -152,7 +152,7 @@ def test_overused_one_plugin_is_enough(tiers: list[list[bool]], expected: bool) 
 @pytest.mark.parametrize(
     ("tiers", "expected"),
     [
-        ([], True),  # nobody permits and nobody rejects
+        ([], True),  # no permit and no rejection
         ([[A, A]], True),
         ([[R]], False),
         ([[P, R]], False),  # a rejection inside the tier being walked counts at once
@@ -176,15 +176,15 @@ def test_votes_a_rejection_ends_it_and_so_does_a_tier_with_a_permit(
 @pytest.mark.parametrize(
     ("tiers", "expected"),
     [
-        ([], False),  # nobody has an opinion
+        ([], False),  # no answer
         ([[True, True]], True),
         ([[True, False]], False),
-        ([[], [True]], True),  # the first tier that has any opinion
+        ([[], [True]], True),  # the first tier that has any answer
         ([[False], [True]], False),
         ([[True], [False]], True),
     ],
 )
-def test_starving_the_first_tier_with_an_opinion_decides(tiers: list[list[bool]], expected: bool) -> None:
+def test_starving_the_first_tier_with_an_answer_decides(tiers: list[list[bool]], expected: bool) -> None:
     lab = cluster().job("job")
     assert assembly(JOB_STARVING, *tiers, lab=lab).job_starving(lab["job"]) is expected
 
@@ -198,7 +198,7 @@ def test_starving_the_first_tier_with_an_opinion_decides(tiers: list[list[bool]]
         ([[["a"], None]], ["a"]),  # an abstention is skipped
         ([[["a"], ["b"]], [["c"]]], ["c"]),  # an empty tier: the next one is tried
         ([[[]], [["c"]]], ["c"]),
-        ([[["a"]], [["b"]]], ["a"]),  # the first tier with somebody decides
+        ([[["a"]], [["b"]]], ["a"]),  # the first tier that names a victim decides
         ([[None], [None]], []),
     ],
 )

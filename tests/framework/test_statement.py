@@ -1,4 +1,4 @@
-"""A statement changes the session at once, tells the plugins, and can be undone to the last bit."""
+"""A statement changes the state at once, notifies the plugins, and can be undone exactly."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def open_with_diary(lab: Lab) -> tuple[Session, list[tuple[str, str, int]]]:
     return lab.session("diary", plugins={"diary": diary}), entries
 
 
-def books(lab: Lab) -> tuple[Any, ...]:
-    ledger = lab.ledger
+def snapshot(lab: Lab) -> tuple[Any, ...]:
+    usage = lab.usage
     return (
         fingerprint(lab.state),
-        {name: dict(used) for name, used in ledger.by_job.items()},
-        {name: dict(used) for name, used in ledger.by_queue.items() if used},
+        {name: dict(used) for name, used in usage.by_job.items()},
+        {name: dict(used) for name, used in usage.by_queue.items() if used},
     )
 
 
@@ -65,36 +65,36 @@ def eviction(lab: Lab, pod: str) -> Eviction:
     return Eviction(job, job.pods[pod], "preempt", lab["new"])
 
 
-def test_allocate_takes_chips_load_and_share_at_once_and_tells_the_plugins() -> None:
+def test_n6_allocate_takes_chips_load_and_share_at_once_and_notifies_the_plugins() -> None:
     lab = lab_of_two()
     session, diary = open_with_diary(lab)
     session.statement().allocate(allocation(lab, "new-0", 0, 4, 5))
     assert lab.state.fleets[CHIP].held[0] == 0b0011_1111
-    assert lab.ledger.used_by_job("default/new") == {"cpu": 500, CHIP: 2}
+    assert lab.usage.used_by_job("default/new") == {"cpu": 500, CHIP: 2}
     assert diary == [("+", "new-0", 0)]
 
 
-def test_evict_gives_back_and_tells_the_plugins() -> None:
+def test_evict_releases_and_notifies_the_plugins() -> None:
     lab = lab_of_two()
     session, diary = open_with_diary(lab)
     session.statement().evict(eviction(lab, "old-1"))
     assert lab.state.fleets[CHIP].held[1] == 0
-    assert lab.ledger.used_by_job("default/old") == {"cpu": 1000, CHIP: 4}
+    assert lab.usage.used_by_job("default/old") == {"cpu": 1000, CHIP: 4}
     assert diary == [("-", "old-1", 1)]
 
 
 def test_discard_walks_backwards_and_leaves_no_trace() -> None:
     lab = lab_of_two()
     session, diary = open_with_diary(lab)
-    before = books(lab)
+    before = snapshot(lab)
     statement = session.statement()
     statement.evict(eviction(lab, "old-0"))
     statement.allocate(allocation(lab, "new-0", 0, 0, 1))
     statement.allocate(allocation(lab, "new-1", 1, 6, 7))
-    assert books(lab) != before
+    assert snapshot(lab) != before
     diary.clear()
     statement.discard()
-    assert books(lab) == before
+    assert snapshot(lab) == before
     assert diary == [("-", "new-1", 1), ("-", "new-0", 0), ("+", "old-0", 0)]
     assert session.bound == []
 
@@ -110,7 +110,7 @@ def test_commit_makes_bindings_in_the_order_of_the_decisions() -> None:
     assert lab.state.pods["new-0"].node == 0
 
 
-def test_a_statement_with_evictions_binds_nobody() -> None:
+def test_a_statement_with_evictions_binds_no_pod() -> None:
     lab = lab_of_two()
     session, _ = open_with_diary(lab)
     statement = session.statement()
@@ -126,7 +126,7 @@ STEPS = st.lists(st.tuples(st.booleans(), st.integers(0, 2), st.integers(0, 1)),
 def test_whatever_was_done_discard_undoes_it(steps: list[tuple[bool, int, int]]) -> None:
     lab = lab_of_two()
     session, diary = open_with_diary(lab)
-    before = books(lab)
+    before = snapshot(lab)
     statement: Statement = session.statement()
     for allocate, number, node in steps:
         pod: Pod = lab.pod(f"new-{number}")
@@ -140,5 +140,5 @@ def test_whatever_was_done_discard_undoes_it(steps: list[tuple[bool, int, int]])
     done = len(diary)
     assert done == len(statement.allocations) + len(statement.evictions)
     statement.discard()
-    assert books(lab) == before
+    assert snapshot(lab) == before
     assert len(diary) == 2 * done

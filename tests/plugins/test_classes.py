@@ -181,21 +181,21 @@ def plain_fits(cls: PodClass, node: Node, pods: list[PodClass]) -> bool:
         return False
     if node.max_pods and len(pods) + 1 > node.max_pods:
         return False
-    everybody = [*pods, cls]
-    if cls.cpu_milli and node.cpu_milli and sum(one.cpu_milli for one in everybody) > node.cpu_milli:
+    together = [*pods, cls]
+    if cls.cpu_milli and node.cpu_milli and sum(one.cpu_milli for one in together) > node.cpu_milli:
         return False
-    if cls.memory and node.memory and sum(one.memory for one in everybody) > node.memory:
+    if cls.memory and node.memory and sum(one.memory for one in together) > node.memory:
         return False
-    disks = sum(dict(one.extended).get(DISK, 0) for one in everybody)
+    disks = sum(dict(one.extended).get(DISK, 0) for one in together)
     return not dict(cls.extended).get(DISK) or disks <= dict(node.extended).get(DISK, 0)
 
 
 def plain_score(cls: PodClass, node: Node, pods: list[PodClass]) -> float:
     """nodeorder and binpack with their default weights."""
-    everybody = [*pods, cls]
+    together = [*pods, cls]
     rows = [
-        (sum(one.cpu_milli for one in everybody), node.cpu_milli, cls.cpu_milli),
-        (sum(one.memory for one in everybody), node.memory, cls.memory),
+        (sum(one.cpu_milli for one in together), node.cpu_milli, cls.cpu_milli),
+        (sum(one.memory for one in together), node.memory, cls.memory),
     ]
     listed = [row for row in rows if row[1]]
     total = 0.0

@@ -13,7 +13,7 @@ from ringwise.framework.statement import Allocation, Eviction
 from tests.builders import cluster
 
 
-def test_valid_too_few_pods_says_how_many_there_are_and_how_many_must_be() -> None:
+def test_valid_too_few_pods_gives_both_numbers() -> None:
     lab = cluster().node("n1").job("job", pods=3, min_available=3, cpu=1)
     session = lab.session("gang")
     assert session.job_valid(lab["job"]) is None
@@ -135,7 +135,7 @@ def test_victims_only_while_the_job_keeps_its_minimum_counting_down(min_availabl
         assert ask(lab["new"], lab.pod("new-0"), candidates) == candidates[:spare]
 
 
-def test_filling_places_the_gang_or_says_what_is_missing() -> None:
+def test_the_gang_is_placed_or_gets_a_reason() -> None:
     lab = cluster().nodes(2, cpu=1000).job("fits", pods=2, cpu=600).job("not", pods=3, cpu=600)
     session = lab.session("gang", "predicates")
     statement = session.statement()

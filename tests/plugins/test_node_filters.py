@@ -176,7 +176,7 @@ def test_pods_placed_earlier_in_the_statement_are_seen_and_forgotten_when_undone
     assert open_nodes(lab, session) == ALL
 
 
-def test_a_gang_that_spreads_takes_one_node_each_and_says_when_it_cannot() -> None:
+def test_a_gang_that_spreads_takes_one_node_each_or_gets_a_reason() -> None:
     spread: dict[str, Any] = {"labels": {"app": "web"}, "pod_anti_affinity": (near(HOST, "web"),), "cpu": 1}
     lab = zones().job("five", pods=5, **spread)
     session = lab.session("gang", "predicates")

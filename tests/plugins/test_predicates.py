@@ -90,13 +90,13 @@ def test_affinity_one_term_is_enough_and_all_of_a_term_must_hold() -> None:
     assert refusal(needs(both, label("zone", "In", "a")), labels={"zone": "a"}) is None
 
 
-def test_affinity_a_term_that_says_nothing_matches_nothing() -> None:
+def test_affinity_an_empty_term_matches_nothing() -> None:
     assert refusal(needs(NodeTerm())) == "node-affinity-mismatch"
 
 
 def test_affinity_a_name_among_none_is_refused_for_the_whole_class() -> None:
-    nobody = NodeTerm(fields=(Requirement("metadata.name", "In", ()),))
-    assert refusal(needs(nobody)) == "node-affinity-mismatch"
+    no_node = NodeTerm(fields=(Requirement("metadata.name", "In", ()),))
+    assert refusal(needs(no_node)) == "node-affinity-mismatch"
 
 
 KEY = Taint("gpu", "yes", "NoSchedule")

@@ -12,7 +12,7 @@ from ringwise.framework.gang_placement import place_gang
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation
 from ringwise.plugins.gang.reasons import NOT_ENOUGH_PODS
-from ringwise.plugins.proportion.water_filling import Claim, share_out
+from ringwise.plugins.proportion.water_filling import WeightedClaim, share_out
 from tests.builders import CHIP, Lab, cluster
 
 # -- water filling -------------------------------------------------------------------------
@@ -21,27 +21,35 @@ from tests.builders import CHIP, Lab, cluster
 @pytest.mark.parametrize(
     ("total", "claims", "shares"),
     [
-        (12, [Claim(1, 99), Claim(3, 99)], [3, 9]),  # by weight
-        (12, [Claim(1, 99), Claim(3, 2)], [10, 2]),  # nobody gets more than it asks for; the rest moves on
-        (12, [Claim(1, 1), Claim(1, 5), Claim(2, 99)], [1, 4, 7]),
-        (12, [Claim(1, 2), Claim(1, 3)], [2, 3]),  # all are met and some is left
-        (12, [Claim(1, 99, least=6), Claim(5, 99)], [6, 6]),  # a guarantee is a floor
-        (12, [Claim(1, 10, least=10), Claim(1, 99)], [10, 2]),
-        (8, [Claim(1, 99), Claim(2, 99)], [3, 5]),  # 2.67 and 5.33: whole chips, none left idle
-        (1, [Claim(1, 9), Claim(1, 9)], [1, 0]),  # the tie goes to the first
+        (12, [WeightedClaim(1, 99), WeightedClaim(3, 99)], [3, 9]),  # by weight
+        (
+            12,
+            [WeightedClaim(1, 99), WeightedClaim(3, 2)],
+            [10, 2],
+        ),  # no claim gets more than it wants
+        (12, [WeightedClaim(1, 1), WeightedClaim(1, 5), WeightedClaim(2, 99)], [1, 4, 7]),
+        (12, [WeightedClaim(1, 2), WeightedClaim(1, 3)], [2, 3]),  # all are met and some is left
+        (12, [WeightedClaim(1, 99, least=6), WeightedClaim(5, 99)], [6, 6]),  # a guarantee is a floor
+        (12, [WeightedClaim(1, 10, least=10), WeightedClaim(1, 99)], [10, 2]),
+        (
+            8,
+            [WeightedClaim(1, 99), WeightedClaim(2, 99)],
+            [3, 5],
+        ),  # 2.67 and 5.33: whole chips
+        (1, [WeightedClaim(1, 9), WeightedClaim(1, 9)], [1, 0]),  # the tie goes to the first
         (5, [], []),
-        (0, [Claim(1, 4)], [0]),
+        (0, [WeightedClaim(1, 4)], [0]),
     ],
 )
 def test_shares_by_weight_capped_by_request_floored_by_guarantee(
-    total: int, claims: list[Claim], shares: list[int]
+    total: int, claims: list[WeightedClaim], shares: list[int]
 ) -> None:
     assert share_out(total, claims) == shares
 
 
 CLAIMS = st.lists(
     st.tuples(st.integers(1, 9), st.integers(0, 40), st.integers(0, 10)).map(
-        lambda drawn: Claim(drawn[0], max(drawn[1], drawn[2]), drawn[2])
+        lambda drawn: WeightedClaim(drawn[0], max(drawn[1], drawn[2]), drawn[2])
     ),
     min_size=1,
     max_size=6,
@@ -49,7 +57,7 @@ CLAIMS = st.lists(
 
 
 @given(st.integers(0, 100), CLAIMS)
-def test_shares_use_all_that_is_wanted_and_are_fair(total: int, claims: list[Claim]) -> None:
+def test_shares_use_all_that_is_wanted_and_are_fair(total: int, claims: list[WeightedClaim]) -> None:
     shares = share_out(total, claims)
     assert all(claim.least <= part <= claim.most for claim, part in zip(claims, shares, strict=True))
     wanted = sum(claim.most for claim in claims)
@@ -92,7 +100,7 @@ def allowed(lab: Lab, session: Session, queue: str) -> int:
     [
         ((0, 20), (0, 20), 1, 6),  # both want all: half
         ((0, 20), (0, 20), 2, 8),  # by weight 2 to 1
-        ((0, 20), (0, 0), 1, 12),  # nobody else asks: all of it
+        ((0, 20), (0, 0), 1, 12),  # no other queue asks: all of it
         ((0, 20), (0, 2), 1, 10),  # the other is content with 2
         ((4, 20), (0, 20), 1, 2),  # 4 of its 6 are in use
         ((8, 20), (0, 20), 1, 0),  # already beyond its share
@@ -107,7 +115,7 @@ def test_allocatable_up_to_the_share_and_not_beyond(
     assert allowed(lab, lab.session("proportion"), "a") == share
 
 
-def test_allocatable_says_queue_resource_use_share_and_a_cure() -> None:
+def test_allocatable_names_queue_resource_use_share_and_a_cure() -> None:
     lab = two_queues().job("a", queue="a", pods=20, min_available=1, cpu=1, on=["n1"] * 6)
     lab.job("b", queue="b", pods=20, min_available=1, cpu=1)
     session = lab.session("proportion")
@@ -270,7 +278,7 @@ def test_victims_must_use_what_their_queue_has_too_much_of() -> None:
         ({}, 11, False),
         ({"on": ["n1"] * 4}, 6, True),  # 4 in use
         ({"on": ["n1"] * 4}, 7, False),
-        ({"inqueue": True}, 6, True),  # 4 promised to a job that waits for room
+        ({"inqueue": True}, 6, True),  # 4 promised to a job that is pending
         ({"inqueue": True}, 7, False),
         ({"inqueue": True, "on": ["n1"]}, 6, True),  # 1 in use and 3 promised
         ({"inqueue": True, "on": ["n1"]}, 7, False),

@@ -70,7 +70,7 @@ class MatchingPods:
         return 0 if domain is None else self.domains[key].get(domain, 0)
 
 
-class PodAffinity:
+class PodAffinityIndex:
     """The counts of all terms used in this cycle, and the required anti-affinity of placed pods."""
 
     def __init__(self, session: Session) -> None:

@@ -17,7 +17,7 @@ from ringwise.framework.arguments import score_weight
 from ringwise.framework.configuration import PluginOption
 from ringwise.framework.extension_points import NODE_PREFERENCE, NODE_SCORE
 from ringwise.framework.job import Job
-from ringwise.framework.pod_affinity import PodAffinity, domain_of
+from ringwise.framework.pod_affinity import PodAffinityIndex, domain_of
 from ringwise.framework.registry import PluginSpec
 from ringwise.framework.selectors import matches_node, may_match, tolerates
 from ringwise.framework.session import Session
@@ -56,7 +56,7 @@ class Nodeorder:
         self._session = session
         session.register(NODE_SCORE, self.score)
         session.register(NODE_PREFERENCE, self.prefer)
-        self._pod_affinity_counts = session.shared(PodAffinity)
+        self._pod_affinity_counts = session.shared(PodAffinityIndex)
 
     # -- by class ----------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ringwise.framework.extension_points import NodeFilter, first_reason
 from ringwise.framework.job import Job
-from ringwise.framework.pod_affinity import DomainCounts, MatchingPods, PodAffinity, domain_of
+from ringwise.framework.pod_affinity import DomainCounts, MatchingPods, PodAffinityIndex, domain_of
 from ringwise.framework.selectors import matches_node, written_term
 from ringwise.framework.session import Session
 from ringwise.plugins.predicates.reasons import (
@@ -28,7 +28,7 @@ class NodeFilters:
         self._session = session
         self._names = names
         self._ports = ports
-        self._pod_affinity = session.shared(PodAffinity) if pod_affinity else None
+        self._pod_affinity = session.shared(PodAffinityIndex) if pod_affinity else None
 
     def filter(self, job: Job, pod: Pod) -> NodeFilter | None:
         cls = pod.cls
@@ -76,7 +76,7 @@ class NodeFilters:
 
         return check
 
-    def _by_pod_affinity(self, pod: Pod, affinity: PodAffinity, filters: list[NodeFilter]) -> None:
+    def _by_pod_affinity(self, pod: Pod, affinity: PodAffinityIndex, filters: list[NodeFilter]) -> None:
         cls = pod.cls
         for term in cls.pod_anti_affinity:
             pods = affinity.matching((term,), pod.namespace)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ringwise.framework.amounts import Amounts, add, lacking
 from ringwise.framework.job import Job
 from ringwise.framework.session import Session
-from ringwise.plugins.proportion.water_filling import Claim, share_out
+from ringwise.plugins.proportion.water_filling import WeightedClaim, share_out
 from ringwise.reasons import Stage
 from ringwise.state.model import Queue
 
@@ -80,7 +80,7 @@ class QueueAccounts:
                 asked = used + waiting.get(queue.name, {}).get(name, 0)
                 least = queue.guarantee.get(name, 0)
                 most = max(least, min(asked, self.limit(queue)[name]))
-                claims.append(Claim(max(1, queue.weight), most, least))
+                claims.append(WeightedClaim(max(1, queue.weight), most, least))
             for queue, amount in zip(queues, share_out(total, claims), strict=True):
                 deserved[queue.name][name] = amount
         return deserved

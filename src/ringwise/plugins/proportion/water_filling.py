@@ -8,7 +8,7 @@ from fractions import Fraction
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class WeightedClaim:
     weight: int
     #: The most it can use.
     most: int
@@ -16,7 +16,7 @@ class Claim:
     least: int = 0
 
 
-def share_out(total: int, claims: Sequence[Claim]) -> list[int]:
+def share_out(total: int, claims: Sequence[WeightedClaim]) -> list[int]:
     """Whole amounts by weight between each claim's least and most; all of `total` while a claim wants it.
 
     There is one level at which `level x weight` of all claims, each kept inside its limits,
@@ -36,7 +36,7 @@ def share_out(total: int, claims: Sequence[Claim]) -> list[int]:
     return shares
 
 
-def _level(total: int, claims: Sequence[Claim]) -> Fraction:
+def _level(total: int, claims: Sequence[WeightedClaim]) -> Fraction:
     """Raise the level from 0; the sum bends where a claim leaves its least or meets its most."""
     bends: list[tuple[Fraction, int]] = []
     for claim in claims:

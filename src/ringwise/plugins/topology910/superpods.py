@@ -1,4 +1,4 @@
-"""SuperPoD jobs: from the session to the packing rules and back."""
+"""SuperPoD jobs (P1 to P8): translates between the session and the packing rules of `placement`."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ class SuperPodPlanner:
         self._session = session
 
     def plan(self, job: Job, policy: ChipPolicy, pods: Sequence[Pod]) -> JobPlan | Reason:
-        waiting = [pod for pod in pods if pod.cls.chips]
-        if not waiting:
+        pending = [pod for pod in pods if pod.cls.chips]
+        if not pending:
             return JobPlan({})
         ranks = dense_ranks(job)
-        waiting.sort(key=lambda pod: ranks[pod.uid])
+        pending.sort(key=lambda pod: ranks[pod.uid])
         session = self._session
         superpods = session.topology.superpods(session.state, session.settings.super_pod_size)
-        free = self._free(job, waiting, superpods)
+        free = self._free(job, pending, superpods)
         placed = self._known_places(job, ranks)
         blocks: Sequence[Block] | Reason
         if placed:
             blocks = self._again(job, policy, free, placed)
-        elif len(waiting) < (policy.blocks or 0) * (policy.block_nodes or 0):
-            return PODS_MISSING(pods=len(waiting), all=job.chip_pod_count)
+        elif len(pending) < (policy.blocks or 0) * (policy.block_nodes or 0):
+            return PODS_MISSING(pods=len(pending), all=job.chip_pod_count)
         else:
             blocks = self._fresh(policy, free)
         if isinstance(blocks, Reason):
             return _hinting(blocks, superpods)
-        return _as_plan(blocks, waiting, ranks, session)
+        return _as_plan(blocks, pending, ranks, session)
 
     # -- first time --------------------------------------------------------------------
 
@@ -79,18 +79,18 @@ class SuperPodPlanner:
             )
         return answer if isinstance(answer, Reason) else answer.blocks
 
-    def _free(self, job: Job, waiting: list[Pod], superpods: SuperPods) -> dict[SuperPodId, list[NodeId]]:
-        """Candidates by SuperPoD, in the order in which they are to be taken."""
-        open_nodes = set(candidates(self._session, job, waiting))
+    def _free(self, job: Job, pending: list[Pod], superpods: SuperPods) -> dict[SuperPodId, list[NodeId]]:
+        """Candidate nodes by SuperPoD, in the order in which they are taken."""
+        open_nodes = set(candidates(self._session, job, pending))
         grouped: dict[SuperPodId, list[NodeId]] = {}
         for superpod, nodes in superpods.nodes_of.items():
             grouped[superpod] = [node for node in nodes if node in open_nodes]
         return grouped
 
-    # -- after a fault -------------------------------------------------------------------
+    # -- after a fault (P7) -------------------------------------------------------------------
 
     def _known_places(self, job: Job, ranks: dict[str, int]) -> list[BlockMember]:
-        """What running pods, and lost ones as far as remembered, say about the blocks."""
+        """The blocks of running pods, and of lost ones as far as their previous nodes are known."""
         state = self._session.state
         places: list[BlockMember] = []
         known: set[int] = set()
@@ -100,11 +100,11 @@ class SuperPodPlanner:
                 known.add(ranks[uid])
                 places.append(_place(ranks[uid], node, pod.annotations))
         written = {rank: ranks[uid] for uid, rank in ranks_of(job).items() if uid in ranks}
-        for said, former in sorted(job.previous_nodes.items()):
+        for said, previous in sorted(job.previous_nodes.items()):
             rank = written.get(said, said)
-            node_id = state.node_id.get(former.node)
+            node_id = state.node_id.get(previous.node)
             if rank not in known and node_id is not None:
-                places.append(_place(rank, node_id, former.annotations))
+                places.append(_place(rank, node_id, previous.annotations))
         return places
 
     def _again(
@@ -126,11 +126,11 @@ class SuperPodPlanner:
             if pod.cls.chips and state.pods[uid].node >= 0 and not pod.deleting
         }
         faulty = {
-            state.node_id[former.node]
-            for former in job.previous_nodes.values()
-            if former.faulty and former.node in state.node_id
+            state.node_id[previous.node]
+            for previous in job.previous_nodes.values()
+            if previous.faulty and previous.node in state.node_id
         }
-        lost = max((former.lost for former in job.previous_nodes.values()), default=0)
+        lost = max((previous.lost for previous in job.previous_nodes.values()), default=0)
         answer = reschedule(
             old,
             free,
@@ -148,7 +148,7 @@ class SuperPodPlanner:
 
 
 def dense_ranks(job: Job) -> dict[str, int]:
-    """Places in the blocks: the ranks, or, where ranks have gaps, 0, 1, 2 ... in their order.
+    """Positions in the blocks: the ranks, or, where ranks have gaps, 0, 1, 2 ... in their order.
 
     A gap that a lost pod left stays open for the pod that replaces it.
     """
@@ -163,11 +163,11 @@ def _place(rank: int, node: int, annotations: Mapping[str, str]) -> BlockMember:
     return BlockMember(rank, node, annotations.get(SUPER_POD_RANK), annotations.get(SUPER_POD_ID))
 
 
-def _as_plan(blocks: Sequence[Block], waiting: list[Pod], ranks: dict[str, int], session: Session) -> JobPlan:
+def _as_plan(blocks: Sequence[Block], pending: list[Pod], ranks: dict[str, int], session: Session) -> JobPlan:
     slots = blocks_by_rank(blocks)
     plan = JobPlan({}, lines=tuple(_line(block) for block in sorted(blocks, key=lambda b: b.logical)))
     placements = session.state.pods
-    for pod in waiting:
+    for pod in pending:
         rank = ranks[pod.uid]
         if rank >= len(slots) or placements[pod.uid].node >= 0:
             continue
@@ -182,7 +182,7 @@ def _line(block: Block) -> str:
 
 
 def _hinting(reason: Reason, superpods: SuperPods) -> Reason:
-    """Nodes without a usable SuperPoD id take no part; a waiting job should hear of them."""
+    """P6: nodes without a valid SuperPoD id are left out; the cures of a pending job name them."""
     problems = superpods.problems
     if not problems:
         return reason

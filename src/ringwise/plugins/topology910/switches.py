@@ -1,4 +1,4 @@
-"""Switch-aware jobs: from the session to the switch rules and back."""
+"""Switch-aware jobs (S1 to S13): translates between the session and the switch rules of `placement`."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ from ringwise.wellknown import TOR_AFFINITY
 
 
 class SwitchPlanner:
-    """Knows which switches are in use, by whom, and asks the rules for nodes."""
+    """Keeps the state of the switches for one cycle, and plans jobs by the rules."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        #: Marks of pods placed in this cycle: their annotations are on the way, not on the pod.
+        #: Marks of pods placed in this cycle: their annotations are not on the pods yet.
         self._marks: dict[str, int] = {}
         self._placed: dict[str, SwitchJob | None] | None = None
         self._states: list[SwitchFacts] | None = None
 
     def changed(self, job: Job) -> None:
-        """Pods of this job came or went."""
+        """Pods of this job were placed or removed."""
         if self._placed is not None and job.labels.get(TOR_AFFINITY):
             self._placed.pop(job.key, None)
             self._states = None
@@ -54,29 +54,29 @@ class SwitchPlanner:
         resolved = session.topology.switches(session.state)
         if resolved is None:
             return TOPOLOGY_MISSING(origin="no ConfigMap kube-system/basic-tor-node-cm")
-        waiting = [pod for pod in pods if pod.cls.chips]
-        if not waiting:
+        pending = [pod for pod in pods if pod.cls.chips]
+        if not pending:
             return JobPlan({})
         ranks = ranks_of(job)
-        waiting.sort(key=lambda pod: ranks[pod.uid])
-        free = candidates(session, job, waiting)
+        pending.sort(key=lambda pod: ranks[pod.uid])
+        free = candidates(session, job, pending)
         seats = self._survivors(job, resolved, ranks)
-        kept = self._former_nodes(job, ranks, waiting, free, resolved)
-        answer = self._answer(job, policy, resolved, waiting, ranks, free, seats, kept)
+        kept = self._previous_nodes(job, ranks, pending, free, resolved)
+        answer = self._answer(job, policy, resolved, pending, ranks, free, seats, kept)
         if isinstance(answer, Reason) and kept and not seats:
-            # Nothing of the job is left to stay close to: start over.
+            # No pod of the job is left: it is placed anew.
             kept = {}
-            answer = self._answer(job, policy, resolved, waiting, ranks, free, seats, kept)
+            answer = self._answer(job, policy, resolved, pending, ranks, free, seats, kept)
         if isinstance(answer, Reason):
             return answer
-        return self._as_plan(resolved, answer, waiting, ranks, kept, job)
+        return self._as_plan(resolved, answer, pending, ranks, kept, job)
 
     def _answer(
         self,
         job: Job,
         policy: ChipPolicy,
         resolved: ResolvedTopology,
-        waiting: list[Pod],
+        pending: list[Pod],
         ranks: dict[str, int],
         free: list[int],
         seats: list[PodPosition],
@@ -87,12 +87,12 @@ class SwitchPlanner:
         request = SwitchRequest(SwitchClass(policy.switch_class), job.chip_pod_count)
         staying = [*seats, *(seat for _, seat in kept.values())]
         if staying:
-            missing = [pod for pod in waiting if pod.uid not in kept]
+            missing = [pod for pod in pending if pod.uid not in kept]
             failed = [self._lost_seat(job, resolved, ranks[pod.uid]) for pod in missing]
             return reschedule(view, request, staying, failed)
         without_chips = sum(1 for pod in job.pods.values() if not pod.cls.chips)
         least = max(1, job.min_available - without_chips)
-        return plan_at_least(view, SwitchRequest(request.job_class, len(waiting)), least)
+        return plan_at_least(view, SwitchRequest(request.job_class, len(pending)), least)
 
     def _view(self, resolved: ResolvedTopology, free: list[int]) -> TopologyView:
         session = self._session
@@ -110,7 +110,7 @@ class SwitchPlanner:
     # -- which switches are in use -----------------------------------------------------
 
     def states(self, resolved: ResolvedTopology) -> list[SwitchFacts]:
-        """From the live pods alone, so they heal by themselves and survive a restart."""
+        """S2: from the live pods alone, so they heal by themselves and survive a restart."""
         if self._placed is None:
             self._placed = {}
         if self._states is None:
@@ -128,7 +128,7 @@ class SwitchPlanner:
         mark = self._marks.get(pod.uid)
         return switch_mark(pod.annotations) if mark is None else mark
 
-    # -- after a fault -------------------------------------------------------------------
+    # -- after a fault (S9) -------------------------------------------------------------------
 
     def _survivors(self, job: Job, resolved: ResolvedTopology, ranks: dict[str, int]) -> list[PodPosition]:
         state = self._session.state
@@ -138,31 +138,31 @@ class SwitchPlanner:
             if pod.cls.chips and state.pods[uid].node >= 0 and not pod.deleting
         ]
 
-    def _former_nodes(
+    def _previous_nodes(
         self,
         job: Job,
         ranks: dict[str, int],
-        waiting: list[Pod],
+        pending: list[Pod],
         free: list[int],
         resolved: ResolvedTopology,
     ) -> dict[str, tuple[int, PodPosition]]:
-        """Waiting pods whose healthy former node is free again: they go back to it."""
+        """Pending pods whose previous node is healthy and free: they return to it."""
         ids, available = self._session.state.node_id, set(free)
         kept: dict[str, tuple[int, PodPosition]] = {}
-        for pod in waiting:
-            former = job.previous_nodes.get(ranks[pod.uid])
-            node = None if former is None or former.faulty else ids.get(former.node)
-            if former is not None and node is not None and node in available:
-                mark = switch_mark(former.annotations)
-                kept[pod.uid] = (node, self._seat(resolved, former.node, ranks[pod.uid], mark))
+        for pod in pending:
+            previous = job.previous_nodes.get(ranks[pod.uid])
+            node = None if previous is None or previous.faulty else ids.get(previous.node)
+            if previous is not None and node is not None and node in available:
+                mark = switch_mark(previous.annotations)
+                kept[pod.uid] = (node, self._seat(resolved, previous.node, ranks[pod.uid], mark))
                 available.discard(node)
         return kept
 
     def _lost_seat(self, job: Job, resolved: ResolvedTopology, rank: int) -> PodPosition:
-        former = job.previous_nodes.get(rank)
-        if former is None:
+        previous = job.previous_nodes.get(rank)
+        if previous is None:
             return PodPosition(rank)
-        return self._seat(resolved, former.node, rank, switch_mark(former.annotations))
+        return self._seat(resolved, previous.node, rank, switch_mark(previous.annotations))
 
     @staticmethod
     def _seat(resolved: ResolvedTopology, node: str, rank: int, mark: int) -> PodPosition:
@@ -175,12 +175,12 @@ class SwitchPlanner:
         self,
         resolved: ResolvedTopology,
         answer: SwitchPlan,
-        waiting: list[Pod],
+        pending: list[Pod],
         ranks: dict[str, int],
         kept: dict[str, tuple[int, PodPosition]],
         job: Job,
     ) -> JobPlan:
-        by_rank = {ranks[pod.uid]: pod for pod in waiting if pod.uid not in kept}
+        by_rank = {ranks[pod.uid]: pod for pod in pending if pod.uid not in kept}
         in_order = [by_rank[rank] for rank in sorted(by_rank)]
         plan = JobPlan({}, lines=tuple(_line(entry) for entry in answer.entries))
         following = 0

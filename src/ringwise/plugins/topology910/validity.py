@@ -1,4 +1,4 @@
-"""What a job asks of the chips, and whether that can be meant."""
+"""Which board, switch class and blocks a job gets, and whether its requests are valid (N2, S1, P1, D4)."""
 
 from __future__ import annotations
 
@@ -36,30 +36,30 @@ from ringwise.wellknown import (
     UB_MEMORY,
 )
 
-#: Whoever uses none of these is judged by the pod alone.
+#: A job without any of these is validated by its pod alone.
 _TELLING = frozenset(
     {TOR_AFFINITY, SP_BLOCK, SCHEDULE_POLICY, DUO, DISTRIBUTED, NPU_310_STRATEGY, SUPER_POD_AFFINITY}
 )
 
 
 def plain_key(job: Job) -> tuple[int, int] | None:
-    """What decides about a one-pod job without labels and annotations that matter; None for all others."""
+    """The key of equal one-pod jobs without labels and annotations that matter; None for all others."""
     if len(job.pods) != 1 or job.most_chip_pods != 1:
         return None
     if not _TELLING.isdisjoint(job.labels) or not _TELLING.isdisjoint(job.annotations):
         return None
     pod = next(iter(job.pods.values()))
-    # Classes are shared by pods and live as long as they do, so identity will do inside a cycle.
+    # Classes are shared by pods and live as long as they do, so identity is enough inside a cycle.
     return id(pod.cls), pod.chip_containers
 
 
 def policy_of(job: Job, session: Session) -> ChipPolicy | Reason | None:
-    """How the job's chips are chosen; None for a job without chips; a reason for one that cannot be."""
+    """How the job's chips are chosen; None for a job without chips; a reason for an invalid one."""
     pods = [pod for pod in job.in_order if pod.phase != "Failed"]
     asking = job.chip_pods
     label = job.labels.get(TOR_AFFINITY)
     if not asking:
-        return _declining(job, pods, session)
+        return _zero_requests(job, pods, session)
     resources = sorted({pod.cls.resource for pod in asking if pod.cls.resource is not None})
     if len(resources) > 1:
         return MIXED_RESOURCES(resources=resources)
@@ -130,12 +130,12 @@ def _rack_policy(job: Job, board: Board, pods: list[Pod], session: Session) -> R
 
 
 def _missing(job: Job, asking: list[Pod]) -> list[Pod]:
-    """Pods that are lost and not replaced yet: they will ask for what the others ask for."""
+    """Pods that are lost and not replaced yet: they will request what the others request."""
     return [asking[0]] * (job.chip_pod_count - len(asking))
 
 
 def board_policy(job: Job, session: Session) -> ChipPolicy | None:
-    """How a job's board would choose, whether or not the board allows what the job asks for."""
+    """How the job's board would choose, whether or not it allows the requests."""
     asking = job.chip_pods
     found = _board_of(job, asking, session)
     if found is None:
@@ -146,7 +146,7 @@ def board_policy(job: Job, session: Session) -> ChipPolicy | None:
 
 
 def _board_of(job: Job, pods: list[Pod], session: Session) -> tuple[str, Board] | None:
-    """The one resource these pods name and its board; None where there is no such thing."""
+    """The one resource these pods name and its board; None where they name none or several."""
     resource = pods[0].cls.resource if pods else None
     if resource is None or any(pod.cls.resource != resource for pod in pods):
         return None
@@ -155,8 +155,8 @@ def _board_of(job: Job, pods: list[Pod], session: Session) -> tuple[str, Board] 
     return None if isinstance(board, Reason) else (resource, board)
 
 
-def _declining(job: Job, pods: list[Pod], session: Session) -> Reason | None:
-    """A job whose pods all say that they want 0 chips of a resource: its board may not allow that."""
+def _zero_requests(job: Job, pods: list[Pod], session: Session) -> Reason | None:
+    """N2: the check of a job whose pods all request 0 chips of a resource."""
     found = _board_of(job, pods, session)
     if found is None:
         return None
@@ -164,7 +164,7 @@ def _declining(job: Job, pods: list[Pod], session: Session) -> Reason | None:
         found[1],
         [0] * len(pods),
         multi_pod_requests=session.settings.multi_pod_requests,
-        exempt=[excused(pod.annotations) for pod in pods],
+        exempt=[may_request_none(pod.annotations) for pod in pods],
     )
 
 
@@ -172,7 +172,7 @@ def _blocks(
     board: Board, pods: list[Pod], sp_block: str | None, session: Session
 ) -> BlockShape | Reason | None:
     requests = [pod.cls.chips for pod in pods]
-    exempt = [excused(pod.annotations) for pod in pods]
+    exempt = [may_request_none(pod.annotations) for pod in pods]
     if not board.superpod:
         return check_requests(
             board, requests, multi_pod_requests=session.settings.multi_pod_requests, exempt=exempt
@@ -195,6 +195,6 @@ def _switch_class(label: str | None, npu_pods: int, session: Session) -> SwitchC
     return found
 
 
-def excused(annotations: Mapping[str, str]) -> bool:
-    """Pods that help a job and may ask for no chips on boards where all others must."""
+def may_request_none(annotations: Mapping[str, str]) -> bool:
+    """Whether the pod may request no chips on a board where all others must."""
     return annotations.get(TASK_SPEC) == "scheduler" or annotations.get(SKIP_ASCEND_PLUGIN) == "enabled"
