@@ -88,7 +88,7 @@ REFUSED = [
     (
         vcjob(8, minAvailable=2),
         "the job wants at least 2 pods and its tasks have 1. "
-        "What helps: mend the job's manifest and submit it again",
+        "What helps: correct the job's manifest and submit it again",
     ),
     (
         vcjob(8, metadata={"annotations": {"sp-block": "16"}}),
@@ -98,11 +98,11 @@ REFUSED = [
     (
         vcjob(8, minAvailable=-1),
         "spec.minAvailable: must be a whole number of 0 or more, got -1. "
-        "What helps: mend the job's manifest and submit it again",
+        "What helps: correct the job's manifest and submit it again",
     ),
     (
         pod(1, container(1, "second")),
-        "2 containers of pod pod ask for chips; one may. "
+        "2 containers of pod pod request chips; only one may. "
         "What helps: give all 2 chips to one container; make a pod of each container",
     ),
     (

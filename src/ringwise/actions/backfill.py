@@ -29,5 +29,5 @@ def backfill(session: Session) -> None:
 
 
 SPEC = ActionSpec(
-    "backfill", "places pods that ask for nothing", backfill, arguments=(PREDICATE_ERROR_CACHE,)
+    "backfill", "places pods that request nothing", backfill, arguments=(PREDICATE_ERROR_CACHE,)
 )

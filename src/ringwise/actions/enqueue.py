@@ -48,4 +48,6 @@ def _is_enqueueable(session: Session, job: Job) -> tuple[bool, Reason | None]:
     return may, reason
 
 
-SPEC = ActionSpec(ENQUEUE, "lets jobs into the cycle when their queue has room for them", enqueue)
+SPEC = ActionSpec(
+    ENQUEUE, "admits jobs when their queue and the cluster have what they need at once", enqueue
+)

@@ -32,7 +32,7 @@ def _unused_number(name: str, default: int, meaning: str, maximum: int = 1_000_0
 
 SPEC = ActionSpec(
     NAME,
-    "makes room for a job inside its queue",
+    "evicts pods for a job inside its queue",
     preempt,
     arguments=(
         PREDICATE_ERROR_CACHE,

@@ -78,7 +78,7 @@ class Settings:
         boolean(
             "useClusterInfoManager",
             True,
-            "where a node stands in the aggregated device ConfigMaps, they win over its own one",
+            "where the aggregated device ConfigMaps have a node, they win over its own one",
         )
     )
     self_maintain_available_card: bool = _setting(
@@ -92,7 +92,7 @@ class Settings:
         boolean(
             "forceEnqueue",
             True,
-            "a job is admitted once there are chips enough, whatever else is short",
+            "a job is admitted once there are enough chips, whatever else is short",
         )
     )
     super_pod_size: int = _setting(integer("super-pod-size", 48, "nodes in a physical SuperPoD", minimum=1))
@@ -100,7 +100,7 @@ class Settings:
         integer(
             "reserve-nodes",
             _UNWRITTEN,
-            "nodes kept free in each SuperPoD as long as others have room",
+            "nodes kept free in each SuperPoD while other SuperPoDs have enough free nodes",
             default_text="2, or 0 where `super-pod-size` is 2 or less",
             limit_text=", below super-pod-size",
         )
@@ -151,7 +151,7 @@ class Settings:
         integer(
             "reservation-after",
             600,
-            "how long a large gang waits before room is kept for it",
+            "how long a job waits before chips are reserved for it",
             maximum=7 * _DAY,
             unit="seconds",
         )
@@ -187,7 +187,7 @@ class Settings:
         integer(
             "reschedule-job-after",
             12,
-            "how long after a fault a job for racks is placed anew where its intact blocks leave no room",
+            "how long after a fault a job for racks is placed anew if its intact blocks cannot be kept",
             maximum=_DAY,
             unit="seconds",
         )

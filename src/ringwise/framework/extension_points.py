@@ -89,7 +89,7 @@ class QueueCondition(Protocol):
 
 
 class QueueLimit(Protocol):
-    """Why the queue may not give this pod what it asks for; None when it may."""
+    """Why the queue may not give this pod what it requests; None when it may."""
 
     def __call__(self, queue: Queue, pod: Pod, /) -> Reason | None: ...
 

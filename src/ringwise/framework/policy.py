@@ -25,7 +25,7 @@ class ChipPolicy:
     resource: str
     board: Board
     rule: ChipRule
-    #: More than one pod of the job asks for chips.
+    #: More than one pod of the job requests chips.
     multi_pod: bool
     #: Chips with network faults are withheld from this job.
     withholds_network: bool

@@ -8,7 +8,7 @@ NO_NODE_FITS = ReasonKind(
     "no-node-fits",
     Stage.PREDICATE,
     "no node of {nodes} can take {pod} ({asks}): {refusals}",
-    ("wait until room is free", "ringwise why {job} shows the nearest misses"),
+    ("wait until resources are free", "ringwise why {job} shows the nearest misses"),
     ROOM,
 )
 GANG_INCOMPLETE = ReasonKind(
@@ -16,7 +16,7 @@ GANG_INCOMPLETE = ReasonKind(
     Stage.GANG,
     "{fit} of the {needed} pods that must start together fit; {pod} does not ({asks}): {refusals}",
     (
-        "wait until room for {missing} more pod(s) is free",
+        "wait until resources for {missing} more pod(s) are free",
         "lower minAvailable if the job can start with {fit} pods",
         "ringwise why {job} shows the nearest misses",
     ),
@@ -61,13 +61,13 @@ MALFORMED_JOB = ReasonKind(
     "malformed-job",
     Stage.VALIDATE,
     "{problem}",
-    ("mend the job's manifest and submit it again",),
+    ("correct the job's manifest and submit it again",),
     MENDED,
 )
 TOO_MANY_CHIP_CONTAINERS = ReasonKind(
     "too-many-chip-containers",
     Stage.VALIDATE,
-    "{containers} containers of pod {pod} ask for chips; one may",
+    "{containers} containers of pod {pod} request chips; only one may",
     ("give all {chips} chips to one container", "make a pod of each container"),
     MENDED,
 )
@@ -81,7 +81,7 @@ INTERNAL_ERROR = ReasonKind(
 WAITING_FOR_EVICTIONS = ReasonKind(
     "making-room",
     Stage.GANG,
-    "{victims} pod(s) leave to make room for it ({why}); {chips} chip(s) on {nodes} are kept for it",
-    ("wait until they are gone", "it is tried anew if they are not gone after {seconds} s"),
+    "{victims} pod(s) are evicted for it ({why}); {chips} chip(s) on {nodes} are reserved for it",
+    ("wait until they are gone", "it is tried again if they are not gone after {seconds} s"),
     ROOM | {Trigger.TIME_PASSED},
 )

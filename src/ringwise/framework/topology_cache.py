@@ -65,7 +65,7 @@ class TopologyCache:
         return found
 
     def racks(self, state: ClusterState, size: int) -> Racks:
-        """The racks of the SuperPoDs by what reports, annotations and labels say."""
+        """The racks of the SuperPoDs according to reports, annotations and labels."""
         if self._racks is None:
             ids = {member.node: member.rack for member in _members(state)}
             self._racks = build_racks(
@@ -77,7 +77,7 @@ class TopologyCache:
 
 
 class _Member(NamedTuple):
-    """A node with chips, and where it says that it stands."""
+    """A node with chips, and its position according to reports, annotations and labels."""
 
     node: int
     superpod: int | None

@@ -249,7 +249,7 @@ def _embedded(key: str, value: yaml.Node, origin: str) -> Document:
 
 
 def plain_value(node: yaml.Node) -> Value:
-    """A node as a plain value, for arguments that only their plugin understands."""
+    """A node as a plain value, for arguments that their plugin does not declare."""
     if isinstance(node, yaml.SequenceNode):
         return tuple(plain_value(item) for item in node.value)
     if isinstance(node, yaml.MappingNode):
@@ -258,7 +258,7 @@ def plain_value(node: yaml.Node) -> Value:
     try:
         return convert(node) if convert is not None else str(node.value)
     except (ValueError, KeyError):
-        raise ValueError(f"{quoted(str(node.value))} is not what its tag says") from None
+        raise ValueError(f"{quoted(str(node.value))} does not match its tag") from None
 
 
 def noun(node: yaml.Node) -> str:

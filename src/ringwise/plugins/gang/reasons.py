@@ -21,14 +21,14 @@ NOT_ENOUGH_PODS_OF_TASK = ReasonKind(
 GANG_NOT_COMPLETE = ReasonKind(
     "gang-not-complete",
     Stage.GANG,
-    "{started} of the {needed} pods of {job} that must start together have a place",
-    ("wait until room for {missing} more pod(s) is free", "lower minAvailable to {started}"),
+    "{started} of the {needed} pods of {job} that must start together have a node",
+    ("wait until resources for {missing} more pod(s) are free", "lower minAvailable to {started}"),
     ROOM,
 )
 TASKS_NOT_COMPLETE = ReasonKind(
     "tasks-not-complete",
     Stage.GANG,
     "{short} of the {tasks} tasks of {job} lack pods that must start together",
-    ("wait until room for their pods is free", "lower the minAvailable of those {short} task(s)"),
+    ("wait until resources for their pods are free", "lower the minAvailable of those {short} task(s)"),
     ROOM,
 )

@@ -186,5 +186,5 @@ def _hinting(reason: Reason, superpods: SuperPods) -> Reason:
     problems = superpods.problems
     if not problems:
         return reason
-    hints = [f"mend the SuperPoDs: {problem.message}" for problem in problems[:4]]
+    hints = [f"correct the SuperPoDs: {problem.message}" for problem in problems[:4]]
     return reason.with_cures([*reason.found_cures, *hints])
