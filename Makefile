@@ -11,7 +11,7 @@ BENCH_OUTPUT ?= table
 UV_VERSION := 0.13.7
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-cluster test-chaos lint format bench docs proto requirements clean
+.PHONY: help setup demo test test-cluster test-node test-chaos lint format bench docs proto requirements clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)$$/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -42,6 +42,13 @@ test-cluster: $(STAMP) ## user stories on a real control plane; its programs are
 	  $(BIN)/python -m pytest -q tests/deploy/test_manifests.py tests/deploy/test_chart.py
 	@echo "== user stories on a cluster, and faults"
 	@$(BIN)/python -m pytest -q -m cluster tests/cluster
+	@$(MAKE) --no-print-directory test-node
+
+test-node: $(STAMP) ## stories on a real kubelet; root is needed
+	@echo "== programs"
+	@$(BIN)/python tests/cluster/tools/build.py etcd kube-apiserver kubectl kubelet
+	@echo "== stories on a kubelet"
+	@$(BIN)/python -m pytest -q -m node tests/node
 
 test-chaos: $(STAMP) ## of these only the faults; RINGWISE_CHAOS_SEED selects them
 	@$(BIN)/python tests/cluster/tools/build.py

@@ -286,13 +286,17 @@ class Cluster:
             if answer.status != 404:
                 raise
 
-    def clear(self) -> None:
-        """Delete everything that a test created."""
+    def clear_jobs(self) -> None:
+        """Stop the components, and delete jobs and pods."""
         self.stop_components()
         self.api.delete(JOBS)
         self.api.delete(GROUPS)
         for pod in self.pods():
             self._delete(f"{PODS}/{pod['metadata']['name']}", 0)
+
+    def clear(self) -> None:
+        """Delete everything that a test created."""
+        self.clear_jobs()
         self.api.delete("/api/v1/nodes")
         self.api.delete(EVENTS)
         for name in [thing["metadata"]["name"] for thing in self.api.items(CONFIG_MAPS)]:

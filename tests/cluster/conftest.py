@@ -35,11 +35,11 @@ def cluster(whole_cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[
     failed = request.session.testsfailed
     yield whole_cluster
     if request.session.testsfailed > failed:
-        _keep_logs(whole_cluster.plane.folder, request.node.name)
+        keep_logs(whole_cluster.plane.folder, request.node.name)
     whole_cluster.clear()
 
 
-def _keep_logs(folder: Path, name: str) -> None:
+def keep_logs(folder: Path, name: str) -> None:
     """Keep the logs: the temporary folder is deleted."""
     target = LOGS / name.replace("/", "-")
     target.mkdir(parents=True, exist_ok=True)
