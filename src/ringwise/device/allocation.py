@@ -7,6 +7,7 @@ candidates; the one that the scheduler placed first is served.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 
 from ringwise.device.pods import NodePod
 from ringwise.manifests.chips import chip_of
@@ -39,6 +40,7 @@ def predicate_time(text: str | None) -> int:
     return min(int(text), _LARGEST) if len(text) <= 64 else _LARGEST
 
 
+@lru_cache(maxsize=4096)
 def listed_chips(text: str | None, resource: str) -> tuple[str, ...]:
     """The chip names of a list, in its order; none when one is unreadable or there twice."""
     names = [name.strip() for name in text.split(",")] if text and text.strip() else []

@@ -300,6 +300,8 @@ class Allocator:
         self.ledger.add(Mount(self.resource, tuple(sorted(ids)), chips, pod.uid, pod.key, owner=pod.uid))
 
     def _settle(self) -> None:
+        if all(not mount.owner or mount.owner == mount.chosen for mount in self._mounts()):
+            return
         free: dict[str, Claim] = {}
         for pod in self.pods.values():
             claimed = self.as_claimed(pod)

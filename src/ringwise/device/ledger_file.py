@@ -54,16 +54,16 @@ class LedgerFile:
         return ledger.version, msgspec.json.encode(_Kept(FORMAT, ledger.mounts, ledger.claims))
 
     def write(self, version: int, content: bytes) -> bool:
-        """Blocking; whether the content is on the disk."""
+        """Blocking; whether the file has the content."""
         unfinished = self.path.with_name(f".{self.path.name}.new")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
             descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
             try:
+                # Not forced to the disk: it must outlive the process. After a crash of the machine kubelet's
+                # records and the pods' annotations have the same.
                 with os.fdopen(descriptor, "wb") as file:
                     file.write(content)
-                    file.flush()
-                    os.fsync(file.fileno())
                 unfinished.replace(self.path)
             except OSError:
                 # On a full disk the rest of it would only take more room.

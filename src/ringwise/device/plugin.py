@@ -250,7 +250,7 @@ class NodePlugin:
             self._observer.allocation_failed()
             raise
         served = await self._calls.allocate(requests)
-        self._refresh()
+        # What follows from it is computed after the answer: kubelet waits.
         self._news.set()
         return [self.answers.answer(one.chips) for one in served]
 
