@@ -194,6 +194,27 @@ def check(case: Plain, job: Plain) -> None:
         assert parts == [[part["superpod"], part["rack"], part["nodes"]] for part in block["parts"]]
 
 
+def test_a_manifest_with_anti_affinity_on_hostnames_is_placed_K() -> None:
+    """As the published samples have it: pods of the job keep each other off their nodes."""
+    term = {
+        "labelSelector": {"matchLabels": {"job-name": "job"}},
+        "topologyKey": "kubernetes.io/hostname",
+    }
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    objects: list[Plain] = []
+    for one in [*rack_nodes(0, 0, 4), *rack_nodes(0, 1, 8)]:
+        if one["kind"] == "Node":
+            one["metadata"]["labels"]["kubernetes.io/hostname"] = one["metadata"]["name"]
+        objects.append(one)
+    spec = pod_spec(8, NPU, affinity=affinity)
+    labels = {"job-name": "job", "ring-controller.atlas": "ascend-npu"}
+    notes = {**POLICY, "sp-block": "32", "ra-block": "16"}
+    objects.append(vcjob("job", [("worker", 4, spec)], annotations=notes, pod_labels=labels))
+    job = job_of(ask(objects, scores=False), "job")
+    assert job["outcome"] == "placed", job["reason"]
+    assert {one["rack"] for one in job["pods"]} == {0}
+
+
 def test_logical_racks_are_numbered_through_the_job_R2() -> None:
     objects = [*rack_nodes(0, 0, 8), *rack_nodes(0, 1, 8), *job_objects(16, 64, 32)]
     job = job_of(ask(objects, scores=False), "job")

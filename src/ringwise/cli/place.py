@@ -173,6 +173,7 @@ def _pod_table(answer: PlaceAnswer, job: JobAnswer) -> Table:
         for column, used in (
             ("switch", any(pod.switch for pod in job.pods)),
             ("SuperPoD", any(pod.superpod is not None for pod in job.pods)),
+            ("rack", any(pod.logical_rack is not None for pod in job.pods)),
         )
         if used
     ]
@@ -197,6 +198,8 @@ def _pod_table(answer: PlaceAnswer, job: JobAnswer) -> Table:
             row.append(pod.switch or "-")
         if "SuperPoD" in extra:
             row.append("-" if pod.superpod is None else f"{pod.superpod}, block {pod.logical_superpod}")
+        if "rack" in extra:
+            row.append("-" if pod.logical_rack is None else f"{pod.rack}, logical {pod.logical_rack}")
         table.add_row(*map(escape, row))
     return table
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rich.console import Console
 
+from ringwise.cli.drawing.racks import draw_racks
 from ringwise.cli.superpod_drawing import DrawnBlock, DrawnSuperPod, draw_superpods
 from ringwise.cli.switch_drawing import draw_switches
 from ringwise.scheduler.view import SchedulerView
@@ -21,11 +22,16 @@ def print_switches(console: Console, view: SchedulerView) -> bool:
 
 
 def print_superpods(console: Console, view: SchedulerView) -> bool:
-    """Draw the SuperPoDs; False where there are none."""
+    """Draw the SuperPoDs and their racks; False where there are none."""
     pictures = superpod_pictures(view)
     if not pictures:
         return False
-    console.print(draw_superpods(_drawn(picture) for picture in pictures), soft_wrap=True)
+    plain = [picture for picture in pictures if not picture.racks]
+    in_racks = [picture for picture in pictures if picture.racks]
+    if plain:
+        console.print(draw_superpods(_drawn(picture) for picture in plain), soft_wrap=True)
+    if in_racks:
+        console.print(draw_racks(in_racks), soft_wrap=True)
     return True
 
 

@@ -75,8 +75,8 @@ NOT_ENOUGH_NODES = ReasonKind(
 NOT_ENOUGH_BLOCKS = ReasonKind(
     "rack-not-enough-blocks",
     Stage.PLAN,
-    "needs {blocks} blocks of {block_nodes} nodes, the SuperPoDs hold {held}: {listing}",
-    ("free nodes until the SuperPoDs hold {blocks} blocks of {block_nodes} nodes",),
+    "needs {blocks} block(s) of {block_nodes} nodes, the SuperPoDs hold {held}: {listing}",
+    ("free nodes until the SuperPoDs hold {blocks} block(s) of {block_nodes} nodes",),
     ROOM | MENDED,
 )
 NO_RACK_HOLDS_GROUP = ReasonKind(
@@ -89,7 +89,7 @@ NO_RACK_HOLDS_GROUP = ReasonKind(
 BLOCKS_NOT_PLACED = ReasonKind(
     "rack-blocks-not-placed",
     Stage.PLAN,
-    "needs {blocks} blocks of {block_nodes} nodes in logical racks of {group_nodes}, "
+    "needs {blocks} block(s) of {block_nodes} nodes in logical racks of {group_nodes}, "
     "the SuperPoDs hold {held}: {listing}",
     ("free nodes in racks that lack few for one more logical rack of {group_nodes}",),
     ROOM | MENDED,
@@ -105,7 +105,7 @@ NO_DOMAIN_HOLDS_JOB = ReasonKind(
 NO_RACK_FOR_SERVICE = ReasonKind(
     "rack-no-rack-for-service",
     Stage.PLAN,
-    "needs {blocks} blocks of {block_nodes} nodes, each inside one rack as inference services are placed; "
+    "needs {blocks} block(s) of {block_nodes} nodes, each inside one rack as inference services are placed; "
     "the racks hold {held}: {listing}",
     (
         "free nodes in one rack until it has {block_nodes}",

@@ -1,0 +1,129 @@
+"""Racks of SuperPoDs, drawn: one sign per node, one box per rack.
+
+    SuperPoD 0  52 free in 16 racks; train: blocks 0-1
+       0 |AAAAAAAA|     1 |AAAA....|  2-15 |........|
+
+Neighbouring racks that look the same share a box.
+"""
+
+from __future__ import annotations
+
+import itertools
+import string
+from collections.abc import Iterable, Mapping, Sequence
+
+from rich.text import Text
+
+from ringwise.topology.natural import natural_key
+from ringwise.views.topology import RackPicture, SuperPodPicture
+
+FREE, BUSY, UNUSABLE = ".", "#", "x"
+
+_JOB_COLOURS = ("green", "cyan", "magenta", "yellow", "blue", "red")
+_LETTERS = string.ascii_uppercase + string.ascii_lowercase
+_MORE_JOBS = "*"
+_BOXES_IN_A_LINE = 4
+
+
+def draw_racks(superpods: Iterable[SuperPodPicture], most: int = 60) -> Text:
+    """The racks of each SuperPoD with a legend. SuperPoDs beyond `most` lines are counted instead of drawn.
+
+    SuperPoDs that carry blocks are never left out in favour of ones that do not.
+    """
+    pictures = list(superpods)
+    jobs = sorted({job for picture in pictures for job, _ in picture.blocks}, key=natural_key)
+    signs = dict(itertools.zip_longest(jobs, _LETTERS[: len(jobs)], fillvalue=_MORE_JOBS))
+    colours = dict(zip(jobs, itertools.cycle(_JOB_COLOURS), strict=False))
+    drawn = {number: _superpod(picture, signs, colours) for number, picture in enumerate(pictures)}
+    shown: list[int] = []
+    lines = 0
+    for number in sorted(drawn, key=lambda number: not pictures[number].blocks):
+        lines += len(drawn[number])
+        if lines > most and shown:
+            break
+        shown.append(number)
+    text = Text(no_wrap=True)
+    for number in sorted(shown):
+        for line in drawn[number]:
+            text.append(line).append("\n")
+    hidden = [picture for number, picture in enumerate(pictures) if number not in shown]
+    if hidden:
+        free = sum(len(picture.free) for picture in hidden)
+        text.append(f"and {len(hidden)} more SuperPoDs with {free} free nodes\n")
+    return text.append(_legend([pictures[number] for number in shown], signs))
+
+
+def _superpod(picture: SuperPodPicture, signs: Mapping[str, str], colours: Mapping[str, str]) -> list[Text]:
+    boxes = _boxes(picture.racks, signs, colours)
+    label_width = max((len(label) for label, _ in boxes), default=0)
+    box_width = max((len(box) for _, box in boxes), default=0)
+    lines = [Text(f"SuperPoD {picture.superpod}  {_words(picture)}")]
+    for start in range(0, len(boxes), _BOXES_IN_A_LINE):
+        line = Text()
+        for label, box in boxes[start : start + _BOXES_IN_A_LINE]:
+            line.append(f"  {label:>{label_width}} ").append(box).append(" " * (box_width - len(box)))
+        line.rstrip()
+        lines.append(line)
+    return lines
+
+
+def _boxes(
+    racks: Sequence[RackPicture], signs: Mapping[str, str], colours: Mapping[str, str]
+) -> list[tuple[str, Text]]:
+    """(ids, box) of each run of neighbouring racks that look the same."""
+    runs: list[tuple[int, int, Text]] = []
+    for rack in racks:
+        box = Text("|")
+        for job, block in sorted(rack.blocks, key=lambda key: (natural_key(key[0]), key[1])):
+            box.append(signs[job] * len(rack.blocks[job, block]), style=colours[job])
+        box.append(BUSY * len(rack.busy), style="dim").append(UNUSABLE * len(rack.unusable), style="red")
+        box.append(FREE * len(rack.free)).append("|")
+        if runs and runs[-1][1] + 1 == rack.rack and runs[-1][2] == box:
+            runs[-1] = (runs[-1][0], rack.rack, box)
+        else:
+            runs.append((rack.rack, rack.rack, box))
+    return [(str(first) if first == last else f"{first}-{last}", box) for first, last, box in runs]
+
+
+def _words(picture: SuperPodPicture) -> str:
+    by_job: dict[str, list[int]] = {}
+    for job, block in sorted(picture.blocks, key=lambda key: (natural_key(key[0]), key[1])):
+        by_job.setdefault(job, []).append(block)
+    words = [f"{len(picture.free)} free in {len(picture.racks)} rack" + "s" * (len(picture.racks) != 1)]
+    for job, blocks in by_job.items():
+        words.append(f"{job}: {'block' if len(blocks) == 1 else 'blocks'} {ranges(blocks)}")
+    outside = {node for rack in picture.racks for node in _nodes(rack)}
+    without = [node for node in _nodes(picture) if node not in outside]
+    if without:
+        words.append(f"{len(without)} node(s) in no rack")
+    return "; ".join(words)
+
+
+def ranges(ids: Sequence[int]) -> str:
+    """Ascending numbers as a person writes them: `0-3, 7`."""
+    runs: list[list[int]] = []
+    for number in ids:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+
+
+def _nodes(picture: SuperPodPicture | RackPicture) -> list[str]:
+    in_blocks = [node for nodes in picture.blocks.values() for node in nodes]
+    return [*picture.free, *picture.busy, *picture.unusable, *in_blocks]
+
+
+def _legend(shown: Sequence[SuperPodPicture], signs: Mapping[str, str]) -> str:
+    """Only the signs that stand in the picture."""
+    present = {job for picture in shown for job, _ in picture.blocks}
+    meanings = [f"{sign} {job}" for job, sign in signs.items() if job in present]
+    for sign, meaning, used in (
+        (BUSY, "other pods", any(picture.busy for picture in shown)),
+        (UNUSABLE, "unusable", any(picture.unusable for picture in shown)),
+        (FREE, "free", any(picture.free for picture in shown)),
+    ):
+        if used:
+            meanings.append(f"{sign} {meaning}")
+    return "one sign per node, one box per rack: " + ", ".join(meanings)
