@@ -99,10 +99,10 @@ class Component:
 class Cluster:
     """A control plane with the objects of Ringwise and simulated nodes."""
 
-    def __init__(self, plane: ControlPlane, people: Pair | None = None) -> None:
+    def __init__(self, plane: ControlPlane, client_authority: Pair | None = None) -> None:
         self.plane = plane
         #: The authority of client certificates.
-        self.people = people
+        self.client_authority = client_authority
         self.api = plane.admin
         self.admin_config = plane.kubeconfig("admin", plane.admin_token)
         self.components: list[Component] = []

@@ -14,14 +14,14 @@ from ringwise.apps.bench.control_plane import ControlPlane
 from tests.cluster.cluster import Cluster
 
 #: Signs client certificates of users.
-PEOPLE = "people-of-the-tests"
+CLIENT_AUTHORITY = "clients-of-the-tests"
 LOGS = Path("build/cluster-logs")
 
 
 @pytest.fixture(scope="session")
 def whole_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    folder = tmp_path_factory.mktemp("people")
-    authority = make_authority(PEOPLE, datetime.now(UTC), timedelta(days=1))
+    folder = tmp_path_factory.mktemp("clients")
+    authority = make_authority(CLIENT_AUTHORITY, datetime.now(UTC), timedelta(days=1))
     (folder / "ca.crt").write_text(authority.certificate)
     with ControlPlane(tmp_path_factory.mktemp("control-plane"), folder / "ca.crt") as plane:
         cluster = Cluster(plane, authority)

@@ -1,8 +1,8 @@
 """A proxy between a component and the API server that injects faults.
 
-Every request may be delayed, dropped before or after the server did it, or refused. Every watch may be cut,
-answered with 410 (at once, or as an event), and tell events twice. What happens is drawn from a seed; every
-kind of trouble is counted, so that a run in which nothing happened does not count as a good one.
+Requests are delayed, dropped before or after the server has executed them, or refused. Watches are closed,
+answered with 410 (at once, or as an event), and their events are duplicated. The faults are drawn from a
+seed; every kind of fault is counted, so that a run without faults does not count as passed.
 """
 
 from __future__ import annotations

@@ -193,7 +193,7 @@ def node_report(
     def named(chips: Sequence[int]) -> str:
         return ",".join(f"Ascend910-{chip}" for chip in chips)
 
-    told = {
+    report = {
         "DeviceInfo": {
             "DeviceList": {
                 CHIP: named(free),
@@ -213,5 +213,5 @@ def node_report(
             "namespace": "kube-system",
             "labels": {"mx-consumer-cim": "true"},
         },
-        "data": {"DeviceInfoCfg": json.dumps(told)},
+        "data": {"DeviceInfoCfg": json.dumps(report)},
     }

@@ -84,8 +84,8 @@ def test_every_variant_of_the_chart_is_accepted(cluster: Cluster) -> None:
             stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": list(different.values())}),
             check=False,
         )
-        told = [line for line in answer.splitlines() if line.endswith("(server dry run)")]
-        assert len(told) == len(different), answer
+        accepted = [line for line in answer.splitlines() if line.endswith("(server dry run)")]
+        assert len(accepted) == len(different), answer
     finally:
         cluster.api.delete(f"{DEFINITIONS}/{pod_monitors()['metadata']['name']}")
 
@@ -129,8 +129,8 @@ def test_a_release_beside_volcano_is_installed_upgraded_and_removed(empty: Clust
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": VOLCANO_SYSTEM}}
     empty.apply([namespace, theirs, settings])
 
-    told = helm(empty, "install", "ringwise", values=VARIATIONS["shadow"])
-    assert "binds nothing" in told
+    output = helm(empty, "install", "ringwise", values=VARIATIONS["shadow"])
+    assert "binds nothing" in output
     assert components(empty).keys() == {"ringwise-scheduler"}
     assert "--shadow" in components(empty)["ringwise-scheduler"]
 

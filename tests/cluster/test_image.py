@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.cluster,
     pytest.mark.skipif(
         os.geteuid() != 0 or not all(map(shutil.which, ("unshare", "setpriv", "mount"))),
-        reason="only root can take away the disk and become somebody else",
+        reason="only root can remount the disk read-only and change the user",
     ),
 ]
 

@@ -49,9 +49,9 @@ print(json.dumps({"apiVersion": info["apiVersion"], "kind": "ExecCredential", "s
 
 def signed(cluster: Cluster, folder: Path, user: str, group: str = "") -> Pair:
     """A client certificate: a signing request of the user, signed by the authority."""
-    assert cluster.people is not None
-    (folder / "ca.crt").write_text(cluster.people.certificate)
-    (folder / "ca.key").write_text(cluster.people.key)
+    assert cluster.client_authority is not None
+    (folder / "ca.crt").write_text(cluster.client_authority.certificate)
+    (folder / "ca.key").write_text(cluster.client_authority.key)
     (folder / "usage").write_text("extendedKeyUsage=clientAuth\n")
     subject = f"/CN={user}" + (f"/O={group}" if group else "")
     curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]

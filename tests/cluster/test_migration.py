@@ -63,14 +63,14 @@ def _owner(job: Object) -> Object:
 def pod_of(job: Object, number: int, chips: int, *, on: str = "", version: int = 0) -> Object:
     """A pod of a vcjob with Volcano's annotations; `on`: bound there, with mounted chips."""
     meta = job["metadata"]
-    words = {
+    metadata = {
         "volcano.sh/job-name": meta["name"],
         "volcano.sh/task-spec": "work",
         "volcano.sh/task-index": str(number),
         "volcano.sh/queue-name": "default",
     }
     annotations = {
-        **words,
+        **metadata,
         GROUP: f"{meta['name']}-{meta['uid']}",
         "volcano.sh/job-version": str(version),
         "volcano.sh/job-retry-count": "0",
@@ -88,7 +88,11 @@ def pod_of(job: Object, number: int, chips: int, *, on: str = "", version: int =
             "distributed-job": "true",
             RANK_TABLE: json.dumps({"pod_name": name, "server_id": "", "devices": []}),
         }
-    labels = {"ring-controller.atlas": "ascend-910", "volcano.sh/job-namespace": meta["namespace"], **words}
+    labels = {
+        "ring-controller.atlas": "ascend-910",
+        "volcano.sh/job-namespace": meta["namespace"],
+        **metadata,
+    }
     made = pod(name, chips, on=on, labels=labels, annotations=annotations)
     made["metadata"]["ownerReferences"] = [_owner(job)]
     return made

@@ -139,10 +139,10 @@ def test_an_impossible_job_has_a_reason(cluster: Cluster) -> None:
     cluster.apply(nodes(1))
     cluster.run()
     cluster.apply([vcjob("too-large", 2, 8), vcjob("odd", 1, 3)])
-    for job, words in (("too-large", "8"), ("odd", "3")):
+    for job, text in (("too-large", "8"), ("odd", "3")):
         condition = cluster.wait(partial(cluster.condition, job), f"{job} says why", 15)
         assert condition["status"] == "True"
-        assert words in condition["message"], condition
+        assert text in condition["message"], condition
         event = cluster.wait(partial(cluster.events, "Job", job), f"{job} has an event", 15)
         assert any(condition["message"] in one["message"] for one in event), event
     described = cluster.kubectl("describe", "job.batch.volcano.sh", "odd", "-n", NAMESPACE)

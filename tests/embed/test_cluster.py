@@ -12,7 +12,7 @@ from ringwise.embed.fleets import make_fleet
 from ringwise.embed.kubelet import SimulationSettings
 from ringwise.embed.objects import ConflictError
 from ringwise.embed.records import ObjectRefusedError
-from ringwise.messages import events as told
+from ringwise.messages import events as ev
 from ringwise.messages.commands import (
     Bind,
     Command,
@@ -56,7 +56,7 @@ def found(cluster: EmbeddedCluster, name: str = "p") -> Pod:
 
 def bind(
     cluster: EmbeddedCluster, pod: Pod, node: str = "node-0", chips: tuple[int, ...] = (0,)
-) -> list[told.Event]:
+) -> list[ev.Event]:
     return cluster.apply(Bind(pod.uid, pod.namespace, pod.name, node, chips, {CHIP: "x"}))
 
 
@@ -72,12 +72,12 @@ def test_a_bound_pod_starts_runs_and_succeeds() -> None:
     assert bind(cluster, pod, chips=(3,)) == []
     assert found(cluster).phase == "Pending"
     assert free(cluster) == 0xFF
-    happened = cluster.advance(2 * SECOND)
+    events = cluster.advance(2 * SECOND)
     running = found(cluster)
     assert running.phase == "Running"
     assert running.annotations["huawei.com/AscendReal"] == "Ascend910-3"
     assert running.annotations["predicate-time"] == "18446744073709551615"
-    assert told.PodSeen(running) in happened
+    assert ev.PodSeen(running) in events
     assert free(cluster) == 0xFF & ~(1 << 3)
     cluster.advance(11 * SECOND)
     assert found(cluster).phase == "Running"
@@ -133,8 +133,8 @@ def test_N6_a_terminating_pod_keeps_its_chips_until_it_is_deleted() -> None:
     assert not free(cluster) & 1
     cluster.advance(8 * SECOND - 1)
     assert found(cluster).live
-    happened = cluster.advance(8 * SECOND)
-    assert told.PodGone(first.uid) in happened
+    events = cluster.advance(8 * SECOND)
+    assert ev.PodGone(first.uid) in events
     assert free(cluster) == 0xFF
     assert cluster.alarms == []
 
@@ -217,7 +217,7 @@ def test_an_impossible_binding_fails_with_a_reason_and_takes_no_chips(case: str)
     before = cluster.get(Pod, pod.key)
     failures = bind(cluster, pod, node, (7,))
     assert len(failures) == 1
-    assert isinstance(failures[0], told.BindFailed)
+    assert isinstance(failures[0], ev.BindFailed)
     assert why in failures[0].why
     assert cluster.get(Pod, pod.key) == before
     other = submitted(cluster, "other")

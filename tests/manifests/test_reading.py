@@ -119,12 +119,12 @@ def test_progress_ends_at_the_total(tmp_path: Path) -> None:
     first, second = tmp_path / "a.yaml", tmp_path / "b.json"
     first.write_bytes(yaml.safe_dump_all(OBJECTS).encode())
     write_dump(str(second), 3, 5)
-    told: list[tuple[int, int]] = []
-    read_bundle([str(tmp_path)], progress=lambda done, total: told.append((done, total)))
+    reported: list[tuple[int, int]] = []
+    read_bundle([str(tmp_path)], progress=lambda done, total: reported.append((done, total)))
     total = first.stat().st_size + second.stat().st_size
-    assert told[-1] == (total, total)
-    assert told == sorted(told)
-    assert (first.stat().st_size, total) in told
+    assert reported[-1] == (total, total)
+    assert reported == sorted(reported)
+    assert (first.stat().st_size, total) in reported
 
 
 def test_a_dump_is_read_from_a_mapped_file(tmp_path: Path) -> None:
