@@ -17,8 +17,8 @@ from ringwise.apps.admission.rules import KnownCluster, judge_vcjob
 from ringwise.apps.extensions import installed_registry, new_scheduler, read_user_configuration
 from ringwise.apps.kube_scheduler import ComponentOptions, ConfigurationFile, serve
 from ringwise.apps.live import read_cluster
-from ringwise.cli.kubectl import plugin as kubectl
-from ringwise.cli.main import cli
+from ringwise.cli.commands import cli
+from ringwise.cli.kubectl_commands import plugin as kubectl
 from ringwise.kubeclient.config import direct
 from ringwise.topology.boards import shipped_catalog
 from ringwise.wellknown import PLUGIN_ENTRY_POINTS
@@ -256,7 +256,7 @@ def test_kubectl(installed: Installed, monkeypatch: pytest.MonkeyPatch) -> None:
         async def already(kubeconfig: str | None, context: str | None) -> Any:
             return live
 
-        monkeypatch.setattr("ringwise.cli.kubectl._read_live", already)
+        monkeypatch.setattr("ringwise.cli.kubectl_commands._read_live", already)
 
     run(read())
     ran = CliRunner().invoke(kubectl, ["why", "fenced-train", "-o", "json"], catch_exceptions=False)

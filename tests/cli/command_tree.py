@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import click
 
-from ringwise.cli.main import cli
+from ringwise.cli.commands import cli
 
 
 def command_paths(command: click.Command = cli, path: str = "ringwise") -> Iterator[str]:
@@ -14,5 +14,8 @@ def command_paths(command: click.Command = cli, path: str = "ringwise") -> Itera
     if not isinstance(command, click.Group) or command.invoke_without_command:
         yield path
     if isinstance(command, click.Group):
-        for name, below in command.commands.items():
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            assert below is not None
             yield from command_paths(below, f"{path} {name}")

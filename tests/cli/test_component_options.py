@@ -1,17 +1,27 @@
-"""Options of the components on a cluster: what cannot be meant is refused before anything starts."""
+"""Options of the components on a cluster: wrong values are refused before anything starts."""
 
 from __future__ import annotations
 
 import pytest
 from click.testing import CliRunner
 
-from ringwise.cli.main import cli
+from ringwise.cli.commands import cli
 
 
 @pytest.mark.parametrize("command", ["scheduler", "admission"])
 @pytest.mark.parametrize("names", [[""], [" "], ["volcano", ""]], ids=str)
-def test_a_scheduler_without_a_name_is_refused(command: str, names: list[str]) -> None:
+def test_an_empty_scheduler_name_is_refused(command: str, names: list[str]) -> None:
     options = [f"--scheduler-name={name}" for name in names]
-    answer = CliRunner().invoke(cli, [command, *options])
-    assert answer.exit_code == 2
-    assert "a schedulerName is never empty" in answer.output
+    result = CliRunner().invoke(cli, [command, *options])
+    assert result.exit_code == 2
+    assert "a schedulerName is never empty" in result.output
+
+
+@pytest.mark.parametrize("command", ["scheduler", "admission"])
+@pytest.mark.parametrize("wrong", ["a", "/b", "a/", "a/b/c"])
+def test_the_configmap_is_named_with_its_namespace(command: str, wrong: str) -> None:
+    result = CliRunner().invoke(cli, [command, f"--scheduler-configmap={wrong}"])
+    assert (result.exit_code, result.output) == (
+        2,
+        f"--scheduler-configmap: must be NAMESPACE/NAME, got {wrong!r}\n",
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ringwise.cli.superpod_drawing import DrawnBlock, DrawnSuperPod, draw_superpods
+from ringwise.cli.drawing.topology import DrawnBlock, DrawnSuperPod, draw_superpods
 
 
 def test_free_reserved_and_blocks_by_job() -> None:

@@ -48,7 +48,7 @@ SEEDS = (3, 10, 14, 21, 23, 25, 31, 32, 52, 59)
 LAB_FILES = ("lab.db", "journal.jsonl", "journal.1.jsonl")
 
 #: What is asked of the lab after it was opened again, and once more after some time has passed.
-QUESTIONS: dict[str, tuple[str, ...]] = {
+QUERIES: dict[str, tuple[str, ...]] = {
     "get nodes": ("get", "nodes"),
     "get jobs": ("get", "jobs"),
     "get queues": ("get", "queues"),
@@ -274,11 +274,11 @@ def answers(checkout: Checkout, folder: Path) -> dict[str, Any]:
     """What a version shows of the lab in this folder, which it changes."""
     found: dict[str, Any] = {}
     with checkout.lab(folder):
-        for name, question in QUESTIONS.items():
+        for name, question in QUERIES.items():
             found[name] = checkout.run(*question, "-o", "json", "--lab", str(folder)).document()
         checkout.run("advance", FURTHER_TIME, "--lab", str(folder))
         for name in LATER:
-            again = checkout.run(*QUESTIONS[name], "-o", "json", "--lab", str(folder))
+            again = checkout.run(*QUERIES[name], "-o", "json", "--lab", str(folder))
             found[f"{name} later"] = again.document()
     for name in ("top", "top later"):
         found.get(name, {}).get("status", {}).pop("folder", None)

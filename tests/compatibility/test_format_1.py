@@ -23,9 +23,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from ringwise.cli.main import cli
+from ringwise.cli.commands import cli
 from ringwise.metrics.prometheus import Metrics
-from tests.compatibility.record import FURTHER_TIME, LATER, QUESTIONS, SEEDS, place_answer
+from tests.compatibility.record import FURTHER_TIME, LATER, QUERIES, SEEDS, place_answer
 from tests.lab.rig import SMALL, Terminal, running
 from tests.tools.documents import decisions, field_paths, first_difference, known_before
 
@@ -68,11 +68,11 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     found: dict[str, Any] = {}
     # The nodes are those of the folder, whatever the settings of a new lab would be.
     with running(folder, replace(SMALL, speed=None)):
-        for name, question in QUESTIONS.items():
+        for name, question in QUERIES.items():
             found[name] = terminal.json(" ".join(question))
         terminal.ok(f"advance {FURTHER_TIME}")
         for name in LATER:
-            found[f"{name} later"] = terminal.json(" ".join(QUESTIONS[name]))
+            found[f"{name} later"] = terminal.json(" ".join(QUERIES[name]))
     found["top"]["status"].pop("folder")
     return found
 
@@ -91,7 +91,7 @@ def test_the_recorded_lab_has_everything_a_lab_can_hold() -> None:
     assert len(expected()["lab"]["get queues"]["queues"]) > 3
 
 
-@pytest.mark.parametrize("name", [*QUESTIONS, *(f"{name} later" for name in LATER)])
+@pytest.mark.parametrize("name", [*QUERIES, *(f"{name} later" for name in LATER)])
 def test_a_lab_folder_of_format_1_is_opened_and_goes_on(lab: dict[str, Any], name: str) -> None:
     """The same nodes, jobs, pods, queues and held chips, and the same decisions afterwards."""
     before, after = expected()["lab"][name], lab[name]

@@ -12,7 +12,7 @@ import yaml
 
 from ringwise.apps.install.deployment import Choices
 from ringwise.apps.install.steps import printed
-from ringwise.cli.main import cli
+from ringwise.cli.commands import cli
 from tests.deploy.charts import CHART, HELM, VARIATIONS, helm, rendered, template, usual_values
 from tests.deploy.comparing import Objects, by_identity
 
@@ -93,7 +93,8 @@ def _container(deployment: dict[str, Any]) -> dict[str, Any]:
 def understood(arguments: list[str]) -> dict[str, Any]:
     """What the command makes of its arguments, without running."""
     name, *rest = arguments
-    command = cli.commands[name]
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
     with command.make_context(name, list(rest)) as context:
         return context.params
 

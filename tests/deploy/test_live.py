@@ -14,7 +14,7 @@ from ringwise.apps.live import (
     read_cluster,
     with_submitted,
 )
-from ringwise.cli.kubectl import plugin
+from ringwise.cli.kubectl_commands import plugin
 from ringwise.manifests.bundle import read_bundle
 from tests.kube.fake_api_server import FakeApiServer
 from tests.kube.harness import CONFIG_MAPS, GROUPS, NODES, PODS, QUEUES, group, node, pod, run, server
@@ -121,7 +121,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Any:
         async def already(kubeconfig: str | None, context: str | None) -> LiveCluster:
             return kept[-1]
 
-        monkeypatch.setattr("ringwise.cli.kubectl._read_live", already)
+        monkeypatch.setattr("ringwise.cli.kubectl_commands._read_live", already)
         return CliRunner().invoke(plugin, list(arguments), catch_exceptions=False)
 
     return ask

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from ringwise.cli.main import cli
+from ringwise.cli.commands import cli
 from ringwise.device.simulated_kubelet import SimulatedKubelet
 from tests.device.rig import CONFIG_MAPS, NODE, NODES, PODS, RESOURCE
 from tests.kube.fake_api_server import FakeApiServer

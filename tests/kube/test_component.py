@@ -12,8 +12,8 @@ import aiohttp
 import pytest
 from click.testing import CliRunner
 
-from ringwise.apps.kube_scheduler import ComponentOptions, ConfigurationFile, in_namespace, serve
-from ringwise.cli.main import cli
+from ringwise.apps.kube_scheduler import ComponentOptions, ConfigurationFile, serve
+from ringwise.cli.commands import cli
 from ringwise.kubeclient.config import direct
 from ringwise.manifests.configuration import ConfigurationError
 from ringwise.metrics.endpoints import AddressError, parse_address, serving
@@ -189,10 +189,3 @@ def test_a_failed_start_prints_one_line_and_exits_with_2(
     assert result.exit_code == 2
     assert expected in result.output
     assert len(result.output.strip().splitlines()) == 1
-
-
-def test_namespaced_names() -> None:
-    assert in_namespace("a/b") == ("a", "b")
-    for wrong in ("a", "/b", "a/", "a/b/c"):
-        with pytest.raises(ValueError, match="NAMESPACE/NAME"):
-            in_namespace(wrong)

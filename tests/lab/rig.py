@@ -18,8 +18,8 @@ from ringwise.apps.lab.api import LabServer
 from ringwise.apps.lab.client import LabClient
 from ringwise.apps.lab.folder import LabFolder
 from ringwise.apps.lab.lab import Fleet, LabSettings, LiveLab
-from ringwise.cli.lab_questions import QUESTIONS
-from ringwise.cli.main import cli
+from ringwise.cli.commands import cli
+from ringwise.cli.lab_queries import QUERIES
 
 SMALL = LabSettings(fleet=Fleet(4, "910-x8", leaf_size=2), speed=None)
 
@@ -37,7 +37,7 @@ def running(path: Path, settings: LabSettings = SMALL) -> Iterator[LabServer]:
         folder.take()
         live = LiveLab(folder, settings)
         try:
-            server = LabServer(live, QUESTIONS)
+            server = LabServer(live, QUERIES)
             found.append(server)
             await server.run(ready.set)
         finally:

@@ -12,7 +12,7 @@ import yaml
 from tests.lab.rig import SMALL, Terminal, job, nodes, pod, queue, running
 
 JOBS = str(Path(__file__).parents[2] / "examples" / "jobs")
-QUESTIONS = [
+QUERIES = [
     "get nodes",
     "get jobs",
     "get queues",
@@ -47,7 +47,7 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
         yield Terminal(tmp_path)
 
 
-@pytest.mark.parametrize("command", QUESTIONS)
+@pytest.mark.parametrize("command", QUERIES)
 def test_every_question_has_three_forms(asked: Terminal, command: str) -> None:
     table = asked.ok(command)
     assert table.strip()
@@ -103,7 +103,7 @@ def test_another_namespace_is_empty(asked: Terminal) -> None:
         ("fault node-0 ring", "ringwise: 'ring' names no chips: write 3, 0-3 or 0,2,5"),
         ("delete queue default", "ringwise: the queue default stays"),
         ("capacity --now 7", "ringwise: --now goes with -f; a lab has its own"),
-        ("why busy -f x.yaml --lab y", "ringwise: -f asks about files and --lab about a lab"),
+        ("why busy -f x.yaml --lab y", "ringwise: -f reads files and --lab queries a lab"),
         ("submit", "ringwise: nothing to submit"),
     ],
 )
@@ -113,9 +113,7 @@ def test_what_cannot_be_done_gets_one_line(asked: Terminal, command: str, line: 
     assert said.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    "command", [*QUESTIONS, "delete job x", "drain x", "fault x 1", "advance", "cordon x"]
-)
+@pytest.mark.parametrize("command", [*QUERIES, "delete job x", "drain x", "fault x 1", "advance", "cordon x"])
 def test_without_a_lab_every_command_says_how_to_start_one(tmp_path: Path, command: str) -> None:
     said = Terminal(tmp_path / "none").refused(command)
     assert said.startswith(
@@ -270,7 +268,7 @@ def test_cordon_drain_and_fault(terminal: Terminal) -> None:
     assert {node for node, _ in terminal.seats().values()} == {"node-0", "node-3"}
     terminal.ok("fault node-1 0 1 2 5 --heal")
     said = terminal.ok("drain node-0")
-    assert said.startswith("node node-0 cordoned; 1 pod(s) asked to go\n  lab/gang-worker-")
+    assert said.startswith("node node-0 cordoned; 1 pod(s) evicted\n  lab/gang-worker-")
     terminal.ok("advance 10s")
     assert {node for node, _ in terminal.seats().values()} == {"node-1", "node-3"}
 

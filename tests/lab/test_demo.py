@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from ringwise.cli.main import cli
+from ringwise.cli.commands import cli
 
 GOLDEN = Path(__file__).parent / "golden" / "demo.txt"
 

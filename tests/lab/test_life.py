@@ -16,7 +16,7 @@ from ringwise.apps.lab.client import LabClient, RefusedByLabError
 from ringwise.apps.lab.folder import FolderError, LabFolder, default_folder
 from ringwise.apps.lab.lab import LabSettings, LiveLab
 from ringwise.apps.lab.submission import submission_of
-from ringwise.cli.main import cli
+from ringwise.cli.commands import cli
 from ringwise.embed.clock import ScaledClock
 from ringwise.manifests.bundle import read_bundle
 from tests.lab.rig import SMALL, Terminal, job, nodes, pod, queue, running

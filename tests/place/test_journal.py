@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ringwise.cli.main import cli
+from ringwise.cli.commands import cli
 from tests.place.asking import Plain, as_bytes, configuration_text
 from tests.place.objects import filler, node, pod, pod_group, pod_spec, vcjob
 

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from ringwise.apps.place import PlaceAnswer, place
-from ringwise.cli.topology_pictures import print_superpods
+from ringwise.cli.drawing.topology import print_superpods
 from ringwise.manifests.bundle import read_bundle
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.topology.boards import shipped_catalog

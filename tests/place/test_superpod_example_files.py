@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ringwise.cli.superpod_drawing import DrawnBlock, DrawnSuperPod, draw_superpods
+from ringwise.cli.drawing.topology import DrawnBlock, DrawnSuperPod, draw_superpods
 from ringwise.placement.superpods.blocks import BlockPlan
 from ringwise.placement.superpods.packing import plan
 from ringwise.placement.superpods.validity import BlockShape, Family, check_block

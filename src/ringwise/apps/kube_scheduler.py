@@ -6,7 +6,6 @@ import asyncio
 import gc
 import json
 import math
-import os
 import signal
 import socket
 import sys
@@ -244,16 +243,3 @@ async def _watch_file(file: ConfigurationFile | None, runner: Runner) -> None:
         changed = file.changed()
         if changed is not None:
             runner.put([ConfigurationSeen(changed)])
-
-
-def in_namespace(text: str) -> tuple[str, str]:
-    """`namespace/name` split into its two parts."""
-    namespace, slash, name = text.partition("/")
-    if not (namespace and slash and name) or "/" in name:
-        raise ValueError(f"must be NAMESPACE/NAME, got {text!r}")
-    return namespace, name
-
-
-def default_lease_namespace() -> str:
-    """The namespace of the pod, which the chart passes in an environment variable."""
-    return os.environ.get("POD_NAMESPACE") or VOLCANO_SYSTEM

@@ -13,10 +13,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from ringwise.apps.demo import Stage, job_of
-from ringwise.cli.chip_pictures import LEGEND, chip_list, chip_picture
+from ringwise.apps.queries import explain_job
+from ringwise.cli.drawing.chips import LEGEND, chip_list, chip_picture
+from ringwise.cli.drawing.topology import print_superpods, print_switches
+from ringwise.cli.drawing.why import print_explanation
 from ringwise.cli.output import stdout_console, stop
-from ringwise.cli.topology_pictures import print_superpods, print_switches
-from ringwise.cli.why import explained, print_explanation
 from ringwise.embed.fleets import make_fleet
 from ringwise.placement.switches.classes import LARGE_MODEL_SCHEMA
 from ringwise.topology.boards import shipped_catalog
@@ -36,7 +37,7 @@ _SHOWN_PODS = 4
 
 @click.command()
 def demo() -> None:
-    """Show Ringwise at work: jobs of every kind on embedded clusters, and why each sits or waits."""
+    """Place jobs of every kind on embedded clusters, and explain each result."""
     console = stdout_console()
     stages = [*_main_story(console), *_packing(console), _superpods(console)]
     wrongs = [line for stage in stages for line in stage.wrongs()]
@@ -96,7 +97,7 @@ def _main_story(console: Console) -> list[Stage]:
 
     _title(console, "A foundation model of six nodes keeps to as few leaf switches as it can")
     stage.submit(job_of("model", 6, 8, labels={TOR_AFFINITY: LARGE_MODEL_SCHEMA}))
-    for line in explained(stage.source, "demo/model").plan:
+    for line in explain_job(stage.source, "demo/model").plan:
         console.print(f"  {escape(line)}", soft_wrap=True)
     _draw_jobs(console, stage, "model")
     print_switches(console, stage.scheduler.view)
@@ -114,7 +115,7 @@ def _main_story(console: Console) -> list[Stage]:
 
     _title(console, "A gang of five nodes comes, and waits")
     stage.submit(job_of("pretrain", 5, 8, queue="product"))
-    print_explanation(console, stage.source, explained(stage.source, "demo/pretrain"))
+    print_explanation(console, stage.source, explain_job(stage.source, "demo/pretrain"))
 
     _title(console, "Time passes; chips come back, and the waiting jobs start by themselves")
     _wait_for(console, stage, "survey", "pretrain")
@@ -146,7 +147,7 @@ def _superpods(console: Console) -> Stage:
     stage = _stage(15, "a3-x16-superpod", superpod_size=5)
     settings = {SCHEDULE_POLICY: "chip2-node16-sp", SP_BLOCK: "32"}
     stage.submit(job_of("blocks", 8, 16, annotations=settings, labels={SUPER_POD_AFFINITY: "soft"}))
-    for line in explained(stage.source, "demo/blocks").plan:
+    for line in explain_job(stage.source, "demo/blocks").plan:
         console.print(f"  {escape(line)}", soft_wrap=True)
     _draw_refusals(console, stage, "blocks")
     print_superpods(console, stage.scheduler.view)

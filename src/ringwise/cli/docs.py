@@ -10,7 +10,7 @@ from ringwise.apps.docs.commands_reference import commands_page
 from ringwise.apps.docs.reasons_reference import reasons_page
 from ringwise.apps.docs.settings_reference import settings_page
 from ringwise.apps.docs.switches_page import drawn_page
-from ringwise.cli.main import cli
+from ringwise.cli.commands import cli
 
 
 def pages(folder: Path) -> dict[str, str]:

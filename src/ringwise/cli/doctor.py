@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
-from rich.markup import escape
 
-from ringwise.apps.doctor import examine
 from ringwise.cli.output import output_option
-from ringwise.cli.place import load_catalog, load_configuration, read_files
-from ringwise.cli.queries import Answer, ask_lab, show
-from ringwise.cli.source import OR_FILES, asks_files, source_options
-from ringwise.scheduler.explain.doctor import ERROR, NOTE, WARNING, Diagnosis
+from ringwise.cli.queries import QueryResult, query_lab, reads_files, show_result, source_options
 
-_COLOURS = {ERROR: "red", WARNING: "yellow", NOTE: "cyan"}
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ringwise.scheduler.explain.doctor import Diagnosis
 
 
 @click.command("doctor")
@@ -27,30 +24,24 @@ def doctor_command(output: str, lab: Path | None, **options: Any) -> None:
 
     Exit code 1 when errors were found. Objects that cannot be read are findings too.
     """
-    if not asks_files(lab, **options):
-        ask_lab(lab, "doctor", output, OR_FILES)
+    if not reads_files(lab, **options):
+        query_lab(lab, "doctor", output, or_files=True)
         return
-    # Bad documents are what a doctor looks for: reading always goes on.
+    from ringwise.apps.queries import examine
+    from ringwise.cli.inputs import load_catalog, load_configuration, read_files
+
+    # Bad documents are findings: reading always goes on.
     bundle = read_files(options["files"], keep_going=True)
     configuration, catalog = load_configuration(options["config"]), load_catalog(options["boards"])
-    show(diagnosis_answer(examine(bundle, configuration, catalog, now=options["now"])), output)
+    show_result(diagnosis_result(examine(bundle, configuration, catalog, now=options["now"])), output)
 
 
-def diagnosis_answer(diagnosis: Diagnosis) -> Answer:
-    code = 1 if diagnosis.errors else 0
-    return Answer(diagnosis.as_json(), lambda console: print_diagnosis(console, diagnosis), code=code)
+def diagnosis_result(diagnosis: Diagnosis) -> QueryResult:
+    from ringwise.views.explain import diagnosis_document
 
+    def draw(console: Console) -> None:
+        from ringwise.cli.drawing.doctor import print_diagnosis
 
-def print_diagnosis(console: Console, diagnosis: Diagnosis) -> None:
-    for finding in diagnosis.findings:
-        colour = _COLOURS[finding.severity]
-        console.print(
-            f"[{colour}]{finding.severity}[/] {escape(finding.where)}: {escape(finding.what)} "
-            f"[dim]\\[{finding.code}][/]",
-            soft_wrap=True,
-        )
-        if finding.cure:
-            console.print(f"  -> {escape(finding.cure)}", style="dim", soft_wrap=True)
-    counts = [(diagnosis.count(kind), kind) for kind in (ERROR, WARNING, NOTE)]
-    words = ", ".join(f"{count} {kind}{'s' if count != 1 else ''}" for count, kind in counts)
-    console.print(f"{diagnosis.nodes} nodes, {diagnosis.jobs} jobs: {words}", soft_wrap=True)
+        print_diagnosis(console, diagnosis)
+
+    return QueryResult(diagnosis_document(diagnosis), draw, code=1 if diagnosis.errors else 0)

@@ -1,35 +1,28 @@
-"""`ringwise install` and `ringwise uninstall`: Ringwise on a cluster, and off it."""
+"""`ringwise install` and `ringwise uninstall`."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from typing import Any, TypeVar
 
 import click
 
 from ringwise.apps.install.deployment import IMAGE, Choices
 from ringwise.apps.install.steps import InstallError, Step, install, printed, uninstall
-from ringwise.cli.output import complain, output_option, print_document, stop
+from ringwise.cli.output import complain, output_option, print_document, stop, with_options
 from ringwise.kubeclient.client import ApiError, Client, UnreachableError
 from ringwise.kubeclient.config import find_access
 from ringwise.kubeclient.credentials import KubeConfigError
 from ringwise.wellknown import VOLCANO_SYSTEM
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-_WHERE = (
-    click.option("--kubeconfig", help="Default: $KUBECONFIG, the pod's account, ~/.kube/config."),
-    click.option("--context", help="A context of the kubeconfig."),
-    click.option("--namespace", default=VOLCANO_SYSTEM, show_default=True, help="Where Ringwise runs."),
-    click.option("--with-admission", is_flag=True, help="Also the webhook that refuses impossible jobs."),
+_where = with_options(
+    (
+        click.option("--kubeconfig", help="Default: $KUBECONFIG, the pod's account, ~/.kube/config."),
+        click.option("--context", help="A context of the kubeconfig."),
+        click.option("--namespace", default=VOLCANO_SYSTEM, show_default=True, help="Namespace of Ringwise."),
+        click.option("--with-admission", is_flag=True, help="Also the webhook that refuses impossible jobs."),
+    )
 )
-
-
-def _where(command: Command) -> Command:
-    for option in reversed(_WHERE):
-        command = option(command)
-    return command
 
 
 @click.command("install")
@@ -53,7 +46,7 @@ def install_command(
     only_print: bool,
     output: str,
 ) -> None:
-    """Put Ringwise on a cluster. Doing it again changes only what differs.
+    """Install Ringwise on a cluster. A second run changes only what differs.
 
     Volcano's definitions and configuration are used where they exist, and left as they are.
     """
@@ -71,7 +64,7 @@ def install_command(
 def uninstall_command(
     kubeconfig: str | None, context: str | None, namespace: str, with_admission: bool, output: str
 ) -> None:
-    """Take Ringwise off a cluster. Jobs, definitions and the configuration stay."""
+    """Remove Ringwise from a cluster. Jobs, definitions and the configuration stay."""
     choices = Choices(namespace, with_admission=with_admission)
     _carry_out(kubeconfig, context, output, lambda client: uninstall(client, choices))
 

@@ -14,24 +14,17 @@ from ringwise.apps.lab.folder import FolderError, LabFolder, default_folder
 from ringwise.apps.lab.journal import MOST_BYTES
 from ringwise.apps.lab.lab import Fleet, LabSettings, LiveLab
 from ringwise.apps.lab.views import status_document
-from ringwise.apps.why import time_text
-from ringwise.cli.lab_questions import QUESTIONS
-from ringwise.cli.lab_top import counts_text
-from ringwise.cli.output import complain, stop
-from ringwise.cli.place import load_configuration
-from ringwise.embed.kubelet import NotSimulatableError, SimulationSettings, seconds_or_duration
+from ringwise.cli.drawing.lab import counts_text
+from ringwise.cli.inputs import load_configuration
+from ringwise.cli.lab_commands import duration_argument
+from ringwise.cli.lab_queries import QUERIES
+from ringwise.cli.output import board_option, complain, configuration_option, stop
+from ringwise.embed.kubelet import SimulationSettings
 from ringwise.embed.store import StoreError
 from ringwise.topology.board import BoardError
+from ringwise.views.times import time_text
 
 _FLEET = ("nodes", "board", "leaf_size", "superpod_size")
-
-
-def duration_argument(text: str) -> int:
-    """`90`, `90s`, `1h30m`, in nanoseconds."""
-    try:
-        return seconds_or_duration(text)
-    except NotSimulatableError:
-        raise click.BadParameter(f"{text!r} is no duration: write 90, 90s or 1h30m") from None
 
 
 @click.command("lab")
@@ -45,10 +38,8 @@ def duration_argument(text: str) -> int:
     "--leaf-size", type=click.IntRange(1), help="Nodes under each leaf switch; without it, no switches."
 )
 @click.option("--superpod-size", type=click.IntRange(1), help="Nodes of each SuperPoD.")
-@click.option("--config", type=click.Path(path_type=Path), help="A volcano-scheduler.conf.")
-@click.option(
-    "--board-file", "boards", multiple=True, type=click.Path(path_type=Path), help="A board of your own."
-)
+@configuration_option
+@board_option
 @click.option(
     "--data",
     type=click.Path(path_type=Path, file_okay=False),
@@ -144,7 +135,7 @@ def lab_command(
     _greet(live)
     status = StatusLine(live)
     try:
-        run_lab(live, QUESTIONS, status.show)
+        run_lab(live, QUERIES, status.show)
     except (FolderError, StoreError) as error:
         raise stop(f"ringwise: {error}") from None
     finally:

@@ -1,102 +1,75 @@
-"""The `ringwise` command. Every command is a file of its own beside this one."""
+"""The entry point of `ringwise`.
+
+Imports nothing that takes time, so that Ctrl-C is handled before the rest is loaded.
+"""
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NoReturn
 
-import click
+if TYPE_CHECKING:
+    import click
 
-from ringwise import __version__
-from ringwise.cli.admission import admission_command
-from ringwise.cli.bench import bench
-from ringwise.cli.boards import boards
-from ringwise.cli.capacity import capacity_command
-from ringwise.cli.chips import chips
-from ringwise.cli.controller import controller
-from ringwise.cli.demo import demo
-from ringwise.cli.device_plugin import device_plugin
-from ringwise.cli.doctor import doctor_command
-from ringwise.cli.get import describe_command, get_command
-from ringwise.cli.install import install_command, uninstall_command
-from ringwise.cli.isolate import isolate_command, release_command
-from ringwise.cli.lab import lab_command
-from ringwise.cli.lab_actions import (
-    advance_command,
-    cordon_command,
-    delete_command,
-    drain_command,
-    fault_command,
-    uncordon_command,
-)
-from ringwise.cli.place import place_command
-from ringwise.cli.replay import replay_command
-from ringwise.cli.scheduler import scheduler
-from ringwise.cli.submit import submit_command
-from ringwise.cli.top import top_command
-from ringwise.cli.topology import topology
-from ringwise.cli.why import why_command
-
-
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="ringwise")
-def cli() -> None:
-    """Chip-aware gang scheduling for clusters of Ascend NPUs."""
-
-
-COMMANDS = (
-    admission_command,
-    advance_command,
-    bench,
-    boards,
-    capacity_command,
-    chips,
-    controller,
-    cordon_command,
-    delete_command,
-    demo,
-    describe_command,
-    device_plugin,
-    doctor_command,
-    drain_command,
-    fault_command,
-    get_command,
-    install_command,
-    isolate_command,
-    lab_command,
-    place_command,
-    release_command,
-    replay_command,
-    scheduler,
-    submit_command,
-    top_command,
-    topology,
-    uncordon_command,
-    uninstall_command,
-    why_command,
-)
-for command in COMMANDS:
-    cli.add_command(command)
+#: What a shell reports for a program that Ctrl-C ended.
+INTERRUPTED = 130
+INTERNAL_ERROR = 70
 
 
 def main() -> None:
-    run_safely(cli)
+    run(_ringwise)
 
 
-def run_safely(commands: click.Group) -> None:
-    """Whatever happens, a person reads one line and not a traceback."""
+def _ringwise() -> click.Group:
+    from ringwise.cli.commands import cli
+
+    return cli
+
+
+def run(load: Callable[[], click.Group]) -> NoReturn:
+    """Load the commands, run the one that is asked for, and exit. No error prints a traceback."""
+    signal.signal(signal.SIGINT, _exit_at_once)
+    code = _run(load)
+    signal.signal(signal.SIGINT, _exit_at_once)
+    sys.exit(code)
+
+
+def _run(load: Callable[[], click.Group]) -> int:
     try:
-        commands.main(standalone_mode=True)
+        import click
+
+        commands = load()
+        # From here on Ctrl-C is an exception, so that a command can clean up.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            code = commands.main(standalone_mode=False)
+        except click.ClickException as error:
+            error.show()
+            return error.exit_code
+        except click.Abort:
+            return INTERRUPTED
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except KeyboardInterrupt:
+        return INTERRUPTED
     except BrokenPipeError:
-        # The reader has seen enough; there is nobody left to tell.
+        # The reader of the output has gone. Python's own flush at exit must not fail on it again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+        return 1
     except Exception as error:
         if os.environ.get("RINGWISE_DEBUG"):
             raise
-        click.echo(
+        print(
             f"ringwise: internal error: {type(error).__name__}: {error} "
             "(please report it; RINGWISE_DEBUG=1 shows where)",
-            err=True,
+            file=sys.stderr,
         )
-        sys.exit(70)
+        return INTERNAL_ERROR
+
+
+def _exit_at_once(_number: int, _frame: object) -> NoReturn:
+    """Before a command runs there is nothing to clean up."""
+    os._exit(INTERRUPTED)

@@ -1,17 +1,19 @@
-"""How commands print: the answer to stdout, everything else to stderr, errors in one line each."""
+"""How commands print: the result to stdout, everything else to stderr, errors in one line each."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-import yaml
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -26,22 +28,64 @@ def output_option(command: Command) -> Command:
         type=click.Choice(["table", "json", "yaml"]),
         default="table",
         show_default=True,
-        help="How to print the answer.",
+        help="Output format.",
     )(command)
 
 
+def board_option(command: Command) -> Command:
+    return click.option(
+        "--board-file",
+        "boards",
+        multiple=True,
+        type=click.Path(path_type=Path),
+        help="A board profile of your own; may be repeated.",
+    )(command)
+
+
+def configuration_option(command: Command) -> Command:
+    return click.option("--config", type=click.Path(path_type=Path), help="A volcano-scheduler.conf.")(
+        command
+    )
+
+
+def with_options(options: tuple[Callable[[Command], Command], ...]) -> Callable[[Command], Command]:
+    """Several options at once, listed in this order by `--help`."""
+
+    def add(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
 def print_document(document: Any, output: str) -> None:
-    """Print an answer as JSON or YAML; equal answers are equal bytes."""
+    """Print as JSON or YAML; equal documents are equal bytes."""
     if output == "json":
         click.echo(json.dumps(document, indent=2, ensure_ascii=False))
-    else:
-        click.echo(yaml.safe_dump(document, sort_keys=False, allow_unicode=True), nl=False)
+        return
+    import yaml
+
+    click.echo(yaml.safe_dump(document, sort_keys=False, allow_unicode=True), nl=False)
 
 
 def stdout_console() -> Console:
     """Tables keep their width in a pipe, so that a file looks like the screen."""
+    from rich.console import Console
+
     width = None if sys.stdout.isatty() else 120
     return Console(width=width, highlight=False, soft_wrap=False)
+
+
+def plain_table(*columns: str, wrapped: Sequence[str] = (), padding: int = 2) -> Table:
+    """A table without borders. Only the columns `wrapped` break their lines."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE, pad_edge=False, show_edge=False, padding=(0, padding))
+    for column in columns:
+        table.add_column(column, no_wrap=column not in wrapped)
+    return table
 
 
 def complain(*lines: object) -> None:
@@ -50,26 +94,40 @@ def complain(*lines: object) -> None:
 
 
 def stop(*lines: object, code: int = BAD_INPUT) -> click.exceptions.Exit:
-    """Say what is wrong, one line each; the caller raises what this returns."""
+    """Print what is wrong, one line each; the caller raises what this returns."""
     complain(*lines)
     return click.exceptions.Exit(code)
 
 
 @contextmanager
 def reading_progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on stderr for anything large; silent where nobody looks."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
+    """A progress bar on stderr; silent where stderr is no terminal."""
+    if not sys.stderr.isatty():
         yield lambda done, total: None
         return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
     bar = Progress(
         TextColumn(what),
         BarColumn(),
         DownloadColumn(),
         TimeRemainingColumn(),
-        console=console,
+        console=Console(stderr=True),
         transient=True,
     )
     with bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextmanager
+def spinner(text: str) -> Iterator[Callable[[str], None]]:
+    """A spinner on stderr whose text can be changed; silent where stderr is no terminal."""
+    if not sys.stderr.isatty():
+        yield lambda _text: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(text) as status:
+        yield status.update

@@ -1,57 +1,38 @@
-"""`ringwise place`: what would be placed where, and why not."""
+"""`ringwise place`: where the jobs of manifests would be placed, and why not."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 
 import click
-from rich import box
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
-from ringwise.apps.extensions import read_user_configuration
 from ringwise.apps.loading import assumed_chips
-from ringwise.apps.place import PLACED, JobAnswer, PlaceAnswer, place
-from ringwise.apps.replay import JournalWriter
-from ringwise.cli.chip_pictures import LEGEND, chip_list, chip_picture
+from ringwise.apps.place import place
+from ringwise.cli.inputs import load_bundle, load_catalog, load_configuration
 from ringwise.cli.output import (
     BAD_INPUT,
+    board_option,
     complain,
+    configuration_option,
     output_option,
     print_document,
-    reading_progress,
     stdout_console,
     stop,
 )
-from ringwise.cli.topology_pictures import print_superpods, print_switches
-from ringwise.framework.configuration import Configuration
-from ringwise.manifests.bundle import Bundle, read_bundle
-from ringwise.manifests.configuration import ConfigurationError
-from ringwise.scheduler.defaults import default_configuration
+from ringwise.cli.queries import now_option
 from ringwise.scheduler.journal import Journal
-from ringwise.topology.board import BoardError
-from ringwise.topology.boards import BoardCatalog, shipped_catalog
-from ringwise.topology.chips import mask_of
-
-#: Jobs with more pods than this are shown with their first and last ones.
-_SHOWN_PODS = 8
-_COLOURS = {"placed": "green", "pending": "yellow", "refused": "red", "running": "cyan"}
 
 
 @click.command("place")
 @click.option("-f", "--file", "files", multiple=True, required=True, help="File, folder, or - for stdin.")
 @output_option
 @click.option("--scores", is_flag=True, help="Show every candidate node of each job's first pod.")
-@click.option("--config", "config", type=click.Path(path_type=Path), help="A volcano-scheduler.conf.")
-@click.option(
-    "--board-file", "boards", multiple=True, type=click.Path(path_type=Path), help="A board of your own."
-)
+@configuration_option
+@board_option
 @click.option("--all", "everything", is_flag=True, help="List running jobs too.")
 @click.option("--keep-going", is_flag=True, help="Skip bad documents and place the rest; exit code 2.")
-@click.option("--now", type=int, help="Nanoseconds since 1970; default: the newest timestamp in the input.")
+@now_option
 @click.option("--journal", type=click.Path(path_type=Path), help="Write a journal for `ringwise replay`.")
 def place_command(
     files: tuple[str, ...],
@@ -64,10 +45,10 @@ def place_command(
     now: int | None,
     journal: Path | None,
 ) -> None:
-    """Say what would be placed where, from manifests alone; nothing is changed anywhere."""
+    """Show where the jobs of manifests would be placed; nothing is changed."""
     configuration = load_configuration(config)
     catalog = load_catalog(boards)
-    bundle = load_bundle(files, keep_going)
+    bundle = load_bundle(files, keep_going=keep_going)
     recorded = Journal(configuration) if journal is not None else None
     answer = place(
         bundle, configuration, catalog, now=now, scores=scores, everything=everything, journal=recorded
@@ -75,7 +56,7 @@ def place_command(
     if answer.errors and not keep_going:
         raise stop(*answer.errors)
     if journal is not None and recorded is not None:
-        write_journal(journal, recorded, answer.view.scheduler_names)
+        _write_journal(journal, recorded, answer.view.scheduler_names)
     complain(*answer.errors)
     for note in bundle.notes:
         complain(f"note: {note}")
@@ -84,14 +65,18 @@ def place_command(
         shown = ", ".join(assumed[:3]) + (", ..." if len(assumed) > 3 else "")
         complain(f"note: {len(assumed)} node(s) list no chips, 0..n-1 are assumed: {shown}")
     if output == "table":
-        print_answer(stdout_console(), answer, scores)
+        from ringwise.cli.drawing.place import print_placements
+
+        print_placements(stdout_console(), answer, scores)
     else:
         print_document(answer.as_json(), output)
     if bundle.errors or answer.errors:
         raise click.exceptions.Exit(BAD_INPUT)
 
 
-def write_journal(path: Path, journal: Journal, scheduler_names: Iterable[str]) -> None:
+def _write_journal(path: Path, journal: Journal, scheduler_names: Iterable[str]) -> None:
+    from ringwise.apps.replay import JournalWriter
+
     try:
         with path.open("wb") as file:
             writer = JournalWriter(file, journal.configuration, scheduler_names)
@@ -99,147 +84,3 @@ def write_journal(path: Path, journal: Journal, scheduler_names: Iterable[str]) 
                 writer(batch)
     except OSError as error:
         raise stop(f"{path}: {error.strerror or error}") from None
-
-
-def load_configuration(path: Path | None) -> Configuration:
-    if path is None:
-        return default_configuration()
-    try:
-        return read_user_configuration(path.read_bytes(), str(path))
-    except OSError as error:
-        raise stop(f"{path}: {error.strerror or error}") from None
-    except ConfigurationError as error:
-        raise stop(error) from None
-
-
-def load_catalog(files: tuple[Path, ...]) -> BoardCatalog:
-    try:
-        return shipped_catalog(files)
-    except BoardError as error:
-        raise stop(error) from None
-
-
-def read_files(files: tuple[str, ...], keep_going: bool) -> Bundle:
-    """The objects of the files, with all that is wrong with them."""
-    stdin = sys.stdin.buffer.read() if "-" in files else None
-    with reading_progress("reading") as progress:
-        return read_bundle(files, stdin=stdin, keep_going=keep_going, progress=progress)
-
-
-def load_bundle(files: tuple[str, ...], keep_going: bool) -> Bundle:
-    bundle = read_files(files, keep_going)
-    if bundle.errors and not keep_going:
-        raise stop(*bundle.errors)
-    complain(*bundle.errors)
-    return bundle
-
-
-def print_answer(console: Console, answer: PlaceAnswer, scores: bool) -> None:
-    for job in answer.jobs:
-        _print_job(console, answer, job)
-        if scores:
-            _print_candidates(console, job)
-    if any(job.job_class for job in answer.jobs):
-        print_switches(console, answer.view)
-    if any(pod.superpod is not None for job in answer.jobs for pod in job.pods):
-        print_superpods(console, answer.view)
-    counts: dict[str, int] = {}
-    for job in answer.jobs:
-        counts[job.outcome] = counts.get(job.outcome, 0) + 1
-    summary = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items())) or "no jobs wait"
-    console.print(f"{summary}    {LEGEND}", style="dim")
-
-
-def _print_job(console: Console, answer: PlaceAnswer, job: JobAnswer) -> None:
-    colour = _COLOURS[job.outcome]
-    words = f" ({job.job_class})" if job.job_class else ""
-    console.print(f"[bold]{escape(job.namespace)}/{escape(job.name)}[/]{words}: [{colour}]{job.outcome}[/]")
-    if job.reason is not None:
-        console.print(f"  {escape(job.reason.message)}", soft_wrap=True)
-        for cure in job.reason.cures:
-            console.print(f"  -> {escape(cure)}", style="dim", soft_wrap=True)
-    for line in job.plan:
-        console.print(f"  {escape(line)}", style="dim")
-    if any(pod.node for pod in job.pods):
-        console.print(_pod_table(answer, job))
-
-
-def _pod_table(answer: PlaceAnswer, job: JobAnswer) -> Table:
-    table = Table(box=box.SIMPLE, pad_edge=False, show_edge=False, padding=(0, 1))
-    for column in ("  pod", "rank", "node", "chips", "before", "after"):
-        table.add_column(column, no_wrap=column not in ("chips",))
-    extra = [
-        column
-        for column, used in (
-            ("switch", any(pod.switch for pod in job.pods)),
-            ("SuperPoD", any(pod.superpod is not None for pod in job.pods)),
-            ("rack", any(pod.logical_rack is not None for pod in job.pods)),
-        )
-        if used
-    ]
-    for column in extra:
-        table.add_column(column, no_wrap=True)
-    shown = job.pods
-    if len(shown) > _SHOWN_PODS:
-        shown = [*job.pods[: _SHOWN_PODS - 2], *job.pods[-1:]]
-    for pod in shown:
-        if pod is shown[-1] and len(shown) < len(job.pods):
-            table.add_row(f"  ... {len(job.pods) - len(shown)} more")
-        before, after = _pictures(answer, job, pod.name)
-        row = [
-            f"  {pod.name}",
-            str(pod.rank),
-            pod.node or "-",
-            chip_list(pod.chips or ()),
-            before,
-            after,
-        ]
-        if "switch" in extra:
-            row.append(pod.switch or "-")
-        if "SuperPoD" in extra:
-            row.append("-" if pod.superpod is None else f"{pod.superpod}, block {pod.logical_superpod}")
-        if "rack" in extra:
-            row.append("-" if pod.logical_rack is None else f"{pod.rack}, logical {pod.logical_rack}")
-        table.add_row(*map(escape, row))
-    return table
-
-
-def _pictures(answer: PlaceAnswer, job: JobAnswer, name: str) -> tuple[str, str]:
-    """The pod's node before this run, and after it, with this pod's chips marked."""
-    view = answer.view
-    pod = next(pod for pod in job.pods if pod.name == name)
-    found = next(
-        (
-            known
-            for known in view.jobs.values()
-            if known.namespace == job.namespace and known.name == job.name
-        ),
-        None,
-    )
-    policy = found.policy if found is not None else None
-    if pod.node is None or policy is None or not pod.chips:
-        return "", ""
-    fleet, node = view.cluster.fleets[policy.resource], view.cluster.node_id[pod.node]
-    before = answer.free_before.get((pod.node, policy.resource), 0)
-    given = mask_of(pod.chips) if job.outcome == PLACED and not pod.bound else 0
-    return (
-        chip_picture(fleet, node, policy.board, free=before),
-        chip_picture(fleet, node, policy.board, free=fleet.free_mask[node], given=given),
-    )
-
-
-def _print_candidates(console: Console, job: JobAnswer) -> None:
-    for pod in job.pods:
-        if pod.candidates is None:
-            continue
-        table = Table(box=box.SIMPLE, pad_edge=False, show_edge=False, padding=(0, 2))
-        for column in (f"  candidates of {pod.name}", "score", "why not"):
-            table.add_column(column)
-        for candidate in pod.candidates:
-            reason = candidate["reason"]
-            table.add_row(
-                f"  {candidate['node']}",
-                "-" if candidate["score"] is None else str(candidate["score"]),
-                "" if reason is None else escape(reason["message"]),
-            )
-        console.print(table)

@@ -1,4 +1,7 @@
-"""Questions and their answers: put to a lab in its own process, or answered here from files, alike."""
+"""Queries about a cluster: answered here from files, or by the process of a running lab.
+
+Both use the same function, which makes a `QueryResult`: a document for programs, a drawing for people.
+"""
 
 from __future__ import annotations
 
@@ -9,23 +12,36 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from rich.console import Console
 
-from ringwise.apps.lab.client import LabClient, NoLabError, RefusedByLabError
-from ringwise.apps.lab.folder import default_folder
-from ringwise.cli.output import complain, print_document, stdout_console, stop
+from ringwise.cli.output import (
+    board_option,
+    complain,
+    configuration_option,
+    print_document,
+    spinner,
+    stdout_console,
+    stop,
+    with_options,
+)
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ringwise.apps.lab.client import LabClient
+    from ringwise.apps.source import Source
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_WIDEST = 500
+_MAX_WIDTH = 500
+_OR_FILES = ", or give -f PATH with manifests"
 
 
 @dataclass(slots=True)
-class Answer:
-    """What a question gives: a document for programs, and how to draw it for a person."""
+class QueryResult:
+    """The document that `-o json` prints, and the function that draws it as a table."""
 
     document: Any
     draw: Callable[[Console], None]
@@ -34,62 +50,108 @@ class Answer:
     code: int = 0
 
 
-def lab_option(command: Command) -> Command:
-    return click.option(
-        "--lab",
-        "lab",
-        type=click.Path(path_type=Path, file_okay=False),
-        help="Folder of the lab to ask.  [default: $RINGWISE_LAB, else the user's state folder]",
-    )(command)
+# -- options -------------------------------------------------------------------------------------
+
+lab_option = click.option(
+    "--lab",
+    "lab",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder of the lab.  [default: $RINGWISE_LAB, else the user's state folder]",
+)
+_OPTION_NAMES = {"config": "config", "boards": "board-file", "keep_going": "keep-going", "now": "now"}
+_FILES = click.option(
+    "-f",
+    "--file",
+    "files",
+    multiple=True,
+    help="File, folder, or - for stdin. Without it the running lab is queried.",
+)
+_KEEP_GOING = click.option("--keep-going", is_flag=True, help="Skip bad documents and go on with the rest.")
+now_option = click.option(
+    "--now", type=int, help="Nanoseconds since 1970; default: the newest timestamp in the input."
+)
 
 
-def show(answer: Answer, output: str) -> None:
-    """Print an answer that was found here."""
-    complain(*answer.notes)
+def source_options(*, keep_going: bool = True) -> Callable[[Command], Command]:
+    """`-f` with `--config`, `--board-file`, `--keep-going` and `--now`; or `--lab`."""
+    skipping = (_KEEP_GOING,) if keep_going else ()
+    return with_options((lab_option, _FILES, configuration_option, board_option, *skipping, now_option))
+
+
+def reads_files(lab: Path | None, files: tuple[str, ...], **options: Any) -> bool:
+    """Whether the query is about files, not about a lab; options for both at once are an error."""
+    if files and lab is not None:
+        raise stop("ringwise: -f reads files and --lab queries a lab: give one of them")
+    given = [f"--{_OPTION_NAMES[name]}" for name, value in options.items() if value not in (None, (), False)]
+    if not files and given:
+        raise stop(f"ringwise: {', '.join(given)} goes with -f; a lab has its own")
+    return bool(files)
+
+
+# -- answering -----------------------------------------------------------------------------------
+
+
+def answer_query(
+    query: str,
+    answer: Callable[[Source], QueryResult],
+    output: str,
+    lab: Path | None,
+    parameters: Mapping[str, Any],
+    *,
+    decide: bool = True,
+    **options: Any,
+) -> None:
+    """Answer from the files, or let the running lab answer where there are none."""
+    if not reads_files(lab, **options):
+        query_lab(lab, query, output, **parameters, or_files=True)
+        return
+    try:
+        result = answer(_load_source(**options, decide=decide))
+    except LookupError as error:
+        raise stop(f"ringwise: {error}") from None
+    show_result(result, output)
+
+
+def _load_source(
+    files: tuple[str, ...],
+    config: Path | None = None,
+    boards: tuple[Path, ...] = (),
+    keep_going: bool = False,
+    now: int | None = None,
+    *,
+    decide: bool = True,
+) -> Source:
+    """A scheduler that has read the files and, unless `decide` is false, has run one cycle."""
+    from ringwise.apps.source import from_bundle
+    from ringwise.cli.inputs import load_bundle, load_catalog, load_configuration
+
+    bundle = load_bundle(files, keep_going=keep_going)
+    source = from_bundle(bundle, load_configuration(config), load_catalog(boards), now=now, decide=decide)
+    if source.errors and not keep_going:
+        raise stop(*source.errors)
+    complain(*source.errors)
+    return source
+
+
+def show_result(result: QueryResult, output: str) -> None:
+    complain(*result.notes)
     if output == "table":
-        answer.draw(stdout_console())
+        result.draw(stdout_console())
     else:
-        print_document(answer.document, output)
-    if answer.code:
-        raise click.exceptions.Exit(answer.code)
+        print_document(result.document, output)
+    if result.code:
+        raise click.exceptions.Exit(result.code)
 
 
-def render(answer: Answer, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """An answer as the lab sends it: drawn for the asker's screen where a person asks."""
-    sent: dict[str, Any] = {"notes": answer.notes, "code": answer.code}
-    if parameters.get("output", "table") != "table":
-        return {**sent, "document": answer.document}
-    width = parameters.get("width", 120)
-    colour = parameters.get("colour") is True
-    text = io.StringIO()
-    console = Console(
-        file=text,
-        width=min(width, _WIDEST) if isinstance(width, int) and width > 0 else 120,
-        force_terminal=colour,
-        no_color=not colour,
-        color_system="standard" if colour else None,
-        highlight=False,
-        legacy_windows=False,
-        _environ={},
-    )
-    answer.draw(console)
-    return {**sent, "text": text.getvalue()}
+# -- the running lab -------------------------------------------------------------------------------
 
 
-def screen() -> dict[str, Any]:
-    """What the lab must know to draw for this screen."""
-    console = stdout_console()
-    return {"width": console.width, "colour": sys.stdout.isatty() and not os.environ.get("NO_COLOR")}
-
-
-def ask_lab(lab: Path | None, question: str, output: str, hint: str = "", **parameters: Any) -> None:
-    """Put a question to the running lab and print what it says; the hint is for those who have none."""
-    with talking("asking the lab", hint) as client:
-        answer = client(lab).ask(question, output=output, **screen(), **parameters)
-    show_sent(answer, output)
-
-
-def show_sent(answer: Mapping[str, Any], output: str) -> None:
+def query_lab(
+    lab: Path | None, query: str, output: str, *, or_files: bool = False, **parameters: Any
+) -> None:
+    """Send a query to the running lab and print the result."""
+    with lab_client(lab, "querying the lab", hint=_OR_FILES if or_files else "") as client:
+        answer = client.ask(query, output=output, **terminal(), **parameters)
     complain(*answer["notes"])
     if output == "table":
         click.echo(answer["text"], nl=False)
@@ -100,16 +162,47 @@ def show_sent(answer: Mapping[str, Any], output: str) -> None:
 
 
 @contextmanager
-def talking(words: str, hint: str = "") -> Iterator[Callable[[Path | None], LabClient]]:
-    """Talk to a lab: something moves on stderr meanwhile, and a refusal is one clear line."""
-    console = Console(stderr=True)
+def lab_client(lab: Path | None, text: str, hint: str = "") -> Iterator[LabClient]:
+    """A client of the running lab, with a spinner; errors are one clear line each."""
+    from ringwise.apps.lab.client import LabClient, NoLabError, RefusedByLabError
+    from ringwise.apps.lab.folder import default_folder
+
     try:
-        if console.is_terminal:
-            with console.status(words):
-                yield lambda lab: LabClient(lab or default_folder())
-        else:
-            yield lambda lab: LabClient(lab or default_folder())
+        with spinner(text):
+            yield LabClient(lab or default_folder())
     except NoLabError as error:
         raise stop(f"ringwise: {error}{hint}") from None
     except RefusedByLabError as error:
         raise stop(*(f"ringwise: {line}" for line in str(error).splitlines())) from None
+
+
+def terminal() -> dict[str, Any]:
+    """What the lab needs to draw for this terminal."""
+    return {
+        "width": stdout_console().width,
+        "colour": sys.stdout.isatty() and not os.environ.get("NO_COLOR"),
+    }
+
+
+def render_result(result: QueryResult, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """A result as the lab sends it: drawn for the client's terminal where the output is a table."""
+    from rich.console import Console
+
+    sent: dict[str, Any] = {"notes": result.notes, "code": result.code}
+    if parameters.get("output", "table") != "table":
+        return {**sent, "document": result.document}
+    width = parameters.get("width", 120)
+    colour = parameters.get("colour") is True
+    text = io.StringIO()
+    console = Console(
+        file=text,
+        width=min(width, _MAX_WIDTH) if isinstance(width, int) and width > 0 else 120,
+        force_terminal=colour,
+        no_color=not colour,
+        color_system="standard" if colour else None,
+        highlight=False,
+        legacy_windows=False,
+        _environ={},
+    )
+    result.draw(console)
+    return {**sent, "text": text.getvalue()}

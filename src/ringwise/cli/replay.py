@@ -10,10 +10,10 @@ import click
 
 from ringwise.apps.lab.folder import LabFolder, default_folder
 from ringwise.apps.replay import JournalError, Replay, open_journal, replay
-from ringwise.apps.why import time_text
-from ringwise.cli.output import complain, output_option, print_document, stop
-from ringwise.cli.place import load_catalog
+from ringwise.cli.inputs import load_catalog
+from ringwise.cli.output import board_option, complain, output_option, print_document, stop
 from ringwise.cli.queries import lab_option
+from ringwise.views.times import time_text
 
 _SHOWN = 400
 
@@ -21,12 +21,10 @@ _SHOWN = 400
 @click.command("replay")
 @click.argument("file", type=click.Path(path_type=Path), required=False)
 @lab_option
-@click.option(
-    "--board-file", "boards", multiple=True, type=click.Path(path_type=Path), help="A board of your own."
-)
+@board_option
 @output_option
 def replay_command(file: Path | None, lab: Path | None, boards: tuple[Path, ...], output: str) -> None:
-    """Feed the events of journal FILE to a fresh scheduler and compare its decisions with the recorded ones.
+    """Decide the events of journal FILE again and compare with the recorded decisions.
 
     Without FILE, the journal of the lab.
 

@@ -1,23 +1,35 @@
-"""`ringwise topology`: make the leaf-switch ConfigMap, and draw what there is."""
+"""`ringwise topology`: write the ConfigMap of the leaf switches, draw switches and SuperPoDs."""
 
 from __future__ import annotations
 
 import json
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ringwise.cli.output import stop
-from ringwise.cli.topology_show import show_command
+from ringwise.cli.output import output_option, stop
+from ringwise.cli.queries import QueryResult, answer_query, source_options
 from ringwise.manifests.errors import ManifestError, one_line
 from ringwise.manifests.switch_lists import topology_from_list
 from ringwise.manifests.switches import DOUBLE_LAYER, SINGLE_LAYER, render_tor_configmap, tor_config_map
+from ringwise.scheduler.view import SchedulerView
+from ringwise.views.topology import topology_document, topology_problems
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_SHOWN_PROBLEMS = 8
+
+
+class NothingToDrawError(LookupError):
+    """There are neither switches nor SuperPoDs."""
 
 
 @click.group()
 def topology() -> None:
-    """Leaf switches and SuperPoDs: make the switches' ConfigMap, see what runs where."""
+    """Leaf switches and SuperPoDs: write the ConfigMap of the switches, draw what runs where."""
 
 
 @topology.command("import")
@@ -33,7 +45,7 @@ def topology() -> None:
     type=click.Choice([DOUBLE_LAYER, SINGLE_LAYER]),
     default=DOUBLE_LAYER,
     show_default=True,
-    help="Whether jobs may cross leaf switches at all.",
+    help="single_layer: no job may use more than one leaf switch.",
 )
 @click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
 def import_list(file: str, nodes_per_switch: int | None, level: str, output: str) -> None:
@@ -70,4 +82,36 @@ def _text_of(file: str) -> str:
         raise ManifestError(file, "", f"cannot be read: {cause}") from None
 
 
-topology.add_command(show_command)
+@topology.command("show")
+@source_options()
+@output_option
+def show_command(output: str, **options: Any) -> None:
+    """Draw leaf switches and SuperPoDs: free nodes, states, jobs, blocks."""
+    answer_query(
+        "topology",
+        lambda source: topology_result(source.view, output),
+        output,
+        parameters={},
+        decide=False,
+        **options,
+    )
+
+
+def topology_result(view: SchedulerView, output: str) -> QueryResult:
+    """Raises NothingToDrawError for a drawing that would be empty."""
+    problems = topology_problems(view)
+    notes = [f"problem: {one_line(problem.message)}" for problem in problems[:_SHOWN_PROBLEMS]]
+    if len(problems) > _SHOWN_PROBLEMS:
+        notes.append(f"{len(problems) - _SHOWN_PROBLEMS} more problems; ringwise doctor lists them")
+    document = topology_document(view)
+    if output == "table" and document["switches"] is None and not document["superpods"]:
+        words = "there is no usable ConfigMap kube-system/basic-tor-node-cm and no SuperPoD id"
+        raise NothingToDrawError("; ".join([words, *notes]))
+
+    def draw(console: Console) -> None:
+        from ringwise.cli.drawing.topology import print_superpods, print_switches
+
+        print_switches(console, view)
+        print_superpods(console, view)
+
+    return QueryResult(document, draw, notes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ringwise.placement.rules import ScoreTable, chip_rule
@@ -106,8 +106,8 @@ def raw_scores(board: Board, request: int) -> Iterator[tuple[int, list[int | Non
         yield on_left, row
 
 
-def board_json(board: Board) -> dict[str, Any]:
-    """All of a board, for `-o json` and `-o yaml`."""
+def board_document(board: Board) -> dict[str, Any]:
+    """What `ringwise boards show -o json` prints."""
     spec = RULE_SPECS[board.rule]
     return {
         "name": board.name,
@@ -149,3 +149,8 @@ def board_json(board: Board) -> dict[str, Any]:
             for table in chip_rule(board).tables()
         ],
     }
+
+
+def boards_document(boards: Iterable[Board]) -> dict[str, Any]:
+    """What `ringwise boards -o json` prints."""
+    return {"boards": [board_document(board) for board in boards]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -167,3 +168,43 @@ def _jobs_on(view: SchedulerView, number: int) -> list[str]:
             job = view.job_of(uid)
             names[job.name if job is not None else pod.name] = None
     return list(names)
+
+
+def topology_document(view: SchedulerView) -> dict[str, Any]:
+    """What `ringwise topology show -o json` prints."""
+    picture = switch_picture(view)
+    switches = None
+    if picture is not None:
+        switches = switch_rows(picture.resolved, picture.states, picture.free_nodes, picture.jobs_of_node)
+    return {
+        "switches": switches,
+        "superpods": [one.as_json() for one in superpod_pictures(view)],
+        "problems": [problem.as_json() for problem in topology_problems(view)],
+    }
+
+
+def switch_rows(
+    resolved: ResolvedTopology,
+    states: Sequence[SwitchFacts],
+    free_nodes: Collection[str],
+    jobs_of_node: Mapping[str, Sequence[str]],
+) -> list[dict[str, Any]]:
+    """Every switch with its state and nodes."""
+    return [
+        {
+            "ip": switch.ip,
+            "state": facts.state.word,
+            "healthy": facts.healthy,
+            "free_nodes": sum(1 for seat in seats if seat.node in free_nodes),
+            "nodes": [
+                {
+                    "node": seat.node,
+                    "position": seat.index,
+                    "free": seat.node in free_nodes,
+                    "jobs": list(jobs_of_node.get(seat.node, ())),
+                }
+                for seat in seats
+            ],
+        }
+        for switch, seats, facts in zip(resolved.topology.switches, resolved.nodes, states, strict=True)
+    ]

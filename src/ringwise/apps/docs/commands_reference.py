@@ -35,8 +35,11 @@ def _walk(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[tuple
         return
     if command.invoke_without_command:
         yield path, command
-    for name in sorted(command.commands):
-        yield from _walk(command.commands[name], (*path, name))
+    context = click.Context(command)
+    for name in sorted(command.list_commands(context)):
+        below = command.get_command(context, name)
+        assert below is not None
+        yield from _walk(below, (*path, name))
 
 
 def _names(option: click.Option) -> str:

@@ -10,7 +10,6 @@ import re
 from pathlib import Path
 
 from ringwise.apps.place import PlaceAnswer, place
-from ringwise.apps.switch_views import running_only
 from ringwise.manifests.bundle import Bundle, read_bundle
 from ringwise.manifests.configuration import read_configuration
 from ringwise.scheduler.defaults import BUILT_IN
@@ -42,9 +41,23 @@ def draw_example(root: Path, file: str) -> str:
     bundle = read_bundle([str(root / file)])
     if bundle.errors:
         raise ValueError(str(bundle.errors[0]))
-    before = _place(running_only(bundle), root / settings[1])
+    before = _place(_running_only(bundle), root / settings[1])
     after = _place(bundle, root / settings[1])
     return _draw(bundle, before, after)
+
+
+def _running_only(bundle: Bundle) -> Bundle:
+    """The input without anything that waits."""
+    return Bundle(
+        nodes=bundle.nodes,
+        pods=[pod for pod in bundle.pods if pod.node is not None],
+        pod_groups=bundle.pod_groups,
+        queues=bundle.queues,
+        priority_classes=bundle.priority_classes,
+        reports=bundle.reports,
+        config_maps=bundle.config_maps,
+        newest_timestamp=bundle.newest_timestamp,
+    )
 
 
 def _place(bundle: Bundle, settings: Path) -> PlaceAnswer:

@@ -23,8 +23,8 @@ from ringwise.embed.objects import ConflictError
 from ringwise.embed.records import ObjectRefusedError
 from ringwise.manifests.configuration import ConfigurationError
 
-#: What a person may ask: the lab and the parameters in, a document out.
-Question = Callable[[LiveLab, Mapping[str, Any]], Any]
+#: A query: the lab and the parameters in, a document out.
+Query = Callable[[LiveLab, Mapping[str, Any]], Any]
 
 #: A submission of fifty thousand pods is some sixty megabytes.
 MOST_BYTES = 1 << 30
@@ -39,9 +39,9 @@ _REFUSALS = (ObjectRefusedError, ConflictError, UnknownNameError, ConfigurationE
 class LabServer:
     """Turns a lab as its clock says, and answers."""
 
-    def __init__(self, live: LiveLab, questions: Mapping[str, Question]) -> None:
+    def __init__(self, live: LiveLab, queries: Mapping[str, Query]) -> None:
         self.live = live
-        self._questions = questions
+        self._queries = queries
         self._wake = asyncio.Event()
         self._stopped = asyncio.Event()
         #: What ended the lab, when it was not a person.
@@ -77,7 +77,7 @@ class LabServer:
         application = web.Application(client_max_size=MOST_BYTES)
         application.add_routes(
             [
-                web.post("/v1/ask/{question}", self._answering(self._ask)),
+                web.post("/v1/ask/{query}", self._answering(self._ask)),
                 web.post("/v1/do/{action}", self._answering(self._do)),
                 web.post("/v1/submit", self._answering(self._submit)),
             ]
@@ -123,11 +123,11 @@ class LabServer:
         return answer
 
     def _ask(self, request: web.Request, body: bytes) -> Any:
-        name = request.match_info["question"]
-        question = self._questions.get(name)
-        if question is None:
-            raise ObjectRefusedError(f"the lab does not know the question {name}; is it of another version?")
-        return question(self.live, _parameters(body))
+        name = request.match_info["query"]
+        query = self._queries.get(name)
+        if query is None:
+            raise ObjectRefusedError(f"the lab does not know the query {name}; is it of another version?")
+        return query(self.live, _parameters(body))
 
     def _submit(self, _request: web.Request, body: bytes) -> Any:
         submission = msgspec.json.decode(body, type=Submission)
@@ -184,12 +184,10 @@ def _refusal(status: int, message: str) -> web.Response:
     )
 
 
-def run_lab(
-    live: LiveLab, questions: Mapping[str, Question], on_turn: Callable[[], None] | None = None
-) -> None:
+def run_lab(live: LiveLab, queries: Mapping[str, Query], on_turn: Callable[[], None] | None = None) -> None:
     """Run in the foreground until Ctrl-C; the folder is left complete."""
 
     async def main() -> None:
-        await LabServer(live, questions).run(on_turn)
+        await LabServer(live, queries).run(on_turn)
 
     asyncio.run(main())

@@ -1,6 +1,6 @@
 """What `why`, `capacity`, `doctor`, `topology show` and `place` print for the examples.
 
-After a wanted change: RINGWISE_WRITE_GOLDEN=1 pytest tests/cli/test_questions.py
+After a wanted change: RINGWISE_WRITE_GOLDEN=1 pytest tests/cli/test_queries.py
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from ringwise.cli.main import cli
+from ringwise.cli.commands import cli
 from tests.golden_files import FOLDER, same_as_golden
 
 ROOT = Path(__file__).parents[2]

@@ -1,4 +1,4 @@
-"""What a running lab can be asked; its process answers on its own scheduler, so nothing is copied."""
+"""The queries that a running lab answers. Its own process answers, so nothing is copied."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from ringwise.apps.lab.api import Question
+from ringwise.apps.lab.api import Query
 from ringwise.apps.lab.jobs import JobView, job_views
 from ringwise.apps.lab.lab import LiveLab
 from ringwise.apps.lab.views import (
@@ -20,58 +20,58 @@ from ringwise.apps.lab.views import (
     queue_documents,
     status_document,
 )
-from ringwise.apps.why import time_text
-from ringwise.cli.capacity import capacity_answer
-from ringwise.cli.doctor import diagnosis_answer
-from ringwise.cli.lab_tables import (
+from ringwise.cli.capacity import capacity_result
+from ringwise.cli.doctor import diagnosis_result
+from ringwise.cli.drawing.lab import (
     amounts_text,
     draw_jobs,
     draw_nodes,
     draw_pods,
     draw_queues,
+    draw_top,
     node_picture,
     node_state,
 )
-from ringwise.cli.lab_top import top_answer
-from ringwise.cli.queries import Answer, render
-from ringwise.cli.topology_show import topology_answer
-from ringwise.cli.why import why_answer
+from ringwise.cli.queries import QueryResult, render_result
+from ringwise.cli.topology import topology_result
+from ringwise.cli.why import why_result
 from ringwise.scheduler.explain.doctor import diagnose
 from ringwise.scheduler.explain.why import UnknownJobError
 from ringwise.state.model import Node, Pod, Queue
+from ringwise.views.times import time_text
 
 Parameters = Mapping[str, Any]
 
 
-def _get(live: LiveLab, parameters: Parameters) -> Answer:
+def _get(live: LiveLab, parameters: Parameters) -> QueryResult:
     kind, namespace, now = parameters.get("kind"), parameters.get("namespace"), live.now
     if kind == "nodes":
         nodes = node_documents(live)
-        return Answer({"nodes": nodes}, lambda console: draw_nodes(console, live, nodes))
+        return QueryResult({"nodes": nodes}, lambda console: draw_nodes(console, live, nodes))
     if kind == "jobs":
         views = [view for view in job_views(live) if namespace in (None, view.namespace)]
-        return Answer(
+        return QueryResult(
             {"jobs": [view.as_json() for view in views]}, lambda console: draw_jobs(console, views, now)
         )
     if kind == "queues":
         queues = queue_documents(live)
-        return Answer({"queues": queues}, lambda console: draw_queues(console, queues))
+        return QueryResult({"queues": queues}, lambda console: draw_queues(console, queues))
     if kind == "pods":
         pods = [pod for pod in pod_documents(live) if namespace in (None, pod["namespace"])]
-        return Answer({"pods": pods}, lambda console: draw_pods(console, pods, now))
+        return QueryResult({"pods": pods}, lambda console: draw_pods(console, pods, now))
     raise UnknownNameError(f"there is no kind {kind}; known are nodes, jobs, queues, pods")
 
 
 # -- one object --------------------------------------------------------------------------------
 
 
-def _describe(live: LiveLab, parameters: Parameters) -> Answer:
+def _describe(live: LiveLab, parameters: Parameters) -> QueryResult:
     kind = str(parameters.get("kind"))
     key = find_name(live, kind, str(parameters.get("name")), parameters.get("namespace"))
     return {"node": _node, "job": _job, "queue": _queue, "pod": _pod}[kind](live, key)
 
 
-def _node(live: LiveLab, name: str) -> Answer:
+def _node(live: LiveLab, name: str) -> QueryResult:
     node = live.cluster.get(Node, name)
     assert node is not None
     document = next(found for found in node_documents(live) if found["name"] == name)
@@ -102,10 +102,10 @@ def _node(live: LiveLab, name: str) -> Answer:
                 console.print(f"  {escape(chips['closed'])}", style="yellow", soft_wrap=True)
         _titled_pods(console, live, pods)
 
-    return Answer(document, draw)
+    return QueryResult(document, draw)
 
 
-def _job(live: LiveLab, key: str) -> Answer:
+def _job(live: LiveLab, key: str) -> QueryResult:
     view = next(found for found in job_views(live) if found.key == key)
     pods = pod_documents(live, view.pods)
     document = {**view.as_json(), "object": plain(view.vcjob), "counts": view.counts, "all_pods": pods}
@@ -118,7 +118,7 @@ def _job(live: LiveLab, key: str) -> Answer:
                 console.print(f"  -> {escape(cure)}", soft_wrap=True)
         _titled_pods(console, live, pods)
 
-    return Answer(document, draw)
+    return QueryResult(document, draw)
 
 
 def _job_facts(view: JobView) -> dict[str, Any]:
@@ -137,7 +137,7 @@ def _job_facts(view: JobView) -> dict[str, Any]:
     }
 
 
-def _queue(live: LiveLab, name: str) -> Answer:
+def _queue(live: LiveLab, name: str) -> QueryResult:
     views = [view for view in job_views(live) if view.queue == name]
     document = next(found for found in queue_documents(live) if found["name"] == name)
     object_ = plain(live.cluster.get(Queue, name))
@@ -160,10 +160,10 @@ def _queue(live: LiveLab, name: str) -> Answer:
             console.print()
             draw_jobs(console, views, live.now)
 
-    return Answer(document, draw)
+    return QueryResult(document, draw)
 
 
-def _pod(live: LiveLab, key: str) -> Answer:
+def _pod(live: LiveLab, key: str) -> QueryResult:
     pod = live.cluster.get(Pod, key)
     assert pod is not None
     additions = plain(live.cluster.additions(pod.uid))
@@ -194,7 +194,7 @@ def _pod(live: LiveLab, key: str) -> Answer:
                 for name, value in sorted(pairs.items()):
                     console.print(f"    {escape(name)}: {escape(value)}", soft_wrap=True)
 
-    return Answer(document, draw)
+    return QueryResult(document, draw)
 
 
 def _facts(console: Console, title: str, facts: Mapping[str, Any]) -> None:
@@ -211,11 +211,11 @@ def _titled_pods(console: Console, live: LiveLab, pods: list[dict[str, Any]]) ->
         draw_pods(console, pods, live.now)
 
 
-def _why(live: LiveLab, parameters: Parameters) -> Answer:
+def _why(live: LiveLab, parameters: Parameters) -> QueryResult:
     """Raises UnknownJobError. A vcjob that is over has no gang any more that the scheduler would know."""
     name = str(parameters.get("job"))
     try:
-        return why_answer(live.source, name)
+        return why_result(live.source, name)
     except UnknownJobError:
         over = [view for view in job_views(live) if name in (view.key, view.name) and view.outcome == "ended"]
         if not over:
@@ -223,7 +223,7 @@ def _why(live: LiveLab, parameters: Parameters) -> Answer:
         return _ended(over[-1])
 
 
-def _ended(view: JobView) -> Answer:
+def _ended(view: JobView) -> QueryResult:
     told = view.vcjob.message if view.vcjob is not None else ""
     sentence = f"it is {view.phase}" + (f": {told}" if told else "")
     document = {"namespace": view.namespace, "name": view.name, "outcome": "ended", "sentence": sentence}
@@ -231,14 +231,26 @@ def _ended(view: JobView) -> Answer:
     def draw(console: Console) -> None:
         console.print(f"[bold]{escape(view.key)}[/]: [dim]ended[/]\n  {escape(sentence)}", soft_wrap=True)
 
-    return Answer(document, draw)
+    return QueryResult(document, draw)
 
 
-# -- the table of questions ------------------------------------------------------------------------
+def _top(live: LiveLab, height: Any = None) -> QueryResult:
+    views = job_views(live)
+    waiting = [view for view in views if view.outcome in ("waiting", "refused")]
+    document = {
+        "status": status_document(live),
+        "nodes": node_documents(live),
+        "queues": queue_documents(live, views),
+        "waiting": [view.as_json() for view in waiting],
+    }
+    return QueryResult(document, lambda console: draw_top(console, live, document, waiting, height))
 
 
-def _rendered(answering: Callable[[LiveLab, Parameters], Answer]) -> Question:
-    return lambda live, parameters: render(answering(live, parameters), parameters)
+# -- the table of queries ------------------------------------------------------------------------
+
+
+def _rendered(answering: Callable[[LiveLab, Parameters], QueryResult]) -> Query:
+    return lambda live, parameters: render_result(answering(live, parameters), parameters)
 
 
 def _status(live: LiveLab, _parameters: Parameters) -> dict[str, Any]:
@@ -246,15 +258,15 @@ def _status(live: LiveLab, _parameters: Parameters) -> dict[str, Any]:
     return {**status_document(live), "wrong": live.view.inconsistencies()}
 
 
-QUESTIONS: dict[str, Question] = {
+QUERIES: dict[str, Query] = {
     "status": _status,
     "get": _rendered(_get),
     "describe": _rendered(_describe),
-    "top": _rendered(lambda live, parameters: top_answer(live, parameters.get("height"))),
+    "top": _rendered(lambda live, parameters: _top(live, parameters.get("height"))),
     "why": _rendered(_why),
-    "capacity": _rendered(lambda live, parameters: capacity_answer(live.source, parameters.get("queue"))),
-    "doctor": _rendered(lambda live, _parameters: diagnosis_answer(diagnose(live.view))),
+    "capacity": _rendered(lambda live, parameters: capacity_result(live.source, parameters.get("queue"))),
+    "doctor": _rendered(lambda live, _parameters: diagnosis_result(diagnose(live.view))),
     "topology": _rendered(
-        lambda live, parameters: topology_answer(live.view, str(parameters.get("output", "table")))
+        lambda live, parameters: topology_result(live.view, str(parameters.get("output", "table")))
     ),
 }

@@ -1,4 +1,4 @@
-"""Questions about every job of every example change nothing."""
+"""Queries about every job of every example change nothing."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from ringwise.apps.queries import explain_job
 from ringwise.apps.source import from_bundle
-from ringwise.apps.why import duration_text, why
 from ringwise.manifests.bundle import read_bundle
 from ringwise.manifests.configuration import read_configuration
 from ringwise.scheduler.defaults import BUILT_IN, default_configuration
@@ -15,6 +15,7 @@ from ringwise.scheduler.explain.capacity import capacity
 from ringwise.scheduler.explain.doctor import diagnose
 from ringwise.scheduler.explain.why import explain
 from ringwise.topology.boards import shipped_catalog
+from ringwise.views.times import duration_text
 from tests.fingerprint import fingerprint, state_of
 
 ROOT = Path(__file__).parents[2]
@@ -32,7 +33,7 @@ INPUTS = [
 
 @pytest.mark.parametrize("configuration", [default_configuration(), VERSION_2], ids=["1.0", "2.0"])
 @pytest.mark.parametrize("paths", INPUTS, ids=lambda paths: str(paths[-1].stem))
-def test_asking_changes_nothing(paths: list[Path], configuration: object) -> None:
+def test_queries_change_nothing(paths: list[Path], configuration: object) -> None:
     chosen = VERSION_2 if configuration is VERSION_2 else default_configuration()
     source = from_bundle(read_bundle([str(path) for path in paths]), chosen, shipped_catalog())
     view = source.view
@@ -79,7 +80,7 @@ def test_jobs_without_chips(name: str, outcome: str, part: str, tmp_path: Path) 
     file = tmp_path / "input.yaml"
     file.write_text(PENDING)
     source = from_bundle(read_bundle([str(file)]), default_configuration(), shipped_catalog())
-    answer = why(source, name)
+    answer = explain_job(source, name)
     assert answer.outcome == outcome
     assert part in " ".join([answer.sentence, *(miss.text for miss in answer.misses)])
 

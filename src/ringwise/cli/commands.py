@@ -1,0 +1,165 @@
+"""The commands of `ringwise`. A command is imported when it is called; `--help` reads the table below."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import click
+
+from ringwise import __version__
+
+
+class CommandEntry(NamedTuple):
+    """Where a command is defined, and the first sentence of its help."""
+
+    module: str
+    attribute: str
+    help: str
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command when it is called."""
+
+    def __init__(self, *args: Any, entries: Mapping[str, CommandEntry], **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.entries = entries
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(self.entries)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        entry = self.entries.get(cmd_name)
+        if entry is None:
+            return super().get_command(ctx, cmd_name)
+        command = getattr(import_module(entry.module), entry.attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, self.entries[name].help) for name in self.list_commands(ctx)])
+
+
+COMMANDS = {
+    "admission": CommandEntry(
+        "ringwise.cli.components",
+        "admission_command",
+        "Refuse impossible jobs at submit, with the reason and the cures.",
+    ),
+    "advance": CommandEntry(
+        "ringwise.cli.lab_commands",
+        "advance_command",
+        "Advance the virtual time of a lab by DURATION; without it, to the next event.",
+    ),
+    "bench": CommandEntry(
+        "ringwise.cli.bench", "bench", "Run a benchmark; exit code 1 when a goal does not hold."
+    ),
+    "boards": CommandEntry(
+        "ringwise.cli.boards", "boards", "List the known boards: chips, rings, valid requests, scores."
+    ),
+    "capacity": CommandEntry(
+        "ringwise.cli.capacity",
+        "capacity_command",
+        "Count how many more jobs of each shape would start now, and what fragmentation costs.",
+    ),
+    "chips": CommandEntry(
+        "ringwise.cli.chips", "chips", "The chips of a cluster, as their nodes report them."
+    ),
+    "controller": CommandEntry(
+        "ringwise.cli.components", "controller", "Run the vcjob controller on a Kubernetes cluster."
+    ),
+    "cordon": CommandEntry(
+        "ringwise.cli.lab_commands", "cordon_command", "Mark NODE of the lab as unschedulable."
+    ),
+    "delete": CommandEntry(
+        "ringwise.cli.lab_commands",
+        "delete_command",
+        "Delete a job with its pods, a pod, an empty queue, or a node with its pods.",
+    ),
+    "demo": CommandEntry(
+        "ringwise.cli.demo",
+        "demo",
+        "Place jobs of every kind on embedded clusters, and explain each result.",
+    ),
+    "describe": CommandEntry(
+        "ringwise.cli.lab_commands", "describe_command", "Show all fields of one object of the lab."
+    ),
+    "device-plugin": CommandEntry(
+        "ringwise.cli.device_plugin",
+        "device_plugin",
+        "Give the chips of this node to containers, as the scheduler decided, and report their health.",
+    ),
+    "doctor": CommandEntry(
+        "ringwise.cli.doctor",
+        "doctor_command",
+        "Check a cluster: nodes, chips, reports, switches, SuperPoDs, queues, jobs.",
+    ),
+    "drain": CommandEntry("ringwise.cli.lab_commands", "drain_command", "Cordon NODE and evict its pods."),
+    "fault": CommandEntry(
+        "ringwise.cli.lab_commands",
+        "fault_command",
+        "Mark chips of NODE (3, 0-3 or 0,2,5) as faulty, or as healthy again.",
+    ),
+    "get": CommandEntry(
+        "ringwise.cli.lab_commands", "get_command", "List the lab's nodes, jobs, queues or pods."
+    ),
+    "install": CommandEntry("ringwise.cli.install", "install_command", "Install Ringwise on a cluster."),
+    "isolate": CommandEntry(
+        "ringwise.cli.isolate",
+        "isolate_command",
+        "Take CHIP (like Ascend910-3) of NODE out of use, or all chips of NODE.",
+    ),
+    "lab": CommandEntry(
+        "ringwise.cli.lab",
+        "lab_command",
+        "Run a cluster of simulated nodes with the real scheduler until Ctrl-C.",
+    ),
+    "place": CommandEntry(
+        "ringwise.cli.place",
+        "place_command",
+        "Show where the jobs of manifests would be placed; nothing is changed.",
+    ),
+    "release": CommandEntry(
+        "ringwise.cli.isolate", "release_command", "Give CHIP of NODE back, or NODE, that was isolated."
+    ),
+    "replay": CommandEntry(
+        "ringwise.cli.replay",
+        "replay_command",
+        "Decide the events of journal FILE again and compare with the recorded decisions.",
+    ),
+    "scheduler": CommandEntry(
+        "ringwise.cli.components", "scheduler", "Run the scheduler on a Kubernetes cluster."
+    ),
+    "submit": CommandEntry(
+        "ringwise.cli.lab_commands",
+        "submit_command",
+        "Submit Nodes, jobs, pods, PodGroups, Queues, PriorityClasses and ConfigMaps to the lab.",
+    ),
+    "top": CommandEntry(
+        "ringwise.cli.lab_commands",
+        "top_command",
+        "Show the chips of all nodes, the queues and the pending jobs, until Ctrl-C.",
+    ),
+    "topology": CommandEntry(
+        "ringwise.cli.topology",
+        "topology",
+        "Leaf switches and SuperPoDs: write the ConfigMap of the switches, draw what runs where.",
+    ),
+    "uncordon": CommandEntry(
+        "ringwise.cli.lab_commands", "uncordon_command", "Mark NODE of the lab as schedulable."
+    ),
+    "uninstall": CommandEntry("ringwise.cli.install", "uninstall_command", "Remove Ringwise from a cluster."),
+    "why": CommandEntry(
+        "ringwise.cli.why",
+        "why_command",
+        "Explain why JOB waits or where it runs, and what would change that.",
+    ),
+}
+
+
+@click.group(cls=LazyGroup, entries=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="ringwise")
+def cli() -> None:
+    """Chip-aware gang scheduling for clusters of Ascend NPUs."""

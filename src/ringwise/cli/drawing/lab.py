@@ -1,0 +1,250 @@
+"""Tables of a lab: nodes, jobs, queues, pods, what was submitted, and the frame of `top`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rich.columns import Columns
+from rich.console import Console
+from rich.markup import escape
+
+from ringwise.apps.lab.jobs import JobView
+from ringwise.apps.lab.lab import LiveLab
+from ringwise.cli.drawing.chips import LEGEND, chip_list, chip_picture
+from ringwise.cli.output import plain_table
+from ringwise.views.times import duration_text, time_text
+
+_COLOURS = {
+    "Running": "green",
+    "Completed": "dim",
+    "Succeeded": "dim",
+    "Failed": "red",
+    "Aborted": "red",
+    "Terminated": "red",
+    "Pending": "yellow",
+    "Inqueue": "yellow",
+    "Terminating": "magenta",
+}
+_OUTCOME_COLOURS = {"placed": "green", "waiting": "yellow", "refused": "red", "ended": "dim"}
+#: More objects of one kind than this are counted, not listed.
+_LISTED = 10
+#: Without a terminal to fill, so many nodes are drawn.
+_NODES = 200
+_WAITING = 10
+_GIB = 1 << 30
+
+
+def node_picture(live: LiveLab, node: str, chips: Mapping[str, Any]) -> str:
+    state = live.view.cluster
+    fleet, number = state.fleets[chips["resource"]], state.node_id[node]
+    board = live.catalog.get(chips["board"]) if chips["board"] else None
+    return chip_picture(fleet, number, board, free=fleet.free_mask[number])
+
+
+def node_state(node: Mapping[str, Any]) -> str:
+    words = [] if node["ready"] else ["not ready"]
+    return ", ".join([*words, "cordoned"] if node["cordoned"] else words) or "ready"
+
+
+def draw_nodes(console: Console, live: LiveLab, nodes: Iterable[Mapping[str, Any]]) -> None:
+    shown = list(nodes)
+    columns = ["node", "state", "chips", "free", "faulty", "board", "pods"]
+    switches = any(node["switch"] for node in shown)
+    superpods = any(node["superpod"] is not None for node in shown)
+    columns += ["switch"] if switches else []
+    columns += ["SuperPoD"] if superpods else []
+    table = plain_table(*columns)
+    for node in shown:
+        chips = node["chips"]
+        row = [
+            node["name"],
+            node_state(node),
+            " ".join(node_picture(live, node["name"], one) for one in chips),
+            ", ".join(str(len(one["free"])) for one in chips),
+            ", ".join(chip_list(one["faulty"]) for one in chips if one["faulty"]),
+            ", ".join(one["board"] or "-" for one in chips),
+            str(node["pods"]),
+        ]
+        row += [node["switch"] or "-"] if switches else []
+        row += ["-" if node["superpod"] is None else str(node["superpod"])] if superpods else []
+        table.add_row(*map(escape, row))
+    console.print(table)
+
+
+def draw_jobs(console: Console, views: Iterable[JobView], now: int) -> None:
+    table = plain_table(
+        "job", "queue", "phase", "pods", "chips", "age", "why it waits", wrapped=("why it waits",)
+    )
+    for view in views:
+        reason = view.reason.message if view.reason is not None else ""
+        table.add_row(
+            escape(view.key),
+            escape(view.queue),
+            "[red]refused[/]" if view.never else phase_text(view.phase),
+            f"{view.placed}/{view.wanted}",
+            str(view.chips),
+            duration_text(now - view.created),
+            escape(reason),
+        )
+    console.print(table)
+
+
+def draw_queues(console: Console, queues: Iterable[Mapping[str, Any]]) -> None:
+    table = plain_table("queue", "state", "weight", "used", "at most", "jobs", "waiting", wrapped=("used",))
+    for queue in queues:
+        table.add_row(
+            escape(queue["name"]),
+            queue["state"],
+            str(queue["weight"]),
+            escape(amounts_text(queue["used"])),
+            escape(amounts_text(queue["capability"])),
+            str(queue["jobs"]),
+            str(queue["waiting"]),
+        )
+    console.print(table)
+
+
+def draw_pods(console: Console, pods: Iterable[Mapping[str, Any]], now: int) -> None:
+    table = plain_table("pod", "phase", "node", "asks", "chips", "rank", "age")
+    for pod in pods:
+        table.add_row(
+            escape(f"{pod['namespace']}/{pod['name']}"),
+            phase_text(pod["phase"]),
+            escape(pod["node"] or "-"),
+            str(pod["asks"]),
+            chip_list(pod["chips"]),
+            "-" if pod["rank"] is None else str(pod["rank"]),
+            duration_text(now - pod["created"]),
+        )
+    console.print(table)
+
+
+def phase_text(phase: str) -> str:
+    colour = _COLOURS.get(phase)
+    return f"[{colour}]{escape(phase)}[/]" if colour else escape(phase)
+
+
+def amounts_text(amounts: Mapping[str, int]) -> str:
+    """`16 Ascend910, 4 cpu, 8 GiB`"""
+    parts = []
+    for name, amount in sorted(amounts.items(), key=lambda item: (item[0] in ("cpu", "memory"), item[0])):
+        if name == "cpu":
+            parts.append(f"{amount / 1000:g} cpu")
+        elif name == "memory":
+            parts.append(f"{amount / _GIB:g} GiB")
+        else:
+            parts.append(f"{amount} {name.rpartition('/')[2]}")
+    return ", ".join(parts) or "-"
+
+
+# -- what was submitted --------------------------------------------------------------------------
+
+
+def draw_submitted(console: Console, answer: dict[str, Any]) -> None:
+    by_kind: dict[tuple[str, str], list[str]] = {}
+    for thing in answer["objects"]:
+        by_kind.setdefault((thing["kind"], thing["action"]), []).append(thing["name"])
+    for (kind, action), names in by_kind.items():
+        if kind in ("Job", "Pod", "PodGroup") and len(names) <= _LISTED:
+            continue
+        words = f"{len(names)} x {kind}" if len(names) > 1 else f"{kind} {names[0]}".rstrip()
+        console.print(f"{escape(words)} {action}", soft_wrap=True)
+    for job in answer["jobs"][:_LISTED] if len(answer["jobs"]) > 2 * _LISTED else answer["jobs"]:
+        _draw_submitted_job(console, job)
+    if len(answer["jobs"]) > 2 * _LISTED:
+        counts: dict[str, int] = {}
+        for job in answer["jobs"]:
+            counts[job["outcome"]] = counts.get(job["outcome"], 0) + 1
+        words = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items()))
+        console.print(f"... all {len(answer['jobs'])} jobs: {words}")
+
+
+def _draw_submitted_job(console: Console, job: dict[str, Any]) -> None:
+    outcome, reason = job["outcome"], job["reason"]
+    nodes = job["nodes"]
+    where = ""
+    if outcome == "placed" and nodes:
+        some = ", ".join(nodes[:4]) + (f" and {len(nodes) - 4} more" if len(nodes) > 4 else "")
+        where = f" on {some}"
+    colour = _OUTCOME_COLOURS[outcome]
+    console.print(
+        f"{escape(job['namespace'])}/{escape(job['name'])}: [{colour}]{outcome}[/]{escape(where)}",
+        soft_wrap=True,
+    )
+    if reason is not None:
+        console.print(f"  {escape(reason['message'])}", soft_wrap=True)
+        for cure in reason["cures"]:
+            console.print(f"  -> {escape(cure)}", soft_wrap=True)
+
+
+# -- one frame of top ----------------------------------------------------------------------------
+
+
+def draw_top(
+    console: Console,
+    live: LiveLab,
+    document: Mapping[str, Any],
+    waiting: list[JobView],
+    height: Any = None,
+) -> None:
+    """Chips of all nodes, queues, pending jobs; `height` is that of the terminal."""
+    status, nodes, queues = document["status"], document["nodes"], document["queues"]
+    console.print(headline(status), soft_wrap=True)
+    console.print()
+    room = height - len(queues) - min(len(waiting), _WAITING) - 12 if isinstance(height, int) else None
+    _draw_node_grid(console, live, nodes, room)
+    console.print()
+    draw_queues(console, queues)
+    _draw_waiting(console, waiting, live.now)
+    for line in (*status["alarms"], *status["incidents"]):
+        console.print(f"[red]{escape(line)}[/]", soft_wrap=True)
+
+
+def headline(status: dict[str, Any]) -> str:
+    speed = status["speed"]
+    pace = "time stands still" if speed is None else "" if speed == 1 else f"{speed:g} times as fast"
+    used = f"{status['held']} of {status['chips']} chips in use"
+    faulty = f", {status['faulty']} faulty" if status["faulty"] else ""
+    return (
+        f"[bold]{time_text(status['now'])}[/]{', ' + pace if pace else ''}   {status['nodes']} nodes   "
+        f"{used}{faulty}   {counts_text(status)}"
+    )
+
+
+def counts_text(status: dict[str, Any]) -> str:
+    refused = f", {status['refused']} refused" if status["refused"] else ""
+    return f"{status['placed']} jobs placed, {status['waiting']} waiting{refused}"
+
+
+def _draw_node_grid(console: Console, live: LiveLab, nodes: list[dict[str, Any]], rows: int | None) -> None:
+    longest = max((len(node["name"]) for node in nodes), default=0)
+    cells = []
+    for node in nodes[:_NODES]:
+        picture = " ".join(node_picture(live, node["name"], chips) for chips in node["chips"])
+        mark = " " if node["ready"] and not node["cordoned"] else "!" if not node["ready"] else "-"
+        cells.append(f"{node['name']:>{longest}}{mark}{picture}")
+    if cells and rows is not None:
+        across = max(1, (console.width + 2) // (max(map(len, cells)) + 2))
+        cells = cells[: max(1, rows) * across]
+    console.print(Columns([escape(cell) for cell in cells], padding=(0, 2)))
+    if len(cells) < len(nodes):
+        console.print(f"... and {len(nodes) - len(cells)} more nodes", style="dim")
+    console.print(f"{LEGEND.replace('  + given now', '')}  (- cordoned  ! not ready)", style="dim")
+
+
+def _draw_waiting(console: Console, waiting: list[JobView], now: int) -> None:
+    if not waiting:
+        return
+    console.print()
+    for view in waiting[:_WAITING]:
+        message = view.reason.message if view.reason is not None else ""
+        colour, word = ("yellow", f"waits {duration_text(now - view.created)}")
+        if view.never:
+            colour, word = "red", "can never run"
+        console.print(
+            f"[{colour}]{escape(view.key)}[/] {word}: {escape(message)}",
+            soft_wrap=True,
+        )
+    if len(waiting) > _WAITING:
+        console.print(f"... and {len(waiting) - _WAITING} more jobs wait", style="dim")

@@ -1,0 +1,223 @@
+"""Leaf switches and SuperPoDs, drawn: one line each, one sign per node.
+
+    10.0.0.1  exclusive  A . -  1 of 2 free
+    SuperPoD 0  |AAAAAAAA|AAAAAAAA|........~~|  10 free, 2 of them reserved; train: blocks 0-1
+
+`place`, `why` and `topology show` share these drawings. Colour only repeats what the signs show, so a drawing
+can be read without it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import string
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.text import Text
+
+from ringwise.cli.drawing.racks import draw_racks
+from ringwise.placement.switches.states import SwitchFacts, SwitchState
+from ringwise.scheduler.view import SchedulerView
+from ringwise.topology.natural import natural_key
+from ringwise.topology.superpods import SuperPodId, order_key
+from ringwise.topology.switches import ResolvedTopology
+from ringwise.views.topology import SuperPodPicture, superpod_pictures, switch_picture
+
+FREE, RESERVED, BUSY, UNUSABLE = ".", "~", "#", "x"
+
+_JOB_COLOURS = ("green", "cyan", "magenta", "yellow", "blue", "red")
+_LETTERS = string.ascii_uppercase + string.ascii_lowercase
+_MORE_JOBS = "*"
+
+
+def print_switches(console: Console, view: SchedulerView) -> bool:
+    """Draw the leaf switches; False where there are none."""
+    picture = switch_picture(view)
+    if picture is None:
+        return False
+    text = draw_switches(picture.resolved, picture.states, picture.free_nodes, picture.jobs_of_node)
+    console.print(text, end="", markup=False, soft_wrap=True)
+    return True
+
+
+def print_superpods(console: Console, view: SchedulerView) -> bool:
+    """Draw the SuperPoDs and their racks; False where there are none."""
+    pictures = superpod_pictures(view)
+    if not pictures:
+        return False
+    plain = [picture for picture in pictures if not picture.racks]
+    in_racks = [picture for picture in pictures if picture.racks]
+    if plain:
+        console.print(draw_superpods(_drawn(picture) for picture in plain), soft_wrap=True)
+    if in_racks:
+        console.print(draw_racks(in_racks), soft_wrap=True)
+    return True
+
+
+def _drawn(picture: SuperPodPicture) -> DrawnSuperPod:
+    return DrawnSuperPod(
+        picture.superpod,
+        len(picture.free),
+        picture.reserve,
+        tuple(DrawnBlock(job, block, len(nodes)) for (job, block), nodes in picture.blocks.items()),
+        len(picture.busy),
+        len(picture.unusable),
+    )
+
+
+# -- leaf switches --------------------------------------------------------------------------------
+
+
+def draw_switches(
+    resolved: ResolvedTopology,
+    states: Sequence[SwitchFacts],
+    free_nodes: Collection[str],
+    jobs_of_node: Mapping[str, Sequence[str]],
+) -> str:
+    """One line per switch, one sign per server in array order, and what the signs mean."""
+    letters: dict[str, str] = {}
+    lines: list[tuple[str, str, str, str]] = []
+    for switch, seats, facts in zip(resolved.topology.switches, resolved.nodes, states, strict=True):
+        places = {seat.index: seat.node for seat in seats}
+        width = max((server.index + 1 for server in switch.servers), default=0)
+        signs = [
+            _node_sign(places[place], free_nodes, jobs_of_node, letters) if place in places else "-"
+            for place in range(width)
+        ]
+        free = sum(1 for seat in seats if seat.node in free_nodes)
+        lines.append((switch.ip, _switch_words(facts), " ".join(signs), f"{free} of {len(seats)} free"))
+    widths = [max((len(line[column]) for line in lines), default=0) for column in range(3)]
+    drawn = ["  ".join([*(line[i].ljust(widths[i]) for i in range(3)), line[3]]) for line in lines]
+    meaning = [f"{letter} {job}" for job, letter in letters.items()]
+    meaning += [". free", "x not free"]
+    if any("-" in line[2].split() for line in lines):
+        meaning.append("- no node of the cluster")
+    return "\n".join([*drawn, "", ", ".join(meaning)]) + "\n"
+
+
+def _node_sign(
+    node: str, free_nodes: Collection[str], jobs_of_node: Mapping[str, Sequence[str]], letters: dict[str, str]
+) -> str:
+    jobs = jobs_of_node.get(node, ())
+    if not jobs:
+        return "." if node in free_nodes else "x"
+    return letters.setdefault(jobs[0], _job_letter(len(letters)))
+
+
+def _job_letter(number: int) -> str:
+    """A to Z, then A1 to Z1, and so on."""
+    turn, place = divmod(number, len(string.ascii_uppercase))
+    return string.ascii_uppercase[place] + (str(turn) if turn else "")
+
+
+def _switch_words(facts: SwitchFacts) -> str:
+    if facts.state is SwitchState.SHARED:
+        return "shared, healthy" if facts.healthy else "shared, unhealthy"
+    return facts.state.word
+
+
+# -- SuperPoDs -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnBlock:
+    """A block of a job in one SuperPoD: `nodes` of it are drawn."""
+
+    job: str
+    logical: int
+    nodes: int
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnSuperPod:
+    """What is known of one SuperPoD. The reserve is the part of `free` that queue 1 leaves alone."""
+
+    superpod: SuperPodId
+    free: int
+    reserve: int = 0
+    blocks: tuple[DrawnBlock, ...] = ()
+    #: Nodes that hold other pods, and nodes that cannot be used (cordoned, faulty, not ready).
+    busy: int = 0
+    unusable: int = 0
+
+    @property
+    def reserved(self) -> int:
+        return min(self.free, self.reserve)
+
+
+def draw_superpods(superpods: Iterable[DrawnSuperPod], most: int = 40) -> Text:
+    """The picture, by SuperPoD id, with its legend. More than `most` lines are counted instead of drawn.
+
+    SuperPoDs that carry blocks are never left out in favour of ones that do not.
+    """
+    ordered = sorted(superpods, key=lambda drawn: order_key(drawn.superpod))
+    shown = sorted(
+        sorted(ordered, key=lambda drawn: not drawn.blocks)[:most],
+        key=lambda drawn: order_key(drawn.superpod),
+    )
+    jobs = sorted({block.job for drawn in shown for block in drawn.blocks}, key=natural_key)
+    signs = dict(itertools.zip_longest(jobs, _LETTERS[: len(jobs)], fillvalue=_MORE_JOBS))
+    colours = dict(zip(jobs, itertools.cycle(_JOB_COLOURS), strict=False))
+    name_width = max((len(str(drawn.superpod)) for drawn in shown), default=0)
+    pictures = [_cells(drawn, signs, colours) for drawn in shown]
+    picture_width = max((len(picture) for picture in pictures), default=0)
+    text = Text(no_wrap=True)
+    for drawn, picture in zip(shown, pictures, strict=True):
+        text.append(f"SuperPoD {drawn.superpod!s:<{name_width}}  ")
+        text.append(picture)
+        text.append(" " * (picture_width - len(picture) + 2) + _superpod_words(drawn) + "\n")
+    hidden = len(ordered) - len(shown)
+    if hidden:
+        free = sum(drawn.free for drawn in ordered) - sum(drawn.free for drawn in shown)
+        text.append(f"and {hidden} more SuperPoDs with {free} free nodes\n")
+    return text.append(_superpod_legend(shown, signs))
+
+
+def _cells(drawn: DrawnSuperPod, signs: dict[str, str], colours: dict[str, str]) -> Text:
+    cells = Text("|")
+    for block in sorted(drawn.blocks, key=lambda block: (natural_key(block.job), block.logical)):
+        cells.append(signs[block.job] * block.nodes, style=colours[block.job]).append("|")
+    cells.append(BUSY * drawn.busy, style="dim").append(UNUSABLE * drawn.unusable, style="red")
+    cells.append(FREE * (drawn.free - drawn.reserved)).append(RESERVED * drawn.reserved)
+    return cells if cells.plain.endswith("|") else cells.append("|")
+
+
+def _superpod_words(drawn: DrawnSuperPod) -> str:
+    counts = [f"{drawn.free} free"]
+    if drawn.reserved:
+        counts.append(f"{drawn.reserved} of them reserved")
+    by_job: dict[str, list[int]] = {}
+    for block in drawn.blocks:
+        by_job.setdefault(block.job, []).append(block.logical)
+    blocks = [
+        f"{job}: {'block' if len(ids) == 1 else 'blocks'} {_ranges(sorted(ids))}"
+        for job, ids in sorted(by_job.items(), key=lambda entry: natural_key(entry[0]))
+    ]
+    return "; ".join([", ".join(counts), *blocks])
+
+
+def _ranges(ids: Sequence[int]) -> str:
+    """`0-3, 7`"""
+    runs: list[list[int]] = []
+    for number in ids:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+
+
+def _superpod_legend(shown: Sequence[DrawnSuperPod], signs: dict[str, str]) -> str:
+    """Only the signs that stand in the picture."""
+    meanings = [f"{sign} {job}" for job, sign in signs.items()]
+    for sign, meaning, present in (
+        (BUSY, "other pods", any(drawn.busy for drawn in shown)),
+        (UNUSABLE, "unusable", any(drawn.unusable for drawn in shown)),
+        (FREE, "free", any(drawn.free > drawn.reserved for drawn in shown)),
+        (RESERVED, "reserved", any(drawn.reserved for drawn in shown)),
+    ):
+        if present:
+            meanings.append(f"{sign} {meaning}")
+    return "one sign per node: " + ", ".join(meanings) if meanings else "no SuperPoDs"

@@ -1,0 +1,139 @@
+"""The explanation of one job, drawn."""
+
+from __future__ import annotations
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from ringwise.apps.source import Source
+from ringwise.cli.drawing.chips import LEGEND, chip_list, chip_picture
+from ringwise.cli.drawing.topology import print_superpods, print_switches
+from ringwise.scheduler.explain.why import Explanation, PodLocation
+from ringwise.topology.chips import mask_of
+from ringwise.views.times import duration_text, time_text
+
+_SHOWN_PODS = 8
+_COLOURS = {"running": "cyan", "starting": "cyan", "pending": "yellow", "refused": "red", "ended": "dim"}
+
+
+def print_explanation(console: Console, source: Source, answer: Explanation) -> None:
+    job = answer.job
+    colour = _COLOURS[answer.outcome]
+    words = f" ({job.policy.switch_class})" if job.policy is not None and job.policy.switch_class else ""
+    title = f"[bold]{escape(job.namespace)}/{escape(job.name)}[/]{words}: [{colour}]{answer.outcome}[/]"
+    console.print(title)
+    console.print(f"  {escape(answer.sentence)}", soft_wrap=True)
+    for line in answer.plan:
+        console.print(f"  {escape(line)}", soft_wrap=True)
+    _print_refusals(console, answer)
+    _print_misses(console, source, answer)
+    _print_line(console, source, answer)
+    _print_cures(console, answer)
+    if any(location.node for location in answer.locations):
+        _print_locations(console, source, answer)
+    if job.policy is not None and job.policy.switch_class is not None:
+        console.print()
+        print_switches(console, source.view)
+    if job.policy is not None and job.policy.block_nodes is not None:
+        console.print()
+        print_superpods(console, source.view)
+
+
+def _print_refusals(console: Console, answer: Explanation) -> None:
+    refusals = answer.refusals
+    if refusals is None:
+        return
+    console.print(f"\nwhat the nodes say to {escape(refusals.pod)}", style="bold")
+    table = _table("nodes", "reason", "for example")
+    if refusals.fits:
+        table.add_row(str(refusals.fits), "fits", "")
+    for code, count in refusals.counts.items():
+        table.add_row(str(count), code, escape(refusals.examples[code]))
+    console.print(table)
+
+
+def _print_misses(console: Console, source: Source, answer: Explanation) -> None:
+    if not answer.misses:
+        return
+    console.print("\nnearest misses", style="bold")
+    table = _table("node", "chips", "what is lacking")
+    for miss in answer.misses:
+        table.add_row(escape(miss.node), escape(_picture(source, answer, miss.number)), escape(miss.text))
+    console.print(table)
+
+
+def _print_line(console: Console, source: Source, answer: Explanation) -> None:
+    if answer.position is None:
+        return
+    ahead = f", behind {', '.join(answer.ahead)}" if answer.ahead else ""
+    if answer.position - 1 > len(answer.ahead):
+        ahead += f" and {answer.position - 1 - len(answer.ahead)} more"
+    place = f"{answer.position} of {answer.waiting} waiting{escape(ahead)}"
+    console.print(f"\n[bold]queue {escape(answer.job.queue)}[/]: {place}", soft_wrap=True)
+    if answer.kept:
+        console.print(f"it has waited long: {answer.kept} chip(s) are kept for it until it can start")
+    expected = answer.expected
+    if expected is not None:
+        wait = duration_text(expected.starts - source.now)
+        words = f"{time_text(expected.starts)}, in {wait}, after the end of {', '.join(expected.after)}"
+        console.print(f"[bold]expected start[/]: {escape(words)}", soft_wrap=True)
+    elif answer.reason is not None:
+        console.print("[bold]expected start[/]: unknown, the running jobs give no durations that would do")
+
+
+def _print_cures(console: Console, answer: Explanation) -> None:
+    if answer.reason is None:
+        return
+    if not answer.cures:
+        console.print("\nnothing that was tried would start it now; in general:", style="bold")
+        for text in answer.reason.cures:
+            console.print(f"  -> {escape(text)}", soft_wrap=True)
+        return
+    console.print("\nit would start (each was tried)", style="bold")
+    for cure in answer.cures:
+        contested = f" (unless the {cure.contested} ahead of it take the room)" if cure.contested else ""
+        console.print(f"  -> {escape(cure.text)}{contested}", soft_wrap=True)
+
+
+def _print_locations(console: Console, source: Source, answer: Explanation) -> None:
+    locations = answer.locations
+    shown = locations if len(locations) <= _SHOWN_PODS else [*locations[: _SHOWN_PODS - 1], locations[-1]]
+    console.print()
+    table = _table("pod", "rank", "node", "chips", "rings")
+    for location in shown:
+        if location is shown[-1] and len(shown) < len(locations):
+            table.add_row(f"... {len(locations) - len(shown)} more")
+        table.add_row(
+            escape(location.pod),
+            str(location.rank),
+            escape(location.node or "-"),
+            chip_list(location.chips),
+            escape(_location_picture(source, answer, location)),
+        )
+    console.print(table)
+    console.print(LEGEND.replace("given now", "this pod"), style="dim")
+
+
+def _location_picture(source: Source, answer: Explanation, location: PodLocation) -> str:
+    if location.node is None:
+        return ""
+    return _picture(source, answer, source.view.cluster.node_id[location.node], mask_of(location.chips))
+
+
+def _picture(source: Source, answer: Explanation, node: int, given: int = 0) -> str:
+    policy = answer.job.policy
+    if policy is None:
+        return ""
+    fleet = source.view.cluster.fleets[policy.resource]
+    if fleet.allocatable[node] < 0:
+        return ""
+    return chip_picture(fleet, node, policy.board, free=fleet.free_mask[node], given=given)
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=box.SIMPLE, pad_edge=False, show_edge=False, padding=(0, 2))
+    for column in columns:
+        table.add_column(column, no_wrap=column not in ("for example", "what is lacking", "chips"))
+    return table

@@ -1,0 +1,53 @@
+"""What commands read: manifests, the configuration, boards. Errors are one line each, exit code 2."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from ringwise.cli.output import complain, reading_progress, stop
+from ringwise.framework.configuration import Configuration
+from ringwise.manifests.bundle import Bundle, read_bundle
+from ringwise.scheduler.defaults import default_configuration
+from ringwise.topology.board import BoardError
+from ringwise.topology.boards import BoardCatalog, shipped_catalog
+
+
+def load_configuration(path: Path | None) -> Configuration:
+    """The configuration of a file; the default one without a file."""
+    if path is None:
+        return default_configuration()
+    from ringwise.apps.extensions import read_user_configuration
+    from ringwise.manifests.configuration import ConfigurationError
+
+    try:
+        return read_user_configuration(path.read_bytes(), str(path))
+    except OSError as error:
+        raise stop(f"{path}: {error.strerror or error}") from None
+    except ConfigurationError as error:
+        raise stop(error) from None
+
+
+def load_catalog(files: Sequence[Path]) -> BoardCatalog:
+    """The shipped boards and those of the files."""
+    try:
+        return shipped_catalog(tuple(files))
+    except BoardError as error:
+        raise stop(error) from None
+
+
+def read_files(files: Sequence[str], *, keep_going: bool) -> Bundle:
+    """The objects of the files, with the errors of those that cannot be read."""
+    stdin = sys.stdin.buffer.read() if "-" in files else None
+    with reading_progress("reading") as progress:
+        return read_bundle(files, stdin=stdin, keep_going=keep_going, progress=progress)
+
+
+def load_bundle(files: Sequence[str], *, keep_going: bool) -> Bundle:
+    """The objects of the files; an error ends the command unless it should keep going."""
+    bundle = read_files(files, keep_going=keep_going)
+    if bundle.errors and not keep_going:
+        raise stop(*bundle.errors)
+    complain(*bundle.errors)
+    return bundle

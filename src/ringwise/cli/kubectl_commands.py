@@ -1,0 +1,280 @@
+"""`kubectl ringwise`: queries about a live cluster, with the user's own kubeconfig.
+
+All objects are read once and answered by the same functions as queries about manifests; nothing is changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.markup import escape
+
+from ringwise import __version__
+from ringwise.apps.live import (
+    AlreadyThereError,
+    LiveCluster,
+    NothingReadableError,
+    read_cluster,
+    with_submitted,
+)
+from ringwise.apps.place import PLACED, JobAnswer, place
+from ringwise.apps.queries import examine
+from ringwise.apps.source import Source, from_bundle
+from ringwise.cli.capacity import capacity_result
+from ringwise.cli.doctor import diagnosis_result
+from ringwise.cli.drawing.place import print_placements
+from ringwise.cli.inputs import load_bundle, load_catalog, load_configuration
+from ringwise.cli.output import (
+    board_option,
+    complain,
+    output_option,
+    plain_table,
+    spinner,
+    stop,
+    with_options,
+)
+from ringwise.cli.queries import QueryResult, show_result
+from ringwise.cli.topology import topology_result
+from ringwise.cli.why import why_result
+from ringwise.framework.configuration import Configuration
+from ringwise.kubeclient.client import ApiError, Client, UnreachableError
+from ringwise.kubeclient.config import find_access
+from ringwise.kubeclient.credentials import KubeConfigError
+from ringwise.state.fleet import HOSTS
+
+_SHOWN_ERRORS = 3
+_LIVE = (
+    click.option("--kubeconfig", help="Default: $KUBECONFIG, ~/.kube/config."),
+    click.option("--context", help="A context of the kubeconfig."),
+    click.option(
+        "--config",
+        type=click.Path(path_type=Path),
+        help="A volcano-scheduler.conf.  [default: the cluster's ConfigMap]",
+    ),
+    board_option,
+)
+live_options = with_options((output_option, *_LIVE))
+
+
+@click.group(name="kubectl-ringwise", context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="kubectl-ringwise")
+def plugin() -> None:
+    """Query a live cluster about chips and jobs; nothing is changed."""
+
+
+@plugin.command("why")
+@click.argument("job", metavar="[NAMESPACE/]JOB")
+@live_options
+def why_live(job: str, output: str, **options: Any) -> None:
+    """Explain why JOB waits or where it runs, and what would change that."""
+    _answer(lambda source: why_result(source, job), output, options)
+
+
+@plugin.command("capacity")
+@click.option("--queue", help="Count only what this queue may still use.")
+@live_options
+def capacity_live(queue: str | None, output: str, **options: Any) -> None:
+    """Count how many more jobs of each shape would start now."""
+    _answer(lambda source: capacity_result(source, queue), output, options)
+
+
+@plugin.group("topology")
+def topology_live() -> None:
+    """Leaf switches and SuperPoDs."""
+
+
+@topology_live.command("show")
+@live_options
+def show_live(output: str, **options: Any) -> None:
+    """Draw leaf switches and SuperPoDs."""
+    _answer(lambda source: topology_result(source.view, output), output, options, decide=False)
+
+
+@plugin.command("doctor")
+@live_options
+def doctor_live(output: str, **options: Any) -> None:
+    """Check the cluster: nodes, chips, reports, switches, SuperPoDs, queues, jobs."""
+    live = _read(**_way(options))
+    configuration, catalog = _configuration(live, options), load_catalog(options["boards"])
+    show_result(diagnosis_result(examine(live.bundle, configuration, catalog, now=time.time_ns())), output)
+
+
+@plugin.command("place")
+@click.option("-f", "--file", "files", multiple=True, required=True, help="File, folder, or - for stdin.")
+@click.option("--scores", is_flag=True, help="Show every candidate node of each job's first pod.")
+@live_options
+def place_live(files: tuple[str, ...], scores: bool, output: str, **options: Any) -> None:
+    """Show where the jobs of manifests would be placed if they were submitted now.
+
+    Pending jobs of the cluster are decided with them, in the cluster's order.
+    """
+    submitted = load_bundle(files, keep_going=False)
+    live = _read(**_way(options))
+    _complain_about_objects(live)
+    try:
+        asked = with_submitted(live, submitted)
+    except AlreadyThereError as error:
+        raise stop(error) from None
+    if not asked:
+        raise stop("ringwise: the files hold no vcjob, PodGroup or pod to place")
+    answer = place(
+        live.bundle,
+        _configuration(live, options),
+        load_catalog(options["boards"]),
+        now=time.time_ns(),
+        scores=scores,
+    )
+    answer.jobs = [job for job in answer.jobs if (job.namespace, job.name) in asked]
+    complain(*answer.errors)
+    show_result(
+        QueryResult(answer.as_json(), lambda console: print_placements(console, answer, scores)), output
+    )
+
+
+@plugin.command("get")
+@click.argument("kind", type=click.Choice(["jobs", "nodes"]), default="jobs")
+@click.option("-n", "--namespace", help="Only this namespace.  [default: all]")
+@live_options
+def get_live(kind: str, namespace: str | None, output: str, **options: Any) -> None:
+    """List the cluster's jobs with their nodes or why they wait, or its nodes with their chips."""
+    live = _read(**_way(options))
+    _complain_about_objects(live)
+    configuration, catalog = _configuration(live, options), load_catalog(options["boards"])
+    if kind == "nodes":
+        source = from_bundle(live.bundle, configuration, catalog, now=time.time_ns(), decide=False)
+        show_result(_nodes_result(source), output)
+        return
+    answer = place(live.bundle, configuration, catalog, now=time.time_ns(), everything=True)
+    jobs = [job for job in answer.jobs if namespace in (None, job.namespace)]
+    show_result(_jobs_result(jobs), output)
+
+
+def _jobs_result(jobs: list[JobAnswer]) -> QueryResult:
+    documents: list[dict[str, Any]] = [
+        {
+            "namespace": job.namespace,
+            "name": job.name,
+            # Nothing is bound from here: the scheduler will do so in its next cycle.
+            "state": "starting" if job.outcome == PLACED else job.outcome,
+            "pods": len(job.pods),
+            "chips": sum(len(pod.chips or ()) for pod in job.pods),
+            "nodes": sorted({pod.node for pod in job.pods if pod.node}),
+            "reason": None if job.reason is None else job.reason.as_json(),
+        }
+        for job in jobs
+    ]
+
+    def draw(console: Console) -> None:
+        table = plain_table(
+            "namespace",
+            "job",
+            "state",
+            "pods",
+            "chips",
+            "nodes",
+            "why",
+            wrapped=("pods", "chips", "nodes", "why"),
+        )
+        for one in documents:
+            reason = one["reason"]["message"] if one["reason"] else ""
+            nodes = _few(one["nodes"])
+            row = (one["namespace"], one["name"], one["state"], one["pods"], one["chips"], nodes, reason)
+            table.add_row(*(escape(str(cell)) for cell in row))
+        console.print(table)
+
+    return QueryResult({"jobs": documents}, draw)
+
+
+def _nodes_result(source: Source) -> QueryResult:
+    state = source.view.cluster
+    documents = [
+        {
+            "node": state.names[number],
+            "resource": resource,
+            "chips": fleet.allocatable[number],
+            "held": fleet.held[number].bit_count(),
+            "free": fleet.free_mask[number].bit_count(),
+        }
+        for resource, fleet in sorted(state.fleets.items())
+        for number in state.known_nodes()
+        if resource != HOSTS and fleet.allocatable[number] > 0
+    ]
+
+    def draw(console: Console) -> None:
+        table = plain_table("node", "resource", "chips", "held", "free")
+        for one in documents:
+            table.add_row(*(escape(str(cell)) for cell in one.values()))
+        console.print(table)
+
+    return QueryResult({"nodes": documents}, draw)
+
+
+def _few(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+# -- the cluster
+
+
+def _answer(
+    answering: Callable[[Source], QueryResult], output: str, options: dict[str, Any], *, decide: bool = True
+) -> None:
+    live = _read(**_way(options))
+    _complain_about_objects(live)
+    source = from_bundle(
+        live.bundle,
+        _configuration(live, options),
+        load_catalog(options["boards"]),
+        now=time.time_ns(),
+        decide=decide,
+    )
+    complain(*source.errors)
+    try:
+        answer = answering(source)
+    except LookupError as error:
+        raise stop(f"ringwise: {error}") from None
+    show_result(answer, output)
+
+
+def _way(options: dict[str, Any]) -> dict[str, str | None]:
+    return {"kubeconfig": options["kubeconfig"], "context": options["context"]}
+
+
+def _configuration(live: LiveCluster, options: dict[str, Any]) -> Configuration:
+    return live.configuration if options["config"] is None else load_configuration(options["config"])
+
+
+def _read(kubeconfig: str | None, context: str | None) -> LiveCluster:
+    try:
+        live = asyncio.run(_read_live(kubeconfig, context))
+    except (KubeConfigError, UnreachableError, NothingReadableError) as error:
+        raise stop(f"ringwise: {error}") from None
+    except ApiError as error:
+        raise stop(f"ringwise: the API server refused: {error}", code=1) from None
+    complain(*(f"note: {line}" for line in live.missing))
+    return live
+
+
+async def _read_live(kubeconfig: str | None, context: str | None) -> LiveCluster:
+    with spinner("reading the cluster") as show_text:
+
+        def progress(kind: str, count: int) -> None:
+            show_text(f"reading the cluster: {count} {kind}")
+
+        async with Client(find_access(kubeconfig, context), component="kubectl") as client:
+            return await read_cluster(client, progress=progress)
+
+
+def _complain_about_objects(live: LiveCluster) -> None:
+    errors = live.bundle.errors
+    complain(*(f"ignored: {error}" for error in errors[:_SHOWN_ERRORS]))
+    if len(errors) > _SHOWN_ERRORS:
+        complain(
+            f"{len(errors) - _SHOWN_ERRORS} more objects cannot be read; kubectl ringwise doctor lists them"
+        )

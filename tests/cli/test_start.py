@@ -1,0 +1,143 @@
+"""How a command starts: what it imports, and what Ctrl-C does meanwhile."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from ringwise.cli.commands import COMMANDS, cli
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = "examples/jobs/05-gang.yaml"
+
+#: Nothing of these is needed for a command that talks to no server.
+NETWORK = ("aiohttp", "asyncio", "http.client", "multiprocessing", "prometheus_client", "ssl", "structlog")
+
+#: Runs a command and prints the modules that it has loaded.
+PROBE = """
+import json, sys
+from ringwise.cli.main import main
+try:
+    main()
+finally:
+    print("\\n" + json.dumps(sorted(sys.modules)), file=sys.stderr)
+"""
+
+
+def modules_loaded_by(*arguments: str) -> set[str]:
+    ran = subprocess.run(
+        [sys.executable, "-c", PROBE, *arguments], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    loaded = set(json.loads(ran.stderr.splitlines()[-1]))
+    assert {"ringwise.cli.main", "click"} <= loaded
+    return loaded
+
+
+def below(packages: tuple[str, ...], loaded: set[str]) -> set[str]:
+    return {name for name in loaded if name.startswith(tuple(f"{package}." for package in packages))} | (
+        loaded & set(packages)
+    )
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("arguments", [("--help",), ("--version",)])
+def test_help_loads_no_command(arguments: tuple[str, ...]) -> None:
+    loaded = modules_loaded_by(*arguments)
+    ours = {name for name in loaded if name.startswith("ringwise")}
+    assert ours == {"ringwise", "ringwise.cli", "ringwise.cli.main", "ringwise.cli.commands"}
+    assert below((*NETWORK, "msgspec", "rich", "yaml", "dataclasses"), loaded) == set()
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("output", "unused"),
+    [("table", ("ringwise.apps.lab",)), ("json", ("ringwise.cli.drawing", "rich"))],
+)
+def test_place_loads_only_what_it_needs(output: str, unused: tuple[str, ...]) -> None:
+    loaded = modules_loaded_by("place", "-f", EXAMPLE, "-o", output)
+    assert "ringwise.apps.place" in loaded
+    ours = ("ringwise.apps.admission", "ringwise.kube", "ringwise.kubeclient", "ringwise.embed")
+    assert below((*NETWORK, *ours, *unused), loaded) == set()
+
+
+def test_the_table_of_commands_has_their_own_help() -> None:
+    context = click.Context(cli)
+    own = {}
+    for name in COMMANDS:
+        command = cli.get_command(context, name)
+        assert command is not None
+        assert command.name == name
+        own[name] = command.get_short_help_str(limit=1000)
+    assert {name: entry.help for name, entry in COMMANDS.items()} == own
+
+
+def test_help_lists_every_command_with_its_help() -> None:
+    ran = CliRunner().invoke(cli, ["--help"], terminal_width=200)
+    assert ran.exit_code == 0
+    for name, entry in COMMANDS.items():
+        assert f"  {name} " in ran.stdout
+        assert entry.help in " ".join(ran.stdout.split())
+
+
+def test_an_unknown_command_is_one_clear_error() -> None:
+    ran = CliRunner().invoke(cli, ["plce"])
+    assert ran.exit_code == 2
+    assert "No such command 'plce'" in ran.output
+
+
+#: Runs a command whose import of one module takes long.
+SLOW_IMPORT = """
+import importlib.abc, sys, time
+
+slow, sys.argv = sys.argv[1], ["ringwise", *sys.argv[2:]]
+
+class Slow(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == slow:
+            print("importing", flush=True)
+            time.sleep(60)
+        return None
+
+sys.meta_path.insert(0, Slow())
+from ringwise.cli.main import main
+main()
+"""
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("module", "arguments"),
+    [
+        ("click", ["--help"]),
+        ("ringwise.cli.commands", ["--help"]),
+        ("ringwise.cli.place", ["place", "-f", EXAMPLE]),
+        ("ringwise.scheduler", ["place", "-f", EXAMPLE]),
+        ("rich.table", ["place", "-f", EXAMPLE]),
+        ("ringwise.apps.kube_scheduler", ["scheduler", "--no-leader-elect"]),
+        ("aiohttp", ["scheduler", "--no-leader-elect"]),
+    ],
+)
+def test_ctrl_c_inside_an_import_prints_no_traceback(module: str, arguments: list[str]) -> None:
+    command = [sys.executable, "-c", SLOW_IMPORT, module, *arguments]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_without_lab()
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "importing\n"
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate()
+    assert process.returncode == 130
+    assert out == ""
+    assert err.strip() == ""
+
+
+def _without_lab() -> dict[str, str]:
+    return {**os.environ, "RINGWISE_LAB": "/absent"}
