@@ -21,6 +21,8 @@ from __future__ import annotations
 
 #: Prefix of every NPU resource; a resource that begins with it counts chips.
 CHIP_RESOURCE_PREFIX = "huawei.com/"
+#: How the names of chip resources begin; as annotations of a pod they name its chips (rule N8).
+CHIP_RESOURCE_FAMILIES = ("huawei.com/Ascend", "huawei.com/npu")
 #: Whole chips of the 910, 910B and A3 boards. Reported by the device plugin, requested by the user.
 ASCEND910 = "huawei.com/Ascend910"
 #: Whole chips of the 350, 850 and 950 boards. Reported by the device plugin, requested by the user.

@@ -120,7 +120,7 @@ def test_the_scheduler_has_what_it_needs_and_no_more() -> None:
             await written(
                 client,
                 [
-                    do.Bind(uids[0], "default", "a", "node-1", (0,), {}),
+                    do.Bind(uids[0], "default", "a", "node-1", (0,), {}, ("predicate-time",)),
                     do.SetGroupStatus("default/gang", "Running", None, 1, 0, 0),
                     do.TellPod(uids[1], "default", "b", _some_reason()),
                     do.SetQueueStatus("default", "Open", {}, {}),

@@ -51,6 +51,7 @@ from tests.framework.settings_by_name import value_of
         ("score-combination", "strict"),
         ("single-switch-first", False),
         ("superpod-packing", "whole-job"),
+        ("owned-annotations", "open"),
         ("reservation-after", 600),
         ("hold-healthy-nodes", 120),
         ("gang-recovery-limit", 30),
@@ -66,7 +67,7 @@ def test_defaults_of_the_settings(name: str, default: object) -> None:
 
 
 def test_no_setting_is_left_out_of_the_table_above() -> None:
-    assert len(SETTINGS) == len(dataclasses.fields(Settings)) == 21
+    assert len(SETTINGS) == len(dataclasses.fields(Settings)) == 22
 
 
 @pytest.mark.parametrize(

@@ -143,9 +143,9 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         bound("Ascend910-1,Ascend910-1", 2, "huawei.com/AscendReal"),
         "metadata.annotations[huawei.com/AscendReal]: names the chip Ascend910-1 twice",
     ),
-    "more chips than asked for": (
-        bound("Ascend910-1,Ascend910-2"),
-        f"metadata.annotations[{ASCEND}]: must name as many chips as the limit 1 of {ASCEND}, got 2",
+    "fewer chips than asked for": (
+        bound("Ascend910-1", 2),
+        f"metadata.annotations[{ASCEND}]: must name as many chips as the limit 2 of {ASCEND}, got 1",
     ),
     "hundreds of chips": (
         bound(",".join(f"Ascend910-{chip}" for chip in range(200))),

@@ -162,13 +162,18 @@ def test_host_ports() -> None:
     assert on_host.host_ports == (("0.0.0.0", "TCP", 80), ("10.0.0.1", "UDP", 53))
 
 
-def test_N8_a_bound_pod_holds_mounted_chips_else_chosen_ones() -> None:
+def test_N8_a_bound_pod_names_chosen_and_mounted_chips_up_to_its_limit() -> None:
     chosen = {ASCEND: "Ascend910-4,Ascend910-0"}
-    mounted = {**chosen, "huawei.com/AscendReal": "Ascend910-2,Ascend910-3"}
+    mounted = {**chosen, "huawei.com/AscendReal": "Ascend910-2,Ascend910-3,Ascend910-5"}
     assert the_pod(pod(chips=2, node_name="n", annotations=chosen)).holds == (4, 0)
-    assert the_pod(pod(chips=2, node_name="n", annotations=mounted)).holds == (2, 3)
+    assert the_pod(pod(chips=1, node_name="n", annotations=chosen)).holds == (4,)
+    both = the_pod(pod(chips=2, node_name="n", annotations=mounted))
+    assert (both.holds, both.mounted, both.named_chips) == ((4, 0), (2, 3), (2, 3))
     assert the_pod(pod(chips=2, node_name="n")).holds == ()
-    assert the_pod(pod(chips=2, annotations=chosen)).holds == ()
+    without_limit = the_pod(pod(chips=0, node_name="n", annotations=mounted))
+    assert (without_limit.holds, without_limit.mounted) == ((), ())
+    unbound = the_pod(pod(chips=2, annotations=mounted))
+    assert (unbound.holds, unbound.mounted) == ((), ())
 
 
 def test_the_chip_list_of_an_ended_pod_is_ignored() -> None:

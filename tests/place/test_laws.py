@@ -61,10 +61,16 @@ def test_live_pods_hold_their_chips_until_they_are_gone(
     assert job["pods"][0]["chips"] == ([4, 5, 6, 7] if holds else [0, 1, 2, 3])
 
 
-def test_mounted_chips_count_more_than_chosen_ones() -> None:
+@pytest.mark.parametrize(
+    ("owned", "chips"),
+    [("open", None), ("guarded", [0, 1, 2, 3])],
+)
+def test_N8_mounted_chips_count_beside_the_chosen_ones_unless_the_annotations_are_guarded(
+    owned: str, chips: list[int] | None
+) -> None:
     old = filler("old", "n-0", [0, 1], annotations={"huawei.com/AscendReal": "Ascend910-6,Ascend910-7"})
-    job = job_of(ask([node("n-0"), old, bare(4)]), "job")
-    assert job["pods"][0]["chips"] == [0, 1, 2, 3]
+    job = job_of(ask([node("n-0"), old, bare(4)], {"owned-annotations": owned}), "job")
+    assert job["pods"][0]["chips"] == chips
 
 
 def test_a_pod_that_names_no_chips_closes_its_node_and_is_named() -> None:

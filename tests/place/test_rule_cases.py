@@ -187,10 +187,10 @@ def test_settings(config: dict[str, str], wrong: bool, tmp_path: Path) -> None:
         assert "allowed:" in answer.stderr
 
 
-def test_chip_names_of_a_pod_without_a_limit_are_held_too() -> None:
+def test_N8_chip_names_of_a_pod_without_a_limit_hold_nothing_and_close_no_node() -> None:
     for key in (ASCEND, "huawei.com/AscendReal"):
         old = pod(
             "old", {"containers": [{"name": "main"}]}, on="n-0", annotations={key: chip_list(ASCEND, [0, 5])}
         )
         found = job_of(ask([node("n-0"), old, pod("job", pod_spec(2))]), "job")
-        assert found["pods"][0]["chips"] == [1, 2]
+        assert found["pods"][0]["chips"] == [0, 1]

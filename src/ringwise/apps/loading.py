@@ -103,13 +103,13 @@ def check_holds(bundle: Bundle) -> list[ManifestError]:
     errors: list[ManifestError] = []
     for pod in bundle.pods:
         resource = pod.cls.resource
-        if pod.node is None or not pod.live or resource is None or not pod.holds:
+        if pod.node is None or not pod.live or resource is None or not pod.named_chips:
             continue
         node = nodes.get(pod.node)
         if node is not None:
             told = (node.name, resource)
             known = _listed(node, resource, reported.get(told), faulty.get(told, 0))
-            strange = mask_of(pod.holds) & ~known if known is not None else 0
+            strange = mask_of(pod.named_chips) & ~known if known is not None else 0
             if strange:
                 errors.append(
                     ManifestError(
@@ -120,7 +120,7 @@ def check_holds(bundle: Bundle) -> list[ManifestError]:
                     )
                 )
                 continue
-        for chip in pod.holds:
+        for chip in pod.named_chips:
             first = holder.setdefault((pod.node, resource, chip), pod)
             if first is not pod:
                 errors.append(

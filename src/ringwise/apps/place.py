@@ -234,7 +234,7 @@ def _pod(view: SchedulerView, job: Job, pod: Pod, rank: int, answer: Bind | None
         pod.name,
         rank,
         node,
-        answer.chips if answer is not None else pod.holds,
+        answer.chips if answer is not None else pod.named_chips,
         resolved.switch_name(node) if resolved is not None else None,
         _number(notes.get(SUPER_POD_ID)) if blocks else None,
         _number(notes.get(SUPER_POD_RANK)) if blocks else None,

@@ -185,6 +185,10 @@ class JournalWriter:
         self._file.flush()
 
 
+#: Fields that came after format 1 was fixed: absent where they are empty, so that old journals stay equal.
+_ABSENT_WHEN_EMPTY = frozenset({"mounted", "remove", "stray"})
+
+
 def plain_command(command: Command) -> dict[str, Any]:
     """A command as JSON has it, with its type. Equal decisions are equal documents."""
     return {"type": type(command).__name__, **_plain(command)}
@@ -196,7 +200,11 @@ def _plain(value: Any) -> Any:
     if isinstance(value, enum.Enum):
         return value.value
     if is_dataclass(value) and not isinstance(value, type):
-        return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
+        return {
+            one.name: _plain(getattr(value, one.name))
+            for one in fields(value)
+            if one.name not in _ABSENT_WHEN_EMPTY or getattr(value, one.name)
+        }
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (set, frozenset)):

@@ -179,7 +179,7 @@ def _pod(live: LiveLab, key: str) -> QueryResult:
                 "job": document["job"],
                 "node": pod.node,
                 "asks for": asks,
-                "chips": ", ".join(map(str, pod.holds)),
+                "chips": ", ".join(map(str, pod.named_chips)),
                 "rank": document["rank"],
                 "exit code": pod.exit_code,
                 "created": time_text(pod.created),

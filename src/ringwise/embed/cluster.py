@@ -207,8 +207,13 @@ class EmbeddedCluster:
         bound = replace(
             pod,
             node=command.node,
-            annotations={**pod.annotations, **command.annotations},
+            annotations={
+                **{key: value for key, value in pod.annotations.items() if key not in command.remove},
+                **command.annotations,
+            },
             holds=tuple(command.chips),
+            mounted=(),
+            stray=(),
             rank=int(rank) if rank.isdigit() else pod.rank,
         )
         self.pod_reasons.pop(pod.uid, None)

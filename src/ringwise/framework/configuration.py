@@ -147,6 +147,15 @@ class Settings:
             "SuperPoDs are chosen for all blocks of a job together or for one block after the other",
         )
     )
+    owned_annotations: Literal["open", "guarded"] = _setting(
+        choice(
+            "owned-annotations",
+            "open",
+            ("open", "guarded"),
+            "who can write the annotations of scheduler and device plugin: every user (open), or an "
+            "admission policy guards them (guarded); then `huawei.com/AscendReal` alone names a pod's chips",
+        )
+    )
     reservation_after: int = _setting(
         integer(
             "reservation-after",

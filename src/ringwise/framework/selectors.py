@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 
 from ringwise.state.model import NodeTerm, PodTerm, Requirement, Taint, Toleration
+from ringwise.topology.numbers import whole_number
 from ringwise.wellknown import UNSCHEDULABLE_TAINT
 
 #: The taint that stands for a cordoned node.
@@ -16,8 +16,6 @@ FORBIDDING = frozenset({"NoSchedule", "NoExecute"})
 NODE_NAME = "metadata.name"
 #: Every namespace, in a pod term.
 ALL_NAMESPACES = "*"
-
-_INTEGER = re.compile(r"[+-]?[0-9]+")
 
 
 def holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
@@ -39,9 +37,10 @@ def holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
 def _compares(requirement: Requirement, value: str) -> bool:
     """Only whole numbers compare; anything else matches nothing."""
     bound = requirement.values[0] if len(requirement.values) == 1 else ""
-    if not _INTEGER.fullmatch(value) or not _INTEGER.fullmatch(bound):
+    left, right = whole_number(value), whole_number(bound)
+    if left is None or right is None:
         return False
-    return int(value) > int(bound) if requirement.operator == "Gt" else int(value) < int(bound)
+    return left > right if requirement.operator == "Gt" else left < right
 
 
 def all_hold(requirements: Iterable[Requirement], labels: Mapping[str, str]) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from ringwise.manifests.checking import decoded, keyed
 from ringwise.manifests.chips import chips_in
@@ -12,7 +12,8 @@ from ringwise.manifests.metadata import identity
 from ringwise.manifests.quantities import NANOSECONDS
 from ringwise.manifests.wire import ConfigMapWire, Texts, WireStruct
 from ringwise.state.model import DeviceReport
-from ringwise.topology.chips import mask_of
+from ringwise.topology.chips import chip_prefix, mask_of
+from ringwise.topology.numbers import INT32, whole_number
 from ringwise.wellknown import (
     CHIP_RESOURCE_PREFIX,
     CLUSTER_INFO_PREFIX,
@@ -21,6 +22,7 @@ from ringwise.wellknown import (
     FAULT_SUFFIX,
     KUBE_SYSTEM,
     MINDX_DL,
+    MOUNTED_CHIPS_KEY,
     NETWORK_UNHEALTHY_SUFFIX,
     RECOVERING_SUFFIX,
     SCHEDULER_CONFIG_MAP,
@@ -84,7 +86,22 @@ def _of_node(name: str, data: dict[str, str], found: Findings) -> list[DeviceRep
     info = decoded(data[DEVICE_INFO_KEY], _Info, path, found)
     if info is None:
         return []
-    return list(_reports(name.removeprefix(DEVICE_INFO_PREFIX), info, False, path, found))
+    reports = list(_reports(name.removeprefix(DEVICE_INFO_PREFIX), info, False, path, found))
+    if written := data.get(MOUNTED_CHIPS_KEY):
+        mounted = decoded(written, dict[str, str], keyed("data", MOUNTED_CHIPS_KEY), found) or {}
+        return [replace(report, mounted=_mounted(mounted, report.resource, found)) for report in reports]
+    return reports
+
+
+def _mounted(written: Mapping[str, str], resource: str, found: Findings) -> Mapping[str, int]:
+    """N8: pod uid to the chips of this resource that our device plugin mounted."""
+    prefix = chip_prefix(resource)
+    path = keyed("data", MOUNTED_CHIPS_KEY)
+    return {
+        uid: mask_of(chips_in(names, resource, keyed(path, uid), found))
+        for uid, names in written.items()
+        if names.strip().startswith(prefix)
+    }
 
 
 def _of_cluster(name: str, data: dict[str, str], found: Findings) -> list[DeviceReport]:
@@ -115,7 +132,7 @@ def _reports(node: str, info: _Info, aggregated: bool, path: str, found: Finding
     lists = {key: value or "" for key, value in given.items() if key.startswith(CHIP_RESOURCE_PREFIX)}
     server_index = info.ServerIndex
     if isinstance(server_index, str):
-        server_index = int(server_index) if server_index.removeprefix("-").isdecimal() else None
+        server_index = whole_number(server_index, -INT32, INT32)
 
     def chips(key: str, resource: str) -> int:
         return mask_of(chips_in(lists.get(key, ""), resource, keyed(f"{path}.DeviceList", key), found))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import msgspec
 
 from ringwise.manifests.affinity import node_rules, pod_rules, tolerations
 from ringwise.manifests.checking import keyed
-from ringwise.manifests.chips import chip_of, chips_in
+from ringwise.manifests.chips import chips_in
 from ringwise.manifests.errors import Findings, shown
 from ringwise.manifests.metadata import boolean_in, identity, name_of, number_in, texts
 from ringwise.manifests.resources import CPU, MEMORY, PODS, pod_requests
@@ -145,8 +145,6 @@ def pod_from_wire(wire: PodWire, classes: PodClassCache, found: Findings) -> Pod
         found.wrong("status.phase", f"must be one of {', '.join(_PHASES)}, got {shown(phase)}")
     node = name_of(spec.node_name, "spec.nodeName", found) if spec.node_name else None
     annotations = who.annotations
-    if node and cls.resource is None and (named := _named_resource(annotations)) is not None:
-        cls = replace(cls, resource=named)
     return Pod(
         uid=who.uid,
         namespace=who.namespace,
@@ -168,7 +166,8 @@ def pod_from_wire(wire: PodWire, classes: PodClassCache, found: Findings) -> Pod
         preemptable=preemptable(annotations, who.labels, "metadata", found),
         gated=bool(spec.scheduling_gates),
         chip_containers=chip_containers,
-        holds=_holds(cls, annotations, phase, found) if node else (),
+        holds=_named(cls, annotations, cls.resource, phase, found) if node else (),
+        mounted=_named(cls, annotations, ASCEND_REAL, phase, found) if node else (),
         origin=found.origin,
         never_preempts=never_preempts(spec.preemption_policy, "spec.preemptionPolicy", found),
     )
@@ -240,24 +239,15 @@ def _variable(container: ContainerWire) -> tuple[str, int]:
     return "", 0
 
 
-def _named_resource(annotations: Mapping[str, str]) -> str | None:
-    """The chip resource in the annotations of a pod without a limit: it holds those chips."""
-    for key, written in annotations.items():
-        first = written.partition(",")[0].strip() if key.startswith(CHIP_RESOURCE_PREFIX) else ""
-        resource = CHIP_RESOURCE_PREFIX + first.partition("-")[0]
-        if key in (ASCEND_REAL, resource) and chip_of(first) is not None:
-            return sys.intern(resource)
-    return None
-
-
-def _holds(cls: PodClass, annotations: Mapping[str, str], phase: str, found: Findings) -> tuple[int, ...]:
-    """The chips of a bound pod: those that are mounted, else those that the scheduler chose (N8)."""
+def _named(
+    cls: PodClass, annotations: Mapping[str, str], key: str | None, phase: str, found: Findings
+) -> tuple[int, ...]:
+    """N8: the chips that one list of a bound pod names, up to the pod's limit. No limit: none."""
     if phase in ENDED:
         # It holds no chips any more, so errors in the list do not matter.
         found = Findings(found.origin)
-    if cls.resource is None or "+" in cls.resource:
+    if not cls.chips or cls.resource is None or key is None or "+" in cls.resource:
         return ()
-    key = ASCEND_REAL if annotations.get(ASCEND_REAL) else cls.resource
     written = annotations.get(key)
     if not written or "-" in cls.resource:
         # A resource with a dash is a vNPU; its names are not those of physical chips.
@@ -265,9 +255,9 @@ def _holds(cls: PodClass, annotations: Mapping[str, str], phase: str, found: Fin
     path = keyed("metadata.annotations", key)
     before = len(found.errors)
     chips = chips_in(written, cls.resource, path, found)
-    if cls.chips and len(chips) != cls.chips and len(found.errors) == before:
+    if len(chips) < cls.chips and len(found.errors) == before:
         found.wrong(
             path, f"must name as many chips as the limit {cls.chips} of {cls.resource}, got {len(chips)}"
         )
         return ()
-    return chips
+    return chips[: cls.chips]

@@ -19,6 +19,8 @@ class Bind:
     node: str
     chips: tuple[int, ...] = ()
     annotations: Mapping[str, str] = field(default=EMPTY, hash=False)
+    #: N8: owned annotations that the pod carries and the binding does not set; they are removed first.
+    remove: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,16 @@ class Publish:
     namespace: str
     name: str
     data: Mapping[str, str] = field(hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """An object could not be handled: its last good version stays in force. Sent once for each problem."""
+
+    kind: str
+    key: str
+    problem: str
+    uid: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +159,7 @@ Command = (
     | TellPod
     | SetQueueStatus
     | Publish
+    | SetAside
     | CreateGroup
     | DeleteGroup
     | CreatePod

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Collection, Iterator, Mapping
 
 from ringwise.state.model import Owner, Pod, PodClass, PodGroup
+from ringwise.state.owned_annotations import owned_in
 from ringwise.state.vcjob import Task, VcJob
 from ringwise.wellknown import (
     GROUP_NAME,
@@ -75,8 +76,9 @@ def _all_pods(job: VcJob) -> Iterator[Pod]:
 def _pod(job: VcJob, task: Task, index: int, rank: int | None, owner: Owner, group: str) -> Pod:
     template = task.template
     name = f"{job.name}-{task.name}-{index}"
+    stray = owned_in(template.annotations)
     annotations = {
-        **template.annotations,
+        **{key: value for key, value in template.annotations.items() if key not in stray},
         GROUP_NAME: group,
         TASK_SPEC: task.name,
         TASK_INDEX: str(index),

@@ -9,6 +9,7 @@ from ringwise.framework.ready_pods import ReadyPods
 from ringwise.framework.registry import PluginSpec
 from ringwise.framework.session import Session
 from ringwise.state.model import Pod
+from ringwise.topology.numbers import INT32, whole_number
 from ringwise.wellknown import TASK_PRIORITY
 
 
@@ -48,12 +49,8 @@ class Priority:
 
 def pod_priority(pod: Pod) -> int:
     written = pod.annotations.get(TASK_PRIORITY)
-    if written is not None:
-        try:
-            return int(written)
-        except ValueError:
-            pass
-    return pod.priority
+    number = None if written is None else whole_number(written, -INT32, INT32)
+    return pod.priority if number is None else number
 
 
 SPEC = PluginSpec("priority", "orders jobs and pods by priority", Priority)

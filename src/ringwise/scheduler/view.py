@@ -23,6 +23,7 @@ from ringwise.framework.usage import ResourceUsage
 from ringwise.placement.switches.states import SwitchFacts
 from ringwise.reasons import Reason
 from ringwise.scheduler.core.consistency import inconsistencies
+from ringwise.scheduler.core.containment import Containment
 from ringwise.scheduler.core.job_book import JobBook
 from ringwise.scheduler.core.sessions import ActiveConfiguration
 from ringwise.scheduler.explain.what_if import WhatIf
@@ -130,7 +131,9 @@ class SchedulerView:
         previous: PreviousPlacements,
         history: History,
         what_if: WhatIf,
+        containment: Containment,
     ) -> None:
+        self._containment = containment
         self._state = state
         self._book = book
         self._usage = usage
@@ -246,6 +249,11 @@ class SchedulerView:
     @property
     def cycles(self) -> int:
         return self._history.cycles
+
+    @property
+    def set_aside(self) -> Sequence[tuple[str, str, str]]:
+        """Kind, key and problem of objects that could not be handled."""
+        return self._containment.objects
 
     @property
     def incidents(self) -> Sequence[Incident]:

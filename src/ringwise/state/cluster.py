@@ -54,6 +54,8 @@ class ClusterState:
         self.shapes = ShapeTable()
         self.reports: dict[tuple[str, str], dict[bool, DeviceReport]] = {}
         self.use_aggregated = True
+        #: N8, setting `owned-annotations: guarded`: only scheduler and device plugin can write them.
+        self.guarded_annotations = False
         self._shape_of: list[NodeShape | None] = []
         self._class_of: list[NodeClass | None] = []
         self._rank_of: list[int] = []
@@ -94,13 +96,31 @@ class ClusterState:
         self._shape_of[number] = None
         for fleet in self.fleets.values():
             fleet.forget(number)
-            fleet.refresh(number, name, None)
+        # A node that is added and deleted before a cycle has no rank in the views yet.
+        self._refresh(number)
 
     def put_report(self, report: DeviceReport) -> None:
         """A device report arrived; the aggregated one wins where it is to be used."""
         self.reports.setdefault((report.node, report.resource), {})[report.aggregated] = report
         self._fleet(report.resource)
         self._redescribe(report.node)
+        self._take_mounted(report)
+
+    def _take_mounted(self, report: DeviceReport) -> None:
+        """N8: what the device plugin mounted stands for the chips of its pods."""
+        number = self.node_id.get(report.node)
+        for uid, chips in report.mounted.items():
+            record = self.pods.get(uid)
+            if (
+                record is not None
+                and record.node == number
+                and record.pod.cls.resource == report.resource
+                and record.pod.cls.chips
+                and record.chips != chips
+            ):
+                assumed = record.assumed
+                self._unhold(record)
+                self._hold(record, number, chips, assumed)
 
     def drop_report(self, node: str, aggregated: bool) -> None:
         for (name, _), found in self.reports.items():
@@ -225,8 +245,9 @@ class ClusterState:
     # -- facts: pods --------------------------------------------------------------------
 
     def put_pod(self, pod: Pod) -> None:
-        """A pod was seen. What it holds follows from its node, phase and annotations."""
+        """A pod was seen. What it holds follows from its node, its phase and N8."""
         known = self.pods.get(pod.uid)
+        kept: int | None = None
         if known is not None:
             if known.assumed and pod.node is None and pod.live and not pod.deleting:
                 # Our own decision is on its way; older news does not undo it.
@@ -234,6 +255,8 @@ class ClusterState:
             if self.stays(pod):
                 return
             if known.node >= 0:
+                if pod.node == self.names[known.node] and known.pod.cls == pod.cls and known.chips:
+                    kept = known.chips
                 self._unhold(known)
         placement = PodRecord(pod)
         self.pods[pod.uid] = placement
@@ -242,7 +265,22 @@ class ClusterState:
         number = self.node_id.get(pod.node)
         if number is None:
             number = self._unknown_node(pod.node)
-        self._hold(placement, number, mask_of(pod.holds), assumed=False)
+        self._hold(placement, number, self._chips_of(pod, kept), assumed=False)
+
+    def _chips_of(self, pod: Pod, bound_with: int | None) -> int:
+        """N8: the chips of a live bound pod; `bound_with` are those it has held on this node so far."""
+        resource = pod.cls.resource
+        if not pod.cls.chips or resource is None or pod.node is None:
+            return 0
+        for report in self.reports.get((pod.node, resource), {}).values():
+            if pod.uid in report.mounted:
+                return report.mounted[pod.uid]
+        mounted = mask_of(pod.mounted)
+        if bound_with is None:
+            bound_with = mask_of(pod.holds)
+        if self.guarded_annotations:
+            return mounted or bound_with
+        return bound_with | mounted
 
     def stays(self, pod: Pod) -> bool:
         """Most news of a placed pod, our own binding's echo first of all, changes nothing in the books.
@@ -255,7 +293,7 @@ class ClusterState:
             or known.node < 0
             or not pod.live
             or pod.node != self.names[known.node]
-            or known.chips != mask_of(pod.holds)
+            or known.chips != self._chips_of(pod, known.chips or None)
             or known.pod.name != pod.name
             or known.pod.namespace != pod.namespace
             or known.pod.cls != pod.cls
@@ -358,8 +396,8 @@ class ClusterState:
         self.pods_on[number][pod.uid] = None
         if cls.pod_anti_affinity:
             self.averse[pod.uid] = None
-        # A pod may name chips it never asked for; they are in use all the same.
-        if cls.resource is not None and (cls.chips or mask):
+        # N8: a pod that asks for no chips holds none and closes no node.
+        if cls.resource is not None and cls.chips:
             fleet = self.fleets.get(cls.resource) or self._fleet(cls.resource)
             fleet.requested[number] += cls.chips
             if mask:
@@ -377,7 +415,7 @@ class ClusterState:
         cls = pod.cls
         del self.pods_on[number][pod.uid]
         self.averse.pop(pod.uid, None)
-        if cls.resource is not None and (cls.chips or placement.chips):
+        if cls.resource is not None and cls.chips:
             fleet = self._fleet(cls.resource)
             fleet.requested[number] -= cls.chips
             if placement.chips:
@@ -405,6 +443,27 @@ class ClusterState:
                 else shape.extended_used,
             )
         self._refresh(number)
+
+    def rebuild(self) -> None:
+        """Compute what follows from nodes and pods again, after a change failed in its middle."""
+        self._log.clear()
+        self._open_marks = 0
+        for fleet in self.fleets.values():
+            fleet.grow(len(self.names))
+            fleet.drop_claims()
+        for uids in self.pods_on:
+            uids.clear()
+        self.averse.clear()
+        for number in range(len(self.names)):
+            self._describe(number)
+            self._reshape(number)
+        for record in self.pods.values():
+            if record.node >= 0:
+                self._hold(record, record.node, record.chips, record.assumed)
+
+    def restore_pod(self, record: PodRecord) -> None:
+        """Put a pod back as it was before a change that failed; `rebuild` must follow."""
+        self.pods[record.pod.uid] = record
 
     # -- reading ----------------------------------------------------------------------------------
 

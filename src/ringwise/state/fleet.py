@@ -201,6 +201,13 @@ class Fleet:
                         self.extra_claims[node, chip] = extra - 1
         self.held[node] &= ~mask
 
+    def drop_claims(self) -> None:
+        """No pod holds anything: the claims are counted again from the pods."""
+        self.extra_claims.clear()
+        self.unknown_holders.clear()
+        for node in range(len(self.held)):
+            self.held[node] = self.requested[node] = self.supposed_free[node] = 0
+
     # -- what is free ------------------------------------------------------------------
 
     def free(self, node: int) -> int:

@@ -26,6 +26,16 @@ class _NoTexts(dict[str, str]):
 EMPTY: Mapping[str, str] = _NoTexts()
 
 
+class _NoChips(dict[str, int]):
+    """The same for chips by name."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return 0
+
+
+EMPTY_CHIPS: Mapping[str, int] = _NoChips()
+
+
 @dataclass(frozen=True, slots=True)
 class Taint:
     key: str
@@ -146,7 +156,7 @@ class Pod:
     gated: bool = False
     #: Containers that ask for chips; more than one is refused.
     chip_containers: int = 0
-    #: Chip ids this pod names in its annotations, and the resource they belong to.
+    #: Chips that the scheduler's annotation of a bound pod names, at most as many as the pod asks for (N8).
     holds: tuple[int, ...] = ()
     #: Where the object came from ("pods.yaml: document 3"), for messages.
     origin: str = ""
@@ -157,6 +167,10 @@ class Pod:
     restarts: int = 0
     #: Whether it waits for room and sends nobody away for it; None: its priority class says it.
     never_preempts: bool | None = None
+    #: Chips that `huawei.com/AscendReal` of a bound pod names, at most as many as the pod asks for (N8).
+    mounted: tuple[int, ...] = ()
+    #: Owned annotations that a pod without a node carries: copied by a user, removed before it is bound (N8).
+    stray: tuple[str, ...] = ()
 
     def with_chips(self, chips: tuple[int, ...], annotations: Mapping[str, str], rank: int | None) -> Pod:
         """The pod as its binding will make it. Written out, because thousands of pods are bound at once."""
@@ -188,6 +202,11 @@ class Pod:
             self.restarts,
             self.never_preempts,
         )
+
+    @property
+    def named_chips(self) -> tuple[int, ...]:
+        """What its annotations name: the mounted chips, else those that the scheduler chose."""
+        return self.mounted or self.holds
 
     @property
     def key(self) -> str:
@@ -252,6 +271,8 @@ class DeviceReport:
     aggregated: bool = False
     origin: str = ""
     rack: int | None = None
+    #: What our own device plugin mounted: pod uid to chips (N8).
+    mounted: Mapping[str, int] = EMPTY_CHIPS
 
 
 @dataclass(slots=True)

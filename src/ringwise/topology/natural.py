@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 
 _DIGITS = re.compile(r"(\d+)")
+_MOST_DIGITS = 300
 
 
 @lru_cache(maxsize=1 << 16)
@@ -14,7 +15,8 @@ def natural_key(text: str) -> tuple[tuple[tuple[int, int, str], ...], str]:
     parts = _DIGITS.split(text)
     return (
         tuple(
-            (0, int(part), "") if position % 2 else (1, 0, part)
+            # A run longer than any number in use compares as text: Python converts no 5,000 digits.
+            (0, int(part), "") if position % 2 and len(part) <= _MOST_DIGITS else (1, 0, part)
             for position, part in enumerate(parts)
             if part
         ),

@@ -7,7 +7,6 @@ because a guessed one would tear a block apart.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -15,6 +14,7 @@ from typing import TypeAlias
 
 from ringwise.reasons import Reason
 from ringwise.topology.natural import natural_key
+from ringwise.topology.numbers import whole_number
 from ringwise.topology.reasons import SUPERPOD_ID_MISSING, SUPERPOD_ID_WRONG, SUPERPOD_OVERSIZE
 
 #: The library takes numbers, which clusters use, and names, which people draw.
@@ -24,8 +24,6 @@ OrderKey: TypeAlias = tuple[int, int, tuple[tuple[tuple[int, int, str], ...], st
 
 #: Ids are 32-bit numbers; the driver's 0xffffffff means "none" and is no id.
 LARGEST_ID = 2**31 - 1
-
-_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
 
 
 def order_key(identity: int | str) -> OrderKey:
@@ -93,11 +91,6 @@ def build_superpods(
         MappingProxyType(node_problems),
         MappingProxyType(superpod_problems),
     )
-
-
-def whole_number(text: str) -> int | None:
-    """The number a text writes, or None: no blanks, no fractions, no other scripts' digits."""
-    return int(text) if _WHOLE_NUMBER.fullmatch(text) else None
 
 
 def _id_of(said: int | str) -> int | None:

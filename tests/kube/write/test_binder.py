@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -292,5 +293,45 @@ def test_bindings_submitted_while_workers_end_are_executed() -> None:
         await until(lambda: len(one.bound) == 2)
         await one.binder.idle.wait()
         assert node_of(one.api, "other") == "node-1"
+
+    trial(test)
+
+
+def stray(one: Trial) -> Bind:
+    """A binding of a pod whose manifest was copied from a running pod."""
+    copied = pod("copied")
+    copied["metadata"]["annotations"] = {"huawei.com/AscendReal": "Ascend910-7", CHIP: "x", "kept": "y"}
+    one.api.put(PODS, copied)
+    return replace(one.bind("copied"), remove=("huawei.com/AscendReal",))
+
+
+def test_N8_stray_annotations_are_removed_before_the_binding() -> None:
+    async def test(one: Trial) -> None:
+        await one.submit(stray(one))
+        found = one.api.get(PODS, "default/copied")
+        assert found["spec"]["nodeName"] == "node-1"
+        assert found["metadata"]["annotations"] == {CHIP: "Ascend910-0", "predicate-time": "1", "kept": "y"}
+        assert not one.failures
+
+    trial(test)
+
+
+def test_N8_without_the_removal_there_is_no_binding() -> None:
+    async def test(one: Trial) -> None:
+        bind = replace(stray(one), uid="another")
+        await one.submit(bind)
+        assert node_of(one.api, "copied") is None
+        assert len(one.failures) == 1
+
+    trial(test)
+
+
+def test_N8_stray_annotations_are_not_touched_with_a_closed_fence() -> None:
+    async def test(one: Trial) -> None:
+        bind = stray(one)
+        one.fence.close()
+        await one.submit(bind)
+        assert "huawei.com/AscendReal" in one.api.get(PODS, "default/copied")["metadata"]["annotations"]
+        assert [request for request in one.api.requests if request[0] in ("PATCH", "POST")] == []
 
     trial(test)

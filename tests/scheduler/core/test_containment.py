@@ -22,10 +22,11 @@ from ringwise.framework.job import Job
 from ringwise.framework.registry import PluginSpec
 from ringwise.framework.session import Session
 from ringwise.messages import events as ev
-from ringwise.messages.commands import Bind
+from ringwise.messages.commands import Bind, SetAside
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defaults import BUILT_IN, default_configuration
-from ringwise.state.model import Node, Pod, PodClass, Queue
+from ringwise.state.model import Node, Pod, PodClass, PodGroup, Queue
+from ringwise.wellknown import SCHEDULE_MIN_AVAILABLE
 
 RESOURCE = "huawei.com/Ascend910"
 
@@ -120,3 +121,86 @@ def test_ended_pods_need_no_pod_group() -> None:
     ended = Pod("a", "x", "a", PodClass(RESOURCE, 1), phase="Succeeded", node="node-1", group="gone")
     scheduler.handle([ev.NodeSeen(Node("node-1", chips_allocatable={RESOURCE: 8})), ev.PodSeen(ended)], 1)
     assert scheduler.view.jobs["x/gone"].reason is None
+
+
+# -- objects that raise ---------------------------------------------------------------------------
+
+
+def told(scheduler: Scheduler, *events: ev.Event, now: int) -> list[Any]:
+    return scheduler.handle(events, now)
+
+
+def a_node(name: str, chips: Any = 8) -> Node:
+    return Node(name, chips_allocatable={RESOURCE: chips}, chips_capacity={RESOURCE: 8}, max_pods=100)
+
+
+def a_pod(name: str, **fields: Any) -> Pod:
+    return replace(Pod(name, "ns", name, PodClass(resource=RESOURCE, chips=8), created=1), **fields)
+
+
+def test_a_number_with_thousands_of_digits_refuses_its_job_and_no_other() -> None:
+    scheduler = new_scheduler()
+    group = PodGroup("ns", "bad", annotations={SCHEDULE_MIN_AVAILABLE: "9" * 4301})
+    commands = told(
+        scheduler,
+        ev.NodeSeen(a_node("n1")),
+        ev.PodGroupSeen(group),
+        ev.PodSeen(a_pod("member", group="bad")),
+        ev.PodSeen(a_pod("good")),
+        now=1,
+    )
+    assert [one.pod for one in commands if isinstance(one, Bind)] == ["good"]
+    reason = scheduler.view.jobs["ns/bad"].reason
+    assert reason is not None
+    assert reason.code == "malformed-job"
+    assert "from 0 to 2147483647" in reason.message
+    assert len(reason.message) < 300
+
+
+def test_a_node_that_raises_keeps_its_last_good_version_and_is_reported_once() -> None:
+    scheduler = new_scheduler()
+    told(scheduler, ev.NodeSeen(a_node("n1")), ev.NodeSeen(a_node("n2")), now=1)
+    bad = ev.NodeSeen(a_node("n1", chips="many"))
+    commands = told(scheduler, bad, ev.PodSeen(a_pod("one")), ev.PodSeen(a_pod("two")), now=2)
+    assert sorted(one.node for one in commands if isinstance(one, Bind)) == ["n1", "n2"]
+    assert [(one.kind, one.key) for one in commands if isinstance(one, SetAside)] == [("Node", "n1")]
+    assert scheduler.view.inconsistencies() == []
+    assert not [one for one in told(scheduler, bad, now=3) if isinstance(one, SetAside)]
+    assert [(kind, key) for kind, key, _ in scheduler.view.set_aside] == [("Node", "n1")]
+    told(scheduler, ev.NodeSeen(a_node("n1")), now=4)
+    assert scheduler.view.set_aside == []
+
+
+def test_a_pod_that_raises_is_left_out_or_stays_as_it_was() -> None:
+    scheduler = new_scheduler()
+    (bind,) = [
+        one
+        for one in told(scheduler, ev.NodeSeen(a_node("n1")), ev.PodSeen(a_pod("one")), now=1)
+        if isinstance(one, Bind)
+    ]
+    wrong: Any = ("zero",)
+    commands = told(
+        scheduler,
+        ev.PodSeen(a_pod("one", node="n1", holds=bind.chips, mounted=wrong)),
+        ev.PodSeen(a_pod("stranger", node="n1", holds=wrong)),
+        now=2,
+    )
+    assert sorted(one.key for one in commands if isinstance(one, SetAside)) == ["ns/one", "ns/stranger"]
+    # The binding under way still holds its chips; the pod that was never readable is not there.
+    assert scheduler.view.cluster.pods["one"].chips == 0xFF
+    assert "stranger" not in scheduler.view.cluster.pods
+    assert scheduler.view.inconsistencies() == []
+
+
+def test_a_node_that_comes_and_goes_before_a_cycle_does_no_harm() -> None:
+    scheduler = new_scheduler()
+    told(scheduler, ev.NodeSeen(a_node("n1")), ev.PodSeen(a_pod("one")), now=1)
+    commands = told(
+        scheduler,
+        ev.NodeSeen(a_node("n2")),
+        ev.NodeGone("n2"),
+        ev.NodeSeen(a_node("n3")),
+        ev.PodSeen(a_pod("two")),
+        now=2,
+    )
+    assert [one.node for one in commands if isinstance(one, Bind)] == ["n3"]

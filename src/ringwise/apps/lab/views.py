@@ -127,7 +127,7 @@ def pod_documents(live: LiveLab, pods: Iterable[Pod] | None = None) -> list[dict
                 "node": pod.node,
                 "resource": pod.cls.resource,
                 "asks": pod.cls.chips,
-                "chips": list(pod.holds),
+                "chips": list(pod.named_chips),
                 "rank": pod.rank if job is None else ranks_of(job).get(pod.uid, pod.rank),
                 "created": pod.created,
                 "exit_code": pod.exit_code,

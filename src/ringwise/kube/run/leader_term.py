@@ -27,7 +27,7 @@ from ringwise.kubeclient.client import PAGE_SIZE, Client
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.resources import JOB_COMMANDS, PODS
 from ringwise.kubeclient.retry import Retrier
-from ringwise.messages.commands import Command
+from ringwise.messages.commands import Command, SetAside
 from ringwise.scheduler.defaults import BUILT_IN
 
 
@@ -196,4 +196,10 @@ class LeaderTerm:
             self._templates,
             self._retrier,
             on_evict_failed=lambda failure: self.core.put([failure]),
+            on_set_aside=self._set_aside,
         )
+
+    def _set_aside(self, command: SetAside) -> None:
+        """The core could not handle an object that the readers accepted."""
+        self.malformed.put(command.kind, command.key, (command.problem,), command.uid)
+        self._observer.malformed(len(self.malformed))

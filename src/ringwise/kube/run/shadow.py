@@ -90,7 +90,7 @@ class ShadowAdapter(SchedulerAdapter):
             if known is not None and known.node < 0 and self.scheduler.view.is_ours(pod):
                 self._only_theirs(pod, node, now)
             return False
-        if ours.node == node and tuple(sorted(ours.chips)) == tuple(sorted(pod.holds)):
+        if ours.node == node and tuple(sorted(ours.chips)) == tuple(sorted(pod.named_chips)):
             self._record(SAME, pod.key, ours.uid, now)
             return False
         outcome = OTHER_CHIPS if ours.node == node else OTHER_NODE
@@ -101,7 +101,7 @@ class ShadowAdapter(SchedulerAdapter):
             pod.uid,
             now,
             ours=mine.as_json(ours.node, ours.chips),
-            theirs=other.as_json(node, pod.holds),
+            theirs=other.as_json(node, pod.named_chips),
             why=_why(outcome, mine, other),
         )
         return True
@@ -115,7 +115,7 @@ class ShadowAdapter(SchedulerAdapter):
             pod.uid,
             now,
             ours=None,
-            theirs={"node": node, "chips": list(pod.holds)},
+            theirs={"node": node, "chips": list(pod.named_chips)},
             why=reason.message if reason is not None else "it was bound before a decision was made here",
         )
 

@@ -24,7 +24,7 @@ import structlog
 
 from ringwise.kube.observer import ComponentObserver, NullObserver
 from ringwise.kube.write.fence import MIN_FENCE_GAP, Fence
-from ringwise.kubeclient.client import ApiError, Client, UnreachableError
+from ringwise.kubeclient.client import MERGE_PATCH, ApiError, Client, UnreachableError
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.credentials import KubeConfigError
 from ringwise.kubeclient.resources import PODS
@@ -154,6 +154,8 @@ class Binder:
                 raise _BindFailedError("fenced", "this replica is not the leader any more")
             pause = 0.0
             try:
+                if bind.remove:
+                    await self._remove_stray(bind)
                 await post_binding(self._client, bind)
                 return
             except ApiError as error:
@@ -174,6 +176,22 @@ class Binder:
                 raise _BindFailedError(kind, why)
             backoff = backoff or Backoff(0.1, 5.0, self._rng)
             await self._clock.sleep(max(pause, backoff.pause()))
+
+    async def _remove_stray(self, bind: Bind) -> None:
+        """N8: owned annotations that a user copied would outlive the binding, which only sets its own."""
+        body = {"metadata": {"uid": bind.uid, "annotations": dict.fromkeys(bind.remove)}}
+        path = f"{PODS.path(bind.namespace, bind.pod)}?{_SERVER_TIMEOUT}"
+        await self._client.request(
+            "PATCH",
+            path,
+            body=msgspec.json.encode(body),
+            content_type=MERGE_PATCH,
+            timeout=_TIMEOUT,
+            rate_limited=False,
+        )
+        await self._client.wait_for_rate_limit()
+        if self._stopping or not self._fence.is_open:
+            raise _BindFailedError("fenced", "this replica is not the leader any more")
 
     async def _is_bound(self, bind: Bind) -> bool:
         """Whether the pod is bound as decided; retried until there is an answer."""

@@ -31,6 +31,7 @@ from ringwise.messages.commands import (
     DeletePod,
     Evict,
     Publish,
+    SetAside,
     SetGroupStatus,
     SetJobStatus,
     SetQueueStatus,
@@ -55,7 +56,9 @@ class Executor:
         templates: TemplateStore,
         retrier: Retrier,
         on_evict_failed: Callable[[EvictFailed], object] = lambda failure: None,
+        on_set_aside: Callable[[SetAside], object] = lambda command: None,
     ) -> None:
+        self._on_set_aside = on_set_aside
         self._client = client
         self._binder = binder
         self._status = status
@@ -79,6 +82,8 @@ class Executor:
                     self._status.pod(command)
                 case SetQueueStatus():
                     self._status.queues.put(command)
+                case SetAside():
+                    self._on_set_aside(command)
                 case _:
                     rest.append(command)
         if binds:

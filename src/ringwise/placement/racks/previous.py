@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ringwise.placement.racks.model import RackId, RackShape
-from ringwise.topology.superpods import NodeId, SuperPodId, order_key, whole_number
+from ringwise.topology.numbers import whole_number
+from ringwise.topology.superpods import NodeId, SuperPodId, order_key
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from ringwise.placement.reasons import (
     SP_BLOCK_NOT_WHOLE_NODES,
 )
 from ringwise.reasons import Reason
-from ringwise.topology.superpods import whole_number
+from ringwise.topology.numbers import whole_number
 
 
 def check_rack_job(

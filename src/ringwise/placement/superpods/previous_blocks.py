@@ -14,7 +14,8 @@ from typing import TypeAlias
 
 from ringwise.placement.reasons import BLOCKS_DISAGREE
 from ringwise.reasons import Reason
-from ringwise.topology.superpods import NodeId, SuperPodId, order_key, whole_number
+from ringwise.topology.numbers import whole_number
+from ringwise.topology.superpods import NodeId, SuperPodId, order_key
 
 
 @dataclass(frozen=True, slots=True)

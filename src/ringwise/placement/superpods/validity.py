@@ -20,7 +20,7 @@ from ringwise.placement.reasons import (
 )
 from ringwise.placement.switches.classes import asks_for_switches
 from ringwise.reasons import Reason
-from ringwise.topology.superpods import whole_number
+from ringwise.topology.numbers import whole_number
 
 
 class Family(enum.Enum):

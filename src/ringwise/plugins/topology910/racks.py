@@ -22,8 +22,9 @@ from ringwise.plugins.topology910.reasons import PODS_MISSING
 from ringwise.plugins.topology910.superpods import dense_ranks
 from ringwise.reasons import Reason
 from ringwise.state.model import Pod
+from ringwise.topology.numbers import whole_number
 from ringwise.topology.racks import Racks
-from ringwise.topology.superpods import NodeId, SuperPodId, whole_number
+from ringwise.topology.superpods import NodeId, SuperPodId
 from ringwise.wellknown import (
     INFER_SERVICE_ID,
     LOGICAL_RACK,

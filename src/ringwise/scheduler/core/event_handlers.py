@@ -11,6 +11,7 @@ from ringwise.messages import events as ev
 from ringwise.reasons import Trigger
 from ringwise.scheduler.core.assumed_pods import AssumedPods
 from ringwise.scheduler.core.bind_backoff import BindBackoff
+from ringwise.scheduler.core.containment import Containment, SavedPod, object_of
 from ringwise.scheduler.core.job_book import JobBook
 from ringwise.scheduler.core.pending_queue import PendingQueue
 from ringwise.scheduler.core.reservation import StarvationGuard
@@ -22,6 +23,7 @@ from ringwise.scheduler.faults.previous_placements import HeldPlacement, Previou
 from ringwise.scheduler.reasons import BIND_FAILED
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod, PriorityClass
+from ringwise.state.owned_annotations import without_stray
 from ringwise.state.reservations import Reservations
 
 #: Node and chips of a pod that has none.
@@ -47,7 +49,9 @@ class EventHandlers:
         partial_gangs: PartialGangs,
         reporter: StatusReporter,
         tor_share: TorSharePublisher,
+        containment: Containment,
     ) -> None:
+        self._containment = containment
         self._state = state
         self._book = book
         self._usage = usage
@@ -88,8 +92,66 @@ class EventHandlers:
     def apply(self, event: ev.Event, now: int) -> None:
         self._now = now
         handler = self._handlers.get(type(event))
-        if handler is not None:
+        if handler is None:
+            return
+        last_good = self._last_good(event)
+        try:
             handler(event)
+        except Exception as error:
+            kind, key = object_of(event)
+            uid = event.pod.uid if isinstance(event, ev.PodSeen) else ""
+            self._containment.failed(kind, key, error, uid)
+            self._restore(event, last_good)
+        else:
+            if self._containment.objects:
+                self._containment.succeeded(*object_of(event))
+
+    def _last_good(self, event: ev.Event) -> ev.Event | SavedPod | None:
+        """What brings the object back as it is now, should the event fail in the middle."""
+        match event:
+            case ev.PodSeen(pod):
+                return SavedPod.of(self._state, pod.uid)
+            case ev.NodeSeen(node):
+                number = self._state.node_id.get(node.name)
+                known = None if number is None else self._state.nodes[number]
+                return ev.NodeGone(node.name) if known is None else ev.NodeSeen(known)
+            case ev.PodGroupSeen(group):
+                seen = self._book.groups.get(group.key)
+                return ev.PodGroupGone(group.key) if seen is None else ev.PodGroupSeen(seen)
+            case ev.QueueSeen(queue):
+                before = self._book.queues.get(queue.name)
+                return ev.QueueGone(queue.name) if before is None else ev.QueueSeen(before)
+            case ev.VcJobSeen(job):
+                vcjob = self._book.vcjobs.get(job.key)
+                return ev.VcJobGone(job.key) if vcjob is None else ev.VcJobSeen(vcjob)
+            case ev.ReportSeen(report):
+                reports = self._state.reports.get((report.node, report.resource), {})
+                old = reports.get(report.aggregated)
+                return ev.ReportGone(report.node, report.aggregated) if old is None else ev.ReportSeen(old)
+        return None
+
+    def _restore(self, event: ev.Event, last_good: ev.Event | SavedPod | None) -> None:
+        """The last good version stays in force; everything that follows from objects is computed again."""
+        if isinstance(event, ev.PodSeen):
+            if isinstance(last_good, SavedPod):
+                self._state.restore_pod(last_good.record)
+                job = self._book.job_of(event.pod.uid)
+                if job is not None:
+                    job.pods[event.pod.uid] = last_good.record.pod
+            else:
+                self._state.pods.pop(event.pod.uid, None)
+                self._book.forget_pod(event.pod.uid)
+        elif last_good is not None and not isinstance(last_good, SavedPod):
+            try:
+                self._handlers[type(last_good)](last_good)
+            except Exception as error:
+                # Not even the version before can be handled now: the object is as if it were not there.
+                self._containment.failed(*object_of(event), error)
+        self._state.rebuild()
+        self._book.recount()
+        self._topology.nodes_changed()
+        self._usage.capacity.clear()
+        self._tor_share.cluster_changed()
 
     # -- nodes ------------------------------------------------------------------------------
 
@@ -123,7 +185,7 @@ class EventHandlers:
     # -- pods and their groups ------------------------------------------------------------------
 
     def _pod_seen(self, event: ev.PodSeen) -> None:
-        pod = event.pod
+        pod = event.pod if event.pod.node is not None else without_stray(event.pod)
         before = self._state.pods.get(pod.uid)
         placed = (before.node, before.chips) if before is not None else _NOT_PLACED
         assumed = before is not None and before.assumed
@@ -262,6 +324,7 @@ class EventHandlers:
         self._configuration.current = event.configuration
         settings = event.configuration.settings
         self._state.use_aggregated = settings.use_cluster_info_manager
+        self._state.guarded_annotations = settings.owned_annotations == "guarded"
         self._state.maintain_free_chips(settings.self_maintain_available_card)
         self._revalidate(Trigger.CONFIGURATION_CHANGED)
 

@@ -9,12 +9,14 @@ from ringwise.framework.reasons import MALFORMED_JOB, UNKNOWN_QUEUE
 from ringwise.framework.usage import ResourceUsage
 from ringwise.messages.job_expansion import group_name, pods_of
 from ringwise.reasons import Reason
+from ringwise.scheduler.core.containment import Containment, describe
 from ringwise.scheduler.reasons import POD_GROUP_MISSING
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import EMPTY, Pod, PodGroup, PriorityClass, Queue
 from ringwise.state.node_shapes import label_keys
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.nearest import nearest
+from ringwise.topology.numbers import INT32, whole_number
 from ringwise.wellknown import (
     EXPECTED_DURATION,
     QUEUE_NAME,
@@ -31,7 +33,14 @@ _QUEUE_KEYS = (SCHEDULING_QUEUE_NAME, QUEUE_NAME)
 class JobBook:
     """Jobs by key. A pod without a PodGroup is a job of its own."""
 
-    def __init__(self, state: ClusterState, usage: ResourceUsage, scheduler_names: frozenset[str]) -> None:
+    def __init__(
+        self,
+        state: ClusterState,
+        usage: ResourceUsage,
+        scheduler_names: frozenset[str],
+        containment: Containment,
+    ) -> None:
+        self._containment = containment
         self._state = state
         self._usage = usage
         self._names = scheduler_names
@@ -99,6 +108,8 @@ class JobBook:
         self._state.put_pod(pod)
         pod = self._state.pods[pod.uid].pod
         if not self.is_ours(pod) and pod.group is None:
+            # Its uid may have been that of a pod of ours.
+            self.forget_pod(pod.uid)
             self._add_usage(pod, None)
             return None
         if known is None or known.pod.cls is not pod.cls:
@@ -106,7 +117,7 @@ class JobBook:
         key = job_key(pod)
         before = self._job_of_pod.get(pod.uid)
         if before is not None and before != key:
-            self._forget_pod(pod.uid)
+            self.forget_pod(pod.uid)
         job = self.jobs.get(key)
         if job is None:
             job = self._make(key, pod)
@@ -131,10 +142,10 @@ class JobBook:
         job = self.job_of(uid)
         self._remove_usage(uid)
         self._state.drop_pod(uid)
-        self._forget_pod(uid)
+        self.forget_pod(uid)
         return job
 
-    def _forget_pod(self, uid: str) -> None:
+    def forget_pod(self, uid: str) -> None:
         key = self._job_of_pod.pop(uid, None)
         job = self.jobs.get(key) if key is not None else None
         if job is None:
@@ -238,8 +249,14 @@ class JobBook:
         """Read the jobs whose objects changed; called once after a batch of events."""
         for key in self._unread:
             job = self.jobs.get(key)
-            if job is not None:
+            if job is None:
+                continue
+            try:
                 self._read(job)
+            except Exception as error:
+                # A job that cannot be read is refused with the reason; the others are read as without it.
+                self._containment.failed("PodGroup" if job.group is not None else "Pod", key, error)
+                job.defects = (MALFORMED_JOB(problem=f"it cannot be read ({describe(error)})"),)
         self._unread.clear()
 
     def _read(self, job: Job) -> None:
@@ -295,11 +312,15 @@ class JobBook:
         text = job.annotations.get(SCHEDULE_MIN_AVAILABLE)
         if text is None:
             return
-        if not text.isascii() or not text.isdigit():
-            problem = f"annotation {SCHEDULE_MIN_AVAILABLE} must be a whole number, got {text!r}"
+        number = whole_number(text, 0, INT32)
+        if number is None:
+            shown = repr(text) if len(text) <= 40 else f"{text[:40]!r}... ({len(text)} characters)"
+            problem = (
+                f"annotation {SCHEDULE_MIN_AVAILABLE} must be a whole number from 0 to {INT32}, got {shown}"
+            )
             job.defects = (MALFORMED_JOB(problem=problem),)
         elif job.min_available <= 1:
-            job.min_available = int(text)
+            job.min_available = number
 
     def _vcjob_of(self, job: Job) -> VcJob | None:
         owner = job.group.owner if job.group is not None else None

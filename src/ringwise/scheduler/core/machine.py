@@ -24,6 +24,7 @@ from ringwise.reasons import Trigger
 from ringwise.scheduler.core.assumed_pods import AssumedPods
 from ringwise.scheduler.core.bind_backoff import BindBackoff
 from ringwise.scheduler.core.binding_annotations import binding_annotations
+from ringwise.scheduler.core.containment import Containment, describe
 from ringwise.scheduler.core.event_handlers import EventHandlers
 from ringwise.scheduler.core.job_book import JobBook
 from ringwise.scheduler.core.pending_queue import PendingQueue
@@ -62,13 +63,15 @@ class Scheduler:
         self._registry = registry
         state = self._state = ClusterState(self_maintain=settings.self_maintain_available_card)
         state.use_aggregated = settings.use_cluster_info_manager
+        state.guarded_annotations = settings.owned_annotations == "guarded"
         topology = TopologyCache(catalog or shipped_catalog())
         state.watch_labels(key for board in topology.catalog for key, _ in board.node_labels)
         usage = ResourceUsage()
         names = frozenset(scheduler_names)
         self._triggers: set[Trigger] = set()
         self._reservations = Reservations(state)
-        self._book = JobBook(state, usage, names)
+        self._containment = Containment()
+        self._book = JobBook(state, usage, names, self._containment)
         self._pending = PendingQueue()
         self._assumed = AssumedPods(state)
         self._backoff = BindBackoff(self._pending)
@@ -78,7 +81,9 @@ class Scheduler:
         )
         self._partial_gangs = PartialGangs(state, self._book, self._configuration, self._assumed.evict)
         self._tor_share = TorSharePublisher(state, self._book.jobs, topology, self._configuration)
-        self._reporter = StatusReporter(state, self._book, usage, self._partial_gangs.was_complete)
+        self._reporter = StatusReporter(
+            state, self._book, usage, self._partial_gangs.was_complete, self._containment
+        )
         self._sessions = SessionFactory(
             state=state,
             book=self._book,
@@ -104,6 +109,7 @@ class Scheduler:
             partial_gangs=self._partial_gangs,
             reporter=self._reporter,
             tor_share=self._tor_share,
+            containment=self._containment,
         )
         self._history = History()
         self.view = SchedulerView(
@@ -117,6 +123,7 @@ class Scheduler:
             previous=self._previous,
             history=self._history,
             what_if=WhatIf(state, self._book, usage, self._sessions),
+            containment=self._containment,
         )
         #: Called for every job just before it is decided, with the state as the decision will see it.
         self.observer: Callable[[Session, Job], None] | None = None
@@ -147,26 +154,39 @@ class Scheduler:
         self._book.read_changed()
         if decide is Decide.NOTHING:
             return []
-        for reservation in self._reservations.expired(now):
-            self._reservations.lift(reservation.owner)
-            self._triggers.add(Trigger.CHIPS_FREED)
-        self._previous.review(now)
-        self._backoff.wake(now)
-        self._guard.wake(self._triggers, now)
+        self._contained("reservations", lambda: self._expire_reservations(now))
+        self._contained("previous placements", lambda: self._previous.review(now))
+        self._contained("bind backoff", lambda: self._backoff.wake(now))
+        self._contained("starvation guard", lambda: self._guard.wake(self._triggers, now))
         self._wake()
         commands: list[Command] = []
         if decide is Decide.ONE_CYCLE:
-            commands += self._cycle(now, reserve=False)
-            commands += self._reporter.changes()
-            return commands
+            commands += self._contained("cycle", lambda: self._cycle(now, reserve=False))
+            commands += self._contained("status", self._reporter.changes)
+            return [*commands, *self._containment.commands()]
         while self._pending.active:
             # A cycle may lift reservations; then other jobs are tried once more.
-            commands += self._cycle(now)
+            commands += self._contained("cycle", lambda: self._cycle(now))
             self._wake()
-        commands += self._reporter.changes()
-        commands += self._partial_gangs.evictions(now)
-        commands += self._tor_share.changes()
-        return commands
+        commands += self._contained("status", self._reporter.changes)
+        commands += self._contained("partial gangs", lambda: self._partial_gangs.evictions(now))
+        commands += self._contained("leaf switch states", self._tor_share.changes)
+        return [*commands, *self._containment.commands()]
+
+    def _contained(self, step: str, run: Callable[[], Sequence[Command] | None]) -> Sequence[Command]:
+        """Run a step of the turn. A failure that no job accounts for costs this turn that step only."""
+        try:
+            return run() or ()
+        except Exception as error:
+            if self._state.undo_open():
+                self._book.recount()
+            self._containment.failed("step", step, error)
+            return ()
+
+    def _expire_reservations(self, now: int) -> None:
+        for reservation in self._reservations.expired(now):
+            self._reservations.lift(reservation.owner)
+            self._triggers.add(Trigger.CHIPS_FREED)
 
     def _wake(self) -> None:
         self._pending.wake(self._triggers)
@@ -209,7 +229,10 @@ class Scheduler:
         commands: list[Command] = [*binds]
         commands += [self._assumed.evict(gone.job, gone.pod.uid, gone.why) for gone in session.evicted]
         for job in pending:
-            self._settle(job, now)
+            try:
+                self._settle(job, now)
+            except Exception as error:
+                self._containment.failed("job", job.key, error)
         commands.extend(self._reporter.changes(pending))
         return commands
 
@@ -253,26 +276,36 @@ class Scheduler:
             job = self._book.jobs.get(key)
             if job is None:
                 continue
-            pending = self._book.has_pending(job)
-            # A job with a pending pod is ours; of the others, whose it is has to be found out.
-            if not (pending and job.pods) and not self._book.serves(job):
-                continue
-            reason = self._book.refusal(job)
-            if reason is not None:
-                # Once this is corrected, it does not have to wait for the backoff as well.
-                self._backoff.forget(key)
-            elif pending and self._backoff.holds_back(key):
-                # The reason stays that its binding failed.
-                reason = job.reason
-            if reason is not None:
-                job.reason = reason
+            try:
+                if self._is_to_decide(job):
+                    found.append(job)
+            except Exception as error:
+                self._containment.failed("job", key, error)
+                job.reason = INTERNAL_ERROR(where="the scheduler", error=describe(error))
                 self._pending.settle(job, True, self._now)
                 self._reporter.job_changed(job)
-            elif pending:
-                found.append(job)
-            elif job.pods:
-                self._settle(job, self._now)
         return found
+
+    def _is_to_decide(self, job: Job) -> bool:
+        pending = self._book.has_pending(job)
+        # A job with a pending pod is ours; of the others, whose it is has to be found out.
+        if not (pending and job.pods) and not self._book.serves(job):
+            return False
+        reason = self._book.refusal(job)
+        if reason is not None:
+            # Once this is corrected, it does not have to wait for the backoff as well.
+            self._backoff.forget(job.key)
+        elif pending and self._backoff.holds_back(job.key):
+            # The reason stays that its binding failed.
+            reason = job.reason
+        if reason is not None:
+            job.reason = reason
+            self._pending.settle(job, True, self._now)
+            self._reporter.job_changed(job)
+            return False
+        if not pending and job.pods:
+            self._settle(job, self._now)
+        return pending
 
     def _bind_all(self, allocations: Iterable[Allocation], binds: list[Bind]) -> None:
         """Final allocations become bindings at once; in a long cycle they are sent before its end."""
@@ -290,4 +323,5 @@ class Scheduler:
         if allocation.job.started is None:
             allocation.job.started = self._now
         self._tor_share.job_changed(allocation.job)
-        return Bind(pod.uid, pod.namespace, pod.name, node, allocation.chips, annotations)
+        stray = tuple(key for key in pod.stray if key not in annotations)
+        return Bind(pod.uid, pod.namespace, pod.name, node, allocation.chips, annotations, stray)

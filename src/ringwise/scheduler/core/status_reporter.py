@@ -8,6 +8,7 @@ from ringwise.framework.job import Job
 from ringwise.framework.usage import ResourceUsage
 from ringwise.messages.commands import Command, SetGroupStatus, TellPod
 from ringwise.reasons import Reason
+from ringwise.scheduler.core.containment import Containment
 from ringwise.scheduler.core.job_book import JobBook
 from ringwise.scheduler.core.queue_status import QueueStatusReporter
 from ringwise.state.cluster import ClusterState
@@ -22,7 +23,9 @@ class StatusReporter:
         book: JobBook,
         usage: ResourceUsage,
         was_complete: Callable[[Job], bool],
+        containment: Containment,
     ) -> None:
+        self._containment = containment
         self._state = state
         self._book = book
         self._was_complete = was_complete
@@ -49,20 +52,27 @@ class StatusReporter:
         for job in jobs:
             self._changed[job.key] = None
         commands: list[Command] = []
-        for key in self._changed:
+        changed, self._changed = self._changed, {}
+        for key in changed:
             known = self._book.jobs.get(key)
             if known is None:
                 continue
-            self.queues.touch(known.queue)
-            if self._book.serves(known):
-                self._report_group(known, commands)
-                self._report_pods(known, commands)
-            elif known.group is not None:
-                # Its own scheduler reports its status; it counts in its queue all the same.
-                self.queues.put(known.key, known.queue, known.group.phase or "Pending")
-        self._changed.clear()
+            try:
+                self._report(known, commands)
+            except Exception as error:
+                # The status of the other jobs is reported as without it.
+                self._containment.failed("job", key, error)
         commands.extend(self.queues.changes())
         return commands
+
+    def _report(self, job: Job, commands: list[Command]) -> None:
+        self.queues.touch(job.queue)
+        if self._book.serves(job):
+            self._report_group(job, commands)
+            self._report_pods(job, commands)
+        elif job.group is not None:
+            # Its own scheduler reports its status; it counts in its queue all the same.
+            self.queues.put(job.key, job.queue, job.group.phase or "Pending")
 
     def _report_group(self, job: Job, commands: list[Command]) -> None:
         if job.group is None:

@@ -63,6 +63,7 @@ def diagnose(view: SchedulerView, reported: Iterable[Finding] = ()) -> Diagnosis
         _queues,
         _jobs,
         _incidents,
+        _set_aside,
     )
     for check in checks:
         findings.extend(check(view))
@@ -74,6 +75,17 @@ def diagnose(view: SchedulerView, reported: Iterable[Finding] = ()) -> Diagnosis
 
 def of_reason(severity: str, where: str, reason: Reason) -> Finding:
     return Finding(severity, reason.code, where, reason.message, reason.cures[0] if reason.cures else "")
+
+
+def _set_aside(view: SchedulerView) -> Iterator[Finding]:
+    for kind, key, problem in view.set_aside:
+        yield Finding(
+            ERROR,
+            "object-set-aside",
+            f"{kind} {key}",
+            f"cannot be handled ({problem}); its last good version is in force",
+            "correct or delete the object, and report this with the journal",
+        )
 
 
 # -- nodes ------------------------------------------------------------------------------------

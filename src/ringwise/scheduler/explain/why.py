@@ -331,7 +331,7 @@ def _locations(view: SchedulerView, job: Job) -> list[PodLocation]:
                 pod.name,
                 rank,
                 node,
-                pod.holds,
+                pod.named_chips,
                 resolved.switch_name(node) if resolved is not None and switched else None,
                 pod.annotations.get(SUPER_POD_ID),
                 pod.annotations.get(SUPER_POD_RANK),

@@ -11,6 +11,7 @@ from ringwise.scheduler.core.job_book import JobBook
 from ringwise.scheduler.core.sessions import ActiveConfiguration
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod
+from ringwise.topology.numbers import UINT64, whole_number
 from ringwise.wellknown import PREDICATE_TIME
 
 WHY = "the gang could not be completed"
@@ -20,8 +21,6 @@ _SECOND = 1_000_000_000
 GRACE = 2
 #: The same while bindings for all missing pods are under way.
 GRACE_WHILE_BINDING = 10
-#: More digits than any time has; the largest unsigned number, which means "chips mounted", has as many.
-_DIGITS = 20
 
 
 @dataclass(slots=True)
@@ -148,7 +147,6 @@ def bound_at(pod: Pod) -> int | None:
     mounted (D2). The caller must ignore times in the future: the clocks of two replicas may differ.
     """
     text = pod.annotations.get(PREDICATE_TIME, "")
-    if not pod.cls.chips or not text.isascii() or not text.isdigit() or len(text) > _DIGITS:
-        return None
+    written = whole_number(text, 0, UINT64) if pod.cls.chips else None
     # No pod is bound before it is created.
-    return max(int(text), pod.created) or None
+    return None if written is None else max(written, pod.created) or None

@@ -1,0 +1,103 @@
+"""Containment: an object that raises is set aside, and everything else goes on as without it.
+
+Readers check every value before it becomes an event, so nothing here should ever be needed. If an
+event raises all the same, the last good version of its object stays in force, tables that depend
+on it are computed again, and a command reports the object.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ringwise.messages import events as ev
+from ringwise.messages.commands import SetAside
+from ringwise.state.cluster import ClusterState, PodRecord
+
+#: Objects that are set aside at the same time and remembered; more are only counted.
+MOST_OBJECTS = 1000
+
+
+def object_of(event: ev.Event) -> tuple[str, str]:
+    """Kind and key (`namespace/name`, name or uid) of the object that an event is about."""
+    match event:
+        case ev.NodeSeen(node):
+            return "Node", node.name
+        case ev.NodeGone(name):
+            return "Node", name
+        case ev.PodSeen(pod):
+            return "Pod", pod.key
+        case ev.PodGone(uid) | ev.BindFailed(uid) | ev.EvictFailed(uid):
+            return "Pod", uid
+        case ev.PodGroupSeen(group):
+            return "PodGroup", group.key
+        case ev.PodGroupGone(key):
+            return "PodGroup", key
+        case ev.QueueSeen(queue):
+            return "Queue", queue.name
+        case ev.QueueGone(name):
+            return "Queue", name
+        case ev.PriorityClassSeen(priority_class):
+            return "PriorityClass", priority_class.name
+        case ev.PriorityClassGone(name):
+            return "PriorityClass", name
+        case ev.VcJobSeen(job):
+            return "Job", job.key
+        case ev.VcJobGone(key) | ev.JobCommand(key):
+            return "Job", key
+        case ev.ReportSeen(report):
+            return "ConfigMap", report.node
+        case ev.ReportGone(node):
+            return "ConfigMap", node
+    return "ConfigMap", type(event).__name__
+
+
+@dataclass(frozen=True, slots=True)
+class SavedPod:
+    """A pod of the state before an event was applied. A copy: the record itself is changed in place."""
+
+    record: PodRecord
+
+    @classmethod
+    def of(cls, state: ClusterState, uid: str) -> SavedPod | None:
+        found = state.pods.get(uid)
+        if found is None:
+            return None
+        return cls(PodRecord(found.pod, found.node, found.chips, found.assumed))
+
+
+class Containment:
+    """Objects that raised, and what is to be reported about them."""
+
+    def __init__(self) -> None:
+        self._aside: dict[tuple[str, str], str] = {}
+        self._commands: list[SetAside] = []
+        #: How often anything raised, since the start.
+        self.count = 0
+
+    def failed(self, kind: str, key: str, error: Exception, uid: str = "") -> None:
+        self.count += 1
+        problem = describe(error)
+        if self._aside.get((kind, key)) == problem:
+            return
+        if len(self._aside) < MOST_OBJECTS or (kind, key) in self._aside:
+            self._aside[kind, key] = problem
+        self._commands.append(SetAside(kind, key, problem, uid))
+
+    def succeeded(self, kind: str, key: str) -> None:
+        if self._aside:
+            self._aside.pop((kind, key), None)
+
+    def commands(self) -> list[SetAside]:
+        commands, self._commands = self._commands, []
+        return commands
+
+    @property
+    def objects(self) -> list[tuple[str, str, str]]:
+        """Kind, key and problem of everything that is set aside now."""
+        return sorted((kind, key, problem) for (kind, key), problem in self._aside.items())
+
+
+def describe(error: Exception) -> str:
+    """One short line; an exception may quote the hostile value that caused it."""
+    text = f"{type(error).__name__}: {error}".replace("\n", " ")
+    return text if len(text) <= 300 else f"{text[:300]}..."

@@ -1,0 +1,136 @@
+"""N8: who holds which chips, whatever annotations a pod carries."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ringwise.apps.extensions import new_scheduler
+from ringwise.messages import events as ev
+from ringwise.messages.commands import Bind
+from ringwise.state.model import DeviceReport, Node, Pod, PodClass
+from ringwise.topology.chips import chips_of, mask_of
+from ringwise.wellknown import ASCEND_REAL, IS_SHARED_TOR, KUBELET_DEVICES, PREDICATE_TIME, SUPER_POD_RANK
+from tests.scheduler.rig import CHIP, SECOND, configuration
+
+FOUR = PodClass(resource=CHIP, chips=4)
+NODE = Node("n1", chips_allocatable={CHIP: 8}, chips_capacity={CHIP: 8}, cpu_milli=64_000, max_pods=100)
+
+
+class Cluster:
+    """One node of 8 chips; bindings come back as the API server would report them."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.scheduler = new_scheduler(configuration(**settings))
+        self.now = 1000 * SECOND
+        self.tell(ev.NodeSeen(NODE))
+
+    def tell(self, *events: ev.Event) -> list[Bind]:
+        self.now += SECOND
+        return [one for one in self.scheduler.handle(events, self.now) if isinstance(one, Bind)]
+
+    def held(self, uid: str) -> tuple[int, ...]:
+        return chips_of(self.scheduler.view.cluster.pods[uid].chips)
+
+
+def pod(name: str, **fields: Any) -> Pod:
+    return replace(Pod(name, "ns", name, FOUR, created=1), **fields)
+
+
+def bound(pod: Pod, bind: Bind, **annotations: str) -> Pod:
+    """The pod as the API server reports it after the binding: its own annotations stay, where not removed."""
+    kept = {key: value for key, value in pod.annotations.items() if key not in bind.remove}
+    return replace(
+        pod, node=bind.node, annotations={**kept, **bind.annotations, **annotations}, holds=bind.chips
+    )
+
+
+def test_N8_annotations_copied_from_a_running_pod_mean_nothing_and_are_removed() -> None:
+    cluster = Cluster()
+    copied = pod(
+        "copy",
+        annotations={
+            CHIP: "Ascend910-4,Ascend910-5,Ascend910-6,Ascend910-7",
+            ASCEND_REAL: "Ascend910-4,Ascend910-5,Ascend910-6,Ascend910-7",
+            KUBELET_DEVICES: "Ascend910-4",
+            PREDICATE_TIME: "5",
+            IS_SHARED_TOR: "2",
+            SUPER_POD_RANK: "3",
+            "volcano.sh/task-spec": "worker",
+        },
+    )
+    (bind,) = cluster.tell(ev.PodSeen(copied))
+    assert bind.chips == (0, 1, 2, 3)
+    assert bind.remove == tuple(sorted((ASCEND_REAL, KUBELET_DEVICES, IS_SHARED_TOR, SUPER_POD_RANK)))
+    assert {CHIP, PREDICATE_TIME} <= set(bind.annotations)
+    assert cluster.tell(ev.PodSeen(bound(copied, bind))) == []
+    assert cluster.held("copy") == (0, 1, 2, 3)
+    (second,) = cluster.tell(ev.PodSeen(pod("second")))
+    assert second.chips == (4, 5, 6, 7)
+
+
+@pytest.mark.parametrize("where", [CHIP, ASCEND_REAL])
+def test_N8_an_edited_annotation_frees_no_chip_of_a_live_pod(where: str) -> None:
+    cluster = Cluster()
+    (bind,) = cluster.tell(ev.PodSeen(pod("first")))
+    running = replace(bound(pod("first"), bind), phase="Running")
+    cluster.tell(ev.PodSeen(running))
+    lie = (4, 5, 6, 7)
+    edited = replace(running, holds=lie) if where == CHIP else replace(running, mounted=lie)
+    cluster.tell(ev.PodSeen(edited))
+    assert set(cluster.held("first")) >= {0, 1, 2, 3}
+    binds = cluster.tell(ev.PodSeen(pod("second")))
+    assert all(not set(one.chips) & {0, 1, 2, 3} for one in binds)
+    cluster.tell(ev.PodGone("first"))
+    assert cluster.scheduler.view.inconsistencies() == []
+
+
+def test_N8_a_removed_annotation_frees_nothing_either() -> None:
+    cluster = Cluster()
+    (bind,) = cluster.tell(ev.PodSeen(pod("first")))
+    cluster.tell(ev.PodSeen(bound(pod("first"), bind)))
+    cluster.tell(ev.PodSeen(replace(pod("first"), node="n1", phase="Running")))
+    assert cluster.held("first") == (0, 1, 2, 3)
+
+
+def test_N8_after_a_restart_both_lists_count_as_first_read() -> None:
+    cluster = Cluster()
+    found = replace(pod("old"), node="n1", phase="Running", holds=(0, 1, 2, 3), mounted=(4, 5, 6, 7))
+    cluster.tell(ev.PodSeen(found))
+    assert cluster.held("old") == tuple(range(8))
+
+
+def test_N8_guarded_the_mounted_chips_stand_for_the_pod() -> None:
+    cluster = Cluster(owned_annotations="guarded")
+    (bind,) = cluster.tell(ev.PodSeen(pod("first")))
+    cluster.tell(ev.PodSeen(replace(bound(pod("first"), bind), mounted=(4, 5, 6, 7))))
+    assert cluster.held("first") == (4, 5, 6, 7)
+
+
+@pytest.mark.parametrize("owned", ["open", "guarded"])
+def test_N8_the_report_of_our_device_plugin_stands_for_the_pod(owned: str) -> None:
+    cluster = Cluster(owned_annotations=owned)
+    (bind,) = cluster.tell(ev.PodSeen(pod("first")))
+    here = bound(pod("first"), bind)
+    cluster.tell(ev.PodSeen(here))
+    report = DeviceReport("n1", CHIP, free=mask_of(range(4)), mounted={"first": mask_of((4, 5, 6, 7))})
+    cluster.tell(ev.ReportSeen(report))
+    assert cluster.held("first") == (4, 5, 6, 7)
+    # An annotation does not change that, and another report does not free the chips.
+    cluster.tell(ev.PodSeen(replace(here, mounted=(0, 1, 2, 3))))
+    assert cluster.held("first") == (4, 5, 6, 7)
+    cluster.tell(ev.ReportSeen(replace(report, mounted={})))
+    assert set(cluster.held("first")) >= {4, 5, 6, 7}
+
+
+def test_N8_a_pod_that_asks_for_no_chips_holds_none_and_closes_no_node() -> None:
+    cluster = Cluster()
+    free = replace(
+        Pod("cpu", "ns", "cpu", PodClass(cpu_milli=100)), node="n1", phase="Running", holds=tuple(range(8))
+    )
+    cluster.tell(ev.PodSeen(free))
+    assert cluster.held("cpu") == ()
+    (bind,) = cluster.tell(ev.PodSeen(pod("first")))
+    assert bind.chips == (0, 1, 2, 3)
