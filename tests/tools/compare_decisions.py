@@ -184,6 +184,13 @@ def _steps(made: Scenario, inputs: Path, rng: random.Random) -> Iterator[tuple[s
     yield ("advance", "30m", "-o", "json")
 
 
+def _progress(what: str, done: int, total: int, comparison: Comparison) -> None:
+    end = "\r" if sys.stderr.isatty() and done < total else "\n"
+    if end == "\r" or done % 50 == 0 or done == total:
+        text = f"{what} {done} of {total}, {comparison.differences} differences"
+        print(text, end=end, file=sys.stderr, flush=True)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("old", type=Path, help="the checkout to compare with")
@@ -199,12 +206,14 @@ def main() -> int:
         comparison = Comparison(old, new, folder)
         for seed in range(options.seed, options.seed + options.scenarios):
             comparison.scenario(scenario(seed))
+            _progress("scenario", seed - options.seed + 1, options.scenarios, comparison)
             if comparison.differences >= options.stop_after:
                 break
         for seed in range(options.seed, options.seed + options.lives):
             if comparison.differences >= options.stop_after:
                 break
             comparison.life(seed)
+            _progress("life", seed - options.seed + 1, options.lives, comparison)
     seconds = time.monotonic() - began
     outcomes = ", ".join(f"{count} {outcome}" for outcome, count in sorted(comparison.outcomes.items()))
     print(f"jobs: {outcomes or 'none'}; {len(comparison.codes)} reason codes")
