@@ -21,7 +21,7 @@ from ringwise.device.cards import (
     physical_id,
 )
 from ringwise.device.health.levels import switch_node_status
-from ringwise.device.health.tracker import Escalation, Fault
+from ringwise.device.health.tracker import ChipFault, Escalation
 from ringwise.device.ledger import Ledger
 from ringwise.device.report import (
     ChipReport,
@@ -39,11 +39,11 @@ from ringwise.device.report import (
 from tests.device.cases import RESOURCE, case_id, pod_of, section
 
 
-def fault_of(case: dict[str, Any] | None, normal: str) -> Fault:
+def fault_of(case: dict[str, Any] | None, normal: str) -> ChipFault:
     if case is None:
-        return Fault(normal)
+        return ChipFault(normal)
     times = {code: (time, level) for code, (time, level) in case["map"].items()}
-    return Fault(case["level"], tuple(case["codes"].split(",")), times)
+    return ChipFault(case["level"], tuple(case["codes"].split(",")), times)
 
 
 def chip_of(case: dict[str, Any]) -> ChipReport:

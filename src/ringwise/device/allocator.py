@@ -33,7 +33,7 @@ Listing = Mapping[str, Sequence[Sequence[str]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Allocation:
+class AllocateResult:
     """The answer to one container's request, and what must be written to the pod first."""
 
     mount: Mount
@@ -124,7 +124,7 @@ class Allocator:
 
     # -- calls -----------------------------------------------------------------------------------------
 
-    def allocate(self, ids: Sequence[str], now: int, why_not: Callable[[str], str | None]) -> Allocation:
+    def allocate(self, ids: Sequence[str], now: int, why_not: Callable[[str], str | None]) -> AllocateResult:
         """Choose the pod and enter the mount into the book; `abort` takes it back (rule D2).
 
         `why_not` returns why a chip cannot be used, None for a healthy one.
@@ -133,7 +133,7 @@ class Allocator:
             mount = Mount(self.resource, tuple(ids), tuple(ids), "", at=now)
             self._check_chips(mount.chips, None, why_not)
             self.ledger.add(mount)
-            return Allocation(mount, None, {})
+            return AllocateResult(mount, None, {})
         pod = first_waiting(self.waiting(), self.resource, len(ids))
         if pod is None:
             raise AllocationError(self._nothing_waits(len(ids)))
@@ -153,14 +153,14 @@ class Allocator:
         claim = self.ledger.claims.get(pod.uid)
         self.ledger.add(mount)
         self.ledger.unclaim(pod.uid)
-        return Allocation(mount, pod, annotations, claim)
+        return AllocateResult(mount, pod, annotations, claim)
 
-    def commit(self, allocation: Allocation, patched: NodePod | None = None) -> None:
+    def commit(self, allocation: AllocateResult, patched: NodePod | None = None) -> None:
         """The pod was patched: the watch will show it later."""
         if allocation.pod is not None and (pod := self.pods.get(allocation.pod.uid)) is not None:
             self.put_pod(patched if patched is not None else pod.annotated(allocation.annotations))
 
-    def abort(self, allocation: Allocation, *, maybe_patched: bool = False) -> None:
+    def abort(self, allocation: AllocateResult, *, maybe_patched: bool = False) -> None:
         """The pod could not be patched, so nothing was mounted.
 
         Where the server may have taken the patch all the same, the pod keeps its claim: kubelet may have

@@ -48,7 +48,7 @@ _DRIVER_PATHS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class DeviceNode:
     """A device node: its path in the container and on the host."""
 
     container: str
@@ -59,7 +59,7 @@ class Node:
 @dataclass(frozen=True, slots=True)
 class Answer:
     envs: Mapping[str, str] = field(default_factory=dict)
-    devices: Sequence[Node] = ()
+    devices: Sequence[DeviceNode] = ()
     mounts: Sequence[str] = ()
     cdi_devices: Sequence[str] = ()
 
@@ -82,25 +82,25 @@ class HostFiles:
         return [f"{path}/{entry.name}" for entry in entries if not entry.is_dir()]
 
 
-def common_nodes(card: str, files: HostFiles) -> list[Node]:
+def common_nodes(card: str, files: HostFiles) -> list[DeviceNode]:
     """Device nodes that every container with chips needs."""
     manager = "/dev/davinci_manager"
     host = manager
     if card == ASCEND310B and files.has("/dev/davinci_manager_docker"):
         host = "/dev/davinci_manager_docker"
-    nodes = [Node(manager, host)] if files.has(host) else []
+    nodes = [DeviceNode(manager, host)] if files.has(host) else []
     more = (*_COMMON, *_AFTER_COMMON, *(_OF_310B if card == ASCEND310B else ()))
-    return nodes + [Node(path, path) for name in more if files.has(path := f"/dev/{name}")]
+    return nodes + [DeviceNode(path, path) for name in more if files.has(path := f"/dev/{name}")]
 
 
-def chip_nodes(card: str, chips: Sequence[Chip]) -> list[Node]:
+def chip_nodes(card: str, chips: Sequence[Chip]) -> list[DeviceNode]:
     """One node a chip; on A5 it has the logic id."""
     numbers = [chip.logic if card == ASCEND910A5 else chip.physical for chip in chips]
-    return [Node(f"/dev/davinci{number}", f"/dev/davinci{number}") for number in numbers]
+    return [DeviceNode(f"/dev/davinci{number}", f"/dev/davinci{number}") for number in numbers]
 
 
-def ub_nodes(files: HostFiles) -> list[Node]:
-    return [Node(path, path) for name in _UB_FOLDERS for path in files.folder(f"/dev/{name}")]
+def ub_nodes(files: HostFiles) -> list[DeviceNode]:
+    return [DeviceNode(path, path) for name in _UB_FOLDERS for path in files.folder(f"/dev/{name}")]
 
 
 def driver_mounts(files: HostFiles) -> list[str]:
@@ -195,7 +195,7 @@ class Answers:
             raise
 
 
-def _cdi_nodes(nodes: Sequence[Node]) -> list[dict[str, str]]:
+def _cdi_nodes(nodes: Sequence[DeviceNode]) -> list[dict[str, str]]:
     return [
         {"path": node.container, "hostPath": node.host, "permissions": node.permissions}
         if node.container != node.host

@@ -10,9 +10,9 @@ import msgspec
 import structlog
 
 from ringwise.device.allocation import AllocationError
-from ringwise.device.allocator import Allocation, Allocator
+from ringwise.device.allocator import AllocateResult, Allocator
 from ringwise.device.ledger_file import LedgerFile
-from ringwise.device.pods import NodePod, PodWire, pod_from_wire
+from ringwise.device.pods import NodePod, NodePodWire, pod_from_wire
 from ringwise.device.rpc import KubeletError, PodResourcesClient, listing_of
 from ringwise.kubeclient.client import ApiError, Client, UnreachableError
 from ringwise.kubeclient.clock import Clock
@@ -85,7 +85,7 @@ class Calls:
         self._serving = asyncio.Lock()
         self._writing = asyncio.Lock()
 
-    async def allocate(self, requests: Sequence[Sequence[str]]) -> list[Allocation]:
+    async def allocate(self, requests: Sequence[Sequence[str]]) -> list[AllocateResult]:
         """One allocation for each container of a call (rule D2). Raises AllocationError."""
         began = self._clock.monotonic()
         try:
@@ -97,14 +97,14 @@ class Calls:
         self._observer.allocated(self._clock.monotonic() - began)
         return served
 
-    async def _serve(self, ids: Sequence[str]) -> Allocation:
+    async def _serve(self, ids: Sequence[str]) -> AllocateResult:
         for _ in range(CHOICES):
             allocation = await self._chosen(ids)
             if await self._confirmed(allocation):
                 return allocation
         raise AllocationError("the pods that wait are replaced faster than they can be served")
 
-    async def _chosen(self, ids: Sequence[str]) -> Allocation:
+    async def _chosen(self, ids: Sequence[str]) -> AllocateResult:
         if self._allocator.has_unknown_owners:
             await self.read_listing(during_call=True)
         try:
@@ -126,10 +126,10 @@ class Calls:
         except AllocationError as problem:
             raise AllocationError(f"{problem}{remark}") from None
 
-    def _choose(self, ids: Sequence[str]) -> Allocation:
+    def _choose(self, ids: Sequence[str]) -> AllocateResult:
         return self._allocator.allocate(ids, self._clock.now(), self._why_not)
 
-    async def _confirmed(self, allocation: Allocation) -> bool:
+    async def _confirmed(self, allocation: AllocateResult) -> bool:
         """Write the mark and the mount; False when the pod is gone. Raises AllocationError."""
         pod = allocation.pod
         if pod is None:
@@ -187,7 +187,7 @@ class Calls:
         body = {"metadata": {"uid": pod.uid, "annotations": dict(annotations)}}
         answer = await self._client.patch(PODS, pod.namespace, pod.name, body, timeout=PATCH_TIMEOUT)
         try:
-            return pod_from_wire(msgspec.json.decode(answer, type=PodWire))
+            return pod_from_wire(msgspec.json.decode(answer, type=NodePodWire))
         except (msgspec.MsgspecError, ValueError, RecursionError):
             return None
 

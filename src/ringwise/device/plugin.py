@@ -27,7 +27,7 @@ from ringwise.device.health.configuration import read_configuration, shipped_con
 from ringwise.device.health.monitor import HealthMonitor, Seen
 from ringwise.device.isolation import isolated_chips, read_isolations
 from ringwise.device.ledger_file import LedgerFile
-from ringwise.device.pods import NodePod, PodWire, pod_from_wire
+from ringwise.device.pods import NodePod, NodePodWire, pod_from_wire
 from ringwise.device.report import (
     EMPTY_SWITCH_INFO,
     ChipReport,
@@ -118,7 +118,7 @@ class NodePlugin:
             "pods of this node",
             PODS.path(),
             {"fieldSelector": f"spec.nodeName={settings.node}"},
-            PodWire,
+            NodePodWire,
             clock=self._clock,
             listed=self._pods_listed,
             changed=self._pod_changed,
@@ -196,13 +196,13 @@ class NodePlugin:
 
     # -- pods ------------------------------------------------------------------------------------------
 
-    def _pods_listed(self, wires: list[PodWire], version: int) -> None:
+    def _pods_listed(self, wires: list[NodePodWire], version: int) -> None:
         self.allocator.replace_pods(
             [pod for wire in wires if (pod := pod_from_wire(wire)) is not None], version
         )
         self._news.set()
 
-    def _pod_changed(self, kind: str, wire: PodWire) -> None:
+    def _pod_changed(self, kind: str, wire: NodePodWire) -> None:
         pod = pod_from_wire(wire)
         if pod is None:
             return

@@ -112,7 +112,7 @@ class _Status(WireStruct):
     init_container_statuses: list[_ContainerStatus] | None = None
 
 
-class PodWire(WireStruct):
+class NodePodWire(WireStruct):
     """A pod as the API server sends it, trimmed to what is read here."""
 
     metadata: _Meta | None = None
@@ -120,7 +120,7 @@ class PodWire(WireStruct):
     status: _Status | None = None
 
 
-def pod_from_wire(wire: PodWire) -> NodePod | None:
+def pod_from_wire(wire: NodePodWire) -> NodePod | None:
     """The pod; None without a name. Unreadable quantities count as none: other pods must go on."""
     meta, spec, status = wire.metadata, wire.spec or _Spec(), wire.status or _Status()
     if meta is None or not meta.name:

@@ -23,8 +23,8 @@ from ringwise.device.health.tracker import (
     BY_AUTOFILL,
     NO_FAULT,
     NO_NETWORK_FAULT,
+    ChipFault,
     Escalation,
-    Fault,
 )
 from ringwise.wellknown import (
     CHIP_RESOURCE_PREFIX,
@@ -78,8 +78,8 @@ class ChipReport:
     healthy: bool = True
     network_healthy: bool = True
     recovering: bool = False
-    fault: Fault = NO_FAULT
-    network_fault: Fault = NO_NETWORK_FAULT
+    fault: ChipFault = NO_FAULT
+    network_fault: ChipFault = NO_NETWORK_FAULT
 
 
 def device_list(resource: str, chips: Sequence[ChipReport], used: Collection[str]) -> dict[str, str]:

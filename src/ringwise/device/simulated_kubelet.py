@@ -45,7 +45,7 @@ class Container:
 
 
 @dataclass(slots=True)
-class Plugin:
+class RegisteredPlugin:
     """A plugin that registered."""
 
     resource: str
@@ -64,7 +64,7 @@ class SimulatedKubelet:
         self._folder = plugin_folder
         self._pod_resources = pod_resources
         self._servers: list[grpc.aio.Server] = []
-        self.plugins: dict[str, Plugin] = {}
+        self.plugins: dict[str, RegisteredPlugin] = {}
         #: Pod (namespace/name) to resource and container; kept over a restart, like kubelet's own records.
         self.containers: dict[str, tuple[str, Container]] = {}
         self.registrations = 0
@@ -124,7 +124,7 @@ class SimulatedKubelet:
             await server.stop(0)
         (self._folder / KUBELET_SOCKET).unlink(missing_ok=True)
 
-    async def _drop(self, plugin: Plugin) -> None:
+    async def _drop(self, plugin: RegisteredPlugin) -> None:
         self.plugins.pop(plugin.resource, None)
         if plugin.following is not None:
             plugin.following.cancel()
@@ -141,13 +141,15 @@ class SimulatedKubelet:
         known = self.plugins.get(request.resource_name)
         if known is not None:
             await self._drop(known)
-        plugin = Plugin(request.resource_name, channel(self._folder / request.endpoint), request.options)
+        plugin = RegisteredPlugin(
+            request.resource_name, channel(self._folder / request.endpoint), request.options
+        )
         self.plugins[request.resource_name] = plugin
         self.registrations += 1
         plugin.following = asyncio.create_task(self._follow(plugin))
         return messages.Empty()
 
-    async def _follow(self, plugin: Plugin) -> None:
+    async def _follow(self, plugin: RegisteredPlugin) -> None:
         call = plugin.way.unary_stream(
             "/v1beta1.DevicePlugin/ListAndWatch",
             request_serializer=messages.Empty.SerializeToString,
@@ -205,7 +207,7 @@ class SimulatedKubelet:
         self.containers[pod] = (resource, container)
         return container
 
-    async def _preferred(self, plugin: Plugin, free: Sequence[str], count: int) -> list[str]:
+    async def _preferred(self, plugin: RegisteredPlugin, free: Sequence[str], count: int) -> list[str]:
         if not plugin.options.get_preferred_allocation_available:
             return list(free[:count])
         call = plugin.way.unary_unary(

@@ -9,9 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringwise.placement.racks.levels import Level, LevelTimes, reschedule_level
-from ringwise.placement.racks.model import FreeRacks, Origin, PodClasses, RackBlock, RackRequest, RackShape
-from ringwise.placement.racks.previous import PlacedPod, PreviousBlock, PreviousSlot, previous_blocks
-from ringwise.placement.racks.reschedule import Fault, reschedule
+from ringwise.placement.racks.model import (
+    FreeRacks,
+    PodClasses,
+    RackBlock,
+    RackOrigin,
+    RackRequest,
+    RackShape,
+)
+from ringwise.placement.racks.previous import PlacedPod, PreviousRackBlock, PreviousSlot, previous_blocks
+from ringwise.placement.racks.reschedule import RackFault, reschedule
 from ringwise.placement.racks.selection import select
 from ringwise.reasons import Reason
 from ringwise.topology.superpods import NodeId
@@ -26,10 +33,10 @@ def slot(name: str) -> PreviousSlot:
     return PreviousSlot(name, int(superpod), int(rack))
 
 
-def blocks_of(*names: str) -> list[PreviousBlock]:
+def blocks_of(*names: str) -> list[PreviousRackBlock]:
     """One text for each block, its nodes in rank order; `-` where no place is known."""
     return [
-        PreviousBlock(number, tuple(None if name == "-" else slot(name) for name in text.split()))
+        PreviousRackBlock(number, tuple(None if name == "-" else slot(name) for name in text.split()))
         for number, text in enumerate(names)
     ]
 
@@ -43,7 +50,7 @@ def free_of(names: str) -> FreeRacks:
 
 
 def again(
-    previous: Sequence[PreviousBlock],
+    previous: Sequence[PreviousRackBlock],
     free: str,
     *,
     running: str = "",
@@ -58,7 +65,7 @@ def again(
 ) -> tuple[RackBlock, ...] | Reason:
     shape = RackShape(len(previous[0].slots), t, len(previous))
     request = RackRequest(shape, (), soft=soft, ub_memory=ub, minimum=minimum, classes=classes)
-    fault = Fault(set(running.split()), set(faulty.split()), level, seconds)
+    fault = RackFault(set(running.split()), set(faulty.split()), level, seconds)
     return reschedule(
         previous, free_of(free), request, fault, SIZE, lambda left, asked: select(left, asked, SIZE)
     )
@@ -76,7 +83,7 @@ def test_a_lost_place_is_filled_from_its_own_rack_R3() -> None:
     answer = again(blocks_of("0/0/a 0/0/b"), "0/0/x 0/1/y", running="0/0/a", faulty="0/0/b")
     assert nodes(answer) == {0: "0/0/a 0/0/x"}
     assert not isinstance(answer, Reason)
-    assert answer[0].origin is Origin.REFILLED
+    assert answer[0].origin is RackOrigin.REFILLED
 
 
 def test_without_a_free_node_in_its_rack_the_job_waits_R3() -> None:
@@ -90,7 +97,7 @@ def test_a_healthy_place_gets_its_own_node_back_R3() -> None:
     answer = again(blocks_of("0/0/a 0/0/b"), "0/0/b 0/0/x 0/0/a")
     assert nodes(answer) == {0: "0/0/a 0/0/b"}
     assert not isinstance(answer, Reason)
-    assert answer[0].origin is Origin.KEPT
+    assert answer[0].origin is RackOrigin.KEPT
 
 
 def test_a_broken_block_does_not_take_the_places_of_an_intact_one_P7() -> None:
@@ -385,8 +392,8 @@ def test_the_map_is_read_back_from_the_pods_R2() -> None:
         for rank in (0, 1, 3, 6)
     ]
     assert previous_blocks(pods, shape) == (
-        PreviousBlock(0, (slot("0/0/n0"), slot("0/0/n1"), None, slot("0/1/n3"))),
-        PreviousBlock(1, (None, None, slot("0/3/n6"), None)),
+        PreviousRackBlock(0, (slot("0/0/n0"), slot("0/0/n1"), None, slot("0/1/n3"))),
+        PreviousRackBlock(1, (None, None, slot("0/3/n6"), None)),
     )
 
 
@@ -449,7 +456,7 @@ def test_what_holds_after_every_fault_R3(
     for block in answer:
         places = set(range(block.logical * 4, block.logical * 4 + 4))
         if not places & lost & faulty:
-            assert block.origin is Origin.KEPT
+            assert block.origin is RackOrigin.KEPT
             assert [str(slot.node) for slot in block.slots] == [names[rank] for rank in sorted(places)]
         if not soft:
             assert len({slot.superpod for slot in block.slots}) == 1

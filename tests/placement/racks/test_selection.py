@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ringwise.placement.racks.inference import select_for_service
-from ringwise.placement.racks.model import Origin, PodClasses, RackBlock, RackRequest, RackShape
+from ringwise.placement.racks.model import PodClasses, RackBlock, RackOrigin, RackRequest, RackShape
 from ringwise.placement.racks.selection import fullest_nodes, select
 from ringwise.reasons import Reason
 from ringwise.topology.superpods import NodeId
@@ -88,7 +88,14 @@ def test_selection_is_what_the_rules_say_on_many_clusters_R1(seed: int) -> None:
         p = s * random.randint(1, max(1, sum(free) // s))
         job = reference.Job(p, s, t, random.random() < 0.5, random.random() < 0.2)
         seen |= compare(cluster, job, max(1, max(free) + random.choice((-1, 0, 1, 8, 64))))
-    assert seen >= {Origin.RACK, Origin.SUPERPOD, Origin.DOMAIN, Origin.MULTI, Origin.FRAGMENTS, "refused"}
+    assert seen >= {
+        RackOrigin.RACK,
+        RackOrigin.SUPERPOD,
+        RackOrigin.DOMAIN,
+        RackOrigin.MULTI,
+        RackOrigin.FRAGMENTS,
+        "refused",
+    }
 
 
 def random_racks(random: Random) -> list[int]:
@@ -132,7 +139,7 @@ def test_what_holds_for_every_placement_R1(cluster: reference.Cluster, job: refe
     assert len(nodes) == len(set(nodes)) == job.p
     for block in answer:
         assert len(block.slots) == job.s
-        if block.origin is Origin.FRAGMENTS:
+        if block.origin is RackOrigin.FRAGMENTS:
             assert job.soft
             continue
         assert len({slot.superpod for slot in block.slots}) == 1
@@ -177,7 +184,7 @@ def test_the_first_blocks_start_where_not_all_fit_P8(
         return
     assert [block.logical for block in part] == list(range(len(part)))
     assert minimum <= len(part) * job.s < job.p
-    assert all(block.origin is not Origin.FRAGMENTS for block in part)
+    assert all(block.origin is not RackOrigin.FRAGMENTS for block in part)
 
 
 def test_a_service_starts_with_the_blocks_that_have_a_rack_P8() -> None:
@@ -275,7 +282,7 @@ def test_pods_that_differ_get_nodes_they_can_take_P8(
     slots = answer[0].slots
     assert all(masks[str(slot.node)] >> min(rank, 1) & 1 for rank, slot in enumerate(slots))
     assert len({slot.node for slot in slots}) == job.p
-    if answer[0].origin is not Origin.FRAGMENTS:
+    if answer[0].origin is not RackOrigin.FRAGMENTS:
         assert possible
         assert all(len({slot.rack for slot in slots[i : i + job.t]}) == 1 for i in range(0, job.p, job.t))
 

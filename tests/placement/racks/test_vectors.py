@@ -11,8 +11,8 @@ import pytest
 from ringwise.placement.racks.inference import select_for_service
 from ringwise.placement.racks.levels import Level, LevelTimes
 from ringwise.placement.racks.model import FreeRacks, RackBlock, RackRequest, RackShape
-from ringwise.placement.racks.previous import PreviousBlock, PreviousSlot
-from ringwise.placement.racks.reschedule import Fault, reschedule
+from ringwise.placement.racks.previous import PreviousRackBlock, PreviousSlot
+from ringwise.placement.racks.reschedule import RackFault, reschedule
 from ringwise.placement.racks.selection import select
 from ringwise.placement.racks.validity import check_rack_job
 from ringwise.reasons import Reason, Stage
@@ -67,14 +67,14 @@ def placed(case: dict[str, Any], shape: RackShape) -> tuple[RackBlock, ...] | Re
 def after_fault(case: dict[str, Any], request: RackRequest, size: int) -> tuple[RackBlock, ...] | Reason:
     old: dict[str, list[dict[str, Any]]] = case["fault"]["old_blocks"]
     previous = [
-        PreviousBlock(
+        PreviousRackBlock(
             int(logical), tuple(PreviousSlot(slot["node"], slot["superpod"], slot["rack"]) for slot in slots)
         )
         for logical, slots in sorted(old.items(), key=lambda entry: int(entry[0]))
     ]
     every = [slot for slots in old.values() for slot in slots]
     stage = case["fault"]["stage"]
-    fault = Fault(
+    fault = RackFault(
         running={slot["node"] for slot in every if not slot["lost"]},
         faulty={slot["node"] for slot in every if slot["lost"]},
         level=LEVELS[stage],

@@ -9,7 +9,7 @@ from ringwise.device.cards import Chip
 from ringwise.device.drivers.port import OCCURRED, ONCE, RECOVERED, FaultEvent
 from ringwise.device.health.configuration import CARD_DROPPED, FaultConfiguration
 from ringwise.device.health.levels import MANUALLY_SEPARATE, chip_is_healthy, network_is_healthy, worst
-from ringwise.device.health.tracker import Fault, FaultTracker
+from ringwise.device.health.tracker import ChipFault, FaultTracker
 from ringwise.device.report import ChipReport
 
 
@@ -84,8 +84,8 @@ class HealthMonitor:
         """The names for ManuallySeparateNPU."""
         return sorted({*self.tracker.manually_separated(), *self.isolated})
 
-    def _fault(self, name: str, now: int) -> Fault:
+    def _fault(self, name: str, now: int) -> ChipFault:
         fault = self.tracker.fault(name, now)
         if name in self.isolated:
-            return Fault(worst((fault.level, MANUALLY_SEPARATE)), fault.codes, fault.times)
+            return ChipFault(worst((fault.level, MANUALLY_SEPARATE)), fault.codes, fault.times)
         return fault

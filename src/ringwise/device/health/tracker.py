@@ -42,7 +42,7 @@ class Escalation:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class ChipFault:
     """The faults of one chip of one kind: codes in the order in which they occurred."""
 
     level: str
@@ -51,8 +51,8 @@ class Fault:
     times: Mapping[str, tuple[int, str]] = field(default_factory=dict)
 
 
-NO_FAULT = Fault(NORMAL)
-NO_NETWORK_FAULT = Fault(NORMAL_NETWORK)
+NO_FAULT = ChipFault(NORMAL)
+NO_NETWORK_FAULT = ChipFault(NORMAL_NETWORK)
 
 
 @dataclass(slots=True)
@@ -167,15 +167,15 @@ class FaultTracker:
             if faults.escalations
         }
 
-    def fault(self, chip: str, now: int) -> Fault:
+    def fault(self, chip: str, now: int) -> ChipFault:
         """The faults of the chip itself."""
         return self._fault(chip, now, network=False)
 
-    def network_fault(self, chip: str, now: int) -> Fault:
+    def network_fault(self, chip: str, now: int) -> ChipFault:
         """The faults of the chip's network port."""
         return self._fault(chip, now, network=True)
 
-    def _fault(self, chip: str, now: int, network: bool) -> Fault:
+    def _fault(self, chip: str, now: int, network: bool) -> ChipFault:
         faults = self._chips.get(chip)
         normal = NORMAL_NETWORK if network else NORMAL
         if faults is None:
@@ -198,7 +198,7 @@ class FaultTracker:
                 levels.append(self._level_after_end(code, since, ended, now))
         levels += [one.level for one in faults.escalations.values() if (one.code in NETWORK_CODES) is network]
         level = worst(levels)
-        return Fault(normal if level == NORMAL else level, tuple(times), times)
+        return ChipFault(normal if level == NORMAL else level, tuple(times), times)
 
     def _level_by_duration(self, code: int, since: int, now: int) -> str:
         return worst(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import replace
 
-from ringwise.placement.racks.model import FreeRacks, Origin, RackBlock, RackId, RackRequest
+from ringwise.placement.racks.model import FreeRacks, RackBlock, RackId, RackOrigin, RackRequest
 from ringwise.placement.racks.pool import RackNodes, RackPool, in_order, merged_classes
 from ringwise.placement.racks.reasons import NO_RACK_FOR_SERVICE
 from ringwise.placement.racks.selection import check_sizes, first_blocks
@@ -36,7 +36,7 @@ def select_for_service(
         for rack in _by_preference(pool, used):
             nodes = pool.nodes_for(ranks, rack.nodes)
             if nodes is not None:
-                placed.append(RackBlock(block, tuple(rack.take(nodes)), Origin.SERVICE))
+                placed.append(RackBlock(block, tuple(rack.take(nodes)), RackOrigin.SERVICE))
                 used.add((rack.superpod, rack.rack))
                 break
     if len(placed) == len(request.open_blocks):

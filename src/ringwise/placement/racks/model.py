@@ -82,7 +82,7 @@ class Slot:
     rack: RackId
 
 
-class Origin(enum.Enum):
+class RackOrigin(enum.Enum):
     """Which rule gave a block its place."""
 
     RACK = "one rack holds the job"
@@ -101,7 +101,7 @@ class RackBlock:
 
     logical: int
     slots: tuple[Slot, ...]
-    origin: Origin
+    origin: RackOrigin
 
     def parts(self) -> list[tuple[SuperPodId, RackId, int]]:
         """(SuperPoD, rack, nodes) of each run of slots in one rack."""

@@ -24,7 +24,7 @@ class PreviousSlot:
 
 
 @dataclass(frozen=True, slots=True)
-class PreviousBlock:
+class PreviousRackBlock:
     """A block as it was; None where no place is known."""
 
     logical: int
@@ -41,7 +41,7 @@ class PlacedPod:
     logical_rack: str | None = None
 
 
-def previous_blocks(pods: Iterable[PlacedPod], shape: RackShape) -> tuple[PreviousBlock, ...]:
+def previous_blocks(pods: Iterable[PlacedPod], shape: RackShape) -> tuple[PreviousRackBlock, ...]:
     """All blocks of the job with the places that are known."""
     places: list[PreviousSlot | None] = [None] * shape.pods
     displaced: list[PlacedPod] = []
@@ -55,7 +55,7 @@ def previous_blocks(pods: Iterable[PlacedPod], shape: RackShape) -> tuple[Previo
         if rank is not None:
             places[rank] = pod.slot
     return tuple(
-        PreviousBlock(block, tuple(places[rank] for rank in shape.ranks_of(block)))
+        PreviousRackBlock(block, tuple(places[rank] for rank in shape.ranks_of(block)))
         for block in range(shape.blocks)
     )
 

@@ -22,14 +22,14 @@ from ringwise.placement.matching import first_matching, useful_nodes
 from ringwise.placement.racks.levels import Level, LevelTimes
 from ringwise.placement.racks.model import (
     FreeRacks,
-    Origin,
     RackBlock,
     RackId,
+    RackOrigin,
     RackRequest,
     Slot,
 )
 from ringwise.placement.racks.pool import in_order
-from ringwise.placement.racks.previous import PreviousBlock, PreviousSlot
+from ringwise.placement.racks.previous import PreviousRackBlock, PreviousSlot
 from ringwise.placement.racks.reasons import RUNNING_PODS_HOLD_GROUP, WAIT_FOR_RACK, WAIT_FOR_SUPERPOD
 from ringwise.placement.racks.selection import check_sizes
 from ringwise.placement.superpods.reschedule import must_wait
@@ -41,7 +41,7 @@ UNKNOWN = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class RackFault:
     """What is known when lost pods are placed again."""
 
     #: Nodes on which pods of the job stay.
@@ -58,10 +58,10 @@ SelectBlocks = Callable[[FreeRacks, RackRequest], tuple[RackBlock, ...] | Reason
 
 
 def reschedule(
-    previous: Sequence[PreviousBlock],
+    previous: Sequence[PreviousRackBlock],
     free: FreeRacks,
     request: RackRequest,
-    fault: Fault,
+    fault: RackFault,
     super_pod_size: int,
     select_blocks: SelectBlocks,
 ) -> tuple[RackBlock, ...] | Reason:
@@ -88,10 +88,10 @@ def reschedule(
 class _Repair:
     """Free nodes and the places that are held while blocks are completed."""
 
-    previous: Sequence[PreviousBlock]
+    previous: Sequence[PreviousRackBlock]
     free: FreeRacks
     request: RackRequest
-    fault: Fault
+    fault: RackFault
     select_blocks: SelectBlocks
     with_faulty: bool
     #: SuperPoD and rack of every node that may be taken.
@@ -140,14 +140,14 @@ class _Repair:
 
     def run(self) -> tuple[RackBlock, ...] | Reason:
         settled: list[RackBlock] = []
-        moving: list[PreviousBlock] = []
+        moving: list[PreviousRackBlock] = []
         unplaced: list[int] = []
-        broken: list[PreviousBlock] = []
+        broken: list[PreviousRackBlock] = []
         for block in self.previous:
             if all(self._is_good(slot) for slot in block.slots):
                 places = self._good_places(block)
                 slots = tuple(places[position] for position in range(len(block.slots)))
-                settled.append(RackBlock(block.logical, slots, Origin.KEPT))
+                settled.append(RackBlock(block.logical, slots, RackOrigin.KEPT))
             elif any(slot is not None for slot in block.slots):
                 broken.append(block)
             else:
@@ -156,7 +156,7 @@ class _Repair:
         for block in sorted(broken, key=lambda block: (self._lost(block), block.logical)):
             repaired = self._repaired(block)
             if repaired is not None:
-                settled.append(RackBlock(block.logical, repaired, Origin.REFILLED))
+                settled.append(RackBlock(block.logical, repaired, RackOrigin.REFILLED))
             elif self.fault.level >= Level.BLOCK and not self._running_in(block):
                 self.held -= {slot.node for slot in block.slots if slot is not None and self._is_good(slot)}
                 moving.append(block)
@@ -208,7 +208,7 @@ class _Repair:
         known = [block for block in self.previous if any(slot is not None for slot in block.slots)]
         return self._select([block.logical for block in known], (), None)
 
-    def _repaired(self, block: PreviousBlock) -> tuple[Slot, ...] | None:
+    def _repaired(self, block: PreviousRackBlock) -> tuple[Slot, ...] | None:
         """The block with its lost places filled as near as the level allows; None where that fails."""
         level = self.fault.level
         if None in block.slots:
@@ -229,13 +229,13 @@ class _Repair:
         self.held.update(slot.node for slot in slots)
         return slots
 
-    def _refill(self, block: PreviousBlock) -> dict[int, Slot] | None:
+    def _refill(self, block: PreviousRackBlock) -> dict[int, Slot] | None:
         """POD: good places stay, every other one gets a free node of its own rack."""
         filled = self._good_places(block)
         return self._fill_own_racks(block, [p for p in range(len(block.slots)) if p not in filled], filled)
 
     def _fill_own_racks(
-        self, block: PreviousBlock, lost: Sequence[int], filled: dict[int, Slot]
+        self, block: PreviousRackBlock, lost: Sequence[int], filled: dict[int, Slot]
     ) -> dict[int, Slot] | None:
         by_rack: dict[tuple[SuperPodId, RackId], list[int]] = {}
         for position in lost:
@@ -250,7 +250,7 @@ class _Repair:
             filled.update(found)
         return filled
 
-    def _move_groups(self, block: PreviousBlock) -> dict[int, Slot] | None:
+    def _move_groups(self, block: PreviousRackBlock) -> dict[int, Slot] | None:
         """RACK: broken logical racks go to another rack of their SuperPoD, as wholes.
 
         One whose other pods still run can only be completed where these are.
@@ -283,7 +283,7 @@ class _Repair:
         return filled
 
     def _into_racks(
-        self, block: PreviousBlock, superpod: SuperPodId, groups: Sequence[range]
+        self, block: PreviousRackBlock, superpod: SuperPodId, groups: Sequence[range]
     ) -> dict[int, Slot] | None:
         """All these logical racks in one rack if it holds them, else each in a rack of its own choice."""
         size = self.request.shape.nodes_per_group
@@ -310,7 +310,7 @@ class _Repair:
 
     def _fill_group(
         self,
-        block: PreviousBlock,
+        block: PreviousRackBlock,
         group: range,
         rack: tuple[SuperPodId, RackId],
         racks: dict[RackId, list[NodeId]],
@@ -326,7 +326,7 @@ class _Repair:
         filled.update(found)
         return True
 
-    def _scatter(self, block: PreviousBlock) -> dict[int, Slot] | None:
+    def _scatter(self, block: PreviousRackBlock) -> dict[int, Slot] | None:
         """A soft job's lost places on any nodes, in the order in which fragments are picked."""
         filled = self._good_places(block)
         lost = [position for position in range(len(block.slots)) if position not in filled]
@@ -362,10 +362,10 @@ class _Repair:
         size = self.request.shape.nodes_per_group
         return range(position // size * size, (position // size + 1) * size)
 
-    def _is_intact(self, block: PreviousBlock, group: range) -> bool:
+    def _is_intact(self, block: PreviousRackBlock, group: range) -> bool:
         return all(self._is_good(block.slots[position]) for position in group)
 
-    def _good_places(self, block: PreviousBlock) -> dict[int, Slot]:
+    def _good_places(self, block: PreviousRackBlock) -> dict[int, Slot]:
         return {
             position: Slot(
                 slot.node,
@@ -376,13 +376,13 @@ class _Repair:
             if slot is not None and self._is_good(slot)
         }
 
-    def _lost(self, block: PreviousBlock) -> int:
+    def _lost(self, block: PreviousRackBlock) -> int:
         return sum(not self._is_good(slot) for slot in block.slots)
 
-    def _running_in(self, block: PreviousBlock) -> int:
+    def _running_in(self, block: PreviousRackBlock) -> int:
         return sum(self._is_running(slot) for slot in block.slots)
 
-    def _rack_of(self, block: PreviousBlock, position: int) -> tuple[SuperPodId, RackId] | None:
+    def _rack_of(self, block: PreviousRackBlock, position: int) -> tuple[SuperPodId, RackId] | None:
         """The rack of a place; one that is not known is where the rest of its logical rack is."""
         for near in (position, *self._group_of(position)):
             slot = block.slots[near]
@@ -390,14 +390,14 @@ class _Repair:
                 return slot.superpod, slot.rack
         return None
 
-    def _superpod_of(self, block: PreviousBlock, group: Iterable[int] = ()) -> SuperPodId | None:
+    def _superpod_of(self, block: PreviousRackBlock, group: Iterable[int] = ()) -> SuperPodId | None:
         for position in itertools.chain(group, range(len(block.slots))):
             slot = block.slots[position]
             if slot is not None and slot.superpod is not None:
                 return slot.superpod
         return None
 
-    def _racks_for(self, block: PreviousBlock, superpod: SuperPodId) -> dict[RackId, list[NodeId]]:
+    def _racks_for(self, block: PreviousRackBlock, superpod: SuperPodId) -> dict[RackId, list[NodeId]]:
         """Spare nodes of the racks that the block may use; UB-memory jobs stay in their domain."""
         racks = sorted(self.free.get(superpod, {}))
         if self.request.ub_memory:
@@ -412,7 +412,7 @@ class _Repair:
         return {rack: self._spare(superpod, rack) for rack in racks}
 
     def _by_preference(
-        self, block: PreviousBlock, position: int, racks: Mapping[RackId, Sequence[NodeId]]
+        self, block: PreviousRackBlock, position: int, racks: Mapping[RackId, Sequence[NodeId]]
     ) -> list[RackId]:
         """The place's own rack, then those with fewest spare nodes, equal ones by id."""
         own = self._rack_of(block, position)
@@ -420,7 +420,7 @@ class _Repair:
 
     def _take(
         self,
-        block: PreviousBlock,
+        block: PreviousRackBlock,
         positions: Sequence[int],
         rack: tuple[SuperPodId, RackId],
         nodes: Sequence[NodeId],
@@ -447,7 +447,7 @@ class _Repair:
         return {position: Slot(chosen[position], *rack) for position in positions}
 
     def _match(
-        self, block: PreviousBlock, positions: Sequence[int], nodes: Sequence[NodeId]
+        self, block: PreviousRackBlock, positions: Sequence[int], nodes: Sequence[NodeId]
     ) -> list[NodeId] | None:
         """A node for each place, first ones first."""
         classes = self.request.classes
@@ -462,7 +462,7 @@ class _Repair:
 
     # -- reasons -----------------------------------------------------------------------------------
 
-    def _waiting(self, block: PreviousBlock) -> Reason:
+    def _waiting(self, block: PreviousRackBlock) -> Reason:
         level, times = self.fault.level, self.fault.times
         lost = [position for position, slot in enumerate(block.slots) if not self._is_good(slot)]
         rack = self._rack_of(block, lost[0])

@@ -18,8 +18,8 @@ from dataclasses import replace
 
 from ringwise.placement.racks.model import (
     FreeRacks,
-    Origin,
     RackBlock,
+    RackOrigin,
     RackRequest,
     RackShape,
     RackSystem,
@@ -152,7 +152,7 @@ def _one_rack(pool: RackPool) -> list[RackBlock] | None:
                 continue
             nodes = pool.nodes_for(ranks, rack.nodes)
             if nodes is not None:
-                return _cut(rack.take(nodes), request, request.open_blocks, Origin.RACK)
+                return _cut(rack.take(nodes), request, request.open_blocks, RackOrigin.RACK)
     return None
 
 
@@ -181,7 +181,7 @@ def _one_domain(pool: RackPool) -> list[RackBlock] | Reason:
     for superpod in pool.smallest_first(request.pods):
         for domain in sorted(_domains(superpod, system), key=lambda domain: domain.free):
             if domain.groups(group_nodes) * group_nodes >= request.pods:
-                found = _all_blocks(pool, domain, Origin.DOMAIN)
+                found = _all_blocks(pool, domain, RackOrigin.DOMAIN)
                 if found is not None:
                     return found
     domains = [domain for superpod in pool.superpods for domain in _domains(superpod, system)]
@@ -197,7 +197,7 @@ def _one_domain(pool: RackPool) -> list[RackBlock] | Reason:
         return reason
     best: list[RackBlock] = []
     for domain in sorted(domains, key=lambda domain: domain.free):
-        placed, _ = _take_blocks(pool, domain.copy(), request.open_blocks, Origin.DOMAIN)
+        placed, _ = _take_blocks(pool, domain.copy(), request.open_blocks, RackOrigin.DOMAIN)
         if len(placed) > len(best):
             best = placed
     start = first_blocks(best, request)
@@ -216,13 +216,13 @@ def _one_superpod(pool: RackPool) -> list[RackBlock] | None:
     request, shape = pool.request, pool.request.shape
     for superpod in pool.smallest_first(request.pods):
         if superpod.groups(shape.nodes_per_group) >= request.pods // shape.nodes_per_group:
-            found = _all_blocks(pool, superpod, Origin.SUPERPOD)
+            found = _all_blocks(pool, superpod, RackOrigin.SUPERPOD)
             if found is not None:
                 return found
     return None
 
 
-def _all_blocks(pool: RackPool, superpod: SuperPodNodes, origin: Origin) -> list[RackBlock] | None:
+def _all_blocks(pool: RackPool, superpod: SuperPodNodes, origin: RackOrigin) -> list[RackBlock] | None:
     trial = superpod.copy()
     placed, left = _take_blocks(pool, trial, pool.request.open_blocks, origin)
     if left:
@@ -238,13 +238,13 @@ def _whole_blocks(pool: RackPool, order: Sequence[SuperPodNodes]) -> tuple[list[
     for superpod in order:
         if not left:
             break
-        more, left = _take_blocks(pool, superpod, left, Origin.MULTI)
+        more, left = _take_blocks(pool, superpod, left, RackOrigin.MULTI)
         placed += more
     return placed, left
 
 
 def _take_blocks(
-    pool: RackPool, superpod: SuperPodNodes, blocks: Sequence[int], origin: Origin
+    pool: RackPool, superpod: SuperPodNodes, blocks: Sequence[int], origin: RackOrigin
 ) -> tuple[list[RackBlock], list[int]]:
     """Blocks in rank order, each if its pods can all have nodes there, and the blocks that are left."""
     group_nodes = pool.request.shape.nodes_per_group
@@ -277,11 +277,11 @@ def _fragments(pool: RackPool, order: Sequence[SuperPodNodes], left: Sequence[in
     if nodes is None:
         return None
     slot_of = {slot.node: slot for slot in picks}
-    return _cut([slot_of[node] for node in nodes], request, left, Origin.FRAGMENTS)
+    return _cut([slot_of[node] for node in nodes], request, left, RackOrigin.FRAGMENTS)
 
 
 def _cut(
-    slots: Sequence[Slot], request: RackRequest, blocks: Sequence[int], origin: Origin
+    slots: Sequence[Slot], request: RackRequest, blocks: Sequence[int], origin: RackOrigin
 ) -> list[RackBlock]:
     """The slots of consecutive ranks as blocks."""
     size = request.shape.nodes_per_block

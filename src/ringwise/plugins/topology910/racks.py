@@ -14,7 +14,7 @@ from ringwise.placement.racks.inference import select_for_service
 from ringwise.placement.racks.levels import LevelTimes, reschedule_level
 from ringwise.placement.racks.model import FreeRacks, PodClasses, RackBlock, RackRequest, Slot
 from ringwise.placement.racks.previous import PlacedPod, PreviousSlot, previous_blocks
-from ringwise.placement.racks.reschedule import Fault, reschedule
+from ringwise.placement.racks.reschedule import RackFault, reschedule
 from ringwise.placement.racks.selection import check_sizes, fullest_nodes, select
 from ringwise.plugins.topology910.annotations import rack_annotations
 from ringwise.plugins.topology910.candidates import candidates
@@ -161,7 +161,7 @@ class RackPlanner:
             process_level=recovering == "on",
             only_pods=job.annotations.get(RECOVER_POLICY_PATH) == "pod",
         )
-        fault = Fault(
+        fault = RackFault(
             running=self._running_nodes(job),
             faulty={
                 state.node_id[previous.node]
