@@ -8,20 +8,14 @@ Neighbouring racks that look the same share a box.
 
 from __future__ import annotations
 
-import itertools
-import string
 from collections.abc import Iterable, Mapping, Sequence
 
 from rich.text import Text
 
+from ringwise.cli.drawing.signs import BUSY, FREE, UNUSABLE, job_signs, ranges
 from ringwise.topology.natural import natural_key
 from ringwise.views.topology import RackPicture, SuperPodPicture
 
-FREE, BUSY, UNUSABLE = ".", "#", "x"
-
-_JOB_COLOURS = ("green", "cyan", "magenta", "yellow", "blue", "red")
-_LETTERS = string.ascii_uppercase + string.ascii_lowercase
-_MORE_JOBS = "*"
 _BOXES_IN_A_LINE = 4
 
 
@@ -31,9 +25,7 @@ def draw_racks(superpods: Iterable[SuperPodPicture], most: int = 60) -> Text:
     SuperPoDs that carry blocks are never left out in favour of ones that do not.
     """
     pictures = list(superpods)
-    jobs = sorted({job for picture in pictures for job, _ in picture.blocks}, key=natural_key)
-    signs = dict(itertools.zip_longest(jobs, _LETTERS[: len(jobs)], fillvalue=_MORE_JOBS))
-    colours = dict(zip(jobs, itertools.cycle(_JOB_COLOURS), strict=False))
+    signs, colours = job_signs(job for picture in pictures for job, _ in picture.blocks)
     drawn = {number: _superpod(picture, signs, colours) for number, picture in enumerate(pictures)}
     shown: list[int] = []
     lines = 0
@@ -97,17 +89,6 @@ def _words(picture: SuperPodPicture) -> str:
     if without:
         words.append(f"{len(without)} node(s) in no rack")
     return "; ".join(words)
-
-
-def ranges(ids: Sequence[int]) -> str:
-    """Ascending numbers as a person writes them: `0-3, 7`."""
-    runs: list[list[int]] = []
-    for number in ids:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
 
 
 def _nodes(picture: SuperPodPicture | RackPicture) -> list[str]:

@@ -9,7 +9,6 @@ can be read without it.
 
 from __future__ import annotations
 
-import itertools
 import string
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,18 +17,13 @@ from rich.console import Console
 from rich.text import Text
 
 from ringwise.cli.drawing.racks import draw_racks
+from ringwise.cli.drawing.signs import BUSY, FREE, RESERVED, UNUSABLE, job_signs, ranges
 from ringwise.placement.switches.states import SwitchFacts, SwitchState
 from ringwise.scheduler.view import SchedulerView
 from ringwise.topology.natural import natural_key
 from ringwise.topology.superpods import SuperPodId, order_key
 from ringwise.topology.switches import ResolvedTopology
 from ringwise.views.topology import SuperPodPicture, superpod_pictures, switch_picture
-
-FREE, RESERVED, BUSY, UNUSABLE = ".", "~", "#", "x"
-
-_JOB_COLOURS = ("green", "cyan", "magenta", "yellow", "blue", "red")
-_LETTERS = string.ascii_uppercase + string.ascii_lowercase
-_MORE_JOBS = "*"
 
 
 def print_switches(console: Console, view: SchedulerView) -> bool:
@@ -157,9 +151,7 @@ def draw_superpods(superpods: Iterable[DrawnSuperPod], most: int = 40) -> Text:
         sorted(ordered, key=lambda drawn: not drawn.blocks)[:most],
         key=lambda drawn: order_key(drawn.superpod),
     )
-    jobs = sorted({block.job for drawn in shown for block in drawn.blocks}, key=natural_key)
-    signs = dict(itertools.zip_longest(jobs, _LETTERS[: len(jobs)], fillvalue=_MORE_JOBS))
-    colours = dict(zip(jobs, itertools.cycle(_JOB_COLOURS), strict=False))
+    signs, colours = job_signs(block.job for drawn in shown for block in drawn.blocks)
     name_width = max((len(str(drawn.superpod)) for drawn in shown), default=0)
     pictures = [_cells(drawn, signs, colours) for drawn in shown]
     picture_width = max((len(picture) for picture in pictures), default=0)
@@ -192,21 +184,10 @@ def _superpod_words(drawn: DrawnSuperPod) -> str:
     for block in drawn.blocks:
         by_job.setdefault(block.job, []).append(block.logical)
     blocks = [
-        f"{job}: {'block' if len(ids) == 1 else 'blocks'} {_ranges(sorted(ids))}"
+        f"{job}: {'block' if len(ids) == 1 else 'blocks'} {ranges(sorted(ids))}"
         for job, ids in sorted(by_job.items(), key=lambda entry: natural_key(entry[0]))
     ]
     return "; ".join([", ".join(counts), *blocks])
-
-
-def _ranges(ids: Sequence[int]) -> str:
-    """`0-3, 7`"""
-    runs: list[list[int]] = []
-    for number in ids:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
 
 
 def _superpod_legend(shown: Sequence[DrawnSuperPod], signs: dict[str, str]) -> str:
