@@ -458,6 +458,42 @@ def test_well_known_names_are_defined_once_and_explained() -> None:
     assert bare == []
 
 
+# -- rules
+
+#: The rules that are implemented. A rule of a later issue is added when it is done.
+RULES = (
+    *(f"N{number}" for number in range(1, 8)),
+    "N3a",
+    *(f"S{number}" for number in range(1, 13)),
+    *(f"P{number}" for number in range(1, 8)),
+    "D1",
+    "K",
+)
+
+
+def docstrings() -> str:
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    nodes = (node for path in SOURCES for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    return "\n".join(ast.get_docstring(node) or "" for node in nodes if isinstance(node, documented))
+
+
+def test_every_rule_is_found_in_the_docstring_of_what_implements_it() -> None:
+    text = docstrings()
+    assert [rule for rule in RULES if not re.search(rf"\b{rule}\b", text)] == []
+
+
+def test_every_rule_is_found_in_the_name_of_a_test() -> None:
+    tests = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "tests").rglob("test_*.py"))]
+    names = re.findall(r"def (test_\w+)\(", "\n".join(tests))
+    known = {part for name in names for part in name.split("_")}
+    assert [rule for rule in RULES if rule not in known] == []
+
+
+def test_every_rule_is_found_on_a_page() -> None:
+    pages = "\n".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md")))
+    assert [rule for rule in RULES if not re.search(rf"\b{rule}\b", pages)] == []
+
+
 # -- pages and commands
 
 

@@ -45,11 +45,11 @@ class Trigger(enum.Enum):
 
 
 #: Triggers that can help a job for which there is not enough free capacity.
-ROOM = frozenset(
+CAPACITY = frozenset(
     {Trigger.CHIPS_FREED, Trigger.NODE_ADDED, Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED, Trigger.JOB_ENDED}
 )
 #: Triggers that can help a job whose own specification is invalid.
-MENDED = frozenset({Trigger.JOB_CHANGED, Trigger.CONFIGURATION_CHANGED})
+SPECIFICATION = frozenset({Trigger.JOB_CHANGED, Trigger.CONFIGURATION_CHANGED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class ReasonKind:
     stage: Stage
     sentence: str
     cures: tuple[str, ...] = ()
-    cured_by: frozenset[Trigger] = ROOM
+    cured_by: frozenset[Trigger] = CAPACITY
 
     def __call__(self, **details: Any) -> Reason:
         return Reason(self, details)

@@ -93,7 +93,7 @@ REFUSED = [
     (
         vcjob(8, metadata={"annotations": {"sp-block": "16"}}),
         "the job's one pod asks for 8 chips and sp-block is 16; in a one-pod job they must be equal. "
-        'What helps: set sp-block to "8", or leave it away',
+        'What helps: set sp-block to "8", or remove it',
     ),
     (
         vcjob(8, minAvailable=-1),

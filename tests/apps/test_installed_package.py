@@ -29,9 +29,9 @@ from tests.lab.rig import SMALL, Terminal, job, running
 SOURCE = """
 from ringwise.framework.extension_points import JOB_VALID
 from ringwise.framework.registry import ActionSpec, PluginSpec
-from ringwise.reasons import MENDED, ReasonKind, Stage
+from ringwise.reasons import SPECIFICATION, ReasonKind, Stage
 
-FENCED = ReasonKind("fenced-job", Stage.VALIDATE, "the job {job} is fenced", ("call it otherwise",), MENDED)
+FENCED = ReasonKind("fenced-job", Stage.VALIDATE, "the job {job} is fenced", ("rename it",), SPECIFICATION)
 #: How many pending jobs the action saw in each cycle.
 SEEN = []
 

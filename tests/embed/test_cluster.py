@@ -25,13 +25,13 @@ from ringwise.messages.commands import (
     TellPod,
 )
 from ringwise.messages.job_expansion import pod_group_of, pods_of
-from ringwise.reasons import ROOM, ReasonKind, Stage
+from ringwise.reasons import CAPACITY, ReasonKind, Stage
 from ringwise.state.model import Node, Pod, PodGroup, Queue
 from ringwise.state.vcjob import VcJob
 from tests.embed.builders import CHIP, job_of, pod_of, task_of
 
 HABITS = SimulationSettings(start_delay=2 * SECOND, grace=3 * SECOND)
-WAITS = ReasonKind("waits", Stage.GANG, "waits", ("wait",), ROOM)
+WAITS = ReasonKind("waits", Stage.GANG, "waits", ("wait",), CAPACITY)
 
 
 def cluster_of(nodes: int = 2) -> EmbeddedCluster:

@@ -14,7 +14,7 @@ from ringwise.messages.rank_table import (
 )
 
 
-def test_rank_table_fragment() -> None:
+def test_rank_table_fragment_D1() -> None:
     devices = [
         RankTableDevice(10, "10.0.0.10", "110"),
         RankTableDevice(2, "10.0.0.2", "102"),
@@ -40,12 +40,12 @@ def test_rank_table_fragment() -> None:
     }
 
 
-def test_rank_table_fragment_outside_any_superpod() -> None:
+def test_rank_table_fragment_outside_any_superpod_D1() -> None:
     fragment = json.loads(rank_table_fragment(pod_name="p", pod_uid="u", node_ip="1.2.3.4", devices=[]))
     assert (fragment["super_pod_id"], fragment["server_index"], fragment["devices"]) == (-2, "-2", [])
 
 
-def test_rank_table_key_follows_the_resource() -> None:
+def test_rank_table_key_follows_the_resource_D1() -> None:
     assert rank_table_key("huawei.com/Ascend910") == "ascend.kubectl.kubernetes.io/ascend-910-configuration"
     assert rank_table_key("huawei.com/npu") == "ascend.kubectl.kubernetes.io/ascend-npu-configuration"
 
@@ -62,7 +62,7 @@ def test_rank_table_key_follows_the_resource() -> None:
         ("", 1, 8, 8, False),
     ],
 )
-def test_who_carries_a_rank_table(
+def test_who_carries_a_rank_table_D1(
     operator: str | None, chips: int, allocatable: int, listed: int, carries: bool
 ) -> None:
     assert carries_rank_table(operator, chips, allocatable, listed) is carries

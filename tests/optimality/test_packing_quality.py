@@ -43,7 +43,7 @@ def test_on_average_at_least_95_percent_of_the_best_possible_packing() -> None:
         ((0,), (1,), 0),
     ],
 )
-def test_the_solver_knows_rings(free: tuple[int, ...], requests: tuple[int, ...], best: int) -> None:
+def test_the_solver_respects_rings_N3(free: tuple[int, ...], requests: tuple[int, ...], best: int) -> None:
     assert best_possible(SmallCluster(free, requests)) == best
 
 

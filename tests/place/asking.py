@@ -1,4 +1,4 @@
-"""Ask `ringwise place`: objects in, its JSON answer out, through the real reader and the whole scheduler."""
+"""Run `ringwise place`: objects in, its JSON out, through the real reader and the whole scheduler."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _catalog() -> BoardCatalog:
 
 
 def as_bytes(objects: Sequence[Plain], form: str = "json-list") -> bytes:
-    """The same objects as different people would write them down."""
+    """The same objects in different forms of input."""
     if form == "json-list":
         return json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}).encode()
     if form == "json-documents":
@@ -85,8 +85,8 @@ def ask(
     answer = place(bundle, configuration, _catalog(), scores=scores, everything=everything)
     assert not answer.errors, [str(error) for error in answer.errors]
     assert not answer.view.incidents, answer.view.incidents
-    told: Plain = json.loads(json.dumps(answer.as_json()))
-    return told
+    reported: Plain = json.loads(json.dumps(answer.as_json()))
+    return reported
 
 
 def job_of(answer: Plain, name: str) -> Plain:
@@ -98,7 +98,7 @@ def job_of(answer: Plain, name: str) -> Plain:
 
 
 def check_reason(job: Plain) -> None:
-    """Nothing is refused or left waiting without a reason that says what to do."""
+    """Nothing is refused or left waiting without a reason and cures."""
     if job["outcome"] in ("placed", "running"):
         assert job["reason"] is None
         return

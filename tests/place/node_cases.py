@@ -1,4 +1,4 @@
-"""The worked cases of one node's chips as manifests, in the several ways a cluster may tell them."""
+"""The worked cases of one node's chips as manifests, in every form that a cluster may have."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TYPE = "accelerator-type"
 
 @dataclass(frozen=True)
 class BoardWords:
-    """How a job says that it wants a board, and how many chips such a node has."""
+    """How a job selects a board, and how many chips such a node has."""
 
     chips: int
     policy: str = ""
@@ -59,7 +59,7 @@ BOARDS = {
     "chip310px2": BoardWords(16, labels=(("duo", "true"), ("npu-310-strategy", "chip"))),
 }
 
-#: Where the chips of a node are told.
+#: Where the chips of a node are reported.
 TELLERS = ("devices", "report", "stale report", "devices and report", "aggregate", "allocatable")
 HOLDERS = ("one pod", "pod per chip", "mounted", "other scheduler")
 SHAPES = ("pod", "vcjob", "vcjob template", "pod group", "pods of a group")
@@ -94,7 +94,7 @@ class Way:
 
 @dataclass(frozen=True)
 class NodeFacts:
-    """What a case says about one node."""
+    """One node of a case."""
 
     name: str
     free: tuple[int, ...]
@@ -124,13 +124,13 @@ class NodeFacts:
         return bool(self.unhealthy) or self.network is None or bool(self.network)
 
 
-def facts_of(case: Plain, told: Plain, name: str) -> NodeFacts:
+def facts_of(case: Plain, reported: Plain, name: str) -> NodeFacts:
     words = BOARDS[case["board"]]
-    unhealthy = told.get("unhealthy") or case.get("unhealthy") or {"chip": [], "network": []}
-    free = tuple(told["free_chips"] or ())
+    unhealthy = reported.get("unhealthy") or case.get("unhealthy") or {"chip": [], "network": []}
+    free = tuple(reported["free_chips"] or ())
     faulty = tuple(unhealthy["chip"])
     size = max((words.chips, *(chip + 1 for chip in (*free, *faulty))))
-    allocatable = told.get("allocatable", told.get("capacity"))
+    allocatable = reported.get("allocatable", reported.get("capacity"))
     network = unhealthy["network"]
     return NodeFacts(
         name,
@@ -139,7 +139,7 @@ def facts_of(case: Plain, told: Plain, name: str) -> NodeFacts:
         size - len(faulty) if allocatable is None else allocatable,
         faulty,
         None if network is None else tuple(network),
-        tuple((told.get("node_labels") or {}).items()),
+        tuple((reported.get("node_labels") or {}).items()),
     )
 
 
@@ -163,11 +163,11 @@ def node_objects(facts: NodeFacts, way: Way, resource: str, labels: dict[str, st
     )
     if way.teller not in ("devices", "allocatable"):
         free = [*facts.free, *facts.held] if way.teller == "stale report" else facts.free
-        told = report(free, unhealthy=facts.unhealthy, network=facts.network, resource=resource)
+        reported = report(free, unhealthy=facts.unhealthy, network=facts.network, resource=resource)
         if way.teller == "aggregate":
-            yield cluster_report({facts.name: told}, number=int(facts.name.rpartition("-")[2]))
+            yield cluster_report({facts.name: reported}, number=int(facts.name.rpartition("-")[2]))
         else:
-            yield node_report(facts.name, told)
+            yield node_report(facts.name, reported)
     yield from fillers(facts, way, resource)
 
 

@@ -100,7 +100,7 @@ def pod(
 def filler(
     name: str, on: str, chips: Sequence[int], resource: str = ASCEND, *, key: str = "", **more: Any
 ) -> Plain:
-    """A running pod that holds these chips. `key` is the annotation that says so."""
+    """A running pod that holds these chips. `key` is the annotation that names them."""
     notes = {key or resource: chip_list(resource, chips), "predicate-time": "18446744073709551615"}
     notes.update(more.pop("annotations", {}))
     return pod(name, pod_spec(len(chips), resource), on=on, annotations=notes, **more)
@@ -194,25 +194,25 @@ def report(
     }
     if network is not None:
         lists[f"{resource}-NetworkUnhealthy"] = chip_list(resource, network)
-    told: Plain = {"DeviceInfo": {"DeviceList": lists, "UpdateTime": 1763164800}, "CheckCode": "x"}
+    reported: Plain = {"DeviceInfo": {"DeviceList": lists, "UpdateTime": 1763164800}, "CheckCode": "x"}
     if superpod is not None:
-        told["SuperPodID"] = superpod
-        told["ServerIndex"] = 0
+        reported["SuperPodID"] = superpod
+        reported["ServerIndex"] = 0
     if rack is not None:
-        told["RackID"] = rack
-    return told
+        reported["RackID"] = rack
+    return reported
 
 
-def node_report(name: str, told: Plain) -> Plain:
-    data = {"DeviceInfoCfg": json.dumps(told)}
+def node_report(name: str, reported: Plain) -> Plain:
+    data = {"DeviceInfoCfg": json.dumps(reported)}
     return config_map("kube-system", f"mindx-dl-deviceinfo-{name}", data)
 
 
-def cluster_report(told: Mapping[str, Plain], number: int = 0) -> Plain:
+def cluster_report(reported: Mapping[str, Plain], number: int = 0) -> Plain:
     """The aggregate: the same facts for many nodes in one ConfigMap, without the inner wrapping."""
     name = f"cluster-info-device-{number}"
     entries = {}
-    for host, facts in told.items():
+    for host, facts in reported.items():
         rest = {key: value for key, value in facts.items() if key != "DeviceInfo"}
         entries[f"mindx-dl-deviceinfo-{host}"] = {**facts["DeviceInfo"], **rest}
     return config_map("mindx-dl", name, {name: json.dumps(entries)})

@@ -26,7 +26,7 @@ SPARE_PLACES = ("outside", "same node")
 
 @dataclass
 class Running:
-    """A running job that makes switches what the case says they are."""
+    """A running job that gives switches the states of the case."""
 
     name: str
     label: str
@@ -49,7 +49,7 @@ class Cluster:
         return self.ips[name]
 
     def add_busy_switch(self) -> str:
-        """One more switch whose only node is busy: nobody can use it, but jobs can be under it."""
+        """One more switch whose only node is busy: no job can use it, but jobs can be under it."""
         name = f"busy-{len(self.switches)}"
         self.switches.append((f"switch-of-{name}", [(self.add_node(name), 0)]))
         return name

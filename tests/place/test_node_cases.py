@@ -39,7 +39,7 @@ def ways_of(number: int, facts: list[NodeFacts]) -> list[Way]:
 
 
 @of_kind("single_node")
-def test_one_node(number: int, case: Plain) -> None:
+def test_one_node_N3_N4_N5(number: int, case: Plain) -> None:
     pods: int = case["tasks"]
     names = [f"node-{place}" for place in range(pods)]
     facts = [facts_of(case, case, name) for name in names]
@@ -51,7 +51,7 @@ def test_one_node(number: int, case: Plain) -> None:
             if case["node_arch"]:
                 labels["host-arch"] = case["node_arch"]
         if case["free_chips"] is None:
-            # No list at all: a node that says it has no chips, whatever Kubernetes offers.
+            # No list at all: the node has no chips, whatever Kubernetes offers.
             facts = [facts_of(case, {**case, "free_chips": []}, name) for name in names]
         objects = [one for node in facts for one in node_objects(node, way, case["resource"], labels)]
         answer = ask([*objects, *job], settings_of(case, way), form=way.form)
@@ -89,10 +89,10 @@ def check_single(case: Plain, job: Plain, way: Way) -> None:
 
 
 @of_kind("node_list")
-def test_several_nodes(number: int, case: Plain) -> None:
+def test_several_nodes_N3_N4(number: int, case: Plain) -> None:
     # Their names end in numbers, as the aggregate's chunks do.
-    renamed = {told["name"]: f"node-{place}" for place, told in enumerate(case["nodes"])}
-    facts = [facts_of(case, told, renamed[told["name"]]) for told in case["nodes"]]
+    renamed = {reported["name"]: f"node-{place}" for place, reported in enumerate(case["nodes"])}
+    facts = [facts_of(case, reported, renamed[reported["name"]]) for reported in case["nodes"]]
     pods = case["tasks"]
     for way in ways_of(number, facts):
         job, labels = job_objects(case, way, [case["request"]] * pods)

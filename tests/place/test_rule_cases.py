@@ -44,7 +44,7 @@ def of_kind(kind: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("case", of_kind("job_validity"))
-def test_job(case: Plain) -> None:
+def test_job_N2(case: Plain) -> None:
     board, total = case["board"], case.get("total_request")
     requests = case["request"]
     if requests is None:
@@ -83,7 +83,7 @@ def test_job(case: Plain) -> None:
 
 
 @pytest.mark.parametrize("case", of_kind("policy_selection"))
-def test_policy(case: Plain) -> None:
+def test_policy_N1(case: Plain) -> None:
     wanted = case["expect"]["policy"]
     for resource in case["resource"].split(" or "):
         selector = case.get("node_selector") or {}
@@ -115,10 +115,10 @@ def test_policy(case: Plain) -> None:
 
 
 @pytest.mark.parametrize("case", of_kind("free_chip_calc"))
-def test_free_chips(case: Plain) -> None:
+def test_free_chips_N7(case: Plain) -> None:
     free = case["expect"]["free_chips"]
-    told = report(case["reported_free"], unhealthy=case["unhealthy"]["chip"], recovering=case["recovering"])
-    objects = [node("n-0", devices=case["node_chips"]), node_report("n-0", told)]
+    listed = report(case["reported_free"], unhealthy=case["unhealthy"]["chip"], recovering=case["recovering"])
+    objects = [node("n-0", devices=case["node_chips"]), node_report("n-0", listed)]
     objects += [filler(f"old-{at}", "n-0", held) for at, held in enumerate(case["pods_hold"]) if held]
     settings = {"self-maintain-available-card": str(case["self_maintain"]).lower()}
     for more in (0, 1):
@@ -129,7 +129,7 @@ def test_free_chips(case: Plain) -> None:
 
 
 @pytest.mark.parametrize("case", of_kind("node_stability"))
-def test_stability(case: Plain) -> None:
+def test_stability_N7(case: Plain) -> None:
     offered = max(case["idle"], case["capacity"])
     nameless = offered - case["idle"]
     objects = [
@@ -147,7 +147,7 @@ def test_stability(case: Plain) -> None:
 
 
 @pytest.mark.parametrize("case", of_kind("rank_annotation"))
-def test_rank(case: Plain) -> None:
+def test_rank_P7(case: Plain) -> None:
     index = case["task_index"] or 0
     wanted = case["expect"]["hccl/rankIndex"]
     group_notes = {"huawei.com/schedule_minAvailable": "4"} if case["has_minAvailable_annotation"] else {}
@@ -169,13 +169,13 @@ def test_rank(case: Plain) -> None:
 
 def config_cases() -> list[Any]:
     rules = json.loads((Path(__file__).parents[1] / "vectors" / "superpod_rules.json").read_text())
-    told = [(case["config"], "error" in case["expect"]) for case in CASES if case["kind"] == "config_param"]
-    told += [(rule["in"], rule.get("error", False)) for rule in rules["config_vectors"]]
-    return [pytest.param(*one, id=f"{at}-{one[0]}") for at, one in enumerate(told)]
+    cases = [(case["config"], "error" in case["expect"]) for case in CASES if case["kind"] == "config_param"]
+    cases += [(rule["in"], rule.get("error", False)) for rule in rules["config_vectors"]]
+    return [pytest.param(*one, id=f"{at}-{one[0]}") for at, one in enumerate(cases)]
 
 
 @pytest.mark.parametrize(("config", "wrong"), config_cases())
-def test_settings(config: dict[str, str], wrong: bool, tmp_path: Path) -> None:
+def test_settings_P1_K(config: dict[str, str], wrong: bool, tmp_path: Path) -> None:
     conf = tmp_path / "volcano-scheduler.conf"
     conf.write_text(configuration_text(config))
     asked = ["-f", "-", "-o", "json", "--config", str(conf)]

@@ -40,10 +40,10 @@ def busy_cluster(seed: int) -> list[Plain]:
         if draw.random() < 0.1:
             objects += [pod(f"nameless-{number}-{at}", pod_spec(1), on=name) for at in range(2)]
         if draw.random() < 0.3:
-            told = report(
+            reported = report(
                 chips[used:], unhealthy=chips[:1] if used else [], network=draw.choice([None, [], [3]])
             )
-            objects.append(node_report(name, told))
+            objects.append(node_report(name, reported))
     for number in range(10):
         size, name = draw.choice([1, 2, 4, 8]), f"job-{number}"
         match draw.randrange(5):
@@ -110,7 +110,7 @@ def test_the_hash_seed_changes_no_byte(tmp_path: Path) -> None:
 
 
 @pytest.mark.process
-def test_files_folders_and_pipes_say_the_same(tmp_path: Path) -> None:
+def test_files_folders_and_pipes_give_the_same(tmp_path: Path) -> None:
     objects = busy_cluster(3)
     for number, part in enumerate((objects[:9], objects[9:])):
         (tmp_path / f"{number}.yaml").write_bytes(as_bytes(part, "yaml-documents"))
@@ -122,7 +122,7 @@ def test_files_folders_and_pipes_say_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.process
-def test_two_pods_on_one_chip_are_an_error_and_the_rest_can_still_be_placed() -> None:
+def test_two_pods_on_one_chip_are_an_error_and_the_rest_can_still_be_placed_N6() -> None:
     objects = [node("n-0"), filler("one", "n-0", [0]), filler("two", "n-0", [0]), pod("job", pod_spec(4))]
     stopped = ringwise("place", "-f", "-", "-o", "json", given=as_bytes(objects))
     assert (stopped.returncode, stopped.stdout) == (2, b"")

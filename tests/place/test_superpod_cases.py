@@ -50,7 +50,7 @@ SHAPES = ("vcjob", "vcjob template", "pod group")
 
 def superpod_nodes(superpod: int, free: int, busy: int, board: Board, teller: str) -> Iterator[Plain]:
     """Nodes of one SuperPoD; the busy ones come first by name, so a naive choice would take them."""
-    told: dict[str, Plain] = {}
+    reported: dict[str, Plain] = {}
     for number in range(free + busy):
         name = f"sp{superpod}-{number}"
         yield node(
@@ -67,11 +67,11 @@ def superpod_nodes(superpod: int, free: int, busy: int, board: Board, teller: st
         if held:
             yield filler(f"old-{name}", name, held, board.resource)
         open_chips = [] if held else range(board.chips)
-        told[name] = report(open_chips, resource=board.resource, superpod=superpod)
+        reported[name] = report(open_chips, resource=board.resource, superpod=superpod)
     if teller == "report":
-        yield from (node_report(name, facts) for name, facts in told.items())
-    elif teller == "aggregate" and told:
-        yield cluster_report(told, number=superpod)
+        yield from (node_report(name, facts) for name, facts in reported.items())
+    elif teller == "aggregate" and reported:
+        yield cluster_report(reported, number=superpod)
 
 
 def job_objects(
@@ -99,7 +99,7 @@ def job_objects(
 
 
 @pytest.mark.parametrize("number", range(len(CASES)), ids=[case["id"] for case in CASES])
-def test_worked_case(number: int) -> None:
+def test_worked_case_P2_P3_P4_P5(number: int) -> None:
     case = CASES[number]
     ids = {entry["id"]: 3 * place + 1 for place, entry in enumerate(case["superpods"])}
     if all(isinstance(name, int) for name in ids):
@@ -150,7 +150,7 @@ def check(case: Plain, job: Plain, ids: dict[Any, int], board: Board) -> None:
 
 
 @pytest.mark.parametrize("number", range(len(RULES["validation_vectors"])))
-def test_validation(number: int) -> None:
+def test_validation_P1_P6(number: int) -> None:
     rule = RULES["validation_vectors"][number]
     board = B850 if rule["npus_per_node"] == 8 else A3_SP_BLOCK
     total = rule["total_npus"] or board.chips
@@ -169,7 +169,7 @@ def test_validation(number: int) -> None:
     assert job["outcome"] == ("placed" if rule["pass"] else "refused"), job["reason"]
 
 
-def test_soft_jobs_take_fragments_and_never_more_nodes_than_pods() -> None:
+def test_soft_jobs_take_fragments_and_never_more_nodes_than_pods_P4() -> None:
     objects = [
         one
         for superpod, free in ((0, 10), (1, 7), (2, 6))
@@ -184,17 +184,17 @@ def test_soft_jobs_take_fragments_and_never_more_nodes_than_pods() -> None:
     assert waits["outcome"] == "pending"
 
 
-def test_a_superpod_larger_than_it_may_be_is_an_error_and_not_a_guess() -> None:
+def test_a_superpod_that_is_too_large_is_an_error_P6() -> None:
     objects = [*superpod_nodes(0, 5, 0, A3_SP_BLOCK, "annotation")]
     job = job_objects(2, 32, A3_SP_BLOCK, "vcjob")
-    told = job_of(ask([*objects, *job], {"super-pod-size": "4"}, scores=False), "job")
-    assert told["outcome"] in ("pending", "refused")
-    assert "super-pod-size" in told["reason"]["message"] + " ".join(told["reason"]["cures"])
+    reported = job_of(ask([*objects, *job], {"super-pod-size": "4"}, scores=False), "job")
+    assert reported["outcome"] in ("pending", "refused")
+    assert "super-pod-size" in reported["reason"]["message"] + " ".join(reported["reason"]["cures"])
 
 
-@pytest.mark.parametrize("told", ["missing", "negative"])
-def test_nodes_without_a_superpod_id_take_no_part(told: str) -> None:
-    notes = {} if told == "missing" else {"superPodID": "-1"}
+@pytest.mark.parametrize("reported", ["missing", "negative"])
+def test_nodes_without_a_superpod_id_take_no_part_P6(reported: str) -> None:
+    notes = {} if reported == "missing" else {"superPodID": "-1"}
     lost = [node(f"lost-{number}", chips=16, annotations=notes) for number in range(4)]
     job = job_objects(2, 32, A3_SP_BLOCK, "vcjob")
     waits = job_of(ask([*lost, *job]), "job")
@@ -205,14 +205,14 @@ def test_nodes_without_a_superpod_id_take_no_part(told: str) -> None:
     assert {one["superpod"] for one in placed["pods"]} == {7}
 
 
-def test_a_block_that_does_not_divide_the_job_is_refused() -> None:
+def test_a_block_that_does_not_divide_the_job_is_refused_P6() -> None:
     objects = [*superpod_nodes(0, 8, 0, A3_SP_BLOCK, "report")]
     for pods, block in ((3, 32), (2, 40), (2, 0)):
         job = job_of(ask([*objects, *job_objects(pods, block, A3_SP_BLOCK, "vcjob")]), "job")
         assert job["outcome"] == "refused"
 
 
-def test_reserve_nodes_stay_free_until_nothing_else_is_left() -> None:
+def test_reserve_nodes_stay_free_until_nothing_else_is_left_P4() -> None:
     """f = s + r - 1 is queue 2: used only when no SuperPoD keeps its reserve."""
     for first, wanted in ((9, 1), (10, 0)):
         objects = [
@@ -223,7 +223,7 @@ def test_reserve_nodes_stay_free_until_nothing_else_is_left() -> None:
         assert {one["superpod"] for one in job["pods"]} == {wanted}
 
 
-def test_a_lost_pod_of_a_block_comes_back_inside_its_superpod() -> None:
+def test_a_lost_pod_of_a_block_is_rescheduled_inside_its_superpod_P7() -> None:
     objects = [
         *superpod_nodes(0, 6, 0, A3_SP_BLOCK, "report"),
         *superpod_nodes(1, 6, 0, A3_SP_BLOCK, "report"),

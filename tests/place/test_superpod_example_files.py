@@ -1,4 +1,4 @@
-"""The files and pictures of docs/superpods.md are what the library does today."""
+"""The files and pictures of docs/superpods.md match what the code does."""
 
 from __future__ import annotations
 
@@ -83,34 +83,34 @@ def test_the_files_are_what_their_maker_makes() -> None:
         assert (EXAMPLES / name).read_text() == content, name
 
 
-def test_four_jobs_follow_the_documents_sequence() -> None:
+def test_four_jobs_follow_the_documents_sequence_P2() -> None:
     chosen, picture = run("sequence-nodes.json", "sequence-jobs.yaml")
     assert chosen == [18, 26, 19, 27]
     assert picture in PAGE
 
 
 @pytest.mark.parametrize(("counts", "first"), [([33, 34], 33), ([34, 35, 48], 34), ([19, 26], 26)])
-def test_neighbours_of_the_sequence(counts: list[int], first: int) -> None:
+def test_neighbours_of_the_sequence_P2(counts: list[int], first: int) -> None:
     job = yaml.safe_load((EXAMPLES / "one-job.yaml").read_text())
     answer = place(job, free_nodes(maker().nodes(counts)))
     assert isinstance(answer, BlockPlan)
     assert per_superpod(answer) == {first: 16}
 
 
-def test_too_little_room_says_what_the_page_says() -> None:
+def test_too_few_blocks_give_the_reason_on_the_page_P4() -> None:
     job = yaml.safe_load((EXAMPLES / "one-job.yaml").read_text())
     reason = place(job, free_nodes((EXAMPLES / "fragments-nodes.json").read_text()))
     assert isinstance(reason, Reason)
     assert "\n".join([reason.message, *reason.cures]) in PAGE
 
 
-def test_a_soft_job_uses_fragments() -> None:
+def test_a_soft_job_uses_fragments_P4() -> None:
     chosen, picture = run("fragments-nodes.json", "fragments-soft.yaml")
     assert chosen == [10, 7, 6]
     assert picture in PAGE
 
 
-def test_the_page_about_17_and_10_free_nodes() -> None:
+def test_the_page_about_17_and_10_free_nodes_P4() -> None:
     answer = plan({0: 17, 1: 10}, nodes_per_block=8, blocks=2, reserve=2, super_pod_size=48)
     assert isinstance(answer, BlockPlan)
     assert per_superpod(answer) == {1: 8, 0: 8}

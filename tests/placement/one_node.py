@@ -1,4 +1,4 @@
-"""One node of a real state, asked by a real session: what the worked cases of one node run on."""
+"""A cluster of one node and a real session, for the worked cases of one node."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def one_node(
     self_maintain: bool = True,
     labels: Mapping[str, str] | None = None,
 ) -> ClusterState:
-    """A cluster of one node. Every list of `held` is what one pod names and asked for."""
+    """A cluster of one node. Every list of `held` is what one pod names and requested."""
     state = ClusterState(self_maintain=self_maintain)
     state.put_node(
         Node(
@@ -69,7 +69,7 @@ def fleet_of(state: ClusterState) -> Fleet:
     return state.fleets[CHIP]
 
 
-def told(
+def device_report(
     free: Iterable[int],
     *,
     unhealthy: Iterable[int] = (),

@@ -1,4 +1,4 @@
-"""Chip rules against a second, slower reading of the same rules."""
+"""Chip rules (N3, N4, N5) against a second, slower implementation."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def acceptable(board: Board, usable: int, choice: tuple[int, ...], multi_pod: bo
 
 
 @given(st.data())
-def test_fits_exactly_when_some_choice_of_chips_is_acceptable(data: st.DataObject) -> None:
+def test_fits_exactly_when_some_choice_of_chips_is_acceptable_N4(data: st.DataObject) -> None:
     board = data.draw(st.sampled_from(BOARDS))
     chips = data.draw(st.sets(st.integers(0, board.chips_per_node - 1), max_size=10))
     request = data.draw(st.integers(1, min(10, board.chips_per_node)))
@@ -82,7 +82,7 @@ def test_fits_exactly_when_some_choice_of_chips_is_acceptable(data: st.DataObjec
 
 
 @given(nodes(), st.integers(1, 64), st.booleans())
-def test_chips_are_free_distinct_and_acceptable(
+def test_chips_are_free_distinct_and_acceptable_N5(
     node: tuple[Board, int, int, int], request: int, multi_pod: bool
 ) -> None:
     board, usable, allocatable, faulty = node
@@ -108,7 +108,7 @@ def test_chips_are_free_distinct_and_acceptable(
 
 
 @given(st.sampled_from(BOARDS), st.data())
-def test_equal_signatures_score_equally(board: Board, data: st.DataObject) -> None:
+def test_equal_signatures_score_equally_N4(board: Board, data: st.DataObject) -> None:
     """A node whose rings are swapped, or whose chips moved inside a ring, is the same node to the score."""
     rule = chip_rule(board)
     usable = data.draw(st.integers(0, (1 << board.chips_per_node) - 1))
@@ -144,7 +144,7 @@ def test_few_signatures(board: Board) -> None:
 
 
 @ANY_BOARD
-def test_more_free_chips_than_the_board_has_never_fit(board: Board) -> None:
+def test_more_free_chips_than_the_board_has_never_fit_N4(board: Board) -> None:
     rule = chip_rule(board)
     usable = (1 << board.chips_per_node + 1) - 1
     assert rule.score(rule.signature(usable, board.chips_per_node, 0), 1, False) is None
@@ -153,7 +153,7 @@ def test_more_free_chips_than_the_board_has_never_fit(board: Board) -> None:
 
 
 @ANY_BOARD
-def test_nothing_fits_an_empty_node_and_no_request_is_no_request(board: Board) -> None:
+def test_nothing_fits_an_empty_node_and_a_request_of_none_is_unfit_N4(board: Board) -> None:
     rule = chip_rule(board)
     full = (1 << board.chips_per_node) - 1
     assert rule.score(rule.signature(0, board.chips_per_node, 0), 1, False) is None
@@ -176,7 +176,7 @@ def documents_order(usable: int, allocatable: int, request: int) -> tuple[int, i
     return None
 
 
-def test_910_x8_scores_are_in_the_documents_order() -> None:
+def test_910_x8_scores_are_in_the_documents_order_N3() -> None:
     rule = chip_rule(EIGHT)
     for request in (1, 2, 4, 8):
         ranked = []
@@ -196,7 +196,7 @@ def test_910_x8_scores_are_in_the_documents_order() -> None:
             assert (better > worse) if better_key < worse_key else (better == worse)
 
 
-def test_910_x8_takes_the_ring_of_the_group_left_before_right_lowest_ids() -> None:
+def test_910_x8_takes_the_ring_of_the_group_left_before_right_lowest_ids_N5() -> None:
     rule = chip_rule(EIGHT)
     for usable in range(1, 256):
         left, right = chips_of(usable & 15), chips_of(usable & 240)
@@ -232,7 +232,7 @@ def test_910_x8_takes_the_ring_of_the_group_left_before_right_lowest_ids() -> No
         ("910b-x8", [3], 2, False, "not-enough-free-chips", "2 chips are asked for and 1 are free"),
     ],
 )
-def test_lack_says_what_is_missing(
+def test_lack_names_what_is_missing_N4(
     board: str, free: list[int], request_: int, multi_pod: bool, code: str, words: str
 ) -> None:
     reason = chip_rule(shipped_boards()[board]).lack(mask_of(free), request_, multi_pod)
@@ -240,7 +240,7 @@ def test_lack_says_what_is_missing(
     assert words in reason.message
 
 
-def test_registry_and_profiles_know_the_same_rules() -> None:
+def test_registry_and_profiles_have_the_same_rules_N1() -> None:
     assert set(RULES) == set(RULE_SPECS)
     assert {board.rule for board in BOARDS} == set(RULES)
 
@@ -263,7 +263,7 @@ def test_registry_and_profiles_know_the_same_rules() -> None:
         ("910b-x8", [7, 2, 5], 2, (2, 5)),
     ],
 )
-def test_which_chips_are_taken(board: str, free: list[int], request_: int, chips: tuple[int, ...]) -> None:
+def test_which_chips_are_taken_N5(board: str, free: list[int], request_: int, chips: tuple[int, ...]) -> None:
     assert chip_rule(shipped_boards()[board]).chips(mask_of(free), request_, False) == chips
 
 
@@ -278,14 +278,14 @@ def test_which_chips_are_taken(board: str, free: list[int], request_: int, chips
         (range(10), 3, 0),
     ],
 )
-def test_distributed_duo_nodes_beyond_the_tables_score_nothing(
+def test_distributed_duo_nodes_beyond_the_tables_score_nothing_N4(
     free: list[int], request_: int, score: int
 ) -> None:
     rule = chip_rule(shipped_boards()["310p-duo-chip-distributed"])
     assert rule.score(rule.signature(mask_of(free), 16, 0), request_, False) == score
 
 
-def test_faults_lower_the_score_only_where_the_board_says_so() -> None:
+def test_faults_lower_the_score_only_where_the_profile_has_it_N4() -> None:
     for name, difference in (("910b-x8", 100), ("310p", 0), ("850-x8-superpod", 0), ("a3-x16", 0)):
         rule = chip_rule(shipped_boards()[name])
         healthy, ill = (rule.score(rule.signature(0b11, 8, faulty), 2, False) for faulty in (0, 1))
@@ -294,7 +294,7 @@ def test_faults_lower_the_score_only_where_the_board_says_so() -> None:
         assert healthy - ill == difference, name
 
 
-def test_a_single_chip_breaks_no_whole_card_on_a3_but_follows_the_free_count_in_superpods() -> None:
+def test_a_single_chip_breaks_no_whole_card_on_a3_but_follows_the_free_count_in_superpods_N4() -> None:
     broken, whole = mask_of([0, 2, 4]), mask_of([0, 1])
     scores = {}
     for name in ("a3-x16", "a3-x16-superpod"):

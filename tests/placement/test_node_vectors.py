@@ -18,7 +18,7 @@ from ringwise.topology.boards import shipped_boards, shipped_catalog
 from ringwise.topology.chips import chips_of
 from ringwise.topology.policy import PolicyFacts, select_board
 from tests.framework.returning import node_of_returning_pod
-from tests.placement.one_node import NodeFit, ask, fleet_of, one_node, told
+from tests.placement.one_node import NodeFit, ask, device_report, fleet_of, one_node
 
 Case = dict[str, Any]
 
@@ -104,14 +104,16 @@ def job_refusal(case: Case) -> Reason | None:
 
 
 def node_of(case: Case, node: Case) -> ClusterState:
-    """The node as its report tells it; one that lists nothing says that it has no chips."""
+    """The node from its report; one that lists nothing has no chips."""
     unhealthy = node.get("unhealthy") or {"chip": [], "network": []}
     allocatable = node.get("allocatable", node.get("capacity"))
     if allocatable is None:
         # Unknown to Kubernetes: what is listed and not faulty.
         allocatable = board_of(case).chips_per_node - len(unhealthy["chip"])
     return one_node(
-        report=told(node["free_chips"] or (), unhealthy=unhealthy["chip"], network=unhealthy["network"]),
+        report=device_report(
+            node["free_chips"] or (), unhealthy=unhealthy["chip"], network=unhealthy["network"]
+        ),
         allocatable=allocatable,
         self_maintain=False,
         labels=node.get("node_labels"),
@@ -119,7 +121,7 @@ def node_of(case: Case, node: Case) -> ClusterState:
 
 
 @of_kind("single_node")
-def test_one_node(case: Case) -> None:
+def test_one_node_N3_N4_N5(case: Case) -> None:
     expect = case["expect"]
     refusal = job_refusal(case)
     if expect["rejected_at"] == "job-validity":
@@ -148,7 +150,7 @@ def test_one_node(case: Case) -> None:
 
 
 @of_kind("node_list")
-def test_several_nodes(case: Case) -> None:
+def test_several_nodes_N3_N4(case: Case) -> None:
     board, expect = board_of(case), case["expect"]
     answers = {
         node["name"]: ask(board, node_of(case, node), case["request"], case["tasks"] > 1)
@@ -173,7 +175,7 @@ def test_several_nodes(case: Case) -> None:
 
 
 @of_kind("job_validity")
-def test_job(case: Case) -> None:
+def test_job_N2(case: Case) -> None:
     requests = case["request"] if case["request"] is not None else [case["total_request"]]
     exempt = [spec == "scheduler" for spec in case.get("task_spec") or []] or [
         "scheduler" in case.get("note", "")
@@ -186,7 +188,7 @@ def test_job(case: Case) -> None:
 
 
 @of_kind("policy_selection")
-def test_policy(case: Case) -> None:
+def test_policy_N1(case: Case) -> None:
     wanted = case["expect"]["policy"]
     for resource in case["resource"].split(" or "):
         chosen = select_board(
@@ -207,7 +209,7 @@ def test_policy(case: Case) -> None:
 
 
 @of_kind("score_adjust")
-def test_the_node_that_is_set_above_all_others(case: Case) -> None:
+def test_best_node_N3a(case: Case) -> None:
     """All cases of this kind are about pods that come back: one node's score becomes the best of all."""
     rank, previous = case["my_rank"], case["previous_nodes"]
     chosen = node_of_returning_pod(
@@ -227,7 +229,7 @@ def filled(table: ScoreTable) -> list[list[int]]:
 
 
 @of_kind("score_table")
-def test_score_table(case: Case) -> None:
+def test_score_table_N4(case: Case) -> None:
     expect = case["expect"]
     if "table" in expect:
         (table,) = chip_rule(board_of(case)).tables()
@@ -243,11 +245,11 @@ def test_score_table(case: Case) -> None:
 
 
 @of_kind("free_chip_calc")
-def test_free_chips(case: Case) -> None:
+def test_free_chips_N7(case: Case) -> None:
     state = one_node(
         listed=case["node_chips"],
         held=[held for held in case["pods_hold"] if held],
-        report=told(
+        report=device_report(
             case["reported_free"], unhealthy=case["unhealthy"]["chip"], recovering=case["recovering"]
         ),
         allocatable=len(case["node_chips"]),
@@ -257,8 +259,8 @@ def test_free_chips(case: Case) -> None:
 
 
 @of_kind("node_stability")
-def test_stability(case: Case) -> None:
+def test_stability_N7(case: Case) -> None:
     state = one_node(
-        report=told(range(case["listed_free"])), allocatable=case["idle"], capacity=case["capacity"]
+        report=device_report(range(case["listed_free"])), allocatable=case["idle"], capacity=case["capacity"]
     )
     assert (fleet_of(state).closed[0] is None) == case["expect"]["accept"]

@@ -1,4 +1,4 @@
-"""What jobs may ask of a board."""
+"""Rule N2: the requests that a board allows."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from ringwise.topology.boards import shipped_boards
         ("310p-duo-chip", [3, 1], "document", None),
     ],
 )
-def test_requests(board: str, requests: list[int], mode: str, code: str | None) -> None:
+def test_requests_N2(board: str, requests: list[int], mode: str, code: str | None) -> None:
     reason = check_requests(shipped_boards()[board], requests, multi_pod_requests=mode)
     assert (reason.code if reason else None) == code
     if reason:
@@ -51,14 +51,14 @@ def test_requests(board: str, requests: list[int], mode: str, code: str | None) 
         assert "unknown)" not in reason.message + "".join(reason.cures)
 
 
-def test_excused_pods_need_no_chips() -> None:
+def test_exempt_pods_need_no_chips_N2() -> None:
     board = shipped_boards()["a3-x16"]
     assert check_requests(board, [2, 0], exempt=[False, True]) is None
     assert check_requests(board, [2, 0], exempt=[True, False]) is not None
     assert check_requests(board, [0], exempt=[True]) is None
 
 
-def test_the_jobs_own_total_is_checked_too() -> None:
+def test_the_total_that_the_job_states_is_checked_N2() -> None:
     odd = check_requests(shipped_boards()["a3-x16"], [2, 2], total=3)
     assert odd is not None
     assert odd.message == "the job asks for 3 chips in all; on a3-x16 that must be 1 or a multiple of 2"
@@ -68,7 +68,7 @@ def test_the_jobs_own_total_is_checked_too() -> None:
     assert large.code == "average-too-large"
 
 
-def test_a_pod_too_large_may_be_split() -> None:
+def test_the_cure_of_a_pod_that_is_too_large_is_to_split_it_N2() -> None:
     reason = check_requests(shipped_boards()["910-x8"], [24])
     assert reason is not None
     assert "split the pod into 3 pods of 8 chips" in reason.cures

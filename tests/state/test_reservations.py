@@ -1,4 +1,4 @@
-"""Chips kept for one job are free for nobody else, and for that job again."""
+"""Chips reserved for one job are free for that job only."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def a_cluster() -> tuple[ClusterState, View]:
     return state, state.view(RESOURCE, board.name, chip_rule(board), False, False)
 
 
-def test_reserved_chips_are_hidden_from_others_and_open_to_their_owner() -> None:
+def test_reserved_chips_are_free_for_their_owner_only_S9() -> None:
     state, view = a_cluster()
     kept = Reservations(state)
     before = fingerprint(state)
@@ -34,7 +34,7 @@ def test_reserved_chips_are_hidden_from_others_and_open_to_their_owner() -> None
     assert fingerprint(state) == before
 
 
-def test_a_chip_held_by_another_pod_is_kept_from_the_moment_it_is_let_go() -> None:
+def test_a_chip_held_by_another_pod_is_reserved_from_the_moment_it_is_released_S9() -> None:
     state, view = a_cluster()
     state.put_pod(Pod("u", "x", "p", PodClass(resource=RESOURCE, chips=4), node="node-1", holds=(0, 1, 2, 3)))
     kept = Reservations(state)

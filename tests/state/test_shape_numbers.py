@@ -15,7 +15,7 @@ def pod(name: str, **selector: str) -> ev.PodSeen:
     return ev.PodSeen(Pod(name, "default", name, PodClass(CHIP, 1, node_selector=tuple(selector.items()))))
 
 
-def test_a_selector_that_comes_later_finds_its_node() -> None:
+def test_a_selector_that_is_added_later_finds_its_node() -> None:
     """All nodes are one group when the label starts to matter: none of them may stay in it."""
     scheduler = new_scheduler()
     nodes = [

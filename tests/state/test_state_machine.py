@@ -98,7 +98,7 @@ class StateMachine(RuleBasedStateMachine):
     @precondition(lambda self: not self.marks)
     @rule(name=st.sampled_from(NAMES), chips=st.integers(1, 4), names_them=st.booleans(), data=st.data())
     def foreign_pod(self, name: str, chips: int, names_them: bool, data: st.DataObject) -> None:
-        """A pod bound by somebody else, with chips that are free, or without saying which."""
+        """A pod bound by another scheduler, with chips that are free, or without naming them."""
         self.serial += 1
         number = self.state.node_id.get(name)
         free = self.state.fleets[RESOURCE].free(number) if number is not None else 0

@@ -1,4 +1,4 @@
-"""Board profiles: the shipped ones are sound, wrong ones get one clear line."""
+"""Rule N1: board profiles; the shipped ones are valid, invalid ones get one clear line."""
 
 from __future__ import annotations
 
@@ -28,20 +28,27 @@ def changed(old: str, new: str) -> str:
     return GOOD.replace(old, new)
 
 
-def test_a_profile_says_only_what_is_special() -> None:
+def test_a_profile_has_defaults_N1() -> None:
     board = parse_board(GOOD, "mine.toml")
     assert board.title == "mine"
-    assert board.multi_pod == board.multi_pod_field == board.one_pod == {1, 2, 4}
+    assert board.multi_pod == board.multi_pod_vendor == board.one_pod == {1, 2, 4}
     assert board.parameters == (("whole_card_penalty", 16),)
     assert board.ring_masks == (0b11, 0b1100)
     assert not board.watches_network
 
 
-def test_requests_by_number_of_pods() -> None:
+def test_requests_by_number_of_pods_N2() -> None:
     board = shipped_boards()["910-x8"]
     assert board.requests(1) == {1, 2, 4, 8}
     assert board.requests(2) == {8}
     assert board.requests(2, "vendor") == {1, 2, 4, 8}
+
+
+@pytest.mark.parametrize("field", ["multi_pod_vendor", "multi_pod_field"])
+def test_profiles_may_use_the_earlier_name_of_the_vendors_requests_N2(field: str) -> None:
+    board = parse_board(changed('one_pod = "1,2,4"', f'one_pod = "1,2,4"\n{field} = "2"'), "mine.toml")
+    assert board.requests(2, "document") == {1, 2, 4}
+    assert board.requests(2, "vendor") == {2}
 
 
 @pytest.mark.parametrize(
@@ -65,6 +72,11 @@ def test_requests_by_number_of_pods() -> None:
         (changed('"1,2,4"', '""'), "requests.one_pod", "allows nothing"),
         (changed('"1,2,4"', "[1, 2]"), "requests.one_pod", "must be a text like"),
         (changed('one_pod = "1,2,4"', ""), "requests.one_pod", "is missing"),
+        (
+            changed('one_pod = "1,2,4"', 'one_pod = "1"\nmulti_pod_field = "1"\nmulti_pod_vendor = "1"'),
+            "requests.multi_pod_field",
+            "earlier name of multi_pod_vendor",
+        ),
         (changed('"two-chip-cards"', '"two-chip-card"'), "rule.name", "did you mean 'two-chip-cards'?"),
         (changed('"two-chip-cards"', '"paired-rings"\ntable = 1'), "rule.table", "no such field"),
         (changed('"two-chip-cards"', '"one-card"'), "rule.table", "is missing"),
@@ -74,7 +86,7 @@ def test_requests_by_number_of_pods() -> None:
         (
             changed('"two-chip-cards"', '"one-card"\ntable = [[0, 1], [1, 0]]'),
             "rule.table[1]",
-            "says 2 chips fit into 1 free",
+            "lets 2 chips fit into 1 free",
         ),
         (changed("chips_per_node = 4", "chips_per_node = 65"), "chips_per_node", "not between 1 and 64"),
         (changed("chips_per_node = 4", "chips_per_node = true"), "chips_per_node", "not True"),
@@ -99,7 +111,9 @@ def test_requests_by_number_of_pods() -> None:
         ("[" * 5000, "", "is not valid TOML"),
     ],
 )
-def test_a_wrong_profile_gets_one_line_with_file_field_and_reason(text: str, field: str, words: str) -> None:
+def test_an_invalid_profile_gets_one_line_with_file_field_and_reason_N1(
+    text: str, field: str, words: str
+) -> None:
     with pytest.raises(BoardError) as caught:
         parse_board(text, "mine.toml")
     assert caught.value.field == field
@@ -121,7 +135,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         load_board(tmp_path / "large.toml")
 
 
-def test_a_user_adds_a_board_by_file(tmp_path: Path) -> None:
+def test_a_user_adds_a_board_by_file_N1(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text(GOOD)
     catalog = shipped_catalog([file])
@@ -138,7 +152,9 @@ def test_a_user_adds_a_board_by_file(tmp_path: Path) -> None:
         ('name = "mine"\naccelerator_types = ["half"]', "accelerator_types", "the board 910-half"),
     ],
 )
-def test_two_boards_may_not_claim_the_same(tmp_path: Path, line: str, field: str, words: str) -> None:
+def test_two_boards_may_not_have_the_same_policy_type_or_name_N1(
+    tmp_path: Path, line: str, field: str, words: str
+) -> None:
     file = tmp_path / "mine.toml"
     file.write_text(changed('name = "mine"', line))
     with pytest.raises(BoardError) as caught:
@@ -155,7 +171,7 @@ def test_two_boards_may_not_claim_the_same(tmp_path: Path, line: str, field: str
         ("sp_block_fallback = true", "sp_block_fallback"),
     ],
 )
-def test_two_boards_of_a_resource_may_not_both_be_its_choice(line: str, field: str) -> None:
+def test_two_boards_of_a_resource_may_not_both_be_its_default_N1(line: str, field: str) -> None:
     one = parse_board(changed('name = "mine"', f'name = "one"\n{line}'), "one.toml")
     other = parse_board(changed('name = "mine"', f'name = "other"\n{line}'), "other.toml")
     catalog = BoardCatalog([one])

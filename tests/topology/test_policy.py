@@ -65,7 +65,7 @@ def select(
         ),
     ],
 )
-def test_board_is_found(
+def test_board_is_found_N1(
     resource: str,
     annotations: Mapping[str, str],
     labels: Mapping[str, str],
@@ -99,7 +99,7 @@ def test_board_is_found(
         ("huawei.com/Ascend901", {}, {}, "unknown-chip-resource", "did you mean huawei.com/Ascend910?"),
     ],
 )
-def test_no_board_is_found(
+def test_no_board_is_found_N1(
     resource: str, annotations: Mapping[str, str], selector: Mapping[str, str], code: str, cure: str
 ) -> None:
     reason = select(resource, annotations, {}, selector)
@@ -109,7 +109,7 @@ def test_no_board_is_found(
     assert "unknown)" not in reason.message + "".join(reason.cures)
 
 
-def test_an_unknown_310_strategy_is_refused() -> None:
+def test_an_unknown_310_strategy_is_refused_N1() -> None:
     reason = select("huawei.com/Ascend310", labels={"npu-310-strategy": "cart"})
     assert isinstance(reason, Reason)
     assert "npu-310-strategy=cart" in reason.message
@@ -128,7 +128,7 @@ name = "free-count"
 """
 
 
-def test_a_users_board_is_chosen_by_its_own_words() -> None:
+def test_a_users_board_is_selected_by_its_own_policy_N1() -> None:
     catalog = shipped_catalog()
     catalog.add(parse_board(OWN, "own.toml"), "own.toml")
     for resource in (A910, "example.com/chip"):

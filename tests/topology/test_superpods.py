@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ringwise.topology.superpods import NodeId, build_superpods
 
 
-def test_nodes_stand_by_server_index_then_natural_order() -> None:
+def test_nodes_are_ordered_by_server_index_then_natural_order() -> None:
     superpods = build_superpods(
         [
             ("node-10", 2, None),
@@ -39,7 +39,7 @@ def test_dense_node_numbers_are_ordered_by_their_names() -> None:
 
 
 @pytest.mark.parametrize("said", [-1, -2, 2**32 - 1, 2**31, "-1", "", "pod-a", "1.5", " 3"])
-def test_a_wrong_id_is_reported_and_not_guessed(said: int | str) -> None:
+def test_an_invalid_id_is_reported_and_not_guessed_P6(said: int | str) -> None:
     superpods = build_superpods([("node-1", said, 0), ("node-2", 0, 0)], 48)
     assert dict(superpods.nodes_of) == {0: ("node-2",)}
     assert list(superpods.node_problems) == ["node-1"]
@@ -48,7 +48,7 @@ def test_a_wrong_id_is_reported_and_not_guessed(said: int | str) -> None:
     assert problem.cures
 
 
-def test_a_missing_id_is_not_superpod_zero() -> None:
+def test_a_missing_id_is_not_superpod_zero_P6() -> None:
     superpods = build_superpods([("node-1", None, 0)], 48)
     assert not superpods.nodes_of
     assert superpods.problems[0].message == "node node-1 has no SuperPoD id"
@@ -59,7 +59,7 @@ def test_an_id_written_as_text_is_the_number() -> None:
     assert dict(superpods.nodes_of) == {3: ("a", "b")}
 
 
-def test_a_superpod_larger_than_configured_is_reported_and_kept() -> None:
+def test_a_superpod_larger_than_configured_is_reported_and_kept_P6() -> None:
     superpods = build_superpods([(f"n{number}", 7, number) for number in range(5)], 4)
     assert superpods.superpod_problems[7].message == "SuperPoD 7 has 5 nodes, more than super-pod-size 4"
     assert len(superpods.nodes_of[7]) == 5

@@ -13,7 +13,7 @@ from ringwise.placement.reasons import NETWORK_KEY_MISSING
 from ringwise.reasons import Reason
 from ringwise.state.cluster import ClusterState
 from ringwise.state.fleet import Fleet
-from ringwise.state.index import NOBODY, Group, View
+from ringwise.state.index import NO_NODES, Group, View
 from ringwise.state.model import PodClass
 from ringwise.state.node_shapes import NodeShape
 
@@ -113,7 +113,7 @@ class NodeSelection:
         self,
         hidden: dict[int, Reason],
         filters: Sequence[NodeFilter] = (),
-        preferred: Mapping[int, float] = NOBODY,
+        preferred: Mapping[int, float] = NO_NODES,
         avoided: Collection[int] = (),
     ) -> SelectedNode | None:
         """The best node that is not in `avoided`.

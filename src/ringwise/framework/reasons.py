@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from ringwise.reasons import MENDED, ROOM, ReasonKind, Stage, Trigger
+from ringwise.reasons import CAPACITY, SPECIFICATION, ReasonKind, Stage, Trigger
 
 NO_NODE_FITS = ReasonKind(
     "no-node-fits",
     Stage.PREDICATE,
     "no node of {nodes} can take {pod} ({asks}): {refusals}",
     ("wait until resources are free", "ringwise why {job} shows the nearest misses"),
-    ROOM,
+    CAPACITY,
 )
 GANG_INCOMPLETE = ReasonKind(
     "gang-incomplete",
@@ -20,7 +20,7 @@ GANG_INCOMPLETE = ReasonKind(
         "lower minAvailable if the job can start with {fit} pods",
         "ringwise why {job} shows the nearest misses",
     ),
-    ROOM,
+    CAPACITY,
 )
 NO_PODS_YET = ReasonKind(
     "no-pods-yet",
@@ -55,33 +55,33 @@ QUEUE_OVERUSED = ReasonKind(
     Stage.ENQUEUE,
     "queue {queue} uses all it deserves while others wait",
     ("wait until jobs of {queue} end", "raise the weight of {queue}"),
-    ROOM | {Trigger.QUEUE_CHANGED},
+    CAPACITY | {Trigger.QUEUE_CHANGED},
 )
 MALFORMED_JOB = ReasonKind(
     "malformed-job",
     Stage.VALIDATE,
     "{problem}",
     ("correct the job's manifest and submit it again",),
-    MENDED,
+    SPECIFICATION,
 )
 TOO_MANY_CHIP_CONTAINERS = ReasonKind(
     "too-many-chip-containers",
     Stage.VALIDATE,
     "{containers} containers of pod {pod} request chips; only one may",
     ("give all {chips} chips to one container", "make a pod of each container"),
-    MENDED,
+    SPECIFICATION,
 )
 INTERNAL_ERROR = ReasonKind(
     "internal-error",
     Stage.PLAN,
     "{where} failed on this job: {error}",
     ("report this with the journal", "remove {where} from the configuration if it is your own"),
-    ROOM | MENDED,
+    CAPACITY | SPECIFICATION,
 )
 WAITING_FOR_EVICTIONS = ReasonKind(
     "making-room",
     Stage.GANG,
     "{victims} pod(s) are evicted for it ({why}); {chips} chip(s) on {nodes} are reserved for it",
     ("wait until they are gone", "it is tried again if they are not gone after {seconds} s"),
-    ROOM | {Trigger.TIME_PASSED},
+    CAPACITY | {Trigger.TIME_PASSED},
 )

@@ -1,4 +1,4 @@
-"""Whether a board allows what the pods of a job ask for."""
+"""Rule N2: whether a board allows the requests of a job."""
 
 from __future__ import annotations
 
@@ -26,19 +26,18 @@ def check_requests(
     exempt: Sequence[bool] | None = None,
     total: int | None = None,
 ) -> Reason | None:
-    """None if the board allows the job, else why not.
+    """Rule N2: None if the board allows the job, else why not.
 
-    `requests` are the chips each pod asks for; `exempt` marks pods that are excused
-    from asking for any; `total` is the job's own statement of its chips
-    (`minResources`), where it makes one. Pods without chips are no business of most
-    boards and are left out. A job without any chip should not come here; where one
-    does, the documents' rule lets it pass and the field's boards refuse it.
+    `requests` are the chips each pod requests; `exempt` marks pods that need not
+    request any; `total` is the total that the job states itself (`minResources`),
+    if it does. Most boards ignore pods without chips. A job without any chip is
+    not expected here; the documents' rule lets it pass, the other boards refuse it.
     """
     asking = [request for request in requests if request]
-    excused = sum(exempt) if exempt is not None else 0
+    exempt_pods = sum(exempt) if exempt is not None else 0
     if not asking:
-        by_document = board.multi_pod != board.multi_pod_field and multi_pod_requests == "document"
-        if by_document or (requests and excused == len(requests)):
+        by_document = board.multi_pod != board.multi_pod_vendor and multi_pod_requests == "document"
+        if by_document or (requests and exempt_pods == len(requests)):
             return None
         return NO_CHIPS_ASKED(board=board.name, allowed=counts_text(board.one_pod))
     if board.zero_chip_pods_need_annotation:
@@ -67,14 +66,14 @@ def _check_pods(board: Board, asking: list[int], multi_pod_requests: str) -> Rea
     wrong = next((request for request in asking if request not in allowed), None)
     if wrong is None:
         return None
-    if pods > 1 and board.multi_pod != board.multi_pod_field and multi_pod_requests == "document":
+    if pods > 1 and board.multi_pod != board.multi_pod_vendor and multi_pod_requests == "document":
         return MULTI_POD_REQUEST_NOT_ALLOWED(
             pods=pods,
             requests=tuple(asking) if pods <= 8 else (*asking[:8], "..."),
             board=board.name,
             allowed=counts_text(allowed),
             one_pod=counts_text(board.one_pod),
-            field=counts_text(board.multi_pod_field),
+            field=counts_text(board.multi_pod_vendor),
         )
     reason = REQUEST_NOT_ALLOWED(request=wrong, board=board.name, pods=pods, allowed=counts_text(allowed))
     whole = max(board.requests(2, multi_pod_requests), default=0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ringwise.reasons import ROOM, ReasonKind, Stage, Trigger
+from ringwise.reasons import CAPACITY, ReasonKind, Stage, Trigger
 
 POD_GROUP_MISSING = ReasonKind(
     "pod-group-missing",
@@ -16,5 +16,5 @@ BIND_FAILED = ReasonKind(
     Stage.GANG,
     "the API server refused to bind {pod} to {node}: {why}",
     ("it is tried again after {seconds} s", "see in the API server's answer who refuses it, and why"),
-    ROOM | {Trigger.JOB_CHANGED, Trigger.TIME_PASSED},
+    CAPACITY | {Trigger.JOB_CHANGED, Trigger.TIME_PASSED},
 )

@@ -1,9 +1,8 @@
-"""The state of the cluster: the one place that knows who holds what.
+"""The state of the cluster: nodes, pods, and which pod holds which chips (rules N6, N7).
 
-Two kinds of change reach it. *Facts* (a node, a pod, a report was seen) come from
-outside, between cycles. *Decisions* (a pod is placed, a pod is let go) come from a
-cycle and are written into a log, so that a gang that does not fit is undone to
-the last bit.
+There are two kinds of changes. *Facts* (a node, a pod, a report was observed) come from
+outside, between cycles. *Decisions* (a pod is placed or released) come from a cycle
+and are written to a log, so that a gang that does not fit is rolled back completely.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from ringwise.topology.natural import natural_key
 
 @dataclass(slots=True)
 class PodRecord:
-    """Where a pod sits in the state's books."""
+    """A pod with its node and its chips."""
 
     pod: Pod
     node: int = -1
@@ -33,7 +32,7 @@ class PodRecord:
 
 
 class ChipTaken(Exception):
-    """A decision tried to give a chip away twice: a defect, never an outcome."""
+    """A decision assigned a chip that is held already (N6): a defect, never an outcome."""
 
 
 class ClusterState:
@@ -49,7 +48,7 @@ class ClusterState:
         self.node_id: dict[str, int] = {}
         self.fleets[HOSTS] = Fleet(HOSTS, self_maintain)
         self.pods_on: list[dict[str, None]] = []
-        #: Pods with a node that want certain others not near them: few, and everybody has to ask them.
+        #: Placed pods with anti-affinity terms: few, and every new pod is checked against them.
         self.averse: dict[str, None] = {}
         self.shapes = ShapeTable()
         self.reports: dict[tuple[str, str], dict[bool, DeviceReport]] = {}
@@ -61,7 +60,7 @@ class ClusterState:
         self._rank_of: list[int] = []
         self._node_at: list[int] = []
         self._order_stale = False
-        #: Grows with every change of who holds what: answers that carry it are still true while it stands.
+        #: Grows with every change of usage: results computed at the same version are still valid.
         self.version = 0
 
     # -- facts: nodes ---------------------------------------------------------------
@@ -87,7 +86,7 @@ class ClusterState:
         return number
 
     def drop_node(self, name: str) -> None:
-        """The node is gone; its id stays reserved so that pods still bound to it keep their books."""
+        """The node is gone; its id stays in use for pods still bound to it."""
         number = self.node_id.get(name)
         if number is None:
             return
@@ -100,7 +99,7 @@ class ClusterState:
         self._refresh(number)
 
     def put_report(self, report: DeviceReport) -> None:
-        """A device report arrived; the aggregated one wins where it is to be used."""
+        """A device report arrived; the aggregated one wins where it is to be used (N7)."""
         self.reports.setdefault((report.node, report.resource), {})[report.aggregated] = report
         self._fleet(report.resource)
         self._redescribe(report.node)
@@ -137,7 +136,7 @@ class ClusterState:
         return found.get(False)
 
     def watch_labels(self, keys: Iterable[str]) -> None:
-        """Let these labels decide about classes; a new one costs one walk over the nodes."""
+        """Add these labels to the node classes; a new one costs one pass over the nodes."""
         if self.shapes.watch(keys):
             self._reclass()
 
@@ -210,7 +209,7 @@ class ClusterState:
             fleet.refresh(number, name, shape)
 
     def maintain_free_chips(self, ourselves: bool) -> None:
-        """Count free chips from pods (True), or take them from the nodes' reports."""
+        """Rule N7: count free chips from pods (True), or take them from the nodes' reports."""
         if ourselves != self.self_maintain:
             self.self_maintain = ourselves
             for fleet in self.fleets.values():
@@ -220,13 +219,13 @@ class ClusterState:
             self._refresh(number)
 
     def refresh_node(self, number: int) -> None:
-        """Something beside the books changed what is free on this node."""
+        """Something other than a pod changed what is free on this node."""
         self._refresh(number)
 
     def settle(self) -> None:
-        """Number the nodes in natural order after new ones came. Called before deciding."""
+        """Number the nodes in natural order after new ones were added. Called before deciding."""
         if len(self.shapes) > 8 * len(self.names) + 4096:
-            # Loads that no node carries any more: start the table over.
+            # Most shapes belong to no node any more: rebuild the table.
             self.shapes.clear()
             self._reclass()
         if not self._order_stale:
@@ -245,12 +244,12 @@ class ClusterState:
     # -- facts: pods --------------------------------------------------------------------
 
     def put_pod(self, pod: Pod) -> None:
-        """A pod was seen. What it holds follows from its node, its phase and N8."""
+        """A pod was observed. What it holds follows from its node, its phase and N8 (N6)."""
         known = self.pods.get(pod.uid)
         kept: int | None = None
         if known is not None:
             if known.assumed and pod.node is None and pod.live and not pod.deleting:
-                # Our own decision is on its way; older news does not undo it.
+                # Our own decision is on its way; an older observation does not undo it.
                 return
             if self.stays(pod):
                 return
@@ -283,9 +282,9 @@ class ClusterState:
         return bound_with | mounted
 
     def stays(self, pod: Pod) -> bool:
-        """Most news of a placed pod, our own binding's echo first of all, changes nothing in the books.
+        """Whether an observation of a placed pod changes nothing that the state counts; it is stored then.
 
-        True when that is so; the pod is taken over then.
+        Most do, the event that follows our own binding first of all.
         """
         known = self.pods.get(pod.uid)
         if (
@@ -309,7 +308,7 @@ class ClusterState:
             self._unhold(known)
 
     def _unknown_node(self, name: str) -> int:
-        """A pod may be seen before its node: keep its books under a node that offers nothing."""
+        """A pod may be observed before its node: count it on a node that offers nothing."""
         number = self.put_node(Node(name=name, ready=False))
         self.nodes[number] = None
         self._class_of[number] = None
@@ -319,7 +318,7 @@ class ClusterState:
     # -- decisions --------------------------------------------------------------------
 
     def place(self, uid: str, number: int, chips: int) -> None:
-        """Decide: this pod takes these chips (a mask) of this node. Undone by `rollback`."""
+        """Decide: this pod takes these chips (a mask) of this node, at once (N6). Undone by `rollback`."""
         placement = self.pods[uid]
         if placement.node >= 0:
             raise ChipTaken(f"{placement.pod.key} has a node already")
@@ -331,19 +330,19 @@ class ClusterState:
             self._log.append((uid, -1, 0, False))
 
     def release(self, uid: str) -> None:
-        """Decide: this pod lets go of what it has. Undone by `rollback`."""
+        """Decide: this pod releases its node and chips. Undone by `rollback`."""
         placement = self.pods[uid]
         number, chips, assumed = placement.node, placement.chips, placement.assumed
         if number < 0:
             return
         if self._open_marks:
-            # What the node reports as free does not know of suppositions.
+            # The node's report still lists these chips as used: mark them as free for this transaction.
             self._suppose(placement.pod.cls.resource, number, chips, True)
             self._log.append((uid, number, chips, assumed))
         self._unhold(placement)
 
     def checkpoint(self) -> int:
-        """Open a transaction; marks nest like brackets."""
+        """Open a transaction. Transactions nest."""
         self._open_marks += 1
         return len(self._log)
 
@@ -374,7 +373,7 @@ class ClusterState:
         self._close()
 
     def undo_open(self) -> bool:
-        """Undo whatever an interrupted caller left open; False when nothing was."""
+        """Roll back the transactions that an interrupted caller left open; False when there were none."""
         was_open = self._open_marks > 0
         while self._open_marks:
             self.rollback(0)
@@ -385,7 +384,7 @@ class ClusterState:
         if self._open_marks == 0:
             self._log.clear()
 
-    # -- books ---------------------------------------------------------------------------
+    # -- usage ---------------------------------------------------------------------------
 
     def _hold(self, placement: PodRecord, number: int, mask: int, assumed: bool) -> None:
         pod = placement.pod
@@ -404,7 +403,7 @@ class ClusterState:
                 fleet.claim(number, mask)
                 node = self.nodes[number]
                 if node is not None and node.devices is None and fleet.reported[number] is not None:
-                    # A report lists free chips; that this one is held shows that it exists.
+                    # A report lists free chips only; this one is held, so it exists.
                     fleet.listed[number] |= mask
             else:
                 fleet.unknown_holders.setdefault(number, {})[pod.key] = cls.chips
@@ -468,7 +467,7 @@ class ClusterState:
     # -- reading ----------------------------------------------------------------------------------
 
     def view(self, resource: str, name: str, rule: Scorer, multi_pod: bool, withholds_network: bool) -> View:
-        """The fleet as a board's rule sees it; made at the first request, kept from then on."""
+        """The fleet ordered by a board's rule; built at the first request, kept from then on."""
         fleet = self._fleet(resource)
         view, fresh = fleet.view(name, rule, multi_pod, withholds_network)
         if fresh:
@@ -508,7 +507,7 @@ class ClusterState:
 
 
 def double_claims(state: ClusterState) -> list[tuple[str, str, int, tuple[str, ...]]]:
-    """Chips that two live pods name: (node, resource, chip, pods). Empty in a sane cluster."""
+    """Chips that two live pods name: (node, resource, chip, pods). Empty in a consistent cluster (N6)."""
     found = []
     for resource, fleet in state.fleets.items():
         for number, chip in sorted(fleet.extra_claims):

@@ -1,7 +1,7 @@
 """All chips of one resource in the cluster: flat arrays, indexed by node id.
 
-A chip is free when the node lists it, nobody holds it, and it is healthy. That
-sentence is computed in one place, `free`, and everything else follows from it.
+Rule N7: a chip is free when the node lists it, no live pod holds it, and it is healthy.
+This is computed in one place, `free`; everything else follows from it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ringwise.state.reasons import IDLE_ABOVE_CAPACITY, NODE_NOT_READY, UNKNOWN_
 from ringwise.topology.chips import chip_names, chips_of
 from ringwise.topology.natural import natural_key
 
-#: The fleet of pods that ask for no chips: it sees nodes, not chips.
+#: The fleet for pods that request no chips: it has nodes, not chips.
 HOSTS = ""
 
 #: The node publishes no network health at all.
@@ -22,7 +22,7 @@ NO_NETWORK_KEY = -1
 
 
 class HostRule:
-    """For pods without chips every node is alike."""
+    """For pods without chips every node scores the same."""
 
     def signature(self, usable: int, allocatable: int, faulty: int) -> int:
         return 0
@@ -32,7 +32,7 @@ class HostRule:
 
 
 class Fleet:
-    """The chips of one resource, and the views through which rules see them."""
+    """The chips of one resource, and the views that rules read."""
 
     __slots__ = (
         "_counted",
@@ -70,18 +70,18 @@ class Fleet:
         self.network: list[int] = []
         #: The free list of the node's report, or None without a report.
         self.reported: list[int | None] = []
-        #: What Kubernetes counts: allocatable chips (-1: none here), and those asked for by live pods.
+        #: What Kubernetes counts: allocatable chips (-1: none here), and those requested by live pods.
         self.allocatable: list[int] = []
         self.requested: list[int] = []
         #: Chips of the node as Kubernetes counts them, faulty ones too.
         self.capacity: list[int] = []
         self.faulty: list[int] = []
-        #: Chips that pods let go inside a transaction: free as far as the question goes.
+        #: Chips that pods released inside an open transaction: free for the decision at hand.
         self.supposed_free: list[int] = []
-        #: Chips kept for one job: free, but for nobody else.
+        #: Chips reserved for one job: free for that job only.
         self.reserved: list[int] = []
         self.free_mask: list[int] = []
-        #: Free chips of all nodes that are open, and each node's part of that sum.
+        #: Free chips of all nodes that are not closed, and each node's part of that sum.
         self.free_total = 0
         self._counted: list[int] = []
         #: Why a node takes no pod with this resource at all.
@@ -90,9 +90,9 @@ class Fleet:
         self.closed_counts: dict[str, int] = {}
         #: True where chips 0..n-1 are only assumed.
         self.assumed: list[bool] = []
-        #: Claims beyond the first on one chip: (node, chip) -> how many. Always empty in a sane cluster.
+        #: Claims beyond the first on one chip: (node, chip) -> how many. Empty in a consistent cluster (N6).
         self.extra_claims: dict[tuple[int, int], int] = {}
-        #: node -> pods that use chips without naming them.
+        #: node -> pods that use chips without naming them (N7), with their number of chips.
         self.unknown_holders: dict[int, dict[str, int]] = {}
         #: By board, one-pod or multi-pod, and whether network-unhealthy chips are withheld.
         self.views: dict[tuple[str, bool, bool], View] = {}
@@ -144,7 +144,7 @@ class Fleet:
         report: DeviceReport | None,
         capacity: int | None = None,
     ) -> None:
-        """Take over what the node and its report say about chips.
+        """Set the chips of a node from its own list and its report (N7).
 
         `devices` is the mask of the node's own list, None where it has none.
         """
@@ -164,7 +164,7 @@ class Fleet:
             self.network[node] = NO_NETWORK_KEY if network is None else network
             self.reported[node] = report.free
             if devices is None:
-                # The report lists free chips only; a chip that a pod holds exists all the same.
+                # The report lists free chips only; a chip that a pod holds exists, too.
                 devices = report.free | report.unhealthy | report.recovering | (network or 0)
                 devices |= self.held[node]
         self.listed[node] = devices
@@ -180,7 +180,7 @@ class Fleet:
     # -- claims ----------------------------------------------------------------------
 
     def claim(self, node: int, mask: int) -> int:
-        """Hold chips; returns those that somebody held already (never, inside a cycle)."""
+        """Hold chips; returns those that were held already (none inside a cycle, N6)."""
         twice = self.held[node] & mask
         if twice:
             for chip in chips_of(twice):
@@ -211,6 +211,7 @@ class Fleet:
     # -- what is free ------------------------------------------------------------------
 
     def free(self, node: int) -> int:
+        """Rule N7: the mask of free chips, from pods or from the node's report."""
         blocked = self.held[node] | self.unhealthy[node] | self.recovering[node] | self.reserved[node]
         if self.self_maintain:
             return self.listed[node] & ~blocked
@@ -231,7 +232,7 @@ class Fleet:
         return self.allocatable[node] - self.requested[node]
 
     def refresh(self, node: int, name: str, shape: NodeShape | None) -> None:
-        """Recompute what follows from the node's masks and tell every view. No shape: not ready."""
+        """Recompute what follows from the node's masks and update every view. No shape: not ready."""
         if not self.resource and not self.views:
             return
         free = self.free(node)
@@ -259,6 +260,7 @@ class Fleet:
                 view.put(node, usable, allocatable, self.faulty[node], shape)
 
     def _closed(self, node: int, name: str, free: int, ready: bool) -> Reason | None:
+        """Rule N7: why the node takes no new pod, for example because more chips look free than are idle."""
         allocatable = self.allocatable[node]
         if allocatable < 0:
             return None
@@ -266,7 +268,7 @@ class Fleet:
             return NODE_NOT_READY(node=name)
         holders = self.unknown_holders.get(node)
         if holders:
-            # The first by name, not by arrival: the same facts give the same words.
+            # The first by name, not by arrival: equal states give equal reasons.
             pod = min(holders, key=natural_key)
             return UNKNOWN_HOLDER(node=name, pod=pod, chips=holders[pod], resource=self.resource)
         # A chip that broke while a pod holds it is missing from allocatable and counted as used:

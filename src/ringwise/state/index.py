@@ -1,11 +1,11 @@
 """The bucket index: the best node for a request without looking at the nodes.
 
 Nodes with the same signature (what the board's score depends on) and the same
-shape (what everything else depends on) are interchangeable, so they stand in one
+shape (what everything else depends on) are interchangeable, so they form one
 group. For each request size the signatures have a fixed order of preference,
-by their score; one integer tells which levels of that order hold a node, and its
-lowest set bit is the best one. Inside a group the node first in natural order
-stands on top of a heap.
+by their score (rules N3, N4); one integer has a bit for each level of that order that
+holds a node, and its lowest set bit is the best one. Inside a group the node first in
+natural order is on top of a heap.
 
     request 2:   level 0   level 1   level 2            occupied = 0b101
                  score 262 score 261 score 260
@@ -14,7 +14,7 @@ stands on top of a heap.
                    shape 8: node-4
 
 A node that moves leaves its heap entry behind; entries are checked when they
-come to the top, and a heap with too many dead ones is swept.
+reach the top, and a heap with too many stale ones is rebuilt.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Protocol
 
 from ringwise.state.node_shapes import NodeShape
 
-NOBODY: Mapping[int, float] = {}
+NO_NODES: Mapping[int, float] = {}
 
 
 class Scorer(Protocol):
@@ -83,7 +83,7 @@ class RequestOrder:
 
 
 class View:
-    """The nodes of one fleet as one chip rule sees them."""
+    """The nodes of one fleet, ordered by one chip rule."""
 
     __slots__ = (
         "_buckets",
@@ -108,7 +108,7 @@ class View:
         self._node_at: list[int] = []
         self._suspended: set[int] = set()
 
-    # -- keeping the index true ------------------------------------------------
+    # -- updates ---------------------------------------------------------------
 
     def renumber(self, rank_of: list[int], node_at: list[int]) -> None:
         """Start over with a new natural order of nodes; every node must be set again."""
@@ -143,10 +143,10 @@ class View:
         heappush(group.heap, self._rank_of[node])
         self._group_of[node] = group
         if len(group.heap) > 2 * group.count + 64:
-            self._sweep(group)
+            self._rebuild_heap(group)
 
     def drop(self, node: int) -> None:
-        """The node takes no part (any more)."""
+        """Remove the node from the index."""
         group = self._group_of[node]
         if group is not None:
             self._group_of[node] = None
@@ -164,13 +164,13 @@ class View:
     def _leave(self, group: Group) -> None:
         group.count -= 1
         if group.count == 0:
-            # An empty group is forgotten at once: shapes come and go with the load.
+            # An empty group is dropped at once: shapes change with the usage.
             bucket = group.bucket
             del bucket.groups[group.shape.number]
             if not bucket.groups:
                 self._vacate(bucket)
 
-    def _sweep(self, group: Group) -> None:
+    def _rebuild_heap(self, group: Group) -> None:
         group_of, node_at = self._group_of, self._node_at
         group.heap = [rank for rank in set(group.heap) if group_of[node_at[rank]] is group]
         heapify(group.heap)
@@ -215,7 +215,7 @@ class View:
             if level >= 0:
                 order.vacate(level)
 
-    # -- asking --------------------------------------------------------------------
+    # -- queries -------------------------------------------------------------------
 
     def order(self, request: int) -> RequestOrder:
         order = self._orders.get(request)
@@ -240,12 +240,12 @@ class View:
         request: int,
         admits: Callable[[NodeShape], bool],
         rate: Callable[[NodeShape], float] | None = None,
-        favoured: Mapping[int, float] = NOBODY,
+        favoured: Mapping[int, float] = NO_NODES,
     ) -> tuple[int, int] | None:
         """The best node and its score, or None.
 
-        The board's score decides; among equals the highest rating, then natural order.
-        `favoured` nodes have a rating of their own on top of their shape's.
+        Rule N3a: the board's score decides; among equals the highest rating, then natural order.
+        `favoured` nodes have a rating of their own, added to that of their shape.
         """
         order = self._orders.get(request)
         if order is None:
@@ -293,7 +293,7 @@ class View:
         favoured: Mapping[int, float],
         weight: int = 0,
     ) -> tuple[int, int]:
-        """The same, node by node: only for pods that have a word on single nodes."""
+        """The same, node by node: only for pods that prefer single nodes."""
         best_node, best_score, best_key = -1, 0, (0.0, 0)
         for score, group in groups:
             if not admits(group.shape):
@@ -311,9 +311,9 @@ class View:
         admits: Callable[[NodeShape], bool],
         rate: Callable[[NodeShape], float],
         weight: int,
-        favoured: Mapping[int, float] = NOBODY,
+        favoured: Mapping[int, float] = NO_NODES,
     ) -> tuple[int, int] | None:
-        """Like `best`, but all scores are added up: `weight` times the board's, and the rating."""
+        """Rule N3a, `score-combination: sum`: `weight` times the board's score plus the rating."""
         if favoured:
             node, score = self._best_favoured(self.fitting(request), admits, rate, favoured, weight)
             return None if node < 0 else (node, score)

@@ -1,8 +1,8 @@
-"""The objects the scheduler reasons about, free of any wire format.
+"""Nodes, pods, PodGroups, queues and device reports, independent of any wire format.
 
-`manifests` builds them from bytes, `state` keeps them, everything above reads
-them. Whatever many pods or nodes share (selectors, tolerations, requests) is a
-frozen value, so that it can be interned and compared by identity of meaning.
+`manifests` builds them from bytes, `state` stores them, everything above reads
+them. What many pods or nodes share (selectors, tolerations, requests) is a
+frozen value, so that it can be interned and compared quickly.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ENDED = frozenset({"Succeeded", "Failed"})
 
 
 class _NoTexts(dict[str, str]):
-    """An empty map that may be a shared default: dataclasses refuse defaults without a hash."""
+    """An empty map that can be a shared default: dataclasses refuse defaults without a hash."""
 
     def __hash__(self) -> int:  # type: ignore[override]
         return 0
@@ -79,17 +79,17 @@ class PodTerm:
 
 
 class _FoundOnce:
-    """Room for what follows from the fields and is asked with every decision."""
+    """Slots for values that follow from the fields and are needed with every decision."""
 
     __slots__ = ("_hash", "best_effort")
     _hash: int
-    #: It asks for nothing.
+    #: It requests nothing.
     best_effort: bool
 
 
 @dataclass(frozen=True, slots=True)
 class PodClass(_FoundOnce):
-    """All of a pod that decides on which nodes it may run. Pods of one template share one."""
+    """Everything of a pod that decides on which nodes it may run. Pods of one template share one."""
 
     resource: str | None = None
     chips: int = 0
@@ -117,7 +117,7 @@ class PodClass(_FoundOnce):
 
     def __eq__(self, other: object) -> bool:
         if self is other:
-            # The usual case: whoever makes classes makes each of them once.
+            # The usual case: each class is created once.
             return True
         if not isinstance(other, PodClass) or self._hash != other._hash:
             return False
@@ -146,7 +146,7 @@ class Pod:
     #: PodGroup name in the same namespace, or None for a pod on its own.
     group: str | None = None
     task: str = ""
-    #: A rank the pod brings along (annotation, StatefulSet ordinal, VC_TASK_INDEX).
+    #: The rank that the pod has from its owner (annotation, StatefulSet ordinal, VC_TASK_INDEX).
     rank: int | None = None
     owner: Owner | None = None
     scheduler: str = VOLCANO_SCHEDULER
@@ -154,18 +154,18 @@ class Pod:
     priority_class: str = ""
     preemptable: bool = False
     gated: bool = False
-    #: Containers that ask for chips; more than one is refused.
+    #: Containers that request chips; more than one is refused.
     chip_containers: int = 0
     #: Chips that the scheduler's annotation of a bound pod names, at most as many as the pod asks for (N8).
     holds: tuple[int, ...] = ()
     #: Where the object came from ("pods.yaml: document 3"), for messages.
     origin: str = ""
     #: Exit code of the first container that ended, when it ended (ns), and how often containers were
-    #: restarted: a vcjob's policies ask for them.
+    #: restarted: read by the policies of a vcjob.
     exit_code: int | None = None
     ended: int = 0
     restarts: int = 0
-    #: Whether it waits for room and sends nobody away for it; None: its priority class says it.
+    #: Whether it never preempts other pods; None: its priority class decides.
     never_preempts: bool | None = None
     #: Chips that `huawei.com/AscendReal` of a bound pod names, at most as many as the pod asks for (N8).
     mounted: tuple[int, ...] = ()
@@ -173,7 +173,7 @@ class Pod:
     stray: tuple[str, ...] = ()
 
     def with_chips(self, chips: tuple[int, ...], annotations: Mapping[str, str], rank: int | None) -> Pod:
-        """The pod as its binding will make it. Written out, because thousands of pods are bound at once."""
+        """The pod as its binding will make it. Written out for speed: thousands of pods are bound at once."""
         return Pod(
             self.uid,
             self.namespace,
@@ -214,13 +214,13 @@ class Pod:
 
     @property
     def live(self) -> bool:
-        """Holds its resources: not ended. A terminating pod is live until it is gone."""
+        """Rule N6: whether it holds its resources. A terminating pod is live until it is gone."""
         return self.phase not in ENDED
 
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """What a node says about one of its chips."""
+    """One chip of a node."""
 
     chip: int
     ip: str = ""
@@ -255,7 +255,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class DeviceReport:
-    """One node's chips of one resource as a device-info ConfigMap tells them. Chip sets are bit masks."""
+    """One node's chips of one resource, from a device-info ConfigMap. Chip sets are bit masks."""
 
     node: str
     resource: str
@@ -267,7 +267,7 @@ class DeviceReport:
     superpod: int | None = None
     server_index: int | None = None
     update_time: int = 0
-    #: True when it stood in an aggregated `cluster-info-device-*` ConfigMap.
+    #: True when it came from an aggregated `cluster-info-device-*` ConfigMap.
     aggregated: bool = False
     origin: str = ""
     rack: int | None = None
@@ -318,6 +318,6 @@ class PriorityClass:
     name: str
     value: int = 0
     default: bool = False
-    #: Pods of this class send nobody away.
+    #: Pods of this class never preempt others.
     never_preempts: bool = False
     origin: str = ""

@@ -1,12 +1,12 @@
-"""Classes and shapes: what many nodes have in common, kept once.
+"""Node classes and node shapes: what many nodes have in common, stored once.
 
-A *class* is what an administrator gives a node: the labels that somebody asks
-about, taints, cordon, capacities. A *shape* is a class plus what is used on it.
+A *node class* is what an administrator defines: the labels that some selector uses,
+taints, cordon, capacities. A *node shape* is a class plus what is used on the node.
 Predicates and scores are computed for a shape, never for a node, so a cluster of
 ten thousand equal nodes costs as much as one of ten.
 
-Only labels that some selector names take part in a class: every node has its own
-host name, and a class per node would be no class at all.
+Only labels that some selector names belong to a class: every node has its own
+host name, and with it every node would be a class of its own.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class NodeClass:
 
 @dataclass(frozen=True, slots=True)
 class NodeShape:
-    """A class with its load. Compared by its number alone: equal shapes are one object."""
+    """A node class with its usage. Compared by its number alone: equal shapes are one object."""
 
     number: int
     node_class: NodeClass = field(compare=False)
@@ -48,20 +48,20 @@ class NodeShape:
 
 
 class ShapeTable:
-    """Interns classes and shapes, and follows each node from shape to shape."""
+    """Interns node classes and node shapes."""
 
     __slots__ = ("_classes", "_numbers", "_shapes", "watched")
 
     def __init__(self) -> None:
         self._classes: dict[ClassKey, NodeClass] = {}
         self._shapes: dict[tuple[object, ...], NodeShape] = {}
-        # Never used twice, also after `clear`: views know shapes by their numbers.
+        # Never used twice, also after `clear`: views identify shapes by their numbers.
         self._numbers = count()
-        #: Label keys that take part in classes.
+        #: Label keys that belong to classes.
         self.watched: frozenset[str] = frozenset()
 
     def watch(self, keys: Iterable[str]) -> bool:
-        """Let more label keys take part; True when classes must be made anew."""
+        """Add label keys to the classes; True when classes must be computed again."""
         wanted = self.watched.union(keys)
         if len(wanted) == len(self.watched):
             return False
@@ -70,7 +70,7 @@ class ShapeTable:
         return True
 
     def clear(self) -> None:
-        """Forget all classes and shapes; the caller gives every node a new one."""
+        """Drop all classes and shapes; the caller assigns every node a new one."""
         self._classes.clear()
         self._shapes.clear()
 
@@ -120,7 +120,7 @@ class ShapeTable:
 
 
 def label_keys(pod_class: PodClass) -> set[str]:
-    """The node labels on which this pod's fate can depend."""
+    """The node labels that the scheduling of this pod can depend on."""
     keys = {key for key, _ in pod_class.node_selector}
     for term in pod_class.node_terms:
         keys.update(requirement.key for requirement in term.labels)
@@ -132,7 +132,7 @@ def label_keys(pod_class: PodClass) -> set[str]:
 def add_extended(
     used: tuple[tuple[str, int], ...], request: tuple[tuple[str, int], ...], sign: int
 ) -> tuple[tuple[str, int], ...]:
-    """Usage after a pod came (sign 1) or left (sign -1); zero entries vanish."""
+    """Usage after a pod was added (sign 1) or removed (sign -1); zero entries are dropped."""
     if not request:
         return used
     total = dict(used)

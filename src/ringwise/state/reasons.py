@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ringwise.reasons import ROOM, ReasonKind, Stage, Trigger
+from ringwise.reasons import CAPACITY, ReasonKind, Stage, Trigger
 
 UNKNOWN_HOLDER = ReasonKind(
     "unknown-holder",
@@ -13,7 +13,7 @@ UNKNOWN_HOLDER = ReasonKind(
         "wait until the device plugin has written huawei.com/AscendReal on {pod}",
         "delete or move {pod}",
     ),
-    ROOM,
+    CAPACITY,
 )
 UNSTABLE_NODE = ReasonKind(
     "unstable-node",
@@ -23,7 +23,7 @@ UNSTABLE_NODE = ReasonKind(
         "check the device plugin of {node}: its list and the node's allocatable must agree",
         "ringwise doctor shows which chips differ",
     ),
-    ROOM,
+    CAPACITY,
 )
 IDLE_ABOVE_CAPACITY = ReasonKind(
     "idle-above-capacity",

@@ -1,7 +1,7 @@
-"""Chips kept for one job: those of a waiting gang, or of a job being moved after a fault.
+"""Reserved chips: for a waiting gang, or for a job that is being rescheduled (rule S9).
 
-A reserved chip is not free for anybody but its owner. A chip may be reserved while
-another pod still holds it; it is then kept from the moment that pod lets go.
+A reserved chip is free for its owner only. A chip may be reserved while another pod
+still holds it; the reservation takes effect when that pod releases it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Reservation:
     resource: str
     #: node id -> chips
     chips: dict[int, int] = field(default_factory=dict)
-    #: Nanoseconds since the epoch; None: until lifted.
+    #: Nanoseconds since the epoch; None: until removed.
     expires: int | None = None
     #: When the owner is expected to start, where durations are known.
     starts: int | None = None
@@ -47,7 +47,7 @@ class Reservations:
         return self._by_owner.get(owner)
 
     def make(self, reservation: Reservation) -> None:
-        """Reserve; chips that somebody else has reserved already are left to them."""
+        """Reserve; chips that are reserved for another job already are left out."""
         self.lift(reservation.owner)
         fleet = self._state.fleets[reservation.resource]
         reservation.chips = {
@@ -69,7 +69,7 @@ class Reservations:
 
     @contextmanager
     def open_to(self, owner: str) -> Iterator[None]:
-        """Inside, the owner's reserved chips are free. They are reserved again at the end, if still there."""
+        """Inside, the owner's reserved chips are free; at the end they are reserved again, if not lifted."""
         reservation = self._by_owner.get(owner)
         if reservation is None:
             yield

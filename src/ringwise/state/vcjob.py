@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from ringwise.state.model import EMPTY, PodClass
 from ringwise.wellknown import VOLCANO_SCHEDULER
 
-#: The largest job the field system documents. A count of billions must not become billions of pods.
+#: The largest job that Huawei's documentation allows. A count of billions must not create billions of pods.
 MOST_PODS = 20_000
 
-#: Phases in which a job has ended or is being ended: no pod of it is made any more.
+#: Phases in which a job has ended or is being ended: no pod of it is created any more.
 OVER = frozenset({"Aborting", "Aborted", "Completing", "Completed", "Terminating", "Terminated", "Failed"})
 
 EVENTS = frozenset(
@@ -43,7 +43,7 @@ ACTIONS = frozenset(
         "ResumeJob",
         "SyncJob",
         "EnqueueJob",
-        # Written in the field's own examples: the event is seen and nothing is done.
+        # Used in Huawei's examples: the event is received and nothing is done.
         "Ignore",
     }
 )
@@ -74,7 +74,7 @@ class PodTemplate:
     never_preempts: bool | None = None
     gated: bool = False
     chip_containers: int = 0
-    #: A rank written into the template itself; it can only be meant for a task of one pod.
+    #: A rank in the template itself; it is valid for a task of one pod only.
     rank: int | None = None
 
 
@@ -192,7 +192,7 @@ def _policy_problems(whose: str, policies: Sequence[Policy]) -> list[str]:
 
 
 def _ring_of_dependencies(tasks: Sequence[Task]) -> list[str]:
-    """Tasks left when those that wait for nobody are taken away again and again."""
+    """Tasks that depend on each other in a circle: what remains after removing tasks without dependencies."""
     waits = {task.name: set(task.depends_on) for task in tasks}
     waits = {name: {other for other in others if other in waits} for name, others in waits.items()}
     while True:

@@ -1,4 +1,4 @@
-"""Board profiles: TOML files, read and checked field by field."""
+"""Board profiles (rule N1): TOML files, read and checked field by field."""
 
 from __future__ import annotations
 
@@ -41,6 +41,8 @@ _FIELDS = (
 _REQUEST_FIELDS = (
     "one_pod",
     "multi_pod",
+    "multi_pod_vendor",
+    # The name of the same field in profiles written for version 0.1.0.
     "multi_pod_field",
     "zero_chip_pods_need_annotation",
     "total_multiple_of",
@@ -49,7 +51,7 @@ _FALLBACKS = ("never", "unlabelled", "always")
 
 
 def load_board(path: Path | str) -> Board:
-    """The board in a profile file; `BoardError` says in one line what is wrong with it."""
+    """The board in a profile file. Raises BoardError, whose one line names file and field."""
     path = Path(path)
     file = str(path)
     try:
@@ -106,7 +108,7 @@ class _Profile:
             rule=rule.name,
             one_pod=one_pod,
             multi_pod=multi_pod,
-            multi_pod_field=requests.counts("multi_pod_field", chips, multi_pod),
+            multi_pod_vendor=requests.counts(_vendor_field(requests), chips, multi_pod),
             rings=rings,
             ring_word=self.text("ring_word", "ring"),
             parameters=parameters,
@@ -280,12 +282,21 @@ class _Profile:
                 if free <= number and cell < largest_ring:
                     raise self.error(
                         where,
-                        f"says {number + 1} chips fit into {free} free ones; write {largest_ring} for unfit",
+                        f"lets {number + 1} chips fit into {free} free ones; write {largest_ring} for unfit",
                     )
             fitting = [cell for cell in row if cell < largest_ring]
             if len(set(fitting)) != len(fitting):
                 raise self.error(where, "gives two free counts the same place in the order")
         return tuple(tuple(row) for row in rows)
+
+
+def _vendor_field(requests: _Profile) -> str:
+    old, new = "multi_pod_field", "multi_pod_vendor"
+    if old not in requests.values:
+        return new
+    if new in requests.values:
+        raise requests.error(old, f"is the earlier name of {new}: give one of them")
+    return old
 
 
 def _shape_problem(shape: RingShape, rings: tuple[tuple[int, ...], ...], chips: int) -> str | None:

@@ -1,4 +1,4 @@
-"""The boards Ringwise knows: those it ships and those a user adds by file."""
+"""The catalogue of boards (rule N1): those shipped and those a user adds by file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def shipped_boards() -> dict[str, Board]:
 
 
 class BoardCatalog:
-    """Boards by name, policy and accelerator type. What two boards both claim is an error."""
+    """Boards by name, policy and accelerator type. Two boards with the same policy or type are an error."""
 
     def __init__(self, boards: Iterable[Board] = ()) -> None:
         self._boards: dict[str, Board] = {}
@@ -35,7 +35,7 @@ class BoardCatalog:
             self.add(board, f"{board.name}.toml")
 
     def add(self, board: Board, file: str) -> None:
-        """Take a board in, or say which field repeats what another board already has."""
+        """Add a board; raises BoardError where a field repeats a value of another board."""
         self._check(board, file)
         self._boards[board.name] = board
         self._origin[board.name] = file

@@ -1,4 +1,4 @@
-"""Chips as bit masks, and their names as annotations write them."""
+"""Chips as bit masks, and their names in annotations."""
 
 from __future__ import annotations
 

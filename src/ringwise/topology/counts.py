@@ -1,4 +1,4 @@
-"""Sets of chip counts as people write them: `1-8,10,12`."""
+"""Sets of chip counts as text: `1-8,10,12`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _PART = re.compile(r"\s*(\d{1,4})\s*(?:-\s*(\d{1,4})\s*)?")
 
 
 def parse_counts(text: str) -> frozenset[int]:
-    """The counts a text names. An empty text is the empty set; anything odd is a ValueError."""
+    """The counts in a text. An empty text is the empty set; an invalid one raises ValueError."""
     counts: set[int] = set()
     if not text.strip():
         return frozenset()

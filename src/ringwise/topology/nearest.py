@@ -1,4 +1,4 @@
-"""The word somebody probably meant."""
+"""Suggestions for mistyped words."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word closest to a mistyped one, or None if nothing is close.
 
     Case is ignored; of equally close words the first in sorted order is taken, so
-    that the answer does not depend on the order the words came in.
+    that the result does not depend on the order of the input.
     """
     by_lower: dict[str, str] = {}
     for candidate in sorted(known):

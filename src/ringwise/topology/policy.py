@@ -1,4 +1,4 @@
-"""Which board serves a job: its resource, annotations, labels and node selector decide."""
+"""Rule N1: which board serves a job, by its resource, annotations, labels and node selector."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from ringwise.topology.reasons import (
 )
 from ringwise.wellknown import ACCELERATOR_TYPE, NPU, SCHEDULE_POLICY, SP_BLOCK
 
-#: Resources whose boards only the policy can name, whatever else the job says.
+#: Resources whose board only the policy selects, whatever else the job has.
 POLICY_ONLY = frozenset({NPU})
-#: Policies of the field that Ringwise knows by name and does not serve.
+#: Policies of Huawei's plugin that are recognised and not supported.
 UNSUPPORTED_POLICIES: Mapping[str, str] = {
     "chip1-softShareDev": "one chip shared by several pods",
     "multilevel": "a tree of network levels",
@@ -34,7 +34,7 @@ _VIRTUAL = re.compile(r"huawei\.com/(npu-core|Ascend\w+-\d+c(\.\w+)*)")
 
 @dataclass(frozen=True, slots=True)
 class PolicyFacts:
-    """All of a job that decides its board. Annotations: the PodGroup's, else one pod's."""
+    """What selects the board of a job. Annotations: the PodGroup's, else one pod's."""
 
     resource: str
     annotations: Mapping[str, str]
@@ -43,14 +43,14 @@ class PolicyFacts:
 
 
 def select_board(catalog: BoardCatalog, facts: PolicyFacts) -> Board | Reason:
-    """The board that serves a job, or why none does.
+    """Rule N1: the board that serves a job, or why none does.
 
     For resources whose boards are chosen by policy or accelerator type: first
     `huawei.com/schedule_policy`, then `sp-block`, then the node selector
-    `accelerator-type`. The field silently ignores a policy it does not know and
-    goes on to the next step. So does this, where the next steps name a board;
-    where only the default board would be left, the job is refused instead,
-    because a mistyped policy must not put it on another board than it asked for.
+    `accelerator-type`. Huawei's plugin silently ignores an unknown policy and goes on
+    to the next step. So does this where a later step selects a board; where only the
+    default board would be left, the job is refused instead, because a mistyped policy
+    must not put it on another board than the one it names.
     For other resources (310, 310P) the job's labels decide.
     """
     serving = catalog.serving(facts.resource)

@@ -6,7 +6,7 @@ shows them, and so do the reasons of the jobs they concern.
 
 from __future__ import annotations
 
-from ringwise.reasons import MENDED, ReasonKind, Stage, Trigger
+from ringwise.reasons import SPECIFICATION, ReasonKind, Stage, Trigger
 
 # --- boards (rule N1) ---------------------------------------------------------
 
@@ -15,28 +15,28 @@ UNKNOWN_RESOURCE = ReasonKind(
     Stage.VALIDATE,
     "no board serves the resource {resource}; known are {allowed}",
     cures=("ask for one of {allowed}", "add a board profile that serves {resource}"),
-    cured_by=MENDED,
+    cured_by=SPECIFICATION,
 )
 VIRTUAL_CHIPS = ReasonKind(
     "virtual-chips-not-supported",
     Stage.VALIDATE,
     "{resource} asks for a part of a chip; virtual chips (vNPU) are not supported yet",
     cures=("ask for whole chips: {allowed}",),
-    cured_by=MENDED,
+    cured_by=SPECIFICATION,
 )
 POLICY_NOT_SUPPORTED = ReasonKind(
     "policy-not-supported",
     Stage.VALIDATE,
     "the schedule_policy {policy} ({what}) is not supported yet",
     cures=("use one of {allowed}",),
-    cured_by=MENDED,
+    cured_by=SPECIFICATION,
 )
 UNKNOWN_POLICY = ReasonKind(
     "unknown-schedule-policy",
     Stage.VALIDATE,
     "the annotation huawei.com/schedule_policy is '{policy}', which names no board of {resource}",
     cures=("use one of {allowed}",),
-    cured_by=MENDED,
+    cured_by=SPECIFICATION,
 )
 UNKNOWN_ACCELERATOR_TYPE = ReasonKind(
     "unknown-accelerator-type",
@@ -46,21 +46,21 @@ UNKNOWN_ACCELERATOR_TYPE = ReasonKind(
         "use one of {allowed}",
         "choose the board with the annotation huawei.com/schedule_policy ({policies})",
     ),
-    cured_by=MENDED,
+    cured_by=SPECIFICATION,
 )
 POLICY_NEEDED = ReasonKind(
     "schedule-policy-needed",
     Stage.VALIDATE,
     "jobs that ask for {resource} must name their board in the annotation huawei.com/schedule_policy",
     cures=("set huawei.com/schedule_policy to one of {allowed}",),
-    cured_by=MENDED,
+    cured_by=SPECIFICATION,
 )
 UNKNOWN_STRATEGY = ReasonKind(
     "unknown-strategy-label",
     Stage.VALIDATE,
     "the labels {labels} choose no board of {resource}",
     cures=("use {allowed}", "remove the labels to get the board {default}"),
-    cured_by=MENDED,
+    cured_by=SPECIFICATION,
 )
 
 # --- leaf switches (rule S10) --------------------------------------------------
@@ -82,7 +82,7 @@ TOPOLOGY_UNREADABLE = ReasonKind(
     "switch-topology-unreadable",
     Stage.VALIDATE,
     "the leaf-switch topology cannot be read: {problem}",
-    ("mend ConfigMap kube-system/basic-tor-node-cm: `ringwise topology import FILE` writes it anew",),
+    ("correct ConfigMap kube-system/basic-tor-node-cm: `ringwise topology import FILE` writes a new one",),
     _TOPOLOGY,
 )
 TOPOLOGY_EMPTY = ReasonKind(

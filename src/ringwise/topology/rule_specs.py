@@ -1,7 +1,7 @@
-"""The chip rules a board profile may name, and what each needs to know.
+"""The chip rules that a board profile may name, with their parameters (rule N1).
 
-The rules themselves live in `placement.rules`. Their names and parameters stand
-here, below them, so that a wrong profile is found when it is read, with its file
+The rules themselves are in `placement.rules`. Their names and parameters are defined
+here, below them, so that an invalid profile is reported when it is read, with its file
 and field, and not when the first job arrives.
 """
 
@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 
 class RingShape(enum.Enum):
-    """What a rule expects of a board's rings."""
+    """What a rule requires of a board's rings."""
 
-    ANY = "rings are not looked at"
+    ANY = "rings are ignored"
     SOME = "at least one ring"
     EQUAL = "rings of one size that hold every chip"
     PAIRS = "rings of two chips that hold every chip"
@@ -37,7 +37,7 @@ class ParameterSpec:
 
 @dataclass(frozen=True, slots=True)
 class RuleSpec:
-    """One rule, as profiles and the reference page see it."""
+    """One rule, for profiles and the reference page."""
 
     name: str
     fits: str
@@ -102,7 +102,7 @@ _SPECS = (
     RuleSpec(
         "broken-cards-first",
         fits="enough chips are free anywhere on the node",
-        score="100 x chips - free, or 0 where the profile says scored = false",
+        score="100 x chips - free, or 0 where the profile has scored = false",
         chooses="chips of the cards with the fewest free chips first, crossing cards; lowest ids",
         rings=RingShape.SOME,
         parameters={"scored": ParameterSpec(ParameterKind.SWITCH, True)},

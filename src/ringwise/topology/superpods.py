@@ -1,8 +1,8 @@
-"""Physical SuperPoDs: which nodes share one fast fabric.
+"""Physical SuperPoDs: which nodes share one fast fabric (rules P1, P6).
 
-The view is built once from what the nodes say and never changes. What a node
-says wrongly is kept beside it as a reason: such a node belongs to no SuperPoD,
-because a guessed one would tear a block apart.
+The value is built once from the ids of the nodes and never changes. A missing or
+invalid id is kept as a reason: such a node belongs to no SuperPoD, because with a
+guessed one a block could cross SuperPoDs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ringwise.topology.natural import natural_key
 from ringwise.topology.numbers import whole_number
 from ringwise.topology.reasons import SUPERPOD_ID_MISSING, SUPERPOD_ID_WRONG, SUPERPOD_OVERSIZE
 
-#: The library takes numbers, which clusters use, and names, which people draw.
+#: Numbers, as clusters have them; names are allowed for drawings and tests.
 SuperPodId: TypeAlias = int | str
 NodeId: TypeAlias = int | str
 OrderKey: TypeAlias = tuple[int, int, tuple[tuple[tuple[int, int, str], ...], str]]
@@ -41,7 +41,7 @@ class SuperPods:
     superpod_of: Mapping[NodeId, SuperPodId]
     #: Why a node belongs to no SuperPoD.
     node_problems: Mapping[NodeId, Reason]
-    #: What is wrong with a whole SuperPoD. It keeps its nodes, so that the error can be shown where it bites.
+    #: What is wrong with a whole SuperPoD. It keeps its nodes; jobs that would use it show the reason.
     superpod_problems: Mapping[SuperPodId, Reason]
 
     @property
@@ -54,7 +54,7 @@ def build_superpods(
     super_pod_size: int,
     name_of: Callable[[NodeId], str] = str,
 ) -> SuperPods:
-    """Group (node, SuperPoD id or None, server index or None) into SuperPoDs.
+    """Rule P6: group (node, SuperPoD id or None, server index or None) into SuperPoDs.
 
     Nodes may be dense numbers; `name_of` then gives the name that orders and names them.
     """
@@ -62,16 +62,16 @@ def build_superpods(
     superpod_of: dict[NodeId, SuperPodId] = {}
     node_problems: dict[NodeId, Reason] = {}
     seen: set[NodeId] = set()
-    for node, said, server_index in sorted(members, key=lambda member: natural_key(name_of(member[0]))):
+    for node, reported, server_index in sorted(members, key=lambda member: natural_key(name_of(member[0]))):
         if node in seen:
             raise ValueError(f"node {name_of(node)} is listed twice")
         seen.add(node)
-        if said is None:
+        if reported is None:
             node_problems[node] = SUPERPOD_ID_MISSING(node=name_of(node))
             continue
-        superpod = _id_of(said)
+        superpod = _id_of(reported)
         if superpod is None:
-            node_problems[node] = SUPERPOD_ID_WRONG(node=name_of(node), superpod=said, largest=LARGEST_ID)
+            node_problems[node] = SUPERPOD_ID_WRONG(node=name_of(node), superpod=reported, largest=LARGEST_ID)
             continue
         superpod_of[node] = superpod
         grouped.setdefault(superpod, []).append((_index_key(server_index), node))
@@ -93,11 +93,11 @@ def build_superpods(
     )
 
 
-def _id_of(said: int | str) -> int | None:
-    number = whole_number(said) if isinstance(said, str) else said
+def _id_of(reported: int | str) -> int | None:
+    number = whole_number(reported) if isinstance(reported, str) else reported
     return number if number is not None and 0 <= number <= LARGEST_ID else None
 
 
 def _index_key(server_index: int | None) -> tuple[int, int]:
-    """Known indexes first; a node that does not know its own stands behind them."""
+    """Known indexes first; nodes without one come after them."""
     return (1, 0) if server_index is None or server_index < 0 else (0, server_index)

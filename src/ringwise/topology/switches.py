@@ -1,9 +1,9 @@
 """Leaf switches and the servers under them.
 
-A topology is read once per version of its ConfigMap and never changes. Binding
-it to the nodes of the cluster gives a second immutable value, so a node that
-joins or leaves costs one `resolve` and nothing else. Whatever is wrong becomes
-a problem that is carried along; nothing here raises.
+A topology is read once per version of its ConfigMap and never changes. Resolving
+it against the nodes of the cluster gives a second immutable value, so a node that
+joins or leaves costs one `resolve`. Errors in the ConfigMap become problems of the
+value (rule S10); nothing here raises.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NAMED = 8
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server under a switch. `index` is its place in the ConfigMap's array."""
+    """A server under a switch. `index` is its position in the ConfigMap's array (rule S8)."""
 
     server_ip: str
     slice_id: int
@@ -40,7 +40,7 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class LeafSwitch:
-    """A leaf switch. `ip` is an opaque name: it need not be an address."""
+    """A leaf switch. `ip` is an opaque name, not necessarily an address (rule S10)."""
 
     ip: str
     position: int
@@ -59,13 +59,13 @@ class SwitchTopology:
 
     @property
     def unusable(self) -> Reason | None:
-        """The problem that makes the whole topology useless, if there is one."""
+        """The problem that makes the whole topology unusable, if there is one."""
         return next((problem for problem in self.problems if problem.code in FATAL), None)
 
 
 @dataclass(frozen=True, slots=True)
 class SwitchNode:
-    """A node under a switch, with its place in the switch's array."""
+    """A node under a switch, with its position in the switch's array."""
 
     node: str
     index: int
@@ -75,7 +75,7 @@ class SwitchNode:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedTopology:
-    """A topology bound to the cluster's nodes."""
+    """A topology resolved against the cluster's nodes."""
 
     topology: SwitchTopology
     #: Per switch its nodes in array order; servers that are no nodes leave a gap in `index`.
@@ -96,7 +96,7 @@ def make_topology(
     single_layer: bool = False,
     origin: str = TOR_NODE_CONFIG_MAP,
 ) -> SwitchTopology:
-    """A topology from (name, servers) pairs, with everything wrong in it noted."""
+    """A topology from (name, servers) pairs, with its problems (rule S10)."""
     problems: list[Reason] = []
     servers_of: dict[str, list[Server]] = {}
     first_entry: dict[str, int] = {}
@@ -108,7 +108,7 @@ def make_topology(
             )
         first_entry.setdefault(name, entry)
         kept = servers_of.setdefault(name, [])
-        # A repeated switch goes on counting where it stopped, so that no two servers share an index.
+        # A repeated switch continues its indexes, so that no two servers share one.
         offset = kept[-1].index + 1 if kept else 0
         for server in servers:
             if server.server_ip in owner:
@@ -152,10 +152,10 @@ def _size_problems(
 
 
 def resolve(topology: SwitchTopology, ip_to_node: Mapping[str, str]) -> ResolvedTopology:
-    """Bind servers to node names by the nodes' internal addresses."""
+    """Match servers to nodes by the nodes' internal addresses. Servers without a node are a problem (S10)."""
     switch_of: dict[str, int] = {}
     server_of: dict[str, SwitchNode] = {}
-    strangers: list[str] = []
+    unmatched: list[str] = []
     rows: list[tuple[SwitchNode, ...]] = []
     total = 0
     for switch in topology.switches:
@@ -164,7 +164,7 @@ def resolve(topology: SwitchTopology, ip_to_node: Mapping[str, str]) -> Resolved
             total += 1
             name = ip_to_node.get(server.server_ip)
             if not name or name in switch_of:
-                strangers.append(server.server_ip)
+                unmatched.append(server.server_ip)
                 continue
             known = SwitchNode(name, server.index, server.slice_id, server.server_ip)
             switch_of[name] = switch.position
@@ -172,11 +172,11 @@ def resolve(topology: SwitchTopology, ip_to_node: Mapping[str, str]) -> Resolved
             row.append(known)
         rows.append(tuple(row))
     problems = list(topology.problems)
-    if strangers:
-        named = strangers[:_NAMED]
-        if len(strangers) > _NAMED:
-            named = [*named, f"and {len(strangers) - _NAMED} more"]
+    if unmatched:
+        named = unmatched[:_NAMED]
+        if len(unmatched) > _NAMED:
+            named = [*named, f"and {len(unmatched) - _NAMED} more"]
         problems.append(
-            SERVER_IS_NO_NODE(origin=topology.origin, count=len(strangers), total=total, servers=tuple(named))
+            SERVER_IS_NO_NODE(origin=topology.origin, count=len(unmatched), total=total, servers=tuple(named))
         )
     return ResolvedTopology(topology, tuple(rows), switch_of, server_of, tuple(problems))

@@ -123,7 +123,7 @@ def board_document(board: Board) -> dict[str, Any]:
         "requests": {
             "one_pod": sorted(board.one_pod),
             "multi_pod": sorted(board.multi_pod),
-            "multi_pod_field": sorted(board.multi_pod_field),
+            "multi_pod_field": sorted(board.multi_pod_vendor),
         },
         "watches_network": board.watches_network,
         "superpod": board.superpod,

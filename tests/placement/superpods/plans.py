@@ -1,4 +1,4 @@
-"""A plan of blocks looked at by SuperPoD, and as it is remembered."""
+"""A plan of blocks by SuperPoD, and as the previous blocks of a job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The packing rules once more, written as plainly as they read: slow scans, nothing shared with the library.
+"""A second implementation of the packing rules P2 to P5: slow scans, no code of the library.
 
 Every function answers with (SuperPoD, nodes, queue) in pick order, or None where the job does not fit.
 """

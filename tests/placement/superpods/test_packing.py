@@ -1,4 +1,4 @@
-"""Packing blocks into SuperPoDs: the order, the reserve, fragments, and the reasons."""
+"""Packing blocks into SuperPoDs (P2 to P6): the order, the reserve, fragments, and the reasons."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ def pack(
     )
 
 
-def test_the_documents_sequence() -> None:
+def test_the_documents_sequence_P2() -> None:
     zig_zag = [count for row in range(8) for count in (18 + row, 26 + row)]
     assert selection_sequence(8, 2, 2, 48) == (*zig_zag, *range(34, 49))
 
 
-def test_each_superpod_of_the_sequence_is_chosen_before_all_later_ones() -> None:
+def test_each_superpod_of_the_sequence_is_chosen_before_all_later_ones_P2() -> None:
     sequence = selection_sequence(8, 2, 2, 48)
     for position, count in enumerate(sequence):
         free: dict[SuperPodId, Free] = {str(later): later for later in sequence[position:]}
@@ -62,7 +62,7 @@ def test_each_superpod_of_the_sequence_is_chosen_before_all_later_ones() -> None
 
 
 @BOTH
-def test_equal_superpods_are_taken_by_id_in_natural_order(packing: Packing) -> None:
+def test_equal_superpods_are_taken_by_id_in_natural_order_P3(packing: Packing) -> None:
     names = per_superpod(placed(pack({"sp-10": 10, "sp-9": 10, "sp-2": 10}, packing=packing)))
     assert list(names) == ["sp-2", "sp-9"]
     numbers = per_superpod(placed(pack({10: 10, 9: 10, 2: 10}, packing=packing)))
@@ -76,20 +76,20 @@ def test_nodes_are_taken_in_the_order_given(packing: Packing) -> None:
     assert [block.nodes for block in answer.blocks] == [("c", "a"), ("b", "e")]
 
 
-def test_queue_two_takes_the_freest_again_and_again() -> None:
+def test_queue_two_takes_the_freest_one_block_each_time_P4() -> None:
     answer = placed(pack({0: 9, 1: 9, 2: 8}, s=2, n=11, r=8))
     assert [(block.superpod, block.origin) for block in answer.blocks] == [
         (superpod, Origin.QUEUE_2) for superpod in (0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1)
     ]
 
 
-def test_a_reserve_larger_than_a_block_loses_no_block_and_breaks_none() -> None:
+def test_a_reserve_larger_than_a_block_loses_no_block_and_breaks_none_P4() -> None:
     answer = placed(pack({0: 4, 1: 3}, s=2, n=3, r=3, packing=Packing.PER_BLOCK))
     assert [(block.superpod, block.size) for block in answer.blocks] == [(0, 2), (1, 2), (0, 2)]
     assert per_superpod(placed(pack({0: 6}, s=1, n=6, r=3, packing=Packing.PER_BLOCK))) == {0: 6}
 
 
-def test_soft_takes_fragments_most_free_first_and_no_node_too_many() -> None:
+def test_soft_takes_fragments_most_free_first_and_no_node_too_many_P4() -> None:
     answer = placed(pack({"A": 10, "B": 7, "C": 6}, n=2, soft=True))
     assert [(block.logical, block.superpod, block.size, block.origin) for block in answer.blocks] == [
         (0, "A", 8, Origin.QUEUE_1),
@@ -98,7 +98,7 @@ def test_soft_takes_fragments_most_free_first_and_no_node_too_many() -> None:
     ]
 
 
-def test_soft_fragments_in_the_fields_order() -> None:
+def test_soft_fragments_in_the_order_of_the_plugin_P5() -> None:
     free: dict[SuperPodId, Free] = {count: count for count in range(1, 8)}
     answer = placed(pack(free, s=8, n=3, r=2, soft=True, packing=Packing.PER_BLOCK))
     assert [(block.superpod, block.size) for block in answer.blocks] == [
@@ -112,7 +112,7 @@ def test_soft_fragments_in_the_fields_order() -> None:
 
 
 @BOTH
-def test_too_few_blocks_says_what_is_there_and_what_would_help(packing: Packing) -> None:
+def test_too_few_blocks_names_what_is_free_and_what_would_help_P4(packing: Packing) -> None:
     reason = refused(pack({0: 10, 3: 6}, packing=packing, chips=16))
     assert reason.code == "superpod-not-enough-blocks"
     assert reason.message == "needs 2 blocks of 8 nodes, the SuperPoDs hold 1: 0 has 10 free, 3 has 6"
@@ -125,7 +125,7 @@ def test_too_few_blocks_says_what_is_there_and_what_would_help(packing: Packing)
 
 
 @BOTH
-def test_the_cures_work(packing: Packing) -> None:
+def test_the_cures_work_P4(packing: Packing) -> None:
     free: dict[SuperPodId, Free] = {0: 10, 3: 6}
     placed(pack(free, soft=True, packing=packing))
     placed(pack(free, s=2, n=8, packing=packing))
@@ -134,7 +134,7 @@ def test_the_cures_work(packing: Packing) -> None:
 
 
 @BOTH
-def test_fewer_reserved_nodes_would_never_help(packing: Packing) -> None:
+def test_fewer_reserved_nodes_would_not_help_P4(packing: Packing) -> None:
     free: dict[SuperPodId, Free] = {0: 10, 3: 6}
     reason = refused(pack(free, packing=packing))
     assert not any("reserve" in cure for cure in reason.cures)
@@ -143,7 +143,7 @@ def test_fewer_reserved_nodes_would_never_help(packing: Packing) -> None:
 
 @BOTH
 @pytest.mark.parametrize("soft", [False, True])
-def test_too_few_nodes(packing: Packing, soft: bool) -> None:
+def test_too_few_nodes_P4(packing: Packing, soft: bool) -> None:
     reason = refused(pack({"A": 10}, soft=soft, packing=packing))
     assert reason.message == "needs 16 free nodes, one for each pod, the SuperPoDs have 10: A has 10 free"
     assert reason.cures == ("free 6 more nodes", "ask for at most 10 pods")
@@ -155,18 +155,18 @@ def test_a_long_list_is_cut() -> None:
     assert len(reason.details["superpods"]) == 8
 
 
-def test_no_superpod_at_all() -> None:
+def test_no_superpod_at_all_P6() -> None:
     assert refused(pack({})).message.endswith("have 0: there is no SuperPoD")
 
 
 @BOTH
-def test_more_free_nodes_than_a_superpod_has(packing: Packing) -> None:
+def test_more_free_nodes_than_a_superpod_has_P6(packing: Packing) -> None:
     reason = refused(pack({0: 49, 1: 20}, packing=packing))
     assert reason.message == "SuperPoD 0 has 49 free nodes, more than super-pod-size 48"
     assert reason.cures[0] == "set super-pod-size to at least 49"
 
 
-def test_nonsense_is_a_programming_error() -> None:
+def test_invalid_numbers_are_a_programming_error() -> None:
     with pytest.raises(ValueError, match="whole blocks"):
         pack({0: 40}, s=0)
     with pytest.raises(ValueError, match="cannot have -1 free nodes"):

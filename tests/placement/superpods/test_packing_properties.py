@@ -1,4 +1,4 @@
-"""What holds for every cluster and every job, found by search."""
+"""Properties of packing (P2 to P5) on random clusters and jobs."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def picks(answer: BlockPlan | Reason) -> reference.Picks | None:
 
 
 @given(clusters, shapes)
-def test_whole_job_is_what_the_rules_say(free: dict[int, int], shape: Shape) -> None:
+def test_whole_job_equals_the_reference_P2_P3_P4(free: dict[int, int], shape: Shape) -> None:
     assert picks(pack(free, shape, Packing.WHOLE_JOB)) == reference.whole_job(free, *shape)
 
 
 @given(clusters, shapes)
-def test_per_block_is_what_the_rules_say(free: dict[int, int], shape: Shape) -> None:
+def test_per_block_equals_the_reference_P5(free: dict[int, int], shape: Shape) -> None:
     assert picks(pack(free, shape, Packing.PER_BLOCK)) == reference.per_block(free, *shape, SIZE)
 
 
@@ -86,7 +86,7 @@ def test_blocks_are_whole_and_nodes_are_taken_once(
 
 
 @given(clusters, shapes, st.sampled_from(Packing))
-def test_the_reserve_is_touched_only_when_nothing_above_it_is_left(
+def test_the_reserve_is_used_only_when_nothing_above_it_is_left_P4(
     free: dict[int, int], shape: Shape, packing: Packing
 ) -> None:
     s, n, r, _ = shape
@@ -107,7 +107,7 @@ def test_the_reserve_is_touched_only_when_nothing_above_it_is_left(
 
 
 @given(clusters, shapes)
-def test_a_job_that_fits_above_the_reserve_uses_as_few_superpods_as_possible(
+def test_a_job_that_fits_above_the_reserve_uses_as_few_superpods_as_possible_P3(
     free: dict[int, int], shape: Shape
 ) -> None:
     s, n, r, _ = shape

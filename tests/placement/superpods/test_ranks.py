@@ -24,21 +24,21 @@ def slots(sizes: Mapping[int, int]) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize("case", RULES["rank_vectors"], ids=lambda case: json.dumps(case))
-def test_worked_case(case: dict[str, Any]) -> None:
+def test_worked_case_P7(case: dict[str, Any]) -> None:
     found = slots({int(logical): size for logical, size in case["block_sizes"].items()})
     slot = dict(enumerate(found)).get(case["rank"])
     assert (None if slot is None else [str(slot[0]), slot[1]]) == case["expect"]
 
 
-def test_equal_blocks_are_division() -> None:
+def test_ranks_of_equal_blocks_are_divided_P7() -> None:
     assert slots(dict.fromkeys(range(12), 4)) == [divmod(rank, 4) for rank in range(48)]
 
 
-def test_ids_compare_as_numbers() -> None:
+def test_ids_compare_as_numbers_P7() -> None:
     assert slots({10: 2, 2: 3, 0: 1}) == [(0, 0), (2, 0), (2, 1), (2, 2), (10, 0), (10, 1)]
 
 
-def test_all_ranks_with_their_block() -> None:
+def test_all_ranks_with_their_block_P7() -> None:
     whole = Block(0, "A", 2, ("a", "b"), Origin.QUEUE_1)
     fragment = Block(1, "B", 1, ("c",), Origin.QUEUE_3)
     assert blocks_by_rank([fragment, whole]) == [(whole, 0), (whole, 1), (fragment, 0)]

@@ -1,4 +1,4 @@
-"""After a fault: intact blocks stay, broken ones refill where they are, else the whole block moves."""
+"""Rule P7: intact blocks stay, broken ones refill where they are, else the whole block moves."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_every_case_is_run_but_those_of_backup_pods() -> None:
 
 
 @pytest.mark.parametrize("case", cases("old_block"), ids=lambda case: case["id"])
-def test_worked_block(case: dict[str, Any]) -> None:
+def test_worked_block_P7(case: dict[str, Any]) -> None:
     old = (PreviousBlock(0, 0, tuple(case["old_block"])),)
     candidates: list[str] = case.get("candidates") or case["same_superpod_candidates"]
     answer = again(old, {0: candidates}, faulty=case["fault_nodes"])
@@ -87,7 +87,7 @@ def test_worked_block(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("case", cases("seconds_since_reschedule"), ids=lambda case: case["id"])
-def test_worked_wait(case: dict[str, Any]) -> None:
+def test_worked_wait_P7(case: dict[str, Any]) -> None:
     reason = must_wait(case["seconds_since_reschedule"], set(case["normal_nodes"]), set(case["candidates"]))
     assert ("proceed" if reason is None else "wait") == case["expect"]
 
@@ -103,7 +103,7 @@ def test_the_wait_ends_after_ten_seconds() -> None:
     assert where(again(TWO, free, seconds=10.1))[0] == (0, 2, ("x", "y"), Origin.QUEUE_1)
 
 
-def test_nobody_waits_for_a_faulty_node() -> None:
+def test_no_job_waits_for_a_faulty_node_P7() -> None:
     free: dict[SuperPodId, Sequence[NodeId]] = {0: ["a", "x"], 1: ["c", "d"]}
     assert where(again(TWO, free, faulty=["b"], seconds=0)) == [
         (0, 0, ("a", "x"), Origin.REFILLED),
@@ -111,25 +111,25 @@ def test_nobody_waits_for_a_faulty_node() -> None:
     ]
 
 
-def test_an_empty_place_takes_a_new_node_before_a_faulty_one() -> None:
+def test_a_lost_position_takes_a_new_node_before_a_faulty_one_P7() -> None:
     free: dict[SuperPodId, Sequence[NodeId]] = {0: ["b", "a", "x"], 1: ["c", "d"]}
     assert done(again(TWO, free, faulty=["b"])).blocks[0].nodes == ("a", "x")
     assert done(again(TWO, {0: ["b", "a"], 1: ["c", "d"]}, faulty=["b"])).blocks[0].nodes == ("a", "b")
 
 
-def test_a_broken_block_moves_as_a_whole() -> None:
+def test_a_broken_block_moves_as_a_whole_P7() -> None:
     answer = again(TWO, {0: ["a"], 1: ["c", "d", "e"], 2: ["x", "y"]}, faulty=["b"])
     assert where(answer) == [(0, 2, ("x", "y"), Origin.QUEUE_1), (1, 1, ("c", "d"), Origin.KEPT)]
     assert done(answer).moved == (0,)
 
 
-def test_a_broken_block_never_takes_the_nodes_of_an_intact_one() -> None:
+def test_a_broken_block_never_takes_the_nodes_of_an_intact_one_P7() -> None:
     old = (PreviousBlock(0, 0, ("a", "b")), PreviousBlock(1, 0, ("c", "d")))
     answer = again(old, {0: ["c", "d", "a"], 1: ["x", "y"]}, faulty=["b"])
     assert where(answer) == [(0, 1, ("x", "y"), Origin.QUEUE_1), (1, 0, ("c", "d"), Origin.KEPT)]
 
 
-def test_a_moving_block_leaves_its_nodes_to_its_neighbours() -> None:
+def test_a_moving_block_leaves_its_nodes_to_other_blocks_P7() -> None:
     old = (PreviousBlock(0, 0, ("a", "b", "c")), PreviousBlock(1, 0, ("d", "e", "f")))
     free: dict[SuperPodId, Sequence[NodeId]] = {0: ["b", "c", "d"], 1: ["x", "y", "z"]}
     answer = again(old, free, faulty=["a", "e", "f"])
@@ -140,25 +140,25 @@ def test_a_moving_block_leaves_its_nodes_to_its_neighbours() -> None:
     ]
 
 
-def test_a_moving_block_gives_up_only_what_is_still_its_own() -> None:
+def test_a_moving_block_releases_only_what_is_still_its_own_P7() -> None:
     old = (PreviousBlock(0, 0, ("a", "b")), PreviousBlock(1, 0, ("c", "d")))
     # Block 0 refills with block 1's healed node; block 1 must not count it as its own again.
     answer = again(old, {0: ["c", "d", "x"], 1: ["y", "z"]}, faulty=["a", "b", "c", "d"])
     assert where(answer) == [(0, 0, ("x", "c"), Origin.REFILLED), (1, 1, ("y", "z"), Origin.QUEUE_1)]
 
 
-def test_blocks_that_lost_least_are_served_first() -> None:
+def test_blocks_that_lost_least_refill_first_P7() -> None:
     old = (PreviousBlock(0, 0, ("a", "b")), PreviousBlock(1, 0, ("c", "d")))
     answer = again(old, {0: ["c", "x", "y"], 1: ["p", "q"]}, faulty=["a", "b", "d"])
     assert where(answer) == [(0, 1, ("p", "q"), Origin.QUEUE_1), (1, 0, ("c", "x"), Origin.REFILLED)]
 
 
-def test_running_pods_keep_their_places() -> None:
+def test_running_pods_keep_their_nodes_P7() -> None:
     answer = again(TWO, {0: ["x"], 1: []}, running=["a", "c", "d"], faulty=["b"])
     assert where(answer) == [(0, 0, ("a", "x"), Origin.REFILLED), (1, 1, ("c", "d"), Origin.KEPT)]
 
 
-def test_running_pods_hold_their_block_where_it_is() -> None:
+def test_running_pods_keep_their_block_where_it_is_P7() -> None:
     answer = again(TWO, {0: [], 2: ["x", "y"]}, running=["a", "c", "d"], faulty=["b"])
     assert isinstance(answer, Reason)
     assert answer.message == (
@@ -195,7 +195,7 @@ def test_a_soft_job_is_split_only_when_nothing_of_it_runs() -> None:
     assert not any("super-pod-affinity" in cure for cure in held.cures)
 
 
-def test_fragments_grow_together_again() -> None:
+def test_fragments_are_joined_again_P7() -> None:
     old = (PreviousBlock(0, 0, ("a", "b", "c")), PreviousBlock(1, 1, ("d",)), PreviousBlock(2, 2, ("e", "f")))
     answer = again(old, {0: ["a", "b", "c"], 5: ["x", "y", "z"]}, faulty=["d", "e", "f"], soft=True, s=3)
     assert where(answer) == [
@@ -216,14 +216,14 @@ def test_fragments_stay_apart_while_the_job_runs() -> None:
     assert where(answer)[1:] == [(1, 5, ("z",), Origin.QUEUE_1), (2, 5, ("x", "y"), Origin.QUEUE_1)]
 
 
-def test_the_reserve_serves_refills() -> None:
+def test_the_reserve_is_used_for_refills_P7() -> None:
     rules = SuperPodSettings(48, 2)
     answer = again(TWO, {0: ["a", "x"], 1: ["c", "d"]}, faulty=["b"], rules=rules)
     assert done(answer).moved == ()
 
 
-def test_a_block_without_places_is_a_programming_error() -> None:
-    with pytest.raises(ValueError, match="block 0 has no places"):
+def test_a_block_without_nodes_is_a_programming_error() -> None:
+    with pytest.raises(ValueError, match="block 0 has no nodes"):
         again((PreviousBlock(0, 0, ()),), {}, s=1)
 
 
@@ -256,7 +256,7 @@ def faults(
 
 @settings(max_examples=400)
 @given(faults())
-def test_blocks_stay_whole_and_no_running_pod_moves(
+def test_blocks_stay_whole_and_no_running_pod_moves_P7(
     fault: tuple[BlockPlan, dict[SuperPodId, list[NodeId]], list[NodeId], list[NodeId], int],
 ) -> None:
     before, free, running, faulty, s = fault
@@ -295,7 +295,7 @@ def annotated(blocks: Sequence[Block], lost: set[int]) -> list[BlockMember]:
 
 
 @given(faults(), st.data())
-def test_the_map_is_read_back_from_the_pods(
+def test_the_block_map_is_read_back_from_the_pods_P7(
     fault: tuple[BlockPlan, dict[SuperPodId, list[NodeId]], list[NodeId], list[NodeId], int],
     data: st.DataObject,
 ) -> None:
@@ -313,7 +313,7 @@ def test_the_map_is_read_back_from_the_pods(
     assert known == tuple(expected)
 
 
-def test_the_map_of_a_soft_job_is_read_back() -> None:
+def test_the_block_map_of_a_soft_job_is_read_back_P7() -> None:
     blocks = [
         Block(0, 4, 3, ("a", "b", "c"), Origin.QUEUE_1),
         Block(1, 5, 2, ("d", "e"), Origin.QUEUE_3),
@@ -329,7 +329,7 @@ def test_the_map_of_a_soft_job_is_read_back() -> None:
     )
 
 
-def test_blocks_may_be_larger_than_the_job_says_now() -> None:
+def test_blocks_may_be_larger_than_the_current_block_size_P7() -> None:
     pods = [BlockMember(0, "a", "0", "7"), BlockMember(3, "d", "0", "7")]
     known = previous_blocks(pods, nodes_per_block=2, pod_count=4)
     assert known == (PreviousBlock(0, 7, ("a", None, None, "d")),)
@@ -343,12 +343,12 @@ def test_pods_without_ranks_fill_the_block_in_natural_order() -> None:
 
 
 @pytest.mark.parametrize(("rank", "superpod"), [("x", "1"), ("-1", "1"), (None, "1"), ("0", None), ("0", "")])
-def test_unreadable_annotations_are_unknown_places(rank: str | None, superpod: str | None) -> None:
+def test_unreadable_annotations_are_unknown_nodes_P7(rank: str | None, superpod: str | None) -> None:
     pods = [BlockMember(0, "a", rank, superpod)]
     assert previous_blocks(pods, nodes_per_block=1, pod_count=1) == (PreviousBlock(0, None, (None,)),)
 
 
-def test_pods_that_contradict_each_other() -> None:
+def test_pods_that_contradict_each_other_P7() -> None:
     split = previous_blocks(
         [BlockMember(0, "a", "0", "1"), BlockMember(1, "b", "0", "2")], nodes_per_block=2, pod_count=2
     )
@@ -361,7 +361,7 @@ def test_pods_that_contradict_each_other() -> None:
     assert backwards.code == "superpod-blocks-disagree"
 
 
-def test_a_restart_changes_no_decision() -> None:
+def test_a_restart_changes_no_decision_P7() -> None:
     blocks = [Block(0, 0, 2, ("a", "b"), Origin.QUEUE_1), Block(1, 1, 2, ("c", "d"), Origin.QUEUE_1)]
     remembered = previous_blocks(annotated(blocks, {1}), nodes_per_block=2, pod_count=4)
     assert not isinstance(remembered, Reason)

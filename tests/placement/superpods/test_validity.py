@@ -1,4 +1,4 @@
-"""Which jobs may be cut into blocks, and what they are told otherwise."""
+"""Rules P1, P6, S12: which jobs may be cut into blocks, and the reasons of the others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ A3, A850 = Family.A3, Family.A850
 
 
 @pytest.mark.parametrize("case", RULES["validation_vectors"], ids=lambda case: json.dumps(case))
-def test_worked_case(case: dict[str, Any]) -> None:
+def test_worked_case_P1_P6(case: dict[str, Any]) -> None:
     pods = case["pods"] or 0
     requests = [case["total_npus"] // pods] * pods if pods else []
     family = A3 if case["npus_per_node"] == 16 else A850
@@ -49,7 +49,7 @@ ACCEPTED: list[tuple[int, str | None, list[int], Family, BlockShape]] = [
 
 
 @pytest.mark.parametrize(("chips", "sp_block", "requests", "family", "shape"), ACCEPTED)
-def test_accepted(
+def test_accepted_P1(
     chips: int, sp_block: str | None, requests: list[int], family: Family, shape: BlockShape
 ) -> None:
     answer = check_block(chips, sp_block, requests, 48, family)
@@ -86,7 +86,7 @@ REFUSED: list[tuple[int, str | None, list[int], Family, str]] = [
 
 
 @pytest.mark.parametrize(("chips", "sp_block", "requests", "family", "code"), REFUSED)
-def test_refused(chips: int, sp_block: str | None, requests: list[int], family: Family, code: str) -> None:
+def test_refused_P6(chips: int, sp_block: str | None, requests: list[int], family: Family, code: str) -> None:
     answer = check_block(chips, sp_block, requests, 48, family)
     assert isinstance(answer, Reason)
     assert answer.code == code
@@ -94,17 +94,17 @@ def test_refused(chips: int, sp_block: str | None, requests: list[int], family: 
     assert "unknown)" not in answer.message + "".join(answer.cures)
 
 
-def test_pods_that_may_ask_for_nothing() -> None:
+def test_pods_that_may_request_nothing_P1() -> None:
     assert check_block(16, "32", [16, 16, 0], 48, A3, exempt=[False, False, True]) == BlockShape(2, 1)
     assert check_block(16, None, [0], 48, A3, exempt=[True]) == BlockShape(1, 0)
     assert isinstance(check_block(8, "16", [8, 8, 0], 48, A850, exempt=[False, False, True]), Reason)
 
 
-def test_a_one_pod_job_may_have_helpers_without_chips() -> None:
+def test_a_one_pod_job_may_have_pods_without_chips_P1() -> None:
     assert check_block(16, "4", [4, 0], 48, A3) == BlockShape(1, 1)
 
 
-def test_every_pod_of_several_takes_a_whole_node() -> None:
+def test_every_pod_of_several_takes_a_whole_node_P1() -> None:
     assert check_pods(16, [16], A3) is None
     assert check_pods(16, [0], A3, [True]) is None
     for wrong in (check_pods(8, [3], A850), check_pods(16, [16, 8], A3), check_pods(16, [0], A3)):
@@ -116,7 +116,7 @@ def test_every_pod_of_several_takes_a_whole_node() -> None:
     )
 
 
-def test_messages_tell_what_was_asked_and_what_is_allowed() -> None:
+def test_messages_name_what_was_requested_and_what_is_allowed_P6() -> None:
     def message(*arguments: Any) -> tuple[str, tuple[str, ...]]:
         answer = check_block(*arguments)
         assert isinstance(answer, Reason)
@@ -135,12 +135,12 @@ def test_messages_tell_what_was_asked_and_what_is_allowed() -> None:
 
 
 @pytest.mark.parametrize("tor_affinity", [None, "", "null"])
-def test_blocks_without_switch_affinity(tor_affinity: str | None) -> None:
+def test_blocks_without_switch_affinity_S12(tor_affinity: str | None) -> None:
     assert check_not_combined(tor_affinity, "32") is None
 
 
 @pytest.mark.parametrize("tor_affinity", ["normal-schema", "large-model-schema", "anything"])
-def test_blocks_and_switch_affinity_exclude_each_other(tor_affinity: str) -> None:
+def test_blocks_and_switch_affinity_exclude_each_other_S12(tor_affinity: str) -> None:
     assert check_not_combined(tor_affinity, None) is None
     reason = check_not_combined(tor_affinity, "32")
     assert reason is not None

@@ -1,4 +1,4 @@
-"""A switch plan looked at by rank and by switch."""
+"""A switch plan by rank and by switch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The library and a plain search from the text choose the same nodes per switch."""
+"""The library and a plain search choose the same number of nodes per switch (S3 to S8, S11)."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def per_position(answer: SwitchPlan) -> dict[int, int]:
 
 @given(cases())
 @settings(max_examples=600)
-def test_version2_equals_the_text(case: Case) -> None:
+def test_version2_equals_the_reference_S3_S4_S5_S6_S7(case: Case) -> None:
     expected = reference.version2(case)
     answer = plan(view_of(case, "2.0"), request_of(case))
     if expected is None:
@@ -103,7 +103,7 @@ def test_version2_equals_the_text(case: Case) -> None:
 
 @given(cases())
 @settings(max_examples=600)
-def test_version1_equals_the_text(case: Case) -> None:
+def test_version1_equals_the_reference_S8(case: Case) -> None:
     expected = reference.version1(case)
     answer = plan(view_of(case, "1.0"), request_of(case))
     if expected is None:
@@ -116,7 +116,7 @@ def test_version1_equals_the_text(case: Case) -> None:
 
 @given(cases())
 @settings(max_examples=150)
-def test_single_layer_equals_the_text(case: Case) -> None:
+def test_single_layer_equals_the_reference_S11(case: Case) -> None:
     expected = reference.single_layer(case)
     answer = plan(view_of(case, "1.0", single_layer=True), request_of(case))
     assert (per_switch(answer) if isinstance(answer, SwitchPlan) else None) == expected
@@ -124,7 +124,7 @@ def test_single_layer_equals_the_text(case: Case) -> None:
 
 @given(cases(), st.sampled_from(["1.0", "2.0"]))
 @settings(max_examples=400)
-def test_a_refusal_names_the_largest_job_that_fits(case: Case, version: str) -> None:
+def test_a_refusal_names_the_largest_job_that_fits_S6_S8(case: Case, version: str) -> None:
     """The cure is true: that many pods are placed, one more is not."""
     view = view_of(case, version)
     answer = plan(view, request_of(case))
@@ -143,7 +143,7 @@ def test_a_refusal_names_the_largest_job_that_fits(case: Case, version: str) -> 
 
 @given(cases(), st.sampled_from(["1.0", "2.0"]), st.integers(1, 4))
 @settings(max_examples=150)
-def test_the_largest_part_of_a_job_is_found(case: Case, version: str, minimum: int) -> None:
+def test_the_largest_part_of_a_job_is_found_S10(case: Case, version: str, minimum: int) -> None:
     view = view_of(case, version)
     answer = plan_at_least(view, request_of(case), minimum)
     fitting = [
@@ -164,7 +164,7 @@ def test_the_largest_part_of_a_job_is_found(case: Case, version: str, minimum: i
         ((5, 3, 2), 4, {1: 2, 2: 2}),  # 5 and 2 + 3 are equal: the pair, smaller switch first
     ],
 )
-def test_one_or_two_shared_switches(counts: tuple[int, ...], needed: int, chosen: dict[int, int]) -> None:
+def test_one_or_two_shared_switches_S4(counts: tuple[int, ...], needed: int, chosen: dict[int, int]) -> None:
     leaves = tuple(Leaf(tuple(range(count)), "shared") for count in counts)
     case = Case(leaves, 6, 2, "foundation", needed)
     answer = plan(view_of(case, "2.0"), request_of(case))

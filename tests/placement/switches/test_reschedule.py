@@ -1,4 +1,4 @@
-"""After a fault: healthy pods stay, the failed ones follow the job."""
+"""Rule S9: healthy pods keep their nodes, failed ones are placed near the job."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def placed(answer: object) -> dict[int, int]:
         ([((), EXCLUSIVE), ((0, 1), IDLE), ((2,), SHARED)], positions((0, 0, 2), (1, 0, 2)), [2], {2: 22}),
     ],
 )
-def test_order_of_switches(
+def test_order_of_switches_S9(
     leaves: list[tuple[tuple[int, ...], SwitchFacts]],
     survivors: list[PodPosition],
     failed: list[int],
@@ -80,7 +80,7 @@ def test_order_of_switches(
     assert placed(answer) == expected
 
 
-def test_an_idle_switch_becomes_shared() -> None:
+def test_an_idle_switch_becomes_shared_S9() -> None:
     answer = reschedule(
         view(((), EXCLUSIVE), ((0, 1, 2), IDLE)),
         SwitchRequest(MODEL, 4),
@@ -93,7 +93,7 @@ def test_an_idle_switch_becomes_shared() -> None:
 
 
 @pytest.mark.parametrize("job_class", [MODEL, COMMON])
-def test_the_limit_holds_for_unused_switches(job_class: SwitchClass) -> None:
+def test_the_limit_holds_for_unused_switches_S9(job_class: SwitchClass) -> None:
     busy = [((), SHARED), ((), SHARED)]
     refused = reschedule(
         view(*busy, ((0, 1), IDLE)),
@@ -112,7 +112,7 @@ def test_the_limit_holds_for_unused_switches(job_class: SwitchClass) -> None:
     assert placed(within) == {2: 10, 3: 11}
 
 
-def test_an_exclusive_switch_of_another_job_only_within_its_owners_limit() -> None:
+def test_an_exclusive_switch_of_another_job_only_within_its_owners_limit_S5() -> None:
     survivors = positions((0, 0, 2), (1, 0, 2), (2, 0, 2))
     for owner_shared, expected in ((1, True), (2, False)):
         foreign = SwitchFacts(SwitchState.EXCLUSIVE, owner_shared=owner_shared, labelled=True)
@@ -122,7 +122,7 @@ def test_an_exclusive_switch_of_another_job_only_within_its_owners_limit() -> No
         assert isinstance(answer, SwitchPlan) is expected
 
 
-def test_a_foundation_model_returns_to_no_unhealthy_switch() -> None:
+def test_a_foundation_model_returns_to_no_unhealthy_switch_S4() -> None:
     ill = SwitchFacts(SwitchState.SHARED, healthy=False, labelled=True)
     survivors = positions((0, 0, 1), (1, 0, 1), (2, 0, 1))
     assert not isinstance(
@@ -134,7 +134,7 @@ def test_a_foundation_model_returns_to_no_unhealthy_switch() -> None:
 
 
 @pytest.mark.parametrize(("job_class", "single"), [(PADDING, False), (MODEL, True), (COMMON, True)])
-def test_one_switch_jobs_return_to_their_peers(job_class: SwitchClass, single: bool) -> None:
+def test_one_switch_jobs_return_to_their_peers_S9_S11(job_class: SwitchClass, single: bool) -> None:
     survivors = positions((0, 1, 0))
     roomy = view(((0, 1), IDLE), ((1, 2, 3), IDLE), single=single)
     assert placed(reschedule(roomy, SwitchRequest(job_class, 2), survivors, [PodPosition(1)])) == {1: 11}
@@ -144,7 +144,7 @@ def test_one_switch_jobs_return_to_their_peers(job_class: SwitchClass, single: b
     assert "leaf-1" in refused.message
 
 
-def test_survivors_outside_the_topology_hurt_nobody() -> None:
+def test_survivors_outside_the_topology_cause_no_error_S10() -> None:
     survivors = [PodPosition(0), PodPosition(1), PodPosition(2, 0, 2, 1)]
     answer = reschedule(view(((3,), SHARED)), SwitchRequest(MODEL, 4), survivors, [PodPosition(3)])
     assert placed(answer) == {3: 3}
@@ -160,12 +160,12 @@ def test_survivors_outside_the_topology_hurt_nobody() -> None:
     assert placed(nowhere) == {3: 3}
 
 
-def test_a_job_without_survivors_is_placed_anew_with_its_own_ranks() -> None:
+def test_a_job_without_survivors_is_placed_anew_with_its_own_ranks_S9() -> None:
     answer = reschedule(view(((0, 1), IDLE)), SwitchRequest(COMMON, 2), [], [PodPosition(4), PodPosition(7)])
     assert placed(answer) == {4: 0, 7: 1}
 
 
-def test_pods_that_move_with_their_whole_job_count_by_their_marks() -> None:
+def test_pods_that_move_with_their_whole_job_count_by_their_marks_S9() -> None:
     """No pod of the job runs, so its switches look idle; they are still the job's own."""
     staying = positions((0, 0, 2), (1, 0, 2), (2, 1, 1))
     answer = reschedule(
@@ -212,7 +212,7 @@ OWN = SwitchFacts(labelled=True, cross_model=True, only_common=False)
         ),
     ],
 )
-def test_version1_repairs_the_row(
+def test_version1_refills_the_row_S9(
     leaves: list[tuple[tuple[int, ...], SwitchFacts]],
     survivors: list[PodPosition],
     failed: list[PodPosition],
@@ -222,7 +222,7 @@ def test_version1_repairs_the_row(
     assert list(placed(answer).values()) == [expected]
 
 
-def test_version1_common_jobs_take_what_is_left_and_models_wait() -> None:
+def test_version1_common_jobs_take_what_is_left_and_models_wait_S8() -> None:
     other_model = SwitchFacts(labelled=True, cross_model=True)
     other = SwitchFacts(labelled=True)
     leaves = view(((0,), other_model), ((0,), other), ((), OWN), ((), OWN), version="1.0")

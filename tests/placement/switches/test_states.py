@@ -1,4 +1,4 @@
-"""States come from what runs now, and from nothing else."""
+"""Rules S1 and S2: classes of jobs, and states computed from the live pods only."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ MODEL, COMMON, PADDING = SwitchClass.FOUNDATION_MODEL, SwitchClass.COMMON, Switc
         ("large-model-schema", 0, None),
     ],
 )
-def test_class_of_a_job(label: str | None, npu_pods: int, expected: SwitchClass | None) -> None:
+def test_class_of_a_job_S1(label: str | None, npu_pods: int, expected: SwitchClass | None) -> None:
     assert classify(label, npu_pods) is expected
 
 
 @pytest.mark.parametrize("label", ["Normal-Schema", "large-model-schemanormal-schema", "true", " "])
-def test_any_other_label_is_refused(label: str) -> None:
+def test_any_other_label_is_refused_S1(label: str) -> None:
     refused = classify(label, 8)
     assert isinstance(refused, Reason)
     assert label in refused.message
@@ -41,7 +41,7 @@ def job(key: str, job_class: SwitchClass, *pods: tuple[int, int]) -> SwitchJob:
     return SwitchJob(key, job_class, pods)
 
 
-def test_shared_beats_exclusive_beats_idle() -> None:
+def test_shared_beats_exclusive_beats_idle_S2() -> None:
     states = switch_states(
         4,
         [
@@ -60,11 +60,11 @@ def test_shared_beats_exclusive_beats_idle() -> None:
     assert [s.labelled for s in states] == [True, True, True, True]
 
 
-def test_padding_jobs_leave_a_switch_idle() -> None:
+def test_padding_jobs_leave_a_switch_idle_S2() -> None:
     assert switch_states(1, [job("p", PADDING, (0, 1), (0, 2))], 1) == [SwitchFacts()]
 
 
-def test_health_is_counted_per_job() -> None:
+def test_health_is_counted_per_job_S2() -> None:
     over = job("over", COMMON, (0, 1), (1, 1), (2, 1))
     beside = job("beside", COMMON, (2, 1), (3, 1))
     assert [s.healthy for s in switch_states(4, [over, beside], 2)] == [False, False, False, True]
@@ -72,7 +72,7 @@ def test_health_is_counted_per_job() -> None:
     assert [s.healthy for s in switch_states(4, [beside], 1)] == [True, True, False, False]
 
 
-def test_a_converted_switch_is_shared_for_its_owner_too() -> None:
+def test_a_converted_switch_is_shared_for_its_owner_too_S5() -> None:
     owner = job("owner", MODEL, (0, 2), (1, 2), (2, 1))
     guest = job("guest", COMMON, (0, 1))
     alone = switch_states(3, [owner], 2)
@@ -84,7 +84,7 @@ def test_a_converted_switch_is_shared_for_its_owner_too() -> None:
     assert not switch_states(3, [owner, guest], 1)[2].healthy
 
 
-def test_which_switches_carry_foundation_models() -> None:
+def test_which_switches_carry_foundation_models_S7() -> None:
     states = switch_states(
         4, [job("m", MODEL, (0, 0), (1, 0)), job("one", MODEL, (2, 0)), job("c", COMMON, (3, 1), (0, 1))], 2
     )
@@ -92,7 +92,7 @@ def test_which_switches_carry_foundation_models() -> None:
     assert [s.cross_model for s in states] == [True, True, False, False]
 
 
-def test_version_1_shows_idle_or_not() -> None:
+def test_version_1_shows_idle_or_not_S8() -> None:
     old_marks = [job("a", COMMON, (0, 0), (1, 1), (2, 1)), job("p", PADDING, (3, 0))]
     states = [as_version1(facts) for facts in switch_states(5, old_marks, 1)]
     assert [facts.state for facts in states] == [SwitchState.EXCLUSIVE] * 3 + [SwitchState.IDLE] * 2

@@ -167,7 +167,7 @@ def check(world: World) -> None:
 
 @given(st.integers(2, 5), st.integers(1, 6), st.integers(1, 2), st.booleans(), EVENTS)
 @settings(max_examples=200)
-def test_streams(
+def test_invariants_hold_under_random_streams_S2_S9(
     leaves: int, width: int, limit: int, single_first: bool, events: list[tuple[str, int, int]]
 ) -> None:
     world = World(leaves, width, SwitchSettings("2.0", limit, single_first))
@@ -178,7 +178,7 @@ def test_streams(
     assert world.states() == [SwitchFacts()] * leaves
 
 
-def test_crowded_streams() -> None:
+def test_invariants_hold_under_crowded_streams_S2_S9() -> None:
     """Many common jobs on a nearly full cluster, so that unhealthy switches come and go."""
     unhealthy = 0
     for seed in range(60):

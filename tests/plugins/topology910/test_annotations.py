@@ -27,7 +27,7 @@ def entry(mark: int, state: SwitchState, healthy: bool = True) -> PlanEntry:
         (entry(0, SwitchState.SHARED, False), {"isSharedTor": "0", "isHealthy": "0"}),
     ],
 )
-def test_s2_annotations_of_a_pod_name_its_switch(made: PlanEntry, expected: dict[str, str]) -> None:
+def test_annotations_of_a_pod_name_its_switch_S2(made: PlanEntry, expected: dict[str, str]) -> None:
     assert switch_annotations(made, "2.0") == expected
     assert switch_mark(expected) == made.mark
     assert switch_annotations(made, "1.0") == {}
@@ -35,11 +35,11 @@ def test_s2_annotations_of_a_pod_name_its_switch(made: PlanEntry, expected: dict
 
 
 @pytest.mark.parametrize("value", ["", "3", "shared", "-1"])
-def test_s2_unreadable_marks_count_as_none(value: str) -> None:
+def test_unreadable_marks_count_as_none_S2(value: str) -> None:
     assert switch_mark({"isSharedTor": value}) == 0
 
 
-def test_p7_annotations_name_the_logical_and_the_physical_superpod() -> None:
+def test_annotations_name_the_logical_and_the_physical_superpod_P7() -> None:
     assert block_annotations(Block(3, 7, 1, ("a",), Origin.KEPT)) == {
         "super-pod-rank": "3",
         "super-pod-id": "7",

@@ -10,7 +10,7 @@ from ringwise.scheduler.core.tor_share_publisher import tor_share_config
 from ringwise.topology.switches import Server, make_topology, resolve
 
 
-def test_s2_tor_share_lists_state_health_nodes_and_jobs() -> None:
+def test_tor_share_lists_state_health_nodes_and_jobs_S2() -> None:
     topology = make_topology([("t0", [Server("a", 0, 0), Server("b", 1, 1)]), ("t1", [Server("c", 0, 0)])], 2)
     resolved = resolve(topology, {"a": "node-a", "b": "node-b", "c": "node-c"})
     states = switch_states(2, [SwitchJob("j", SwitchClass.COMMON, ((0, 1), (1, 1)))], 1)

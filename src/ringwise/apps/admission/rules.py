@@ -24,7 +24,7 @@ from ringwise.messages import events as ev
 from ringwise.messages.events import Decide
 from ringwise.messages.job_expansion import pod_group_of
 from ringwise.plugins.topology910.reasons import MIXED_RESOURCES
-from ringwise.reasons import MENDED, Reason, Stage, Trigger
+from ringwise.reasons import SPECIFICATION, Reason, Stage, Trigger
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.scheduler.view import SchedulerView
@@ -33,7 +33,7 @@ from ringwise.topology.boards import BoardCatalog
 from ringwise.wellknown import RA_BLOCK, SCHEDULER_NAMES, SP_BLOCK
 
 #: Triggers of reasons that only the submitter can cure.
-_USER_FIXABLE = MENDED | {Trigger.QUEUE_CHANGED}
+_USER_FIXABLE = SPECIFICATION | {Trigger.QUEUE_CHANGED}
 #: Reasons that concern one pod, whatever the other pods of its job are like.
 _OF_ONE_POD = frozenset({TOO_MANY_CHIP_CONTAINERS.code, MIXED_RESOURCES.code, MALFORMED_JOB.code})
 

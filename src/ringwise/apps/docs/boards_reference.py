@@ -22,58 +22,60 @@ from ringwise.views.boards import (
 _INTRODUCTION = """\
 # Boards
 
-A board says which chips a node has, how they are linked, what a pod may ask for, how well a node suits a
-request and which chips the pod gets. Boards are data: each is one file in `src/ringwise/topology/profiles/`.
-This page is printed from those files; `ringwise boards` and `ringwise boards show NAME` print the same.
+A board defines which chips a node has, how they are linked, how many a pod may request (rule N2), how nodes
+are scored for a request (N3, N4) and which chips the pod gets (N5). Boards are data (N1): each is one file in
+`src/ringwise/topology/profiles/`. This page is generated from those files; `ringwise boards` and
+`ringwise boards show NAME` print the same.
 
 A job's board is found in this order: the annotation `huawei.com/schedule_policy` (of the PodGroup, else of a
 pod), the annotation `sp-block`, the node selector `accelerator-type`, and for the 310 family the job's
-labels. `huawei.com/npu` needs the policy. A policy that no board has is passed over, as in the field, where
-`sp-block` or `accelerator-type` still names a board; where only the default board would be left the job is
-refused with the nearest valid word.
+labels. `huawei.com/npu` needs the policy. A policy that no board has is ignored, as in Volcano with Huawei's
+plugin, where `sp-block` or `accelerator-type` still selects a board; where only the default board would be
+left, the job is refused with the nearest valid policy.
 """
 
 _READING = """\
 ## Reading the tables
 
 Misfit tables have one row for each request and one column for each count of free chips; lower is better and
-`-` does not fit. Of two nodes the one with the higher raw score is taken; nodes with equal scores come in
-natural order of their names. *free* counts the chips the job may have: without chips that are unhealthy or
-recovering and, for jobs with several chip pods on boards that watch the network, without chips with network
-faults (on SuperPoD boards only for jobs of several logical SuperPoDs). *allocatable* is Kubernetes' count of
-healthy chips, *faulty* the number of chips listed as unhealthy, *chips* the board's chips per node. A node
-that lists more free chips than its board has takes no pod. SuperPoD boards: the SuperPoD rules choose the
-nodes of jobs with several pods, and the board's score orders nodes for jobs of one pod.
+`-` does not fit. Of two nodes the one with the higher raw score is taken (N3a); nodes with equal scores are
+taken in natural order of their names. *free* counts the chips the job may have (N7): without chips that are
+unhealthy or recovering and, for jobs with several chip pods on boards that watch the network, without chips
+with network faults (on SuperPoD boards only for jobs of several logical SuperPoDs). *allocatable* is
+Kubernetes' count of healthy chips, *faulty* the number of chips listed as unhealthy, *chips* the board's
+chips per node. A node that lists more free chips than its board has takes no pod. SuperPoD boards: the
+SuperPoD rules choose the nodes of jobs with several pods, and the board's score orders nodes for jobs of one
+pod.
 """
 
 _OWN_BOARD = """\
 ## A board of your own
 
 Write a profile like those in `src/ringwise/topology/profiles/` and name it: `ringwise boards --board-file
-my-board.toml show my-board` shows it, or says in one line which field is wrong and why. The fields:
+my-board.toml show my-board` shows it, or prints one line with the invalid field and why. The fields:
 
 | field | meaning |
 |---|---|
-| `name`, `title` | its name, and one line for people |
+| `name`, `title` | its name, and one line of description |
 | `resources` | Kubernetes resources it serves, such as `huawei.com/Ascend910` |
 | `policies` | values of `huawei.com/schedule_policy` that choose it |
 | `accelerator_types` | node selector values that choose it; `*` matches anything, `""` no selector |
 | `job_labels` | job labels that choose it; of several matching boards the one with the most labels |
 | `fallback` | `unlabelled` or `always`: serves its resource where no labels choose; default `never` |
-| `sp_block_fallback` | chosen by `sp-block` where nothing else says which SuperPoD board |
+| `sp_block_fallback` | chosen by `sp-block` where nothing else selects a SuperPoD board |
 | `chips_per_node` | the most chips a node has, 1 to 64; chip ids start at 0 |
 | `rings` or `ring_size` | lists of chip ids, or the size of rings of consecutive ids |
-| `ring_word` | what people call a ring on this board: `ring`, `mesh`, `card` |
+| `ring_word` | the word for a ring of this board: `ring`, `mesh`, `card` |
 | `node_labels` | labels a node must have |
 | `watches_network` | withhold chips with network faults from jobs of several pods |
-| `superpod` | its nodes stand in SuperPoDs |
+| `superpod` | its nodes belong to SuperPoDs |
 | `rack_nodes`, `domain_racks` | nodes of a rack and racks of a UB-memory domain, where SuperPoDs have racks |
-| `requests.one_pod` | chips a pod may ask for, such as `"1-8,10"` |
+| `requests.one_pod` | chips a pod may request, such as `"1-8,10"` |
 | `requests.multi_pod` | the same for each pod of a job with several chip pods; `""` allows none |
-| `requests.multi_pod_field` | the same under `multi-pod-requests: vendor` |
+| `requests.multi_pod_vendor` | the same under `multi-pod-requests: vendor` |
 | `requests.total_multiple_of` | a job's chips in all must be 1 or a multiple of this |
-| `requests.zero_chip_pods_need_annotation` | pods without chips must be excused by annotation |
-| `rule.name` | one of the rules below; further fields of `rule` are its parameters |
+| `requests.zero_chip_pods_need_annotation` | pods without chips must be exempt by annotation |
+| `rule.name` | one of the rules above; further fields of `rule` are its parameters |
 """
 
 
@@ -122,8 +124,8 @@ def _board_section(board: Board) -> list[str]:
     lines += [f"- serves {' and '.join(f'`{resource}`' for resource in board.resources)}"]
     lines += [f"- chosen by: {'; '.join(f'`{way}`' for way in chosen_by(board))}"]
     lines += [f"- one pod: {counts_text(board.one_pod)} chips; each of several pods: {multi_pod_text(board)}"]
-    if board.multi_pod_field != board.multi_pod:
-        lines[-1] += f" (with `multi-pod-requests: vendor`: {counts_text(board.multi_pod_field)})"
+    if board.multi_pod_vendor != board.multi_pod:
+        lines[-1] += f" (with `multi-pod-requests: vendor`: {counts_text(board.multi_pod_vendor)})"
     if board.total_multiple_of > 1:
         lines.append(f"- a job's chips in all: 1 in one pod, or a multiple of {board.total_multiple_of}")
     if board.node_labels:
@@ -162,7 +164,7 @@ def _score_grids(board: Board) -> list[str]:
     for request in sorted(board.one_pod):
         grid = list(raw_scores(board, request))
         lines += _table(
-            (f"{request} asked", *map(str, range(len(grid[0][1])))),
+            (f"{request} requested", *map(str, range(len(grid[0][1])))),
             ((str(left), *("-" if score is None else str(score) for score in row)) for left, row in grid),
         )
         lines.append("")

@@ -59,8 +59,8 @@ def print_board(board: Board) -> None:
         "one pod": counts_text(board.one_pod),
         "several pods": multi_pod_text(board),
     }
-    if board.multi_pod_field != board.multi_pod:
-        facts["several pods"] += f" (multi-pod-requests: vendor: {counts_text(board.multi_pod_field)})"
+    if board.multi_pod_vendor != board.multi_pod:
+        facts["several pods"] += f" (multi-pod-requests: vendor: {counts_text(board.multi_pod_vendor)})"
     if board.node_labels:
         facts["node labels"] = ", ".join(f"{key}={value}" for key, value in board.node_labels)
     facts["network faults"] = (

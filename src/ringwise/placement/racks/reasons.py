@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ringwise.reasons import MENDED, ROOM, ReasonKind, Stage, Trigger
+from ringwise.reasons import CAPACITY, SPECIFICATION, ReasonKind, Stage, Trigger
 
 # The job itself.
 
@@ -15,21 +15,21 @@ PODS_DO_NOT_FILL_BLOCKS = ReasonKind(
         "set sp-block to {chips_per_node} chips times a divisor of {pods}",
         "change the number of pods to a multiple of {block_nodes}",
     ),
-    MENDED,
+    SPECIFICATION,
 )
 SUPER_POD_SIZE_RANGE = ReasonKind(
     "rack-super-pod-size-range",
     Stage.VALIDATE,
     "super-pod-size is {super_pod_size}; SuperPoDs with racks have 1 to {largest} nodes",
     ("set super-pod-size to 1 to {largest}",),
-    MENDED,
+    SPECIFICATION,
 )
 RA_BLOCK_RANGE = ReasonKind(
     "ra-block-range",
     Stage.VALIDATE,
     'ra-block is "{ra_block}"; allowed is a power of two from 1 to {largest}',
     ("set ra-block to one of {allowed}", "remove ra-block: then every node is a logical rack of its own"),
-    MENDED,
+    SPECIFICATION,
 )
 RA_BLOCK_ABOVE_SP_BLOCK = ReasonKind(
     "ra-block-above-sp-block",
@@ -37,7 +37,7 @@ RA_BLOCK_ABOVE_SP_BLOCK = ReasonKind(
     "ra-block is {ra_block} chips = {group_nodes} nodes, more than the {block_nodes} nodes of a block "
     "(sp-block)",
     ('set ra-block to at most "{largest}"', "set sp-block to a multiple of {ra_block}"),
-    MENDED,
+    SPECIFICATION,
 )
 PODS_DO_NOT_FILL_RACKS = ReasonKind(
     "ra-block-pods-do-not-divide",
@@ -45,7 +45,7 @@ PODS_DO_NOT_FILL_RACKS = ReasonKind(
     "the job has {pods} pods with chips, which logical racks of ra-block {ra_block} chips = {group_nodes} "
     "nodes do not divide",
     ("set ra-block to a smaller power of two", "change the number of pods to a multiple of {group_nodes}"),
-    MENDED,
+    SPECIFICATION,
 )
 SP_BLOCK_NOT_WHOLE_RACKS = ReasonKind(
     "sp-block-not-whole-racks",
@@ -53,14 +53,14 @@ SP_BLOCK_NOT_WHOLE_RACKS = ReasonKind(
     "sp-block is {block_nodes} nodes, which logical racks of ra-block {ra_block} chips = {group_nodes} nodes "
     "do not divide",
     ("set sp-block to a multiple of {ra_block}", "set ra-block to a smaller power of two"),
-    MENDED,
+    SPECIFICATION,
 )
 UB_MEMORY_TOO_LARGE = ReasonKind(
     "ub-memory-too-large",
     Stage.VALIDATE,
     "the job asks for {total} chips and for UB memory; one UB-memory domain has {largest} chips",
     ("ask for at most {largest} chips", "remove the annotation huawei.com/schedule_ubmemory"),
-    MENDED,
+    SPECIFICATION,
 )
 
 # Room in the cluster.
@@ -70,21 +70,21 @@ NOT_ENOUGH_NODES = ReasonKind(
     Stage.PLAN,
     "needs {pods} free nodes, one for each pod, the racks have {free}: {listing}",
     ("free {missing} more nodes",),
-    ROOM | MENDED,
+    CAPACITY | SPECIFICATION,
 )
 NOT_ENOUGH_BLOCKS = ReasonKind(
     "rack-not-enough-blocks",
     Stage.PLAN,
     "needs {blocks} block(s) of {block_nodes} nodes, the SuperPoDs hold {held}: {listing}",
     ("free nodes until the SuperPoDs hold {blocks} block(s) of {block_nodes} nodes",),
-    ROOM | MENDED,
+    CAPACITY | SPECIFICATION,
 )
 NO_RACK_HOLDS_GROUP = ReasonKind(
     "rack-no-rack-holds-group",
     Stage.PLAN,
     "needs one rack with {group_nodes} free nodes for a logical rack, and no rack has them: {listing}",
     ("free nodes in one rack until it has {group_nodes}",),
-    ROOM | MENDED,
+    CAPACITY | SPECIFICATION,
 )
 BLOCKS_NOT_PLACED = ReasonKind(
     "rack-blocks-not-placed",
@@ -92,7 +92,7 @@ BLOCKS_NOT_PLACED = ReasonKind(
     "needs {blocks} block(s) of {block_nodes} nodes in logical racks of {group_nodes}, "
     "the SuperPoDs hold {held}: {listing}",
     ("free nodes in racks that lack few for one more logical rack of {group_nodes}",),
-    ROOM | MENDED,
+    CAPACITY | SPECIFICATION,
 )
 NO_DOMAIN_HOLDS_JOB = ReasonKind(
     "rack-no-domain-holds-job",
@@ -100,7 +100,7 @@ NO_DOMAIN_HOLDS_JOB = ReasonKind(
     "needs {pods} nodes in logical racks of {group_nodes} inside one UB-memory domain, "
     "the largest domain holds {held}: {listing}",
     ("free nodes in one UB-memory domain ({domain_racks} racks)",),
-    ROOM | MENDED,
+    CAPACITY | SPECIFICATION,
 )
 NO_RACK_FOR_SERVICE = ReasonKind(
     "rack-no-rack-for-service",
@@ -111,7 +111,7 @@ NO_RACK_FOR_SERVICE = ReasonKind(
         "free nodes in one rack until it has {block_nodes}",
         "set sp-block to at most {largest} chips: a rack has no more",
     ),
-    ROOM | MENDED,
+    CAPACITY | SPECIFICATION,
 )
 
 # After a fault.
@@ -122,7 +122,7 @@ WAIT_FOR_RACK = ReasonKind(
     "block {block} lost {missing} places in rack {rack} of SuperPoD {superpod}, which has {free} free nodes; "
     "other racks are tried {seconds} s after the fault",
     ("free {short_by} nodes in rack {rack} of SuperPoD {superpod}", "wait until {seconds} s after the fault"),
-    ROOM | {Trigger.TIME_PASSED, Trigger.JOB_CHANGED},
+    CAPACITY | {Trigger.TIME_PASSED, Trigger.JOB_CHANGED},
 )
 WAIT_FOR_SUPERPOD = ReasonKind(
     "rack-wait-for-same-superpod",
@@ -133,7 +133,7 @@ WAIT_FOR_SUPERPOD = ReasonKind(
         "free nodes in one rack of SuperPoD {superpod} until it has {group_nodes}",
         "wait until {seconds} s after the fault",
     ),
-    ROOM | {Trigger.TIME_PASSED, Trigger.JOB_CHANGED},
+    CAPACITY | {Trigger.TIME_PASSED, Trigger.JOB_CHANGED},
 )
 RUNNING_PODS_HOLD_GROUP = ReasonKind(
     "rack-running-pods-hold-group",
@@ -144,5 +144,5 @@ RUNNING_PODS_HOLD_GROUP = ReasonKind(
         "free nodes in rack {rack} of SuperPoD {superpod}",
         "stop the running pods of block {block}: then the whole block moves",
     ),
-    ROOM | {Trigger.TIME_PASSED, Trigger.JOB_CHANGED},
+    CAPACITY | {Trigger.TIME_PASSED, Trigger.JOB_CHANGED},
 )

@@ -1,4 +1,4 @@
-"""Chip rules: one small file for each family, and the registry that profiles refer to."""
+"""Chip rules (N1, N3, N4, N5): one small file for each family of boards, and their registry."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ringwise.topology.board import Board
 
 __all__ = ["OVERFULL", "RULES", "ChipRule", "ScoreTable", "chip_rule"]
 
-#: Rule names of profiles (`topology.rule_specs`) and what makes them work.
+#: Rules by the names that profiles use (`topology.rule_specs`).
 RULES: Mapping[str, Callable[[Board], ChipRule]] = {
     "ring-groups": RingGroups,
     "free-count": FreeCount,
@@ -33,5 +33,5 @@ RULES: Mapping[str, Callable[[Board], ChipRule]] = {
 
 @cache
 def chip_rule(board: Board) -> ChipRule:
-    """The rule of a board; one instance for each board, so that its memory is shared."""
+    """The rule of a board; one instance for each board, so that its caches are shared."""
     return RULES[board.rule](board)

@@ -1,11 +1,11 @@
-"""310 and 310P Duo by chip: any chips, those of broken cards first."""
+"""310 and 310P Duo by chip (N4): any chips, those of partly used cards first."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from ringwise.placement.rules.free_count import FAULT_WEIGHT
-from ringwise.placement.rules.protocol import RememberingRule
+from ringwise.placement.rules.protocol import CachingRule
 from ringwise.topology.board import Board
 from ringwise.topology.chips import chips_of
 
@@ -14,7 +14,7 @@ class Free(NamedTuple):
     free: int
 
 
-class BrokenCardsFirst(RememberingRule[Free]):
+class BrokenCardsFirst(CachingRule[Free]):
     def __init__(self, board: Board) -> None:
         super().__init__(board)
         self._scored = board.parameter["scored"] is True

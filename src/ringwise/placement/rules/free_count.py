@@ -1,10 +1,10 @@
-"""Boards on which only the number of free chips matters."""
+"""Boards on which only the number of free chips matters (N4)."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from ringwise.placement.rules.protocol import RememberingRule
+from ringwise.placement.rules.protocol import CachingRule
 from ringwise.topology.board import Board
 from ringwise.topology.chips import chips_of
 
@@ -17,8 +17,8 @@ class FreeAndFaulty(NamedTuple):
     faulty: int
 
 
-class FreeCount(RememberingRule[FreeAndFaulty]):
-    """Fewest faults first, then the fullest node; lowest chip ids."""
+class FreeCount(CachingRule[FreeAndFaulty]):
+    """Fewest faults first, then the fewest free chips; lowest chip ids."""
 
     def __init__(self, board: Board) -> None:
         super().__init__(board)

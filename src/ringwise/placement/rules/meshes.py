@@ -1,11 +1,11 @@
-"""Meshes of chips: small requests stay in one mesh, round ones take whole meshes."""
+"""Meshes of chips (N4): small requests stay in one mesh, multiples of a mesh take whole meshes."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from ringwise.placement.reasons import NO_RING_HOLDS_REQUEST, NOT_ENOUGH_FREE_CHIPS, NOT_ENOUGH_WHOLE_RINGS
-from ringwise.placement.rules.protocol import RememberingRule, ScoreTable, surplus_table
+from ringwise.placement.rules.protocol import CachingRule, ScoreTable, surplus_table
 from ringwise.reasons import Reason
 from ringwise.topology.board import Board
 from ringwise.topology.chips import chips_of
@@ -17,7 +17,7 @@ class MeshCounts(NamedTuple):
     free_per_mesh: tuple[int, ...]
 
 
-class Meshes(RememberingRule[MeshCounts]):
+class Meshes(CachingRule[MeshCounts]):
     def __init__(self, board: Board) -> None:
         super().__init__(board)
         self._size = len(board.rings[0])

@@ -1,4 +1,4 @@
-"""310 and 310P Duo by card: a pod stays on one card."""
+"""310 and 310P Duo by card (N4): a pod stays on one card."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ringwise.placement.reasons import NO_RING_HOLDS_REQUEST, NOT_ENOUGH_FREE_CHIPS, RING_TOO_SMALL
 from ringwise.placement.rules.preference import Preference
-from ringwise.placement.rules.protocol import RememberingRule, ScoreTable
+from ringwise.placement.rules.protocol import CachingRule, ScoreTable
 from ringwise.reasons import Reason
 from ringwise.topology.board import Board
 from ringwise.topology.chips import chips_of
@@ -19,7 +19,7 @@ class CountsPresent(NamedTuple):
     counts: tuple[int, ...]
 
 
-class OneCard(RememberingRule[CountsPresent]):
+class OneCard(CachingRule[CountsPresent]):
     """Only the best card counts: neither the node's other cards nor its faults change the score."""
 
     def __init__(self, board: Board) -> None:
@@ -46,7 +46,7 @@ class OneCard(RememberingRule[CountsPresent]):
         free = usable.bit_count()
         if free < request:
             return NOT_ENOUGH_FREE_CHIPS(request=request, free=free, missing=request - free)
-        # A node may have sixteen cards: those without a free chip say nothing.
+        # A node may have sixteen cards: those without a free chip are left out of the message.
         free_per_card = tuple(count for count in self.free_per_ring(usable) if count)
         return NO_RING_HOLDS_REQUEST(
             request=request,

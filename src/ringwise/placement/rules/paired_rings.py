@@ -1,4 +1,4 @@
-"""910B x16: up to a ring from one ring, more from both rings in pairs."""
+"""910B x16 (N4): up to a ring from one ring, more from both rings in pairs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ringwise.placement.reasons import (
     NOT_ENOUGH_PAIRS,
     REQUEST_HAS_NO_PLACE,
 )
-from ringwise.placement.rules.protocol import RememberingRule, ScoreTable, surplus_table
+from ringwise.placement.rules.protocol import CachingRule, ScoreTable, surplus_table
 from ringwise.reasons import Reason
 from ringwise.topology.board import Board
 from ringwise.topology.chips import chips_of
@@ -25,8 +25,8 @@ class TwoRings(NamedTuple):
     allocatable: int
 
 
-class PairedRings(RememberingRule[TwoRings]):
-    """A lost chip weighs as much as one chip of misfit: faults do not dominate here."""
+class PairedRings(CachingRule[TwoRings]):
+    """A faulty chip weighs as much as one chip of misfit: faults do not dominate here."""
 
     def __init__(self, board: Board) -> None:
         super().__init__(board)

@@ -1,4 +1,4 @@
-"""Profile tables: which free count of a ring is liked best for a request."""
+"""Profile tables (N3, N4): the order of preference of free counts of a ring, for each request."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from ringwise.topology.board import Board
 class Preference:
     """The `table` of a profile, turned into lookups.
 
-    Row `request - 1`, column `free - 1` holds the place of a ring with so many free
-    chips in the order of preference; a place as large as a ring is unfit.
+    Row `request - 1`, column `free - 1` holds the preference of a ring with so many free
+    chips, 0 first; a value as large as a ring means unfit.
     """
 
     def __init__(self, board: Board) -> None:
@@ -25,14 +25,14 @@ class Preference:
         }
 
     def place(self, request: int, free_per_ring: tuple[int, ...]) -> int | None:
-        """The best place any ring has, or None if no ring fits."""
+        """The best preference of any ring, or None if no ring fits."""
         return min(
             (self._places[request, free] for free in free_per_ring if (request, free) in self._places),
             default=None,
         )
 
     def best_ring(self, request: int, free_per_ring: tuple[int, ...]) -> int | None:
-        """The first ring (left before right) of the best place."""
+        """Rule N5: the ring with the best preference, left before right."""
         best: tuple[int, int] | None = None
         for ring, free in enumerate(free_per_ring):
             place = self._places.get((request, free))

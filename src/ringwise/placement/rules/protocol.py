@@ -1,4 +1,4 @@
-"""What a chip rule answers, and the memory all of them share."""
+"""The interface of chip rules, and the caches that all of them share."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from ringwise.placement.reasons import MORE_CHIPS_THAN_BOARD, NOT_ENOUGH_FREE_CH
 from ringwise.reasons import Reason
 from ringwise.topology.board import Board
 
-#: What a rule keeps of a node: a named tuple of its own.
+#: The signature type of a rule: a named tuple.
 S = TypeVar("S", bound=Hashable)
 
-#: The signature of every node that lists more free chips than its board has. Nothing fits there.
+#: The signature of every node that lists more free chips than its board has. No request fits it.
 OVERFULL: Final = "more chips than the board"
 
-#: Entries kept per memory. Boards of up to 16 chips never reach it; on larger ones starting
-#: afresh now and then costs less than bookkeeping.
-_MEMORY = 1 << 17
+#: Entries per cache. Boards of up to 16 chips never reach it; on larger ones clearing the whole
+#: cache from time to time costs less than tracking what is used.
+_CACHE_SIZE = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,36 +34,36 @@ class ScoreTable:
 
 
 class ChipRule(Protocol):
-    """How one board fits, scores and chooses chips. Pure: equal arguments, equal answers.
+    """How one board fits, scores and chooses chips. Pure: equal arguments give equal results.
 
-    `usable` is the mask of free chips the job may have (network-unhealthy ones already
-    gone where that applies), `allocatable` Kubernetes' count of the node's healthy
+    `usable` is the mask of free chips the job may have (without network-unhealthy ones
+    where that applies), `allocatable` Kubernetes' count of the node's healthy
     chips, `faulty` how many chips are listed as unhealthy.
     """
 
     board: Board
 
     def signature(self, usable: int, allocatable: int, faulty: int) -> Hashable:
-        """All that a score may depend on. Nodes with equal signatures score equally for every request."""
+        """Everything a score may depend on. Nodes with equal signatures score equally for every request."""
 
     def score(self, signature: Hashable, request: int, multi_pod: bool) -> int | None:
-        """The raw board score, 0 where the board does not score, None if the request does not fit."""
+        """Rules N3, N4: the raw score, 0 where the board does not score, None if the request does not fit."""
 
     def chips(self, usable: int, request: int, multi_pod: bool) -> tuple[int, ...]:
-        """The chips of a node that fits, in the order they are written. Empty if it does not fit."""
+        """Rule N5: the chips of a node that fits, in the order they are written. Empty if it does not fit."""
 
     def lack(self, usable: int, request: int, multi_pod: bool) -> Reason:
         """Why the request does not fit, with the numbers. Only for nodes that do not fit."""
 
     def group(self, signature: Hashable, request: int) -> str | None:
-        """The documents' group A to D, on boards that have groups."""
+        """Rule N3: the documents' group A to D, on boards that have groups."""
 
     def tables(self) -> tuple[ScoreTable, ...]:
-        """The misfit tables, for people."""
+        """The misfit tables, for the reference page."""
 
 
-class RememberingRule(ABC, Generic[S]):
-    """Remembers signatures and chips by mask, so that each is worked out once."""
+class CachingRule(ABC, Generic[S]):
+    """Caches signatures, scores and chips, so that each is computed once."""
 
     def __init__(self, board: Board) -> None:
         self.board = board
@@ -81,7 +81,7 @@ class RememberingRule(ABC, Generic[S]):
                 found = OVERFULL
             else:
                 found = self._signature(usable, allocatable, faulty)
-            if len(self._signatures) >= _MEMORY:
+            if len(self._signatures) >= _CACHE_SIZE:
                 self._signatures.clear()
             self._signatures[key] = found
         return found
@@ -93,7 +93,7 @@ class RememberingRule(ABC, Generic[S]):
         except KeyError:
             unfit = signature == OVERFULL or request < 1
             found = None if unfit else self._score(cast(S, signature), request, multi_pod)
-            if len(self._scores) >= _MEMORY:
+            if len(self._scores) >= _CACHE_SIZE:
                 self._scores.clear()
             self._scores[key] = found
             return found
@@ -106,7 +106,7 @@ class RememberingRule(ABC, Generic[S]):
                 found = ()
             else:
                 found = self._choose(usable, request, multi_pod)
-            if len(self._chips) >= _MEMORY:
+            if len(self._chips) >= _CACHE_SIZE:
                 self._chips.clear()
             self._chips[key] = found
         return found
@@ -144,7 +144,7 @@ class RememberingRule(ABC, Generic[S]):
 
 
 def surplus_table(title: str, columns: str, size: int) -> ScoreTable:
-    """The plain table of document 004: misfit = free - request."""
+    """The table of document 004 (N4): misfit = free - request."""
     return ScoreTable(
         title,
         columns,

@@ -1,4 +1,4 @@
-"""910 x8: nodes in groups A to D by the free chips of their rings."""
+"""910 x8 (N3): nodes in groups A to D by the free chips of their rings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ringwise.placement.reasons import NO_RING_HOLDS_REQUEST, NODE_NOT_WHOLLY_FREE, REQUEST_HAS_NO_PLACE
 from ringwise.placement.rules.preference import Preference
-from ringwise.placement.rules.protocol import RememberingRule, ScoreTable
+from ringwise.placement.rules.protocol import CachingRule, ScoreTable
 from ringwise.reasons import Reason
 from ringwise.topology.board import Board
 from ringwise.topology.chips import chips_of
@@ -21,11 +21,11 @@ class RingsAndHealth(NamedTuple):
     allocatable: int
 
 
-class RingGroups(RememberingRule[RingsAndHealth]):
-    """The documents' order: healthy capacity first, then the group, then the fewest free chips.
+class RingGroups(CachingRule[RingsAndHealth]):
+    """Rule N3: healthy capacity first, then the group, then the fewest free chips.
 
-    Both lower parts together stay below one step of the part above, so the score
-    compares exactly like the three of them in turn.
+    The two lower terms together stay below one step of the term above, so the score
+    orders nodes exactly as the three terms do one after the other.
     """
 
     def __init__(self, board: Board) -> None:
@@ -36,20 +36,20 @@ class RingGroups(RememberingRule[RingsAndHealth]):
     def _signature(self, usable: int, allocatable: int, faulty: int) -> RingsAndHealth:
         return RingsAndHealth(self.free_per_ring(usable), usable.bit_count(), allocatable)
 
-    def _place(self, rings: RingsAndHealth, request: int) -> int | None:
+    def _preference_of(self, rings: RingsAndHealth, request: int) -> int | None:
         if request == self.capacity:
             return 0 if rings.free == self.capacity else None
         return self._preference.place(request, rings.free_per_ring)
 
     def _score(self, signature: RingsAndHealth, request: int, multi_pod: bool) -> int | None:
-        place = self._place(signature, request)
+        place = self._preference_of(signature, request)
         if place is None:
             return None
         health = self._groups * signature.allocatable - place
         return self.capacity * health + self.capacity - signature.free
 
     def _group(self, signature: RingsAndHealth, request: int) -> str | None:
-        place = self._place(signature, request)
+        place = self._preference_of(signature, request)
         return None if place is None else _LETTERS[place]
 
     def _choose(self, usable: int, request: int, multi_pod: bool) -> tuple[int, ...]:

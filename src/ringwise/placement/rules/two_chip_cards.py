@@ -1,11 +1,11 @@
-"""A3: two-chip cards. One chip may come from any card, more only as whole cards."""
+"""A3 (N4): two-chip cards. One chip may come from any card, more only as whole cards."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from ringwise.placement.reasons import NOT_ENOUGH_FREE_CHIPS, NOT_ENOUGH_WHOLE_RINGS, REQUEST_HAS_NO_PLACE
-from ringwise.placement.rules.protocol import RememberingRule, ScoreTable, surplus_table
+from ringwise.placement.rules.protocol import CachingRule, ScoreTable, surplus_table
 from ringwise.reasons import Reason
 from ringwise.topology.board import Board
 from ringwise.topology.chips import chips_of
@@ -21,7 +21,7 @@ class Cards(NamedTuple):
     whole: int
 
 
-class TwoChipCards(RememberingRule[Cards]):
+class TwoChipCards(CachingRule[Cards]):
     def __init__(self, board: Board) -> None:
         super().__init__(board)
         penalty = board.parameter["whole_card_penalty"]

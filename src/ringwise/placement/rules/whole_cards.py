@@ -1,11 +1,11 @@
-"""310P Duo by chip, distributed: whole cards, and one chip more for an odd request."""
+"""310P Duo by chip, distributed (N4): whole cards, and one chip more for an odd request."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from ringwise.placement.reasons import NOT_ENOUGH_FREE_CHIPS, NOT_ENOUGH_WHOLE_RINGS
-from ringwise.placement.rules.protocol import RememberingRule, ScoreTable
+from ringwise.placement.rules.protocol import CachingRule, ScoreTable
 from ringwise.reasons import Reason
 from ringwise.topology.board import Board
 from ringwise.topology.chips import chips_of
@@ -25,7 +25,7 @@ class DuoCards(NamedTuple):
         return self.free - 2 * self.whole
 
 
-class WholeCards(RememberingRule[DuoCards]):
+class WholeCards(CachingRule[DuoCards]):
     def __init__(self, board: Board) -> None:
         super().__init__(board)
         table_chips = board.parameter["table_chips"]
@@ -41,7 +41,7 @@ class WholeCards(RememberingRule[DuoCards]):
 
     def _misfit(self, free: int, broken: bool, request: int) -> int:
         odd = request % 2 == 1
-        # With a broken card free, an odd request leaves the tables one chip earlier.
+        # With a chip of a partly used card free, an odd request is beyond the tables one chip earlier.
         if free > self._table_chips - (1 if odd and broken else 0):
             return _UNFIT
         if odd and not broken:

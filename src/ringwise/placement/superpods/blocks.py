@@ -1,4 +1,4 @@
-"""Blocks of a job, and the assignment in which a packing rule writes them down."""
+"""Blocks of a job (logical SuperPoDs), and their assignment to SuperPoDs while a job is packed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FreeBySuperPod: TypeAlias = Mapping[int, Free] | Mapping[str, Free] | Mapping[Su
 
 
 class Origin(enum.Enum):
-    """Which rule gave a block its place."""
+    """Which rule placed a block: the queues of part P, or rescheduling (P7)."""
 
     QUEUE_1 = "above the reserve"
     QUEUE_2 = "with the reserve"
@@ -27,7 +27,7 @@ class Origin(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One logical SuperPoD. `nodes` is empty where only counts were asked for."""
+    """One logical SuperPoD. `nodes` is empty where only counts were given."""
 
     logical: int
     superpod: SuperPodId
@@ -38,15 +38,15 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class BlockPlan:
-    """The blocks of a job in the order in which they were picked."""
+    """The blocks of a job in the order in which they were placed."""
 
     blocks: tuple[Block, ...]
 
 
 class BlockAssignment:
-    """Free nodes per SuperPoD while a job is packed.
+    """The blocks assigned so far, and the free nodes that each SuperPoD has left.
 
-    SuperPoDs are known by their position in natural order, so that comparing
+    SuperPoDs are identified by their position in natural order, so that comparing
     positions is the tie-break and no rule depends on the order of the input.
     """
 
@@ -62,7 +62,7 @@ class BlockAssignment:
         self.blocks: list[Block] = []
 
     def take(self, position: int, size: int, origin: Origin) -> None:
-        """Write down the next block: the first `size` free nodes of that SuperPoD."""
+        """Assign the next block: the first `size` free nodes of that SuperPoD."""
         start = self._cursor[position]
         self._cursor[position] = start + size
         self.free[position] -= size
@@ -76,9 +76,12 @@ class BlockAssignment:
 
 
 def blocks_by_rank(blocks: Iterable[Block]) -> list[tuple[Block, int]]:
-    """(block, place inside it) of every rank, rank 0 first; a soft job's fragments are smaller blocks."""
+    """Rule P7: (block, position inside it) of every rank, rank 0 first.
+
+    The fragments of a soft job are smaller blocks.
+    """
     return [
-        (block, place)
+        (block, position)
         for block in sorted(blocks, key=lambda block: block.logical)
-        for place in range(block.size)
+        for position in range(block.size)
     ]

@@ -1,4 +1,4 @@
-"""Find SuperPoDs for all blocks of a job, or say with numbers why there is no room."""
+"""Find SuperPoDs for all blocks of a job, or the reason with its numbers (rules P1 to P6)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LISTED = 8
 
 
 class Packing(enum.Enum):
-    """How blocks are packed: the documents' order, or the one of the system in the field."""
+    """Rule P5: the documents' order, or the order of Volcano with Huawei's plugin."""
 
     WHOLE_JOB = "whole-job"
     PER_BLOCK = "per-block"
@@ -44,11 +44,11 @@ def plan(
     chips_per_node: int | None = None,
     logical_ids: Iterable[int] | None = None,
 ) -> BlockPlan | Reason:
-    """Places for `blocks` blocks of `nodes_per_block` nodes, one pod on each node; all or nothing.
+    """Rules P2 to P5: `blocks` blocks of `nodes_per_block` nodes, one pod on each node; all or nothing.
 
     `free` gives each SuperPoD's free nodes, as a count or in the order in which they are to
-    be taken. `soft` lets a job that lacks whole blocks use fragments: each becomes a block of
-    its own, with its own logical id. `chips_per_node` only makes cures more exact.
+    be taken. `soft` lets a job that lacks whole blocks use fragments (P4): each becomes a block
+    of its own, with its own logical id. `chips_per_node` only makes cures more exact.
     """
     if nodes_per_block < 1 or blocks < 0:
         raise ValueError(f"a job is cut into whole blocks, not into {blocks} of {nodes_per_block} nodes")
@@ -70,9 +70,9 @@ def plan_one_pod(
     super_pod_size: int,
     packing: Packing = Packing.WHOLE_JOB,
 ) -> BlockPlan | Reason:
-    """A place for a job of one pod. `idle` gives (node, idle chips) of the nodes that can take it.
+    """A node for a job of one pod. `idle` gives (node, idle chips) of the nodes that can take it.
 
-    Only the nodes with fewest idle chips are looked at, so that emptier nodes stay whole.
+    Only the nodes with the fewest idle chips are candidates, so that emptier nodes stay whole.
     """
     for superpod in sorted(idle, key=order_key):
         if len(idle[superpod]) > super_pod_size:
@@ -92,6 +92,7 @@ def plan_one_pod(
 
 
 def _check_counts(assignment: BlockAssignment, super_pod_size: int) -> Reason | None:
+    """Rule P6: more free nodes than `super-pod-size` are an error."""
     for superpod, count in assignment.counts():
         if count < 0:
             raise ValueError(f"SuperPoD {superpod} cannot have {count} free nodes")
@@ -107,7 +108,7 @@ def _oversize(superpod: SuperPodId, nodes: int, super_pod_size: int) -> Reason:
 def _check_room(
     assignment: BlockAssignment, nodes_per_block: int, blocks: int, soft: bool, chips_per_node: int | None
 ) -> Reason | None:
-    """Every whole block can be reached, the reserve included, so counting decides before packing."""
+    """Every whole block can be used, the reserve included, so counting decides before packing."""
     pods = blocks * nodes_per_block
     free = sum(assignment.free)
     if free < pods:
@@ -137,7 +138,7 @@ def _check_room(
 def _cures(
     assignment: BlockAssignment, nodes_per_block: int, pods: int, chips_per_node: int | None
 ) -> list[str]:
-    """What would place the job now. Fewer reserve-nodes never would: queue 2 uses the reserve anyway."""
+    """What would place the job now. Fewer reserve-nodes would not: queue 2 (P4) uses the reserve anyway."""
     cures = [
         "label the job super-pod-affinity: soft: "
         f"then blocks may be split, and the {sum(assignment.free)} free nodes hold its {pods} pods"

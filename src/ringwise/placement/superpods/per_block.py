@@ -1,9 +1,9 @@
-"""Per-block packing: the order of the system in the field, made deterministic.
+"""Per-block packing (rule P5): the order of Volcano with Huawei's plugin, made deterministic.
 
-Every SuperPoD stands in a cell of a table: how many blocks it holds above the
-reserve (`quotient`) and what would be left over (`remainder`). The cell is found
-once, from the free nodes at the start; the rules then walk the table.
-Where the field loses blocks, or takes more nodes than there are pods, this does not.
+Every SuperPoD belongs to a cell of a table: how many blocks it holds above the
+reserve (`quotient`) and what would be left over (`remainder`). The cell is computed
+once, from the free nodes at the start; the rules then go through the table.
+Huawei's plugin may lose blocks, or take more nodes than there are pods; this does not.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Table: TypeAlias = dict[int, dict[int, list[int]]]
 def pack_per_block(
     assignment: BlockAssignment, nodes_per_block: int, blocks: int, reserve: int, soft: bool
 ) -> None:
-    """Place `blocks` blocks; where whole blocks run out, a soft job takes the missing nodes as fragments."""
+    """Rule P5: place `blocks` blocks; a soft job takes missing nodes as fragments."""
     table = _table(assignment.free, nodes_per_block, reserve)
     left = _use_up_small_ones(assignment, table, nodes_per_block, blocks, reserve)
     left = _open_bigger_ones(assignment, table, nodes_per_block, left, reserve)
@@ -96,7 +96,7 @@ def _use_reserves(assignment: BlockAssignment, table: Table, nodes_per_block: in
 def _use_fragments(
     assignment: BlockAssignment, table: Table, nodes_per_block: int, missing: int, reserve: int
 ) -> None:
-    """What is left of every SuperPoD, in the field's own two-part order of remainders."""
+    """What is left of every SuperPoD, in the plugin's two-part order of remainders."""
     remainders = [
         *range(nodes_per_block - 1, reserve - 1, -1),
         *range(min(nodes_per_block, reserve)),

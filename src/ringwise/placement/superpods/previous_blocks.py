@@ -1,8 +1,8 @@
-"""Where a job's blocks were: remembered in the pods themselves.
+"""The previous blocks of a job (rule P7), read from the annotations of its pods.
 
-Every placed pod names its logical and its physical SuperPoD, so the map can be
-read back after a restart from what is still there. What nobody remembers is
-unknown here, never guessed.
+Every placed pod names its logical and its physical SuperPoD, so the block map can
+be read back after a restart of the scheduler. What no pod names stays unknown; it
+is never guessed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ringwise.topology.superpods import NodeId, SuperPodId, order_key
 
 @dataclass(frozen=True, slots=True)
 class PreviousBlock:
-    """A block as it was. `nodes` by place in the block; None where nobody remembers."""
+    """A block before the fault. `nodes` by position in the block; None where the node is unknown."""
 
     logical: int
     superpod: SuperPodId | None
@@ -29,7 +29,7 @@ class PreviousBlock:
 
 @dataclass(frozen=True, slots=True)
 class BlockMember:
-    """What one pod of the job says: its node, and its two annotations as they are written."""
+    """A pod of the job: its rank, its node, and its two annotations as written."""
 
     rank: int | None
     node: NodeId | None
@@ -40,12 +40,12 @@ class BlockMember:
 def previous_blocks(
     pods: Iterable[BlockMember], *, nodes_per_block: int, pod_count: int
 ) -> tuple[PreviousBlock, ...] | Reason:
-    """The map as the pods remember it; `pod_count` counts all NPU pods of the job, also the lost ones.
+    """Rule P7: the block map from the pods; `pod_count` counts all NPU pods of the job, lost ones included.
 
-    Blocks without any remembered pod are there, with unknown nodes. Pods that
-    contradict each other about a block give a reason.
+    A block of which no pod is known has unknown nodes. Pods that contradict each
+    other about a block give a reason.
     """
-    placed = sorted(_remembering(pods), key=lambda entry: entry[:2])
+    placed = sorted(_annotated(pods), key=lambda entry: entry[:2])
     known = {rank: logical for rank, _, logical, _ in placed if 0 <= rank < pod_count}
     logical_of_rank = _logical_ids(known, nodes_per_block, pod_count)
     if isinstance(logical_of_rank, Reason):
@@ -64,16 +64,16 @@ def previous_blocks(
     return tuple(blocks)
 
 
-#: Behind all ranks stand the pods that have none.
+#: Pods without a rank are sorted behind all ranks.
 _UNRANKED = 2**62
 
 #: Rank, position of the node in natural order, logical id, the pod.
-_Memory: TypeAlias = tuple[int, int, int, BlockMember]
+_Known: TypeAlias = tuple[int, int, int, BlockMember]
 
 
-def _remembering(pods: Iterable[BlockMember]) -> list[_Memory]:
-    """Pods that say where they belong, with their rank and their position in natural node order."""
-    saying = [
+def _annotated(pods: Iterable[BlockMember]) -> list[_Known]:
+    """Pods that name their block, with their rank and the position of their node in natural order."""
+    annotated = [
         (pod, logical)
         for pod in pods
         if pod.node is not None
@@ -82,10 +82,10 @@ def _remembering(pods: Iterable[BlockMember]) -> list[_Memory]:
         and (logical := whole_number(pod.super_pod_rank)) is not None
         and logical >= 0
     ]
-    saying.sort(key=lambda entry: order_key(entry[0].node if entry[0].node is not None else ""))
+    annotated.sort(key=lambda entry: order_key(entry[0].node if entry[0].node is not None else ""))
     return [
         (_UNRANKED if pod.rank is None else pod.rank, position, logical, pod)
-        for position, (pod, logical) in enumerate(saying)
+        for position, (pod, logical) in enumerate(annotated)
     ]
 
 
@@ -106,7 +106,7 @@ def _logical_ids(known: dict[int, int], nodes_per_block: int, pod_count: int) ->
 def _uneven_ids(
     known: dict[int, int], ranks: Sequence[int], nodes_per_block: int, pod_count: int
 ) -> list[int]:
-    """Fragments have any size: a lost rank fills the block before it, then lost blocks, then the next."""
+    """Fragments have any size: a lost rank joins the block before it while that has room, else the next."""
     logical_of_rank: list[int] = []
     current, size = 0, 0
     for rank in range(pod_count):
@@ -122,19 +122,19 @@ def _uneven_ids(
     return logical_of_rank
 
 
-def _previous_block(logical: int, ranks: Sequence[int], placed: Sequence[_Memory]) -> PreviousBlock | Reason:
+def _previous_block(logical: int, ranks: Sequence[int], placed: Sequence[_Known]) -> PreviousBlock | Reason:
     superpods = sorted({pod.super_pod_id for _, _, _, pod in placed if pod.super_pod_id}, key=order_key)
     if len(superpods) > 1:
         return BLOCKS_DISAGREE(block=logical, says="SuperPoD " + " and ".join(superpods))
     nodes: list[NodeId | None] = [None] * len(ranks)
-    homeless = []
+    without_position = []
     for rank, _, _, pod in placed:
         place = rank - ranks[0]
         if 0 <= place < len(nodes) and nodes[place] is None:
             nodes[place] = pod.node
         else:
-            homeless.append(pod)
-    for pod in homeless:
+            without_position.append(pod)
+    for pod in without_position:
         if None in nodes:
             nodes[nodes.index(None)] = pod.node
     return PreviousBlock(logical, _superpod_id(superpods[0]) if superpods else None, tuple(nodes))

@@ -1,4 +1,4 @@
-"""Which jobs may be cut into blocks, and into which."""
+"""Whether and how a job is cut into blocks (rules P1, P6)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def check_block(
     family: Family,
     exempt: Sequence[bool] = (),
 ) -> BlockShape | Reason:
-    """How the job is cut into blocks, or why it cannot be.
+    """Rules P1 and P6: how the job is cut into blocks, or why it cannot be.
 
     `requests` are the chips of every pod. `exempt` marks pods that may ask for none
     (`volcano.sh/task-spec: scheduler` or `huawei.com/skip-ascend-plugin: enabled`).
@@ -59,12 +59,12 @@ def check_block(
     total = sum(requests)
     asking = [request for request in requests if request]
     if not asking and sp_block is None:
-        # Nobody asks for chips: nothing to cut, but a pod that should have asked is still wrong.
+        # No pod requests chips: there is nothing to cut, but a pod that should request some is still wrong.
         return check_pods(chips_per_node, requests, family, exempt) or BlockShape(1, 0)
     chips = total if sp_block is None else _block_chips(sp_block, chips_per_node, total)
     if isinstance(chips, Reason):
         return chips
-    # The pods first: a wrong pod explains a wrong total better than the total explains itself.
+    # The pods come first: a wrong pod is a better explanation than the wrong total that follows from it.
     problem = (
         _check_one_pod(chips_per_node, chips, asking[0], family)
         if len(asking) == 1
@@ -94,7 +94,7 @@ def check_block(
 def check_pods(
     chips_per_node: int, requests: Sequence[int], family: Family, exempt: Sequence[bool] = ()
 ) -> Reason | None:
-    """In a job of several pods each takes a whole node; only A3 knows pods that may ask for nothing."""
+    """In a job of several pods each takes a whole node; only A3 allows pods without chips."""
     wrong = [
         request
         for position, request in enumerate(requests)
@@ -118,7 +118,7 @@ def check_pods(
 
 
 def check_not_combined(tor_affinity: str | None, sp_block: str | None) -> Reason | None:
-    """Switches and SuperPoDs both choose the nodes; a job that asks for both cannot be meant."""
+    """Rule S12: a job with both `tor-affinity` and `sp-block` is refused, since both choose the nodes."""
     if sp_block is None or not asks_for_switches(tor_affinity):
         return None
     return SWITCH_AND_SUPERPOD(tor_affinity=tor_affinity, sp_block=sp_block)

@@ -1,7 +1,7 @@
-"""Whole-job packing: few SuperPoDs, and those that the job leaves tidy.
+"""Whole-job packing (rules P2 to P4): few SuperPoDs, and those with the least waste.
 
-SuperPoDs with the same number of free nodes are equal but for their id, so they
-sit in one bucket. A step looks at the buckets, never at all SuperPoDs.
+SuperPoDs with the same number of free nodes differ only in their id, so they
+share a bucket. A step looks at the buckets, never at all SuperPoDs.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ WholeJobKey: TypeAlias = tuple[bool, int, int]
 
 
 def whole_job_key(free: int, nodes_per_block: int, blocks: int, reserve: int) -> WholeJobKey | None:
-    """The order among SuperPoDs that hold all blocks above the reserve; None for one that does not.
+    """Rule P2: the order among SuperPoDs that hold all blocks above the reserve; None for one that does not.
 
-    Those that fewer than `blocks` further blocks would use up come first, least
-    waste first; the roomy ones follow, smallest first.
+    Those with room for fewer than `blocks` further blocks come first, least
+    waste first; the larger ones follow, smallest first.
     """
     beyond = free - (blocks * nodes_per_block + reserve)
     if beyond < 0:
@@ -30,7 +30,7 @@ def whole_job_key(free: int, nodes_per_block: int, blocks: int, reserve: int) ->
 def selection_sequence(
     nodes_per_block: int, blocks: int, reserve: int, super_pod_size: int
 ) -> tuple[int, ...]:
-    """The free counts that hold the whole job, in the order in which they are preferred."""
+    """Rule P2: the free counts that hold the whole job, in the order of preference."""
     keyed = [
         (key, free)
         for free in range(super_pod_size + 1)
@@ -42,7 +42,7 @@ def selection_sequence(
 def pack_whole_job(
     assignment: BlockAssignment, nodes_per_block: int, blocks: int, reserve: int, soft: bool
 ) -> None:
-    """Place `blocks` blocks; where whole blocks run out, a soft job takes the missing nodes as fragments."""
+    """Rules P2, P3 and P4: place `blocks` blocks; a soft job takes missing nodes as fragments."""
     buckets = _Buckets(assignment.free)
     left = blocks
     while left:
@@ -103,7 +103,7 @@ def _best_for_all(buckets: _Buckets, nodes_per_block: int, blocks: int, reserve:
 
 
 def _most_blocks(buckets: _Buckets, nodes_per_block: int, reserve: int) -> int | None:
-    """The count that gives most blocks above the reserve; of equals the one that wastes least."""
+    """Rule P3: the count that gives most blocks above the reserve; of equals the one with the least waste."""
     best: tuple[int, int, int] | None = None
     for count in buckets.by_count:
         if count >= nodes_per_block + reserve:

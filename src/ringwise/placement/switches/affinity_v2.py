@@ -141,10 +141,10 @@ def _too_full(view: TopologyView, groups: Groups, request: SwitchRequest) -> Rea
     """The reason with its numbers. At this point all idle switches were used up."""
     free, limit = view.free, view.settings.shared_limit
     idle = sum(free[s] for s in groups.idle)
-    roomy = sorted(groups.healthy, key=lambda s: -free[s])[:limit]
-    best = roomy
+    freest = sorted(groups.healthy, key=lambda s: -free[s])[:limit]
+    best = freest
     converted = largest(free, convertible(view, groups.exclusive))
-    if converted is not None and free[converted] > sum(free[s] for s in roomy):
+    if converted is not None and free[converted] > sum(free[s] for s in freest):
         best = [converted]
     best_free = sum(free[s] for s in best)
     foundation = max(idle + best_free, largest_under_one(view, request.job_class))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ringwise.reasons import MENDED, ROOM, ReasonKind, Stage, Trigger
+from ringwise.reasons import CAPACITY, SPECIFICATION, ReasonKind, Stage, Trigger
 
 _NODE_OR_JOB = frozenset({Trigger.NODE_ADDED, Trigger.NODE_CHANGED, Trigger.JOB_CHANGED})
 
@@ -41,14 +41,14 @@ TOO_MANY_PODS = ReasonKind(
     Stage.PREDICATE,
     "the node runs {pods} pods and takes at most {limit}",
     ("wait until a pod of the node ends", "raise the node's pod limit of {limit}"),
-    ROOM,
+    CAPACITY,
 )
 INSUFFICIENT_RESOURCE = ReasonKind(
     "insufficient-resource",
     Stage.PREDICATE,
     "the pod asks for {asked} of {resource}; {free} of {allocatable} are free here",
     ("wait until {missing} more of {resource} are free on a node", "ask for at most {free} of {resource}"),
-    ROOM,
+    CAPACITY,
 )
 
 # -- by node
@@ -58,26 +58,26 @@ PORT_TAKEN = ReasonKind(
     Stage.PREDICATE,
     "port {port}/{protocol} of {node} is used by {pod}",
     ("wait until {pod} ends", "use another host port than {port}"),
-    ROOM,
+    CAPACITY,
 )
 POD_AFFINITY_UNMET = ReasonKind(
     "pod-affinity-unmet",
     Stage.PREDICATE,
     "0 pods in the {key} of {node} match the pod's required affinity: {wanted}",
     ("start a pod that matches it in the {key} of {node}", "relax the pod's required affinity"),
-    ROOM | MENDED,
+    CAPACITY | SPECIFICATION,
 )
 POD_ANTI_AFFINITY = ReasonKind(
     "pod-anti-affinity",
     Stage.PREDICATE,
     "{pods} pod(s) in the {key} of {node} match the pod's required anti-affinity: {wanted}",
     ("wait until those {pods} pod(s) end", "relax the pod's required anti-affinity"),
-    ROOM | MENDED,
+    CAPACITY | SPECIFICATION,
 )
 ANTI_AFFINITY_OF_OTHERS = ReasonKind(
     "unwanted-by-neighbour",
     Stage.PREDICATE,
     "{pods} pod(s) in the {key} of {node} have an anti-affinity to this pod: {wanted}",
     ("wait until those {pods} pod(s) end", "change the pod's labels so that they do not match {wanted}"),
-    ROOM | MENDED,
+    CAPACITY | SPECIFICATION,
 )

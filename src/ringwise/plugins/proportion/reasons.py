@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ringwise.reasons import ROOM, ReasonKind, Stage, Trigger
+from ringwise.reasons import CAPACITY, ReasonKind, Stage, Trigger
 
-_QUEUE_ROOM = ROOM | {Trigger.QUEUE_CHANGED, Trigger.JOB_CHANGED}
+_QUEUE_ROOM = CAPACITY | {Trigger.QUEUE_CHANGED, Trigger.JOB_CHANGED}
 
 QUEUE_SHARE_USED = ReasonKind(
     "queue-share-used",

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from ringwise.reasons import MENDED, ROOM, ReasonKind, Stage, Trigger
+from ringwise.reasons import CAPACITY, SPECIFICATION, ReasonKind, Stage, Trigger
 
 MIXED_RESOURCES = ReasonKind(
     "mixed-resources",
     Stage.VALIDATE,
     "the pods of one job ask for different chip resources: {resources}",
     ("make a job of its own for each resource",),
-    MENDED,
+    SPECIFICATION,
 )
 TOO_FEW_FREE_CHIPS = ReasonKind(
     "too-few-free-chips",
     Stage.ENQUEUE,
     "the job needs {needed} chips of {resource} at once and the cluster has {free} free",
     ("wait until {needed} chips are free", "ask for fewer chips"),
-    ROOM,
+    CAPACITY,
 )
 CLUSTER_TOO_SMALL = ReasonKind(
     "cluster-too-small",
@@ -30,5 +30,5 @@ PODS_MISSING = ReasonKind(
     Stage.PLAN,
     "{pods} of {all} pods exist; the job is placed as a whole once all are there",
     ("create the missing pods",),
-    frozenset({Trigger.JOB_CHANGED}) | ROOM,
+    frozenset({Trigger.JOB_CHANGED}) | CAPACITY,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ringwise.framework.job import Job
-from ringwise.reasons import ROOM, Trigger
+from ringwise.reasons import CAPACITY, Trigger
 
 
 class PendingQueue:
@@ -49,7 +49,7 @@ class PendingQueue:
             return
         if job.waiting_since is None:
             job.waiting_since = now
-        cured_by = job.reason.kind.cured_by if job.reason is not None else ROOM
+        cured_by = job.reason.kind.cured_by if job.reason is not None else CAPACITY
         self._parked[job.key] = cured_by
         for trigger in cured_by:
             self._by_trigger[trigger][job.key] = None

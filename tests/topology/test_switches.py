@@ -1,8 +1,6 @@
-"""Reading, resolving and writing leaf-switch topologies, good and bad."""
+"""Reading, resolving and writing leaf-switch topologies, valid and invalid (S10)."""
 
 from __future__ import annotations
-
-import json
 
 import pytest
 import yaml
@@ -10,38 +8,8 @@ import yaml
 from ringwise.manifests.errors import ManifestError
 from ringwise.manifests.switch_lists import topology_from_list
 from ringwise.manifests.switches import read_topology, render_tor_configmap, topology_of_config_map
-from ringwise.placement.switches.classes import SwitchClass
-from ringwise.placement.switches.planning import plan
-from ringwise.placement.switches.states import switch_states
-from ringwise.placement.switches.view import (
-    SwitchPlan,
-    SwitchRequest,
-    SwitchSettings,
-    index_nodes,
-    make_indexed_view,
-    make_view,
-)
 from ringwise.topology.switches import Server, resolve
-
-
-def info(*switches: tuple[str, list[str]], tor_count: int = 2) -> str:
-    return json.dumps(
-        {
-            "version": "1.0",
-            "tor_count": tor_count,
-            "server_list": [
-                {
-                    "tor_id": number,
-                    "tor_ip": name,
-                    "server": [
-                        {"server_ip": server, "npu_count": 8, "slice_id": place}
-                        for place, server in enumerate(servers)
-                    ],
-                }
-                for number, (name, servers) in enumerate(switches)
-            ],
-        }
-    )
+from tests.topology.tor_info import info
 
 
 def codes(text: str) -> list[str]:
@@ -69,7 +37,7 @@ def test_reads_the_config_map() -> None:
         ("{}", ["switch-topology-empty"]),
     ],
 )
-def test_odd_topologies_are_problems(text: str, expected: list[str]) -> None:
+def test_invalid_topologies_are_problems_S10(text: str, expected: list[str]) -> None:
     assert codes(text) == expected
 
 
@@ -89,7 +57,7 @@ def test_odd_topologies_are_problems(text: str, expected: list[str]) -> None:
         ),
     ],
 )
-def test_unreadable_topologies_are_one_line(text: str, line: str) -> None:
+def test_unreadable_topologies_are_one_line_S10(text: str, line: str) -> None:
     with pytest.raises(ManifestError) as caught:
         read_topology(text, None, "cm")
     assert str(caught.value) == line
@@ -98,7 +66,7 @@ def test_unreadable_topologies_are_one_line(text: str, line: str) -> None:
     assert line in broken.unusable.message
 
 
-def test_deep_json_and_a_missing_key_are_no_crash() -> None:
+def test_deep_json_and_a_missing_key_are_no_crash_S10() -> None:
     deep = topology_of_config_map({"tor_info": '{"server_list":' + "[" * 100_000}, "cm")
     assert deep.unusable is not None
     missing = topology_of_config_map({}, "cm")
@@ -106,7 +74,7 @@ def test_deep_json_and_a_missing_key_are_no_crash() -> None:
     assert "data.tor_info: is missing" in missing.unusable.message
 
 
-def test_servers_that_are_no_nodes_are_skipped_and_noted() -> None:
+def test_servers_that_are_no_nodes_are_skipped_and_reported_S10() -> None:
     topology = read_topology(info(("s", ["a", "b"]), ("t", ["c"])), None, "cm")
     resolved = resolve(topology, {"b": "node-b", "c": "node-c"})
     assert [[seat.node for seat in row] for row in resolved.nodes] == [["node-b"], ["node-c"]]
@@ -117,33 +85,12 @@ def test_servers_that_are_no_nodes_are_skipped_and_noted() -> None:
     ]
 
 
-def test_a_repeated_switch_counts_on() -> None:
+def test_a_repeated_switch_continues_its_indexes_S10() -> None:
     topology = read_topology(info(("s", ["a", "b"]), ("t", ["c"]), ("s", ["d"]), tor_count=4), None, "cm")
     assert [(s.ip, [(v.server_ip, v.index) for v in s.servers]) for s in topology.switches] == [
         ("s", [("a", 0), ("b", 1), ("d", 2)]),
         ("t", [("c", 0)]),
     ]
-
-
-def test_jobs_hear_of_the_topology_they_depend_on() -> None:
-    def answer(text: str, nodes: dict[str, str]) -> object:
-        resolved = resolve(topology_of_config_map({"tor_info": text}, "cm"), nodes)
-        states = switch_states(len(resolved.nodes), [], 2)
-        indexed = index_nodes(resolved, {name: number for number, name in enumerate(nodes.values())})
-        view = make_indexed_view(indexed, bytearray([1] * len(nodes)), states, SwitchSettings("2.0"))
-        return plan(view, SwitchRequest(SwitchClass.PADDING, 2))
-
-    for broken, code in (
-        ("{", "switch-topology-unreadable"),
-        (info(), "switch-topology-empty"),
-        (info(("s", ["a"]), tor_count=0), "switch-tor-count-invalid"),
-    ):
-        refused = answer(broken, {"a": "node-a"})
-        assert not isinstance(refused, SwitchPlan)
-        assert getattr(refused, "code", None) == code
-    waiting = answer(info(("s", ["a", "b"])), {"a": "node-a"})
-    assert any("1 of 2 servers are no nodes" in cure for cure in getattr(waiting, "cures", ()))
-    assert isinstance(answer(info(("s", ["a", "b", "c"]), tor_count=1), {"a": "A", "c": "C"}), SwitchPlan)
 
 
 @pytest.mark.parametrize(
@@ -194,18 +141,3 @@ def test_bad_lists_are_one_clear_line(name: str, text: str, line: str) -> None:
         topology_from_list(text, name)
     assert str(caught.value).startswith(line)
     assert "\n" not in str(caught.value)
-
-
-def test_a_view_holds_the_free_nodes_with_their_places() -> None:
-    topology = read_topology(info(("s", ["a", "b", "c"]), ("t", ["d"]), tor_count=3), None, "cm")
-    resolved = resolve(topology, {"b": "B", "c": "C", "d": "D"})
-    indexed = index_nodes(resolved, {"C": 0, "D": 1, "B": 2})
-    view = make_indexed_view(indexed, bytearray([1, 0, 1]), switch_states(2, [], 2), SwitchSettings("1.0"))
-    assert [(switch.name, switch.free, switch.positions) for switch in view.switches] == [
-        ("s", (2, 0), (1, 2)),
-        ("t", (), ()),
-    ]
-    fewer = make_indexed_view(indexed, bytearray([1, 1, 0]), switch_states(2, [], 2), SwitchSettings("1.0"))
-    assert [(switch.free, switch.positions) for switch in fewer.switches] == [((0,), (2,)), ((1,), (0,))]
-    named = make_view(resolved, {"C": 7, "B": 3}, switch_states(2, [], 2), SwitchSettings("1.0"))
-    assert [(switch.free, switch.positions) for switch in named.switches] == [((3, 7), (1, 2)), ((), ())]

@@ -1,4 +1,4 @@
-"""What the decisions say about switches beyond the worked cases (S2, S9 to S12), through `ringwise place`."""
+"""Rules S1, S2 and S8 to S12 beyond the worked cases, through `ringwise place`."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def states(answer: Plain) -> dict[str, str]:
 # -- S2: states are what live pods say -------------------------------------------------------
 
 
-def test_marks_make_states_and_padding_makes_none() -> None:
+def test_marks_make_states_and_padding_makes_none_S2() -> None:
     objects = leaves(4, 4, 4, 4)
     for number, (label, mark, pods) in enumerate(((COMMON, "2", 1), (MODEL, "1", 4), (MODEL, "1", 3))):
         group = f"g{number}"
@@ -74,7 +74,7 @@ def test_marks_make_states_and_padding_makes_none() -> None:
 @pytest.mark.parametrize(
     ("phase", "terminating", "state"), [("Succeeded", False, "idle"), ("Running", True, "shared")]
 )
-def test_a_switch_heals_when_its_pods_are_gone_and_not_before(
+def test_a_switch_recovers_when_its_pods_are_gone_and_not_before_S2(
     phase: str, terminating: bool, state: str
 ) -> None:
     objects = [*leaves(2, 2), pod_group("g", 1, labels=COMMON, phase="Running")]
@@ -83,14 +83,14 @@ def test_a_switch_heals_when_its_pods_are_gone_and_not_before(
 
 
 @pytest.mark.parametrize(("limit", "healthy"), [("1", False), ("2", True)])
-def test_health_is_how_many_shared_switches_a_job_uses(limit: str, healthy: bool) -> None:
+def test_health_is_how_many_shared_switches_a_job_uses_S2(limit: str, healthy: bool) -> None:
     objects = [*leaves(2, 2, 2), pod_group("g", 2, labels=COMMON, phase="Running")]
     objects += [runs("g-0", "n0", "g", "1"), runs("g-1", "n2", "g", "1")]
     answer = ask(objects, {**V2, "shared-tor-num": limit})
     assert [one["healthy"] for one in answer["switches"]] == [healthy, healthy, True]
 
 
-def test_the_second_job_of_a_run_sees_what_the_first_did() -> None:
+def test_the_second_job_of_a_run_uses_the_states_after_the_first_S2() -> None:
     first = vcjob("A", [("worker", 5, pod_spec(8))], labels=MODEL)
     second = vcjob("B", [("worker", 6, pod_spec(8))], labels=MODEL)
     answer = ask([*leaves(4, 4, 4), first, second], V2, scores=False)
@@ -99,15 +99,19 @@ def test_the_second_job_of_a_run_sees_what_the_first_did() -> None:
     assert states(answer) == {"t0": "exclusive", "t1": "shared", "t2": "exclusive"}
 
 
-def test_running_jobs_are_told_on_request_with_their_class() -> None:
+def test_running_jobs_are_listed_on_request_with_their_class_S1() -> None:
     objects = [*leaves(4, 4), pod_group("g", 4, labels=MODEL, phase="Running")]
     objects += [runs(f"g-{at}", f"n{at}", "g", "2") for at in range(4)]
     assert ask(objects, V2)["jobs"] == []
-    told = job_of(ask(objects, V2, everything=True), "g")
-    assert (told["outcome"], told["class"], per_switch(told)) == ("running", "foundation-model", {"t0": 4})
+    reported = job_of(ask(objects, V2, everything=True), "g")
+    assert (reported["outcome"], reported["class"], per_switch(reported)) == (
+        "running",
+        "foundation-model",
+        {"t0": 4},
+    )
 
 
-def test_the_board_still_chooses_the_chips() -> None:
+def test_the_board_still_chooses_the_chips_S12() -> None:
     objects = [*leaves(2, 2), filler("old", "n0", [1, 2]), filler("old-1", "n1", [0, 4, 5])]
     job = vcjob("J", [("worker", 2, pod_spec(4))], labels=COMMON)
     found = job_of(ask([*objects, job], {**V2, "multi-pod-requests": "vendor"}, scores=False), "J")
@@ -118,7 +122,7 @@ def test_the_board_still_chooses_the_chips() -> None:
     ]
 
 
-def test_a_switch_may_be_shared_while_all_its_nodes_have_room() -> None:
+def test_a_switch_may_be_shared_while_all_its_nodes_have_free_chips_S2() -> None:
     """Half of a node is enough for a pod that makes its switch shared; the other half is still free."""
     objects = leaves(4, 4, 4)
     for group, on in (("g", "n4"), ("h", "n8")):
@@ -134,7 +138,7 @@ def test_a_switch_may_be_shared_while_all_its_nodes_have_room() -> None:
 # -- S9: after a fault -------------------------------------------------------------------------
 
 
-def test_the_lost_pod_goes_to_an_unused_switch_when_its_own_have_no_room() -> None:
+def test_the_lost_pod_goes_to_an_unused_switch_when_its_own_are_full_S9() -> None:
     objects = [*leaves(2, 2, 2), pod_group("J", 4, labels=MODEL, phase="Running")]
     places = (("n0", "2"), ("n1", "2"), ("n2", "1"), ("n3", "1"))
     for rank, (on, mark) in enumerate(places):
@@ -154,7 +158,9 @@ def test_the_lost_pod_goes_to_an_unused_switch_when_its_own_have_no_room() -> No
 
 @pytest.mark.parametrize("settings", [V1, V2])
 @pytest.mark.parametrize(("workers", "job_class"), [(3, "padding"), (4, "foundation-model")])
-def test_pods_without_chips_do_not_count(settings: dict[str, str], workers: int, job_class: str) -> None:
+def test_pods_without_chips_do_not_count_S1_S10(
+    settings: dict[str, str], workers: int, job_class: str
+) -> None:
     tasks = [("launcher", 2, pod_spec(0)), ("worker", workers, pod_spec(8))]
     found = job_of(ask([*leaves(4, 4), vcjob("J", tasks, labels=MODEL)], settings, scores=False), "J")
     assert (found["outcome"], found["class"]) == ("placed", job_class)
@@ -162,7 +168,7 @@ def test_pods_without_chips_do_not_count(settings: dict[str, str], workers: int,
 
 
 @pytest.mark.parametrize("settings", [V1, V2])
-def test_a_gang_smaller_than_the_job_takes_what_there_is(settings: dict[str, str]) -> None:
+def test_a_gang_smaller_than_the_job_takes_what_there_is_S10(settings: dict[str, str]) -> None:
     found = job_of(ask([*leaves(3, 2), train(6, COMMON, minAvailable=4)], settings, scores=False), "J")
     assert found["outcome"] == "placed"
     assert sum(one["node"] is not None for one in found["pods"]) == 5
@@ -171,7 +177,7 @@ def test_a_gang_smaller_than_the_job_takes_what_there_is(settings: dict[str, str
 
 
 @pytest.mark.parametrize("settings", [V1, V2])
-def test_odd_topologies_hurt_nobody(settings: dict[str, str]) -> None:
+def test_invalid_topologies_cause_no_error_S10(settings: dict[str, str]) -> None:
     """Servers that are no nodes, one server under two switches, more servers than `tor_count`."""
     odd = topology(
         [
@@ -202,7 +208,9 @@ BROKEN = config_map("kube-system", "basic-tor-node-cm", {"tor_info": '{"tor_coun
     ],
     ids=["missing", "broken", "without tor_info", "empty", "tor_count 0"],
 )
-def test_a_bad_topology_concerns_labelled_jobs_only(settings: dict[str, str], bad: list[Plain]) -> None:
+def test_an_unusable_topology_concerns_labelled_jobs_only_S10(
+    settings: dict[str, str], bad: list[Plain]
+) -> None:
     other = vcjob("K", [("worker", 1, pod_spec(8))])
     answer = ask([*bad, node("n0", ip="10.0.0.0"), train(1, COMMON), other], settings, scores=False)
     assert job_of(answer, "J")["outcome"] == "refused"
@@ -210,14 +218,14 @@ def test_a_bad_topology_concerns_labelled_jobs_only(settings: dict[str, str], ba
 
 
 @pytest.mark.parametrize("settings", [V1, V2])
-def test_a_survivor_outside_the_topology_stays_and_the_job_goes_on(settings: dict[str, str]) -> None:
+def test_a_survivor_outside_the_topology_stays_and_the_job_goes_on_S10(settings: dict[str, str]) -> None:
     objects = [*leaves(2, 2), node("far", ip="10.7.7.7"), pod_group("J", 3, labels=COMMON, phase="Running")]
     objects += [runs("J-0", "far", "J", "1"), runs("J-1", "n0", "J", "1"), pod("J-2", pod_spec(8), group="J")]
     found = job_of(ask(objects, settings, scores=False), "J")
     assert [one["node"] for one in found["pods"]] == ["far", "n0", "n1"]
 
 
-def test_switch_names_mean_nothing() -> None:
+def test_switch_names_are_opaque_S10() -> None:
     odd = topology([("rack a / leaf 7", [("10.0.0.0", 0)]), ("叶", [("10.0.0.1", 0)])], 1)
     hosts = [node(f"n{at}", ip=f"10.0.0.{at}") for at in range(2)]
     found = job_of(ask([odd, *hosts, train(2, COMMON)], V2, scores=False), "J")
@@ -237,7 +245,7 @@ def test_switch_names_mean_nothing() -> None:
         (MODEL, {"sp-block": "8"}, "refused"),
     ],
 )
-def test_labels(
+def test_labels_S1_S12(
     settings: dict[str, str], labels: dict[str, str], notes: dict[str, str], outcome: str
 ) -> None:
     found = job_of(ask([*leaves(2, 2), train(1, labels, annotations=notes)], settings), "J")
@@ -247,7 +255,7 @@ def test_labels(
 
 @pytest.mark.parametrize("settings", [V1, V2])
 @pytest.mark.parametrize("labels", [COMMON, MODEL])
-def test_single_layer_wins_over_the_version(settings: dict[str, str], labels: dict[str, str]) -> None:
+def test_single_layer_wins_over_the_version_S11(settings: dict[str, str], labels: dict[str, str]) -> None:
     objects = leaves(4, 3, 4, level="single_layer")
     found = job_of(ask([*objects, train(3, labels)], settings, scores=False), "J")
     assert per_switch(found) == {"t1": 3}
@@ -259,7 +267,7 @@ def test_single_layer_wins_over_the_version(settings: dict[str, str], labels: di
     assert per_switch(peers) == {"t0": 2}
 
 
-def test_version_1_shows_which_switches_are_idle() -> None:
+def test_version_1_shows_which_switches_are_idle_S8() -> None:
     """S8: idle or not is all it knows. Padding jobs only take nodes."""
     running = [
         pod("old", pod_spec(8), on="n3", labels=COMMON, annotations={ASCEND: chip_list(ASCEND, range(8))}),

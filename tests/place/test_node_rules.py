@@ -1,4 +1,4 @@
-"""What the decisions say about chips, nodes and gangs beyond the worked cases, through `ringwise place`."""
+"""Rules N1 to N7 and gangs beyond the worked cases, through `ringwise place`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def bare(chips: int, **more: Any) -> Plain:
     ],
 )
 @pytest.mark.parametrize("self_maintain", ["true", "false"])
-def test_live_pods_hold_their_chips_until_they_are_gone(
+def test_live_pods_hold_their_chips_until_they_are_gone_N6(
     how: dict[str, Any], holds: bool, self_maintain: str
 ) -> None:
     objects = [
@@ -73,7 +73,7 @@ def test_N8_mounted_chips_count_beside_the_chosen_ones_unless_the_annotations_ar
     assert job["pods"][0]["chips"] == chips
 
 
-def test_a_pod_that_names_no_chips_closes_its_node_and_is_named() -> None:
+def test_a_pod_that_names_no_chips_closes_its_node_and_is_named_N7() -> None:
     nameless = pod("stranger", pod_spec(2), on="n-0")
     nameless["spec"]["schedulerName"] = "default-scheduler"
     job = job_of(ask([node("n-0"), nameless, bare(1)]), "job")
@@ -83,7 +83,7 @@ def test_a_pod_that_names_no_chips_closes_its_node_and_is_named() -> None:
     assert other["pods"][0]["node"] == "n-1"
 
 
-def test_chips_given_in_this_run_are_gone_for_the_next_job() -> None:
+def test_chips_taken_in_this_run_are_not_free_for_the_next_job_N6() -> None:
     pods = [pod(f"job-{number}", pod_spec(2)) for number in range(6)]
     answer = ask([node("n-0"), *pods], scores=False)
     given = [chip for number in range(4) for chip in job_of(answer, f"job-{number}")["pods"][0]["chips"]]
@@ -91,14 +91,14 @@ def test_chips_given_in_this_run_are_gone_for_the_next_job() -> None:
     assert {job_of(answer, f"job-{number}")["outcome"] for number in (4, 5)} == {"pending"}
 
 
-def test_recovering_chips_are_not_free() -> None:
-    told = node_report("n-0", report(range(8), recovering=[0, 1]))
-    job = job_of(ask([node("n-0"), told, bare(4)]), "job")
+def test_recovering_chips_are_not_free_N7() -> None:
+    reported = node_report("n-0", report(range(8), recovering=[0, 1]))
+    job = job_of(ask([node("n-0"), reported, bare(4)]), "job")
     assert job["pods"][0]["chips"] == [4, 5, 6, 7]
 
 
 @pytest.mark.parametrize(("use", "chips"), [("true", [4, 5, 6, 7]), ("false", [0, 1, 2, 3])])
-def test_the_aggregate_wins_only_where_it_is_used(use: str, chips: list[int]) -> None:
+def test_the_aggregate_wins_only_where_it_is_used_N7(use: str, chips: list[int]) -> None:
     objects = [
         node("n-0", devices=range(8)),
         node_report("n-0", report(range(8), unhealthy=[5])),
@@ -108,20 +108,20 @@ def test_the_aggregate_wins_only_where_it_is_used(use: str, chips: list[int]) ->
     assert job["pods"][0]["chips"] == chips
 
 
-def test_network_faults_count_for_jobs_of_several_pods_only() -> None:
-    told = node_report("n-0", report(range(8), network=[0, 4]))
+def test_network_faults_count_for_jobs_of_several_pods_only_N1() -> None:
+    reported = node_report("n-0", report(range(8), network=[0, 4]))
     silent = node_report("n-0", report(range(8), network=None))
     pair = vcjob("job", [("worker", 2, pod_spec(2))])
-    assert job_of(ask([node("n-0"), told, bare(4)]), "job")["outcome"] == "placed"
+    assert job_of(ask([node("n-0"), reported, bare(4)]), "job")["outcome"] == "placed"
     assert job_of(ask([node("n-0"), silent, bare(4)]), "job")["outcome"] == "placed"
-    placed = job_of(ask([node("n-0"), told, pair], FIELD), "job")
+    placed = job_of(ask([node("n-0"), reported, pair], FIELD), "job")
     assert not {0, 4} & {chip for one in placed["pods"] for chip in one["chips"]}
     waits = job_of(ask([node("n-0"), silent, pair], FIELD), "job")
     assert waits["outcome"] == "pending"
     assert "network" in candidates(waits)["n-0"]["reason"]["message"]
 
 
-def test_faulty_nodes_come_last_where_the_score_counts_faults() -> None:
+def test_faulty_nodes_come_last_where_the_score_counts_faults_N3_N4() -> None:
     objects = [
         node("n-0", chips=7, capacity=8, devices=range(8)),
         node_report("n-0", report(range(1, 8), unhealthy=[0])),
@@ -134,7 +134,7 @@ def test_faulty_nodes_come_last_where_the_score_counts_faults() -> None:
 
 
 @pytest.mark.parametrize("gone", ["not ready", "unknown", "shrunk"])
-def test_use_that_kubernetes_no_longer_counts_takes_nothing_from_free_nodes(gone: str) -> None:
+def test_usage_that_kubernetes_no_longer_counts_takes_nothing_from_free_nodes_N7(gone: str) -> None:
     """Pods on lost nodes, or on more chips than are left, must not eat the queue's share of the rest."""
     broken: list[Plain] = []
     if gone == "not ready":
@@ -153,7 +153,7 @@ def test_use_that_kubernetes_no_longer_counts_takes_nothing_from_free_nodes(gone
 # -- which nodes ----------------------------------------------------------------------------
 
 
-def test_architecture_matters_only_through_the_node_selector() -> None:
+def test_architecture_matters_only_through_the_node_selector_N7() -> None:
     arm, x86 = (
         node(f"n-{at}", labels={"host-arch": name}) for at, name in enumerate(("huawei-arm", "huawei-x86"))
     )
@@ -179,7 +179,7 @@ def test_candidates_are_all_nodes_behind_selector_and_taints() -> None:
     assert all(one["accepted"] or one["reason"]["cures"] for one in job["pods"][0]["candidates"])
 
 
-def test_natural_order_is_the_last_word() -> None:
+def test_natural_order_is_the_last_tie_break_N3() -> None:
     names = ["node-10", "node-9", "node-2"]
     assert job_of(ask([*map(node, names), bare(8)]), "job")["pods"][0]["node"] == "node-2"
 
@@ -196,7 +196,7 @@ SPREAD = {
 }
 
 
-def test_pods_share_a_node_when_the_chips_fit_and_spread_when_they_must() -> None:
+def test_pods_share_a_node_when_the_chips_fit_and_spread_when_they_must_N3() -> None:
     hosts = [node(f"n-{at}", labels={"kubernetes.io/hostname": f"n-{at}"}) for at in range(2)]
     together = job_of(ask([*hosts, vcjob("job", [("worker", 2, pod_spec(2))])], FIELD), "job")
     assert [(one["node"], one["chips"]) for one in together["pods"]] == [("n-0", [0, 1]), ("n-0", [2, 3])]
@@ -219,7 +219,7 @@ def test_all_of_a_gang_or_nothing() -> None:
     assert [one["node"] for one in job_of(ask([*hosts, *group]), "job")["pods"]] == ["n-0", "n-1", None]
 
 
-def test_pods_without_chips_help_a_job_and_change_nothing_else() -> None:
+def test_pods_without_chips_change_nothing_else_of_a_job_N2() -> None:
     hosts = [node("n-0"), node("n-1")]
     tasks = [("launcher", 1, pod_spec(0)), ("worker", 2, pod_spec(8))]
     job = job_of(ask([*hosts, vcjob("job", tasks)]), "job")
@@ -229,13 +229,13 @@ def test_pods_without_chips_help_a_job_and_change_nothing_else() -> None:
     assert not job["pods"][2]["chips"]
 
 
-def test_the_pods_with_chips_say_which_board() -> None:
+def test_the_pods_with_chips_select_the_board_N1() -> None:
     job = vcjob("job", [("a-launcher", 1, pod_spec(0)), ("worker", 1, pod_spec(16))])
     job["spec"]["tasks"][1]["template"]["metadata"] = {"annotations": {POLICY: "chip8-node16"}}
     assert job_of(ask([node("n-0", chips=16), job]), "job")["outcome"] == "placed"
 
 
-def test_pods_of_a_vcjob_are_known_by_name_or_label() -> None:
+def test_pods_of_a_vcjob_are_found_by_name_or_label() -> None:
     """Files written by hand leave out the PodGroup and what the controller notes on its pods."""
     job = vcjob("job", [("worker", 2, pod_spec(8))])
     for labels in ({}, {"volcano.sh/job-name": "job"}):
@@ -248,7 +248,7 @@ def test_pods_of_a_vcjob_are_known_by_name_or_label() -> None:
 # -- what can never run ---------------------------------------------------------------------
 
 
-def test_what_can_never_run_is_refused_and_hurts_nobody() -> None:
+def test_what_can_never_run_is_refused_and_stops_no_other_job_N2() -> None:
     two = {"containers": [{"name": name, "resources": {"limits": {ASCEND: 1}}} for name in "ab"]}
     bad = {
         "two-containers": vcjob("two-containers", [("worker", 1, two)]),

@@ -1,0 +1,54 @@
+"""Planning with a topology that has problems, and the view of the free nodes."""
+
+from __future__ import annotations
+
+from ringwise.manifests.switches import read_topology, topology_of_config_map
+from ringwise.placement.switches.classes import SwitchClass
+from ringwise.placement.switches.planning import plan
+from ringwise.placement.switches.states import switch_states
+from ringwise.placement.switches.view import (
+    SwitchPlan,
+    SwitchRequest,
+    SwitchSettings,
+    index_nodes,
+    make_indexed_view,
+    make_view,
+)
+from ringwise.topology.switches import resolve
+from tests.topology.tor_info import info
+
+
+def test_problems_of_the_topology_are_shown_with_the_job_S10() -> None:
+    def answer(text: str, nodes: dict[str, str]) -> object:
+        resolved = resolve(topology_of_config_map({"tor_info": text}, "cm"), nodes)
+        states = switch_states(len(resolved.nodes), [], 2)
+        indexed = index_nodes(resolved, {name: number for number, name in enumerate(nodes.values())})
+        view = make_indexed_view(indexed, bytearray([1] * len(nodes)), states, SwitchSettings("2.0"))
+        return plan(view, SwitchRequest(SwitchClass.PADDING, 2))
+
+    for broken, code in (
+        ("{", "switch-topology-unreadable"),
+        (info(), "switch-topology-empty"),
+        (info(("s", ["a"]), tor_count=0), "switch-tor-count-invalid"),
+    ):
+        refused = answer(broken, {"a": "node-a"})
+        assert not isinstance(refused, SwitchPlan)
+        assert getattr(refused, "code", None) == code
+    waiting = answer(info(("s", ["a", "b"])), {"a": "node-a"})
+    assert any("1 of 2 servers are no nodes" in cure for cure in getattr(waiting, "cures", ()))
+    assert isinstance(answer(info(("s", ["a", "b", "c"]), tor_count=1), {"a": "A", "c": "C"}), SwitchPlan)
+
+
+def test_a_view_holds_the_free_nodes_with_their_positions_S8() -> None:
+    topology = read_topology(info(("s", ["a", "b", "c"]), ("t", ["d"]), tor_count=3), None, "cm")
+    resolved = resolve(topology, {"b": "B", "c": "C", "d": "D"})
+    indexed = index_nodes(resolved, {"C": 0, "D": 1, "B": 2})
+    view = make_indexed_view(indexed, bytearray([1, 0, 1]), switch_states(2, [], 2), SwitchSettings("1.0"))
+    assert [(switch.name, switch.free, switch.positions) for switch in view.switches] == [
+        ("s", (2, 0), (1, 2)),
+        ("t", (), ()),
+    ]
+    fewer = make_indexed_view(indexed, bytearray([1, 1, 0]), switch_states(2, [], 2), SwitchSettings("1.0"))
+    assert [(switch.free, switch.positions) for switch in fewer.switches] == [((0,), (2,)), ((1,), (0,))]
+    named = make_view(resolved, {"C": 7, "B": 3}, switch_states(2, [], 2), SwitchSettings("1.0"))
+    assert [(switch.free, switch.positions) for switch in named.switches] == [((3, 7), (1, 2)), ((), ())]
