@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from ringwise.records import dataclass
 
 
 class Stage(enum.Enum):

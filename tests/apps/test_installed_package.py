@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from ringwise.apps.admission.rules import KnownCluster, judge_vcjob
-from ringwise.apps.extensions import installed_registry, new_scheduler, read_user_configuration
+from ringwise.apps.extensions import installed_specs, new_scheduler, read_user_configuration
 from ringwise.apps.kube_scheduler import ComponentOptions, ConfigurationFile, serve
 from ringwise.apps.live import read_cluster
 from ringwise.cli.commands import cli
@@ -110,12 +110,12 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Insta
         f"[{PLUGIN_ENTRY_POINTS}]\nfence = fenced_package:FENCE\naudit = fenced_package:AUDIT\n"
     )
     monkeypatch.syspath_prepend(str(site))
-    installed_registry.cache_clear()
-    assert installed_registry()[1] == ()
+    installed_specs.cache_clear()
+    assert installed_specs()[1] == ()
     try:
         yield Installed(tmp_path)
     finally:
-        installed_registry.cache_clear()
+        installed_specs.cache_clear()
         sys.modules.pop("fenced_package", None)
 
 
@@ -269,7 +269,7 @@ def test_without_the_package_its_names_are_unknown(installed: Installed) -> None
     assert "audit" in new_scheduler(read_user_configuration(CONFIGURATION, "conf")).view.configuration.actions
     (Path(sys.path[0]) / "fenced_package.py").write_text("import absent_module\n")
     sys.modules.pop("fenced_package", None)
-    installed_registry.cache_clear()
+    installed_specs.cache_clear()
     ran = CliRunner().invoke(
         cli, ["place", "-f", str(installed.cluster), "--config", str(installed.configuration)]
     )

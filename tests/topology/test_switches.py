@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 from ringwise.manifests.errors import ManifestError
-from ringwise.manifests.switch_lists import topology_from_list
-from ringwise.manifests.switches import read_topology, render_tor_configmap, topology_of_config_map
+from ringwise.manifests.switch_lists import render_tor_configmap, topology_from_list
+from ringwise.manifests.switches import read_topology, topology_of_config_map
 from ringwise.topology.switches import Server, resolve
 from tests.topology.tor_info import info
 

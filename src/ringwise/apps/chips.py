@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
@@ -17,6 +16,7 @@ from ringwise.kubeclient.config import Access
 from ringwise.kubeclient.resources import CONFIG_MAPS, NODES, PODS
 from ringwise.manifests.chips import chip_of
 from ringwise.manifests.wire import ConfigMapWire, PodWire, WireStruct
+from ringwise.records import dataclass
 from ringwise.topology.natural import natural_key
 from ringwise.wellknown import (
     ASCEND_REAL,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ringwise.apps.extensions import new_scheduler
 from ringwise.apps.source import Source
@@ -15,6 +15,7 @@ from ringwise.embed.loop import EmbeddedLoop
 from ringwise.framework.configuration import Configuration
 from ringwise.framework.job import Job
 from ringwise.framework.ranks import ranks_of
+from ringwise.records import dataclass
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.scheduler.explain.why import find_job
 from ringwise.state.model import Pod, PodClass, Queue

@@ -5,10 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from pathlib import Path
-
-import structlog
 
 from ringwise.device.cards import Chip, UnknownCardError
 from ringwise.device.drivers.dcmi import Dcmi
@@ -21,9 +18,11 @@ from ringwise.device.service import Registration, SilentKubeletError
 from ringwise.device.settings import PluginSettings
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.config import Access, find_access
+from ringwise.log import Logger
 from ringwise.metrics.endpoints import serving
+from ringwise.records import dataclass
 
-_LOG = structlog.get_logger("ringwise.device")
+_LOG = Logger()
 
 AUTO = "auto"
 DRIVERS = (AUTO, "dcmi", "npu-smi", "simulated")

@@ -10,18 +10,22 @@ Every scheduler of every command is made here, so none is without them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING, TypeVar
 
 from ringwise.framework.configuration import Configuration
 from ringwise.framework.registry import ActionSpec, PluginSpec, Registry
-from ringwise.manifests.configuration import ConfigurationError, read_configuration
-from ringwise.manifests.configuration_text import ConfigurationProblem
+from ringwise.manifests.errors import ConfigurationError, ConfigurationProblem
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.topology.boards import BoardCatalog
 from ringwise.wellknown import PLUGIN_ENTRY_POINTS, SCHEDULER_NAMES
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+Spec = TypeVar("Spec", PluginSpec, ActionSpec)
 
 
 def load_specs(found: Iterable[EntryPoint]) -> tuple[list[PluginSpec | ActionSpec], list[str]]:
@@ -61,11 +65,14 @@ def _is_built_in(spec: PluginSpec | ActionSpec) -> bool:
 
 def read_user_configuration(text: bytes | str, origin: str) -> Configuration:
     """A configuration that may name the plugins and actions of installed packages."""
-    registry, problems = installed_registry()
+    # Imported here: without a file no YAML parser is needed.
+    from ringwise.manifests.configuration import read_configuration
+
     try:
-        return read_configuration(text, origin, registry)
+        return read_configuration(text, origin, installed_registry())
     except ConfigurationError as error:
         # An unknown name may be that of a package that could not be loaded.
+        problems = installed_specs()[1]
         broken = [ConfigurationProblem("installed packages", None, "", problem) for problem in problems]
         raise ConfigurationError([*error.errors, *broken]) from None
 
@@ -76,12 +83,50 @@ def new_scheduler(
     scheduler_names: Iterable[str] = SCHEDULER_NAMES,
 ) -> Scheduler:
     """A scheduler with the plugins and actions of installed packages."""
-    registry, _ = installed_registry()
-    return Scheduler(configuration, catalog=catalog, registry=registry, scheduler_names=scheduler_names)
+    return Scheduler(
+        configuration, catalog=catalog, registry=installed_registry(), scheduler_names=scheduler_names
+    )
+
+
+class _LazySpecs(Mapping[str, Spec]):
+    """Built-in specs and those of installed packages.
+
+    The packages are searched when a name is looked up that is not built in, or when all names are read: the
+    search takes longer than most commands, and few clusters have plugins of their own.
+    """
+
+    def __init__(self, kind: type[Spec], built_in: Mapping[str, Spec]) -> None:
+        self._kind: type[Spec] = kind
+        self._built_in: Mapping[str, Spec] = built_in
+
+    def _installed(self) -> dict[str, Spec]:
+        return {spec.name: spec for spec in installed_specs()[0] if isinstance(spec, self._kind)}
+
+    def __getitem__(self, name: str) -> Spec:
+        found = self._built_in.get(name)
+        return self._installed()[name] if found is None else found
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._built_in
+        yield from self._installed()
+
+    def __len__(self) -> int:
+        return len(self._built_in) + len(self._installed())
 
 
 @cache
-def installed_registry() -> tuple[Registry, tuple[str, ...]]:
-    """Our own plugins and actions and those of installed packages, and the problems of the latter."""
+def installed_registry() -> Registry:
+    """Our own plugins and actions and those of installed packages."""
+    registry = Registry()
+    registry.plugins = _LazySpecs(PluginSpec, BUILT_IN.plugins)
+    registry.actions = _LazySpecs(ActionSpec, BUILT_IN.actions)
+    return registry
+
+
+@cache
+def installed_specs() -> tuple[tuple[PluginSpec | ActionSpec, ...], tuple[str, ...]]:
+    """The plugins and actions of installed packages, and the problems with them, one line each."""
+    from importlib.metadata import entry_points
+
     specs, problems = load_specs(entry_points(group=PLUGIN_ENTRY_POINTS))
-    return BUILT_IN.with_specs(specs), tuple(problems)
+    return tuple(specs), tuple(problems)

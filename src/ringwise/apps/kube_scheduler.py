@@ -8,17 +8,18 @@ import json
 import math
 import signal
 import socket
-import sys
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
-import structlog
-
-from ringwise.apps.extensions import installed_registry, new_scheduler, read_user_configuration
+from ringwise.apps.extensions import (
+    installed_registry,
+    installed_specs,
+    new_scheduler,
+    read_user_configuration,
+)
 from ringwise.framework.configuration import Configuration
 from ringwise.kube.run import idle_event_loop
 from ringwise.kube.run.core_thread import ControllerAdapter, MachineAdapter, SchedulerAdapter
@@ -30,15 +31,17 @@ from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.clock import RealClock
 from ringwise.kubeclient.config import Access, find_access
 from ringwise.kubeclient.rate_limit import RateLimit
-from ringwise.manifests.configuration import ConfigurationError
+from ringwise.log import Logger
+from ringwise.manifests.errors import ConfigurationError
 from ringwise.messages.events import ConfigurationSeen
 from ringwise.metrics.endpoints import serving
 from ringwise.metrics.prometheus import Metrics
+from ringwise.records import dataclass
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.topology.boards import BoardCatalog, shipped_catalog
 from ringwise.wellknown import SCHEDULER_LEASE, SCHEDULER_NAMES, VOLCANO_SYSTEM
 
-_LOG = structlog.get_logger("ringwise")
+_LOG = Logger()
 
 #: Seconds between two checks of the configuration file.
 CONFIGURATION_INTERVAL = 5.0
@@ -103,19 +106,6 @@ class ConfigurationFile:
         return self.current
 
 
-def log_as_json(stream: TextIO = sys.stderr) -> None:
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            structlog.processors.JSONRenderer(ensure_ascii=False),
-        ],
-        logger_factory=structlog.PrintLoggerFactory(stream),
-        cache_logger_on_first_use=False,
-    )
-
-
 def run(options: ComponentOptions, report: Callable[[dict[str, Any]], None] | None = None) -> None:
     """Run until a signal ends it. `report` receives the lines of shadow mode."""
     access = find_access(options.kubeconfig, options.context)
@@ -171,8 +161,6 @@ async def serve(
                 made.append(SchedulerAdapter(scheduler))
         return made
 
-    for problem in installed_registry()[1]:
-        _LOG.warning("a plugin or action of an installed package is left out", why=problem)
     component = "shadow" if options.shadow else "scheduler" if options.with_scheduler else "controller"
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(_client(options, access, component))
@@ -186,15 +174,19 @@ async def serve(
             )
         )
         _LOG.info("starting", component=component, server=access.server, namespace=access.namespace)
-        watching = asyncio.create_task(_watch_file(file, runner), name="configuration file")
+        watching = [
+            asyncio.create_task(_watch_file(file, runner), name="configuration file"),
+            asyncio.create_task(_log_broken_packages(runner), name="installed packages"),
+        ]
         # Reading creates millions of objects and no reference cycles.
         gc.disable()
         try:
             await runner.run(stop)
         finally:
             gc.enable()
-            watching.cancel()
-            await asyncio.gather(watching, return_exceptions=True)
+            for task in watching:
+                task.cancel()
+            await asyncio.gather(*watching, return_exceptions=True)
             for shadow in shadows:
                 report(shadow.summary())
 
@@ -225,16 +217,26 @@ def _settings(options: ComponentOptions) -> RunnerSettings:
         jobs_only=not options.with_scheduler and not options.shadow,
         read_only=options.shadow,
         in_flight=options.in_flight,
-        registry=installed_registry()[0],
+        registry=installed_registry(),
     )
 
 
 def _freeze_memory() -> None:
     """The objects that were read live long: exclude them from garbage collection."""
-    gc.unfreeze()
-    gc.collect()
+    if gc.get_freeze_count():
+        # The objects of the previous term are garbage now. In the first term there is none: reading
+        # creates no reference cycles.
+        gc.unfreeze()
+        gc.collect()
     gc.freeze()
     gc.enable()
+
+
+async def _log_broken_packages(runner: Runner) -> None:
+    """The search takes a while and no decision waits for it, so it comes after the first one."""
+    await runner.deciding.wait()
+    for problem in (await asyncio.to_thread(installed_specs))[1]:
+        _LOG.warning("a plugin or action of an installed package is left out", why=problem)
 
 
 async def _watch_file(file: ConfigurationFile | None, runner: Runner) -> None:

@@ -7,7 +7,7 @@ objects is often enough, if the user knows that it is one.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import msgspec
 
@@ -23,6 +23,7 @@ from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.device_info import RawConfigMap
 from ringwise.manifests.errors import Findings
 from ringwise.manifests.wire import ConfigMapWire
+from ringwise.records import dataclass
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.state.model import Node, Pod, PodGroup, PriorityClass, Queue
 from ringwise.state.vcjob import VcJob
@@ -50,7 +51,7 @@ async def read_cluster(
 ) -> LiveCluster:
     """List everything that a decision needs. Raises ApiError, UnreachableError or NothingReadableError."""
     live = LiveCluster()
-    registry, _ = installed_registry()
+    registry = installed_registry()
     kinds = watched_kinds(TemplateStore(), {}, configuration_map, registry=registry)
     for target, reader in kinds:
         try:

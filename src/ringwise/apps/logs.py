@@ -7,15 +7,14 @@ import sys
 import time
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
-from typing import TextIO
 
-import structlog
+from ringwise.log import CRITICAL, DEBUG, ERROR, INFO, WARNING, Stream, configure
 
 #: Bytes of one log file.
 ROTATE_AT = 20 << 20
 _DAY = 86_400
 #: -1 to 3, as Huawei's components number them.
-_LEVELS = {-1: logging.DEBUG, 0: logging.INFO, 1: logging.WARNING, 2: logging.ERROR, 3: logging.CRITICAL}
+_LEVELS = {-1: DEBUG, 0: INFO, 1: WARNING, 2: ERROR, 3: CRITICAL}
 
 
 class _RotatingStream:
@@ -49,17 +48,7 @@ def log_to(file: str, level: int, days: int, backups: int) -> None:
     """Configure the log of this process. Raises OSError where the file cannot be written."""
     # A full disk must not fill stderr with tracebacks of the logger.
     logging.raiseExceptions = False
-    stream: TextIO = sys.stderr
+    stream: Stream = sys.stderr
     if file:
-        stream = _RotatingStream(Path(file), days, backups)  # type: ignore[assignment]
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            structlog.processors.JSONRenderer(ensure_ascii=False),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
-        logger_factory=structlog.PrintLoggerFactory(stream),
-        cache_logger_on_first_use=False,
-    )
+        stream = _RotatingStream(Path(file), days, backups)
+    configure(stream, _LEVELS[level])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from ringwise.apps.extensions import new_scheduler
@@ -22,6 +22,7 @@ from ringwise.placement.switches.classes import SwitchClass, classify
 from ringwise.plugins.predicates.reasons import NODE_CORDONED, SELECTOR_MISMATCH, UNTOLERATED_TAINT
 from ringwise.plugins.topology910.validity import board_policy
 from ringwise.reasons import Reason, Stage
+from ringwise.records import dataclass
 from ringwise.scheduler.journal import Journal
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.fleet import HOSTS

@@ -11,7 +11,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import field, fields, is_dataclass
 from pathlib import Path
 from typing import IO, Any, get_args
 
@@ -25,6 +25,7 @@ from ringwise.messages import events as ev
 from ringwise.messages.commands import Command
 from ringwise.messages.events import Decide
 from ringwise.reasons import Reason
+from ringwise.records import dataclass
 from ringwise.scheduler.journal import Batch
 from ringwise.topology.boards import BoardCatalog
 
@@ -303,7 +304,7 @@ def _configuration(raw: msgspec.Raw) -> Configuration:
 
 def _not_installed(configuration: Configuration) -> str | None:
     """Without its plugins and actions a scheduler would decide otherwise, and the difference mean nothing."""
-    registry, _ = installed_registry()
+    registry = installed_registry()
     plugins = [option.name for tier in configuration.tiers for option in tier.plugins]
     for kind, names, known in (
         ("action", configuration.actions, list(registry.actions)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ringwise.apps.extensions import new_scheduler
 from ringwise.apps.loading import check_holds, cluster_events, job_events
@@ -11,6 +11,7 @@ from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.errors import ManifestError
 from ringwise.messages import events as ev
 from ringwise.messages.events import Decide
+from ringwise.records import dataclass
 from ringwise.scheduler.view import SchedulerView
 from ringwise.topology.boards import BoardCatalog
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ringwise.cli.output import board_option, stop, with_options
+from ringwise.log import configure
 from ringwise.wellknown import (
     CONTROLLER_LEASE,
     SCHEDULER_CONFIG_MAP,
@@ -214,15 +215,15 @@ def _common(healthz_address: str, kube_api_qps: float, kube_api_burst: int, **op
 
 def _run_component(options: ComponentOptions) -> None:
     """Run until a signal; what is wrong with the options is one line and exit code 2."""
-    from ringwise.apps.kube_scheduler import log_as_json, run
+    from ringwise.apps.kube_scheduler import run
     from ringwise.kube.run.leader_election import LeaseSettingsError
     from ringwise.kube.run.runner import CoreFailedError
     from ringwise.kubeclient.credentials import KubeConfigError
-    from ringwise.manifests.configuration import ConfigurationError
+    from ringwise.manifests.errors import ConfigurationError
     from ringwise.metrics.endpoints import AddressError, parse_address
     from ringwise.topology.board import BoardError
 
-    log_as_json()
+    configure()
     try:
         for address in filter(None, (options.metrics_address, options.health_address)):
             parse_address(address)
@@ -270,11 +271,10 @@ def admission_command(
     The webhook issues and renews its certificates itself; replicas share them.
     """
     from ringwise.apps.admission.webhook import Options, run
-    from ringwise.apps.kube_scheduler import log_as_json
     from ringwise.kubeclient.credentials import KubeConfigError
     from ringwise.metrics.endpoints import AddressError, parse_address
 
-    log_as_json()
+    configure()
     try:
         for given in filter(None, (address, healthz_address)):
             parse_address(given)

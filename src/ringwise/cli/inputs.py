@@ -19,7 +19,7 @@ def load_configuration(path: Path | None) -> Configuration:
     if path is None:
         return default_configuration()
     from ringwise.apps.extensions import read_user_configuration
-    from ringwise.manifests.configuration import ConfigurationError
+    from ringwise.manifests.errors import ConfigurationError
 
     try:
         return read_user_configuration(path.read_bytes(), str(path))

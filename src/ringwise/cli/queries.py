@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,6 +26,7 @@ from ringwise.cli.output import (
     stop,
     with_options,
 )
+from ringwise.records import dataclass
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -12,8 +12,8 @@ import click
 from ringwise.cli.output import output_option, stop
 from ringwise.cli.queries import QueryResult, answer_query, source_options
 from ringwise.manifests.errors import ManifestError, one_line
-from ringwise.manifests.switch_lists import topology_from_list
-from ringwise.manifests.switches import DOUBLE_LAYER, SINGLE_LAYER, render_tor_configmap, tor_config_map
+from ringwise.manifests.switch_lists import render_tor_configmap, topology_from_list
+from ringwise.manifests.switches import DOUBLE_LAYER, SINGLE_LAYER, tor_config_map
 from ringwise.scheduler.view import SchedulerView
 from ringwise.views.topology import topology_document, topology_problems
 

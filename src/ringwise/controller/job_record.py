@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ringwise.messages.commands import SetJobStatus
 from ringwise.messages.job_expansion import pods_of
+from ringwise.records import dataclass
 from ringwise.state.model import ENDED, Pod
 from ringwise.state.vcjob import OVER, Task, VcJob
 from ringwise.wellknown import JOB_VERSION, TASK_INDEX

@@ -8,9 +8,9 @@ or deletes the pod, so the same state never causes it twice.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from ringwise.controller.job_record import FAILED, PENDING, RUNNING, SUCCEEDED, JobRecord
+from ringwise.records import dataclass
 from ringwise.state.model import Pod, PodGroup
 from ringwise.state.vcjob import Policy, Task
 

@@ -7,7 +7,7 @@ and health as values. What must be written comes back as values.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ringwise.device.allocation import (
     CONSUMED,
@@ -21,6 +21,7 @@ from ringwise.device.allocation import (
 )
 from ringwise.device.ledger import Claim, Ledger, Mount
 from ringwise.device.pods import NodePod
+from ringwise.records import dataclass
 from ringwise.wellknown import ASCEND_REAL, KUBELET_DEVICES, PREDICATE_TIME
 
 #: Nanoseconds within which kubelet may not list yet what it was just given.

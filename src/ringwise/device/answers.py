@@ -5,17 +5,17 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
-
-import structlog
 
 from ringwise.device.cards import ASCEND310B, ASCEND910A5, Chip, name_of, physical_id
 from ringwise.device.pods import VISIBLE_DEVICES
 from ringwise.device.report import compact
+from ringwise.log import Logger
+from ringwise.records import dataclass
 from ringwise.wellknown import NPU
 
-_LOG = structlog.get_logger("ringwise.device")
+_LOG = Logger()
 
 #: How chips come into containers.
 BY_RUNTIME = "ascend-docker"

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
-import structlog
 
 from ringwise.device.allocation import AllocationError
 from ringwise.device.allocator import AllocateResult, Allocator
@@ -18,8 +17,9 @@ from ringwise.kubeclient.client import ApiError, Client, UnreachableError
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.credentials import KubeConfigError
 from ringwise.kubeclient.resources import PODS
+from ringwise.log import Logger
 
-_LOG = structlog.get_logger("ringwise.device")
+_LOG = Logger()
 
 #: A patch that Allocate needs is tried so often, so many seconds apart.
 PATCH_ATTEMPTS = 3

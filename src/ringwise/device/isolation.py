@@ -7,9 +7,10 @@ who did it, when and why.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import msgspec
+
+from ringwise.records import dataclass
 
 
 class _Entry(msgspec.Struct):

@@ -8,9 +8,10 @@ scheduler placed them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from ringwise.device.allocation import updated_map
+from ringwise.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ import os
 from pathlib import Path
 
 import msgspec
-import structlog
 
 from ringwise.device.ledger import Claim, Ledger, Mount
+from ringwise.log import Logger
 
-_LOG = structlog.get_logger("ringwise.device")
+_LOG = Logger()
 
 #: Format of the file.
 FORMAT = 1

@@ -15,8 +15,6 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import structlog
-
 from ringwise.device.allocation import AllocationError, check_request
 from ringwise.device.allocator import Allocator
 from ringwise.device.answers import BY_CDI, BY_RUNTIME, Answer, Answers, HostFiles
@@ -50,6 +48,7 @@ from ringwise.device.watch import ObjectWatch
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.clock import Clock, RealClock
 from ringwise.kubeclient.resources import CONFIG_MAPS, PODS
+from ringwise.log import Logger
 from ringwise.manifests.errors import Findings
 from ringwise.messages.rank_table import RankTableDevice, rank_table_fragment, rank_table_key
 from ringwise.wellknown import (
@@ -60,7 +59,7 @@ from ringwise.wellknown import (
     MANUALLY_SEPARATE_KEY,
 )
 
-_LOG = structlog.get_logger("ringwise.device")
+_LOG = Logger()
 
 #: Seconds between two looks at the addresses of chips.
 DISCOVERY_PERIOD = 60.0

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from ringwise.manifests.quantities import NotReadableError, whole_quantity
 from ringwise.manifests.wire import Quantities, Texts, WireStruct
+from ringwise.records import dataclass
 
 #: A limit outside of this range counts as no request at all.
 MOST_CHIPS_IN_A_LIMIT = 3600

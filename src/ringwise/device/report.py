@@ -9,7 +9,6 @@ import hashlib
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ringwise.device.cards import Chip, physical_id
@@ -26,6 +25,7 @@ from ringwise.device.health.tracker import (
     ChipFault,
     Escalation,
 )
+from ringwise.records import dataclass
 from ringwise.wellknown import (
     CHIP_RESOURCE_PREFIX,
     FAULT_SUFFIX,

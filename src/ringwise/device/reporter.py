@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
-import structlog
 
 from ringwise.device.cards import (
     ASCEND910A3,
@@ -28,6 +27,7 @@ from ringwise.device.report import (
 )
 from ringwise.kubeclient.client import ApiError, Client, UnreachableError
 from ringwise.kubeclient.resources import CONFIG_MAPS, NODES
+from ringwise.log import Logger
 from ringwise.manifests.wire import Texts, WireStruct
 from ringwise.wellknown import (
     DESCRIPTION_KEY,
@@ -42,7 +42,7 @@ from ringwise.wellknown import (
     UPGRADE_REASON_KEY,
 )
 
-_LOG = structlog.get_logger("ringwise.device")
+_LOG = Logger()
 
 _TIME_KEYS = (DEVICE_INFO_KEY, SWITCH_INFO_KEY)
 

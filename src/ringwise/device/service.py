@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
-import structlog
-
 from ringwise.device.allocation import AllocationError
 from ringwise.device.answers import Answer
 from ringwise.device.api import deviceplugin_pb2 as messages
 from ringwise.device.cards import device_type
 from ringwise.device.plugin import NodePlugin
 from ringwise.device.rpc import KUBELET_SOCKET, KubeletError, PluginServer, RefusedError, register
+from ringwise.log import Logger
 
-_LOG = structlog.get_logger("ringwise.device")
+_LOG = Logger()
 
 HEALTHY, UNHEALTHY = "Healthy", "Unhealthy"
 #: Looks at a kubelet that registered us and does not watch: after so many it is told again, after so many

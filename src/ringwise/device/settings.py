@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from ringwise.device.answers import BY_NODES
+from ringwise.records import dataclass
 
 #: Kubelet's folders on every node.
 PLUGIN_FOLDER = Path("/var/lib/kubelet/device-plugins")

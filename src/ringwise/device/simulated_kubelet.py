@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ import grpc.aio
 from ringwise.device.api import deviceplugin_pb2 as messages
 from ringwise.device.api import podresources_pb2 as resources
 from ringwise.device.rpc import API_VERSION, KUBELET_SOCKET, channel
+from ringwise.records import dataclass
 from ringwise.topology.natural import natural_key
 
 

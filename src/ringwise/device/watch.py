@@ -7,15 +7,15 @@ from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar
 
 import msgspec
-import structlog
 
 from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client, ListMeta, UnreachableError
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.credentials import KubeConfigError
 from ringwise.kubeclient.retry import Backoff
+from ringwise.log import Logger
 from ringwise.manifests.wire import WireStruct
 
-_LOG = structlog.get_logger("ringwise.device")
+_LOG = Logger()
 
 #: Seconds of one watch. A node has little news, and thousands of nodes ask: the longer the better.
 WATCH_SECONDS = 3400

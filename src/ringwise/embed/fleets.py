@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ringwise.records import dataclass
 from ringwise.state.model import Device, DeviceReport, Node
 from ringwise.topology.board import Board
 from ringwise.topology.boards import shipped_catalog

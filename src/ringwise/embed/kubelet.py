@@ -8,13 +8,14 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from heapq import heappop, heappush
 
 import msgspec
 
 from ringwise.embed.clock import SECOND
 from ringwise.manifests.quantities import NotReadableError, duration
+from ringwise.records import dataclass
 from ringwise.state.model import ENDED, Pod
 from ringwise.wellknown import EXPECTED_DURATION, SIMULATE
 

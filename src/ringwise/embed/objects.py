@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+from ringwise.records import dataclass
 
 #: Changes kept for watches. A watch that falls further behind lists everything again.
 HISTORY = 100_000

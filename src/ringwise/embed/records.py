@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from ringwise.embed.objects import ObjectChange
 from ringwise.manifests.object_events import event_of_deletion, event_of_object
 from ringwise.messages.events import Event
+from ringwise.records import dataclass
 from ringwise.state.model import DeviceReport, Node, Pod, PodGroup, PriorityClass, Queue
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.switches import SwitchTopology

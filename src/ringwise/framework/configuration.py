@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any, Literal, TypeVar
 
 from ringwise.framework.arguments import (
@@ -22,6 +22,7 @@ from ringwise.framework.arguments import (
     integer,
     resource_levels,
 )
+from ringwise.records import dataclass
 
 T = TypeVar("T", bound=Value)
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from ringwise.framework.gang_placement import missing_pods, pending_pods, place_gang
@@ -20,6 +19,7 @@ from ringwise.framework.node_selection import NodeSelection
 from ringwise.framework.reasons import WAITING_FOR_EVICTIONS
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation, Eviction
+from ringwise.records import dataclass
 from ringwise.state.fleet import HOSTS, NO_NETWORK_KEY
 from ringwise.state.model import Pod, Queue
 from ringwise.state.reservations import Reservation

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Generic, Protocol, TypeVar, TypeVarTuple
 
 from ringwise.framework.job import Job
 from ringwise.framework.policy import ChipPolicy
 from ringwise.reasons import Reason
+from ringwise.records import dataclass
 from ringwise.state.model import Pod, PodClass, Queue
 from ringwise.state.node_shapes import NodeShape
 

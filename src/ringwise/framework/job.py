@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ringwise.framework.amounts import Amounts, add, amounts_of
 from ringwise.framework.policy import ChipPolicy
 from ringwise.reasons import Reason
+from ringwise.records import dataclass
 from ringwise.state.model import EMPTY, Pod, PodGroup
 from ringwise.topology.natural import natural_key
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ringwise.placement.racks.model import RackShape, RackSystem
 from ringwise.placement.rules import ChipRule
+from ringwise.records import dataclass
 from ringwise.topology.board import Board
 
 

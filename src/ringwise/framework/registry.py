@@ -8,12 +8,12 @@ from it, and the plugins of installed packages are declared in the same way.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ringwise.framework.arguments import Argument, ArgumentFamily, Value, boolean, defaults, find_argument
 from ringwise.framework.configuration import PluginOption
 from ringwise.framework.session import Incident, Plugin, Session
+from ringwise.records import dataclass
 
 #: The arguments a plugin or an action declares.
 Arguments = tuple[Argument[Any] | ArgumentFamily[Any], ...]

@@ -7,7 +7,6 @@ of pods and of nodes, and collects what was decided.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from ringwise.framework.configuration import ENQUEUE, Configuration, PluginOption
@@ -44,6 +43,7 @@ from ringwise.framework.statement import Allocation, Eviction, Statement
 from ringwise.framework.topology_cache import TopologyCache
 from ringwise.framework.usage import ResourceUsage
 from ringwise.reasons import Reason
+from ringwise.records import dataclass
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod, PodClass, Queue
 from ringwise.state.reservations import Reservations

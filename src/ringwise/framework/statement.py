@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from ringwise.framework.extension_points import PodNotice
 from ringwise.framework.job import Job
 from ringwise.framework.usage import ResourceUsage
+from ringwise.records import dataclass
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import EMPTY, Pod
 from ringwise.topology.chips import mask_of

@@ -11,12 +11,12 @@ from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Generic, Protocol, TypeVar
 
-import aiohttp
 import msgspec
 
 from ringwise import __version__
 from ringwise.kubeclient.config import Access
 from ringwise.kubeclient.connection_pool import ConnectionPool
+from ringwise.kubeclient.http import aiohttp
 from ringwise.kubeclient.rate_limit import RateLimit
 from ringwise.kubeclient.resources import Resource
 from ringwise.manifests.errors import one_line

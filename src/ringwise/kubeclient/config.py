@@ -8,12 +8,12 @@ import os
 import ssl
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import msgspec
-import yaml
 
 from ringwise.kubeclient.clock import Clock, RealClock
 from ringwise.kubeclient.credentials import (
@@ -25,6 +25,7 @@ from ringwise.kubeclient.credentials import (
     TokenFile,
 )
 from ringwise.manifests.errors import one_line, shown
+from ringwise.records import dataclass
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _DEFAULT_KUBECONFIG = Path(".kube") / "config"
@@ -219,12 +220,24 @@ def read_kubeconfig(paths: list[Path], context: str | None, clock: Clock) -> Acc
 
 
 def _parsed(path: Path) -> _KubeConfig:
+    text = _text(path)
     try:
-        return msgspec.convert(yaml.safe_load(_text(path)) or {}, _KubeConfig)
-    except yaml.YAMLError as problem:
-        raise KubeConfigError(one_line(f"{path}: is not YAML: {problem}")) from None
+        if text.lstrip().startswith("{"):
+            # Usually JSON. YAML is read by another parser, which is imported only where it is needed.
+            with suppress(msgspec.DecodeError):
+                return msgspec.json.decode(text, type=_KubeConfig)
+        return _parsed_yaml(path, text)
     except (msgspec.ValidationError, RecursionError) as problem:
         raise KubeConfigError(one_line(f"{path}: {problem}")) from None
+
+
+def _parsed_yaml(path: Path, text: str) -> _KubeConfig:
+    import yaml
+
+    try:
+        return msgspec.convert(yaml.safe_load(text) or {}, _KubeConfig)
+    except yaml.YAMLError as problem:
+        raise KubeConfigError(one_line(f"{path}: is not YAML: {problem}")) from None
 
 
 def _text(path: Path) -> str:

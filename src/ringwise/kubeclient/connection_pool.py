@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import aiohttp
-
 from ringwise.kubeclient.config import Access
 from ringwise.kubeclient.credentials import Credential
+from ringwise.kubeclient.http import aiohttp
 
 
 class Connections:

@@ -6,7 +6,6 @@ import asyncio
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,6 +14,7 @@ import msgspec
 from ringwise.kubeclient.clock import Clock
 from ringwise.manifests.errors import one_line, shown
 from ringwise.manifests.quantities import NotReadableError, nanoseconds
+from ringwise.records import dataclass
 from ringwise.wellknown import CREDENTIAL_API, CREDENTIAL_API_BETA
 
 #: Seconds after which a token file is read again. Kubelets rotate a token minutes before it expires.

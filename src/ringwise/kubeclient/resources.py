@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ringwise.records import dataclass
 from ringwise.wellknown import BATCH_API, BUS_API, LEASE_API, NETWORK_POLICY_API, PRIORITY_API, SCHEDULING_API
 
 

@@ -6,7 +6,7 @@ import gc
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeVar
 
 from ringwise import wellknown
@@ -29,6 +29,7 @@ from ringwise.manifests.wire import (
     PriorityClassWire,
     QueueWire,
 )
+from ringwise.records import dataclass
 from ringwise.state.model import DeviceReport, Node, Pod, PodGroup, PriorityClass, Queue
 from ringwise.state.vcjob import VcJob
 

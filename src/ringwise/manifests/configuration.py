@@ -33,14 +33,8 @@ from ringwise.framework.configuration import (
     settings_from,
 )
 from ringwise.framework.registry import Arguments, PluginSpec, Registry
-from ringwise.manifests.configuration_text import (
-    ConfigurationError,
-    ConfigurationProblem,
-    Document,
-    noun,
-    open_configuration,
-    plain_value,
-)
+from ringwise.manifests.configuration_text import Document, noun, open_configuration, plain_value
+from ringwise.manifests.errors import ConfigurationError, ConfigurationProblem
 from ringwise.scheduler.defaults import DEFAULT_ACTIONS, default_tiers
 
 __all__ = ["ConfigurationError", "ConfigurationProblem", "read_configuration"]

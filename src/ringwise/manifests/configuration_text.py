@@ -7,12 +7,13 @@ memory: size, depth and what aliases expand to are limited.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import yaml
 
 from ringwise.framework.arguments import Value, did_you_mean, quoted
+from ringwise.manifests.errors import ConfigurationError, ConfigurationProblem
+from ringwise.records import dataclass
 from ringwise.wellknown import SCHEDULER_CONFIG_KEY, SCHEDULER_CONFIG_KEY_CI
 
 MAX_BYTES = 1024 * 1024
@@ -29,32 +30,6 @@ _PLAIN_SCALARS: Mapping[str, Callable[[Any], Value]] = {
     "tag:yaml.org,2002:null": _SCALARS.construct_yaml_null,
 }
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-@dataclass(frozen=True, slots=True)
-class ConfigurationProblem:
-    """One error and its position."""
-
-    origin: str
-    line: int | None
-    place: str
-    message: str
-
-    def __str__(self) -> str:
-        parts = [self.origin]
-        if self.line is not None:
-            parts.append(f"line {self.line}")
-        if self.place:
-            parts.append(self.place)
-        return ": ".join((*parts, self.message))
-
-
-class ConfigurationError(ValueError):
-    """A configuration that cannot be used, with all its errors in the order of the file."""
-
-    def __init__(self, errors: list[ConfigurationProblem]) -> None:
-        super().__init__("\n".join(str(error) for error in errors))
-        self.errors = errors
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ringwise.manifests.checking import decoded, keyed
 from ringwise.manifests.chips import chips_in
@@ -11,6 +11,7 @@ from ringwise.manifests.errors import Findings
 from ringwise.manifests.metadata import identity
 from ringwise.manifests.quantities import NANOSECONDS
 from ringwise.manifests.wire import ConfigMapWire, Texts, WireStruct
+from ringwise.records import dataclass
 from ringwise.state.model import DeviceReport
 from ringwise.topology.chips import chip_prefix, mask_of
 from ringwise.topology.numbers import INT32, whole_number

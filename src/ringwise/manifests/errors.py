@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from ringwise.records import dataclass
+
 #: A value is quoted in a message up to this length; a hostile one has megabytes.
 SHOWN_CHARACTERS = 60
 
@@ -78,3 +80,29 @@ def shown(value: object) -> str:
     if isinstance(value, list):
         return "a list"
     return f"a {type(value).__name__}"
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigurationProblem:
+    """One error and its position."""
+
+    origin: str
+    line: int | None
+    place: str
+    message: str
+
+    def __str__(self) -> str:
+        parts = [self.origin]
+        if self.line is not None:
+            parts.append(f"line {self.line}")
+        if self.place:
+            parts.append(self.place)
+        return ": ".join((*parts, self.message))
+
+
+class ConfigurationError(ValueError):
+    """A configuration that cannot be used, with all its errors in the order of the file."""
+
+    def __init__(self, errors: list[ConfigurationProblem]) -> None:
+        super().__init__("\n".join(str(error) for error in errors))
+        self.errors = errors

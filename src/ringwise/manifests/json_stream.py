@@ -14,11 +14,11 @@ from __future__ import annotations
 import mmap
 import re
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass
 
 import msgspec
 
 from ringwise.manifests.errors import ManifestError
+from ringwise.records import dataclass
 
 #: Bytes that are first passed to the decoder for one value; most objects are smaller. Four times more next.
 _WINDOW = 1 << 16

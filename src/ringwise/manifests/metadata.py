@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from ringwise.manifests.checking import keyed
 from ringwise.manifests.errors import Findings, shown
 from ringwise.manifests.quantities import NotReadableError, nanoseconds
 from ringwise.manifests.wire import MetaWire, OwnerReferenceWire, Texts
+from ringwise.records import dataclass
 from ringwise.state.model import EMPTY, Owner
 from ringwise.wellknown import (
     BACKUP_PREFIX,

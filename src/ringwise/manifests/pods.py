@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import msgspec
 
@@ -15,6 +15,7 @@ from ringwise.manifests.errors import Findings, shown
 from ringwise.manifests.metadata import boolean_in, identity, name_of, number_in, texts
 from ringwise.manifests.resources import CPU, MEMORY, PODS, pod_requests
 from ringwise.manifests.wire import ContainerWire, PodSpecWire, PodStatusWire, PodWire
+from ringwise.records import dataclass
 from ringwise.state.model import ENDED, NodeTerm, Owner, Pod, PodClass, PodTerm
 from ringwise.wellknown import (
     ASCEND_REAL,

@@ -10,7 +10,6 @@ import mmap
 import re
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeVar, cast
 
@@ -20,7 +19,7 @@ from ringwise.manifests.checking import misfits
 from ringwise.manifests.errors import ManifestError, shown
 from ringwise.manifests.json_stream import TOO_DEEP, JsonStream, JsonValue
 from ringwise.manifests.sources import ManifestSource, opened
-from ringwise.manifests.yaml_stream import YamlStream
+from ringwise.records import dataclass
 from ringwise.wellknown import BATCH_API, PRIORITY_API, SCHEDULING_API
 
 #: Objects of one source. The largest clusters have some hundred thousand; a file of a billion `{}` must end.
@@ -126,6 +125,9 @@ def _documents(
         if stream.rest is None:
             return
         start, number = stream.rest
+    # Imported here: JSON needs no YAML parser.
+    from ringwise.manifests.yaml_stream import YamlStream
+
     for found in YamlStream(source.name, data, advanced, start=start, document=number).values():
         origin = _origin(source.name, found.document, found.item)
         yield _from_plain(origin, found.value, found.list_kind)

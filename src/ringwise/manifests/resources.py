@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ringwise.manifests.checking import keyed
 from ringwise.manifests.errors import Findings, shown
 from ringwise.manifests.quantities import NotReadableError, quantity, whole_quantity
 from ringwise.manifests.wire import ContainerWire, Quantities, ResourcesWire
+from ringwise.records import dataclass
 from ringwise.wellknown import CHIP_RESOURCE_PREFIX
 
 CPU = "cpu"

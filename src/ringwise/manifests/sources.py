@@ -7,10 +7,10 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from ringwise.manifests.errors import ManifestError
+from ringwise.records import dataclass
 from ringwise.topology.natural import natural_key
 
 #: Largest size of one source. A dump of 100,000 nodes with their pods is smaller.

@@ -9,7 +9,10 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator
 
+import yaml
+
 from ringwise.manifests.errors import ManifestError, shown
+from ringwise.manifests.switches import tor_config_map
 from ringwise.manifests.yaml_stream import YamlStream
 from ringwise.topology.switches import Server, SwitchTopology, make_topology
 
@@ -126,3 +129,24 @@ def _name(value: object, origin: str, field: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise ManifestError(origin, field, f"must be text, got {shown(value)}")
     return value.strip()
+
+
+# -- writing
+
+
+class _Dumper(yaml.SafeDumper):
+    """Long texts as blocks, as a person writes them."""
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _text)
+
+
+def render_tor_configmap(topology: SwitchTopology) -> str:
+    """The manifest of `basic-tor-node-cm`, ready for `kubectl apply`."""
+    return yaml.dump(
+        tor_config_map(topology), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1 << 30
+    )

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-import yaml
 
 from ringwise.manifests.checking import misfits
 from ringwise.manifests.errors import ManifestError, one_line
@@ -124,21 +123,3 @@ def tor_config_map(topology: SwitchTopology) -> dict[str, Any]:
             TOR_INFO_KEY: tor_info_of(topology),
         },
     }
-
-
-class _Dumper(yaml.SafeDumper):
-    """Writes multi-line strings as block scalars."""
-
-
-def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
-
-
-_Dumper.add_representer(str, _text)
-
-
-def render_tor_configmap(topology: SwitchTopology) -> str:
-    """The manifest of `basic-tor-node-cm`, ready for `kubectl apply`."""
-    return yaml.dump(
-        tor_config_map(topology), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1 << 30
-    )

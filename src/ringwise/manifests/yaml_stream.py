@@ -9,12 +9,12 @@ from __future__ import annotations
 import mmap
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import yaml
 
 from ringwise.manifests.errors import ManifestError, one_line, shown
+from ringwise.records import dataclass
 
 #: Kubernetes objects have about 20 levels, vcjobs a few more.
 MAX_DEPTH = 100

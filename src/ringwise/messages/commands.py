@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ringwise.reasons import Reason
+from ringwise.records import dataclass
 from ringwise.state.model import EMPTY, Pod, PodGroup
 
 

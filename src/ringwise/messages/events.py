@@ -6,10 +6,10 @@ An event may arrive twice or late: handling it again changes nothing.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 
 from ringwise.framework.configuration import Configuration
 from ringwise.reasons import Reason
+from ringwise.records import dataclass
 from ringwise.state.model import DeviceReport, Node, Pod, PodGroup, PriorityClass, Queue
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.switches import SwitchTopology

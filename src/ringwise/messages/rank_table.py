@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from ringwise.records import dataclass
 from ringwise.wellknown import NPU, RANK_TABLE_910, RANK_TABLE_NPU
 
 #: What Huawei's components write for a node that is in no SuperPoD.

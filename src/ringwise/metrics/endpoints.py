@@ -1,24 +1,43 @@
-"""HTTP endpoints for kubelets and Prometheus: /healthz, /livez, /readyz, /metrics."""
+"""The pages that kubelet and Prometheus read: /healthz, /livez, /readyz, /metrics.
+
+A small server of its own: these pages need no web framework, whose import takes longer than that of the
+scheduler itself.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Protocol
-
-from aiohttp import web
+from functools import partial
+from http import HTTPStatus
+from typing import NamedTuple, Protocol
 
 from ringwise.metrics.prometheus import CONTENT_TYPE
 
+#: Seconds within which a client must have sent its request, and read the answer.
+CLIENT_TIMEOUT = 10.0
+#: Bytes of a request; these pages need no body.
+MAX_REQUEST = 16 << 10
 
-class Figures(Protocol):
+
+class MetricsText(Protocol):
     """What the metrics page shows."""
 
     def text(self) -> bytes: ...
 
 
 class AddressError(Exception):
-    """An address that cannot be listened on; the message is one line."""
+    """An address to listen on that cannot be used; one line."""
+
+
+class Page(NamedTuple):
+    status: HTTPStatus
+    body: bytes
+    content_type: str = "text/plain; charset=utf-8"
+
+
+Pages = Mapping[str, Callable[[], Page]]
 
 
 def parse_address(text: str) -> tuple[str, int]:
@@ -31,49 +50,71 @@ def parse_address(text: str) -> tuple[str, int]:
 
 @asynccontextmanager
 async def serving(
-    metrics: Figures, ready: Callable[[], bool], *, metrics_address: str, health_address: str
+    metrics: MetricsText, ready: Callable[[], bool], *, metrics_address: str, health_address: str
 ) -> AsyncIterator[list[int]]:
-    """Serve until the block ends; yields the ports. Equal addresses share one, an empty one has none."""
-    pages: dict[str, web.Application] = {}
-    runners: list[web.AppRunner] = []
-    ports: list[int] = []
-    for address, routes in (
-        (metrics_address, _metrics_routes(metrics)),
-        (health_address, _health_routes(ready)),
-    ):
-        if address:
-            pages.setdefault(address, web.Application()).add_routes(routes)
+    """Serve until the block ends; yields the ports. An empty address serves nothing, equal ones share one."""
+    by_address: dict[str, dict[str, Callable[[], Page]]] = {}
+    if metrics_address:
+        by_address.setdefault(metrics_address, {}).update(_metrics_pages(metrics))
+    if health_address:
+        by_address.setdefault(health_address, {}).update(_health_pages(ready))
+    servers: list[asyncio.Server] = []
     try:
-        for address, application in pages.items():
+        for address, pages in by_address.items():
             host, port = parse_address(address)
-            runner = web.AppRunner(application, access_log=None, shutdown_timeout=1)
-            runners.append(runner)
-            await runner.setup()
             try:
-                await web.TCPSite(runner, host, port).start()
+                server = await asyncio.start_server(partial(_answer, pages), host, port, limit=MAX_REQUEST)
             except OSError as problem:
                 raise AddressError(f"cannot listen on {address}: {problem.strerror or problem}") from None
-            ports.append(runner.addresses[0][1])
-        yield ports
+            servers.append(server)
+        yield [server.sockets[0].getsockname()[1] for server in servers]
     finally:
-        for runner in runners:
-            await runner.cleanup()
+        for server in servers:
+            server.close()
 
 
-def _metrics_routes(metrics: Figures) -> list[web.RouteDef]:
-    async def page(_request: web.Request) -> web.Response:
-        return web.Response(body=metrics.text(), headers={"Content-Type": CONTENT_TYPE})
+async def _answer(pages: Pages, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """One request, one answer, and the connection is closed."""
+    try:
+        async with asyncio.timeout(CLIENT_TIMEOUT):
+            request = await reader.readuntil(b"\r\n\r\n")
+            page = _page(pages, request)
+            body = b"" if request.startswith(b"HEAD ") else page.body
+            head = (
+                f"HTTP/1.1 {page.status.value} {page.status.phrase}\r\n"
+                f"Content-Type: {page.content_type}\r\n"
+                f"Content-Length: {len(page.body)}\r\n"
+                "Connection: close\r\n\r\n"
+            )
+            writer.write(head.encode() + body)
+            await writer.drain()
+    except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+        # The client is slow, has gone, or speaks no HTTP.
+        return
+    finally:
+        writer.close()
 
-    return [web.get("/metrics", page)]
+
+def _page(pages: Pages, request: bytes) -> Page:
+    method, _, rest = request.partition(b" ")
+    path = rest.partition(b" ")[0].partition(b"?")[0].decode("ascii", "replace")
+    if method not in (b"GET", b"HEAD"):
+        return Page(HTTPStatus.METHOD_NOT_ALLOWED, b"only GET and HEAD are allowed\n")
+    page = pages.get(path)
+    return Page(HTTPStatus.NOT_FOUND, b"no such page\n") if page is None else page()
 
 
-def _health_routes(ready: Callable[[], bool]) -> list[web.RouteDef]:
-    async def alive(_request: web.Request) -> web.Response:
-        return web.Response(text="ok")
+def _metrics_pages(metrics: MetricsText) -> Pages:
+    return {"/metrics": lambda: Page(HTTPStatus.OK, metrics.text(), CONTENT_TYPE)}
 
-    async def readiness(_request: web.Request) -> web.Response:
+
+def _health_pages(ready: Callable[[], bool]) -> Pages:
+    def alive() -> Page:
+        return Page(HTTPStatus.OK, b"ok")
+
+    def readiness() -> Page:
         if ready():
-            return web.Response(text="ok")
-        return web.Response(status=503, text="not all objects are read yet")
+            return Page(HTTPStatus.OK, b"ok")
+        return Page(HTTPStatus.SERVICE_UNAVAILABLE, b"not all objects are read yet")
 
-    return [web.get("/healthz", alive), web.get("/livez", alive), web.get("/readyz", readiness)]
+    return {"/healthz": alive, "/livez": alive, "/readyz": readiness}

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 
 from ringwise.framework.configuration import Configuration
 from ringwise.messages.commands import Command, SetGroupStatus, TellPod
 from ringwise.messages.events import Decide, Event
 from ringwise.reasons import Reason
+from ringwise.records import dataclass
 
 #: Batches kept in memory by default.
 KEPT_BATCHES = 1000

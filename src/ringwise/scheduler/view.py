@@ -8,7 +8,7 @@ tries changes on the live state and restores it.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Protocol
 
@@ -22,6 +22,7 @@ from ringwise.framework.topology_cache import TopologyCache
 from ringwise.framework.usage import ResourceUsage
 from ringwise.placement.switches.states import SwitchFacts
 from ringwise.reasons import Reason
+from ringwise.records import dataclass
 from ringwise.scheduler.core.consistency import inconsistencies
 from ringwise.scheduler.core.containment import Containment
 from ringwise.scheduler.core.job_book import JobBook

@@ -8,9 +8,9 @@ and are written to a log, so that a gang that does not fit is rolled back comple
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from ringwise.reasons import Reason
+from ringwise.records import dataclass
 from ringwise.state.fleet import HOSTS, Fleet, HostRule
 from ringwise.state.index import Scorer, View
 from ringwise.state.model import DeviceReport, Node, Pod, PodClass

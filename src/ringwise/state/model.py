@@ -8,8 +8,9 @@ frozen value, so that it can be interned and compared quickly.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 
+from ringwise.records import dataclass
 from ringwise.wellknown import VOLCANO_SCHEDULER
 
 #: Pod phases in which a pod holds nothing any more.

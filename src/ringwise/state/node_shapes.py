@@ -12,9 +12,10 @@ host name, and with it every node would be a class of its own.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count
 
+from ringwise.records import dataclass
 from ringwise.state.model import Node, PodClass, Taint
 
 ClassKey = tuple[object, ...]

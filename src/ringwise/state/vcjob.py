@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ringwise.records import dataclass
 from ringwise.state.model import EMPTY, PodClass
 from ringwise.wellknown import VOLCANO_SCHEDULER
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from ringwise.records import dataclass
 
 Labels = tuple[tuple[str, str], ...]
 Table = tuple[tuple[int, ...], ...]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from ringwise.reasons import Reason
+from ringwise.records import dataclass
 from ringwise.topology.board import Board
 from ringwise.topology.boards import BoardCatalog
 from ringwise.topology.nearest import nearest

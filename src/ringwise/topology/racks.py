@@ -7,10 +7,10 @@ usable rack id is in no rack; its problem is kept beside the view (R1).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from ringwise.reasons import Reason
+from ringwise.records import dataclass
 from ringwise.topology.natural import natural_key
 from ringwise.topology.reasons import RACK_ID_MISSING, RACK_ID_WRONG
 from ringwise.topology.superpods import LARGEST_ID, NodeId, SuperPodId, SuperPods

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from ringwise.records import dataclass
 
 
 class RingShape(enum.Enum):

@@ -8,11 +8,11 @@ guessed one a block could cross SuperPoDs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeAlias
 
 from ringwise.reasons import Reason
+from ringwise.records import dataclass
 from ringwise.topology.natural import natural_key
 from ringwise.topology.numbers import whole_number
 from ringwise.topology.reasons import SUPERPOD_ID_MISSING, SUPERPOD_ID_WRONG, SUPERPOD_OVERSIZE

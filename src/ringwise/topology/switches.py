@@ -9,9 +9,10 @@ value (rule S10); nothing here raises.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ringwise.reasons import Reason
+from ringwise.records import dataclass
 from ringwise.topology.reasons import (
     FATAL,
     NO_NODES_PER_SWITCH,

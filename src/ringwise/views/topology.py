@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from ringwise.framework.selectors import FORBIDDING
 from ringwise.placement.switches.states import SwitchFacts
 from ringwise.reasons import Reason
+from ringwise.records import dataclass
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.fleet import HOSTS
 from ringwise.topology.superpods import SuperPodId

@@ -6,7 +6,6 @@ Both have keys on the curve P-256 and are signed with ECDSA and SHA-256.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from cryptography import x509
@@ -14,6 +13,8 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from ringwise.records import dataclass
 
 SERVER_NAME = "ringwise-admission"
 #: Clocks of a cluster differ a little; a new certificate must be valid for all of them.

@@ -7,7 +7,7 @@ queue must be created. Every other obstacle is a warning, and the job may wait f
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import msgspec
 
@@ -25,6 +25,7 @@ from ringwise.messages.events import Decide
 from ringwise.messages.job_expansion import pod_group_of
 from ringwise.plugins.topology910.reasons import MIXED_RESOURCES
 from ringwise.reasons import SPECIFICATION, Reason, Stage, Trigger
+from ringwise.records import dataclass
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.scheduler.view import SchedulerView

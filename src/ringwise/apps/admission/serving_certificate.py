@@ -15,12 +15,10 @@ from __future__ import annotations
 import base64
 import ssl
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
-import structlog
 
 from ringwise.apps.admission.certificates import Pair, make_authority, make_server, parse_pair
 from ringwise.apps.admission.objects import NAME
@@ -28,9 +26,11 @@ from ringwise.apps.install.steps import SECRETS, WEBHOOKS
 from ringwise.kubeclient.client import STRATEGIC_PATCH, ApiError, Client
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.config import load_pair
+from ringwise.log import Logger
+from ringwise.records import dataclass
 from ringwise.wellknown import APP_NAME, APP_PART_OF
 
-_LOG = structlog.get_logger("ringwise.admission")
+_LOG = Logger()
 
 AUTHORITY_LIFETIME = timedelta(days=3 * 365)
 SERVER_LIFETIME = timedelta(days=90)

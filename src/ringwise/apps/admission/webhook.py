@@ -9,11 +9,9 @@ import asyncio
 import signal
 import ssl
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-import structlog
 from aiohttp import web
 
 from ringwise.apps.admission.objects import PATH, WEBHOOK_PORT
@@ -36,12 +34,14 @@ from ringwise.kubeclient.clock import Clock, RealClock
 from ringwise.kubeclient.config import Access, find_access
 from ringwise.kubeclient.credentials import KubeConfigError
 from ringwise.kubeclient.retry import Backoff
+from ringwise.log import Logger
 from ringwise.messages.events import Event
 from ringwise.metrics.endpoints import parse_address
+from ringwise.records import dataclass
 from ringwise.topology.boards import shipped_catalog
 from ringwise.wellknown import ADMISSION_API, BATCH_GROUP, SCHEDULER_NAMES, SCHEDULING_GROUP, VOLCANO_SYSTEM
 
-_LOG = structlog.get_logger("ringwise.admission")
+_LOG = Logger()
 
 #: Largest request body. Objects of the API server are smaller.
 MAX_REVIEW_BYTES = 8 << 20
@@ -243,7 +243,7 @@ def _reflectors(client: Client, options: Options, cluster: KnownCluster, clock: 
         for event in events:
             cluster.take(event)
 
-    registry, _ = installed_registry()
+    registry = installed_registry()
     kinds = watched_kinds(TemplateStore(), {}, options.configuration_map, registry=registry)
     return [
         Reflector(client, target, reader, take, clock=clock)

@@ -11,17 +11,13 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import logging
-import sys
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import structlog
 
 from ringwise.apps.bench import scene as scenery
 from ringwise.apps.bench.control_plane import Process, find_program
@@ -37,6 +33,7 @@ from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.config import find_access
 from ringwise.kubeclient.resources import NODES, POD_GROUPS, PODS, Resource
 from ringwise.messages.commands import Bind
+from ringwise.records import dataclass
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.wellknown import DEFAULT_SCHEDULER
 
@@ -69,11 +66,6 @@ class Task:
 
 def work(task: Task, contest: Connection) -> None:
     """The life of a binder: rounds, until it is told None."""
-    # What the scheduler tells of its day is no result.
-    structlog.configure(
-        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )
     binder = _Binder(task, contest)
     try:
         asyncio.run(binder.make_nodes())

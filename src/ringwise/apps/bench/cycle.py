@@ -10,7 +10,6 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ringwise.apps.bench.report import Measured, at_least, at_most, shown
 from ringwise.apps.extensions import new_scheduler
@@ -21,6 +20,7 @@ from ringwise.framework.session import Session
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind
 from ringwise.messages.events import Decide
+from ringwise.records import dataclass
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.state.model import Node, Pod, PodClass, PodGroup
 from ringwise.wellknown import ASCEND910, HOSTNAME, SCHEDULE_POLICY

@@ -7,10 +7,10 @@ import platform
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from ringwise import __version__
+from ringwise.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from ringwise.kubeclient.resources import POD_GROUPS
 from ringwise.messages.commands import Bind
+from ringwise.records import dataclass
 from ringwise.wellknown import (
     ACCELERATOR,
     ACCELERATOR_TYPE,

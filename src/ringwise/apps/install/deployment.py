@@ -8,7 +8,6 @@ manifests in the repository are printed from here, and the tests compare both wi
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -19,6 +18,7 @@ import yaml
 from ringwise import __version__
 from ringwise.apps.admission.objects import NAME as ADMISSION
 from ringwise.apps.admission.objects import SERVICE_PORT, WEBHOOK_PORT, webhook_configuration
+from ringwise.records import dataclass
 from ringwise.wellknown import (
     APP_COMPONENT,
     APP_NAME,

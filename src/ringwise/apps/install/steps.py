@@ -6,7 +6,6 @@ What belongs to others is left alone: definitions and a configuration that exist
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -15,6 +14,7 @@ import yaml
 from ringwise.apps.install.deployment import Choices, Object, definitions, objects
 from ringwise.kubeclient.client import STRATEGIC_PATCH, ApiError, Client
 from ringwise.kubeclient.resources import Resource
+from ringwise.records import dataclass
 from ringwise.wellknown import (
     DEFINITION_API,
     DEPLOYMENT_API,

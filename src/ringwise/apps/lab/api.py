@@ -21,7 +21,7 @@ from ringwise.apps.lab.submission import Submission
 from ringwise.apps.lab.views import UnknownNameError, find_name
 from ringwise.embed.objects import ConflictError
 from ringwise.embed.records import ObjectRefusedError
-from ringwise.manifests.configuration import ConfigurationError
+from ringwise.manifests.errors import ConfigurationError
 
 #: A query: the lab and the parameters in, a document out.
 Query = Callable[[LiveLab, Mapping[str, Any]], Any]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from ringwise.apps.lab.lab import LiveLab
@@ -11,6 +11,7 @@ from ringwise.framework.amounts import lacking
 from ringwise.framework.job import Job
 from ringwise.messages.job_expansion import group_name
 from ringwise.reasons import Reason, Stage
+from ringwise.records import dataclass
 from ringwise.state.model import Pod, PodGroup
 from ringwise.state.vcjob import OVER, VcJob
 

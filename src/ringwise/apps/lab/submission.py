@@ -11,7 +11,7 @@ from ringwise.apps.extensions import read_user_configuration
 from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.embed.records import ObjectRefusedError, Storable, key_of, merged
 from ringwise.manifests.bundle import Bundle
-from ringwise.manifests.configuration import ConfigurationError
+from ringwise.manifests.errors import ConfigurationError
 from ringwise.manifests.switches import topology_of_config_map
 from ringwise.messages.job_expansion import group_name
 from ringwise.state.model import DeviceReport, Node, Owner, Pod, PodClass, PodGroup, PriorityClass, Queue

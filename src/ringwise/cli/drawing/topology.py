@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import string
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from rich.console import Console
 from rich.text import Text
@@ -19,6 +18,7 @@ from rich.text import Text
 from ringwise.cli.drawing.racks import draw_racks
 from ringwise.cli.drawing.signs import BUSY, FREE, RESERVED, UNUSABLE, job_signs, ranges
 from ringwise.placement.switches.states import SwitchFacts, SwitchState
+from ringwise.records import dataclass
 from ringwise.scheduler.view import SchedulerView
 from ringwise.topology.natural import natural_key
 from ringwise.topology.superpods import SuperPodId, order_key

@@ -15,13 +15,12 @@ from ctypes import POINTER, byref, c_char, c_int, c_int32, c_uint, c_uint8, c_ui
 from pathlib import Path
 from typing import Any
 
-import structlog
-
 from ringwise.device.cards import Chip
 from ringwise.device.drivers.port import DriverError, FaultEvent, NoChipsError, Readings
 from ringwise.device.report import SwitchFault
+from ringwise.log import Logger
 
-_LOG = structlog.get_logger("ringwise.device")
+_LOG = Logger()
 
 LIBRARY = "libdcmi.so"
 #: Where the driver puts it; the loader's own search comes first.

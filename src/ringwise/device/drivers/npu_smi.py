@@ -9,11 +9,11 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from ringwise.device.cards import Chip
 from ringwise.device.drivers.port import DriverError, FaultEvent, NoChipsError, Readings
 from ringwise.device.report import SwitchFault
+from ringwise.records import dataclass
 
 #: Runs a program and returns what it printed. Raises DriverError.
 Run = Callable[[Sequence[str]], str]

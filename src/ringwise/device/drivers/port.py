@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from ringwise.device.cards import Chip
 from ringwise.device.report import SwitchFault
+from ringwise.records import dataclass
 
 RECOVERED, OCCURRED, ONCE = 0, 1, 2
 

@@ -17,14 +17,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import structlog
-
 from ringwise.device.cards import Chip
 from ringwise.device.drivers.port import DriverError, FaultEvent, NoChipsError, Readings
 from ringwise.device.report import SwitchFault
+from ringwise.log import Logger
 from ringwise.manifests.errors import shown
 
-_LOG = structlog.get_logger("ringwise.device")
+_LOG = Logger()
 
 MOST_CHIPS = 100
 _CHIP_FIELDS = frozenset(

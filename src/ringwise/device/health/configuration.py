@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -25,6 +25,7 @@ from ringwise.device.health.levels import (
     SWITCH_LEVELS,
 )
 from ringwise.manifests.errors import Findings, shown
+from ringwise.records import dataclass
 
 #: Faults of a chip's network port; they count for the network's health only.
 NETWORK_CODES = frozenset({0x81078603, 0x81078607, 0x110000002, 0x110001024})

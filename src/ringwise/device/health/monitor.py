@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 from ringwise.device.cards import Chip
 from ringwise.device.drivers.port import OCCURRED, ONCE, RECOVERED, FaultEvent
@@ -11,6 +10,7 @@ from ringwise.device.health.configuration import CARD_DROPPED, FaultConfiguratio
 from ringwise.device.health.levels import MANUALLY_SEPARATE, chip_is_healthy, network_is_healthy, worst
 from ringwise.device.health.tracker import ChipFault, FaultTracker
 from ringwise.device.report import ChipReport
+from ringwise.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

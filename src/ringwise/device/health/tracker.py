@@ -8,10 +8,11 @@ milliseconds.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ringwise.device.health.configuration import NETWORK_CODES, FaultConfiguration, FrequencyRule
 from ringwise.device.health.levels import MANUALLY_SEPARATE, NORMAL, NORMAL_NETWORK, worst
+from ringwise.records import dataclass
 
 #: A bus error of the cores is a consequence of a memory error within these milliseconds.
 _CONSEQUENCES = frozenset({0x80C98009, 0x80CB8009})

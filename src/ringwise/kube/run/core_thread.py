@@ -11,17 +11,16 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
-import structlog
-
 from ringwise.controller.machine import Controller
 from ringwise.kube.observer import ComponentObserver, NullObserver
 from ringwise.kubeclient.clock import Clock
+from ringwise.log import Logger
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.state.fleet import HOSTS
 
-_LOG = structlog.get_logger("ringwise.core")
+_LOG = Logger()
 
 #: Seconds between two updates of the gauges.
 COUNT_INTERVAL = 5.0

@@ -17,20 +17,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import msgspec
-import structlog
 
 from ringwise.kube.write.fence import MIN_FENCE_GAP, Fence
 from ringwise.kubeclient.client import ApiError, Client, UnreachableError
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.credentials import KubeConfigError
 from ringwise.kubeclient.resources import LEASES
+from ringwise.log import Logger
 from ringwise.manifests.quantities import micro_time
+from ringwise.records import dataclass
 from ringwise.wellknown import SCHEDULER_LEASE, VOLCANO_SYSTEM
 
-_LOG = structlog.get_logger("ringwise.kube")
+_LOG = Logger()
 
 
 class LeaseSettingsError(Exception):

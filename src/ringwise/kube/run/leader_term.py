@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from ringwise.framework.registry import Registry
@@ -28,6 +27,7 @@ from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.resources import JOB_COMMANDS, PODS
 from ringwise.kubeclient.retry import Retrier
 from ringwise.messages.commands import Command, SetAside
+from ringwise.records import dataclass
 from ringwise.scheduler.defaults import BUILT_IN
 
 

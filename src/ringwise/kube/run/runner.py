@@ -13,8 +13,6 @@ import random
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from typing import Any
 
-import structlog
-
 from ringwise.kube.observer import ComponentObserver, NullObserver
 from ringwise.kube.run.core_thread import MachineAdapter
 from ringwise.kube.run.leader_election import LeaderElection
@@ -23,9 +21,10 @@ from ringwise.kube.watch.malformed import MalformedObjects
 from ringwise.kube.write.fence import Fence
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.clock import Clock, RealClock
+from ringwise.log import Logger
 from ringwise.messages.events import Event
 
-_LOG = structlog.get_logger("ringwise.kube")
+_LOG = Logger()
 
 
 class CoreFailedError(Exception):

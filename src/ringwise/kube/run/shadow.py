@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ringwise.kube.observer import ComponentObserver, NullObserver
@@ -17,6 +16,7 @@ from ringwise.manifests.quantities import rfc3339
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command
 from ringwise.reasons import Reason
+from ringwise.records import dataclass
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.state.model import Pod
 

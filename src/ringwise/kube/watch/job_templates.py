@@ -6,12 +6,12 @@ here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from ringwise.kubeclient.resources import VCJOBS
+from ringwise.records import dataclass
 
 NO_TEMPLATE = b"{}"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 
 from ringwise.framework.registry import Registry
@@ -36,6 +36,7 @@ from ringwise.kubeclient.resources import (
 )
 from ringwise.manifests.errors import Findings
 from ringwise.manifests.pods import PodClassCache
+from ringwise.records import dataclass
 from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.wellknown import (
     CLUSTER_REPORT_LABEL,

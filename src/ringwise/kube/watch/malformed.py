@@ -6,11 +6,12 @@ They are ignored; `doctor` lists them, and events report them on the object.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-import structlog
+from ringwise.log import Logger
+from ringwise.records import dataclass
 
-_LOG = structlog.get_logger("ringwise.kube")
+_LOG = Logger()
 
 #: The key of objects whose name cannot be read.
 UNNAMED = "(without a name)"

@@ -8,11 +8,12 @@ name, or missing in the next list.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ringwise.framework.configuration import Configuration
 from ringwise.manifests.object_events import event_of_deletion, event_of_object
 from ringwise.messages import events as ev
+from ringwise.records import dataclass
 from ringwise.state.model import DeviceReport, Node, Pod, PodGroup, PriorityClass, Queue
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.switches import SwitchTopology

@@ -9,7 +9,6 @@ one by one.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
 import msgspec
@@ -18,9 +17,8 @@ from ringwise.framework.registry import Registry
 from ringwise.kube.watch.job_templates import JobTemplates, TemplateStore
 from ringwise.kube.watch.objects import KeyedObjects, NodeReports, WatchedObject
 from ringwise.kubeclient.client import Page, UnreachableError
-from ringwise.manifests.configuration import ConfigurationError, read_configuration
 from ringwise.manifests.device_info import config_map_from_wire
-from ringwise.manifests.errors import Findings, ManifestError
+from ringwise.manifests.errors import ConfigurationError, Findings, ManifestError
 from ringwise.manifests.groups import pod_group_from_wire, priority_class_from_wire, queue_from_wire
 from ringwise.manifests.jobs import vcjob_from_wire
 from ringwise.manifests.metadata import time_of
@@ -42,6 +40,7 @@ from ringwise.manifests.wire import (
     QueueWire,
     WireStruct,
 )
+from ringwise.records import dataclass
 from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.state.model import Owner, Pod
 from ringwise.wellknown import SCHEDULER_CONFIG_KEY, TOR_NODE_CONFIG_MAP
@@ -441,6 +440,9 @@ class ConfigurationReader(ObjectReader[ConfigMapWire]):
         if text is None:
             found.wrong(f"data.{SCHEDULER_CONFIG_KEY}", "is missing")
             return None
+        # Imported here: a cluster may have no such ConfigMap, and then needs no YAML.
+        from ringwise.manifests.configuration import read_configuration
+
         try:
             return ((SCHEDULER_CONFIG_KEY, read_configuration(text, found.origin, self._registry)),)
         except ConfigurationError as error:

@@ -13,10 +13,8 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import msgspec
-import structlog
 
 from ringwise.kube.observer import ComponentObserver, NullObserver
 from ringwise.kube.watch.kinds import Reader, WatchTarget
@@ -27,10 +25,12 @@ from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client, UnreachableE
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.credentials import KubeConfigError
 from ringwise.kubeclient.retry import Backoff
+from ringwise.log import Logger
 from ringwise.manifests.errors import Findings
 from ringwise.messages.events import Event
+from ringwise.records import dataclass
 
-_LOG = structlog.get_logger("ringwise.kube")
+_LOG = Logger()
 
 #: Seconds until a kind that the server does not know is listed again.
 UNKNOWN_KIND_PAUSE = 30.0
@@ -99,7 +99,7 @@ class Reflector:
     def _ended(self, task: asyncio.Task[None]) -> None:
         """A reflector that fails ends the component: its state would not be updated any more."""
         if not task.cancelled() and (defect := task.exception()) is not None:
-            _LOG.error("reflector failed", kind=self.target.title, exc_info=defect)
+            _LOG.error("reflector failed", kind=self.target.title, error=defect)
             self._on_crash(defect)
 
     async def stop(self) -> None:

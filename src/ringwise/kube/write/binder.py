@@ -20,7 +20,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
-import structlog
 
 from ringwise.kube.observer import ComponentObserver, NullObserver
 from ringwise.kube.write.fence import MIN_FENCE_GAP, Fence
@@ -29,11 +28,12 @@ from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.credentials import KubeConfigError
 from ringwise.kubeclient.resources import PODS
 from ringwise.kubeclient.retry import MAX_CONFLICTS, Backoff
+from ringwise.log import Logger
 from ringwise.messages.commands import Bind
 from ringwise.messages.events import BindFailed
 from ringwise.wellknown import ASCEND_REAL, PREDICATE_TIME
 
-_LOG = structlog.get_logger("ringwise.kube")
+_LOG = Logger()
 
 #: Concurrent requests.
 MAX_IN_FLIGHT = 64

@@ -6,7 +6,6 @@ import asyncio
 import hashlib
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from ringwise.kube.observer import ComponentObserver
@@ -32,6 +31,7 @@ from ringwise.manifests.errors import one_line
 from ringwise.manifests.quantities import rfc3339
 from ringwise.messages.commands import Bind
 from ringwise.reasons import Reason
+from ringwise.records import dataclass
 
 COMPONENT = "ringwise"
 #: Events per second, and how many may be written at once.

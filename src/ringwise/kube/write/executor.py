@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 import msgspec
-import structlog
 
 from ringwise.kube.watch.job_templates import JobTemplates, TemplateStore
 from ringwise.kube.write.binder import Binder
@@ -20,6 +19,7 @@ from ringwise.kube.write.status import StatusWriter
 from ringwise.kubeclient.client import ApiError, Client
 from ringwise.kubeclient.resources import CONFIG_MAPS, POD_GROUPS, PODS, VCJOBS
 from ringwise.kubeclient.retry import Action, GivenUpError, Retrier
+from ringwise.log import Logger
 from ringwise.manifests.quantities import rfc3339, written
 from ringwise.messages.commands import (
     Bind,
@@ -41,7 +41,7 @@ from ringwise.messages.events import EvictFailed
 from ringwise.state.model import PodGroup
 from ringwise.wellknown import APP_MANAGED_BY, DISRUPTION_API
 
-_LOG = structlog.get_logger("ringwise.kube")
+_LOG = Logger()
 
 #: The controller repeats creations and deletions that failed; more attempts here would only delay others.
 _ATTEMPTS = 5

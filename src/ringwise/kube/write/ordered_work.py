@@ -6,11 +6,10 @@ import asyncio
 from collections import deque
 from collections.abc import Sequence
 
-import structlog
-
 from ringwise.kubeclient.retry import Action, GivenUpError
+from ringwise.log import Logger
 
-_LOG = structlog.get_logger("ringwise.kube")
+_LOG = Logger()
 
 
 class OrderedWork:

@@ -8,12 +8,11 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Generic, TypeVar
 
-import structlog
-
 from ringwise.kube.observer import ComponentObserver
 from ringwise.kubeclient.retry import GivenUpError, Retrier
+from ringwise.log import Logger
 
-_LOG = structlog.get_logger("ringwise.kube")
+_LOG = Logger()
 
 #: Entries that wait in one queue; above that the oldest is dropped and counted.
 MAX_WAITING = 20_000

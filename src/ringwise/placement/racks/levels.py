@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Set
-from dataclasses import dataclass
 
 from ringwise.placement.racks.model import RackShape
+from ringwise.records import dataclass
 
 
 class Level(enum.IntEnum):

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
+from ringwise.records import dataclass
 from ringwise.topology.superpods import NodeId, SuperPodId
 
 RackId: TypeAlias = int

@@ -7,9 +7,9 @@ agree with these (its owner numbers pods anew) takes a free place of its logical
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from ringwise.placement.racks.model import RackId, RackShape
+from ringwise.records import dataclass
 from ringwise.topology.numbers import whole_number
 from ringwise.topology.superpods import NodeId, SuperPodId, order_key
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from ringwise.placement.matching import first_matching, useful_nodes
 from ringwise.placement.racks.levels import Level, LevelTimes
@@ -34,6 +34,7 @@ from ringwise.placement.racks.reasons import RUNNING_PODS_HOLD_GROUP, WAIT_FOR_R
 from ringwise.placement.racks.selection import check_sizes
 from ringwise.placement.superpods.reschedule import must_wait
 from ringwise.reasons import Reason
+from ringwise.records import dataclass
 from ringwise.topology.superpods import NodeId, SuperPodId, order_key
 
 #: Rack or SuperPoD of a pod that runs on a node which no longer reports them.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar, cast
 
 from ringwise.placement.reasons import MORE_CHIPS_THAN_BOARD, NOT_ENOUGH_FREE_CHIPS
 from ringwise.reasons import Reason
+from ringwise.records import dataclass
 from ringwise.topology.board import Board
 
 #: The signature type of a rule: a named tuple.

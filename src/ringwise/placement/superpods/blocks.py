@@ -5,9 +5,9 @@ from __future__ import annotations
 import enum
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from ringwise.records import dataclass
 from ringwise.topology.superpods import NodeId, SuperPodId, order_key
 
 #: Free nodes of one SuperPoD: how many, or which, in the order in which they are to be taken.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from ringwise.placement.reasons import NOT_ENOUGH_BLOCKS, NOT_ENOUGH_NODES
 from ringwise.placement.superpods.blocks import BlockAssignment, BlockPlan, Free, FreeBySuperPod
 from ringwise.placement.superpods.per_block import pack_per_block
 from ringwise.placement.superpods.whole_job import pack_whole_job
 from ringwise.reasons import Reason
+from ringwise.records import dataclass
 from ringwise.topology.reasons import SUPERPOD_OVERSIZE
 from ringwise.topology.superpods import NodeId, SuperPodId, order_key
 

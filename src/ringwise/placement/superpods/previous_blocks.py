@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from ringwise.placement.reasons import BLOCKS_DISAGREE
 from ringwise.reasons import Reason
+from ringwise.records import dataclass
 from ringwise.topology.numbers import whole_number
 from ringwise.topology.superpods import NodeId, SuperPodId, order_key
 

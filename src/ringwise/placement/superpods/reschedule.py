@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeGuard
 
 from ringwise.placement.reasons import (
@@ -20,6 +20,7 @@ from ringwise.placement.superpods.blocks import Block, Free, Origin
 from ringwise.placement.superpods.packing import SuperPodSettings, plan
 from ringwise.placement.superpods.previous_blocks import PreviousBlock
 from ringwise.reasons import Reason
+from ringwise.records import dataclass
 from ringwise.topology.superpods import NodeId, SuperPodId, order_key
 
 #: How long a job waits for its own healthy nodes; terminating pods release them with a delay.

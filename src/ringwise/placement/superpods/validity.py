@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ringwise.placement.reasons import (
     BLOCKS_DO_NOT_DIVIDE,
@@ -20,6 +19,7 @@ from ringwise.placement.reasons import (
 )
 from ringwise.placement.switches.classes import asks_for_switches
 from ringwise.reasons import Reason
+from ringwise.records import dataclass
 from ringwise.topology.numbers import whole_number
 
 

@@ -8,7 +8,6 @@ no uplink. Both are sorted longest first.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
 
@@ -19,6 +18,7 @@ from ringwise.placement.switches.search import closest, largest
 from ringwise.placement.switches.states import SwitchState
 from ringwise.placement.switches.view import PlanEntry, SwitchPlan, SwitchRequest, TopologyView
 from ringwise.reasons import Reason
+from ringwise.records import dataclass
 
 ONE_SWITCH = "one idle switch that holds the whole job"
 COMPLETE_SWITCHES = "complete switches"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ringwise.placement.reasons import COMMON_FULL, SHARED_LIMIT
 from ringwise.placement.switches.classes import SwitchClass
@@ -18,6 +17,7 @@ from ringwise.placement.switches.search import closest, closest_one_or_two, larg
 from ringwise.placement.switches.states import SwitchState
 from ringwise.placement.switches.view import SwitchPlan, SwitchRequest, TopologyView
 from ringwise.reasons import Reason
+from ringwise.records import dataclass
 
 EXCLUSIVE_PASS = "exclusive pass: all free nodes of an idle switch"
 SHARED_RULE = "shared rule: healthy shared, closest to the remainder"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ringwise.placement.switches.states import SwitchState
 from ringwise.placement.switches.view import PlanEntry, SwitchPlan, TopologyView
+from ringwise.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

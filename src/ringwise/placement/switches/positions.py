@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from ringwise.records import dataclass
 
 #: Farther than any rank can be.
 _FAR = 1 << 60

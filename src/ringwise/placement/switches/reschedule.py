@@ -9,7 +9,7 @@ one switch return to the switch of their peers.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from ringwise.placement.reasons import (
     PEERS_OUTSIDE,
@@ -26,6 +26,7 @@ from ringwise.placement.switches.search import closest_one_or_two, largest
 from ringwise.placement.switches.states import SwitchState
 from ringwise.placement.switches.view import PlanEntry, SwitchPlan, SwitchRequest, TopologyView
 from ringwise.reasons import Reason
+from ringwise.records import dataclass
 
 PEERS_SWITCH = "after a fault: the switch of its peers"
 OWN_EXCLUSIVE = "after a fault: an exclusive switch of the job"

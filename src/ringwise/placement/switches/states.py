@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ringwise.placement.switches.classes import SwitchClass
+from ringwise.records import dataclass
 
 
 class SwitchState(enum.IntEnum):

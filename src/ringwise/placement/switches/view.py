@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import compress
 
 from ringwise.placement.switches.classes import SwitchClass
 from ringwise.placement.switches.states import IDLE, SwitchFacts, SwitchState
 from ringwise.reasons import Reason
+from ringwise.records import dataclass
 from ringwise.topology.switches import ResolvedTopology
 
 

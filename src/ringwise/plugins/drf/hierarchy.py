@@ -9,10 +9,11 @@ any resource of the cluster. A node is saturated when nothing below it can take 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ringwise.framework.amounts import Amounts, add, share
 from ringwise.framework.session import Session
+from ringwise.records import dataclass
 from ringwise.state.model import Queue
 from ringwise.wellknown import HIERARCHY, HIERARCHY_WEIGHTS
 

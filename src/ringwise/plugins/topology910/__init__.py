@@ -14,6 +14,7 @@ The four functions of the documents are here, by their names:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ringwise.framework.configuration import PluginOption
 from ringwise.framework.extension_points import (
@@ -31,14 +32,16 @@ from ringwise.framework.policy import ChipPolicy
 from ringwise.framework.registry import PluginSpec
 from ringwise.framework.session import Session
 from ringwise.placement.reasons import NODE_LABEL_MISSING
-from ringwise.plugins.topology910.racks import RackPlanner
 from ringwise.plugins.topology910.reasons import CLUSTER_TOO_SMALL, TOO_FEW_FREE_CHIPS
-from ringwise.plugins.topology910.superpods import SuperPodPlanner
 from ringwise.plugins.topology910.switches import SwitchPlanner
 from ringwise.plugins.topology910.validity import plain_key, policy_of
 from ringwise.reasons import Reason
 from ringwise.state.model import Pod, PodClass
 from ringwise.state.node_shapes import NodeShape
+
+if TYPE_CHECKING:
+    from ringwise.plugins.topology910.racks import RackPlanner
+    from ringwise.plugins.topology910.superpods import SuperPodPlanner
 
 
 class Topology910:
@@ -48,8 +51,8 @@ class Topology910:
     def open(self, session: Session) -> None:
         self._session = session
         self._switches = SwitchPlanner(session)
-        self._superpods = SuperPodPlanner(session)
-        self._racks = RackPlanner(session)
+        self._superpods: SuperPodPlanner | None = None
+        self._racks: RackPlanner | None = None
         #: Policies of one-pod jobs without labels that matter: thousands are alike.
         self._plain: dict[tuple[int, int], ChipPolicy] = {}
         session.register(JOB_VALID, self.valid_job)
@@ -94,12 +97,28 @@ class Topology910:
         if policy is None:
             return None
         if policy.rack is not None:
-            return self._racks.plan(job, policy, policy.rack, pods)
+            return self._rack_planner().plan(job, policy, policy.rack, pods)
         if policy.block_nodes is not None:
-            return self._superpods.plan(job, policy, pods)
+            return self._superpod_planner().plan(job, policy, pods)
         if policy.switch_class is not None:
             return self._switches.plan(job, policy, pods)
         return None
+
+    # Few clusters have SuperPoDs or racks; their planners are imported for the first job that needs them.
+
+    def _superpod_planner(self) -> SuperPodPlanner:
+        if self._superpods is None:
+            from ringwise.plugins.topology910.superpods import SuperPodPlanner
+
+            self._superpods = SuperPodPlanner(self._session)
+        return self._superpods
+
+    def _rack_planner(self) -> RackPlanner:
+        if self._racks is None:
+            from ringwise.plugins.topology910.racks import RackPlanner
+
+            self._racks = RackPlanner(self._session)
+        return self._racks
 
     def enqueueable(self, job: Job) -> tuple[Vote, Reason | None]:
         """Admit a job once the cluster has as many free chips as it needs at once."""

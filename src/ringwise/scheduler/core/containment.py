@@ -7,10 +7,9 @@ on it are computed again, and a command reports the object.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ringwise.messages import events as ev
 from ringwise.messages.commands import SetAside
+from ringwise.records import dataclass
 from ringwise.state.cluster import ClusterState, PodRecord
 
 #: Objects that are set aside at the same time and remembered; more are only counted.

@@ -10,7 +10,6 @@ first in its order; a job without chips, or one that would not fit into the empt
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from ringwise.framework.eviction import chips_by_node
@@ -19,6 +18,7 @@ from ringwise.framework.job import Job
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation, Eviction
 from ringwise.reasons import Stage, Trigger
+from ringwise.records import dataclass
 from ringwise.scheduler.core.job_book import JobBook
 from ringwise.scheduler.core.pending_queue import PendingQueue
 from ringwise.scheduler.core.sessions import ActiveConfiguration

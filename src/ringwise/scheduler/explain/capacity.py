@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from ringwise.framework.gang_placement import place_gang
@@ -14,6 +13,7 @@ from ringwise.placement.racks.model import RackShape, RackSystem
 from ringwise.placement.rules import chip_rule
 from ringwise.placement.switches.classes import SwitchClass
 from ringwise.reasons import Reason
+from ringwise.records import dataclass
 from ringwise.scheduler.view import ChipTable, ClusterReader, SchedulerView
 from ringwise.state.model import Pod, PodClass, PodGroup
 from ringwise.topology.board import Board

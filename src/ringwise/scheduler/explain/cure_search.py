@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
 
 from ringwise.framework.job import Job
+from ringwise.records import dataclass
 from ringwise.scheduler.explain.near_misses import Refusals
 from ringwise.scheduler.view import SchedulerView
 

@@ -7,12 +7,12 @@ of severity *error* keep chips from being used or jobs from starting.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import UNKNOWN_QUEUE
 from ringwise.reasons import Reason, Stage
+from ringwise.records import dataclass
 from ringwise.scheduler.explain.chip_checks import chip_findings
 from ringwise.scheduler.explain.findings import ERROR, NOTE, WARNING, Finding, named
 from ringwise.scheduler.view import SchedulerView

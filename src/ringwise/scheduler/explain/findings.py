@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from ringwise.records import dataclass
 
 ERROR, WARNING, NOTE = "error", "warning", "note"
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 
 from ringwise.framework.gang_placement import place_gang
 from ringwise.framework.job import Job
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Statement
+from ringwise.records import dataclass
 from ringwise.scheduler.explain.what_if import WhatIf
 from ringwise.scheduler.view import SchedulerView
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from ringwise.framework.extension_points import first_reason
 from ringwise.framework.gang_placement import node_filters
@@ -11,6 +10,7 @@ from ringwise.framework.job import Job
 from ringwise.framework.policy import ChipPolicy
 from ringwise.framework.session import Session
 from ringwise.reasons import Reason
+from ringwise.records import dataclass
 from ringwise.scheduler.view import ChipTable, SchedulerView
 from ringwise.state.model import Pod
 from ringwise.topology.chips import chips_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ringwise.framework.amounts import Amounts, add
 from ringwise.framework.extension_points import first_reason
@@ -19,6 +19,7 @@ from ringwise.framework.session import Session
 from ringwise.framework.statement import Eviction, Statement
 from ringwise.framework.usage import ResourceUsage
 from ringwise.reasons import Reason
+from ringwise.records import dataclass
 from ringwise.scheduler.core.job_book import JobBook
 from ringwise.scheduler.core.sessions import SessionFactory
 from ringwise.state.cluster import ClusterState, PodRecord

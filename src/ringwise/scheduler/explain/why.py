@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from ringwise.framework.gang_placement import pending_pods, place_gang
@@ -12,6 +12,7 @@ from ringwise.framework.job import Job
 from ringwise.framework.ranks import ranks_of
 from ringwise.framework.session import Session
 from ringwise.reasons import Reason, Stage
+from ringwise.records import dataclass
 from ringwise.scheduler.explain.cluster_cures import chip_cures, ended_job_cures, node_cures
 from ringwise.scheduler.explain.cure_search import Cure, CureSearch
 from ringwise.scheduler.explain.forecast import Forecast, forecast

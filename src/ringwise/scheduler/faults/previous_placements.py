@@ -14,7 +14,7 @@ owner and by rank, for 72 hours after the owner lost its last pod, or until all 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from ringwise.framework.job import Job, PreviousNode
 from ringwise.framework.ranks import ranks_of
@@ -22,6 +22,7 @@ from ringwise.messages.job_expansion import group_name
 from ringwise.placement.superpods.reschedule import WAIT_SECONDS
 from ringwise.placement.switches.classes import asks_for_switches
 from ringwise.reasons import Trigger
+from ringwise.records import dataclass
 from ringwise.scheduler.core.job_book import JobBook
 from ringwise.scheduler.core.pending_queue import PendingQueue
 from ringwise.scheduler.core.sessions import ActiveConfiguration
