@@ -25,7 +25,7 @@ class Fault:
 
     match: Match
     status: int = 0
-    retry_after: int | None = None
+    retry_after: int | str | None = None
     #: Break the connection instead of answering.
     drop: bool = False
     #: Execute the request before the error response or the broken connection.

@@ -10,6 +10,7 @@ from typing import Any
 
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.config import direct
+from ringwise.kubeclient.credentials import Credential
 from tests.kube.fake_api_server import FakeApiServer, Object
 
 #: Seconds after which a test that hangs fails.
@@ -59,6 +60,37 @@ class InstantClock:
         await asyncio.sleep(0)
 
 
+class FrozenClock(InstantClock):
+    """Sleeping returns soon; the time advances only where the test sets it."""
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        await asyncio.sleep(0.001)
+
+
+class HeldCredentials:
+    """Credentials that the test can hold back, so that every request waits for them."""
+
+    def __init__(self, token: str = "") -> None:
+        self.token = token
+        self.available = asyncio.Event()
+        self.available.set()
+        #: Requests that wait now, and how often the server rejected the credential.
+        self.waiting = 0
+        self.rejections = 0
+
+    async def current(self) -> Credential:
+        self.waiting += 1
+        try:
+            await self.available.wait()
+        finally:
+            self.waiting -= 1
+        return Credential(self.token)
+
+    def refused(self) -> None:
+        self.rejections += 1
+
+
 class ManualClock(InstantClock):
     """Time advances only by `pass_time`; sleeping waits for it."""
 
@@ -83,6 +115,10 @@ class ManualClock(InstantClock):
             if due <= self.moment and not woken.done():
                 woken.set_result(None)
         await asyncio.sleep(0)
+
+    @property
+    def sleeping(self) -> bool:
+        return bool(self._sleepers)
 
 
 async def until(condition: Callable[[], Any]) -> None:

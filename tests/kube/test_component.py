@@ -57,6 +57,24 @@ def test_readiness_follows_the_component_and_health_does_not() -> None:
     run(test())
 
 
+def test_a_component_without_progress_is_neither_healthy_nor_ready() -> None:
+    async def test() -> None:
+        healthy = True
+        async with serving(
+            Metrics(),
+            lambda: True,
+            healthy=lambda: healthy,
+            metrics_address="",
+            health_address="127.0.0.1:0",
+        ) as (port,):
+            for expected in (200, 503):
+                for page in ("/healthz", "/livez", "/readyz"):
+                    assert (await fetched(port, page))[0] == expected
+                healthy = False
+
+    run(test())
+
+
 @pytest.mark.parametrize("text", ["8080", ":", ":x", ":99999", ""])
 def test_invalid_addresses(text: str) -> None:
     with pytest.raises(AddressError, match="looks like"):

@@ -212,6 +212,7 @@ def test_an_exec_plugin_runs_again_when_its_credential_expires(tmp_path: Path) -
         ("print('nonsense')", "printed no ExecCredential"),
         ("print('{}')", "neither a token nor a certificate"),
         ("import sys; sys.exit('no login')", "ended with code 1: no login"),
+        ('import sys; sys.stdout.buffer.write(b\'{"status": "\\xff"}\')', "printed no ExecCredential"),
         ('print(\'{"status": {"token": "t", "expirationTimestamp": "soon"}}\')', "expirationTimestamp"),
     ],
 )
@@ -219,6 +220,36 @@ def test_the_error_names_a_failed_exec_plugin(tmp_path: Path, script: str, expec
     async def test() -> None:
         with pytest.raises(KubeConfigError, match=expected):
             await plugin(tmp_path, script, InstantClock()).current()
+
+    run(test())
+
+
+def test_the_error_names_an_exec_plugin_that_cannot_run(tmp_path: Path) -> None:
+    async def test() -> None:
+        broken = plugin(tmp_path, "", InstantClock())
+        (tmp_path / "plugin").write_text("#!/no/such/interpreter\n")
+        with pytest.raises(KubeConfigError, match="plugin cannot run: "):
+            await broken.current()
+
+    run(test())
+
+
+def test_an_exec_plugin_slower_than_the_requests_still_gives_a_credential(tmp_path: Path) -> None:
+    """Requests that time out leave the program running: the next request gets what it printed."""
+    signal = tmp_path / "signal"
+    os.mkfifo(signal)
+    script = f"open({str(signal)!r}).read()\n{ANSWER}"
+
+    async def test() -> None:
+        slow = plugin(tmp_path, script, InstantClock())
+        for _ in range(2):
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.01):
+                    await slow.current()
+        waiting = [asyncio.create_task(slow.current()) for _ in range(2)]
+        # Opening it for writing waits until the program reads.
+        await asyncio.to_thread(signal.write_text, "go")
+        assert [one.token for one in await asyncio.gather(*waiting)] == ["hello-1", "hello-1"]
 
     run(test())
 

@@ -65,6 +65,7 @@ class ComponentOptions:
     lease_duration: int = 15
     renew_deadline: int = 10
     retry_period: int = 2
+    core_stall_timeout: int = 15
     metrics_address: str = ":8080"
     health_address: str = ":11251"
     with_scheduler: bool = True
@@ -169,6 +170,7 @@ async def serve(
             serving(
                 metrics,
                 lambda: runner.ready,
+                healthy=lambda: runner.healthy,
                 metrics_address=options.metrics_address,
                 health_address=options.health_address,
             )
@@ -217,6 +219,7 @@ def _settings(options: ComponentOptions) -> RunnerSettings:
         jobs_only=not options.with_scheduler and not options.shadow,
         read_only=options.shadow,
         in_flight=options.in_flight,
+        core_stall_timeout=options.core_stall_timeout,
         registry=installed_registry(),
     )
 

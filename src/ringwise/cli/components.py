@@ -110,6 +110,12 @@ _cluster_options = with_options(
             "--renew-deadline", 10, "Seconds after which a leader that cannot renew its Lease binds nothing."
         ),
         _seconds("--retry-period", 2, "Seconds between two attempts to acquire or renew the Lease."),
+        _seconds(
+            "--core-stall-timeout",
+            15,
+            "Seconds without progress of the deciding thread after which /healthz fails and the Lease is "
+            "given up; after twice as many the process ends.",
+        ),
         click.option(
             "--metrics-address",
             default=":8080",

@@ -13,7 +13,7 @@ lost when the controller restarts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from heapq import heappop, heappush
 
@@ -70,11 +70,14 @@ class Controller:
         self._commands: dict[str, list[str]] = {}
         self._changed: dict[str, None] = {}
         self._initial = True
+        #: Called with every event and every job: a long call is no hung one.
+        self.on_progress: Callable[[], None] = lambda: None
 
     def handle(self, events: Iterable[ev.Event], now: int) -> list[Command]:
         """Apply the events and return the commands. The first call must carry every object."""
         for event in events:
             self._apply(event, now)
+            self.on_progress()
         if self._initial:
             self._initial = False
             for known in self._records.values():
@@ -89,6 +92,7 @@ class Controller:
             record = self._records.get(key)
             if record is not None:
                 self._sync(record, now, commands)
+                self.on_progress()
         self._changed.clear()
         self._commands.clear()
         return commands

@@ -102,6 +102,8 @@ class Session:
         self.observed = observer is not None
         #: Called with allocations as soon as they are final, in the middle of the cycle.
         self.announce: Callable[[Sequence[Allocation]], None] = lambda allocations: None
+        #: Called with every job that is validated and every attempt to place one.
+        self.on_progress: Callable[[], None] = lambda: None
         self.bound: list[Allocation] = []
         self.evicted: list[Eviction] = []
         self.plans: dict[str, JobPlan] = {}
@@ -191,6 +193,7 @@ class Session:
         return tuple(key(pod) for key in self._functions[TASK_ORDER])
 
     def job_valid(self, job: Job) -> Reason | None:
+        self.on_progress()
         return first_reason(self.registered(JOB_VALID), job)
 
     def job_ready(self, job: Job) -> bool:
@@ -228,6 +231,7 @@ class Session:
     # -- jobs, pods and nodes -----------------------------------------------------------------
 
     def statement(self) -> Statement:
+        self.on_progress()
         functions = self._functions
         return Statement(
             self.state, self.usage, functions[ALLOCATED], functions[DEALLOCATED], self._committed

@@ -1,11 +1,19 @@
 """A thin client of the Kubernetes API: bytes in, bytes out.
 
-Its two errors say what may have happened on the server: `ApiError` is an answer, `UnreachableError` is none.
+Its errors state what may have happened on the server: `ApiError` is an answer, `UnreachableError` is none,
+and after `FencedError` nothing was sent.
+
+Every attempt of a request takes the same steps, also the one after a 401:
+
+    rate limit ──> credentials ──> write gate ──> one attempt ──401──> credentials ...
+
+Whatever has to be awaited comes before the gate, so that no time passes between its answer and the request.
 """
 
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from types import TracebackType
@@ -15,7 +23,7 @@ import msgspec
 
 from ringwise import __version__
 from ringwise.kubeclient.config import Access
-from ringwise.kubeclient.connection_pool import ConnectionPool
+from ringwise.kubeclient.connection_pool import ConnectionPool, Connections
 from ringwise.kubeclient.http import aiohttp
 from ringwise.kubeclient.rate_limit import RateLimit
 from ringwise.kubeclient.resources import Resource
@@ -23,6 +31,11 @@ from ringwise.manifests.errors import one_line
 
 #: Objects per page of a list. Larger pages save requests; smaller ones save memory and time of the server.
 PAGE_SIZE = 500
+#: Longest pause in seconds that a server can ask for with Retry-After. A wrong value must not stop a
+#: reflector or a binding for hours.
+MAX_RETRY_AFTER = 30.0
+#: Seconds by which the server's own limit of a gated write is shorter than the one here.
+_SERVER_MARGIN = 0.5
 #: Seconds for a request that is not a watch.
 TIMEOUT = 30.0
 #: Seconds for one page of a list, which takes longer on a busy server.
@@ -46,7 +59,7 @@ class ApiError(Exception):
         self.status = status
         self.reason = reason
         self.message = message
-        #: Seconds the server asks to wait.
+        #: Seconds the server asks to wait, `MAX_RETRY_AFTER` at most.
         self.retry_after = retry_after
 
     def __str__(self) -> str:
@@ -70,6 +83,20 @@ class UnreachableError(Exception):
     @property
     def kind(self) -> str:
         return "unknown-outcome" if self.maybe_done else "unreachable"
+
+
+class FencedError(Exception):
+    """The write gate was closed: this process may not write any more. The request was not sent."""
+
+    def __init__(self) -> None:
+        super().__init__("this replica is not the leader any more")
+
+
+class WriteGate(Protocol):
+    """Whether this process may write now, asked just before every attempt of a write."""
+
+    def seconds_left(self) -> float:
+        """Seconds within which a write that is sent now must have ended; 0 when none may be sent."""
 
 
 class _Details(msgspec.Struct, rename="camel"):
@@ -137,6 +164,16 @@ class Client:
         self._access = access
         self._pool = ConnectionPool(access, f"ringwise-{component}/{__version__}", connections)
         self._rate_limit = rate_limit
+        self._gate: WriteGate | None = None
+
+    def gated(self, gate: WriteGate) -> Client:
+        """This client with a write gate: writes raise FencedError while the gate is closed.
+
+        A write that may be sent ends before the gate's time is over, here and on the server.
+        """
+        gated = copy.copy(self)
+        gated._gate = gate
+        return gated
 
     @property
     def access(self) -> Access:
@@ -174,21 +211,26 @@ class Client:
         timeout: float = TIMEOUT,
         rate_limited: bool = True,
     ) -> bytes:
-        """The body of the response. Raises ApiError or UnreachableError."""
+        """The body of the response. Raises ApiError, UnreachableError, KubeConfigError or FencedError.
+
+        `timeout` limits the wait for credentials, and then each attempt.
+        """
         if rate_limited:
             await self.wait_for_rate_limit()
         headers = {"Content-Type": content_type} if body is not None else {}
         error: ApiError | None = None
+        limit = timeout
         while True:
-            connections, authorised = await self._pool.acquire(headers)
+            connections, authorised = await self._authorised(headers, timeout)
             try:
+                limit, asked = self._limits(method, timeout, params)
                 async with connections.session.request(
                     method,
                     self._access.server + path,
-                    params=params,
+                    params=asked,
                     data=body,
                     headers=authorised,
-                    timeout=aiohttp.ClientTimeout(total=timeout),
+                    timeout=aiohttp.ClientTimeout(total=limit),
                     proxy=self._access.proxy or None,
                     server_hostname=self._access.server_name or None,
                     allow_redirects=False,
@@ -201,7 +243,7 @@ class Client:
             except aiohttp.ClientConnectorError as problem:
                 raise UnreachableError(str(problem), maybe_done=False) from None
             except TimeoutError:
-                raise UnreachableError(f"no answer within {timeout:g} s", maybe_done=True) from None
+                raise UnreachableError(f"no answer within {limit:g} s", maybe_done=True) from None
             except (aiohttp.ClientError, OSError) as problem:
                 raise UnreachableError(f"the connection broke: {_why(problem)}", maybe_done=True) from None
             finally:
@@ -210,6 +252,30 @@ class Client:
                 raise error
             # The token may have been rotated: read it again and retry once before reporting 401.
             self._access.credentials.refused()
+
+    async def _authorised(
+        self, headers: Mapping[str, str], timeout: float
+    ) -> tuple[Connections, dict[str, str]]:
+        """Connections and headers with the credential. An exec plugin may take long, or never end."""
+        try:
+            async with asyncio.timeout(timeout):
+                return await self._pool.acquire(headers)
+        except TimeoutError:
+            raise UnreachableError(f"no credentials within {timeout:g} s", maybe_done=False) from None
+
+    def _limits(
+        self, method: str, timeout: float, params: Mapping[str, str] | None
+    ) -> tuple[float, Mapping[str, str] | None]:
+        """Seconds for one attempt that is sent now, and its parameters. Raises FencedError."""
+        if self._gate is None or method == "GET":
+            return timeout, params
+        left = self._gate.seconds_left()
+        if left <= 0:
+            raise FencedError
+        limit = min(timeout, left)
+        # A connection that breaks does not end the request on the server, so the server gets a limit, too.
+        seconds = max(limit - _SERVER_MARGIN, 0.1)
+        return limit, {**(params or {}), "timeout": f"{seconds * 1000:.0f}ms"}
 
     async def get(
         self,
@@ -290,7 +356,7 @@ class Client:
         self, path: str, params: Mapping[str, str], version: str, *, seconds: int = WATCH_SECONDS
     ) -> AsyncIterator[AsyncIterator[list[bytes]]]:
         """The lines of a watch in batches as they arrive; ends when the server ends it."""
-        connections, headers = await self._pool.acquire({})
+        connections, headers = await self._authorised({}, TIMEOUT)
         asked = {
             **params,
             "watch": "1",
@@ -362,9 +428,9 @@ def _error(response: aiohttp.ClientResponse, answer: bytes) -> ApiError:
         status.message = answer[:200].decode(errors="replace")
     wait: float | None = None
     header = response.headers.get("Retry-After", "")
-    if header.isascii() and header.isdigit() and len(header) < 6:
-        wait = float(header)
+    if header.isascii() and header.isdigit():
+        wait = min(float(header), MAX_RETRY_AFTER)
     elif status.details is not None and status.details.retry_after_seconds is not None:
-        wait = float(status.details.retry_after_seconds)
+        wait = min(max(status.details.retry_after_seconds, 0.0), MAX_RETRY_AFTER)
     reason = status.reason or response.reason or ""
     return ApiError(response.status, reason, status.message or "no message", wait)

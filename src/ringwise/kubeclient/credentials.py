@@ -100,7 +100,11 @@ class _ExecCredential(msgspec.Struct, rename="camel"):
 
 
 class ExecPlugin:
-    """A program that prints an ExecCredential; run again when the credential expires or is rejected."""
+    """A program that prints an ExecCredential; run again when the credential expires or is rejected.
+
+    It runs in a task that all requests wait for, each up to its own timeout. A request that times out does
+    not end the program: a slow one would never finish.
+    """
 
     def __init__(
         self,
@@ -134,23 +138,31 @@ class ExecPlugin:
         }
         self._credential: Credential | None = None
         self._expires: int | None = None
-        self._running = asyncio.Lock()
+        self._running: asyncio.Task[Credential] | None = None
 
     async def current(self) -> Credential:
-        async with self._running:
-            expired = self._expires is not None and self._expires - EXPIRY_MARGIN <= self._clock.now()
-            if self._credential is None or expired:
-                self._credential, self._expires = await self._fetch()
+        expired = self._expires is not None and self._expires - EXPIRY_MARGIN <= self._clock.now()
+        if self._credential is not None and not expired:
             return self._credential
+        if self._running is None:
+            self._running = asyncio.create_task(self._fetch(), name="exec plugin")
+            self._running.add_done_callback(self._ended)
+        return await asyncio.shield(self._running)
 
     def refused(self) -> None:
         self._credential = None
 
-    async def _fetch(self) -> tuple[Credential, int | None]:
+    def _ended(self, task: asyncio.Task[Credential]) -> None:
+        self._running = None
+        if not task.cancelled():
+            # Also when no request waits for it any more, an error counts as seen.
+            task.exception()
+
+    async def _fetch(self) -> Credential:
         printed = await self._run()
         try:
             answer = msgspec.json.decode(printed, type=_ExecCredential)
-        except msgspec.MsgspecError as problem:
+        except (msgspec.MsgspecError, ValueError, RecursionError) as problem:
             raise self._error(f"printed no ExecCredential: {problem}") from None
         status = answer.status
         if status is None or not (status.token or status.client_certificate_data):
@@ -161,26 +173,33 @@ class ExecPlugin:
                 expires = nanoseconds(status.expiration_timestamp)
             except NotReadableError as problem:
                 raise self._error(f"expirationTimestamp {problem}") from None
-        credential = Credential(
+        credential = self._credential = Credential(
             status.token or "", status.client_certificate_data or "", status.client_key_data or ""
         )
-        return credential, expires
+        self._expires = expires
+        return credential
 
     async def _run(self) -> bytes:
         program = shutil.which(self._command, path=self._environment.get("PATH"))
         if program is None:
             hint = f"; {one_line(self._hint)}" if self._hint else ""
             raise self._error(f"is not on the PATH{hint}")
-        process = await asyncio.create_subprocess_exec(
-            program,
-            *self._arguments,
-            env=self._environment,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
+        try:
+            process = await asyncio.create_subprocess_exec(
+                program,
+                *self._arguments,
+                env=self._environment,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+            )
+        except (OSError, ValueError) as problem:
+            raise self._error(f"cannot run: {problem}") from None
         try:
             printed, complaint = await asyncio.wait_for(process.communicate(), EXEC_TIMEOUT)
+        except asyncio.CancelledError:
+            process.kill()
+            raise
         except TimeoutError:
             process.kill()
             await process.wait()

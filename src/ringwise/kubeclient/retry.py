@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Awaitable, Callable
 
-from ringwise.kubeclient.client import ApiError, UnreachableError
+from ringwise.kubeclient.client import ApiError, FencedError, UnreachableError
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.credentials import KubeConfigError
 
@@ -48,7 +48,8 @@ class GivenUpError(Exception):
 class Retrier:
     """Runs requests and retries those that fail for a reason that can pass.
 
-    `may_write` is checked before every attempt; a replica that lost its lease stops retrying.
+    `may_write` is checked before every attempt: a replica that lost its lease stops retrying, also while
+    nothing can be sent. What is sent passes the write gate of the client.
     """
 
     def __init__(
@@ -81,6 +82,8 @@ class Retrier:
                 if not conflict_passes and error.status != 429 and error.status < 500:
                     raise GivenUpError(str(error), error.status) from None
                 why, pause = str(error), error.retry_after or 0.0
+            except FencedError as error:
+                raise GivenUpError(str(error)) from None
             except (UnreachableError, KubeConfigError) as error:
                 why = str(error)
             made += 1

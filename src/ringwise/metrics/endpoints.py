@@ -50,14 +50,19 @@ def parse_address(text: str) -> tuple[str, int]:
 
 @asynccontextmanager
 async def serving(
-    metrics: MetricsText, ready: Callable[[], bool], *, metrics_address: str, health_address: str
+    metrics: MetricsText,
+    ready: Callable[[], bool],
+    *,
+    healthy: Callable[[], bool] = lambda: True,
+    metrics_address: str,
+    health_address: str,
 ) -> AsyncIterator[list[int]]:
     """Serve until the block ends; yields the ports. An empty address serves nothing, equal ones share one."""
     by_address: dict[str, dict[str, Callable[[], Page]]] = {}
     if metrics_address:
         by_address.setdefault(metrics_address, {}).update(_metrics_pages(metrics))
     if health_address:
-        by_address.setdefault(health_address, {}).update(_health_pages(ready))
+        by_address.setdefault(health_address, {}).update(_health_pages(ready, healthy))
     servers: list[asyncio.Server] = []
     try:
         for address, pages in by_address.items():
@@ -108,13 +113,15 @@ def _metrics_pages(metrics: MetricsText) -> Pages:
     return {"/metrics": lambda: Page(HTTPStatus.OK, metrics.text(), CONTENT_TYPE)}
 
 
-def _health_pages(ready: Callable[[], bool]) -> Pages:
+def _health_pages(ready: Callable[[], bool], healthy: Callable[[], bool]) -> Pages:
     def alive() -> Page:
-        return Page(HTTPStatus.OK, b"ok")
+        if healthy():
+            return Page(HTTPStatus.OK, b"ok")
+        return Page(HTTPStatus.SERVICE_UNAVAILABLE, b"the component makes no progress")
 
     def readiness() -> Page:
-        if ready():
-            return Page(HTTPStatus.OK, b"ok")
+        if not healthy() or ready():
+            return alive()
         return Page(HTTPStatus.SERVICE_UNAVAILABLE, b"not all objects are read yet")
 
     return {"/healthz": alive, "/livez": alive, "/readyz": readiness}

@@ -44,6 +44,8 @@ class Recording:
 
     def send_early(self, deliver: Any, yield_to_loop: Any) -> None: ...
 
+    def report_progress(self, progress: Any) -> None: ...
+
 
 def always() -> threading.Event:
     event = threading.Event()

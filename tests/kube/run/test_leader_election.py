@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ringwise.kube.run.leader_election import LeaderElection, LeaseSettings, LeaseSettingsError
-from ringwise.kube.write.fence import Fence
+from ringwise.kube.write.fence import MIN_FENCE_GAP, Fence
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.config import direct
 from ringwise.manifests.quantities import micro_time
@@ -24,7 +24,10 @@ class ElectionReplica:
     def __init__(self, client: Client, clock: ManualClock, name: str) -> None:
         self.clock = clock
         self.fence = Fence(clock)
-        self.election = LeaderElection(client, self.fence, name, clock=clock, settings=SETTINGS)
+        self.healthy = True
+        self.election = LeaderElection(
+            client, self.fence, name, clock=clock, settings=SETTINGS, healthy=lambda: self.healthy
+        )
         self.task = asyncio.create_task(self.election.run())
 
     async def stop(self) -> None:
@@ -227,5 +230,33 @@ def test_a_lease_taken_by_another_ends_the_term() -> None:
             assert not a.election.leading.is_set()
             assert not a.fence.is_open
             assert holder(api) == "thief"
+
+    run(test())
+
+
+def test_a_replica_that_is_not_healthy_gives_up_the_lease_and_does_not_take_it_again() -> None:
+    async def test() -> None:
+        async with replicas("a", "b") as (api, clock, (a, b)):
+            await until(a.election.leading.is_set)
+            await tick(clock, api)
+            a.healthy = False
+            await tick(clock, api)
+            assert (a.fence.is_open, a.election.leading.is_set()) == (False, False)
+            # A write that was sent before may still be under way: the lease is kept for the gap.
+            assert holder(api) == "a"
+            for _ in range(int(MIN_FENCE_GAP)):
+                assert not b.fence.is_open
+                await tick(clock, api, 1.0)
+            await until(lambda: holder(api) != "a")
+            await tick(clock, api)
+            await until(b.election.leading.is_set)
+            await b.stop()
+            await b.election.release()
+            await tick(clock, api)
+            await tick(clock, api)
+            assert holder(api) == ""
+            a.healthy = True
+            await tick(clock, api)
+            await until(a.election.leading.is_set)
 
     run(test())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
@@ -14,7 +14,9 @@ from ringwise.kube.run.core_thread import ControllerAdapter, MachineAdapter, Sch
 from ringwise.kube.run.leader_election import LeaseSettings
 from ringwise.kube.run.leader_term import RunnerSettings
 from ringwise.kube.run.runner import CoreFailedError, Runner
-from ringwise.kubeclient.client import Client
+from ringwise.kubeclient.client import MAX_RETRY_AFTER, Client
+from ringwise.kubeclient.config import Access
+from ringwise.messages.commands import Evict
 from tests.kube.fake_api_server import FakeApiServer, Object
 from tests.kube.harness import (
     CHIP,
@@ -25,6 +27,8 @@ from tests.kube.harness import (
     LEASES,
     NODES,
     PODS,
+    FrozenClock,
+    HeldCredentials,
     InstantClock,
     group,
     node,
@@ -46,7 +50,8 @@ def scheduler_and_controller() -> list[MachineAdapter]:
 @asynccontextmanager
 async def running(client: Client, **settings: Any) -> AsyncIterator[Runner]:
     parts = settings.pop("parts", scheduler_only)
-    runner = Runner(client, parts, RunnerSettings(**settings), clock=settings.pop("clock", InstantClock()))
+    clock = settings.pop("clock", None) or InstantClock()
+    runner = Runner(client, parts, RunnerSettings(**settings), clock=clock)
     stop = asyncio.Event()
     task = asyncio.create_task(runner.run(stop))
     try:
@@ -230,6 +235,119 @@ def test_after_a_lost_lease_everything_is_read_again() -> None:
                 await until(lambda: runner.terms == 2)
                 api.put(PODS, pod("one", 1))
                 await until(lambda: len(bound(api)) == 1)
+
+    run(test())
+
+
+def forget_silently(api: FakeApiServer, name: str) -> None:
+    """Delete a node without an event: a watch that is behind does not show it, a list does."""
+    del api.collections[NODES][name]
+
+
+def test_a_new_leader_decides_from_lists_as_new_as_its_lease() -> None:
+    """The watches of a warm standby may be behind, of every kind."""
+
+    async def test() -> None:
+        async with server() as (api, client):
+            for name in ("node-1", "node-2"):
+                api.put(NODES, node(name))
+            settings = {"lease": LeaseSettings(), "clock": FrozenClock()}
+            async with AsyncExitStack() as leader:
+                first = await leader.enter_async_context(running(client, identity="a", **settings))
+                await first.deciding.wait()
+                async with running(client, identity="b", **settings) as second:
+                    await until(lambda: second.ready)
+                    forget_silently(api, "node-1")
+                    await leader.aclose()
+                    await second.deciding.wait()
+                    api.put(PODS, pod("train", 8))
+                    await until(lambda: len(bound(api)) == 1)
+                    assert bound(api)[0]["spec"]["nodeName"] == "node-2"
+
+    run(test())
+
+
+def test_objects_listed_before_the_lease_was_won_are_listed_again() -> None:
+    """The lease is won while the first lists are under way: some of them are older."""
+
+    async def test() -> None:
+        async with server() as (api, client):
+            for name in ("node-1", "node-2"):
+                api.put(NODES, node(name))
+            api.put(PODS, pod("train", 8))
+            won, hold = asyncio.Event(), asyncio.Event()
+            api.fault("/leases", until=won)
+            api.fault("GET /api/v1/namespaces/kube-system/configmaps", until=hold)
+            async with running(client, lease=LeaseSettings(), identity="a", clock=FrozenClock()) as runner:
+                # A list, and the watch after it.
+                await until(lambda: api.count("GET /api/v1/nodes") == 2)
+                forget_silently(api, "node-1")
+                won.set()
+                await until(lambda: api.all(LEASES))
+                hold.set()
+                await runner.deciding.wait()
+                await until(lambda: len(bound(api)) == 1)
+            assert bound(api)[0]["spec"]["nodeName"] == "node-2"
+
+    run(test())
+
+
+def test_a_server_cannot_make_a_reflector_wait_for_a_day() -> None:
+    async def test() -> None:
+        async with server() as (api, client):
+            api.put(NODES, node("node-1"))
+            api.put(PODS, pod("train", 1))
+            api.fault("GET /api/v1/nodes", status=429, retry_after=86400)
+            clock = InstantClock()
+            async with running(client, clock=clock):
+                await until(lambda: len(bound(api)) == 1)
+            assert MAX_RETRY_AFTER <= max(clock.slept) <= MAX_RETRY_AFTER + 1
+
+    run(test())
+
+
+@pytest.mark.parametrize("what", ["binding", "creation", "eviction"])
+def test_nothing_is_written_when_credentials_come_after_the_lease_was_lost(what: str) -> None:
+    async def test() -> None:
+        async with FakeApiServer() as api:
+            api.put(NODES, node("node-1"))
+            credentials, clock = HeldCredentials(), FrozenClock()
+            sent_late: list[str] = []
+            async with (
+                Client(Access(api.url, credentials)) as client,
+                running(
+                    client,
+                    parts=scheduler_and_controller,
+                    job_commands=True,
+                    lease=LeaseSettings(),
+                    clock=clock,
+                ) as runner,
+            ):
+                await runner.deciding.wait()
+
+                def is_late(method: str, path: str) -> bool:
+                    if method != "GET" and "/leases" not in path and not runner._fence.is_open:
+                        sent_late.append(f"{method} {path}")
+                    return False
+
+                api.fault(is_late)
+                credentials.available.clear()
+                # The renewal of the lease waits, and then a write of the leader.
+                await until(lambda: credentials.waiting == 1)
+                if what == "creation":
+                    api.put(JOBS, vcjob("train", 1, 8))
+                elif what == "binding":
+                    api.put(PODS, pod("train", 8))
+                else:
+                    assert runner._term is not None
+                    uid = api.put(PODS, pod("old", 8, on="node-1"))["metadata"]["uid"]
+                    runner._term._execute([Evict(uid, "default", "old", "a test")])
+                await until(lambda: credentials.waiting > 1)
+                clock.moment += 60
+                credentials.available.set()
+                await until(lambda: runner.terms == 2)
+                await until(lambda: what == "eviction" or bound(api))
+            assert sent_late == []
 
     run(test())
 

@@ -10,12 +10,13 @@ import pytest
 
 from ringwise.kube.write.binder import BIND_DEADLINE, Binder
 from ringwise.kube.write.fence import Fence
-from ringwise.kubeclient.client import Client
+from ringwise.kubeclient.client import MAX_RETRY_AFTER, Client
+from ringwise.kubeclient.config import Access
 from ringwise.kubeclient.retry import MAX_CONFLICTS
 from ringwise.messages.commands import Bind
 from ringwise.messages.events import BindFailed
 from tests.kube.fake_api_server import FakeApiServer
-from tests.kube.harness import CHIP, PODS, InstantClock, pod, run, server, until
+from tests.kube.harness import CHIP, PODS, HeldCredentials, InstantClock, pod, run, server, until
 
 
 class RecordingObserver:
@@ -326,6 +327,22 @@ def test_N8_without_the_removal_there_is_no_binding() -> None:
     trial(test)
 
 
+def test_N8_the_fence_is_checked_again_between_removal_and_binding() -> None:
+    async def test(one: Trial) -> None:
+        bind = stray(one)
+        hold = asyncio.Event()
+        one.api.fault("PATCH", until=hold)
+        one.binder.submit([bind])
+        await until(lambda: one.api.count("PATCH"))
+        one.fence.close()
+        hold.set()
+        await one.binder.idle.wait()
+        assert one.api.count("/binding") == 0
+        assert one.counting.failed == ["fenced"]
+
+    trial(test)
+
+
 def test_N8_stray_annotations_are_not_touched_with_a_closed_fence() -> None:
     async def test(one: Trial) -> None:
         bind = stray(one)
@@ -335,3 +352,42 @@ def test_N8_stray_annotations_are_not_touched_with_a_closed_fence() -> None:
         assert [request for request in one.api.requests if request[0] in ("PATCH", "POST")] == []
 
     trial(test)
+
+
+def test_a_server_cannot_make_a_binding_wait_for_a_day() -> None:
+    async def test(one: Trial) -> None:
+        one.api.fault("/binding", status=429, retry_after=86400)
+        await one.submit(one.bind("train"))
+        assert node_of(one.api) == "node-1"
+        assert max(one.clock.slept) == MAX_RETRY_AFTER
+
+    trial(test)
+
+
+@pytest.mark.parametrize("rejected", [False, True])
+def test_no_binding_is_sent_when_credentials_come_after_the_fence_closed(rejected: bool) -> None:
+    """Neither the first attempt, nor the one after a 401."""
+
+    async def test() -> None:
+        async with FakeApiServer() as api:
+            api.put(PODS, pod("train"))
+            credentials = HeldCredentials()
+            async with Client(Access(api.url, credentials)) as client:
+                one = Trial(api, client, InstantClock())
+                one.fence.open_until(one.clock.moment + 10)
+                hold = asyncio.Event()
+                if rejected:
+                    api.fault("/binding", status=401, until=hold)
+                else:
+                    credentials.available.clear()
+                one.binder.submit([one.bind("train")])
+                await until(lambda: api.requests if rejected else credentials.waiting)
+                one.clock.moment += 11
+                hold.set()
+                credentials.available.set()
+                await one.binder.idle.wait()
+                assert api.count("/binding") == rejected
+                assert node_of(api) is None
+                assert one.counting.failed == ["fenced"]
+
+    run(test())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -35,7 +36,19 @@ from ringwise.messages.commands import (
 from ringwise.messages.events import EvictFailed
 from ringwise.state.model import Owner, Pod, PodClass, PodGroup
 from tests.kube.fake_api_server import FakeApiServer
-from tests.kube.harness import CONFIG_MAPS, EVENTS, GROUPS, JOBS, PODS, InstantClock, pod, run, server, until
+from tests.kube.harness import (
+    CONFIG_MAPS,
+    EVENTS,
+    GROUPS,
+    JOBS,
+    PODS,
+    InstantClock,
+    group,
+    pod,
+    run,
+    server,
+    until,
+)
 
 JOB = {
     "metadata": {"name": "train", "namespace": "default", "uid": "j1"},
@@ -87,7 +100,12 @@ async def executing() -> AsyncIterator[Executing]:
         status = StatusWriter(client, fence, {}, clock=clock)
         failed: list[EvictFailed] = []
         executor = Executor(
-            client, binder, status, templates, Retrier(clock, may_write=lambda: fence.is_open), failed.append
+            client.gated(fence),
+            binder,
+            status,
+            templates,
+            Retrier(clock, may_write=lambda: fence.is_open),
+            failed.append,
         )
         yield Executing(api, executor, fence, failed, templates)
         await executor.stop()
@@ -325,5 +343,23 @@ def test_a_command_object_is_deleted_before_it_is_executed_and_only_by_the_leade
             assert [one["metadata"]["name"] for one in api.all(COMMANDS)] == ["queue"]
             await reflector.stop()
             await job_commands.stop()
+
+    run(test())
+
+
+def test_the_fence_is_checked_before_every_request_of_a_command() -> None:
+    """A PodGroup that exists is patched after the creation was refused: the lease may be lost in between."""
+
+    async def test() -> None:
+        async with executing() as one:
+            one.api.put(GROUPS, group("train", 1))
+            hold = asyncio.Event()
+            one.api.fault("POST /apis/scheduling.volcano.sh", until=hold)
+            one.executor.execute([CreateGroup(PodGroup("default", "train", min_member=2))])
+            await until(lambda: one.api.count("POST"))
+            one.fence.close()
+            hold.set()
+            await one.executor.finish()
+            assert one.writes() == ["POST podgroups"]
 
     run(test())

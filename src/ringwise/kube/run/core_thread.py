@@ -52,6 +52,9 @@ class MachineAdapter(Protocol):
     def send_early(self, deliver: Deliver, yield_to_loop: Callable[[], object]) -> None:
         """Send commands of a long decision through `deliver` before it ends, and yield to the event loop."""
 
+    def report_progress(self, progress: Callable[[], None]) -> None:
+        """Call `progress` with every event and every job: a long decision is no hung one."""
+
     def prepare(self, now: int) -> None:
         """All objects are known: do what can be done before the first decision."""
 
@@ -69,6 +72,9 @@ class SchedulerAdapter:
         self._deliver = deliver
         self._yield_to_loop = yield_to_loop
         self.scheduler.early_bindings = self._send_bindings
+
+    def report_progress(self, progress: Callable[[], None]) -> None:
+        self.scheduler.on_progress = progress
 
     def _send_bindings(self, binds: Sequence[Bind]) -> None:
         if len(binds) < self._sent:
@@ -153,6 +159,9 @@ class ControllerAdapter:
     def send_early(self, deliver: Deliver, yield_to_loop: Callable[[], object]) -> None:
         """The order of the controller's commands matters, so they are sent together."""
 
+    def report_progress(self, progress: Callable[[], None]) -> None:
+        self._controller.on_progress = progress
+
     def prepare(self, now: int) -> None:
         """Its first decision processes all objects."""
 
@@ -200,6 +209,7 @@ class CoreThread:
         self._deliver = deliver
         for machine in machines:
             machine.send_early(self._hand_over, self._yield_to_loop)
+            machine.report_progress(self._step)
         self._on_crash = on_crash
         self._clock = clock
         self._observer: ComponentObserver = observer or NullObserver()
@@ -207,6 +217,9 @@ class CoreThread:
         self._inbox: list[ev.Event] = []
         self._deciding = False
         self._awake = False
+        #: Whether the thread works, and how many steps it has made.
+        self._busy = False
+        self._steps = 0
         self._preparing = False
         self._prepared = threading.Event()
         self._stopping = threading.Event()
@@ -220,6 +233,14 @@ class CoreThread:
 
     def start(self) -> None:
         self._thread.start()
+
+    @property
+    def progress(self) -> int | None:
+        """A number that changes while the thread makes progress; None while it waits. For other threads."""
+        return self._steps if self._busy else None
+
+    def _step(self) -> None:
+        self._steps += 1
 
     def put(self, events: Sequence[ev.Event]) -> None:
         with self._wakeup:
@@ -255,13 +276,17 @@ class CoreThread:
             _LOG.exception("the core thread failed")
             self._on_crash(defect)
         finally:
+            self._busy = False
             # A caller of `prepare` must not wait for a thread that has ended.
             self._prepared.set()
 
     def _turn(self) -> bool:
         with self._wakeup:
             if not self._inbox and not self._awake and not self._stopping.is_set():
+                self._busy = False
                 self._wakeup.wait(self._pause())
+        self._step()
+        self._busy = True
         if self._stopping.is_set():
             return False
         self._loop_wait_left = _MAX_LOOP_WAIT
@@ -278,6 +303,7 @@ class CoreThread:
         if not deciding:
             for machine in self._machines:
                 machine.absorb(events, now)
+                self._step()
                 if preparing:
                     machine.prepare(now)
             if preparing:
@@ -286,6 +312,7 @@ class CoreThread:
         commands: list[Command] = []
         for machine in self._machines:
             commands += machine.decide(events, now)
+            self._step()
         if commands:
             self._hand_over(commands)
         self._observer.cycle(time.perf_counter() - started - self._waited, len(events), len(commands))

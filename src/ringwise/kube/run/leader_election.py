@@ -9,8 +9,11 @@ two replicas never bind at the same time, whatever happens to requests in betwee
      |<------------ 10 s ------------------->|                        |
                |<------------------ 15 s ---------------------------->|
 
-A binding that was sent just before the fence closed ends within the gap: its timeout is shorter, and settings
+A write that was sent just before the fence closed ends within the gap: its timeout is shorter, and settings
 with a smaller gap are rejected.
+
+The lease is renewed only while `healthy` holds: a leader whose core hangs gives it up. It closes the fence,
+waits for the gap to pass and releases the lease, so that another replica takes over without delay.
 """
 
 from __future__ import annotations
@@ -102,6 +105,7 @@ class LeaderElection:
         clock: Clock,
         settings: LeaseSettings | None = None,
         on_change: Callable[[bool], None] = lambda leads: None,
+        healthy: Callable[[], bool] = lambda: True,
     ) -> None:
         self.identity = identity
         self.leading = asyncio.Event()
@@ -112,6 +116,9 @@ class LeaderElection:
         self._clock = clock
         self._settings = settings or LeaseSettings()
         self._on_change = on_change
+        self._healthy = healthy
+        #: When this replica became the leader last, by the monotonic clock.
+        self.elected_at = float("-inf")
         #: The lease as this replica wrote it last, while it holds it.
         self._ours: _Lease | None = None
         #: The last renewal of another replica, and when this replica first saw it.
@@ -120,11 +127,15 @@ class LeaderElection:
     async def run(self) -> None:
         try:
             while True:
-                while not await self._attempt():
+                while not (self._healthy() and await self._attempt()):
                     await self._clock.sleep(self._settings.retry)
                 self._set_leading(True)
                 await self._renew_until_lost()
                 self._set_leading(False)
+                if self._ours is not None and not self._healthy():
+                    # Writes that were sent before the fence closed end first.
+                    await self._clock.sleep(MIN_FENCE_GAP)
+                    await self.release()
         finally:
             self._set_leading(False)
 
@@ -157,6 +168,7 @@ class LeaderElection:
         if leads == self.leading.is_set():
             return
         if leads:
+            self.elected_at = self._clock.monotonic()
             self.leading.set()
             self.lost.clear()
         else:
@@ -167,9 +179,15 @@ class LeaderElection:
         self._on_change(leads)
 
     async def _renew_until_lost(self) -> None:
-        """Returns when the lease is lost: taken by another replica, or not renewed before the deadline."""
+        """Returns when the lease is lost: taken by another replica, or not renewed before the deadline.
+
+        Also when it is to be given up, because this replica is not healthy.
+        """
         while self._fence.is_open:
             await self._clock.sleep(self._settings.retry)
+            if not self._healthy():
+                _LOG.error("the core makes no progress; the lease is given up")
+                return
             if not await self._attempt() and self._ours is None and self._other is not None:
                 _LOG.warning("another replica holds the lease")
                 return

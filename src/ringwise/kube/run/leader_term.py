@@ -12,6 +12,7 @@ from ringwise.kube.observer import ComponentObserver
 from ringwise.kube.run.core_thread import CoreThread, MachineAdapter
 from ringwise.kube.run.idle_event_loop import loop_idle_event
 from ringwise.kube.run.leader_election import LeaseSettings
+from ringwise.kube.run.watchdog import STALL_TIMEOUT
 from ringwise.kube.watch.job_templates import TemplateStore
 from ringwise.kube.watch.kinds import Reader, WatchTarget, watched_kinds
 from ringwise.kube.watch.malformed import MalformedObjects
@@ -47,6 +48,9 @@ class RunnerSettings:
     read_only: bool = False
     in_flight: int = MAX_IN_FLIGHT
     page_size: int = PAGE_SIZE
+    #: Seconds without progress of the core after which this replica is not healthy and gives up the lease;
+    #: after twice as many the process ends.
+    core_stall_timeout: float = STALL_TIMEOUT
     #: The plugins and actions that the configuration may name.
     registry: Registry = BUILT_IN
 
@@ -80,6 +84,8 @@ class LeaderTerm:
     ) -> None:
         self.malformed = MalformedObjects()
         self._client = client
+        #: For all writes of this term: each passes the fence just before it is sent.
+        self._writer = client.gated(fence)
         self._settings = settings
         self._clock = clock
         self._observer = observer
@@ -111,7 +117,7 @@ class LeaderTerm:
         )
         self._job_commands: JobCommands | None = None
         if settings.job_commands:
-            self._job_commands = JobCommands(client, self._retrier, self.core.put)
+            self._job_commands = JobCommands(self._writer, self._retrier, self.core.put)
             kinds.insert(0, (WatchTarget(JOB_COMMANDS, optional=True), self._job_commands))
         self._reflectors = [self._reflector(target, reader) for target, reader in kinds]
         self._pods = next(one for one in self._reflectors if one.target.resource is PODS)
@@ -130,8 +136,12 @@ class LeaderTerm:
         await self._pods.synced.wait()
         await asyncio.to_thread(self.core.prepare)
 
-    async def reread_pods(self) -> None:
-        await self._pods.refresh()
+    async def reread(self, since: float) -> None:
+        """List again what was listed before this moment, so that all that is known is as new."""
+        old = [one for one in self._reflectors if one.list_began <= since]
+        await asyncio.gather(*(reflector.refresh() for reflector in old if reflector is not self._pods))
+        if self._pods in old:
+            await self._pods.refresh()
 
     def lead(self) -> None:
         self.core.decide()
@@ -170,7 +180,7 @@ class LeaderTerm:
 
     def _executor(self) -> Executor:
         binder = Binder(
-            self._client,
+            self._writer,
             self._fence,
             clock=self._clock,
             on_failed=lambda failure: self.core.put([failure]),
@@ -180,7 +190,7 @@ class LeaderTerm:
             in_flight=self._settings.in_flight,
         )
         status = self._status = StatusWriter(
-            self._client,
+            self._writer,
             self._fence,
             self._groups,
             clock=self._clock,
@@ -190,7 +200,7 @@ class LeaderTerm:
             rng=self._rng,
         )
         return Executor(
-            self._client,
+            self._writer,
             binder,
             status,
             self._templates,

@@ -1,9 +1,10 @@
 """Runs one leader term after the other: read all objects, wait for the lease, decide until it is lost.
 
-    list all kinds ──> ready ──> leader? ──> list pods again ──> decide ... lost ──> next term
+    list all kinds ──> ready ──> leader? ──> list again ──> decide ... lost ──> next term
 
-Nothing is decided before all objects are known. The state is not kept when the lease is lost: the next term
-builds it again from the API.
+Nothing is decided before all objects are known. What was listed before the lease was won is listed again, of
+every kind: what the previous leader wrote is known then, and no decision is based on a watch that is behind.
+The state is not kept when the lease is lost: the next term builds it again from the API.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from collections.abc import Callable, Collection, Coroutine, Sequence
 from typing import Any
 
 from ringwise.kube.observer import ComponentObserver, NullObserver
-from ringwise.kube.run.core_thread import MachineAdapter
+from ringwise.kube.run.core_thread import CoreThread, MachineAdapter
 from ringwise.kube.run.leader_election import LeaderElection
 from ringwise.kube.run.leader_term import LeaderTerm, RunnerSettings
+from ringwise.kube.run.watchdog import Watchdog, end_process
 from ringwise.kube.watch.malformed import MalformedObjects
 from ringwise.kube.write.fence import Fence
 from ringwise.kubeclient.client import Client
@@ -42,6 +44,8 @@ class Runner:
         observer: ComponentObserver | None = None,
         rng: random.Random | None = None,
         on_synced: Callable[[], None] = lambda: None,
+        watchdog_clock: Clock | None = None,
+        on_hung: Callable[[], object] = end_process,
     ) -> None:
         self._client = client
         self._machines = machines
@@ -52,6 +56,14 @@ class Runner:
         self._on_synced = on_synced
         self._fence = Fence(self._clock)
         self._term: LeaderTerm | None = None
+        #: The core that the watchdog checks: until its thread has ended.
+        self._core: CoreThread | None = None
+        self._watchdog = Watchdog(
+            lambda: None if self._core is None else self._core.progress,
+            watchdog_clock or RealClock(),
+            self._settings.core_stall_timeout,
+            on_hung,
+        )
         #: Objects that cannot be read, in this term.
         self.malformed = MalformedObjects()
         #: All objects are read: this replica could lead.
@@ -60,6 +72,11 @@ class Runner:
         #: Terms started so far.
         self.terms = 0
 
+    @property
+    def healthy(self) -> bool:
+        """The core makes progress."""
+        return self._watchdog.healthy
+
     def put(self, events: Sequence[Event]) -> None:
         """Pass events to the core that do not come from API objects."""
         if self._term is not None:
@@ -67,6 +84,14 @@ class Runner:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop` is set. Raises CoreFailedError."""
+        watching = asyncio.create_task(self._watchdog.run(), name="watchdog")
+        try:
+            await self._run(stop)
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+
+    async def _run(self, stop: asyncio.Event) -> None:
         settings = self._settings
         if settings.lease is None:
             if not settings.read_only:
@@ -81,6 +106,7 @@ class Runner:
             clock=self._clock,
             settings=settings.lease,
             on_change=self._observer.leading,
+            healthy=lambda: self.healthy,
         )
         elected = asyncio.create_task(election.run(), name="leader election")
         try:
@@ -115,7 +141,7 @@ class Runner:
             rng=self._rng,
             on_crash=crash,
         )
-        self._term, self.malformed = term, term.malformed
+        self._term, self._core, self.malformed = term, term.core, term.malformed
         self.terms += 1
         ends: set[asyncio.Future[Any]] = {crashed, asyncio.create_task(stop.wait())}
         try:
@@ -128,6 +154,7 @@ class Runner:
             await asyncio.gather(*(ends - {crashed}), return_exceptions=True)
             self._term = None
             await term.stop()
+            self._core = None
         if crashed.done():
             defect = crashed.result()
             raise CoreFailedError(f"{type(defect).__name__}: {defect}") from defect
@@ -141,12 +168,10 @@ class Runner:
         self._on_synced()
         _LOG.info("all objects are read", objects=len(term), malformed=len(self.malformed))
         if election is not None:
-            led_before = election.leading.is_set()
             if not await finished_before(_wait(election.leading), ends):
                 return
             ends.add(asyncio.create_task(_wait(election.lost)))
-            # The last bindings of the previous leader must be known before the first decision.
-            if not led_before and not await finished_before(term.reread_pods(), ends):
+            if not await finished_before(term.reread(election.elected_at), ends):
                 return
         term.lead()
         self.deciding.set()

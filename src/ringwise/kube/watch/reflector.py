@@ -87,6 +87,8 @@ class Reflector:
         self._holder: dict[str, str] = {}
         self._task: asyncio.Task[None] | None = None
         self._version = ""
+        #: When the last list began, by the monotonic clock: what is known is at least as new.
+        self.list_began = float("-inf")
         self._kind_unknown = False
 
     def __len__(self) -> int:
@@ -168,6 +170,7 @@ class Reflector:
     # -- listing -----------------------------------------------------------------------------
 
     async def _list(self) -> None:
+        self.list_began = self._clock.monotonic()
         version = ""
         present: dict[str, None] = {}
         try:

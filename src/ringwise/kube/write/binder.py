@@ -8,6 +8,7 @@
      │        ├─ without a node ──> wait ──> POST
      └────────└─ gone, or bound by another scheduler ──> failed
 
+Every POST goes through the write gate of the client: credentials first, then the fence, then one attempt.
 Chips are released only when it is known that the pod did not get them. The timeout of the server is shorter
 than the one here, so a request without an answer has ended before the pod is read.
 """
@@ -22,8 +23,8 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 
 from ringwise.kube.observer import ComponentObserver, NullObserver
-from ringwise.kube.write.fence import MIN_FENCE_GAP, Fence
-from ringwise.kubeclient.client import MERGE_PATCH, ApiError, Client, UnreachableError
+from ringwise.kube.write.fence import CANCEL_MARGIN, MIN_FENCE_GAP, Fence
+from ringwise.kubeclient.client import MERGE_PATCH, ApiError, Client, FencedError, UnreachableError
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.credentials import KubeConfigError
 from ringwise.kubeclient.resources import PODS
@@ -39,9 +40,8 @@ _LOG = Logger()
 MAX_IN_FLIGHT = 64
 #: Seconds after which the binding of a pod that still has no node is given up.
 BIND_DEADLINE = 30.0
-#: The timeout of the server is shorter than the one here, and both are shorter than the fence gap.
-_SERVER_TIMEOUT = "timeout=4s"
-_TIMEOUT = MIN_FENCE_GAP - 0.5
+#: Seconds for one request. Also the last one before the fence closed ends within the fence gap.
+_TIMEOUT = MIN_FENCE_GAP - CANCEL_MARGIN
 #: The device plugin changes these on a pod that has started, so they do not tell who bound it.
 _CHANGED_LATER = frozenset({PREDICATE_TIME, ASCEND_REAL})
 
@@ -82,7 +82,7 @@ class Binder:
         rng: random.Random | None = None,
         in_flight: int = MAX_IN_FLIGHT,
     ) -> None:
-        self._client = client
+        self._client = client.gated(fence)
         self._fence = fence
         self._clock = clock
         self._on_failed = on_failed
@@ -148,10 +148,7 @@ class Binder:
         backoff: Backoff | None = None
         conflicts = 0
         while True:
-            # Before the fence is checked: between the check and the request no time may pass.
-            await self._client.wait_for_rate_limit()
-            if self._stopping or not self._fence.is_open:
-                raise _BindFailedError("fenced", "this replica is not the leader any more")
+            await self._wait_for_rate_limit()
             pause = 0.0
             try:
                 if bind.remove:
@@ -164,6 +161,8 @@ class Binder:
                 conflicts += error.status == 409
                 if not unclear and error.status != 429:
                     raise _BindFailedError(kind, why) from None
+            except FencedError as error:
+                raise _BindFailedError("fenced", str(error)) from None
             except UnreachableError as error:
                 kind, why, unclear = error.kind, str(error), error.maybe_done
             except KubeConfigError as error:
@@ -180,15 +179,18 @@ class Binder:
     async def _remove_stray(self, bind: Bind) -> None:
         """N8: owned annotations that a user copied would outlive the binding, which only sets its own."""
         body = {"metadata": {"uid": bind.uid, "annotations": dict.fromkeys(bind.remove)}}
-        path = f"{PODS.path(bind.namespace, bind.pod)}?{_SERVER_TIMEOUT}"
         await self._client.request(
             "PATCH",
-            path,
+            PODS.path(bind.namespace, bind.pod),
             body=msgspec.json.encode(body),
             content_type=MERGE_PATCH,
             timeout=_TIMEOUT,
             rate_limited=False,
         )
+        await self._wait_for_rate_limit()
+
+    async def _wait_for_rate_limit(self) -> None:
+        """Its turn may come late, and only then it is known whether the binding is still wanted."""
         await self._client.wait_for_rate_limit()
         if self._stopping or not self._fence.is_open:
             raise _BindFailedError("fenced", "this replica is not the leader any more")
@@ -248,6 +250,6 @@ async def post_binding(client: Client, bind: Bind) -> None:
         },
         "target": {"apiVersion": "v1", "kind": "Node", "name": bind.node},
     }
-    path = f"{PODS.path(bind.namespace, bind.pod, 'binding')}?{_SERVER_TIMEOUT}"
-    # The caller has waited for the rate limit before it checked the fence.
+    path = PODS.path(bind.namespace, bind.pod, "binding")
+    # The caller has waited for the rate limit.
     await client.request("POST", path, body=msgspec.json.encode(body), timeout=_TIMEOUT, rate_limited=False)

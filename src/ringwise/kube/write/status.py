@@ -44,7 +44,7 @@ class StatusWriter:
         observer: ComponentObserver | None = None,
         rng: random.Random | None = None,
     ) -> None:
-        self._client = client
+        client = self._client = client.gated(fence)
         self._groups = groups
         self._clock = clock
         observer = observer or NullObserver()

@@ -129,6 +129,8 @@ class Scheduler:
         self.observer: Callable[[Session, Job], None] | None = None
         #: Called during a long cycle with its bindings so far. They are also returned at its end.
         self.early_bindings: Callable[[Sequence[Bind]], None] | None = None
+        #: Called with every event, every job and every attempt to place one: a long turn is no hung one.
+        self.on_progress: Callable[[], None] = lambda: None
         #: Records every turn.
         self.journal: Journal | None = None
         self._now = 0
@@ -151,6 +153,7 @@ class Scheduler:
         self._bindings = 0
         for event in events:
             self._events.apply(event, now)
+            self.on_progress()
         self._book.read_changed()
         if decide is Decide.NOTHING:
             return []
@@ -199,6 +202,7 @@ class Scheduler:
             job = self._book.jobs.get(key)
             if job is not None and self._book.refusal(job) is None and self._book.has_pending(job):
                 session.prepare(job)
+                self.on_progress()
 
     def next_deadline(self) -> int | None:
         """When time alone changes something, in nanoseconds; None when only events can."""
@@ -216,6 +220,7 @@ class Scheduler:
         reserved_before = list(self._reservations)
         session = self._sessions.open(now, pending, self.observer)
         binds: list[Bind] = []
+        session.on_progress = self.on_progress
         session.announce = lambda allocations: self._bind_all(allocations, binds)
         for name in self._configuration.current.actions:
             action = self._registry.actions.get(name)
