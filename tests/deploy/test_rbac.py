@@ -147,6 +147,13 @@ def test_the_controller_has_what_it_needs_and_no_more() -> None:
             }
             api.put(JOBS, json.loads(json.dumps(job)))
             api.without_status.add("jobs")
+            for kind, name in (
+                ("services", "job"),
+                ("persistentvolumeclaims", "job-volume-0"),
+            ):
+                api.put(f"/api/v1/{kind}", {"metadata": {"name": name, "namespace": "default"}})
+            walls = "/apis/networking.k8s.io/v1/networkpolicies"
+            api.put(walls, {"metadata": {"name": "job", "namespace": "default"}})
             gang = PodGroup("default", "job-u", "g", owner=Owner("Job", "job", "u"))
             made = CorePod("p", "default", "job-t-0", PodClass(), task="t", owner=Owner("Job", "job", "u"))
             additions = do.PodAdditions(
@@ -158,7 +165,7 @@ def test_the_controller_has_what_it_needs_and_no_more() -> None:
                     do.CreateGroup(gang),
                     do.CreateGroup(gang),
                     do.CreatePod(made, "default/job", additions),
-                    do.Publish("default", "job-svc", {"t.host": "job-t-0.job"}),
+                    do.Publish("default", "job-svc", {"t.host": "job-t-0.job"}, "default/job"),
                     do.SetJobStatus("default/job", "Running"),
                     do.DeletePod("", "default", "job-t-0", "over"),
                     do.DeleteGroup("default/job-u"),
@@ -168,9 +175,8 @@ def test_the_controller_has_what_it_needs_and_no_more() -> None:
             )
             await elected(client, "ringwise-controller")
             job_commands = {(verb, "bus.volcano.sh", "commands") for verb in ("list", "delete")}
-            # Asked for by admission plugins on what we send, not by a request of its own; a failed creation
-            # of a pod is reported in an event.
-            besides = {("update", "batch.volcano.sh", "jobs/finalizers"), ("create", "", "events")}
+            # Asked for by admission plugins on what we send, not by a request of its own.
+            besides = {("update", "batch.volcano.sh", "jobs/finalizers")}
             sent = called(api) | read_by(jobs_only=True) | job_commands | besides
             assert sent == granted("controller", "controllerLease")
 

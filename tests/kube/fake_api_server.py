@@ -219,9 +219,16 @@ class FakeApiServer:
         return web.json_response({"kind": "Status", "status": "Success"}, status=201)
 
     def _patch(
-        self, request: web.Request, collection: str, key: str, found: Object, sub: str, patch: Object
+        self, request: web.Request, collection: str, key: str, found: Object, sub: str, patch: Any
     ) -> web.Response:
         plural = collection.rpartition("/")[2]
+        if isinstance(patch, list):
+            changed = _json_patched(found, patch)
+            if changed is None:
+                # The words of the real server.
+                rejected = "the server rejected our request due to an error in our request"
+                return _status(422, rejected, reason="Invalid")
+            return web.json_response(self._write(collection, key, changed, "MODIFIED"))
         if sub == "status" and plural in self.without_status:
             return _status(404, "the server could not find the requested resource")
         version = patch.get("metadata", {}).get("resourceVersion")
@@ -355,6 +362,24 @@ def _selected(object: Object, query: Mapping[str, str], namespace: str) -> bool:
     if field_selector.startswith("spec.nodeName="):
         return bool(object.get("spec", {}).get("nodeName") == field_selector.removeprefix("spec.nodeName="))
     return not field_selector or meta["name"] == field_selector.removeprefix("metadata.name=")
+
+
+def _json_patched(object: Object, operations: list[Object]) -> Object | None:
+    """RFC 6902, the operations `test` and `add`; None when one of them fails."""
+    changed = _copy(object)
+    for operation in operations:
+        target: Any = changed
+        *parents, last = operation["path"].strip("/").split("/")
+        try:
+            for part in parents:
+                target = target[int(part) if isinstance(target, list) else part]
+            if operation["op"] == "add":
+                target[last] = operation["value"]
+            elif target[last] != operation["value"]:
+                return None
+        except (KeyError, IndexError):
+            return None
+    return changed
 
 
 def _merged(base: Any, patch: Any, strategic: bool) -> Any:

@@ -70,7 +70,7 @@ class JobPlugins:
         data = {
             f"{task.name}.host": "".join(f"{host}\n" for host in hosts_of(job, task)) for task in job.tasks
         }
-        return Publish(job.namespace, f"{job.name}-svc", data)
+        return Publish(job.namespace, f"{job.name}-svc", data, job.key)
 
 
 def _switched_on(arguments: tuple[str, ...], name: str) -> bool:

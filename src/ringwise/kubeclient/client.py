@@ -47,6 +47,7 @@ WATCH_SILENCE = 330.0
 
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
 
 Struct = TypeVar("Struct")
 

@@ -294,10 +294,111 @@ def test_a_config_map_is_created_or_patched() -> None:
     async def test() -> None:
         async with executing() as one:
             for text in ("one", "two"):
-                await one.do(Publish("default", "train-svc", {"worker.host": text}))
+                await one.do(Publish("default", "train-svc", {"worker.host": text}, "default/train"))
             found = one.api.get(CONFIG_MAPS, "default/train-svc")
             assert found["data"] == {"worker.host": "two"}
             assert found["metadata"]["ownerReferences"][0]["name"] == "train"
+            assert one.api.all(EVENTS) == []
+            # The job is gone, and nothing is created that nothing would delete.
+            one.templates.drop("default/train")
+            one.api.remove(CONFIG_MAPS, "default/train-svc")
+            await one.do(Publish("default", "train-svc", {"worker.host": "three"}, "default/train"))
+            assert one.api.all(CONFIG_MAPS) == []
+
+    run(test())
+
+
+OWNERS: dict[str, list[dict[str, Any]]] = {
+    "nothing": [],
+    "a Deployment": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "train", "uid": "d1"}],
+    "a Job of another group": [{"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "b1"}],
+    "another vcjob": [{"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "x", "uid": "j2"}],
+}
+FOREIGN = {
+    "/api/v1/configmaps": "train-svc",
+    "/api/v1/services": "train",
+    "/api/v1/persistentvolumeclaims": "train-volume-0",
+    "/api/v1/secrets": "train-ssh",
+    "/apis/networking.k8s.io/v1/networkpolicies": "train",
+    GROUPS: "train-j1",
+}
+
+
+@pytest.mark.parametrize("owner", OWNERS)
+@pytest.mark.parametrize("collection", FOREIGN)
+def test_an_object_of_another_owner_is_reported_and_not_written(collection: str, owner: str) -> None:
+    async def test() -> None:
+        async with executing() as one:
+            name = FOREIGN[collection]
+            meta = {"name": name, "namespace": "default", "ownerReferences": OWNERS[owner]}
+            before = one.api.put(collection, {"metadata": meta, "data": {"theirs": "x"}, "spec": {"a": 1}})
+            additions = PodAdditions(
+                subdomain="train", mounts=((SSH_FOLDER, "Secret", "train-ssh"),), isolated=True
+            )
+            group = PodGroup("default", "train-j1", min_member=2, owner=Owner("Job", "train", "j1"))
+            for _ in range(2):
+                await one.do(
+                    CreateGroup(group),
+                    Publish("default", "train-svc", {"worker.host": "h"}, "default/train"),
+                    CreatePod(worker(0), "default/train", additions),
+                )
+            await one.do(DeleteGroup("default/train-j1"))
+            assert one.api.get(collection, f"default/{name}") == before
+            (event,) = one.api.all(EVENTS)
+            about = event["involvedObject"]
+            assert (event["reason"], event["type"], about["name"], about["uid"]) == (
+                "ForeignObject",
+                "Warning",
+                "train",
+                "j1",
+            )
+            assert name in event["message"]
+            assert "What helps" in event["message"]
+            assert len(one.api.all(PODS)) == 1
+
+    run(test())
+
+
+@pytest.mark.parametrize("collection", [one for one in FOREIGN if "secrets" not in one])
+def test_what_an_earlier_job_of_the_name_left_is_waited_for(collection: str) -> None:
+    async def test() -> None:
+        async with executing() as one:
+            name = FOREIGN[collection]
+            earlier = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "train", "uid": "j0"}
+            meta = {"name": name, "namespace": "default", "ownerReferences": [earlier]}
+            one.api.put(collection, {"metadata": meta})
+
+            def deleted_by_garbage_collector(method: str, path: str) -> bool:
+                found = one.api.collections[collection].get(f"default/{name}")
+                is_left = found is not None and found["metadata"]["ownerReferences"] == [earlier]
+                if is_left and one.api.count(f"/{name}") >= 2:
+                    one.api.remove(collection, f"default/{name}")
+                return False
+
+            one.api.fault(deleted_by_garbage_collector)
+            group = PodGroup("default", "train-j1", min_member=2, owner=Owner("Job", "train", "j1"))
+            await one.do(
+                CreateGroup(group),
+                Publish("default", "train-svc", {"worker.host": "h"}, "default/train"),
+                CreatePod(worker(0), "default/train", PodAdditions(subdomain="train", isolated=True)),
+            )
+            (owner,) = one.api.get(collection, f"default/{name}")["metadata"]["ownerReferences"]
+            assert owner["uid"] == "j1"
+            assert one.api.all(EVENTS) == []
+
+    run(test())
+
+
+def test_a_secret_created_before_a_later_failure_is_known_as_ours() -> None:
+    async def test() -> None:
+        async with executing() as one:
+            one.api.fault("POST /api/v1/namespaces/default/persistentvolumeclaims", status=503, times=2)
+            additions = PodAdditions(mounts=((SSH_FOLDER, "Secret", "train-ssh"),))
+            await one.do(CreatePod(worker(0), "default/train", additions))
+            assert len(one.api.all(PODS)) == 1
+            assert one.writes().count("POST secrets") == 1
+            assert one.api.count("GET /api/v1/namespaces/default/secrets") == 0
+            assert one.api.all(EVENTS) == []
 
     run(test())
 

@@ -129,6 +129,12 @@ class EventRecorder:
             "events", self._write, retrier, 4, observer, self._wait
         )
 
+    def record_once(self, regarding: ObjectReference, reason: str, message: str) -> None:
+        """A warning that is written once for each object and message, also by the next leader."""
+        digest = _digest(f"{regarding.kind} {regarding.uid} {reason} {message}")
+        key = f"{reason} {regarding.kind} {regarding.namespace}/{regarding.name} {digest}"
+        self._put(key, ObjectEvent(regarding, reason, message, warning=True, name_suffix=digest))
+
     def record(
         self, regarding: ObjectReference, reason: str, message: str, *, warning: bool = False, key: str = ""
     ) -> None:
@@ -154,9 +160,7 @@ class EventRecorder:
         namespace, _, name = bad.key.rpartition("/")
         regarding = ObjectReference(version, bad.kind, namespace, name, bad.uid)
         for problem in bad.problems[:MAX_PROBLEM_EVENTS]:
-            digest = hashlib.sha256(f"{bad.kind} {bad.uid} {problem}".encode(errors="replace")).hexdigest()[
-                :16
-            ]
+            digest = _digest(f"{bad.kind} {bad.uid} {problem}")
             message = one_line(f"Ringwise cannot read this object: {problem}")
             event = ObjectEvent(regarding, "Malformed", message, warning=True, name_suffix=digest)
             self._put(f"Malformed {bad.kind} {bad.key} {digest}", event)
@@ -183,6 +187,10 @@ class EventRecorder:
     async def _wait(self) -> None:
         await self._rate_limit.wait()
         await wait_for_bindings(self._bindings_idle)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16]
 
 
 def reason_text(reason: Reason) -> str:

@@ -14,6 +14,15 @@ from ringwise.kube.write.binder import Binder
 from ringwise.kube.write.event_recorder import ObjectReference
 from ringwise.kube.write.job_resources import JobResources
 from ringwise.kube.write.ordered_work import OrderedWork
+from ringwise.kube.write.ownership import (
+    ExistingObject,
+    Ownership,
+    existing,
+    foreign_message,
+    not_yet_deleted,
+    owned_by_named_job,
+    ownership,
+)
 from ringwise.kube.write.pod_templates import render
 from ringwise.kube.write.status import StatusWriter
 from ringwise.kubeclient.client import ApiError, Client
@@ -65,7 +74,7 @@ class Executor:
         self._templates = templates
         self._retrier = retrier
         self._on_evict_failed = on_evict_failed
-        self._job_resources = JobResources(client, templates)
+        self._job_resources = JobResources(client, templates, self._report_foreign)
         self._ordered_work = OrderedWork()
 
     def execute(self, commands: Iterable[Command]) -> None:
@@ -118,10 +127,7 @@ class Executor:
             case CreateGroup() if command.group.owner is not None:
                 return f"{command.group.namespace}/{command.group.owner.name}"
             case Publish():
-                owner = f"{command.namespace}/{command.name.removesuffix('-svc')}"
-                return (
-                    owner if self._templates.get(owner) is not None else f"{command.namespace}/{command.name}"
-                )
+                return command.job or f"{command.namespace}/{command.name}"
             case Evict():
                 return f"evict {command.uid}"
         return current
@@ -141,14 +147,13 @@ class Executor:
                     partial(self._client.delete, PODS, command.namespace, command.pod, uid=command.uid)
                 )
             case DeleteGroup():
-                namespace, _, name = command.key.partition("/")
-                await self._delete(partial(self._client.delete, POD_GROUPS, namespace, name))
+                await self._delete(partial(self._delete_group, command.key))
             case DeleteJob():
                 await self._delete_job(command.key)
             case Evict():
                 await self._evict(command)
             case Publish():
-                await retry(partial(self._publish, command), _ATTEMPTS)
+                await self._publish(command)
 
     # -- pods ------------------------------------------------------------------------------
 
@@ -206,8 +211,35 @@ class Executor:
         except ApiError as error:
             if error.status != 409:
                 raise
-            change = {"metadata": {"labels": dict(group.labels)}, "spec": body["spec"]}
-            await self._client.patch(POD_GROUPS, group.namespace, group.name, change)
+            await self._update_group(group, body["spec"])
+
+    async def _update_group(self, group: PodGroup, spec: dict[str, Any]) -> None:
+        found = await existing(self._client, POD_GROUPS, group.namespace, group.name)
+        owner = group.owner
+        relation = ownership(found, owner.name, owner.uid) if owner is not None else Ownership.FOREIGN
+        if relation is Ownership.EARLIER_JOB:
+            raise not_yet_deleted(POD_GROUPS.kind, group.name)
+        if relation is Ownership.FOREIGN:
+            templates = self._templates.get(f"{group.namespace}/{owner.name}") if owner is not None else None
+            if templates is not None:
+                message = foreign_message(POD_GROUPS.kind, group.name)
+                self._report_foreign(templates, group.namespace, message)
+            return
+        # With the version that was checked: the owner cannot change in between.
+        meta = {"labels": dict(group.labels), "resourceVersion": found.metadata.resource_version}
+        await self._client.patch(POD_GROUPS, group.namespace, group.name, {"metadata": meta, "spec": spec})
+
+    async def _delete_group(self, key: str) -> None:
+        namespace, _, name = key.partition("/")
+        found = await self._client.get(POD_GROUPS, namespace, name, ExistingObject)
+        if not owned_by_named_job(found, name):
+            _LOG.warning("PodGroup is not owned by its job and is not deleted", group=key)
+            return
+        await self._client.delete(POD_GROUPS, namespace, name, uid=found.metadata.uid)
+
+    def _report_foreign(self, templates: JobTemplates, namespace: str, message: str) -> None:
+        job = ObjectReference.to(VCJOBS, namespace, templates.name, templates.uid)
+        self._status.events.record_once(job, "ForeignObject", message)
 
     async def _set_job_status(self, command: SetJobStatus) -> None:
         namespace, _, name = command.key.partition("/")
@@ -227,20 +259,32 @@ class Executor:
         )
 
     async def _publish(self, command: Publish) -> None:
+        if not command.job:
+            await self._retrier.run(partial(self._publish_own, command), _ATTEMPTS)
+            return
+        publish = partial(
+            self._job_resources.publish, command.job, command.namespace, command.name, command.data
+        )
+        try:
+            await self._retrier.run(publish, _ATTEMPTS)
+        except GivenUpError as error:
+            if error.status != 409:
+                raise
+            self._job_resources.report_foreign(command.job, command.namespace, CONFIG_MAPS, command.name)
+
+    async def _publish_own(self, command: Publish) -> None:
+        """A ConfigMap of the scheduler; its permission is limited to this name."""
         data = {"data": dict(command.data)}
         try:
             await self._client.patch(CONFIG_MAPS, command.namespace, command.name, data)
         except ApiError as error:
             if error.status != 404:
                 raise
-            meta: dict[str, Any] = {
+            meta = {
                 "name": command.name,
                 "namespace": command.namespace,
                 "labels": {APP_MANAGED_BY: "ringwise"},
             }
-            owner = self._templates.get(f"{command.namespace}/{command.name.removesuffix('-svc')}")
-            if owner is not None:
-                meta["ownerReferences"] = [owner.owner]
             body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, **data}
             await self._client.create(CONFIG_MAPS, command.namespace, body)
 

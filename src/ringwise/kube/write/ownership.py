@@ -1,0 +1,85 @@
+"""Whether an object that exists already belongs to the job that it would be written for.
+
+The controller writes only to objects that name the job as their owner. A name is no proof: whoever may create
+a ConfigMap `big-svc` would otherwise have it overwritten by a job `big`, and the other way round.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+import msgspec
+
+from ringwise.kubeclient.client import ApiError, Client
+from ringwise.kubeclient.resources import VCJOBS, Resource
+
+
+class OwnerReference(msgspec.Struct, rename="camel"):
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    uid: str = ""
+    resource_version: str = ""
+    owner_references: list[OwnerReference] | None = None
+
+
+class ExistingObject(msgspec.Struct):
+    metadata: _Meta = msgspec.field(default_factory=_Meta)
+
+    @property
+    def job_owners(self) -> list[OwnerReference]:
+        group = VCJOBS.version.partition("/")[0]
+        return [
+            owner
+            for owner in self.metadata.owner_references or ()
+            if owner.kind == VCJOBS.kind and owner.api_version.partition("/")[0] == group
+        ]
+
+
+class Ownership(Enum):
+    OWN = "own"
+    #: Of a deleted job of the same name: it is deleted with that job.
+    EARLIER_JOB = "earlier job"
+    FOREIGN = "foreign"
+
+
+async def existing(client: Client, resource: Resource, namespace: str, name: str) -> ExistingObject:
+    """The object that a creation found in its way. One that is gone by now is a conflict that passes."""
+    try:
+        return await client.get(resource, namespace, name, ExistingObject)
+    except ApiError as error:
+        if error.status != 404:
+            raise
+        raise ApiError(409, "Conflict", f"{resource.kind} {name} was deleted meanwhile") from None
+
+
+def ownership(found: ExistingObject, job: str, uid: str) -> Ownership:
+    """The relation of the object to the job of this name and UID."""
+    owners = found.job_owners
+    if any(owner.uid == uid for owner in owners):
+        return Ownership.OWN
+    if any(owner.name == job for owner in owners):
+        return Ownership.EARLIER_JOB
+    return Ownership.FOREIGN
+
+
+def owned_by_named_job(found: ExistingObject, group: str) -> bool:
+    """Whether a PodGroup belongs to the vcjob that its name is made from."""
+    return any(group in (owner.name, f"{owner.name}-{owner.uid}") for owner in found.job_owners)
+
+
+def not_yet_deleted(kind: str, name: str) -> ApiError:
+    """A conflict that passes: the retrier tries again."""
+    message = f"{kind} {name} belongs to an earlier job of the same name and is not deleted yet"
+    return ApiError(409, "Conflict", message)
+
+
+def foreign_message(kind: str, name: str) -> str:
+    return (
+        f"{kind} {name} exists and is not owned by this job; nothing is written to it. "
+        f"What helps: rename the job, or delete that {kind}"
+    )
