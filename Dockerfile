@@ -2,12 +2,17 @@
 #   docker buildx build --platform linux/amd64,linux/arm64 -t ringwise/ringwise:0.1.0 .
 # It runs as nobody, writes nothing to its file system, and needs no shell.
 
-FROM python:3.11-slim-bookworm AS build
+# A tag can be moved. For a build that can be repeated give the digest that your registry shows for it:
+#   --build-arg BASE=python:3.11-slim-bookworm@sha256:...
+ARG BASE=python:3.11-slim-bookworm
+
+FROM ${BASE} AS build
 WORKDIR /build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
+COPY requirements.txt requirements-build.txt ./
 # The version that requirements-dev.txt pins; it builds the package and is not part of the image.
-RUN python -m venv /opt/ringwise && /opt/ringwise/bin/pip install --quiet --only-binary=:all: setuptools==84.2.1
-COPY requirements.txt ./
+RUN python -m venv /opt/ringwise \
+ && /opt/ringwise/bin/pip install --quiet --require-hashes --only-binary=:all: -r requirements-build.txt
 # Wheels only: nothing is compiled, so both processors get what was tested.
 RUN /opt/ringwise/bin/pip install --quiet --require-hashes --only-binary=:all: -r requirements.txt
 COPY pyproject.toml README.md LICENSE ./
@@ -16,7 +21,7 @@ RUN /opt/ringwise/bin/pip install --quiet --no-deps --no-build-isolation . \
  && /opt/ringwise/bin/python -m compileall -q /opt/ringwise/lib \
  && /opt/ringwise/bin/pip uninstall --quiet --yes setuptools pip
 
-FROM python:3.11-slim-bookworm
+FROM ${BASE}
 LABEL org.opencontainers.image.title="ringwise" \
       org.opencontainers.image.description="Chip-aware gang scheduling for clusters of Ascend NPUs" \
       org.opencontainers.image.licenses="Apache-2.0"

@@ -91,6 +91,8 @@ requirements: $(STAMP) ## pin the newest versions that fit, with hashes for all 
 	@$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
 	  --no-emit-index-url --no-emit-find-links --constraint requirements.txt \
 	  --extra device pyproject.toml requirements-dev.in -o requirements-dev.txt
+	@{ echo "# What builds the package in the image: the lines of requirements-dev.txt."; \
+	  awk '/^[^ #]/{on=/^setuptools==/} on && !/^ *#/' requirements-dev.txt; } > requirements-build.txt
 
 clean: ## remove .venv and every cache
 	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -107,6 +107,8 @@ JOB_NAMESPACE = "volcano.sh/job-namespace"
 JOB_VERSION = "volcano.sh/job-version"
 TEMPLATE_UID = "volcano.sh/template-uid"
 JOB_RETRY_COUNT = "volcano.sh/job-retry-count"
+#: Last part of the name of the ConfigMap with the host names of a vcjob.
+HOST_LISTS_SUFFIX = "-svc"
 #: Path of a queue in the tree of queues, and the weight of each step. Administrator, on the Queue.
 HIERARCHY = "volcano.sh/hierarchy"
 HIERARCHY_WEIGHTS = "volcano.sh/hierarchy-weights"

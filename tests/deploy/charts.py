@@ -80,6 +80,20 @@ VARIATIONS: dict[str, dict[str, Any]] = {
         "scheduler": {"bindsInFlight": 16, "kubeApiQps": 50, "kubeApiBurst": 100},
         "controller": {"kubeApiQps": 12.5, "kubeApiBurst": 20},
     },
+    "annotation-policy": {
+        "annotationPolicy": {
+            "enabled": True,
+            "accounts": ["system:serviceaccount:kube-system:ascend-device-plugin-sa"],
+        }
+    },
+    "network-policies": {
+        "admission": {"enabled": True},
+        "networkPolicy": {
+            "enabled": True,
+            "metricsFrom": [{"namespaceSelector": {"matchLabels": {"team": "monitoring"}}}],
+            "webhookFrom": [{"ipBlock": {"cidr": "10.0.0.0/24"}}],
+        },
+    },
     "part-of-a-larger-chart": {"global": {"region": "north"}},
 }
 

@@ -111,7 +111,7 @@ def test_every_component_accepts_its_arguments(values: dict[str, Any]) -> None:
         assert container["args"][0] == component
         if component != "controller":
             assert params["names"] == names
-            assert params["scheduler_configmap"] == "volcano-system/volcano-scheduler-configmap"
+            assert params["scheduler_configmap"] == ("volcano-system", "volcano-scheduler-configmap")
         if component == "scheduler":
             assert params["with_controller"] is False
             assert params["shadow"] is values.get("scheduler", {}).get("shadow", False)
@@ -214,6 +214,35 @@ def test_the_webhook_checks_pods_with_the_configured_scheduler_names() -> None:
 
 
 @needs_helm
+def test_the_annotation_policy_needs_an_api_server_that_has_it() -> None:
+    objects = rendered(VARIATIONS["annotation-policy"])
+    policy = objects["ValidatingAdmissionPolicy", "", "ringwise-annotations-guarded"]
+    (accounts, _) = policy["spec"]["matchConditions"]
+    for account in ("volcano-system:ringwise-scheduler", "kube-system:ascend-device-plugin-sa"):
+        assert f"'system:serviceaccount:{account}'" in accounts["expression"]
+    old = template(VARIATIONS["annotation-policy"], "--kube-version", "1.29.0")
+    assert old.returncode != 0
+    assert "this API server has no ValidatingAdmissionPolicy" in old.stderr
+
+
+@needs_helm
+def test_network_policies_open_the_ports_of_each_component_and_no_other() -> None:
+    values = VARIATIONS["network-policies"]["networkPolicy"]
+    objects = rendered(VARIATIONS["network-policies"])
+    for component, deployment in _components(objects).items():
+        spec = objects["NetworkPolicy", "volcano-system", f"ringwise-{component}"]["spec"]
+        labels = deployment["spec"]["template"]["metadata"]["labels"]
+        assert spec["podSelector"]["matchLabels"].items() <= labels.items()
+        opened = {rule["ports"][0]["port"]: rule.get("from") for rule in spec["ingress"]}
+        ports = {port["containerPort"] for port in _container(deployment)["ports"]}
+        assert opened.keys() == ports
+        assert opened[11251] is None
+        assert opened.get(8080) == (None if component == "admission" else values["metricsFrom"])
+        assert opened.get(9443) == (values["webhookFrom"] if component == "admission" else None)
+    assert not [key for key in rendered({}) if key[0] == "NetworkPolicy"]
+
+
+@needs_helm
 def test_image_and_secrets() -> None:
     for deployment in _components(rendered(VARIATIONS["image"])).values():
         container = _container(deployment)
@@ -303,6 +332,8 @@ def test_definitions_can_be_left_to_volcano() -> None:
         ({"image": {"pullPolicy": "Sometimes"}}, "value must be one of 'Always'"),
         ({"imagePullSecrets": ["first"]}, "at '/imagePullSecrets/0': got string, want object"),
         ({"podMonitor": {"interval": 30}}, "at '/podMonitor/interval': got number, want string"),
+        ({"annotationPolicy": {"accounts": ["a' || true"]}}, "at '/annotationPolicy/accounts/0'"),
+        ({"networkPolicy": {"metricsFrom": [{"pods": {}}]}}, "additional properties 'pods' not allowed"),
         ({"configuration": {"content": {"tiers": []}}}, "at '/configuration/content': got object"),
     ],
 )

@@ -22,7 +22,10 @@ def said(word: str) -> list[str]:
 def test_both_stages_use_the_same_pinned_glibc_base() -> None:
     bases = {line.split()[0] for line in said("FROM")}
     assert len(said("FROM")) == 2
-    (base,) = bases
+    assert bases == {"${BASE}"}
+    # An argument: a digest can be given at the build.
+    (argument,) = said("ARG")
+    base = argument.removeprefix("BASE=")
     # slim is Debian; alpine would be musl, for which there are other wheels or none.
     assert re.fullmatch(r"python:3\.\d+-slim-[a-z]+", base)
 
@@ -60,7 +63,18 @@ def test_the_builder_is_the_one_that_the_tests_use() -> None:
         r"^(setuptools==\S+)", (ROOT / "requirements-dev.txt").read_text(encoding="utf-8"), re.M
     )
     assert pinned is not None
-    assert any(pinned.group(1) in line for line in said("RUN"))
+    build = (ROOT / "requirements-build.txt").read_text(encoding="utf-8")
+    assert re.findall(r"^(\S+==\S+)", build, re.M) == [pinned.group(1)]
+    hashes = set(re.findall(r"sha256:[0-9a-f]{64}", build))
+    developed = (ROOT / "requirements-dev.txt").read_text(encoding="utf-8")
+    assert hashes
+    assert hashes <= set(re.findall(r"sha256:[0-9a-f]{64}", developed))
+
+
+def test_every_package_of_the_image_is_installed_with_hashes() -> None:
+    for line in said("RUN"):
+        for install in re.findall(r"pip install [^&]*", line):
+            assert "--require-hashes" in install or install.rstrip().endswith(" .")
 
 
 @pytest.mark.parametrize("name", ["ringwise", "kubectl-ringwise"])

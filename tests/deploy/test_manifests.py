@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -14,6 +15,7 @@ from ringwise.apps.install.deployment import Choices, access_rules, chart, confi
 from ringwise.apps.install.steps import printed
 from ringwise.manifests.configuration import read_configuration
 from ringwise.scheduler.defaults import BUILT_IN, default_configuration
+from ringwise.wellknown import CHIP_RESOURCE_FAMILIES, OWNED_ANNOTATIONS
 from tests.deploy.comparing import by_identity
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,6 +38,33 @@ def test_what_is_printed_is_what_is_applied() -> None:
 def test_the_default_configuration_is_the_default() -> None:
     text = configuration(Choices())["data"]["volcano-scheduler.conf"]
     assert read_configuration(text, "chart", BUILT_IN) == default_configuration()
+
+
+def test_with_the_annotation_policy_the_settings_are_guarded() -> None:
+    """N8: annotations are believed only where a policy guards them."""
+    text = configuration(Choices(with_annotation_policy=True))["data"]["volcano-scheduler.conf"]
+    assert read_configuration(text, "chart", BUILT_IN).settings.owned_annotations == "guarded"
+    text = configuration(Choices())["data"]["volcano-scheduler.conf"]
+    assert read_configuration(text, "chart", BUILT_IN).settings.owned_annotations == "open"
+
+
+def test_the_annotation_policy_guards_exactly_the_owned_annotations() -> None:
+    """N8: the keys of the policy are those of the code, twice: as they are, and as they were before."""
+    policies = [
+        one
+        for one in objects(Choices(with_annotation_policy=True))
+        if one["kind"] == "ValidatingAdmissionPolicy"
+    ]
+    assert len(policies) == 2
+    for policy in policies:
+        expressions = {one["name"]: one["expression"] for one in policy["spec"]["variables"]}
+        for name in ("carried", "carriedBefore"):
+            listed = re.findall(r"'([^']+)'", expressions[name])
+            families = re.findall(r"startsWith\('([^']+)'\)", expressions[name])
+            assert tuple(families) == CHIP_RESOURCE_FAMILIES
+            keys = set(listed) - set(families)
+            assert keys == {key for key in OWNED_ANNOTATIONS if not key.startswith(CHIP_RESOURCE_FAMILIES)}
+    assert not [one for one in objects(EVERYTHING) if one["kind"].startswith("ValidatingAdmissionPolicy")]
 
 
 def test_the_chart_carries_our_version() -> None:
@@ -107,6 +136,10 @@ HELM = os.environ.get("RINGWISE_HELM") or shutil.which("helm")
         ([], Choices()),
         (["admission.enabled=true"], EVERYTHING),
         (["controller.enabled=false"], Choices(with_controller=False)),
+        (
+            ["annotationPolicy.enabled=true", "annotationPolicy.accounts={vendor:a,vendor:b}"],
+            Choices(with_annotation_policy=True, annotation_accounts=("vendor:a", "vendor:b")),
+        ),
     ],
 )
 def test_the_chart_renders_the_plain_manifests(values: list[str], choices: Choices) -> None:

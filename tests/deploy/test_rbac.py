@@ -165,7 +165,7 @@ def test_the_controller_has_what_it_needs_and_no_more() -> None:
                     do.CreateGroup(gang),
                     do.CreateGroup(gang),
                     do.CreatePod(made, "default/job", additions),
-                    do.Publish("default", "job-svc", {"t.host": "job-t-0.job"}, "default/job"),
+                    do.Publish("default", "job-svc", {"t.host": "job-t-0.job"}),
                     do.SetJobStatus("default/job", "Running"),
                     do.DeletePod("", "default", "job-t-0", "over"),
                     do.DeleteGroup("default/job-u"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable
 
 import click
@@ -21,6 +22,11 @@ _where = with_options(
         click.option("--context", help="A context of the kubeconfig."),
         click.option("--namespace", default=VOLCANO_SYSTEM, show_default=True, help="Namespace of Ringwise."),
         click.option("--with-admission", is_flag=True, help="Also the webhook that refuses impossible jobs."),
+        click.option(
+            "--with-annotation-policy",
+            is_flag=True,
+            help="Also a policy: only scheduler and device plugin write the annotations with a pod's chips.",
+        ),
     )
 )
 
@@ -34,6 +40,12 @@ _where = with_options(
     show_default=True,
     help="Run the vcjob controller; not where Volcano's own runs.",
 )
+@click.option(
+    "--annotation-account",
+    "annotation_accounts",
+    multiple=True,
+    help="With that policy: another user name that may write them; may be repeated.",
+)
 @click.option("--print", "only_print", is_flag=True, help="Print the objects and change nothing.")
 @output_option
 def install_command(
@@ -41,8 +53,10 @@ def install_command(
     context: str | None,
     namespace: str,
     with_admission: bool,
+    with_annotation_policy: bool,
     image: str,
     with_controller: bool,
+    annotation_accounts: tuple[str, ...],
     only_print: bool,
     output: str,
 ) -> None:
@@ -50,7 +64,12 @@ def install_command(
 
     Volcano's definitions and configuration are used where they exist, and left as they are.
     """
-    choices = Choices(namespace, image, with_controller, with_admission)
+    for account in annotation_accounts:
+        if not re.fullmatch(r"[A-Za-z0-9@._:/-]+", account):
+            raise stop(f"ringwise: --annotation-account: no user name of Kubernetes: {account!r}")
+    choices = Choices(
+        namespace, image, with_controller, with_admission, with_annotation_policy, annotation_accounts
+    )
     if only_print:
         click.echo(printed(choices), nl=False)
         return
@@ -62,10 +81,15 @@ def install_command(
 @_where
 @output_option
 def uninstall_command(
-    kubeconfig: str | None, context: str | None, namespace: str, with_admission: bool, output: str
+    kubeconfig: str | None,
+    context: str | None,
+    namespace: str,
+    with_admission: bool,
+    with_annotation_policy: bool,
+    output: str,
 ) -> None:
     """Remove Ringwise from a cluster. Jobs, definitions and the configuration stay."""
-    choices = Choices(namespace, with_admission=with_admission)
+    choices = Choices(namespace, with_admission=with_admission, with_annotation_policy=with_annotation_policy)
     _carry_out(kubeconfig, context, output, lambda client: uninstall(client, choices))
 
 

@@ -9,7 +9,7 @@ from ringwise.controller.job_record import index_of
 from ringwise.messages.commands import PodAdditions, Publish
 from ringwise.state.model import Pod
 from ringwise.state.vcjob import Task, VcJob
-from ringwise.wellknown import OLD_TASK_INDEX_VARIABLE, TASK_INDEX_VARIABLE
+from ringwise.wellknown import HOST_LISTS_SUFFIX, OLD_TASK_INDEX_VARIABLE, TASK_INDEX_VARIABLE
 
 #: Default path of the keys: in the home of root, as in Volcano.
 HOME_SSH = "/root/.ssh"
@@ -39,7 +39,7 @@ class JobPlugins:
         self._shared_env: tuple[tuple[str, str], ...] = ()
         mounts: list[tuple[str, str, str]] = []
         if self.svc:
-            mounts.append(("/etc/volcano", "ConfigMap", f"{job.name}-svc"))
+            mounts.append(("/etc/volcano", "ConfigMap", f"{job.name}{HOST_LISTS_SUFFIX}"))
             shared: list[tuple[str, str]] = []
             for task in job.tasks:
                 word = task.name.replace("-", "_").upper()
@@ -70,7 +70,7 @@ class JobPlugins:
         data = {
             f"{task.name}.host": "".join(f"{host}\n" for host in hosts_of(job, task)) for task in job.tasks
         }
-        return Publish(job.namespace, f"{job.name}-svc", data, job.key)
+        return Publish(job.namespace, f"{job.name}{HOST_LISTS_SUFFIX}", data)
 
 
 def _switched_on(arguments: tuple[str, ...], name: str) -> bool:

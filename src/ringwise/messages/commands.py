@@ -74,8 +74,6 @@ class Publish:
     namespace: str
     name: str
     data: Mapping[str, str] = field(hash=False)
-    #: Key of the vcjob that owns it; empty for a ConfigMap of the scheduler itself.
-    job: str = ""
 
 
 @dataclass(frozen=True, slots=True)

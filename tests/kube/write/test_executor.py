@@ -294,7 +294,7 @@ def test_a_config_map_is_created_or_patched() -> None:
     async def test() -> None:
         async with executing() as one:
             for text in ("one", "two"):
-                await one.do(Publish("default", "train-svc", {"worker.host": text}, "default/train"))
+                await one.do(Publish("default", "train-svc", {"worker.host": text}))
             found = one.api.get(CONFIG_MAPS, "default/train-svc")
             assert found["data"] == {"worker.host": "two"}
             assert found["metadata"]["ownerReferences"][0]["name"] == "train"
@@ -302,7 +302,7 @@ def test_a_config_map_is_created_or_patched() -> None:
             # The job is gone, and nothing is created that nothing would delete.
             one.templates.drop("default/train")
             one.api.remove(CONFIG_MAPS, "default/train-svc")
-            await one.do(Publish("default", "train-svc", {"worker.host": "three"}, "default/train"))
+            await one.do(Publish("default", "train-svc", {"worker.host": "three"}))
             assert one.api.all(CONFIG_MAPS) == []
 
     run(test())
@@ -339,7 +339,7 @@ def test_an_object_of_another_owner_is_reported_and_not_written(collection: str,
             for _ in range(2):
                 await one.do(
                     CreateGroup(group),
-                    Publish("default", "train-svc", {"worker.host": "h"}, "default/train"),
+                    Publish("default", "train-svc", {"worker.host": "h"}),
                     CreatePod(worker(0), "default/train", additions),
                 )
             await one.do(DeleteGroup("default/train-j1"))
@@ -379,7 +379,7 @@ def test_what_an_earlier_job_of_the_name_left_is_waited_for(collection: str) -> 
             group = PodGroup("default", "train-j1", min_member=2, owner=Owner("Job", "train", "j1"))
             await one.do(
                 CreateGroup(group),
-                Publish("default", "train-svc", {"worker.host": "h"}, "default/train"),
+                Publish("default", "train-svc", {"worker.host": "h"}),
                 CreatePod(worker(0), "default/train", PodAdditions(subdomain="train", isolated=True)),
             )
             (owner,) = one.api.get(collection, f"default/{name}")["metadata"]["ownerReferences"]

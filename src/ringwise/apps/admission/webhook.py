@@ -14,7 +14,9 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from ringwise.apps.admission.objects import PATH, WEBHOOK_PORT
+from ringwise.apps.admission.connections import Connections, LimitedSite, read_body
+from ringwise.apps.admission.cost import Cost, cost_of
+from ringwise.apps.admission.objects import PATH, TIMEOUT, WEBHOOK_PORT
 from ringwise.apps.admission.rules import (
     ALLOWED,
     KnownCluster,
@@ -45,6 +47,8 @@ _LOG = Logger()
 
 #: Largest request body. Objects of the API server are smaller.
 MAX_REVIEW_BYTES = 8 << 20
+#: Seconds that a review waits for its turn. The rest of the API server's time-out is for the check itself.
+_MAX_WAIT = TIMEOUT / 2
 #: Seconds between two checks of the certificates.
 CHECK_INTERVAL = 60.0
 #: Reasons in one response, and its longest message: it must stay readable in a terminal.
@@ -70,7 +74,9 @@ class _Request(msgspec.Struct, rename="camel"):
     old_object: msgspec.Raw = msgspec.Raw(b"null")
 
 
-class _Review(msgspec.Struct):
+class _Review(msgspec.Struct, rename="camel"):
+    api_version: str = ""
+    kind: str = ""
     request: _Request | None = None
 
 
@@ -90,15 +96,42 @@ _JUDGES: dict[tuple[str, str], Callable[[msgspec.Raw, KnownCluster], Verdict]] =
 }
 
 
-def answer(body: bytes, cluster: KnownCluster) -> dict[str, Any] | None:
-    """The AdmissionReview of the response; None when the body is no AdmissionReview."""
+def read_review(body: bytes) -> _Request | None:
+    """The request of an AdmissionReview of admission.k8s.io/v1; None when the body is none."""
     try:
         review = msgspec.json.decode(body, type=_Review)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
-    request = review.request
-    if request is None or not request.uid:
+    if (review.api_version, review.kind) != (ADMISSION_API, "AdmissionReview"):
         return None
+    request = review.request
+    return request if request is not None and request.uid else None
+
+
+def answer(body: bytes, cluster: KnownCluster) -> dict[str, Any] | None:
+    """The AdmissionReview of the response; None when the body is no AdmissionReview."""
+    request = read_review(body)
+    if request is None:
+        return None
+    excess = _cost(request).excess
+    return _unchecked(request, excess) if excess else _checked(request, cluster)
+
+
+def _cost(request: _Request) -> Cost:
+    """Of both objects of an update: the old one is checked, too."""
+    new, old = cost_of(request.object), cost_of(request.old_object)
+    return Cost(max(new.bytes, old.bytes), max(new.tasks, old.tasks), max(new.pods, old.pods))
+
+
+def _unchecked(request: _Request, why: str) -> dict[str, Any]:
+    """Allowed with a warning: the scheduler checks every job again."""
+    _LOG.warning("allowed without a check", kind=request.kind.kind, why=why)
+    warning = f"not checked at submission ({why}); the scheduler checks it"[:_MAX_WARNING]
+    response = {"uid": request.uid, "allowed": True, "warnings": [warning]}
+    return {"apiVersion": ADMISSION_API, "kind": "AdmissionReview", "response": response}
+
+
+def _checked(request: _Request, cluster: KnownCluster) -> dict[str, Any]:
     try:
         verdict = _verdict(request, cluster)
     except Exception as defect:
@@ -132,11 +165,43 @@ def _verdict(request: _Request, cluster: KnownCluster) -> Verdict:
     return judge(request.object, cluster)
 
 
+class Reviews:
+    """Checks reviews one by one; small ones do not wait for large ones.
+
+    More at once would only make each of them slower, and all of them late.
+    """
+
+    def __init__(self, cluster: KnownCluster, max_wait: float = _MAX_WAIT) -> None:
+        self._cluster = cluster
+        self._max_wait = max_wait
+        self._small = asyncio.Semaphore(1)
+        self._large = asyncio.Semaphore(1)
+
+    async def answer(self, body: bytes) -> dict[str, Any] | None:
+        request = read_review(body)
+        if request is None:
+            return None
+        cost = _cost(request)
+        if cost.excess:
+            return _unchecked(request, cost.excess)
+        turn = self._small if cost.is_small else self._large
+        try:
+            async with asyncio.timeout(self._max_wait):
+                await turn.acquire()
+        except TimeoutError:
+            return _unchecked(request, f"other reviews took more than {self._max_wait:g} s")
+        try:
+            # In a thread: health checks must not wait for it.
+            return await asyncio.to_thread(_checked, request, self._cluster)
+        finally:
+            turn.release()
+
+
 def application(cluster: KnownCluster) -> web.Application:
+    reviews = Reviews(cluster)
+
     async def validate(request: web.Request) -> web.Response:
-        body = await request.read()
-        # A gang of thousands of pods takes a moment; health checks must not wait for it.
-        answered = await asyncio.to_thread(answer, body, cluster)
+        answered = await reviews.answer(await read_body(request))
         if answered is None:
             return web.Response(status=400, text="the body is no AdmissionReview of admission.k8s.io/v1")
         return web.json_response(answered)
@@ -192,9 +257,11 @@ async def serve(
     async def listen(app: web.Application, address: str, tls: ssl.SSLContext | None = None) -> int:
         host, port = parse_address(address)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=5)
+        connections = Connections()
+        app.middlewares.append(connections.middleware)
         await runner.setup()
         runners.append(runner)
-        await web.TCPSite(runner, host or None, port, ssl_context=tls).start()
+        await LimitedSite(runner, host or None, port, tls, connections).start()
         return int(runner.addresses[0][1])
 
     async def maintain_certificates() -> None:

@@ -35,12 +35,15 @@ from ringwise.wellknown import (
     SCHEDULER_LEASE,
     SYSTEM_CLUSTER_CRITICAL,
     VOLCANO_SYSTEM,
+    WEBHOOK_API,
 )
 
 Object = dict[str, Any]
 
 IMAGE = f"ringwise/ringwise:{__version__}"
 SCHEDULER, CONTROLLER = SCHEDULER_LEASE, CONTROLLER_LEASE
+#: Account of our device plugin in the namespace of Ringwise.
+DEVICE_PLUGIN = "ringwise-device-plugin"
 METRICS_PORT, HEALTH_PORT = 8080, 11251
 _USER = 65532
 
@@ -53,6 +56,10 @@ class Choices:
     image: str = IMAGE
     with_controller: bool = True
     with_admission: bool = False
+    #: N8: only scheduler and device plugin may write their annotations.
+    with_annotation_policy: bool = False
+    #: More user names that may write them.
+    annotation_accounts: tuple[str, ...] = ()
 
 
 def chart() -> Traversable:
@@ -82,6 +89,7 @@ def objects(choices: Choices) -> list[Object]:
         *_namespaces(choices),
         *_accounts(choices),
         *_access(choices),
+        *(annotation_policies(choices) if choices.with_annotation_policy else ()),
         configuration(choices),
         *_workloads(choices),
         *(_admission(choices) if choices.with_admission else ()),
@@ -94,8 +102,42 @@ def configuration(choices: Choices) -> Object:
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": _meta(SCHEDULER_CONFIG_MAP, choices.namespace, "scheduler"),
-        "data": {SCHEDULER_CONFIG_KEY: _text(SCHEDULER_CONFIG_KEY)},
+        "data": {SCHEDULER_CONFIG_KEY: _settings(choices)},
     }
+
+
+def _settings(choices: Choices) -> str:
+    text = _text(SCHEDULER_CONFIG_KEY)
+    if choices.with_annotation_policy:
+        return text.replace("arguments: {}", "arguments: {owned-annotations: guarded}")
+    return text
+
+
+def annotation_policies(choices: Choices) -> Iterator[Object]:
+    """N8: what other accounts write is denied; what a created pod carries is a warning."""
+    ours = [f"system:serviceaccount:{choices.namespace}:{name}" for name in (SCHEDULER, DEVICE_PLUGIN)]
+    accounts = ", ".join(f"'{account}'" for account in (*ours, *choices.annotation_accounts))
+    policy = yaml.safe_load(_text("annotation-policy.yaml").replace("ACCOUNTS", f"[{accounts}]"))
+    for part, action in (("guarded", "Deny"), ("copied", "Warn")):
+        meta = _meta(f"ringwise-annotations-{part}", None, "scheduler")
+        yield {
+            "apiVersion": WEBHOOK_API,
+            "kind": "ValidatingAdmissionPolicy",
+            "metadata": meta,
+            "spec": {
+                "failurePolicy": "Fail",
+                "matchConstraints": {"resourceRules": policy[part]["resourceRules"]},
+                "matchConditions": policy["matchConditions"],
+                "variables": policy["variables"],
+                "validations": policy[part]["validations"],
+            },
+        }
+        yield {
+            "apiVersion": WEBHOOK_API,
+            "kind": "ValidatingAdmissionPolicyBinding",
+            "metadata": meta,
+            "spec": {"policyName": meta["name"], "validationActions": [action]},
+        }
 
 
 def _namespaces(choices: Choices) -> Iterator[Object]:

@@ -42,6 +42,10 @@ WEBHOOKS = Resource(
     "validatingwebhookconfigurations",
     namespaced=False,
 )
+POLICIES = Resource(WEBHOOK_API, "ValidatingAdmissionPolicy", "validatingadmissionpolicies", namespaced=False)
+POLICY_BINDINGS = Resource(
+    WEBHOOK_API, "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", namespaced=False
+)
 _RESOURCES = {
     resource.kind: resource
     for resource in (
@@ -49,6 +53,8 @@ _RESOURCES = {
         DEPLOYMENTS,
         NAMESPACES,
         WEBHOOKS,
+        POLICIES,
+        POLICY_BINDINGS,
         Resource("v1", "ServiceAccount", "serviceaccounts"),
         Resource("v1", "ConfigMap", "configmaps"),
         Resource("v1", "Service", "services"),
@@ -141,6 +147,8 @@ _Plain.add_representer(str, _text_block)
 async def install(client: Client, choices: Choices) -> AsyncIterator[Step]:
     """Apply everything, one object after the other. Raises ApiError, UnreachableError or InstallError."""
     await _check_nobody_else_runs(client, choices)
+    if choices.with_annotation_policy:
+        await _check_policies_are_known(client)
     for definition in definitions():
         yield await _define(client, definition)
     conditions = await _knows_match_conditions(client)
@@ -189,6 +197,18 @@ async def _check_nobody_else_runs(client: Client, choices: Choices) -> None:
                 f"Deployment volcano-system/{name} runs with {replicas} replica(s) and serves the same jobs; "
                 f"first: kubectl -n volcano-system scale deployment {name} --replicas=0{otherwise}"
             )
+
+
+async def _check_policies_are_known(client: Client) -> None:
+    try:
+        await client.request("GET", POLICIES.path(), params={"limit": "1"})
+    except ApiError as error:
+        if error.status != 404:
+            raise
+        raise InstallError(
+            f"this API server has no ValidatingAdmissionPolicy of {WEBHOOK_API} (Kubernetes 1.30); "
+            "install without --with-annotation-policy"
+        ) from None
 
 
 async def _define(client: Client, definition: Object) -> Step:

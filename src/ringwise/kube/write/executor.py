@@ -48,7 +48,7 @@ from ringwise.messages.commands import (
 )
 from ringwise.messages.events import EvictFailed
 from ringwise.state.model import PodGroup
-from ringwise.wellknown import APP_MANAGED_BY, DISRUPTION_API
+from ringwise.wellknown import APP_MANAGED_BY, DISRUPTION_API, HOST_LISTS_SUFFIX
 
 _LOG = Logger()
 
@@ -127,7 +127,7 @@ class Executor:
             case CreateGroup() if command.group.owner is not None:
                 return f"{command.group.namespace}/{command.group.owner.name}"
             case Publish():
-                return command.job or f"{command.namespace}/{command.name}"
+                return _job_of_config_map(command) or f"{command.namespace}/{command.name}"
             case Evict():
                 return f"evict {command.uid}"
         return current
@@ -259,18 +259,17 @@ class Executor:
         )
 
     async def _publish(self, command: Publish) -> None:
-        if not command.job:
+        job = _job_of_config_map(command)
+        if not job:
             await self._retrier.run(partial(self._publish_own, command), _ATTEMPTS)
             return
-        publish = partial(
-            self._job_resources.publish, command.job, command.namespace, command.name, command.data
-        )
+        publish = partial(self._job_resources.publish, job, command.namespace, command.name, command.data)
         try:
             await self._retrier.run(publish, _ATTEMPTS)
         except GivenUpError as error:
             if error.status != 409:
                 raise
-            self._job_resources.report_foreign(command.job, command.namespace, CONFIG_MAPS, command.name)
+            self._job_resources.report_foreign(job, command.namespace, CONFIG_MAPS, command.name)
 
     async def _publish_own(self, command: Publish) -> None:
         """A ConfigMap of the scheduler; its permission is limited to this name."""
@@ -304,6 +303,12 @@ def _rendered(command: CreatePod, templates: JobTemplates) -> dict[str, Any]:
     except (AttributeError, TypeError) as problem:
         # The API server does not validate the templates of vcjobs.
         raise GivenUpError(f"the template of task {command.pod.task} cannot be used: {problem}") from None
+
+
+def _job_of_config_map(command: Publish) -> str:
+    """Key of the vcjob whose host lists it contains; empty for a ConfigMap of the scheduler itself."""
+    job = command.name.removesuffix(HOST_LISTS_SUFFIX)
+    return f"{command.namespace}/{job}" if job != command.name else ""
 
 
 def _step_of(command: Command) -> str:

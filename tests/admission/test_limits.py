@@ -1,0 +1,184 @@
+"""Limits of the webhook: half-sent requests, many connections, and reviews that take long."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from ringwise.apps.admission import webhook
+from ringwise.apps.admission.connections import Connections, LimitedSite, read_body
+from ringwise.apps.admission.cost import MAX_OBJECT_BYTES, MAX_PODS, MAX_TASKS
+from ringwise.apps.admission.rules import ALLOWED, KnownCluster
+from ringwise.apps.admission.webhook import Reviews, answer
+from ringwise.topology.boards import shipped_catalog
+from tests.admission.reviews import container, pod, review, vcjob
+from tests.kube.harness import run, until
+
+
+@asynccontextmanager
+async def listening(**limits: Any) -> AsyncIterator[tuple[Connections, int]]:
+    async def echo(request: web.Request) -> web.Response:
+        return web.Response(body=await read_body(request, 0.05))
+
+    app = web.Application()
+    app.router.add_post("/", echo)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+    connections = Connections(**limits)
+    app.middlewares.append(connections.middleware)
+    await runner.setup()
+    await LimitedSite(runner, "127.0.0.1", 0, None, connections).start()
+    try:
+        yield connections, int(runner.addresses[0][1])
+    finally:
+        await runner.cleanup()
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"POST / HTTP/1.1\r\nHost: x\r\n",
+        b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf",
+    ],
+    ids=["nothing", "half of a header", "half of a body"],
+)
+def test_a_half_sent_request_is_ended(sent: bytes) -> None:
+    async def test() -> None:
+        async with listening(header_timeout=0.05) as (connections, port):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(sent)
+            await _ended(reader)
+            await until(lambda: not connections.open)
+            writer.close()
+
+    run(test())
+
+
+def test_a_second_request_on_a_connection_has_a_time_limit_too() -> None:
+    async def test() -> None:
+        async with listening(header_timeout=0.2) as (connections, port):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nok")
+            assert (await reader.readuntil(b"\r\n\r\nok")).startswith(b"HTTP/1.1 200")
+            assert len(connections.open) == 1
+            writer.write(b"POST / HT")
+            await _ended(reader)
+            writer.close()
+
+    run(test())
+
+
+async def _ended(reader: asyncio.StreamReader) -> None:
+    """The server closed the connection."""
+    try:
+        await reader.read()
+    except ConnectionResetError:
+        return
+
+
+def test_connections_beyond_the_limit_are_closed_and_the_others_served() -> None:
+    async def test() -> None:
+        async with listening(most=2, header_timeout=60) as (connections, port):
+            open_ones = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+            await until(lambda: len(connections.open) == 2)
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            await _ended(reader)
+            writer.close()
+            reader, writer = open_ones[0]
+            writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nok")
+            assert (await reader.readuntil(b"\r\n\r\nok")).startswith(b"HTTP/1.1 200")
+            for _, writer in open_ones:
+                writer.close()
+            await until(lambda: not connections.open)
+
+    run(test())
+
+
+def cluster() -> KnownCluster:
+    return KnownCluster(shipped_catalog())
+
+
+def many_tasks(count: int) -> dict[str, Any]:
+    template = {"spec": {"containers": [container(3)]}}
+    tasks = [{"name": f"t{number}", "replicas": 1, "template": template} for number in range(count)]
+    return vcjob(3, tasks=tasks)
+
+
+@pytest.mark.parametrize(
+    ("object", "why"),
+    [
+        (vcjob(3, replicas=MAX_PODS + 1), "pods"),
+        (vcjob(3, replicas=10**18), "pods"),
+        (many_tasks(MAX_TASKS + 1), "tasks"),
+        (pod(3, annotations={"note": "x" * MAX_OBJECT_BYTES}), "bytes"),
+    ],
+    ids=["pods", "many pods", "tasks", "bytes"],
+)
+def test_a_review_above_the_cost_limit_is_allowed_with_a_warning(
+    object: dict[str, Any], why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def must_not_run(*_: Any) -> None:
+        raise AssertionError("the check ran")
+
+    monkeypatch.setattr(webhook, "_checked", must_not_run)
+    for body in (review(object), review(vcjob(8), "UPDATE", old=object)):
+        answered = answer(body, cluster())
+        assert answered is not None
+        response = answered["response"]
+        assert response["allowed"] is True
+        (warning,) = response["warnings"]
+        assert f"{why}, of at most" in warning
+
+
+def test_small_reviews_do_not_wait_for_a_large_one_and_large_ones_do_not_pile_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    release = threading.Event()
+
+    def judge(raw: Any, known: KnownCluster) -> Any:
+        if len(bytes(raw)) > 100_000:
+            release.wait()
+        return ALLOWED
+
+    monkeypatch.setitem(webhook._JUDGES, ("", "Pod"), judge)
+    large, small = review(pod(8, annotations={"note": "x" * 200_000})), review(pod(8))
+
+    async def test() -> None:
+        reviews = Reviews(cluster(), max_wait=0.01)
+        first = asyncio.create_task(reviews.answer(large))
+        await asyncio.sleep(0)
+        second = await reviews.answer(large)
+        assert second is not None
+        assert "not checked at submission" in second["response"]["warnings"][0]
+        third = await reviews.answer(small)
+        assert third is not None
+        assert "warnings" not in third["response"]
+        release.set()
+        answered = await first
+        assert answered is not None
+        assert "warnings" not in answered["response"]
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"apiVersion": "admission.k8s.io/v1beta1"},
+        {"apiVersion": None},
+        {"kind": "ConversionReview"},
+        {"kind": ""},
+    ],
+    ids=str,
+)
+def test_only_a_review_of_the_right_version_and_kind_is_answered(change: dict[str, Any]) -> None:
+    body = json.loads(review(vcjob(8)))
+    assert answer(json.dumps(body).encode(), cluster()) is not None
+    assert answer(json.dumps({**body, **change}).encode(), cluster()) is None
