@@ -15,6 +15,7 @@ from ringwise.manifests.bundle import read_bundle
 from ringwise.manifests.configuration import read_configuration
 from ringwise.scheduler.defaults import BUILT_IN, default_configuration
 from ringwise.topology.boards import BoardCatalog, shipped_catalog
+from ringwise.views.place import place_document
 
 Plain = dict[str, Any]
 
@@ -85,7 +86,7 @@ def ask(
     answer = place(bundle, configuration, _catalog(), scores=scores, everything=everything)
     assert not answer.errors, [str(error) for error in answer.errors]
     assert not answer.view.incidents, answer.view.incidents
-    reported: Plain = json.loads(json.dumps(answer.as_json()))
+    reported: Plain = json.loads(json.dumps(place_document(answer)))
     return reported
 
 

@@ -11,11 +11,12 @@ from types import ModuleType
 import pytest
 from rich.console import Console
 
-from ringwise.apps.place import PlaceAnswer, place
+from ringwise.apps.place import place
 from ringwise.cli.drawing.topology import print_superpods
 from ringwise.manifests.bundle import read_bundle
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.topology.boards import shipped_catalog
+from ringwise.views.place import PlaceAnswer
 
 ROOT = Path(__file__).parent.parent.parent
 EXAMPLES = ROOT / "examples" / "racks"

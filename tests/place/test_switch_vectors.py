@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
-from ringwise.apps.place import PlaceAnswer, place
+from ringwise.apps.place import place
 from ringwise.manifests.bundle import read_bundle
 from ringwise.manifests.configuration import read_configuration
 from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.topology.boards import shipped_catalog
+from ringwise.views.place import PlaceAnswer
 from tests.placement.switches.test_vectors import CASES, VERSIONS
 
 CHIPS = ",".join(f"Ascend910-{chip}" for chip in range(8))

@@ -23,7 +23,7 @@ from ringwise.apps.live import (
     read_cluster,
     with_submitted,
 )
-from ringwise.apps.place import PLACED, JobAnswer, place
+from ringwise.apps.place import place
 from ringwise.apps.queries import examine
 from ringwise.apps.source import Source, from_bundle
 from ringwise.cli.capacity import capacity_result
@@ -47,6 +47,7 @@ from ringwise.kubeclient.client import ApiError, Client, UnreachableError
 from ringwise.kubeclient.config import find_access
 from ringwise.kubeclient.credentials import KubeConfigError
 from ringwise.state.fleet import HOSTS
+from ringwise.views.place import PLACED, JobAnswer, place_document
 
 _SHOWN_ERRORS = 3
 _LIVE = (
@@ -133,7 +134,7 @@ def place_live(files: tuple[str, ...], scores: bool, output: str, **options: Any
     answer.jobs = [job for job in answer.jobs if (job.namespace, job.name) in asked]
     complain(*answer.errors)
     show_result(
-        QueryResult(answer.as_json(), lambda console: print_placements(console, answer, scores)), output
+        QueryResult(place_document(answer), lambda console: print_placements(console, answer, scores)), output
     )
 
 

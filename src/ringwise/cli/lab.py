@@ -13,7 +13,7 @@ from ringwise.apps.lab.api import run_lab
 from ringwise.apps.lab.folder import FolderError, LabFolder, default_folder
 from ringwise.apps.lab.journal import MOST_BYTES
 from ringwise.apps.lab.lab import Fleet, LabSettings, LiveLab
-from ringwise.apps.lab.views import status_document
+from ringwise.apps.lab.queries import status_document
 from ringwise.cli.drawing.lab import counts_text
 from ringwise.cli.inputs import load_configuration
 from ringwise.cli.lab_commands import duration_argument

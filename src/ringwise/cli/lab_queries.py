@@ -9,17 +9,8 @@ from rich.console import Console
 from rich.markup import escape
 
 from ringwise.apps.lab.api import Query
-from ringwise.apps.lab.jobs import JobView, job_views
 from ringwise.apps.lab.lab import LiveLab
-from ringwise.apps.lab.views import (
-    UnknownNameError,
-    find_name,
-    node_documents,
-    plain,
-    pod_documents,
-    queue_documents,
-    status_document,
-)
+from ringwise.apps.lab.queries import UnknownNameError, find_name, plain, status_document
 from ringwise.cli.capacity import capacity_result
 from ringwise.cli.doctor import diagnosis_result
 from ringwise.cli.drawing.lab import (
@@ -38,6 +29,15 @@ from ringwise.cli.why import why_result
 from ringwise.scheduler.explain.doctor import diagnose
 from ringwise.scheduler.explain.why import UnknownJobError
 from ringwise.state.model import Node, Pod, Queue
+from ringwise.views.cluster import (
+    JobView,
+    job_views,
+    node_documents,
+    not_placed,
+    pod_documents,
+    queue_documents,
+    top_document,
+)
 from ringwise.views.times import time_text
 
 Parameters = Mapping[str, Any]
@@ -46,18 +46,18 @@ Parameters = Mapping[str, Any]
 def _get(live: LiveLab, parameters: Parameters) -> QueryResult:
     kind, namespace, now = parameters.get("kind"), parameters.get("namespace"), live.now
     if kind == "nodes":
-        nodes = node_documents(live)
+        nodes = node_documents(live.objects)
         return QueryResult({"nodes": nodes}, lambda console: draw_nodes(console, live, nodes))
     if kind == "jobs":
-        views = [view for view in job_views(live) if namespace in (None, view.namespace)]
+        views = [view for view in job_views(live.objects) if namespace in (None, view.namespace)]
         return QueryResult(
-            {"jobs": [view.as_json() for view in views]}, lambda console: draw_jobs(console, views, now)
+            {"jobs": [view.document() for view in views]}, lambda console: draw_jobs(console, views, now)
         )
     if kind == "queues":
-        queues = queue_documents(live)
+        queues = queue_documents(live.objects)
         return QueryResult({"queues": queues}, lambda console: draw_queues(console, queues))
     if kind == "pods":
-        pods = [pod for pod in pod_documents(live) if namespace in (None, pod["namespace"])]
+        pods = [pod for pod in pod_documents(live.objects) if namespace in (None, pod["namespace"])]
         return QueryResult({"pods": pods}, lambda console: draw_pods(console, pods, now))
     raise UnknownNameError(f"there is no kind {kind}; known are nodes, jobs, queues, pods")
 
@@ -74,8 +74,8 @@ def _describe(live: LiveLab, parameters: Parameters) -> QueryResult:
 def _node(live: LiveLab, name: str) -> QueryResult:
     node = live.cluster.get(Node, name)
     assert node is not None
-    document = next(found for found in node_documents(live) if found["name"] == name)
-    pods = pod_documents(live, [pod for pod in live.cluster.all(Pod) if pod.node == name])
+    document = next(found for found in node_documents(live.objects) if found["name"] == name)
+    pods = pod_documents(live.objects, [pod for pod in live.cluster.all(Pod) if pod.node == name])
     document = {**document, "object": plain(node), "on_it": pods}
 
     def draw(console: Console) -> None:
@@ -106,9 +106,9 @@ def _node(live: LiveLab, name: str) -> QueryResult:
 
 
 def _job(live: LiveLab, key: str) -> QueryResult:
-    view = next(found for found in job_views(live) if found.key == key)
-    pods = pod_documents(live, view.pods)
-    document = {**view.as_json(), "object": plain(view.vcjob), "counts": view.counts, "all_pods": pods}
+    view = next(found for found in job_views(live.objects) if found.key == key)
+    pods = pod_documents(live.objects, view.pods)
+    document = {**view.document(), "object": plain(view.vcjob), "counts": view.counts, "all_pods": pods}
 
     def draw(console: Console) -> None:
         _facts(console, f"job {key} ({view.kind})", _job_facts(view))
@@ -138,10 +138,10 @@ def _job_facts(view: JobView) -> dict[str, Any]:
 
 
 def _queue(live: LiveLab, name: str) -> QueryResult:
-    views = [view for view in job_views(live) if view.queue == name]
-    document = next(found for found in queue_documents(live) if found["name"] == name)
+    views = [view for view in job_views(live.objects) if view.queue == name]
+    document = next(found for found in queue_documents(live.objects) if found["name"] == name)
     object_ = plain(live.cluster.get(Queue, name))
-    document = {**document, "object": object_, "in_it": [view.as_json() for view in views]}
+    document = {**document, "object": object_, "in_it": [view.document() for view in views]}
 
     def draw(console: Console) -> None:
         _facts(
@@ -167,7 +167,7 @@ def _pod(live: LiveLab, key: str) -> QueryResult:
     pod = live.cluster.get(Pod, key)
     assert pod is not None
     additions = plain(live.cluster.additions(pod.uid))
-    document = {**pod_documents(live, [pod])[0], "object": plain(pod), "additions": additions}
+    document = {**pod_documents(live.objects, [pod])[0], "object": plain(pod), "additions": additions}
 
     def draw(console: Console) -> None:
         asks = f"{pod.cls.chips} x {pod.cls.resource}" if pod.cls.chips else "no chips"
@@ -217,7 +217,11 @@ def _why(live: LiveLab, parameters: Parameters) -> QueryResult:
     try:
         return why_result(live.source, name)
     except UnknownJobError:
-        over = [view for view in job_views(live) if name in (view.key, view.name) and view.outcome == "ended"]
+        over = [
+            view
+            for view in job_views(live.objects)
+            if name in (view.key, view.name) and view.outcome == "ended"
+        ]
         if not over:
             raise
         return _ended(over[-1])
@@ -235,14 +239,9 @@ def _ended(view: JobView) -> QueryResult:
 
 
 def _top(live: LiveLab, height: Any = None) -> QueryResult:
-    views = job_views(live)
-    waiting = [view for view in views if view.outcome in ("waiting", "refused")]
-    document = {
-        "status": status_document(live),
-        "nodes": node_documents(live),
-        "queues": queue_documents(live, views),
-        "waiting": [view.as_json() for view in waiting],
-    }
+    objects = live.objects
+    document = top_document(objects, status_document(live))
+    waiting = not_placed(job_views(objects))
     return QueryResult(document, lambda console: draw_top(console, live, document, waiting, height))
 
 
@@ -254,7 +253,7 @@ def _rendered(answering: Callable[[LiveLab, Parameters], QueryResult]) -> Query:
 
 
 def _status(live: LiveLab, _parameters: Parameters) -> dict[str, Any]:
-    """With a look into all books: too much for every second, right for whoever wants to be sure."""
+    """With a check of all tables, which takes too long for every second."""
     return {**status_document(live), "wrong": live.view.inconsistencies()}
 
 

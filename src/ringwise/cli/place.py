@@ -22,6 +22,7 @@ from ringwise.cli.output import (
 )
 from ringwise.cli.queries import now_option
 from ringwise.scheduler.journal import Journal
+from ringwise.views.place import place_document
 
 
 @click.command("place")
@@ -69,7 +70,7 @@ def place_command(
 
         print_placements(stdout_console(), answer, scores)
     else:
-        print_document(answer.as_json(), output)
+        print_document(place_document(answer), output)
     if bundle.errors or answer.errors:
         raise click.exceptions.Exit(BAD_INPUT)
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from ringwise.apps.bench.report import Measured, at_least, at_most, shown
+from ringwise.apps.bench.report import at_least, at_most, shown
 from ringwise.apps.extensions import new_scheduler
 from ringwise.kube.observer import NullObserver
 from ringwise.kube.run.core_thread import SchedulerAdapter
@@ -35,6 +35,7 @@ from ringwise.kubeclient.resources import NODES, PODS
 from ringwise.manifests.errors import Findings
 from ringwise.manifests.pods import PodClassCache
 from ringwise.scheduler.defaults import default_configuration
+from ringwise.views.bench import Measured
 from ringwise.wellknown import (
     ACCELERATOR,
     ACCELERATOR_TYPE,

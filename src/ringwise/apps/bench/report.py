@@ -9,28 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ringwise import __version__
-from ringwise.records import dataclass
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """One figure. A goal is a ratio or a size, never a bare time of this machine."""
-
-    name: str
-    value: float
-    unit: str
-    goal: str | None = None
-    holds: bool | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "value": round(self.value, 3),
-            "unit": self.unit,
-            "goal": self.goal,
-            "holds": self.holds,
-        }
+from ringwise.views.bench import Measured, bench_document
 
 
 def at_least(name: str, value: float, unit: str, goal: float) -> Measured:
@@ -51,13 +30,7 @@ Bench = Callable[[bool], list[Measured]]
 def run_bench(name: str, bench: Bench, full: bool) -> dict[str, Any]:
     started = time.perf_counter()
     results = bench(full)
-    return {
-        "bench": name,
-        "version": __version__,
-        "machine": machine(),
-        "seconds": round(time.perf_counter() - started, 1),
-        "results": [result.as_json() for result in results],
-    }
+    return bench_document(name, machine(), time.perf_counter() - started, results)
 
 
 def machine() -> Mapping[str, Any]:

@@ -19,7 +19,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
-from ringwise.apps.bench.report import Measured, at_most, shown
+from ringwise.apps.bench.report import at_most, shown
+from ringwise.views.bench import Measured
 
 ROUNDS = 9
 HELP_GOAL, PLACE_GOAL, SCHEDULER_GOAL = 2.5, 4.0, 5.0

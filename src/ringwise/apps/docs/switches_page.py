@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ringwise.apps.place import PlaceAnswer, place
+from ringwise.apps.place import place
 from ringwise.manifests.bundle import Bundle, read_bundle
 from ringwise.manifests.configuration import read_configuration
 from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.state.model import Pod
 from ringwise.topology.boards import shipped_catalog
+from ringwise.views.place import PlaceAnswer
 
 _DRAWING = re.compile(r"<!-- drawn from (?P<file>\S+) -->\n```\n.*?```\n", re.DOTALL)
 _SETTINGS = re.compile(r"--config (\S+)")

@@ -15,13 +15,13 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from ringwise.apps.lab.jobs import job_views
 from ringwise.apps.lab.lab import LiveLab
+from ringwise.apps.lab.queries import UnknownNameError, find_name
 from ringwise.apps.lab.submission import Submission
-from ringwise.apps.lab.views import UnknownNameError, find_name
 from ringwise.embed.objects import ConflictError
 from ringwise.embed.records import ObjectRefusedError
 from ringwise.manifests.errors import ConfigurationError
+from ringwise.views.cluster import job_views
 
 #: A query: the lab and the parameters in, a document out.
 Query = Callable[[LiveLab, Mapping[str, Any]], Any]
@@ -134,7 +134,7 @@ class LabServer:
         answer = self._guarded(lambda: self.live.submit(submission))
         self._wake.set()
         wanted = set(answer.jobs)
-        jobs = [view.as_json() for view in job_views(self.live) if view.key in wanted]
+        jobs = [view.document() for view in job_views(self.live.objects) if view.key in wanted]
         return {"objects": answer.objects, "jobs": jobs}
 
     def _do(self, request: web.Request, body: bytes) -> Any:

@@ -32,6 +32,7 @@ from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import DeviceReport, Node, Pod, PodGroup, Queue
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.boards import shipped_catalog
+from ringwise.views.cluster import ClusterObjects
 from ringwise.wellknown import SCHEDULER_CONFIG_KEY, SCHEDULER_CONFIG_MAP, VOLCANO_SYSTEM
 
 #: Where the lab keeps the configuration it was given, as a cluster would.
@@ -152,6 +153,20 @@ class LiveLab:
     @property
     def view(self) -> SchedulerView:
         return self.scheduler.view
+
+    @property
+    def objects(self) -> ClusterObjects:
+        """All objects of the cluster, for the documents."""
+        every = self.cluster.all
+        return ClusterObjects(
+            self.view,
+            list(every(Node)),
+            list(every(Pod)),
+            list(every(PodGroup)),
+            list(every(Queue)),
+            list(every(VcJob)),
+            self.cluster.pod_reasons,
+        )
 
     @property
     def source(self) -> Source:

@@ -9,10 +9,10 @@ from rich.columns import Columns
 from rich.console import Console
 from rich.markup import escape
 
-from ringwise.apps.lab.jobs import JobView
 from ringwise.apps.lab.lab import LiveLab
 from ringwise.cli.drawing.chips import LEGEND, chip_list, chip_picture
 from ringwise.cli.output import plain_table
+from ringwise.views.cluster import JobView
 from ringwise.views.times import duration_text, time_text
 
 _COLOURS = {

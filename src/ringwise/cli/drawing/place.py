@@ -7,10 +7,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ringwise.apps.place import PLACED, JobAnswer, PlaceAnswer
 from ringwise.cli.drawing.chips import LEGEND, chip_list, chip_picture
 from ringwise.cli.drawing.topology import print_superpods, print_switches
 from ringwise.topology.chips import mask_of
+from ringwise.views.place import PLACED, JobAnswer, PlaceAnswer
 
 #: Jobs with more pods than this are shown with their first and last ones.
 _SHOWN_PODS = 8

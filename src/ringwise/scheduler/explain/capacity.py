@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from ringwise.framework.gang_placement import place_gang
 from ringwise.framework.job import Job
@@ -40,17 +39,6 @@ class JobShape:
     #: Free chips that no job of this shape can use.
     stranded: int
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "form": self.form,
-            "kind": self.kind,
-            "chips_per_pod": self.chips,
-            "pods": self.pods,
-            "jobs": self.jobs,
-            "upper_bound": self.most,
-            "stranded_chips": self.stranded,
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class ChipCounts:
@@ -67,9 +55,6 @@ class ChipCounts:
     #: Free chips on nodes that take no new pods: not Ready, cordoned, tainted, unclear holders.
     closed: int
 
-    def as_json(self) -> dict[str, int]:
-        return {name: getattr(self, name) for name in self.__slots__}
-
 
 @dataclass(frozen=True, slots=True)
 class BoardCapacity:
@@ -81,16 +66,6 @@ class BoardCapacity:
     #: Whole nodes that one gang could have.
     largest_gang: int
     shapes: tuple[JobShape, ...]
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "board": self.board,
-            "resource": self.resource,
-            "accelerator_type": self.selector or None,
-            "chips": self.chips.as_json(),
-            "largest_gang": self.largest_gang,
-            "shapes": [shape.as_json() for shape in self.shapes],
-        }
 
 
 def capacity(view: SchedulerView, now: int, queue: str | None = None) -> list[BoardCapacity]:

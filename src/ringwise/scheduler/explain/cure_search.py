@@ -23,9 +23,6 @@ class Cure:
     #: How many jobs ahead in the queue would take the capacity first.
     contested: int = 0
 
-    def as_json(self) -> dict[str, object]:
-        return {"kind": self.kind, "text": self.text, "contested_by": self.contested}
-
 
 #: Opens a supposition: a context in which something is different.
 Suppose = Callable[[], AbstractContextManager[None]]

@@ -7,7 +7,6 @@ of severity *error* keep chips from being used or jobs from starting.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
 
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import UNKNOWN_QUEUE
@@ -39,16 +38,6 @@ class Diagnosis:
 
     def count(self, severity: str) -> int:
         return sum(1 for finding in self.findings if finding.severity == severity)
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "nodes": self.nodes,
-            "jobs": self.jobs,
-            "errors": self.errors,
-            "warnings": self.count(WARNING),
-            "notes": self.count(NOTE),
-            "findings": [finding.as_json() for finding in self.findings],
-        }
 
 
 def diagnose(view: SchedulerView, reported: Iterable[Finding] = ()) -> Diagnosis:

@@ -15,15 +15,6 @@ class Finding:
     what: str
     cure: str
 
-    def as_json(self) -> dict[str, str]:
-        return {
-            "severity": self.severity,
-            "code": self.code,
-            "where": self.where,
-            "what": self.what,
-            "cure": self.cure,
-        }
-
 
 #: Names that are written out before the rest is only counted.
 _NAMED = 8

@@ -25,9 +25,6 @@ class Forecast:
     #: Jobs that will have ended by then, in the order in which they end.
     after: tuple[str, ...]
 
-    def as_json(self) -> dict[str, object]:
-        return {"starts": self.starts, "after": list(self.after)}
-
 
 def forecast(view: SchedulerView, job: Job, now: int, ahead: Sequence[Job]) -> Forecast | None:
     """Let the running jobs end one after the other and serve the queue after each, until the job starts.

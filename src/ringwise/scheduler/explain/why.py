@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 from dataclasses import field
-from typing import Any
 
 from ringwise.framework.gang_placement import pending_pods, place_gang
 from ringwise.framework.job import Job
@@ -54,20 +53,6 @@ class PodLocation:
     #: Only for jobs on boards with racks.
     rack: int | None = None
 
-    def as_json(self) -> dict[str, Any]:
-        document: dict[str, Any] = {
-            "name": self.pod,
-            "rank": self.rank,
-            "node": self.node,
-            "chips": list(self.chips),
-            "switch": self.switch,
-            "superpod": self.superpod,
-            "block": self.block,
-        }
-        if self.rack is not None:
-            document["rack"] = self.rack
-        return document
-
 
 @dataclass(slots=True)
 class Explanation:
@@ -91,40 +76,6 @@ class Explanation:
     @property
     def misses(self) -> tuple[NearMiss, ...]:
         return self.refusals.misses[:SHOWN_MISSES] if self.refusals is not None else ()
-
-    def as_json(self) -> dict[str, Any]:
-        job, refusals = self.job, self.refusals
-        return {
-            "namespace": job.namespace,
-            "name": job.name,
-            "class": job.policy.switch_class if job.policy is not None else None,
-            "board": job.policy.board.name if job.policy is not None else None,
-            "outcome": self.outcome,
-            "sentence": self.sentence,
-            "reason": None if self.reason is None else self.reason.as_json(),
-            "refusals": None if refusals is None else refusals.counts,
-            "fitting_nodes": None if refusals is None else refusals.fits,
-            "near_misses": [
-                {
-                    "node": miss.node,
-                    "missing_chips": miss.missing,
-                    "text": miss.text,
-                    "code": miss.reason.code,
-                }
-                for miss in self.misses
-            ],
-            "queue": {
-                "name": job.queue,
-                "position": self.position,
-                "waiting": self.waiting,
-                "ahead": list(self.ahead),
-            },
-            "kept_chips": self.kept,
-            "expected_start": None if self.expected is None else self.expected.as_json(),
-            "cures": [cure.as_json() for cure in self.cures],
-            "pods": [location.as_json() for location in self.locations],
-            "plan": list(self.plan),
-        }
 
 
 def find_job(view: SchedulerView, name: str) -> Job:

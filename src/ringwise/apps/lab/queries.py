@@ -1,0 +1,72 @@
+"""Reading a lab: its status, and its objects by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ringwise.apps.lab.lab import LiveLab
+from ringwise.embed.clock import VirtualClock
+from ringwise.state.model import Pod
+from ringwise.topology.nearest import did_you_mean
+from ringwise.views.cluster import chip_totals, job_views
+
+KINDS = ("node", "job", "queue", "pod")
+
+
+class UnknownNameError(LookupError):
+    """No object, or more than one, has that name."""
+
+
+def status_document(live: LiveLab) -> dict[str, Any]:
+    """The lab in a few numbers."""
+    views = job_views(live.objects)
+    return {
+        "folder": str(live.folder.path),
+        "now": live.now,
+        "speed": None if isinstance(live.clock, VirtualClock) else live.settings.speed,
+        "nodes": live.cluster.table.count("Node"),
+        **chip_totals(live.view),
+        "jobs": len(views),
+        "waiting": sum(1 for view in views if view.outcome == "waiting"),
+        "placed": sum(1 for view in views if view.outcome == "placed"),
+        "refused": sum(1 for view in views if view.never),
+        "pods": live.cluster.table.count("Pod"),
+        "commands": dict(live.lab.done),
+        "incidents": [str(incident) for incident in live.view.incidents[-5:]],
+        "alarms": list(live.cluster.alarms),
+    }
+
+
+def plain(value: object) -> Any:
+    """An object as JSON has it."""
+    return msgspec.to_builtins(value)
+
+
+def find_name(live: LiveLab, kind: str, name: str, namespace: str | None = None) -> str:
+    """The key of the object with this name; `namespace/name` and a bare name both do."""
+    if kind in ("node", "queue"):
+        table = "Node" if kind == "node" else "Queue"
+        if live.cluster.table.get(table, name) is None:
+            known = [str(getattr(found, "name", "")) for found in live.cluster.table.kind(table)]
+            raise UnknownNameError(f"there is no {kind} {name}{did_you_mean(name, known)}")
+        return name
+    keys = (
+        [view.key for view in job_views(live.objects)]
+        if kind == "job"
+        else [pod.key for pod in live.cluster.all(Pod)]
+    )
+    if namespace is not None and "/" not in name:
+        name = f"{namespace}/{name}"
+    if name in keys:
+        return name
+    matches = sorted(key for key in keys if key.partition("/")[2] == name)
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise UnknownNameError(
+            f"{len(matches)} {kind}s are called {name}; say which: {', '.join(matches[:5])}"
+        )
+    known = [*keys, *(key.partition("/")[2] for key in keys)]
+    raise UnknownNameError(f"there is no {kind} {name}{did_you_mean(name, known)}")

@@ -1,0 +1,361 @@
+"""The documents of nodes, jobs, queues and pods, and of a cluster at a glance.
+
+They are made from the objects of a cluster and the scheduler that knows them, wherever these come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
+from typing import Any
+
+from ringwise.framework.amounts import lacking
+from ringwise.framework.job import Job
+from ringwise.framework.ranks import ranks_of
+from ringwise.messages.job_expansion import group_name
+from ringwise.reasons import Reason, Stage
+from ringwise.records import dataclass
+from ringwise.scheduler.explain.capacity import boards_present
+from ringwise.scheduler.view import SchedulerView
+from ringwise.state.fleet import HOSTS
+from ringwise.state.model import Node, Pod, PodGroup, Queue
+from ringwise.state.vcjob import OVER, VcJob
+from ringwise.topology.board import Board
+from ringwise.topology.chips import chips_of
+from ringwise.topology.natural import natural_key
+from ringwise.wellknown import ACCELERATOR_TYPE
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterObjects:
+    """All objects of a cluster, and the scheduler that knows them."""
+
+    view: SchedulerView
+    nodes: Sequence[Node]
+    pods: Sequence[Pod]
+    pod_groups: Sequence[PodGroup]
+    queues: Sequence[Queue]
+    vcjobs: Sequence[VcJob]
+    #: uid of a pod -> why it waits.
+    pod_reasons: Mapping[str, Reason]
+
+
+# -- jobs ----------------------------------------------------------------------------------------
+
+#: Reasons that only another cluster or another job can cure, beside those of a job that is wrong in itself.
+_NEVER = frozenset({"cluster-too-small"})
+
+
+@dataclass(slots=True)
+class JobView:
+    """A job as its user knows it: a vcjob, a PodGroup of another owner, or a bare pod."""
+
+    namespace: str
+    name: str
+    #: vcjob, PodGroup or Pod
+    kind: str
+    queue: str
+    priority: int
+    phase: str
+    pods: list[Pod]
+    wanted: int
+    needed: int
+    created: int
+    #: Chips that its pods ask for together.
+    chips: int = 0
+    reason: Reason | None = None
+    #: As the scheduler knows it; None for a job that is over.
+    job: Job | None = None
+    vcjob: VcJob | None = None
+    counts: dict[str, int] = field(default_factory=dict)
+    #: Waiting alone will not help it.
+    never: bool = False
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def placed(self) -> int:
+        return sum(1 for pod in self.pods if pod.node is not None and pod.live)
+
+    @property
+    def outcome(self) -> str:
+        """placed, waiting, refused (waiting will not help), ended"""
+        if self.never:
+            return "refused"
+        if self.placed >= max(1, self.needed):
+            return "placed"
+        over = self.phase in OVER or (self.pods and not any(pod.live for pod in self.pods))
+        return "ended" if over else "waiting"
+
+    def document(self) -> dict[str, Any]:
+        """The job in `get jobs -o json`, `describe job` and `top`."""
+        return {
+            "namespace": self.namespace,
+            "name": self.name,
+            "kind": self.kind,
+            "queue": self.queue,
+            "priority": self.priority,
+            "phase": self.phase,
+            "outcome": self.outcome,
+            "pods": self.wanted,
+            "min_available": self.needed,
+            "placed": self.placed,
+            "running": sum(1 for pod in self.pods if pod.phase == "Running"),
+            "chips": self.chips,
+            "created": self.created,
+            "nodes": list(dict.fromkeys(pod.node for pod in self.pods if pod.node is not None)),
+            "reason": None if self.reason is None else self.reason.as_json(),
+        }
+
+
+def job_views(objects: ClusterObjects) -> list[JobView]:
+    """All jobs in the order in which they were created."""
+    by_group: dict[str, list[Pod]] = {}
+    alone: list[Pod] = []
+    for pod in objects.pods:
+        if pod.group is None:
+            alone.append(pod)
+        else:
+            by_group.setdefault(f"{pod.namespace}/{pod.group}", []).append(pod)
+    found = list(_of_vcjobs(objects, by_group))
+    found += _of_groups(objects, by_group)
+    found += [_of_pod(objects, pod) for pod in alone]
+    for view in found:
+        view.never = _never(objects, view)
+    found.sort(key=lambda view: view.created)
+    return found
+
+
+def _of_vcjobs(objects: ClusterObjects, by_group: dict[str, list[Pod]]) -> Iterator[JobView]:
+    for vcjob in objects.vcjobs:
+        key = f"{vcjob.namespace}/{group_name(vcjob)}"
+        job = objects.view.jobs.get(key)
+        yield JobView(
+            vcjob.namespace,
+            vcjob.name,
+            "vcjob",
+            vcjob.queue,
+            0 if job is None else job.priority,
+            vcjob.phase or "Pending",
+            by_group.get(key, []),
+            vcjob.replicas,
+            vcjob.min_available,
+            vcjob.created,
+            sum(task.template.cls.chips * task.replicas for task in vcjob.tasks),
+            _reason(objects, job),
+            job,
+            vcjob,
+            dict(vcjob.counts),
+        )
+
+
+def _of_groups(objects: ClusterObjects, by_group: dict[str, list[Pod]]) -> Iterator[JobView]:
+    owners = {vcjob.uid for vcjob in objects.vcjobs}
+    for group in objects.pod_groups:
+        if group.owner is not None and group.owner.uid in owners:
+            continue
+        job = objects.view.jobs.get(group.key)
+        pods = by_group.get(group.key, [])
+        yield JobView(
+            group.namespace,
+            group.name,
+            "PodGroup",
+            group.queue,
+            0 if job is None else job.priority,
+            group.phase or "Pending",
+            pods,
+            max(len(pods), group.min_member),
+            group.min_member,
+            group.created,
+            sum(pod.cls.chips for pod in pods),
+            _reason(objects, job),
+            job,
+        )
+
+
+def _of_pod(objects: ClusterObjects, pod: Pod) -> JobView:
+    job = objects.view.jobs.get(pod.key)
+    return JobView(
+        pod.namespace,
+        pod.name,
+        "Pod",
+        "default" if job is None else job.queue,
+        pod.priority,
+        pod_phase(pod),
+        [pod],
+        1,
+        1,
+        pod.created,
+        pod.cls.chips,
+        _reason(objects, job),
+        job,
+    )
+
+
+def pod_phase(pod: Pod) -> str:
+    return "Terminating" if pod.deleting else pod.phase
+
+
+def _reason(objects: ClusterObjects, job: Job | None) -> Reason | None:
+    """Why it waits; a job whose pods all have nodes has no reason any more."""
+    if job is None or job.reason is None:
+        return None
+    if job.pods and not objects.view.has_pending_pods(job):
+        return None
+    return job.reason
+
+
+def _never(objects: ClusterObjects, view: JobView) -> bool:
+    if view.reason is None:
+        return False
+    if view.reason.kind.stage is Stage.VALIDATE or view.reason.code in _NEVER:
+        return True
+    queue = objects.view.queues.get(view.queue)
+    if view.job is None or queue is None or not queue.capability:
+        return False
+    return bool(lacking(view.job.min_asked(), {}, queue.capability))
+
+
+# -- nodes ---------------------------------------------------------------------------------------
+
+
+def boards_by_node(objects: ClusterObjects) -> dict[tuple[str, str], Board]:
+    """(resource, accelerator-type) -> the board that jobs on such nodes get."""
+    return {(resource, kind): board for resource, kind, board in boards_present(objects.view)}
+
+
+def node_documents(objects: ClusterObjects) -> list[dict[str, Any]]:
+    boards = boards_by_node(objects)
+    resolved = objects.view.switches()
+    pods: dict[str, int] = {}
+    for pod in objects.pods:
+        if pod.node is not None and pod.live:
+            pods[pod.node] = pods.get(pod.node, 0) + 1
+    return [
+        {
+            "name": node.name,
+            "ready": node.ready,
+            "cordoned": node.unschedulable,
+            "address": node.internal_ip,
+            "switch": None if resolved is None else resolved.switch_name(node.name),
+            "superpod": node.superpod,
+            "pods": pods.get(node.name, 0),
+            "chips": [
+                chips
+                for resource in node.chips_capacity
+                if (chips := _chips(objects, node, resource, boards)) is not None
+            ],
+        }
+        for node in sorted(objects.nodes, key=lambda node: natural_key(node.name))
+    ]
+
+
+def _chips(
+    objects: ClusterObjects, node: Node, resource: str, boards: dict[tuple[str, str], Board]
+) -> dict[str, Any] | None:
+    state = objects.view.cluster
+    fleet, number = state.fleets.get(resource), state.node_id.get(node.name)
+    if fleet is None or number is None or resource == HOSTS or fleet.allocatable[number] < 0:
+        return None
+    board = boards.get((resource, node.labels.get(ACCELERATOR_TYPE, ""))) or boards.get((resource, ""))
+    closed = fleet.closed[number]
+    return {
+        "resource": resource,
+        "board": None if board is None else board.name,
+        "count": fleet.listed[number].bit_count(),
+        "free": list(chips_of(fleet.free_mask[number])),
+        "held": list(chips_of(fleet.held[number])),
+        "faulty": list(chips_of(fleet.unhealthy[number] | fleet.recovering[number])),
+        "network_faulty": list(chips_of(max(0, fleet.network[number]))),
+        "reserved": list(chips_of(fleet.reserved[number])),
+        "closed": None if closed is None else closed.message,
+    }
+
+
+# -- queues -------------------------------------------------------------------------------------
+
+
+def queue_documents(objects: ClusterObjects, views: Iterable[JobView] | None = None) -> list[dict[str, Any]]:
+    jobs = list(job_views(objects) if views is None else views)
+    found = []
+    for queue in sorted(objects.queues, key=lambda queue: natural_key(queue.name)):
+        own = [view for view in jobs if view.queue == queue.name]
+        found.append(
+            {
+                "name": queue.name,
+                "state": queue.state,
+                "weight": queue.weight,
+                "reclaimable": queue.reclaimable,
+                "capability": dict(queue.capability),
+                "guarantee": dict(queue.guarantee),
+                "used": dict(objects.view.used_by_queue(queue.name)),
+                "jobs": len(own),
+                "waiting": sum(1 for view in own if view.outcome == "waiting"),
+            }
+        )
+    return found
+
+
+# -- pods ---------------------------------------------------------------------------------------
+
+
+def pod_documents(objects: ClusterObjects, pods: Iterable[Pod] | None = None) -> list[dict[str, Any]]:
+    found = []
+    for pod in sorted(
+        objects.pods if pods is None else pods,
+        key=lambda pod: (pod.namespace, natural_key(pod.name)),
+    ):
+        job = objects.view.job_of(pod.uid)
+        reason = objects.pod_reasons.get(pod.uid)
+        found.append(
+            {
+                "namespace": pod.namespace,
+                "name": pod.name,
+                "job": None if job is None else f"{job.namespace}/{job.name}",
+                "phase": pod_phase(pod),
+                "node": pod.node,
+                "resource": pod.cls.resource,
+                "asks": pod.cls.chips,
+                "chips": list(pod.named_chips),
+                "rank": pod.rank if job is None else ranks_of(job).get(pod.uid, pod.rank),
+                "created": pod.created,
+                "exit_code": pod.exit_code,
+                "reason": None if reason is None else reason.as_json(),
+            }
+        )
+    return found
+
+
+# -- the whole cluster ---------------------------------------------------------------------------
+
+
+def chip_totals(view: SchedulerView) -> dict[str, int]:
+    """All chips of the cluster: how many there are, are held, are faulty."""
+    state = view.cluster
+    chips = held = faulty = 0
+    for resource, fleet in state.fleets.items():
+        if resource == HOSTS:
+            continue
+        for number in range(len(state.names)):
+            if fleet.allocatable[number] >= 0:
+                chips += fleet.listed[number].bit_count()
+                held += fleet.held[number].bit_count()
+                faulty += (fleet.unhealthy[number] | fleet.recovering[number]).bit_count()
+    return {"chips": chips, "held": held, "faulty": faulty}
+
+
+def top_document(objects: ClusterObjects, status: Mapping[str, Any]) -> dict[str, Any]:
+    """What `ringwise top -o json` prints: the status, all nodes and queues, the jobs that are not placed."""
+    views = job_views(objects)
+    return {
+        "status": status,
+        "nodes": node_documents(objects),
+        "queues": queue_documents(objects, views),
+        "waiting": [view.document() for view in not_placed(views)],
+    }
+
+
+def not_placed(views: Iterable[JobView]) -> list[JobView]:
+    return [view for view in views if view.outcome in ("waiting", "refused")]

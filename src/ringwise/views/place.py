@@ -1,0 +1,233 @@
+"""The document of `place`: where each job of an input would be placed, or why not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import field
+from typing import Any
+
+from ringwise.framework.job import Job
+from ringwise.framework.ranks import ranks_of
+from ringwise.manifests.errors import ManifestError
+from ringwise.messages.commands import Bind
+from ringwise.placement.switches.classes import SwitchClass, classify
+from ringwise.reasons import Reason, Stage
+from ringwise.records import dataclass
+from ringwise.scheduler.view import SchedulerView
+from ringwise.state.fleet import HOSTS
+from ringwise.state.model import Pod
+from ringwise.topology.chips import mask_of
+from ringwise.wellknown import LOGICAL_RACK, SUPER_POD_ID, SUPER_POD_RANK, TOR_AFFINITY
+
+PLACED, PENDING, REFUSED, RUNNING = "placed", "pending", "refused", "running"
+
+
+@dataclass(slots=True)
+class PodAnswer:
+    """Where a pod would be placed."""
+
+    name: str
+    rank: int
+    node: str | None
+    chips: tuple[int, ...] | None
+    switch: str | None = None
+    superpod: int | None = None
+    logical_superpod: int | None = None
+    rack: int | None = None
+    logical_rack: int | None = None
+    annotations: dict[str, str] | None = None
+    candidates: list[dict[str, Any]] | None = None
+    #: Bound in the input already.
+    bound: bool = False
+
+
+@dataclass(slots=True)
+class JobAnswer:
+    """What would happen to a job."""
+
+    namespace: str
+    name: str
+    job_class: str | None
+    outcome: str
+    reason: Reason | None
+    pods: list[PodAnswer]
+    #: How a job that was placed as a whole got its nodes.
+    plan: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class PlaceAnswer:
+    """The result of one cycle over an input."""
+
+    jobs: list[JobAnswer]
+    switches: list[dict[str, Any]] | None
+    view: SchedulerView
+    #: (node, resource) -> free chips before the run.
+    free_before: dict[tuple[str, str], int] = field(default_factory=dict)
+    errors: list[ManifestError] = field(default_factory=list)
+
+
+def first_by_rank(job: Job) -> list[Pod]:
+    """Pods with chips first, by rank."""
+    ranks = ranks_of(job)
+    return sorted(job.pods.values(), key=lambda pod: (not pod.cls.chips, ranks[pod.uid]))
+
+
+def is_listed(view: SchedulerView, job: Job, answers: dict[str, Bind], everything: bool) -> bool:
+    if any(uid in answers or view.is_pending(pod) for uid, pod in job.pods.items()):
+        return True
+    if not job.pods and (job.prospective or job.defects):
+        return True
+    return everything and any(view.cluster.pods[uid].node >= 0 for uid in job.pods)
+
+
+def job_answer(
+    view: SchedulerView,
+    job: Job,
+    answers: dict[str, Bind],
+    bound: set[str],
+    candidates: Mapping[str, list[dict[str, Any]]],
+) -> JobAnswer:
+    waits = view.has_pending_pods(job)
+    placed = any(uid in answers for uid in job.pods)
+    outcome = _outcome(job, waits, placed)
+    ranks = ranks_of(job)
+    pods = [
+        _pod(view, job, pod, ranks[pod.uid], answers.get(pod.uid), pod.uid in bound)
+        for pod in sorted(job.pods.values(), key=lambda pod: (ranks[pod.uid], pod.name))
+    ]
+    if job.key in candidates:
+        first = first_by_rank(job)[0].name
+        next(pod for pod in pods if pod.name == first).candidates = candidates[job.key]
+    plan = view.plan_of(job.key)
+    return JobAnswer(
+        job.namespace,
+        job.name,
+        _switch_class(job, outcome),
+        outcome,
+        None if outcome in (PLACED, RUNNING) else job.reason,
+        pods,
+        plan.lines if plan is not None else (),
+    )
+
+
+def _switch_class(job: Job, outcome: str) -> str | None:
+    """A running job is not validated again, so its class is taken from its label."""
+    if job.policy is not None or outcome != RUNNING:
+        return job.policy.switch_class if job.policy is not None else None
+    found = classify(job.labels.get(TOR_AFFINITY), job.chip_pod_count)
+    return found.value if isinstance(found, SwitchClass) else None
+
+
+def _outcome(job: Job, waits: bool, placed: bool) -> str:
+    if placed:
+        return PLACED
+    if not waits and job.pods:
+        return RUNNING
+    if job.reason is not None and job.reason.kind.stage is Stage.VALIDATE:
+        return REFUSED
+    return PENDING
+
+
+def _pod(view: SchedulerView, job: Job, pod: Pod, rank: int, answer: Bind | None, bound: bool) -> PodAnswer:
+    state = view.cluster
+    number = state.pods[pod.uid].node
+    if number < 0:
+        return PodAnswer(pod.name, rank, None, None)
+    node = state.names[number]
+    resolved = view.switches()
+    notes = {**pod.annotations, **(answer.annotations if answer is not None else {})}
+    blocks = SUPER_POD_RANK in notes if job.policy is None else job.policy.block_nodes is not None
+    return PodAnswer(
+        pod.name,
+        rank,
+        node,
+        answer.chips if answer is not None else pod.named_chips,
+        resolved.switch_name(node) if resolved is not None else None,
+        _number(notes.get(SUPER_POD_ID)) if blocks else None,
+        _number(notes.get(SUPER_POD_RANK)) if blocks else None,
+        _rack(view, number) if LOGICAL_RACK in notes else None,
+        _number(notes.get(LOGICAL_RACK)),
+        dict(answer.annotations) if answer is not None else {},
+        bound=bound,
+    )
+
+
+def _rack(view: SchedulerView, node: int) -> int | None:
+    found = view.racks().rack_of.get(node)
+    return None if found is None else found[1]
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.lstrip("-").isdigit() else None
+
+
+def free_before(view: SchedulerView, binds: Iterable[Bind]) -> dict[tuple[str, str], int]:
+    """The free chips before the run: those that are free now, and those that were just given away."""
+    state = view.cluster
+    free = {
+        (state.names[number], resource): fleet.free_mask[number]
+        for resource, fleet in state.fleets.items()
+        if resource != HOSTS
+        for number in range(len(state.names))
+        if fleet.allocatable[number] >= 0
+    }
+    for bind in binds:
+        resource = state.pods[bind.uid].pod.cls.resource
+        if resource is not None and bind.chips:
+            free[bind.node, resource] |= mask_of(bind.chips)
+    return free
+
+
+def switch_documents(view: SchedulerView) -> list[dict[str, Any]] | None:
+    """The switches after this run. A node is free when no pod holds a chip of it."""
+    resolved = view.switches()
+    if resolved is None:
+        return None
+    states = view.switch_states()
+    return [
+        {
+            "ip": switch.ip,
+            "state": facts.state.word,
+            "healthy": facts.healthy,
+            "free_nodes": sum(1 for server in servers if view.is_idle(server.node)),
+        }
+        for switch, servers, facts in zip(resolved.topology.switches, resolved.nodes, states, strict=True)
+    ]
+
+
+def place_document(answer: PlaceAnswer) -> dict[str, Any]:
+    """What `ringwise place -o json` prints."""
+    document: dict[str, Any] = {"jobs": [_job_document(job) for job in answer.jobs]}
+    if answer.switches is not None:
+        document["switches"] = answer.switches
+    return document
+
+
+def _job_document(job: JobAnswer) -> dict[str, Any]:
+    return {
+        "namespace": job.namespace,
+        "name": job.name,
+        "class": job.job_class,
+        "outcome": job.outcome,
+        "reason": None if job.reason is None else job.reason.as_json(),
+        "pods": [_pod_document(pod) for pod in job.pods],
+    }
+
+
+def _pod_document(pod: PodAnswer) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "name": pod.name,
+        "rank": pod.rank,
+        "node": pod.node,
+        "chips": None if pod.chips is None else list(pod.chips),
+        "switch": pod.switch,
+        "superpod": pod.superpod,
+        "logical_superpod": pod.logical_superpod,
+        "annotations": pod.annotations,
+    }
+    if pod.logical_rack is not None:
+        document |= {"rack": pod.rack, "logical_rack": pod.logical_rack}
+    if pod.candidates is not None:
+        document["candidates"] = pod.candidates
+    return document
