@@ -1,6 +1,6 @@
 """`ringwise demo`: an embedded cluster at work, in front of the user's eyes.
 
-Virtual time and no chance: every run prints the same.
+Virtual time and no random numbers: every run prints the same.
 """
 
 from __future__ import annotations

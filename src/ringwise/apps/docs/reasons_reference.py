@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import ringwise
 from ringwise.reasons import ReasonKind, Stage, kinds_in
 
-#: The rooms in which reasons are made.
-_ROOMS = ("topology", "state", "placement", "framework", "plugins", "actions", "scheduler")
+#: The packages that define reasons.
+_PACKAGES = ("topology", "state", "placement", "framework", "plugins", "actions", "scheduler")
 
 _STAGE_WORDS = {
     Stage.VALIDATE: "Refused: the job as it is can never run",
@@ -32,8 +32,8 @@ def all_kinds() -> list[ReasonKind]:
 
 
 def _walk() -> Iterator[ReasonKind]:
-    for room in _ROOMS:
-        package = importlib.import_module(f"{ringwise.__name__}.{room}")
+    for name in _PACKAGES:
+        package = importlib.import_module(f"{ringwise.__name__}.{name}")
         yield from kinds_in(vars(package))
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             yield from kinds_in(vars(importlib.import_module(module.name)))
