@@ -18,7 +18,7 @@ DEBUG, INFO, WARNING, ERROR, CRITICAL = "debug", "info", "warning", "error", "cr
 LEVELS = (DEBUG, INFO, WARNING, ERROR, CRITICAL)
 
 
-class Stream(Protocol):
+class LogStream(Protocol):
     def write(self, text: str, /) -> object: ...
     def flush(self) -> object: ...
 
@@ -26,7 +26,7 @@ class Stream(Protocol):
 class Logger:
     """Writes events with their fields. All loggers of a process share stream and level."""
 
-    _stream: Stream | None = None
+    _stream: LogStream | None = None
     _written = frozenset(LEVELS[LEVELS.index(WARNING) :])
 
     def debug(self, event: str, **fields: Any) -> None:
@@ -62,7 +62,7 @@ class Logger:
         stream.flush()
 
 
-def configure(stream: Stream | None = None, level: str = INFO) -> None:
+def configure(stream: LogStream | None = None, level: str = INFO) -> None:
     """Where the lines of this process go (stderr without a stream), and from which level on."""
     Logger._stream = stream
     Logger._written = frozenset(LEVELS[LEVELS.index(level) :])

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ringwise.apps.admission.certificates import Pair
-from ringwise.apps.bench.control_plane import (
+from ringwise.apps.control_plane import (
     ApiAnswer,
     ControlPlane,
     Process,

@@ -16,7 +16,7 @@ from datetime import timedelta
 import pytest
 
 from ringwise.apps.admission.webhook import Options, serve
-from ringwise.apps.bench.control_plane import free_port
+from ringwise.apps.control_plane import free_port
 from ringwise.apps.install import deployment
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.clock import RealClock

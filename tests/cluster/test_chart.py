@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ringwise.apps.bench.control_plane import ControlPlane, find_program
+from ringwise.apps.control_plane import ControlPlane, find_program
 from ringwise.apps.install import deployment
 from ringwise.wellknown import SCHEDULER_CONFIG_KEY, SCHEDULER_CONFIG_MAP, VOLCANO_SYSTEM
 from tests.cluster.cluster import Cluster

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ringwise.apps.bench.control_plane import ControlPlane, Process
+from ringwise.apps.control_plane import ControlPlane, Process
 from ringwise.apps.install import deployment
 from ringwise.wellknown import VOLCANO_SYSTEM
 from tests.cluster.cluster import Cluster, check_chips, is_ready

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from ringwise.apps.admission.certificates import Pair, make_authority
-from ringwise.apps.bench.control_plane import ControlPlane, Process, find_program, ringwise_command
+from ringwise.apps.control_plane import ControlPlane, Process, find_program, ringwise_command
 from ringwise.wellknown import VOLCANO_SYSTEM
 from tests.cluster.cluster import Cluster, check_chips
 from tests.cluster.objects import Object, nodes, pod, vcjob

@@ -17,11 +17,11 @@ from click.testing import CliRunner, Result
 from ringwise.apps.lab.api import LabServer
 from ringwise.apps.lab.client import LabClient
 from ringwise.apps.lab.folder import LabFolder
-from ringwise.apps.lab.lab import Fleet, LabSettings, LiveLab
+from ringwise.apps.lab.lab import FleetSettings, LabSettings, LiveLab
 from ringwise.cli.commands import cli
 from ringwise.cli.lab_queries import QUERIES
 
-SMALL = LabSettings(fleet=Fleet(4, "910-x8", leaf_size=2), speed=None)
+SMALL = LabSettings(fleet=FleetSettings(4, "910-x8", leaf_size=2), speed=None)
 
 
 @contextmanager
@@ -69,7 +69,7 @@ def running(path: Path, settings: LabSettings = SMALL) -> Iterator[LabServer]:
 
 
 def nodes(count: int, **more: Any) -> LabSettings:
-    return replace(SMALL, fleet=Fleet(count, **more))
+    return replace(SMALL, fleet=FleetSettings(count, **more))
 
 
 class Terminal:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ringwise.apps.lab.lab import Fleet
+from ringwise.apps.lab.lab import FleetSettings
 from ringwise.embed.clock import SECOND
 from ringwise.embed.kubelet import SimulationSettings
 from tests.lab.rig import SMALL, Terminal, running
@@ -28,7 +28,7 @@ def test_the_tour_shows_what_is_printed(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr("ringwise.apps.lab.lab.time.time_ns", lambda: START)
     settings = replace(
         SMALL,
-        fleet=Fleet(6, "910-x8", leaf_size=3),
+        fleet=FleetSettings(6, "910-x8", leaf_size=3),
         simulation=SimulationSettings(default_duration=1800 * SECOND),
     )
     terminal = Terminal(tmp_path)

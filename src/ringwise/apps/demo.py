@@ -70,7 +70,7 @@ class Placement:
     before: int
 
 
-class Stage:
+class DemoCluster:
     """One embedded cluster with the real scheduler and controller."""
 
     def __init__(self, fleet: GeneratedFleet, board: Board) -> None:

@@ -8,7 +8,7 @@ import time
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
-from ringwise.log import CRITICAL, DEBUG, ERROR, INFO, WARNING, Stream, configure
+from ringwise.log import CRITICAL, DEBUG, ERROR, INFO, WARNING, LogStream, configure
 
 #: Bytes of one log file.
 ROTATE_AT = 20 << 20
@@ -48,7 +48,7 @@ def log_to(file: str, level: int, days: int, backups: int) -> None:
     """Configure the log of this process. Raises OSError where the file cannot be written."""
     # A full disk must not fill stderr with tracebacks of the logger.
     logging.raiseExceptions = False
-    stream: Stream = sys.stderr
+    stream: LogStream = sys.stderr
     if file:
         stream = _RotatingStream(Path(file), days, backups)
     configure(stream, _LEVELS[level])

@@ -28,7 +28,7 @@ BENCHES = ("api", "cycle", "decide", "list", "start", "superpods", "switches")
 )
 def bench(name: str, output: str, full: bool, beside: str | None) -> None:
     """Run a benchmark; exit code 1 when a goal does not hold."""
-    from ringwise.apps.bench.control_plane import ControlPlaneError
+    from ringwise.apps.control_plane import ControlPlaneError
 
     module = import_module(f"ringwise.apps.bench.{name}")
     chosen: Bench = module.run

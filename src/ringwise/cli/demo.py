@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ringwise.apps.demo import Stage, job_of
+from ringwise.apps.demo import DemoCluster, job_of
 from ringwise.apps.queries import explain_job
 from ringwise.cli.drawing.chips import LEGEND, chip_list, chip_picture
 from ringwise.cli.drawing.topology import print_superpods, print_switches
@@ -53,15 +53,15 @@ def demo() -> None:
 
 def _stage(
     nodes: int, board: str, *, leaf_size: int | None = None, superpod_size: int | None = None
-) -> Stage:
+) -> DemoCluster:
     fleet = make_fleet(nodes, board, leaf_size=leaf_size, superpod_size=superpod_size)
-    return Stage(fleet, shipped_catalog()[board])
+    return DemoCluster(fleet, shipped_catalog()[board])
 
 
 # -- scenes ------------------------------------------------------------------------------------------
 
 
-def _main_story(console: Console) -> list[Stage]:
+def _main_story(console: Console) -> list[DemoCluster]:
     stage = _stage(20, "910-x8", leaf_size=4)
     for node, name, chips in (
         ("node-1", "notebook-ann", (0, 1)),
@@ -123,7 +123,7 @@ def _main_story(console: Console) -> list[Stage]:
     return [stage]
 
 
-def _packing(console: Console) -> list[Stage]:
+def _packing(console: Console) -> list[DemoCluster]:
     stages = []
     for board, sizes, selector in (
         ("910-x8", (4, 2, 1, 1), {}),
@@ -142,7 +142,7 @@ def _packing(console: Console) -> list[Stage]:
     return stages
 
 
-def _superpods(console: Console) -> Stage:
+def _superpods(console: Console) -> DemoCluster:
     _title(console, "SuperPoDs: eight nodes of 16 chips in blocks of two nodes, each block in one SuperPoD")
     stage = _stage(15, "a3-x16-superpod", superpod_size=5)
     settings = {SCHEDULE_POLICY: "chip2-node16-sp", SP_BLOCK: "32"}
@@ -162,7 +162,7 @@ def _title(console: Console, words: str) -> None:
     console.print(f"== {words}", style="bold", soft_wrap=True)
 
 
-def _draw_cluster(console: Console, stage: Stage) -> None:
+def _draw_cluster(console: Console, stage: DemoCluster) -> None:
     state = stage.scheduler.view.cluster
     fleet = state.fleets[ASCEND910]
     cells = [
@@ -173,7 +173,7 @@ def _draw_cluster(console: Console, stage: Stage) -> None:
     console.print(LEGEND.replace("  + given now", ""), style="dim")
 
 
-def _draw_jobs(console: Console, stage: Stage, *names: str) -> None:
+def _draw_jobs(console: Console, stage: DemoCluster, *names: str) -> None:
     table = Table(box=box.SIMPLE, pad_edge=False, show_edge=False, padding=(0, 2))
     for column in ("job", "rank", "node", "chips", "before", "after"):
         table.add_column(column, no_wrap=True)
@@ -202,7 +202,7 @@ def _draw_jobs(console: Console, stage: Stage, *names: str) -> None:
     console.print(table)
 
 
-def _draw_refusals(console: Console, stage: Stage, *names: str) -> None:
+def _draw_refusals(console: Console, stage: DemoCluster, *names: str) -> None:
     for name in names:
         reason = stage.job(name).reason
         if reason is None:
@@ -212,7 +212,7 @@ def _draw_refusals(console: Console, stage: Stage, *names: str) -> None:
             console.print(f"  -> {escape(cure)}", soft_wrap=True)
 
 
-def _wait_for(console: Console, stage: Stage, *names: str) -> None:
+def _wait_for(console: Console, stage: DemoCluster, *names: str) -> None:
     """Let time pass until these jobs have started, and tell when."""
     waiting = list(names)
     while waiting and stage.pass_time():

@@ -12,7 +12,7 @@ from click.core import ParameterSource
 from ringwise.apps.lab.api import run_lab
 from ringwise.apps.lab.folder import FolderError, LabFolder, default_folder
 from ringwise.apps.lab.journal import MOST_BYTES
-from ringwise.apps.lab.lab import Fleet, LabSettings, LiveLab
+from ringwise.apps.lab.lab import FleetSettings, LabSettings, LiveLab
 from ringwise.apps.lab.queries import status_document
 from ringwise.cli.drawing.lab import counts_text
 from ringwise.cli.inputs import load_configuration
@@ -112,7 +112,7 @@ def lab_command(
     capacity, doctor, topology show, top. What the cluster holds survives a restart.
     """
     settings = LabSettings(
-        fleet=Fleet(nodes, board, leaf_size, superpod_size),
+        fleet=FleetSettings(nodes, board, leaf_size, superpod_size),
         configuration=_configuration(config),
         boards=boards,
         simulation=SimulationSettings(start_delay, grace, duration),

@@ -31,13 +31,13 @@ class AddressError(Exception):
     """An address to listen on that cannot be used; one line."""
 
 
-class Page(NamedTuple):
+class HttpPage(NamedTuple):
     status: HTTPStatus
     body: bytes
     content_type: str = "text/plain; charset=utf-8"
 
 
-Pages = Mapping[str, Callable[[], Page]]
+Pages = Mapping[str, Callable[[], HttpPage]]
 
 
 def parse_address(text: str) -> tuple[str, int]:
@@ -58,7 +58,7 @@ async def serving(
     health_address: str,
 ) -> AsyncIterator[list[int]]:
     """Serve until the block ends; yields the ports. An empty address serves nothing, equal ones share one."""
-    by_address: dict[str, dict[str, Callable[[], Page]]] = {}
+    by_address: dict[str, dict[str, Callable[[], HttpPage]]] = {}
     if metrics_address:
         by_address.setdefault(metrics_address, {}).update(_metrics_pages(metrics))
     if health_address:
@@ -100,28 +100,28 @@ async def _answer(pages: Pages, reader: asyncio.StreamReader, writer: asyncio.St
         writer.close()
 
 
-def _page(pages: Pages, request: bytes) -> Page:
+def _page(pages: Pages, request: bytes) -> HttpPage:
     method, _, rest = request.partition(b" ")
     path = rest.partition(b" ")[0].partition(b"?")[0].decode("ascii", "replace")
     if method not in (b"GET", b"HEAD"):
-        return Page(HTTPStatus.METHOD_NOT_ALLOWED, b"only GET and HEAD are allowed\n")
+        return HttpPage(HTTPStatus.METHOD_NOT_ALLOWED, b"only GET and HEAD are allowed\n")
     page = pages.get(path)
-    return Page(HTTPStatus.NOT_FOUND, b"no such page\n") if page is None else page()
+    return HttpPage(HTTPStatus.NOT_FOUND, b"no such page\n") if page is None else page()
 
 
 def _metrics_pages(metrics: MetricsText) -> Pages:
-    return {"/metrics": lambda: Page(HTTPStatus.OK, metrics.text(), CONTENT_TYPE)}
+    return {"/metrics": lambda: HttpPage(HTTPStatus.OK, metrics.text(), CONTENT_TYPE)}
 
 
 def _health_pages(ready: Callable[[], bool], healthy: Callable[[], bool]) -> Pages:
-    def alive() -> Page:
+    def alive() -> HttpPage:
         if healthy():
-            return Page(HTTPStatus.OK, b"ok")
-        return Page(HTTPStatus.SERVICE_UNAVAILABLE, b"the component makes no progress")
+            return HttpPage(HTTPStatus.OK, b"ok")
+        return HttpPage(HTTPStatus.SERVICE_UNAVAILABLE, b"the component makes no progress")
 
-    def readiness() -> Page:
+    def readiness() -> HttpPage:
         if not healthy() or ready():
             return alive()
-        return Page(HTTPStatus.SERVICE_UNAVAILABLE, b"not all objects are read yet")
+        return HttpPage(HTTPStatus.SERVICE_UNAVAILABLE, b"not all objects are read yet")
 
     return {"/healthz": alive, "/livez": alive, "/readyz": readiness}

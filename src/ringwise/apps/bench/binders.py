@@ -1,6 +1,6 @@
 """Those who bind in a benchmark on a real API server, each in a process of its own.
 
-the contest                    a binder
+the comparison                 a binder
     ──── round n ────────────────> makes its pods, reads what it has to read
     <─── ready, its programs ─────
     ──── go ─────────────────────> binds
@@ -19,9 +19,9 @@ from typing import Any
 
 import msgspec
 
-from ringwise.apps.bench import scene as scenery
-from ringwise.apps.bench.control_plane import Process, find_program
-from ringwise.apps.bench.scene import NAMESPACE, Scene
+from ringwise.apps.bench import scenario as objects
+from ringwise.apps.bench.scenario import NAMESPACE, Scenario
+from ringwise.apps.control_plane import Process, find_program
 from ringwise.apps.extensions import new_scheduler
 from ringwise.kube.observer import NullObserver
 from ringwise.kube.run import idle_event_loop
@@ -39,14 +39,14 @@ from ringwise.wellknown import DEFAULT_SCHEDULER
 
 LOOP, SCHEDULER, KUBE_SCHEDULER = "bare Bindings", "scheduler", "kube-scheduler"
 #: `schedulerName` of the pods each of them binds.
-_NAMES = {LOOP: "nobody", SCHEDULER: "ringwise", KUBE_SCHEDULER: DEFAULT_SCHEDULER}
+_NAMES = {LOOP: "none", SCHEDULER: "ringwise", KUBE_SCHEDULER: DEFAULT_SCHEDULER}
 
 BEGAN, DONE = "began", "done"
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """Everything is prepared. These programs run beside the binder, for it alone."""
+    """The round is prepared. These programs run for this binder only."""
 
     programs: tuple[int, ...] = ()
 
@@ -57,31 +57,31 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class BinderTask:
     who: str
-    scene: Scene
+    scenario: Scenario
     kubeconfig: str
     folder: Path
 
 
-def work(task: Task, contest: Connection) -> None:
-    """The life of a binder: rounds, until it is told None."""
-    binder = _Binder(task, contest)
+def work(task: BinderTask, pipe: Connection) -> None:
+    """Run rounds until None is received."""
+    binder = _Binder(task, pipe)
     try:
         asyncio.run(binder.make_nodes())
-        while (number := contest.recv()) is not None:
+        while (number := pipe.recv()) is not None:
             idle_event_loop.run(binder.round(number))
     except EOFError:
         return
     except Exception as error:
-        contest.send(Failed(f"{task.who}: {type(error).__name__}: {error}"))
+        pipe.send(Failed(f"{task.who}: {type(error).__name__}: {error}"))
 
 
 class _Binder:
-    def __init__(self, task: Task, contest: Connection) -> None:
+    def __init__(self, task: BinderTask, pipe: Connection) -> None:
         self._task = task
-        self._scene = task.scene
-        self._contest = contest
+        self._scenario = task.scenario
+        self._pipe = pipe
 
     @asynccontextmanager
     async def _client(self) -> AsyncIterator[Client]:
@@ -90,18 +90,18 @@ class _Binder:
 
     async def make_nodes(self) -> None:
         async with self._client() as client:
-            await self._make(client, NODES, None, [scenery.node(n) for n in range(self._scene.nodes)])
+            await self._make(client, NODES, None, [objects.node(n) for n in range(self._scenario.nodes)])
 
     async def round(self, number: int) -> None:
-        scene, team = self._scene, f"round-{number}"
+        scenario, team = self._scenario, f"round-{number}"
         async with self._client() as client:
-            if scene.gang:
-                await client.create(POD_GROUPS, NAMESPACE, scenery.group(team, scene.pods))
+            if scenario.gang:
+                await client.create(POD_GROUPS, NAMESPACE, objects.group(team, scenario.pods))
             name = _NAMES[self._task.who]
-            pods = [scenery.pod(scene, team, place, name) for place in range(scene.pods)]
+            pods = [objects.pod(scenario, team, place, name) for place in range(scenario.pods)]
             made = await self._make(client, PODS, NAMESPACE, pods)
         if self._task.who == LOOP:
-            await self._bare_loop([scenery.bind_of(scene, team, *each) for each in enumerate(made)])
+            await self._bare_loop([objects.bind_of(scenario, team, *each) for each in enumerate(made)])
         elif self._task.who == SCHEDULER:
             await self._scheduler()
         else:
@@ -115,22 +115,22 @@ class _Binder:
     def _wait_for_go(self, *programs: int) -> None:
         gc.collect()
         gc.freeze()
-        self._contest.send(Ready(programs))
-        self._contest.recv()
+        self._pipe.send(Ready(programs))
+        self._pipe.recv()
 
-    # -- the three -------------------------------------------------------------------------
+    # -- binders ---------------------------------------------------------------------------
 
     async def _bare_loop(self, binds: list[Bind]) -> None:
         async with self._client() as client:
-            # A scheduler that begins to bind has spoken with the server before, too.
+            # A scheduler that begins to bind has an open connection, too.
             await client.request("GET", "/version")
             self._wait_for_go()
-            self._contest.send(BEGAN)
+            self._pipe.send(BEGAN)
             await _at_once([post_binding(client, bind) for bind in binds])
-            self._contest.send(DONE)
+            self._pipe.send(DONE)
 
     async def _scheduler(self) -> None:
-        count = _Count(self._scene.pods)
+        count = _Count(self._scenario.pods)
         stop = asyncio.Event()
         async with self._client() as client:
             runner = Runner(
@@ -142,11 +142,11 @@ class _Binder:
             )
             running = asyncio.create_task(runner.run(stop))
             await runner.deciding.wait()
-            self._contest.send(BEGAN)
+            self._pipe.send(BEGAN)
             await count.all_bound.wait()
             stop.set()
             if not count.failed:
-                self._contest.send(DONE)
+                self._pipe.send(DONE)
             await running
         if count.failed:
             raise RuntimeError(f"a binding failed: {count.failed}")
@@ -184,15 +184,15 @@ class _Binder:
             began = not placed
             placed.update(pod.metadata.uid for pod in seen if pod.spec.nodeName)
             if placed and began:
-                self._contest.send(BEGAN)
-            if len(placed) >= self._scene.pods:
-                self._contest.send(DONE)
+                self._pipe.send(BEGAN)
+            if len(placed) >= self._scenario.pods:
+                self._pipe.send(DONE)
                 return
         raise RuntimeError("the watch ended before all pods had their nodes")
 
 
 class _Count(NullObserver):
-    """Rings when all are bound."""
+    """Sets an event when all pods are bound."""
 
     def __init__(self, wanted: int) -> None:
         self._missing = wanted
@@ -210,7 +210,7 @@ class _Count(NullObserver):
 
 
 async def _at_once(works: Sequence[Coroutine[Any, Any, Any]]) -> list[Any]:
-    """All of them, as many under way as bindings of the scheduler."""
+    """All of them, with as many in flight as the scheduler has bindings."""
     answers: list[Any] = [None] * len(works)
     waiting = iter(enumerate(works))
 

@@ -41,7 +41,7 @@ _WORDS = {"VcJob": "Job", "DeviceReport": "device report", "SwitchTopology": "le
 
 
 @dataclass(frozen=True, slots=True)
-class Fleet:
+class FleetSettings:
     """The nodes a new lab begins with."""
 
     nodes: int = 16
@@ -52,7 +52,7 @@ class Fleet:
 
 @dataclass(frozen=True, slots=True)
 class LabSettings:
-    fleet: Fleet = Fleet()
+    fleet: FleetSettings = FleetSettings()
     #: Text of a volcano-scheduler.conf, and where it stood; None: the one of last time, else the default.
     configuration: tuple[str, str] | None = None
     boards: tuple[Path, ...] = ()
@@ -102,7 +102,7 @@ class LiveLab:
         self.journal.follow(scheduler)
         return scheduler
 
-    def _populate(self, fleet: Fleet) -> None:
+    def _populate(self, fleet: FleetSettings) -> None:
         if fleet.nodes:
             made = make_fleet(
                 fleet.nodes, fleet.board, leaf_size=fleet.leaf_size, superpod_size=fleet.superpod_size

@@ -1,4 +1,4 @@
-"""What is there in a benchmark on a real API server, and what is asked for."""
+"""The objects of a benchmark on a real API server: nodes, pods, a PodGroup."""
 
 from __future__ import annotations
 
@@ -25,14 +25,16 @@ NAMESPACE = "bench"
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class Scenario:
+    """A cluster and the pods that are bound on it."""
+
     name: str
     nodes: int
     pods: int
     chips: int = 1
     gang: bool = False
     rounds: int = 2
-    #: Which ratio to the bare loop is wanted.
+    #: The wanted ratio to the bare loop.
     goal: float | None = None
 
 
@@ -47,18 +49,18 @@ class _Made(msgspec.Struct):
 _MADE = msgspec.json.Decoder(_Made)
 
 
-def bind_of(scene: Scene, team: str, number: int, created: bytes) -> Bind:
-    """As the scheduler would say it."""
-    place = number // scene.nodes * scene.chips
-    chips = tuple(range(place, place + scene.chips))
+def bind_of(scenario: Scenario, team: str, number: int, created: bytes) -> Bind:
+    """The command that the scheduler would give."""
+    place = number // scenario.nodes * scenario.chips
+    chips = tuple(range(place, place + scenario.chips))
     annotations = {
-        DISTRIBUTED_JOB: "true" if scene.gang else "false",
+        DISTRIBUTED_JOB: "true" if scenario.gang else "false",
         ASCEND910: ",".join(f"Ascend910-{chip}" for chip in chips),
         PREDICATE_TIME: str(1_760_000_000_000_000_000 + number),
-        RANK_INDEX: str(number if scene.gang else 0),
+        RANK_INDEX: str(number if scenario.gang else 0),
     }
     uid = _MADE.decode(created).metadata.uid
-    return Bind(uid, NAMESPACE, f"{team}-{number}", f"node-{number % scene.nodes}", chips, annotations)
+    return Bind(uid, NAMESPACE, f"{team}-{number}", f"node-{number % scenario.nodes}", chips, annotations)
 
 
 def group(team: str, members: int) -> dict[str, Any]:
@@ -71,9 +73,9 @@ def group(team: str, members: int) -> dict[str, Any]:
     }
 
 
-def pod(scene: Scene, team: str, number: int, scheduler: str) -> dict[str, Any]:
-    amounts = {"cpu": "1", "memory": "1Gi", ASCEND910: str(scene.chips)}
-    annotations = {GROUP_NAME: team} if scene.gang else {}
+def pod(scenario: Scenario, team: str, number: int, scheduler: str) -> dict[str, Any]:
+    amounts = {"cpu": "1", "memory": "1Gi", ASCEND910: str(scenario.chips)}
+    annotations = {GROUP_NAME: team} if scenario.gang else {}
     return {
         "metadata": {"name": f"{team}-{number}", "annotations": annotations},
         "spec": {

@@ -1,0 +1,157 @@
+"""Several schedulers do the same work on the same processors, in alternating time slices of a quarter second.
+
+    bare loop   ███░░░░███░░░░███░░░░██
+    scheduler   ░░░███░░░░███░░░░███░░░██
+
+Each side has an etcd, an API server and a process of its own. Outside its slice all processes of a side are
+stopped, so it costs the other sides nothing. When the machine becomes faster or slower, it does so for all
+sides alike. The time of a side is the sum of its slices.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from ringwise.apps.bench.binders import BEGAN, DONE, KUBE_SCHEDULER, BinderTask, Failed, Ready, work
+from ringwise.apps.bench.scenario import NAMESPACE, Scenario
+from ringwise.apps.control_plane import ControlPlane, ControlPlaneError, find_program
+from ringwise.apps.install import deployment
+
+#: Seconds of one time slice.
+TIME_SLICE = 0.25
+#: Seconds after which a binder that does not answer has failed.
+TIMEOUT = 600.0
+
+
+def compare(scenario: Scenario, who: Sequence[str]) -> list[dict[str, float]]:
+    """For every round: the seconds that each side needed to bind all pods, without creating them."""
+    if KUBE_SCHEDULER in who:
+        # A missing program is reported before anything runs.
+        find_program("kube-scheduler")
+    with contextlib.ExitStack() as stack, ThreadPoolExecutor() as starting:
+        sides = list(starting.map(lambda name: stack.enter_context(_side(scenario, name)), who))
+        rounds = []
+        for number in range(scenario.rounds):
+            for side in sides:
+                side.prepare(number)
+            for side in sides:
+                side.expect_ready()
+            # The first side of a round has a small advantage, so the order alternates.
+            rounds.append(_run_round(sides if number % 2 == 0 else sides[::-1]))
+        return rounds
+
+
+def _run_round(sides: Sequence[_Side]) -> dict[str, float]:
+    for side in sides:
+        side.stop_processes()
+    try:
+        running = list(sides)
+        while running:
+            for side in list(running):
+                side.run_slice()
+                if side.finished:
+                    running.remove(side)
+    finally:
+        for side in sides:
+            side.continue_processes()
+    return {side.who: side.seconds for side in sides}
+
+
+@contextlib.contextmanager
+def _side(scenario: Scenario, who: str) -> Iterator[_Side]:
+    with tempfile.TemporaryDirectory() as name, ControlPlane(Path(name)) as plane:
+        for definition in deployment.definitions():
+            plane.admin.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
+        plane.admin.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+        side = _Side(scenario, who, plane)
+        try:
+            yield side
+        finally:
+            side.end()
+
+
+class _Side:
+    def __init__(self, scenario: Scenario, who: str, plane: ControlPlane) -> None:
+        self.who = who
+        self.seconds = 0.0
+        self.finished = False
+        self._plane = plane
+        self._programs: tuple[int, ...] = ()
+        self._started = False
+        self._counting = False
+        # A new process that shares no memory with this one.
+        fresh = multiprocessing.get_context("spawn")
+        self._pipe, theirs = fresh.Pipe()
+        task = BinderTask(who, scenario, str(plane.kubeconfig("admin", plane.admin_token)), plane.folder)
+        self._binder = fresh.Process(target=work, args=(task, theirs), daemon=True)
+        self._binder.start()
+        theirs.close()
+
+    def prepare(self, number: int) -> None:
+        self.seconds, self.finished, self._started, self._counting = 0.0, False, False, False
+        self._pipe.send(number)
+
+    def expect_ready(self) -> None:
+        message = self._receive(TIMEOUT)
+        if not isinstance(message, Ready):
+            raise ControlPlaneError(f"{self.who} is not ready: {message}")
+        self._programs = message.programs
+
+    def run_slice(self) -> None:
+        """Work for one time slice, or until the work is done."""
+        started = time.perf_counter()
+        self.continue_processes()
+        if not self._started:
+            self._started = True
+            self._pipe.send("go")
+        ends = started + TIME_SLICE
+        while (left := ends - time.perf_counter()) > 0 and not self.finished:
+            message = self._receive(left)
+            if message == BEGAN:
+                self._counting, started = True, time.perf_counter()
+            elif message == DONE:
+                self.finished = True
+        if self._counting:
+            self.seconds += time.perf_counter() - started
+        self.stop_processes()
+        if self.seconds > TIMEOUT:
+            raise ControlPlaneError(f"{self.who} is not done after {TIMEOUT:g} s")
+
+    def _receive(self, seconds: float) -> object:
+        """The next message of the binder within this time; None if there is none."""
+        try:
+            message: object = self._pipe.recv() if self._pipe.poll(seconds) else None
+        except EOFError:
+            message = Failed(f"{self.who} ended with {self._binder.exitcode}")
+        if isinstance(message, Failed):
+            raise ControlPlaneError(message.why)
+        return message
+
+    def stop_processes(self) -> None:
+        self._signal(signal.SIGSTOP)
+
+    def continue_processes(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        for program in (*self._plane.programs, *self._programs, self._binder.pid):
+            if program is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(program, number)
+
+    def end(self) -> None:
+        self.continue_processes()
+        with contextlib.suppress(OSError):
+            self._pipe.send(None)
+        self._pipe.close()
+        self._binder.join(10)
+        if self._binder.is_alive():
+            self._binder.kill()
