@@ -76,7 +76,7 @@ def test_every_question_has_three_forms(asked: Terminal, command: str) -> None:
         ("doctor", "4 nodes, 3 jobs: 0 errors"),
         ("topology show", "172.0.0.1 idle A B 0 of 2 free"),
         ("top --once", "node-3 [##..|....]"),
-        ("top --once", "time stands still"),
+        ("top --once", "virtual time"),
         ("top --once", "lab/waits waits"),
     ],
 )

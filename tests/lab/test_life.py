@@ -286,7 +286,7 @@ def test_real_time_ends_pods_that_ran_out_while_the_lab_was_down(
     with running(tmp_path, replace(SMALL, speed=1.0)):
         assert {name.rpartition("-worker")[0] for name in terminal.seats()} == {"lab/second"}
         said = terminal.refused("advance 1m")
-    assert said.startswith("ringwise: time passes by itself in this lab")
+    assert said.startswith("ringwise: this lab has real time")
 
 
 def test_what_a_person_does_happens_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,7 +71,7 @@ def test_a_killed_lab_loses_nothing(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         assert process.wait() == 0
         assert process.stdout is not None
-        assert "stopped; ringwise lab goes on from " in process.stdout.read()
+        assert "stopped; ringwise lab continues from " in process.stdout.read()
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "journal.1.jsonl",
         "journal.jsonl",

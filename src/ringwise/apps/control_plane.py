@@ -26,9 +26,9 @@ from typing import Any
 from ringwise.topology.natural import natural_key
 from ringwise.wellknown import TOKEN_API
 
-#: Seconds for a program to say that it is ready, on a busy machine.
+#: Seconds within which a program must be ready, on a busy machine.
 PATIENCE = 120.0
-#: Seconds for a program to end by itself.
+#: Seconds within which a program must end after SIGTERM.
 FAREWELL = 10.0
 #: The order of the curve P-256.
 _P256_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
@@ -63,7 +63,7 @@ def find_program(name: str) -> Path:
 
 
 def free_port() -> int:
-    """A free port."""
+    """A port that is free now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -128,7 +128,7 @@ class Process:
 
 
 class ApiAnswer(Exception):
-    """The server said no."""
+    """The server refused the request."""
 
     def __init__(self, status: int, body: str) -> None:
         super().__init__(f"{status}: {body[:500]}")
@@ -258,7 +258,7 @@ class ControlPlane:
     # -- starting -------------------------------------------------------------------------
 
     def _start(self) -> None:
-        # Both are looked for first: a missing one is told before anything runs.
+        # A missing program is reported before anything runs.
         etcd, server = find_program("etcd"), find_program("kube-apiserver")
         store = self._start_etcd(etcd)
         port = free_port()
@@ -287,7 +287,7 @@ class ControlPlane:
                 "--allow-privileged=true",
                 # No kube-proxy runs here: webhooks behind a Service are reached by its endpoints.
                 "--enable-aggregator-routing=true",
-                # There is nobody here to make accounts' tokens, nor to take taints off new nodes.
+                # No controller runs that would create tokens of accounts or remove taints of new nodes.
                 "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
                 "--profiling=false",
                 *([f"--client-ca-file={self._client_authority}"] if self._client_authority else ()),

@@ -1,4 +1,4 @@
-"""The stage of `ringwise demo`: small embedded clusters in virtual time, and jobs in a few words."""
+"""The clusters and jobs of `ringwise demo`, in virtual time."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class DemoCluster:
         self.cluster.nodes.set_health(node, chips, healthy=False, network=network, now=self.cluster.now)
 
     def settle(self, node: str, name: str, chips: Sequence[int]) -> None:
-        """A pod that has been there all the time."""
+        """Add a pod that runs from the beginning."""
         notes = {ASCEND910: ",".join(f"Ascend910-{chip}" for chip in chips)}
         cls = PodClass(ASCEND910, len(chips))
         self.cluster.submit(
@@ -127,7 +127,7 @@ class DemoCluster:
         self.lab.step()
 
     def pass_time(self) -> bool:
-        """Go on to the next moment at which something happens; False when nothing will."""
+        """Advance to the next deadline; False without one."""
         due = self.lab.next_deadline()
         if due is not None:
             self.lab.run_until(due)
@@ -146,5 +146,5 @@ class DemoCluster:
         ]
 
     def wrongs(self) -> list[str]:
-        """Chips given twice, and books that disagree: none, ever."""
+        """Chips held twice and inconsistent tables; always empty unless there is a defect."""
         return [*self.cluster.alarms, *self.scheduler.view.inconsistencies()]

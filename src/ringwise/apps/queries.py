@@ -44,9 +44,9 @@ def examine(
     source = from_bundle(bundle, configuration, catalog, now=now, keep_wrong_pods=True)
     unread = list(_unread(bundle.errors))
     diagnosis = diagnose(source.view)
-    told = {finding.code for finding in diagnosis.findings}
-    # Chips held twice, or not on their node, are told with all pods by the checks of the state.
-    if not told & {"chip-held-twice", "chip-not-on-node"}:
+    reported = {finding.code for finding in diagnosis.findings}
+    # The checks of the state report chips held twice, or not on their node, with all pods.
+    if not reported & {"chip-held-twice", "chip-not-on-node"}:
         unread += _unread(source.errors)
     return Diagnosis(diagnosis.nodes, diagnosis.jobs, (*unread, *diagnosis.findings))
 

@@ -1,6 +1,6 @@
-"""`ringwise demo`: an embedded cluster at work, in front of the user's eyes.
+"""`ringwise demo`: jobs of every kind on embedded clusters.
 
-Virtual time and no random numbers: every run prints the same.
+Time is virtual and nothing is random: every run prints the same.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ def _draw_refusals(console: Console, stage: DemoCluster, *names: str) -> None:
 
 
 def _wait_for(console: Console, stage: DemoCluster, *names: str) -> None:
-    """Let time pass until these jobs have started, and tell when."""
+    """Advance the time until these jobs have started; print when each did."""
     waiting = list(names)
     while waiting and stage.pass_time():
         for name in [name for name in waiting if stage.placements(name)]:

@@ -14,7 +14,7 @@ from ringwise.cli.commands import cli
 
 
 def pages(folder: Path) -> dict[str, str]:
-    """What the pages of this folder have to say. The words of some are their own, only drawings are made."""
+    """The generated pages of this folder. Of `switches.md` only the drawings are generated."""
     switches = (folder / "switches.md").read_text(encoding="utf-8")
     return {
         "boards.md": boards_page(),

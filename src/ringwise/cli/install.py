@@ -74,7 +74,7 @@ def install_command(
         click.echo(printed(choices), nl=False)
         return
     _carry_out(kubeconfig, context, output, lambda client: install(client, choices))
-    complain(f"look at it with: kubectl -n {namespace} get pods; then: kubectl ringwise doctor")
+    complain(f"check it with: kubectl -n {namespace} get pods; then: kubectl ringwise doctor")
 
 
 @click.command("uninstall")
@@ -111,12 +111,12 @@ def _carry_out(
 
 
 async def _steps(
-    kubeconfig: str | None, context: str | None, tell: bool, work: Callable[[Client], AsyncIterator[Step]]
+    kubeconfig: str | None, context: str | None, show: bool, work: Callable[[Client], AsyncIterator[Step]]
 ) -> list[Step]:
     done: list[Step] = []
     async with Client(find_access(kubeconfig, context), component="install") as client:
         async for step in work(client):
             done.append(step)
-            if tell:
+            if show:
                 click.echo(str(step))
     return done

@@ -43,10 +43,10 @@ _FLEET = ("nodes", "board", "leaf_size", "superpod_size")
 @click.option(
     "--data",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder of the lab; it goes on where it stopped.  "
+    help="Folder of the lab; it continues where it stopped.  "
     "[default: $RINGWISE_LAB, else the user's state folder]",
 )
-@click.option("--fresh", is_flag=True, help="Forget what the folder holds and begin anew.")
+@click.option("--fresh", is_flag=True, help="Delete what the folder holds and start with a new cluster.")
 @click.option(
     "--speed",
     type=click.FloatRange(0.001, 1_000_000),
@@ -57,13 +57,13 @@ _FLEET = ("nodes", "board", "leaf_size", "superpod_size")
 @click.option(
     "--virtual/--real",
     default=False,
-    help="Let time stand still until `ringwise advance`, or let it pass.  [default: real]",
+    help="Virtual time, moved by `ringwise advance`, or real time.  [default: real]",
 )
 @click.option(
     "--duration",
     type=duration_argument,
     metavar="DURATION",
-    help="How long pods run that do not say it.  [default: until they are deleted]",
+    help="How long pods run without a duration of their own.  [default: until they are deleted]",
 )
 @click.option(
     "--start-delay",
@@ -79,14 +79,14 @@ _FLEET = ("nodes", "board", "leaf_size", "superpod_size")
     metavar="DURATION",
     default="2s",
     show_default=True,
-    help="How long pods take to go.",
+    help="How long pods take to terminate.",
 )
 @click.option(
     "--journal-size",
     type=click.IntRange(0),
     default=MOST_BYTES >> 20,
     show_default=True,
-    help="Megabytes after which the journal begins a new file; two are kept; 0 writes none.",
+    help="Megabytes after which the journal starts a new file; two are kept; 0 writes none.",
 )
 @click.pass_context
 def lab_command(
@@ -131,7 +131,9 @@ def lab_command(
     if live.continued and any(
         context.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in _FLEET
     ):
-        complain("note: the folder holds a cluster already, its nodes stay as they are; --fresh begins anew")
+        complain(
+            "note: the folder already holds a cluster, whose nodes stay as they are; --fresh starts a new one"
+        )
     _greet(live)
     status = StatusLine(live)
     try:
@@ -142,7 +144,7 @@ def lab_command(
         status.end()
         live.close()
         folder.leave()
-    click.echo(f"stopped; ringwise lab goes on from {time_text(live.cluster.now)}")
+    click.echo(f"stopped; ringwise lab continues from {time_text(live.cluster.now)}")
 
 
 def _configuration(path: Path | None) -> tuple[str, str] | None:
@@ -153,7 +155,7 @@ def _configuration(path: Path | None) -> tuple[str, str] | None:
 
 
 def _greet(live: LiveLab) -> None:
-    words = "goes on with" if live.continued else "begins with"
+    words = "continues with" if live.continued else "starts with"
     click.echo(
         f"lab on {live.folder.path} {words} {live.cluster.table.count('Node')} nodes and "
         f"{live.cluster.table.count('Pod')} pods"
@@ -163,7 +165,7 @@ def _greet(live: LiveLab) -> None:
 
 
 class StatusLine:
-    """The lab in one line that is written over; in a pipe, a line only when it says something new."""
+    """The lab in one line that is overwritten; in a pipe, a new line for each change."""
 
     def __init__(self, live: LiveLab) -> None:
         self._live = live

@@ -228,8 +228,8 @@ def _why(live: LiveLab, parameters: Parameters) -> QueryResult:
 
 
 def _ended(view: JobView) -> QueryResult:
-    told = view.vcjob.message if view.vcjob is not None else ""
-    sentence = f"it is {view.phase}" + (f": {told}" if told else "")
+    message = view.vcjob.message if view.vcjob is not None else ""
+    sentence = f"it is {view.phase}" + (f": {message}" if message else "")
     document = {"namespace": view.namespace, "name": view.name, "outcome": "ended", "sentence": sentence}
 
     def draw(console: Console) -> None:

@@ -1,4 +1,4 @@
-"""Boards as people and programs read them: pictures, tables, JSON."""
+"""Boards as drawings, tables and documents."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def chosen_by(board: Board) -> list[str]:
 
 
 def chosen_by_words(board: Board) -> list[str]:
-    """The values alone that lead to this board: for tables with little room."""
+    """The values alone that select this board, for narrow tables."""
     words = [*board.policies, *(kind or "(default)" for kind in board.accelerator_types)]
     words += [f"{key}={value}" for key, value in board.job_labels]
     if board.fallback != "never":

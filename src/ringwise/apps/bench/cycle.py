@@ -27,7 +27,7 @@ from ringwise.views.bench import Measured
 from ringwise.wellknown import ASCEND910, HOSTNAME, SCHEDULE_POLICY
 
 SECOND = 1_000_000_000
-#: Kinds of nodes, so that predicates and scores have something to tell apart.
+#: Kinds of nodes, so that predicates and scores differ between nodes.
 _KINDS = ((192_000, 1 << 40), (192_000, 1 << 39), (96_000, 1 << 39))
 
 

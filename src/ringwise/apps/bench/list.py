@@ -61,7 +61,7 @@ _MIB = 1 << 20
 
 def run(full: bool = False) -> list[Measured]:
     """`full` measures the decoding on more pages."""
-    told = json.loads(
+    reported = json.loads(
         subprocess.run(
             [sys.executable, "-c", "from ringwise.apps.bench.list import read_all; read_all()"],
             stdout=subprocess.PIPE,
@@ -70,11 +70,11 @@ def run(full: bool = False) -> list[Measured]:
     )
     return [
         *_decoding(rounds=30 if full else 8),
-        shown(f"first list, {NODE_COUNT:,} nodes and {POD_COUNT:,} pods", told["seconds"], "s"),
-        shown("bytes of it", told["bytes"] / _MIB, "MiB"),
-        shown("memory of the process before", told["before"] / _MIB, "MiB"),
-        at_most("memory of the process after", told["after"] / _MIB, "MiB", 300),
-        shown("memory of the process, highest", told["highest"] / _MIB, "MiB"),
+        shown(f"first list, {NODE_COUNT:,} nodes and {POD_COUNT:,} pods", reported["seconds"], "s"),
+        shown("bytes of it", reported["bytes"] / _MIB, "MiB"),
+        shown("memory of the process before", reported["before"] / _MIB, "MiB"),
+        at_most("memory of the process after", reported["after"] / _MIB, "MiB", 300),
+        shown("memory of the process, highest", reported["highest"] / _MIB, "MiB"),
     ]
 
 

@@ -71,7 +71,7 @@ def _growth(name: str, ratio: float) -> Measured:
 
 
 def _best(work: Callable[[], object], repeats: int) -> float:
-    """The shortest of several runs: what the machine does when nobody disturbs it."""
+    """The shortest of several runs, which other load disturbed least."""
     times = []
     gc.collect()
     gc.disable()

@@ -1,7 +1,7 @@
 """Draws the examples into `docs/switches.md`.
 
 Every file that the page names runs through the same code as `ringwise place`, and
-what comes out stands below its name. The words of the page are written by hand and stay.
+the result is drawn below its name. The text of the page is written by hand and stays.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _JOB = "train"
 
 
 def drawn_page(page: str, root: Path) -> str:
-    """The page with every drawing made anew; files are named relative to `root`."""
+    """The page with new drawings; files are named relative to `root`."""
 
     def drawing(found: re.Match[str]) -> str:
         file = found["file"]

@@ -50,7 +50,7 @@ _USER = 65532
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What a person can choose. The chart has more."""
+    """The options of the installation. The chart has more."""
 
     namespace: str = VOLCANO_SYSTEM
     image: str = IMAGE
@@ -67,7 +67,7 @@ def chart() -> Traversable:
 
 
 def definitions() -> list[Object]:
-    """The CustomResourceDefinitions, by name. They belong to nobody: existing ones are left alone."""
+    """The CustomResourceDefinitions, by name. Existing ones are not changed."""
     folder = chart().joinpath("crds")
     found = [yaml.safe_load(file.read_text(encoding="utf-8")) for file in folder.iterdir()]
     return sorted(found, key=lambda definition: str(definition["metadata"]["name"]))
@@ -97,7 +97,7 @@ def objects(choices: Choices) -> list[Object]:
 
 
 def configuration(choices: Choices) -> Object:
-    """The scheduler's settings. A person changes them, so they are made once and never overwritten."""
+    """The scheduler's settings. Operators change them, so they are created once and never overwritten."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",

@@ -1,6 +1,6 @@
-"""Puts Ringwise on a cluster, and takes it off again. Doing it twice changes nothing the second time.
+"""Installs Ringwise on a cluster, and removes it. A second run changes nothing.
 
-What belongs to others is left alone: definitions and a configuration that exist are used as they are.
+Existing definitions and an existing configuration are used as they are.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ringwise.wellknown import (
     WEBHOOK_API,
 )
 
-#: The first Kubernetes that lets a webhook say which pods it wants to see.
+#: The first minor version of Kubernetes with matchConditions of webhooks.
 _MATCH_CONDITIONS_SINCE = 28
 
 DEFINITIONS = Resource(
@@ -71,7 +71,7 @@ DELETED, ABSENT = "deleted", "not there"
 
 
 class InstallError(Exception):
-    """The cluster is not in a state in which this can be done; says what to do first."""
+    """The state of the cluster does not allow this; the message names what to do first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +225,7 @@ async def _define(client: Client, definition: Object) -> Step:
     if needed not in served:
         raise InstallError(
             f"CustomResourceDefinition {name} is there and serves {', '.join(served) or 'no version'}, "
-            f"not {needed}, which Ringwise speaks; update Volcano, or delete the definition if nobody uses it"
+            f"not {needed}, which Ringwise needs; update Volcano, or delete the definition if it is not used"
         )
     return Step(DEFINITIONS.kind, name, KEPT, "it was there already and is used as it is")
 
@@ -253,7 +253,7 @@ async def _apply(client: Client, wanted: Object) -> Step:
 
 
 async def _knows_match_conditions(client: Client) -> bool:
-    """By the server's version; one that does not tell is taken for a new one."""
+    """By the server's version; an unknown version is taken for a new one."""
     try:
         answer = await client.request("GET", "/version")
         minor = msgspec.json.decode(answer, type=_ServerVersion).minor

@@ -1,7 +1,7 @@
 """The lab's local API: JSON over a socket in its folder, on the thread that owns the lab.
 
 Every request is handled from beginning to end before the next one and before the next
-turn of the lab, so nobody sees a half-done change, and what was answered is on disk.
+turn of the lab, so no request sees a partial change, and what was answered is on disk.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ MOST_BYTES = 1 << 30
 MOST_TIME = 100 * 366 * 86400 * 1_000_000_000
 NODE_ACTIONS = frozenset({"cordon", "uncordon", "drain", "fault", "ready", "unready"})
 
-#: Said before anything was changed.
+#: Raised before anything was changed.
 _REFUSALS = (ObjectRefusedError, ConflictError, UnknownNameError, ConfigurationError)
 
 
 class LabServer:
-    """Turns a lab as its clock says, and answers."""
+    """Runs the turns of a lab by its clock, and answers requests."""
 
     def __init__(self, live: LiveLab, queries: Mapping[str, Query]) -> None:
         self.live = live
         self._queries = queries
         self._wake = asyncio.Event()
         self._stopped = asyncio.Event()
-        #: What ended the lab, when it was not a person.
+        #: The error that ended the lab.
         self.failure: Exception | None = None
 
     # -- life -------------------------------------------------------------------------------
 
     async def run(self, on_turn: Callable[[], None] | None = None) -> None:
-        """Until `stop`, a signal, or an error nobody can mend."""
+        """Run until `stop`, a signal, or an internal error."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             with suppress(NotImplementedError, RuntimeError, ValueError):
@@ -65,7 +65,7 @@ class LabServer:
                     await asyncio.wait_for(self._wake.wait(), self.live.seconds_to_next())
         if self.failure is not None:
             raise self.failure
-        # The time of the stop is kept, too: a lab never lives through a time twice.
+        # The time of the stop is stored, too: time in a lab never goes back.
         self.live.turn()
 
     def stop(self) -> None:
@@ -93,7 +93,7 @@ class LabServer:
             self.live.folder.socket.unlink(missing_ok=True)
 
     def _guarded(self, work: Callable[[], Any]) -> Any:
-        """Run work that changes the lab. What it did not foresee ends the lab: the folder is still whole."""
+        """Run work that changes the lab. An unexpected error ends the lab; the folder stays consistent."""
         try:
             return work()
         except _REFUSALS:

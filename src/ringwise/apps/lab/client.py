@@ -13,11 +13,11 @@ from ringwise.apps.lab.submission import Submission
 
 
 class NoLabError(Exception):
-    """Nobody answers; one line that says how to begin."""
+    """No lab answers; the message is one line and names the remedy."""
 
 
 class RefusedByLabError(Exception):
-    """The lab says no; one line or more."""
+    """The lab refused the request; the message has one line per problem."""
 
 
 class _Connection(http.client.HTTPConnection):
@@ -54,7 +54,7 @@ class LabClient:
             response = connection.getresponse()
             answer = response.read()
         except (OSError, http.client.HTTPException) as problem:
-            raise self._nobody(problem) from None
+            raise self._no_lab(problem) from None
         finally:
             connection.close()
         try:
@@ -65,12 +65,12 @@ class LabClient:
             raise RefusedByLabError(document.get("error", "the lab refused"))
         return document
 
-    def _nobody(self, problem: Exception) -> NoLabError:
+    def _no_lab(self, problem: Exception) -> NoLabError:
         folder = self._folder.path
         if isinstance(problem, (FileNotFoundError, ConnectionRefusedError, NotADirectoryError)):
             return NoLabError(f"no lab runs on {folder}; start one in another terminal with: ringwise lab")
         if isinstance(problem, TimeoutError):
             return NoLabError(f"the lab on {folder} does not answer; it may be at work on something large")
         if isinstance(problem, PermissionError):
-            return NoLabError(f"the lab on {folder} belongs to somebody else")
+            return NoLabError(f"the lab on {folder} belongs to another user")
         return NoLabError(f"the lab on {folder} ended while it was asked ({type(problem).__name__})")

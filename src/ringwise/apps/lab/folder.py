@@ -1,4 +1,4 @@
-"""Where a lab lives: its database, its journal, its socket, and the lock that makes it the only one."""
+"""The folder of a lab: database, journal, socket, and the lock that allows one lab at a time."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class LabFolder:
         self._lock: int | None = None
 
     def take(self) -> None:
-        """Make the folder and become its only lab. The lock ends with the process, however it ends."""
+        """Create the folder and lock it. The lock ends with the process, however it ends."""
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -62,12 +62,12 @@ class LabFolder:
             self._lock = None
 
     def clear(self) -> None:
-        """Forget the lab that lived here."""
+        """Delete the lab of this folder."""
         for name in _FILES:
             (self.path / name).unlink(missing_ok=True)
 
     def listen(self) -> socket.socket:
-        """A socket only this user can reach. One that is there is a dead lab's: we have the lock."""
+        """A socket that only this user can reach. An existing one is stale: we have the lock."""
         self.socket.unlink(missing_ok=True)
         server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         before = os.umask(0o177)
@@ -84,7 +84,7 @@ class LabFolder:
         return server
 
     def connect(self, timeout: float | None) -> socket.socket:
-        """Raises OSError when nobody answers."""
+        """Raises OSError when no lab answers."""
         client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         client.settimeout(timeout)
         try:

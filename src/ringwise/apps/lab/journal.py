@@ -1,4 +1,4 @@
-"""The lab's journal on disk: two files of bounded size, each of which can be replayed by itself."""
+"""The lab's journal on disk: two files of bounded size, each of which can be replayed on its own."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.journal import Journal
 from ringwise.scheduler.view import SchedulerView
 
-#: A file that has grown beyond this is put aside; the one put aside before it goes.
+#: A larger file is rotated; the previously rotated one is deleted.
 MOST_BYTES = 64 << 20
-#: While jobs wait, a file may grow so many times larger, so that they keep their place in time.
+#: While jobs wait, a file may grow so many times larger, so that their waiting times are kept.
 _PATIENCE = 4
 
 
@@ -37,7 +37,7 @@ class LabJournal:
         return not view.loses_by_restart() or size > self._most_bytes * _PATIENCE
 
     def follow(self, scheduler: Scheduler) -> None:
-        """Begin a file with this scheduler, which must not have been told anything yet."""
+        """Start a file with this scheduler, which must not have received any event yet."""
         if self._most_bytes <= 0:
             return
         self.close()

@@ -42,7 +42,7 @@ _WORDS = {"VcJob": "Job", "DeviceReport": "device report", "SwitchTopology": "le
 
 @dataclass(frozen=True, slots=True)
 class FleetSettings:
-    """The nodes a new lab begins with."""
+    """The nodes of a new lab."""
 
     nodes: int = 16
     board: str = "910-x8"
@@ -57,7 +57,7 @@ class LabSettings:
     configuration: tuple[str, str] | None = None
     boards: tuple[Path, ...] = ()
     simulation: SimulationSettings = field(default_factory=SimulationSettings)
-    #: Seconds of the lab in one second; None: time stands still until somebody advances it.
+    #: Seconds of the lab in one second; None: virtual time, moved by `advance`.
     speed: float | None = 1.0
     journal_bytes: int = MOST_BYTES
 
@@ -116,7 +116,7 @@ class LiveLab:
     # -- time --------------------------------------------------------------------------------
 
     def turn(self) -> None:
-        """Let happen what follows from now, and write it down."""
+        """Process everything that is due, and store the result."""
         if self.journal.wants_a_new_file(self.view):
             self.scheduler = self._new_scheduler()
             self.lab.replace_scheduler(self.scheduler)
@@ -124,7 +124,7 @@ class LiveLab:
         self.store.save(self.cluster.table, self.cluster.now)
 
     def seconds_to_next(self) -> float | None:
-        """How long nothing will happen by itself; None: until somebody does something."""
+        """Seconds to the next deadline; None without one."""
         due = self.lab.next_deadline()
         if due is None or isinstance(self.clock, VirtualClock):
             return None
@@ -133,9 +133,7 @@ class LiveLab:
     def advance(self, nanoseconds: int | None) -> None:
         """Let virtual time pass; None: to the next moment at which something happens."""
         if not isinstance(self.clock, VirtualClock):
-            raise ObjectRefusedError(
-                "time passes by itself in this lab; start one with --virtual to move it by hand"
-            )
+            raise ObjectRefusedError("this lab has real time; start one with --virtual to advance it")
         if nanoseconds is None:
             due = self.lab.next_deadline()
             nanoseconds = 0 if due is None else due - self.clock.now()
@@ -147,7 +145,7 @@ class LiveLab:
         return max(self.clock.now(), self.cluster.now)
 
     def _catch_up(self) -> None:
-        """What a person does happens now, not when the lab last moved."""
+        """Requests happen now, not at the time of the last turn."""
         self.cluster.pass_time(self.now)
 
     @property
@@ -170,7 +168,7 @@ class LiveLab:
 
     @property
     def source(self) -> Source:
-        """What a question about the cluster is asked of."""
+        """What queries about the cluster read."""
         return Source(self.view, self.now)
 
     def close(self) -> None:
@@ -178,10 +176,10 @@ class LiveLab:
         self.store.close()
         self.journal.close()
 
-    # -- what people hand in -------------------------------------------------------------------
+    # -- submitted objects ---------------------------------------------------------------------
 
     def submit(self, submission: Submission) -> Submitted:
-        """Take everything or nothing; ObjectRefusedError says all that is wrong, one line each."""
+        """Store everything or nothing; ObjectRefusedError has one line per problem."""
         submission.share_classes()
         self._catch_up()
         wrong = refusals(self.cluster, submission.objects()) + self._misplaced(submission)
@@ -201,7 +199,7 @@ class LiveLab:
             if not isinstance(value, VcJob):
                 self._store(value, answer)
             if isinstance(value, DeviceReport) and value.node in here_before:
-                # The report may be older than the pods that run here: tell again what is in use.
+                # The report may be older than the pods that run here: report again what is in use.
                 self.cluster.nodes.set_health(value.node, (), healthy=True, now=self.cluster.now)
         self.turn()
         return answer
@@ -251,7 +249,7 @@ class LiveLab:
             return default_configuration()
         return read_user_configuration(kept.data[SCHEDULER_CONFIG_KEY], "/".join(CONFIGURATION_MAP))
 
-    # -- what people do ------------------------------------------------------------------------------
+    # -- other requests ------------------------------------------------------------------------------
 
     def delete(self, kind: str, key: str) -> None:
         """Delete a job (a vcjob, a PodGroup with its pods, a bare pod), a pod, a queue or a node."""

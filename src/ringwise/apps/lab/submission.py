@@ -83,7 +83,7 @@ def submission_of(bundle: Bundle) -> tuple[Submission, list[str]]:
 
 
 def refusals(cluster: EmbeddedCluster, objects: Iterable[Storable]) -> list[str]:
-    """What the cluster would not take; looked at before anything is stored, so that it is all or nothing."""
+    """What the cluster would refuse. Checked before anything is stored, so that all is stored or nothing."""
     found = []
     for value in objects:
         name = key_of(value)
@@ -120,7 +120,7 @@ def adopted(cluster: EmbeddedCluster, submission: Submission) -> Submission:
                 pod,
                 group=name,
                 owner=Owner("Job", job.name, job.uid),
-                # In the lab the job begins anew: this is its first attempt.
+                # The lab starts the job for the first time.
                 annotations={**pod.annotations, GROUP_NAME: name, JOB_NAME: job.name, JOB_VERSION: "0"},
             )
     return submission

@@ -21,7 +21,7 @@ from ringwise.views.boards import (
     table_grid,
 )
 
-#: Columns from which on a terminal has room for everything.
+#: From this width on the table has all columns.
 _WIDE = 120
 
 
@@ -63,9 +63,7 @@ def print_board(board: Board) -> None:
         facts["several pods"] += f" (multi-pod-requests: vendor: {counts_text(board.multi_pod_vendor)})"
     if board.node_labels:
         facts["node labels"] = ", ".join(f"{key}={value}" for key, value in board.node_labels)
-    facts["network faults"] = (
-        "withheld from jobs of several pods" if board.watches_network else "not looked at"
-    )
+    facts["network faults"] = "withheld from jobs of several pods" if board.watches_network else "ignored"
     facts |= {"rule": spec.name, "fits": spec.fits, "raw score": spec.score, "chips": spec.chooses}
     listing = Table(box=None, show_header=False, pad_edge=False)
     listing.add_column(no_wrap=True)

@@ -203,7 +203,7 @@ def draw_top(
 
 def headline(status: dict[str, Any]) -> str:
     speed = status["speed"]
-    pace = "time stands still" if speed is None else "" if speed == 1 else f"{speed:g} times as fast"
+    pace = "virtual time" if speed is None else "" if speed == 1 else f"{speed:g} times as fast"
     used = f"{status['held']} of {status['chips']} chips in use"
     faulty = f", {status['faulty']} faulty" if status["faulty"] else ""
     return (

@@ -45,7 +45,7 @@ def _print_refusals(console: Console, answer: Explanation) -> None:
     refusals = answer.refusals
     if refusals is None:
         return
-    console.print(f"\nwhat the nodes say to {escape(refusals.pod)}", style="bold")
+    console.print(f"\nverdicts of the nodes on {escape(refusals.pod)}", style="bold")
     table = _table("nodes", "reason", "for example")
     if refusals.fits:
         table.add_row(str(refusals.fits), "fits", "")
@@ -93,7 +93,9 @@ def _print_cures(console: Console, answer: Explanation) -> None:
         return
     console.print("\nit would start (each was tried)", style="bold")
     for cure in answer.cures:
-        contested = f" (unless the {cure.contested} ahead of it take the room)" if cure.contested else ""
+        contested = (
+            f" (unless the {cure.contested} jobs ahead of it take the chips)" if cure.contested else ""
+        )
         console.print(f"  -> {escape(cure.text)}{contested}", soft_wrap=True)
 
 
