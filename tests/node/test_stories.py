@@ -64,9 +64,16 @@ def test_one_pod(machines: Machines) -> None:
     cluster.apply([pod("train", 2)])
     (placed,) = cluster.wait(lambda: settled(cluster, "", 1, node), "the pod runs with its chips")
     assert in_container(node, placed) == numbers(placed)
-    report = cluster.api.get(f"{CONFIG_MAPS}/mindx-dl-deviceinfo-node-1")["data"]
-    mounted = json.loads(report["RingwiseMountedChips"])
-    assert mounted[placed["metadata"]["uid"]] == placed["metadata"]["annotations"][REAL]
+
+    def reported() -> Object:
+        data = cluster.api.get(f"{CONFIG_MAPS}/mindx-dl-deviceinfo-node-1")["data"]
+        found: Object = json.loads(data["RingwiseMountedChips"])
+        return found
+
+    # Reports are written at most once a second.
+    uid = placed["metadata"]["uid"]
+    cluster.wait(lambda: uid in reported(), "the report names the pod")
+    assert reported()[uid] == placed["metadata"]["annotations"][REAL]
 
 
 def test_eight_pods_in_a_burst(machines: Machines) -> None:
