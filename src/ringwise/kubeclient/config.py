@@ -6,7 +6,6 @@ import base64
 import binascii
 import os
 import ssl
-import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -79,6 +78,8 @@ def load_pair(context: ssl.SSLContext, certificate: str, key: str) -> None:
         finally:
             os.close(handle)
         return
+    import tempfile
+
     with tempfile.NamedTemporaryFile() as file:
         file.write(text)
         file.flush()

@@ -74,6 +74,8 @@ _NOT_FOUND = {
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    #: A scheduler opens a connection for every kind of object at once. With the usual 5 some wait a second.
+    request_queue_size = 128
 
     def handle_error(self, request: object, client_address: object) -> None:
         """A client that ends breaks its connections."""
