@@ -1,4 +1,4 @@
-"""The benchmark's parts agree with each other; its times are nobody's business here."""
+"""The parts of the benchmark agree with each other; its times are not asserted."""
 
 from __future__ import annotations
 

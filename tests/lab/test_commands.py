@@ -95,7 +95,7 @@ def test_another_namespace_is_empty(asked: Terminal) -> None:
     [
         ("describe node node-9", "ringwise: there is no node node-9 (did you mean 'node-3'?)"),
         ("describe job bussy", "ringwise: there is no job bussy (did you mean 'busy'?)"),
-        ("delete pod nobody", "ringwise: there is no pod nobody"),
+        ("delete pod absent", "ringwise: there is no pod absent"),
         ("why bussy", "ringwise: there is no job bussy; did you mean busy or"),
         ("capacity --queue defalt", "ringwise: there is no queue defalt (did you mean 'default'?)"),
         ("cordon node-9", "ringwise: there is no node node-9"),
@@ -244,7 +244,7 @@ def test_a_configuration_is_taken_when_it_is_right(terminal: Terminal) -> None:
     assert "enqueue" in said
     terminal.submit(config_map(f'actions: "enqueue"\n{tiers}'))
     (found,) = terminal.submit(job("idle"))["jobs"]
-    assert found["outcome"] == "waiting"  # nobody allocates
+    assert found["outcome"] == "waiting"  # no action allocates
     said = terminal.ok("submit -", config_map(f'actions: "enqueue, allocate"\n{tiers}'))
     assert said == "scheduler configuration changed\n"
     terminal.submit(job("busy"))

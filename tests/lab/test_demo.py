@@ -21,8 +21,8 @@ def test_the_demo_tells_its_story(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     ran = CliRunner().invoke(cli, ["demo"])
     assert ran.exit_code == 0, ran.output
-    told = "\n".join(line.rstrip() for line in ran.stdout.splitlines()) + "\n"
+    printed = "\n".join(line.rstrip() for line in ran.stdout.splitlines()) + "\n"
     if os.environ.get("RINGWISE_WRITE_GOLDEN"):
-        GOLDEN.write_text(told, encoding="utf-8")
-    assert told == GOLDEN.read_text(encoding="utf-8")
+        GOLDEN.write_text(printed, encoding="utf-8")
+    assert printed == GOLDEN.read_text(encoding="utf-8")
     assert list(tmp_path.iterdir()) == []

@@ -60,7 +60,7 @@ COMMANDS = {
         "ringwise.cli.boards", "boards", "List the known boards: chips, rings, valid requests, scores."
     ),
     "capacity": CommandEntry(
-        "ringwise.cli.capacity",
+        "ringwise.cli.explain",
         "capacity_command",
         "Count how many more jobs of each shape would start now, and what fragmentation costs.",
     ),
@@ -92,7 +92,7 @@ COMMANDS = {
         "Give the chips of this node to containers, as the scheduler decided, and report their health.",
     ),
     "doctor": CommandEntry(
-        "ringwise.cli.doctor",
+        "ringwise.cli.explain",
         "doctor_command",
         "Check a cluster: nodes, chips, reports, switches, SuperPoDs, queues, jobs.",
     ),
@@ -107,7 +107,7 @@ COMMANDS = {
     ),
     "install": CommandEntry("ringwise.cli.install", "install_command", "Install Ringwise on a cluster."),
     "isolate": CommandEntry(
-        "ringwise.cli.isolate",
+        "ringwise.cli.chips",
         "isolate_command",
         "Take CHIP (like Ascend910-3) of NODE out of use, or all chips of NODE.",
     ),
@@ -122,7 +122,7 @@ COMMANDS = {
         "Show where the jobs of manifests would be placed; nothing is changed.",
     ),
     "release": CommandEntry(
-        "ringwise.cli.isolate", "release_command", "Give CHIP of NODE back, or NODE, that was isolated."
+        "ringwise.cli.chips", "release_command", "Give CHIP of NODE back, or NODE, that was isolated."
     ),
     "replay": CommandEntry(
         "ringwise.cli.replay",
@@ -152,7 +152,7 @@ COMMANDS = {
     ),
     "uninstall": CommandEntry("ringwise.cli.install", "uninstall_command", "Remove Ringwise from a cluster."),
     "why": CommandEntry(
-        "ringwise.cli.why",
+        "ringwise.cli.explain",
         "why_command",
         "Explain why JOB waits or where it runs, and what would change that.",
     ),

@@ -15,8 +15,8 @@ from rich.table import Table
 from ringwise.apps.demo import DemoCluster, job_of
 from ringwise.apps.queries import explain_job
 from ringwise.cli.drawing.chips import LEGEND, chip_list, chip_picture
+from ringwise.cli.drawing.explain import print_explanation
 from ringwise.cli.drawing.topology import print_superpods, print_switches
-from ringwise.cli.drawing.why import print_explanation
 from ringwise.cli.output import stdout_console, stop
 from ringwise.embed.fleets import make_fleet
 from ringwise.placement.switches.classes import LARGE_MODEL_SCHEMA

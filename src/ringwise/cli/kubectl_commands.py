@@ -26,9 +26,8 @@ from ringwise.apps.live import (
 from ringwise.apps.place import place
 from ringwise.apps.queries import examine
 from ringwise.apps.source import Source, from_bundle
-from ringwise.cli.capacity import capacity_result
-from ringwise.cli.doctor import diagnosis_result
 from ringwise.cli.drawing.place import print_placements
+from ringwise.cli.explain import capacity_result, diagnosis_result, why_result
 from ringwise.cli.inputs import load_bundle, load_catalog, load_configuration
 from ringwise.cli.output import (
     board_option,
@@ -41,7 +40,6 @@ from ringwise.cli.output import (
 )
 from ringwise.cli.queries import QueryResult, show_result
 from ringwise.cli.topology import topology_result
-from ringwise.cli.why import why_result
 from ringwise.framework.configuration import Configuration
 from ringwise.kubeclient.client import ApiError, Client, UnreachableError
 from ringwise.kubeclient.config import find_access

@@ -11,8 +11,6 @@ from rich.markup import escape
 from ringwise.apps.lab.api import Query
 from ringwise.apps.lab.lab import LiveLab
 from ringwise.apps.lab.queries import UnknownNameError, find_name, plain, status_document
-from ringwise.cli.capacity import capacity_result
-from ringwise.cli.doctor import diagnosis_result
 from ringwise.cli.drawing.lab import (
     amounts_text,
     draw_jobs,
@@ -23,9 +21,9 @@ from ringwise.cli.drawing.lab import (
     node_picture,
     node_state,
 )
+from ringwise.cli.explain import capacity_result, diagnosis_result, why_result
 from ringwise.cli.queries import QueryResult, render_result
 from ringwise.cli.topology import topology_result
-from ringwise.cli.why import why_result
 from ringwise.scheduler.explain.doctor import diagnose
 from ringwise.scheduler.explain.why import UnknownJobError
 from ringwise.state.model import Node, Pod, Queue

@@ -1,6 +1,8 @@
-"""The explanation of one job, drawn."""
+"""Explanations of jobs, capacity and findings, drawn."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from rich import box
 from rich.console import Console
@@ -10,6 +12,8 @@ from rich.table import Table
 from ringwise.apps.source import Source
 from ringwise.cli.drawing.chips import LEGEND, chip_list, chip_picture
 from ringwise.cli.drawing.topology import print_superpods, print_switches
+from ringwise.scheduler.explain.capacity import BoardCapacity
+from ringwise.scheduler.explain.doctor import ERROR, NOTE, WARNING, Diagnosis
 from ringwise.scheduler.explain.why import Explanation, PodLocation
 from ringwise.topology.chips import mask_of
 from ringwise.views.times import duration_text, time_text
@@ -139,3 +143,61 @@ def _table(*columns: str) -> Table:
     for column in columns:
         table.add_column(column, no_wrap=column not in ("for example", "what is lacking", "chips"))
     return table
+
+
+# -- capacity ------------------------------------------------------------------------------------
+
+
+def print_capacity(console: Console, counted: Sequence[BoardCapacity]) -> None:
+    for board in counted:
+        _print_board(console, board)
+    if not counted:
+        console.print("no node offers a chip that a board serves")
+
+
+def _print_board(console: Console, answer: BoardCapacity) -> None:
+    chips = answer.chips
+    where = f" on nodes with accelerator-type {answer.selector}" if answer.selector else ""
+    console.print(f"[bold]{answer.board}[/] ({answer.resource}){escape(where)}", soft_wrap=True)
+    rows = [
+        (chips.held, "held"),
+        (chips.free, "free"),
+        (chips.faulty, "faulty"),
+        (chips.reserved, "reserved"),
+        (chips.closed, "on closed nodes"),
+    ]
+    words = ", ".join(f"{number} {word}" for number, word in rows if number or word in ("held", "free"))
+    console.print(f"  {chips.nodes} nodes with {chips.chips} chips: {words}", soft_wrap=True)
+    if chips.network_faulty:
+        console.print(f"  {chips.network_faulty} of the free ones have no network: for one-pod jobs only")
+    table = Table(box=box.SIMPLE, pad_edge=False, show_edge=False, padding=(0, 2))
+    for column in ("  shape", "jobs that start now", "at best", "free chips it cannot use"):
+        table.add_column(column, justify="left" if column == "  shape" else "right")
+    for shape in answer.shapes:
+        if shape.kind == "switches":
+            table.add_row(f"  {shape.form}", f"{shape.pods} pods", "", str(shape.stranded))
+        else:
+            table.add_row(f"  {shape.form}", str(shape.jobs), str(shape.most), str(shape.stranded))
+    console.print(table)
+    if answer.largest_gang:
+        console.print(f"  largest gang of whole nodes: {answer.largest_gang}", style="dim")
+
+
+# -- doctor --------------------------------------------------------------------------------------
+
+_SEVERITY_COLOURS = {ERROR: "red", WARNING: "yellow", NOTE: "cyan"}
+
+
+def print_diagnosis(console: Console, diagnosis: Diagnosis) -> None:
+    for finding in diagnosis.findings:
+        colour = _SEVERITY_COLOURS[finding.severity]
+        console.print(
+            f"[{colour}]{finding.severity}[/] {escape(finding.where)}: {escape(finding.what)} "
+            f"[dim]\\[{finding.code}][/]",
+            soft_wrap=True,
+        )
+        if finding.cure:
+            console.print(f"  -> {escape(finding.cure)}", style="dim", soft_wrap=True)
+    counts = [(diagnosis.count(kind), kind) for kind in (ERROR, WARNING, NOTE)]
+    words = ", ".join(f"{count} {kind}{'s' if count != 1 else ''}" for count, kind in counts)
+    console.print(f"{diagnosis.nodes} nodes, {diagnosis.jobs} jobs: {words}", soft_wrap=True)

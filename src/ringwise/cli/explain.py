@@ -1,0 +1,115 @@
+"""`ringwise why`, `ringwise capacity`, `ringwise doctor`: queries that explain a cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ringwise.cli.output import output_option
+from ringwise.cli.queries import (
+    QueryResult,
+    answer_query,
+    query_lab,
+    reads_files,
+    show_result,
+    source_options,
+)
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ringwise.apps.source import Source
+    from ringwise.scheduler.explain.doctor import Diagnosis
+
+
+@click.command("why")
+@click.argument("job", metavar="[NAMESPACE/]JOB")
+@source_options()
+@output_option
+def why_command(job: str, output: str, **options: Any) -> None:
+    """Explain why JOB waits or where it runs, and what would change that.
+
+    Every cure in the result was tried on the state of the cluster, and undone.
+    """
+    answer_query("why", lambda source: why_result(source, job), output, parameters={"job": job}, **options)
+
+
+def why_result(source: Source, name: str) -> QueryResult:
+    """Raises UnknownJobError."""
+    from ringwise.apps.queries import explain_job
+    from ringwise.views.explain import explanation_document
+
+    explanation = explain_job(source, name)
+
+    def draw(console: Console) -> None:
+        from ringwise.cli.drawing.explain import print_explanation
+
+        print_explanation(console, source, explanation)
+
+    return QueryResult(explanation_document(explanation), draw)
+
+
+@click.command("capacity")
+@source_options()
+@click.option("--queue", help="Count only what this queue may still use.")
+@output_option
+def capacity_command(queue: str | None, output: str, **options: Any) -> None:
+    """Count how many more jobs of each shape would start now, and what fragmentation costs.
+
+    The jobs are placed on the state of the cluster, and undone.
+    """
+    answer_query(
+        "capacity",
+        lambda source: capacity_result(source, queue),
+        output,
+        parameters={"queue": queue},
+        **options,
+    )
+
+
+def capacity_result(source: Source, queue: str | None) -> QueryResult:
+    """Raises UnknownQueueError."""
+    from ringwise.apps.queries import count_capacity
+    from ringwise.views.explain import capacity_document
+
+    counted = count_capacity(source, queue)
+
+    def draw(console: Console) -> None:
+        from ringwise.cli.drawing.explain import print_capacity
+
+        print_capacity(console, counted)
+
+    return QueryResult(capacity_document(counted), draw)
+
+
+@click.command("doctor")
+@source_options(keep_going=False)
+@output_option
+def doctor_command(output: str, lab: Path | None, **options: Any) -> None:
+    """Check a cluster: nodes, chips, reports, switches, SuperPoDs, queues, jobs.
+
+    Exit code 1 when errors were found. Objects that cannot be read are findings too.
+    """
+    if not reads_files(lab, **options):
+        query_lab(lab, "doctor", output, or_files=True)
+        return
+    from ringwise.apps.queries import examine
+    from ringwise.cli.inputs import load_catalog, load_configuration, read_files
+
+    # Bad documents are findings: reading always goes on.
+    bundle = read_files(options["files"], keep_going=True)
+    configuration, catalog = load_configuration(options["config"]), load_catalog(options["boards"])
+    show_result(diagnosis_result(examine(bundle, configuration, catalog, now=options["now"])), output)
+
+
+def diagnosis_result(diagnosis: Diagnosis) -> QueryResult:
+    from ringwise.views.explain import diagnosis_document
+
+    def draw(console: Console) -> None:
+        from ringwise.cli.drawing.explain import print_diagnosis
+
+        print_diagnosis(console, diagnosis)
+
+    return QueryResult(diagnosis_document(diagnosis), draw, code=1 if diagnosis.errors else 0)
