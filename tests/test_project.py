@@ -458,14 +458,31 @@ def test_well_known_names_are_defined_once_and_explained() -> None:
     assert bare == []
 
 
+# -- names of classes
+
+
+def test_no_two_classes_have_the_same_name() -> None:
+    """A name means one thing. Private classes are seen in their module only, generated ones have packages."""
+    found: dict[str, list[str]] = {}
+    for path in SOURCES:
+        if path.name.endswith("_pb2.py"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found.setdefault(node.name, []).append(str(path.relative_to(PACKAGE)))
+    assert found
+    assert {name: where for name, where in found.items() if len(where) > 1} == {}
+
+
 # -- rules
 
 #: The rules that are implemented. A rule of a later issue is added when it is done.
 RULES = (
-    *(f"N{number}" for number in range(1, 8)),
+    *(f"N{number}" for number in range(1, 9)),
     "N3a",
     *(f"S{number}" for number in range(1, 13)),
     *(f"P{number}" for number in range(1, 8)),
+    *(f"R{number}" for number in range(1, 4)),
     "D1",
     "K",
 )

@@ -13,7 +13,7 @@ import pytest
 from aiohttp import web
 
 from ringwise.apps.admission import webhook
-from ringwise.apps.admission.connections import Connections, LimitedSite, read_body
+from ringwise.apps.admission.connections import LimitedSite, OpenConnections, read_body
 from ringwise.apps.admission.cost import MAX_OBJECT_BYTES, MAX_PODS, MAX_TASKS
 from ringwise.apps.admission.rules import ALLOWED, KnownCluster
 from ringwise.apps.admission.webhook import Reviews, answer
@@ -23,14 +23,14 @@ from tests.kube.harness import run, until
 
 
 @asynccontextmanager
-async def listening(**limits: Any) -> AsyncIterator[tuple[Connections, int]]:
+async def listening(**limits: Any) -> AsyncIterator[tuple[OpenConnections, int]]:
     async def echo(request: web.Request) -> web.Response:
         return web.Response(body=await read_body(request, 0.05))
 
     app = web.Application()
     app.router.add_post("/", echo)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-    connections = Connections(**limits)
+    connections = OpenConnections(**limits)
     app.middlewares.append(connections.middleware)
     await runner.setup()
     await LimitedSite(runner, "127.0.0.1", 0, None, connections).start()

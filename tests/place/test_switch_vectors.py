@@ -105,9 +105,9 @@ class Manifests:
             }
         )
 
-    def running(self, name: str, label: str, seats: list[tuple[str, str | None]]) -> None:
-        self.group(name, label, len(seats), "Running")
-        for rank, (node, mark) in enumerate(seats):
+    def running(self, name: str, label: str, placed: list[tuple[str, str | None]]) -> None:
+        self.group(name, label, len(placed), "Running")
+        for rank, (node, mark) in enumerate(placed):
             self.pod(name, rank, label, node, mark)
 
     def carry_state(self, tor: dict[str, Any], busy: list[str]) -> None:
@@ -118,23 +118,23 @@ class Manifests:
         if not busy:
             raise NoPodsCanCarryIt
         mark = None if first_version else "2" if tor["state"] == "exclusive" else "1"
-        seats: list[tuple[str, str | None]] = [(busy.pop(), mark)]
+        placed: list[tuple[str, str | None]] = [(busy.pop(), mark)]
         if tor["state"] == "exclusive":
-            seats += [(self.helper(), "1") for _ in range(tor.get("owner_shared", 0))]
+            placed += [(self.helper(), "1") for _ in range(tor.get("owner_shared", 0))]
         elif not tor["healthy"]:
-            seats += [(self.helper(), "1") for _ in range(self.limit)]
+            placed += [(self.helper(), "1") for _ in range(self.limit)]
         if tor.get("only_common", True):
-            self.running(f"holder-{tor['ip']}", "normal-schema", seats)
+            self.running(f"holder-{tor['ip']}", "normal-schema", placed)
             return
         if not tor["healthy"]:
             raise NoPodsCanCarryIt
         if first_version and not tor["cross_model"]:
             if len(busy) < 3:
                 raise NoPodsCanCarryIt
-            seats += [(busy.pop(), None) for _ in range(3)]
+            placed += [(busy.pop(), None) for _ in range(3)]
         rest = None if first_version else "2"
-        seats += [(self.helper(), rest) for _ in range(4 - len(seats))]
-        self.running(f"holder-{tor['ip']}", "large-model-schema", seats)
+        placed += [(self.helper(), rest) for _ in range(4 - len(placed))]
+        self.running(f"holder-{tor['ip']}", "large-model-schema", placed)
 
     def text(self) -> bytes:
         case = self.case

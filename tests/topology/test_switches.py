@@ -77,7 +77,7 @@ def test_deep_json_and_a_missing_key_are_no_crash_S10() -> None:
 def test_servers_that_are_no_nodes_are_skipped_and_reported_S10() -> None:
     topology = read_topology(info(("s", ["a", "b"]), ("t", ["c"])), None, "cm")
     resolved = resolve(topology, {"b": "node-b", "c": "node-c"})
-    assert [[seat.node for seat in row] for row in resolved.nodes] == [["node-b"], ["node-c"]]
+    assert [[server.node for server in row] for row in resolved.nodes] == [["node-b"], ["node-c"]]
     assert resolved.server_of["node-b"].index == 1
     assert (resolved.switch_name("node-c"), resolved.switch_name("node-x")) == ("t", None)
     assert [problem.message for problem in resolved.problems] == [

@@ -25,7 +25,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class _Connection(asyncio.Protocol):
     """Between the transport and aiohttp: closes the connection when a header does not arrive in time."""
 
-    def __init__(self, inner: asyncio.Protocol, connections: Connections) -> None:
+    def __init__(self, inner: asyncio.Protocol, connections: OpenConnections) -> None:
         self._inner = inner
         self._connections = connections
         self._transport: asyncio.Transport | None = None
@@ -84,7 +84,7 @@ class _Connection(asyncio.Protocol):
             self._timer = None
 
 
-class Connections:
+class OpenConnections:
     """The open connections of one listening address, and their limits."""
 
     def __init__(self, most: int = MAX_CONNECTIONS, header_timeout: float = HEADER_TIMEOUT) -> None:
@@ -114,7 +114,7 @@ class LimitedSite(web.BaseSite):
         host: str | None,
         port: int,
         tls: ssl.SSLContext | None,
-        connections: Connections,
+        connections: OpenConnections,
     ) -> None:
         super().__init__(runner, ssl_context=tls)
         self._app_runner = runner

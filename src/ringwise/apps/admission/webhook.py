@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from ringwise.apps.admission.connections import Connections, LimitedSite, read_body
+from ringwise.apps.admission.connections import LimitedSite, OpenConnections, read_body
 from ringwise.apps.admission.cost import Cost, cost_of
 from ringwise.apps.admission.objects import PATH, TIMEOUT, WEBHOOK_PORT
 from ringwise.apps.admission.rules import (
@@ -257,7 +257,7 @@ async def serve(
     async def listen(app: web.Application, address: str, tls: ssl.SSLContext | None = None) -> int:
         host, port = parse_address(address)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=5)
-        connections = Connections()
+        connections = OpenConnections()
         app.middlewares.append(connections.middleware)
         await runner.setup()
         runners.append(runner)
