@@ -31,6 +31,25 @@ class SharedClock(InstantClock):
             await asyncio.sleep(0.0005)
 
 
+class WrongClock(SharedClock):
+    """The clock of one replica: fast or slow, and of another hour."""
+
+    def __init__(self, shared: SharedClock, rate: float, hours: int) -> None:
+        super().__init__()
+        self.shared = shared
+        self.rate = rate
+        self.hours = hours
+
+    def now(self) -> int:
+        return self.shared.now() + self.hours * 3600 * 10**9
+
+    def monotonic(self) -> float:
+        return self.shared.moment * self.rate
+
+    async def sleep(self, seconds: float) -> None:
+        await self.shared.sleep(seconds / self.rate)
+
+
 class SchedulerReplica:
     def __init__(self, api: FakeApiServer, name: str, clock: InstantClock, seed: int) -> None:
         self.name = name
@@ -101,7 +120,12 @@ def test_faults_between_scheduler_and_server(seed: int) -> None:
         async with FakeApiServer() as api:
             for index in range(NODE_COUNT):
                 api.put(NODES, node(f"node-{index}", CHIPS))
-            replicas = [SchedulerReplica(api, name, clock, seed) for name in ("left", "right")]
+            # Replicas are on machines whose clocks differ. A restarted one has the right time.
+            clocks = [WrongClock(clock, 0.8, 5), WrongClock(clock, 1.1, -5)]
+            replicas = [
+                SchedulerReplica(api, name, wrong, seed)
+                for name, wrong in zip(("left", "right"), clocks, strict=True)
+            ]
             born = 2
             for wave in range(12):
                 size = rng.choice([1, 2, 4])
@@ -110,6 +134,8 @@ def test_faults_between_scheduler_and_server(seed: int) -> None:
                     api.put(GROUPS, group(f"gang-{wave}", 2))
                     make_gang(api, f"gang-{wave}")
                 inject_fault(api, rng)
+                for wrong in clocks:
+                    wrong.hours *= rng.choice([1, -1])
                 for _ in range(rng.randrange(1, 30)):
                     await asyncio.sleep(0.0005)
                     assert max(holders(api).values(), default=0) <= 1

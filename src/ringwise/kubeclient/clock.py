@@ -17,12 +17,41 @@ class Clock(Protocol):
     async def sleep(self, seconds: float) -> None: ...
 
 
+_SECOND = 1_000_000_000
+#: Linux: the monotonic clock stands still while the machine is suspended, and leases of other machines end.
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+def _monotonic() -> float:
+    return time.clock_gettime(_CLOCK)
+
+
 class RealClock:
     def now(self) -> int:
         return time.time_ns()
 
     def monotonic(self) -> float:
-        return time.monotonic()
+        return _monotonic()
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
+
+
+class SteadyTime:
+    """Unix time in nanoseconds that is never set back: no deadline moves away when the clock is corrected.
+
+    It is the wall clock. Where that was set back, time goes on from before, with the monotonic clock.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._last = clock.now()
+        self._moment = clock.monotonic()
+
+    def now(self) -> int:
+        wall, moment = self._clock.now(), self._clock.monotonic()
+        expected = self._last + int((moment - self._moment) * _SECOND)
+        # Less than a second is no correction: the two clocks were not read at the same time.
+        self._last = max(wall, self._last) if expected - wall < _SECOND else expected
+        self._moment = moment
+        return self._last

@@ -254,7 +254,7 @@ class ClusterState:
             if self.stays(pod):
                 return
             if known.node >= 0:
-                if pod.node == self.names[known.node] and known.pod.cls == pod.cls and known.chips:
+                if pod.node == self.names[known.node] and known.chips and _same_limit(known.pod, pod):
                     kept = known.chips
                 self._unhold(known)
         placement = PodRecord(pod)
@@ -504,6 +504,13 @@ class ClusterState:
         for number in self._node_at:
             if self.nodes[number] is not None:
                 yield number
+
+
+def _same_limit(known: Pod, pod: Pod) -> bool:
+    """Chips are part of a limit that cannot change. Its owner can change other parts of a bound pod's spec:
+    add tolerations, resize processor and memory.
+    """
+    return known.cls.resource == pod.cls.resource and known.cls.chips == pod.cls.chips
 
 
 def double_claims(state: ClusterState) -> list[tuple[str, str, int, tuple[str, ...]]]:

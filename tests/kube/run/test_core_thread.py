@@ -53,12 +53,17 @@ def always() -> threading.Event:
     return event
 
 
-def core_of(adapter: Any, commands: list[Command], loop_is_idle: threading.Event | None = None) -> CoreThread:
+def core_of(
+    adapter: Any,
+    commands: list[Command],
+    loop_is_idle: threading.Event | None = None,
+    clock: InstantClock | None = None,
+) -> CoreThread:
     core = CoreThread(
         [adapter],
         commands.extend,
         lambda defect: None,
-        clock=InstantClock(),
+        clock=clock or InstantClock(),
         loop_is_idle=loop_is_idle or always(),
     )
     core.start()
@@ -89,6 +94,25 @@ def test_a_deadline_wakes_the_core() -> None:
     # Without an event: only the deadline.
     assert adapter.called.acquire(timeout=HANG_TIMEOUT)
     core.stop()
+
+
+def test_a_clock_that_is_set_back_moves_no_deadline_away() -> None:
+    class SetBack(InstantClock):
+        wrong_by = 0
+
+        def now(self) -> int:
+            return super().now() - self.wrong_by
+
+    adapter, commands, clock = Recording(), list[Command](), SetBack()
+    core = core_of(adapter, commands, clock=clock)
+    core.decide()
+    assert adapter.called.acquire(timeout=HANG_TIMEOUT)
+    clock.wrong_by = 86_400 * 10**9
+    clock.moment += 10
+    core.put([ev.NodeGone("a")])
+    assert adapter.called.acquire(timeout=HANG_TIMEOUT)
+    core.stop()
+    assert commands[-1] == DeleteJob(f"at {InstantClock().now() + 10 * 10**9}")
 
 
 def test_the_controller_gets_all_existing_objects_in_its_first_call() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -230,6 +230,106 @@ def test_a_lease_taken_by_another_ends_the_term() -> None:
             assert not a.election.leading.is_set()
             assert not a.fence.is_open
             assert holder(api) == "thief"
+
+    run(test())
+
+
+def edited(api: FakeApiServer, **fields: Any) -> None:
+    lease = dict(api.get(LEASES, "kube-system/test"))
+    api.put(LEASES, {**lease, "spec": {**lease["spec"], **fields}})
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        pytest.param(lambda api: api.remove(LEASES, "kube-system/test"), id="deleted"),
+        pytest.param(lambda api: edited(api, holderIdentity=""), id="no holder"),
+        pytest.param(lambda api: edited(api, holderIdentity="b"), id="the other holder"),
+        pytest.param(lambda api: edited(api, leaseDurationSeconds=1), id="a short duration"),
+        pytest.param(lambda api: edited(api, leaseDurationSeconds=-1), id="a negative duration"),
+    ],
+)
+def test_an_edited_lease_gives_no_second_leader(edit: Callable[[FakeApiServer], None]) -> None:
+    """The leader cannot reach the server meanwhile, so it does not know of it."""
+
+    async def test() -> None:
+        clock = ManualClock()
+        async with server() as (api, other), Client(direct(api.url), component="first") as client:
+            a = ElectionReplica(client, clock, "a")
+            await until(a.election.leading.is_set)
+            b = ElectionReplica(other, clock, "b")
+            await until(lambda: api.count("GET") > 1)
+            await tick(clock, api)
+            api.fault("/leases", agent="ringwise-first", status=500, times=1000)
+            edit(api)
+            for _ in range(40):
+                await tick(clock, api, 0.5)
+                assert not (a.fence.is_open and b.fence.is_open)
+            # It is taken all the same, when the leader's time is over.
+            assert b.fence.is_open
+            await a.stop()
+            await b.stop()
+
+    run(test())
+
+
+def test_the_number_of_transitions_stays_in_its_range() -> None:
+    async def test() -> None:
+        async with replicas("a") as (api, clock, (a,)):
+            await until(a.election.leading.is_set)
+            edited(api, holderIdentity="", leaseDurationSeconds=1, leaseTransitions=2**31 - 1)
+            for _ in range(3):
+                await tick(clock, api)
+            assert holder(api) == "a"
+            assert 0 <= api.get(LEASES, "kube-system/test")["spec"]["leaseTransitions"] < 2**31
+
+    run(test())
+
+
+class WrongClock(ManualClock):
+    """A clock of another machine: it shows another time, and is fast or slow."""
+
+    def __init__(self, rate: float, hours: int) -> None:
+        super().__init__(1000.0 * rate)
+        self.rate = rate
+        self.hours = hours
+
+    def now(self) -> int:
+        return super().now() + self.hours * 3600 * 10**9
+
+    async def pass_time(self, seconds: float) -> None:
+        await super().pass_time(seconds * self.rate)
+
+
+@pytest.mark.parametrize(
+    ("leader", "other"), [((0.8, 0), (1.1, 0)), ((1.0, 5), (1.0, -5)), ((1.0, -5), (1.0, 5))]
+)
+def test_clock_differences_give_no_second_leader(leader: tuple[float, int], other: tuple[float, int]) -> None:
+    """A slow clock keeps the fence open longer, a fast one ends the wait earlier; a wrong hour does nothing.
+
+    Both clocks are set in between.
+    """
+
+    async def test() -> None:
+        clocks = [WrongClock(*leader), WrongClock(*other)]
+        async with server() as (api, client), Client(direct(api.url), component="first") as first:
+            a = ElectionReplica(first, clocks[0], "a")
+            await until(a.election.leading.is_set)
+            b = ElectionReplica(client, clocks[1], "b")
+            await until(lambda: api.count("GET") > 1)
+            for half_second in range(80):
+                if half_second == 20:
+                    api.fault("/leases", agent="ringwise-first", status=500, times=1000)
+                if half_second % 10 == 5:
+                    for clock in clocks:
+                        clock.hours *= -3
+                await clocks[0].pass_time(0.5)
+                await tick(clocks[1], api, 0.5)
+                assert not (a.fence.is_open and b.fence.is_open)
+                assert a.fence.is_open or half_second > 20
+            assert b.fence.is_open
+            await a.stop()
+            await b.stop()
 
     run(test())
 

@@ -10,7 +10,7 @@ import pytest
 from ringwise.apps.extensions import new_scheduler
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind
-from ringwise.state.model import DeviceReport, Node, Pod, PodClass
+from ringwise.state.model import DeviceReport, Node, Pod, PodClass, Toleration
 from ringwise.topology.chips import chips_of, mask_of
 from ringwise.wellknown import ASCEND_REAL, IS_SHARED_TOR, KUBELET_DEVICES, PREDICATE_TIME, SUPER_POD_RANK
 from tests.scheduler.rig import CHIP, SECOND, configuration
@@ -93,6 +93,22 @@ def test_N8_a_removed_annotation_frees_nothing_either() -> None:
     cluster.tell(ev.PodSeen(bound(pod("first"), bind)))
     cluster.tell(ev.PodSeen(replace(pod("first"), node="n1", phase="Running")))
     assert cluster.held("first") == (0, 1, 2, 3)
+
+
+@pytest.mark.parametrize(
+    "change", [{"tolerations": (Toleration("any"),)}, {"cpu_milli": 100}, {"memory": 1 << 20}]
+)
+def test_N8_an_edited_spec_frees_no_chip_of_a_live_pod(change: dict[str, Any]) -> None:
+    """Tolerations are added and processor and memory resized in a running pod, with its annotations."""
+    cluster = Cluster()
+    (bind,) = cluster.tell(ev.PodSeen(pod("first")))
+    running = replace(bound(pod("first"), bind), phase="Running")
+    cluster.tell(ev.PodSeen(running))
+    cluster.tell(ev.PodSeen(replace(running, cls=replace(FOUR, **change), holds=(4, 5, 6, 7))))
+    assert cluster.held("first") == (0, 1, 2, 3)
+    (second,) = cluster.tell(ev.PodSeen(pod("second")))
+    assert second.chips == (4, 5, 6, 7)
+    assert cluster.scheduler.view.inconsistencies() == []
 
 
 def test_N8_after_a_restart_both_lists_count_as_first_read() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from ringwise.messages import events as ev
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.scheduler.explain.doctor import Diagnosis, diagnose
 from ringwise.state.model import DeviceReport, Queue
+from ringwise.topology.chips import mask_of
 from ringwise.topology.switches import Server, make_topology
 from tests.fingerprint import fingerprint, state_of
 from tests.scheduler.clusters import CHIP, gang, node, pod, report, told
@@ -173,6 +175,47 @@ def test_n7_differences_name_the_chips_and_the_pods() -> None:
         "Ascend910-0 as free; by the scheduler's state it is held by default/a" in text for text in texts
     )
     assert any("by the scheduler's state Ascend910-7 is free" in text for text in texts)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "mounted", "reported", "named_by"),
+    [
+        ([4, 5], [], None, "huawei.com/Ascend910 Ascend910-4,Ascend910-5"),
+        ([], [], None, "no annotation any more"),
+        (
+            [0, 1],
+            [2, 3],
+            None,
+            "huawei.com/Ascend910 Ascend910-0,Ascend910-1; huawei.com/AscendReal Ascend910-2,Ascend910-3",
+        ),
+        (
+            [0, 1],
+            [],
+            [4, 5],
+            "huawei.com/Ascend910 Ascend910-0,Ascend910-1; its device plugin Ascend910-4,Ascend910-5",
+        ),
+        ([0, 1], [0, 1], None, ""),
+        ([0, 1], [1, 0], [0, 1], ""),
+        ([], [], [0, 1], ""),
+    ],
+)
+def test_N8_a_difference_between_annotations_is_named(
+    chosen: list[int], mounted: list[int], reported: list[int] | None, named_by: str
+) -> None:
+    """A running pod of chips 0 and 1, then its annotations and the node's report."""
+    first = pod("a", 2, on="n", holds=[0, 1])
+    assert isinstance(first, ev.PodSeen)
+    edited = ev.PodSeen(replace(first.pod, holds=tuple(chosen), mounted=tuple(mounted)))
+    told_mounted = {} if reported is None else {first.pod.uid: mask_of(reported)}
+    free = mask_of(range(8)) & ~mask_of([0, 1, *mounted, *(reported or [])])
+    report = ev.ReportSeen(DeviceReport("n", CHIP, free=free, mounted=told_mounted))
+    findings = [
+        one
+        for one in examined(node("n", labels=ARM), first, edited, report).findings
+        if one.code == "annotations-differ"
+    ]
+    assert [one.where for one in findings] == (["node n"] if named_by else [])
+    assert all("pod default/a holds " in one.what and f"named by {named_by}" in one.what for one in findings)
 
 
 def test_r1_superpods_without_any_rack_need_none() -> None:

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from ringwise.controller.machine import Controller
 from ringwise.kube.observer import ComponentObserver, NullObserver
-from ringwise.kubeclient.clock import Clock
+from ringwise.kubeclient.clock import Clock, SteadyTime
 from ringwise.log import Logger
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command
@@ -212,6 +212,7 @@ class CoreThread:
             machine.report_progress(self._step)
         self._on_crash = on_crash
         self._clock = clock
+        self._time = SteadyTime(clock)
         self._observer: ComponentObserver = observer or NullObserver()
         self._wakeup = threading.Condition()
         self._inbox: list[ev.Event] = []
@@ -298,7 +299,7 @@ class CoreThread:
             preparing, self._preparing = self._preparing, False
         started = time.perf_counter()
         self._waited = 0.0
-        now = self._clock.now()
+        now = self._time.now()
         self._last_wake = now
         if not deciding:
             for machine in self._machines:
@@ -344,7 +345,7 @@ class CoreThread:
         due = [moment for machine in self._machines if (moment := machine.next_deadline()) is not None]
         if not due:
             return COUNT_INTERVAL
-        now = self._clock.now()
+        now = self._time.now()
         pause = (min(due) - now) / _SECOND
         if min(due) <= self._last_wake:
             pause = _PAST_DEADLINE_PAUSE

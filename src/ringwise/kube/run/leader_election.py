@@ -14,6 +14,9 @@ with a smaller gap are rejected.
 
 The lease is renewed only while `healthy` holds: a leader whose core hangs gives it up. It closes the fence,
 waits for the gap to pass and releases the lease, so that another replica takes over without delay.
+
+A lease that somebody deletes or edits ends no term early: a replica that saw another leader waits as long as
+that leader may write. Only a release by the leader shortens it.
 """
 
 from __future__ import annotations
@@ -31,9 +34,13 @@ from ringwise.kubeclient.resources import LEASES
 from ringwise.log import Logger
 from ringwise.manifests.quantities import micro_time
 from ringwise.records import dataclass
+from ringwise.topology.numbers import INT32
 from ringwise.wellknown import SCHEDULER_LEASE, VOLCANO_SYSTEM
 
 _LOG = Logger()
+
+#: The duration in seconds of a lease that its holder has released.
+_RELEASED = 1
 
 
 class LeaseSettingsError(Exception):
@@ -90,6 +97,14 @@ class _Lease(msgspec.Struct, rename="camel"):
     kind: str = LEASES.kind
 
 
+@dataclass(frozen=True, slots=True)
+class _OtherLeader:
+    """The last renewal of another replica, and until when that replica may write, by the clock here."""
+
+    renewal: tuple[object, ...]
+    until: float
+
+
 class LeaderElection:
     """`leading` is set while this replica leads, `lost` while it does not.
 
@@ -121,8 +136,7 @@ class LeaderElection:
         self.elected_at = float("-inf")
         #: The lease as this replica wrote it last, while it holds it.
         self._ours: _Lease | None = None
-        #: The last renewal of another replica, and when this replica first saw it.
-        self._other: tuple[object, float] | None = None
+        self._other: _OtherLeader | None = None
 
     async def run(self) -> None:
         try:
@@ -161,7 +175,7 @@ class LeaderElection:
 
     async def _put_released(self, lease: _Lease) -> None:
         lease.spec.holder_identity = ""
-        lease.spec.lease_duration_seconds = 1
+        lease.spec.lease_duration_seconds = _RELEASED
         await self._put(lease)
 
     def _set_leading(self, leads: bool) -> None:
@@ -239,26 +253,28 @@ class LeaderElection:
         except ApiError as error:
             if error.status != 404:
                 raise
-            return _Lease(_LeaseMeta(settings.name, settings.namespace))
-        holder = lease.spec.holder_identity
-        if not holder or holder == self.identity:
+            lease = _Lease(_LeaseMeta(settings.name, settings.namespace))
+        spec, moment = lease.spec, self._clock.monotonic()
+        if spec.holder_identity and spec.holder_identity != self.identity:
+            renewal = (spec.holder_identity, spec.renew_time, spec.lease_transitions)
+            # Counted from when it was seen here: the clocks of other machines may be wrong. Not less than the
+            # duration set here: the leader does not know of a shorter one that somebody wrote into the lease.
+            held_for = max(spec.lease_duration_seconds or 0, settings.duration)
+            if self._other is None or self._other.renewal != renewal:
+                self._other = _OtherLeader(renewal, moment + held_for)
+        elif spec.holder_identity == "" and spec.lease_duration_seconds == _RELEASED:
             self._other = None
-            return lease
-        moment = self._clock.monotonic()
-        renewal = (holder, lease.spec.renew_time, lease.spec.lease_transitions)
-        if self._other is None or self._other[0] != renewal:
-            self._other = (renewal, moment)
-        # Counted from when it was seen here: the clocks of other machines may be wrong.
-        held_for = lease.spec.lease_duration_seconds or settings.duration
-        return lease if moment - self._other[1] >= held_for else None
+        # A leader whose lease somebody deleted or edited does not know it yet, and may write until its term
+        # would have ended.
+        return lease if self._other is None or moment >= self._other.until else None
 
     def _renewed(self, lease: _Lease) -> _Lease:
         now = micro_time(self._clock.now())
         spec = lease.spec
         if spec.holder_identity != self.identity:
-            spec.lease_transitions = (
-                0 if lease.metadata.resource_version is None else (spec.lease_transitions or 0) + 1
-            )
+            is_new = lease.metadata.resource_version is None
+            # The API has 32 bits for it; somebody may have written any number.
+            spec.lease_transitions = 0 if is_new else ((spec.lease_transitions or 0) + 1) % INT32
             spec.acquire_time = now
             spec.holder_identity = self.identity
         spec.lease_duration_seconds = int(self._settings.duration)

@@ -1,4 +1,4 @@
-"""N7: chips on which Kubernetes' count, the node's report and the scheduler's state disagree."""
+"""N7, N8: chips on which Kubernetes' count, the node's report and the scheduler's state disagree."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from ringwise.scheduler.explain.findings import ERROR, NOTE, WARNING, Finding, n
 from ringwise.scheduler.view import ChipTable, SchedulerView
 from ringwise.state.fleet import HOSTS
 from ringwise.state.reasons import UNSTABLE_NODE
-from ringwise.topology.chips import chip_names, chips_of
+from ringwise.topology.chips import chip_names, chips_of, mask_of
+from ringwise.wellknown import ASCEND_REAL
 
 #: A report older than this, beside the newest one, is stale. Nanoseconds.
 STALE_AFTER = 10 * 60 * 1_000_000_000
@@ -39,6 +40,7 @@ def _fleet(view: SchedulerView, resource: str, fleet: ChipTable) -> Iterator[Fin
         if fleet.assumed[number] and fleet.allocatable[number] > 0:
             assumed.append(name)
         yield from _holders(view, resource, fleet, number)
+        yield from _annotations(view, resource, number)
         yield from _views(view, resource, fleet, number)
     if assumed:
         yield Finding(
@@ -82,6 +84,41 @@ def _holders(view: SchedulerView, resource: str, fleet: ChipTable, number: int) 
             + ", ".join(_pods_holding(view, resource, number, broken)),
             "let the job be rescheduled, or delete its pod",
         )
+
+
+def _annotations(view: SchedulerView, resource: str, number: int) -> Iterator[Finding]:
+    """N8: live pods whose annotations name other chips than count as theirs, or than each other."""
+    state = view.cluster
+    name = state.names[number]
+    reports = state.reports.get((name, resource), {}).values()
+    for key, uid in sorted((state.pods[uid].pod.key, uid) for uid in state.pods_on[number]):
+        placement = state.pods[uid]
+        pod = placement.pod
+        if placement.assumed or not placement.chips or pod.cls.resource != resource:
+            continue
+        lists = {resource: mask_of(pod.holds), ASCEND_REAL: mask_of(pod.mounted)}
+        reported = next((report.mounted[uid] for report in reports if uid in report.mounted), 0)
+        if all(chips == placement.chips for chips in lists.values() if chips) and (
+            any(lists.values()) or reported
+        ):
+            continue
+        sources = [
+            f"{where} {_names(resource, chips)}"
+            for where, chips in (*lists.items(), ("its device plugin", reported))
+            if chips
+        ]
+        named_by = f"named by {'; '.join(sources)}" if sources else "named by no annotation any more"
+        yield Finding(
+            WARNING,
+            "annotations-differ",
+            f"node {name}",
+            f"pod {key} holds {_names(resource, placement.chips)}, {named_by}",
+            f"delete {key} if somebody edited it, and install the admission policy (annotationPolicy)",
+        )
+
+
+def _names(resource: str, chips: int) -> str:
+    return chip_names(resource, chips_of(chips))
 
 
 def _views(view: SchedulerView, resource: str, fleet: ChipTable, number: int) -> Iterator[Finding]:
