@@ -2,7 +2,8 @@
 
 The standard decorator compiles up to six functions for every class, which takes about a millisecond for a
 frozen one. With more than two hundred classes that was a third of the start of a command. This decorator
-compiles `__init__` alone; the other methods are shared functions that read the fields.
+compiles `__init__` alone, when the class is called for the first time; the other methods are shared functions
+that read the fields.
 
 It supports what Ringwise uses: `slots=True`, which is required, `frozen`, `eq`, and `field` without
 `kw_only`. `fields`, `replace`, `is_dataclass` and msgspec treat its classes as dataclasses. Type checkers see
@@ -49,7 +50,6 @@ def _create(cls: type, frozen: bool, eq: bool) -> type:
         _FIELDS: fields,
         "__dataclass_params__": _PARAMETERS(True, True, eq, False, False, frozen),
         "__match_args__": tuple(field.name for field in fields.values() if field.init),
-        "__init__": _compiled_init(cls, list(fields.values()), frozen),
         "__repr__": _repr,
         "__doc__": f"{cls.__name__}({', '.join(fields)})",
     }
@@ -71,9 +71,23 @@ def _create(cls: type, frozen: bool, eq: bool) -> type:
             members[name] = value
     inherited = {slot for base in cls.__mro__[1:] for slot in getattr(base, "__slots__", ())}
     members["__slots__"] = tuple(name for name in fields if name not in inherited)
+    own_init = members.get("__init__") is not None
     created: type = type(cls)(cls.__name__, cls.__bases__, members)
     created.__qualname__ = cls.__qualname__
+    if not own_init:
+        _set_init(created, list(fields.values()), frozen)
     return created
+
+
+def _set_init(cls: Any, fields: list[Field[Any]], frozen: bool) -> None:
+    """`__init__` is compiled when it is called first: a command uses few of the classes it loads."""
+
+    def __init__(self: Any, /, *args: Any, **kwargs: Any) -> None:
+        compiled = _compiled_init(cls, fields, frozen)
+        cls.__init__ = compiled
+        compiled(self, *args, **kwargs)
+
+    cls.__init__ = __init__
 
 
 def _fields(cls: type) -> dict[str, Field[Any]]:
@@ -90,6 +104,14 @@ def _fields(cls: type) -> dict[str, Field[Any]]:
             raise ValueError(f"{cls.__name__}.{name}: use default_factory for a mutable default")
         field.name, field.type, field.kw_only, field._field_type = name, annotation, False, _ORDINARY_FIELD
         found[name] = field
+    optional = False
+    for name, field in found.items():
+        if not field.init:
+            continue
+        if field.default is not MISSING or field.default_factory is not MISSING:
+            optional = True
+        elif optional:
+            raise TypeError(f"{cls.__name__}.{name}: a field without a default follows one with a default")
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
@@ -15,6 +16,7 @@ from ringwise.kube.run.leader_election import LeaseSettings
 from ringwise.kube.run.leader_term import RunnerSettings
 from ringwise.kube.run.runner import CoreFailedError, Runner
 from ringwise.kubeclient.client import MAX_RETRY_AFTER, Client
+from ringwise.kubeclient.clock import RealClock
 from ringwise.kubeclient.config import Access
 from ringwise.messages.commands import Evict
 from tests.kube.fake_api_server import FakeApiServer, Object
@@ -288,6 +290,27 @@ def test_objects_listed_before_the_lease_was_won_are_listed_again() -> None:
                 await runner.deciding.wait()
                 await until(lambda: len(bound(api)) == 1)
             assert bound(api)[0]["spec"]["nodeName"] == "node-2"
+
+    run(test())
+
+
+def test_a_replica_that_leads_at_once_lists_every_kind_once() -> None:
+    class PatientClock(RealClock):
+        """The limit for the first attempt never passes."""
+
+        async def sleep(self, seconds: float) -> None:
+            await asyncio.Event().wait()
+
+    async def test() -> None:
+        async with server() as (api, client):
+            api.put(NODES, node("node-1"))
+            async with running(client, lease=LeaseSettings(), identity="a", clock=PatientClock()) as runner:
+                await runner.deciding.wait()
+                lists = Counter(path for method, path in api.requests if method == "GET")
+            # A list and a watch. ConfigMaps have the same path with several selectors.
+            once = {path: count for path, count in lists.items() if "/leases/" not in path}
+            assert {count for path, count in once.items() if not path.endswith("/configmaps")} <= {1, 2}
+            assert once["/api/v1/nodes"] == 2
 
     run(test())
 

@@ -14,6 +14,8 @@ _WATCH = 300.0
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    #: As in API servers: an answer is sent at once, not when the client has acknowledged its first half.
+    disable_nagle_algorithm = True
     #: Path of a Lease to its body; of one cluster, and a run of the scheduler releases it at its end.
     leases: dict[str, dict[str, Any]] = {}  # noqa: RUF012
 

@@ -126,6 +126,8 @@ class LeaderElection:
         self.leading = asyncio.Event()
         self.lost = asyncio.Event()
         self.lost.set()
+        #: Set after the first attempt, whether this replica leads or not.
+        self.attempted = asyncio.Event()
         self._client = client
         self._fence = fence
         self._clock = clock
@@ -142,8 +144,10 @@ class LeaderElection:
         try:
             while True:
                 while not (self._healthy() and await self._attempt()):
+                    self.attempted.set()
                     await self._clock.sleep(self._settings.retry)
                 self._set_leading(True)
+                self.attempted.set()
                 await self._renew_until_lost()
                 self._set_leading(False)
                 if self._ours is not None and not self._healthy():
@@ -151,6 +155,7 @@ class LeaderElection:
                     await self._clock.sleep(MIN_FENCE_GAP)
                     await self.release()
         finally:
+            self.attempted.set()
             self._set_leading(False)
 
     async def release(self) -> None:

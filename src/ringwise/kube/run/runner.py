@@ -1,9 +1,10 @@
 """Runs one leader term after the other: read all objects, wait for the lease, decide until it is lost.
 
-    list all kinds ──> ready ──> leader? ──> list again ──> decide ... lost ──> next term
+    try the lease ──> list all kinds ──> ready ──> leader? ──> list again ──> decide ... lost ──> next term
 
 Nothing is decided before all objects are known. What was listed before the lease was won is listed again, of
 every kind: what the previous leader wrote is known then, and no decision is based on a watch that is behind.
+A replica that gets the lease at the first attempt lists once.
 The state is not kept when the lease is lost: the next term builds it again from the API.
 """
 
@@ -110,11 +111,28 @@ class Runner:
         )
         elected = asyncio.create_task(election.run(), name="leader election")
         try:
+            await self._wait_for_attempt(election, settings.lease.retry)
             await self._run_terms(stop, election)
         finally:
             elected.cancel()
             await asyncio.gather(elected, return_exceptions=True)
             await election.release()
+
+    async def _wait_for_attempt(self, election: LeaderElection, limit: float) -> None:
+        """A replica that leads at once lists once: what is listed after that is as new as the lease.
+
+        A server that is slow to answer delays the lists by this many seconds at most.
+        """
+        waits = {
+            asyncio.create_task(_wait(election.attempted)),
+            asyncio.create_task(self._clock.sleep(limit)),
+        }
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+            await asyncio.gather(*waits, return_exceptions=True)
 
     async def _run_terms(self, stop: asyncio.Event, election: LeaderElection | None) -> None:
         try:
