@@ -303,6 +303,8 @@ CONTROLLER_LEASE = "ringwise-controller"
 #: Deployments of Volcano that Ringwise replaces. Administrator.
 VOLCANO_SCHEDULER_DEPLOYMENT = "volcano-scheduler"
 VOLCANO_CONTROLLER_DEPLOYMENT = "volcano-controllers"
+#: How the names of DaemonSets of Huawei's device plugin begin (in kube-system). Administrator.
+VENDOR_DEVICE_PLUGIN_PREFIX = "ascend-device-plugin"
 #: Priority classes of Kubernetes' own pods. API server.
 SYSTEM_CLUSTER_CRITICAL = "system-cluster-critical"
 SYSTEM_NODE_CRITICAL = "system-node-critical"

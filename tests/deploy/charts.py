@@ -49,6 +49,18 @@ VARIATIONS: dict[str, dict[str, Any]] = {
         "podMonitor": {"enabled": True},
     },
     "no-controller": {"controller": {"enabled": False}},
+    "vendor-device-plugin": {"devicePlugin": {"enabled": False}},
+    "labelled-nodes": {"devicePlugin": {"nodes": "labelled"}},
+    "device-plugin-with-cdi": {
+        "devicePlugin": {
+            "mountBy": "cdi",
+            "cdiDir": "/etc/cdi",
+            "kubeletDir": "/data/kubelet",
+            "privileged": False,
+            "runAsUser": 1000,
+            "priorityClassName": "",
+        }
+    },
     "admission": {"admission": {"enabled": True}},
     "other-names": {"scheduler": {"schedulerNames": ["npu", "npu-test"]}, "admission": {"enabled": True}},
     "pod-monitor": {
@@ -71,6 +83,7 @@ VARIATIONS: dict[str, dict[str, Any]] = {
         "scheduler": _PLACED,
         "controller": _PLACED,
         "admission": {"enabled": True, **_PLACED},
+        "devicePlugin": {key: value for key, value in _PLACED.items() if key != "replicas"},
     },
     "without-limits": {
         "scheduler": {"resources": None, "extraArgs": None},

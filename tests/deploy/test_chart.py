@@ -80,7 +80,7 @@ def _components(objects: Objects) -> dict[str, dict[str, Any]]:
     return {
         name.removeprefix("ringwise-"): one
         for (kind, _, name), one in objects.items()
-        if kind == "Deployment"
+        if kind in ("Deployment", "DaemonSet")
     }
 
 
@@ -90,13 +90,20 @@ def _container(deployment: dict[str, Any]) -> dict[str, Any]:
     return container
 
 
+#: Where the values of a component are not under its name.
+_VALUES = {"device-plugin": "devicePlugin"}
+
+
 def understood(arguments: list[str]) -> dict[str, Any]:
     """What the command makes of its arguments, without running."""
     name, *rest = arguments
     command = cli.get_command(click.Context(cli), name)
     assert command is not None
-    with command.make_context(name, list(rest)) as context:
-        return context.params
+    # As the DaemonSet sets it.
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("NODE_NAME", "node-1")
+        with command.make_context(name, list(rest)) as context:
+            return context.params
 
 
 @needs_helm
@@ -109,13 +116,13 @@ def test_every_component_accepts_its_arguments(values: dict[str, Any]) -> None:
         container = _container(deployment)
         params = understood(container["args"])
         assert container["args"][0] == component
-        if component != "controller":
+        if component in ("scheduler", "admission"):
             assert params["names"] == names
             assert params["scheduler_configmap"] == ("volcano-system", "volcano-scheduler-configmap")
         if component == "scheduler":
             assert params["with_controller"] is False
             assert params["shadow"] is values.get("scheduler", {}).get("shadow", False)
-        for argument in values.get(component, {}).get("extraArgs") or ():
+        for argument in values.get(_VALUES.get(component, component), {}).get("extraArgs") or ():
             assert argument in container["args"]
 
 
@@ -123,7 +130,11 @@ def test_every_component_accepts_its_arguments(values: dict[str, Any]) -> None:
 def test_limits_of_requests_reach_the_components() -> None:
     components = _components(rendered(VARIATIONS["gently"]))
     told = {name: understood(_container(one)["args"]) for name, one in components.items()}
-    limits = {name: (one["kube_api_qps"], one["kube_api_burst"]) for name, one in told.items()}
+    limits = {
+        name: (one["kube_api_qps"], one["kube_api_burst"])
+        for name, one in told.items()
+        if "kube_api_qps" in one
+    }
     assert limits == {"scheduler": (50, 100), "controller": (12.5, 20)}
     assert told["scheduler"]["binds_in_flight"] == 16
     usual = understood(_container(_components(rendered({}))["scheduler"])["args"])
@@ -139,11 +150,12 @@ def test_wrong_arguments_would_be_noticed() -> None:
 @pytest.mark.parametrize(
     ("name", "components"),
     [
-        ("defaults", ["scheduler", "controller"]),
+        ("defaults", ["scheduler", "controller", "device-plugin"]),
         ("shadow", ["scheduler"]),
         ("shadow-with-everything", ["scheduler"]),
-        ("no-controller", ["scheduler"]),
-        ("admission", ["scheduler", "controller", "admission"]),
+        ("no-controller", ["scheduler", "device-plugin"]),
+        ("vendor-device-plugin", ["scheduler", "controller"]),
+        ("admission", ["scheduler", "controller", "admission", "device-plugin"]),
     ],
 )
 def test_switches_bring_components_and_nothing_of_the_others(name: str, components: list[str]) -> None:
@@ -258,10 +270,11 @@ def test_image_and_secrets() -> None:
 def test_where_components_run() -> None:
     wanted = VARIATIONS["placed"]
     components = _components(rendered(wanted))
-    assert components.keys() == {"scheduler", "controller", "admission"}
-    for component, deployment in components.items():
+    assert components.keys() == {"scheduler", "controller", "admission", "device-plugin"}
+    for name, deployment in components.items():
+        component = _VALUES.get(name, name)
         spec = deployment["spec"]["template"]["spec"]
-        assert deployment["spec"]["replicas"] == 3
+        assert deployment["spec"].get("replicas") == wanted[component].get("replicas")
         for field in ("nodeSelector", "tolerations", "affinity"):
             assert spec[field] == wanted[component][field]
         assert _container(deployment)["resources"] == wanted[component]["resources"]
@@ -277,9 +290,83 @@ def test_what_is_disabled_is_absent_and_nothing_else() -> None:
         ("ConfigMap", "volcano-system", "volcano-scheduler-configmap"),
     }
     for name, wanted in (("no-priority", None), ("other-priority", "system-node-critical")):
-        for deployment in _components(rendered(VARIATIONS[name])).values():
+        for component, deployment in _components(rendered(VARIATIONS[name])).items():
+            if component == "device-plugin":
+                continue
             assert deployment["spec"]["template"]["spec"].get("priorityClassName") == wanted
     assert "resources" not in _container(_components(rendered(VARIATIONS["without-limits"]))["scheduler"])
+
+
+def _device_plugin(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = _components(rendered(VARIATIONS[name]))["device-plugin"]
+    spec = found["spec"]["template"]["spec"]
+    assert isinstance(spec, dict)
+    return spec
+
+
+def _folders(spec: dict[str, Any]) -> dict[str, bool]:
+    """Host paths of a pod to whether it may write there."""
+    (container,) = spec["containers"]
+    mounts = {one["name"]: one for one in container["volumeMounts"]}
+    paths = {one["name"]: one["hostPath"]["path"] for one in spec["volumes"]}
+    assert mounts.keys() == paths.keys()
+    assert all(mounts[name]["mountPath"] == path for name, path in paths.items())
+    return {path: not mounts[name].get("readOnly", False) for name, path in paths.items()}
+
+
+@needs_helm
+def test_the_device_plugin_writes_in_few_folders_of_the_host() -> None:
+    usual = _folders(_device_plugin("defaults"))
+    assert usual == {
+        "/var/lib/kubelet/device-plugins": True,
+        "/var/lib/kubelet/pod-resources": False,
+        "/dev": False,
+        "/usr/local/Ascend/driver": False,
+        "/usr/local/dcmi": False,
+    }
+    special = _device_plugin("device-plugin-with-cdi")
+    assert [path for path, writes in _folders(special).items() if writes] == [
+        "/data/kubelet/device-plugins",
+        "/etc/cdi",
+    ]
+    params = understood(special["containers"][0]["args"])
+    assert str(params["kubelet_dir"]) == "/data/kubelet"
+    assert (params["mount_by"], str(params["cdi_dir"])) == ("cdi", "/etc/cdi")
+
+
+@needs_helm
+def test_the_device_plugin_without_privileges_has_no_capability() -> None:
+    spec = _device_plugin("device-plugin-with-cdi")
+    (container,) = spec["containers"]
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "readOnlyRootFilesystem": True,
+    }
+    assert spec["securityContext"] == {
+        "runAsUser": 1000,
+        "runAsGroup": 1000,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    usual = _device_plugin("defaults")
+    assert usual["containers"][0]["securityContext"] == {"privileged": True, "readOnlyRootFilesystem": True}
+    assert not {"hostPID", "hostNetwork", "hostIPC"} & usual.keys()
+
+
+@needs_helm
+def test_the_device_plugin_leaves_nodes_of_the_vendor_s_alone() -> None:
+    def terms(name: str) -> list[dict[str, Any]]:
+        affinity = _device_plugin(name)["affinity"]["nodeAffinity"]
+        found = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+        assert isinstance(found, list)
+        return found
+
+    label = "ringwise.io/device-plugin"
+    chosen = {"key": label, "operator": "In", "values": ["ringwise"]}
+    assert terms("labelled-nodes") == [{"matchExpressions": [chosen]}]
+    left = {"key": label, "operator": "NotIn", "values": ["vendor"]}
+    for term in terms("defaults"):
+        assert chosen in term["matchExpressions"] or left in term["matchExpressions"]
 
 
 @needs_helm
@@ -327,6 +414,9 @@ def test_definitions_can_be_left_to_volcano() -> None:
         ({"admission": {"kubeApiQps": 5}}, "at '/admission': additional properties 'kubeApiQps' not allowed"),
         ({"controller": {"enabled": None}}, "missing property 'enabled'"),
         ({"admission": {"affinity": {"nodes": {}}}}, "additional properties 'nodes' not allowed"),
+        ({"devicePlugin": {"nodes": "some"}}, "at '/devicePlugin/nodes': value must be one of 'all'"),
+        ({"devicePlugin": {"mountBy": "magic"}}, "at '/devicePlugin/mountBy': value must be one of 'auto'"),
+        ({"devicePlugin": {"kubeletDir": "kubelet"}}, "at '/devicePlugin/kubeletDir'"),
         ({"image": {"tag": 1.1}}, "at '/image/tag': got number, want string"),
         ({"image": {"repository": "ringwise:1"}}, "at '/image/repository'"),
         ({"image": {"pullPolicy": "Sometimes"}}, "value must be one of 'Always'"),

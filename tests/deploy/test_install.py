@@ -125,6 +125,34 @@ def test_a_second_scheduler_or_controller_for_the_same_jobs_is_refused(
     run(test())
 
 
+@pytest.mark.parametrize(
+    ("name", "nodes", "choices", "stops"),
+    [
+        ("ascend-device-plugin-daemonset", 3, Choices(), True),
+        ("ascend-device-plugin-daemonset", 0, Choices(), False),
+        ("ascend-device-plugin-daemonset", 3, Choices(with_device_plugin=False), False),
+        ("ascend-device-plugin-daemonset", 3, Choices(device_plugin_nodes="labelled"), False),
+        ("kube-proxy", 3, Choices(), False),
+    ],
+)
+def test_a_second_device_plugin_for_the_same_chips_is_refused(
+    name: str, nodes: int, choices: Choices, stops: bool
+) -> None:
+    async def test() -> None:
+        async with server() as (api, client):
+            status = {"desiredNumberScheduled": nodes}
+            meta = {"name": name, "namespace": "kube-system"}
+            api.put("/apis/apps/v1/daemonsets", {"metadata": meta, "status": status})
+            if stops:
+                with pytest.raises(InstallError, match="keep it with --no-device-plugin, or move node by"):
+                    await done(install(client, choices))
+                assert not api.all(DEFINITIONS)
+            else:
+                assert await done(install(client, choices))
+
+    run(test())
+
+
 class _OfAge(Client):
     """Talks to a server that says how old it is."""
 

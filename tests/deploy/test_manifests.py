@@ -13,6 +13,7 @@ import yaml
 import ringwise
 from ringwise.apps.install.deployment import Choices, access_rules, chart, configuration, definitions, objects
 from ringwise.apps.install.steps import printed
+from ringwise.device.drivers.dcmi import FOLDERS
 from ringwise.manifests.configuration import read_configuration
 from ringwise.scheduler.defaults import BUILT_IN, default_configuration
 from ringwise.wellknown import CHIP_RESOURCE_FAMILIES, OWNED_ANNOTATIONS
@@ -76,6 +77,11 @@ def workloads() -> list[dict[str, Any]]:
     return [one for one in objects(EVERYTHING) if one["kind"] == "Deployment"]
 
 
+def device_plugin() -> dict[str, Any]:
+    (found,) = [one for one in objects(EVERYTHING) if one["kind"] == "DaemonSet"]
+    return found
+
+
 @pytest.mark.parametrize("workload", workloads(), ids=lambda one: one["metadata"]["name"])
 def test_workloads_run_with_as_little_as_possible(workload: dict[str, Any]) -> None:
     spec = workload["spec"]["template"]["spec"]
@@ -96,9 +102,35 @@ def test_workloads_run_with_as_little_as_possible(workload: dict[str, Any]) -> N
 def test_every_workload_has_an_account_and_every_account_its_bindings() -> None:
     made = objects(EVERYTHING)
     accounts = {one["metadata"]["name"] for one in made if one["kind"] == "ServiceAccount"}
-    used = {one["spec"]["template"]["spec"]["serviceAccountName"] for one in workloads()}
+    used = {one["spec"]["template"]["spec"]["serviceAccountName"] for one in (*workloads(), device_plugin())}
     bound = {one["subjects"][0]["name"] for one in made if one["kind"].endswith("Binding")}
     assert accounts == used == bound
+
+
+def test_the_annotation_policy_lets_the_device_plugin_s_account_write() -> None:
+    """N8: the account of the DaemonSet is the one in the policy, whatever the namespace."""
+    made = objects(Choices(namespace="chips", with_annotation_policy=True))
+    (workload,) = [one for one in made if one["kind"] == "DaemonSet"]
+    account = workload["spec"]["template"]["spec"]["serviceAccountName"]
+    name = f"system:serviceaccount:{workload['metadata']['namespace']}:{account}"
+    for policy in [one for one in made if one["kind"] == "ValidatingAdmissionPolicy"]:
+        expressions = [one["expression"] for one in policy["spec"]["matchConditions"]]
+        assert any(f"'{name}'" in expression for expression in expressions)
+
+
+def test_the_device_plugin_is_left_out_where_the_vendor_s_stays() -> None:
+    made = objects(Choices(with_device_plugin=False))
+    assert not [one for one in made if "device-plugin" in one["metadata"]["name"]]
+
+
+def test_the_device_plugin_finds_libraries_where_its_driver_looks() -> None:
+    spec = device_plugin()["spec"]["template"]["spec"]
+    (container,) = spec["containers"]
+    folders = [one["mountPath"] for one in container["volumeMounts"]]
+    environment = {one["name"]: one.get("value") for one in container["env"]}
+    assert environment["LD_LIBRARY_PATH"] == ":".join(str(folder) for folder in FOLDERS)
+    for folder in FOLDERS:
+        assert any(folder.is_relative_to(mounted) for mounted in folders)
 
 
 def test_every_set_of_rules_is_bound() -> None:
@@ -136,6 +168,8 @@ HELM = os.environ.get("RINGWISE_HELM") or shutil.which("helm")
         ([], Choices()),
         (["admission.enabled=true"], EVERYTHING),
         (["controller.enabled=false"], Choices(with_controller=False)),
+        (["devicePlugin.enabled=false"], Choices(with_device_plugin=False)),
+        (["devicePlugin.nodes=labelled"], Choices(device_plugin_nodes="labelled")),
         (
             ["annotationPolicy.enabled=true", "annotationPolicy.accounts={vendor:a,vendor:b}"],
             Choices(with_annotation_policy=True, annotation_accounts=("vendor:a", "vendor:b")),

@@ -29,6 +29,7 @@ from ringwise.reasons import Reason
 from ringwise.scheduler.reasons import POD_GROUP_MISSING
 from ringwise.state.model import Owner, PodClass, PodGroup
 from ringwise.state.model import Pod as CorePod
+from tests.device.rig import rig
 from tests.kube.fake_api_server import FakeApiServer
 from tests.kube.harness import GROUPS, JOBS, PODS, InstantClock, group, pod, run, server
 
@@ -196,6 +197,23 @@ def test_the_webhook_has_what_it_needs_and_no_more() -> None:
             reads = {("list", "scheduling.volcano.sh", "queues"), ("list", "", "configmaps")}
             sets = ("admission", "admissionSecret", "admissionTopology", "configuration")
             assert called(api) | reads == granted(*sets)
+
+    run(test())
+
+
+def test_the_device_plugin_has_what_it_needs_and_no_more() -> None:
+    async def test() -> None:
+        async with rig() as node:
+            node.bind("a", "Ascend910-0")
+            node.bind("b", "Ascend910-1")
+            # Kubelet asks for b first, so both are corrected later; then a chip breaks.
+            await node.admit("b")
+            await node.admit("a")
+            await node.until(lambda: node.annotations("b").get("huawei.com/AscendReal") == "Ascend910-0")
+            node.driver.change(3, [0x80E18402])
+            await node.until(lambda: "Ascend910-3" in node.device_list()["huawei.com/Ascend910-Unhealthy"])
+            await node.until(lambda: node.api.all("/api/v1/events"))
+            assert called(node.api) == granted("devicePlugin", "deviceReports", "deviceEvents")
 
     run(test())
 

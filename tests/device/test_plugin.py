@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ringwise.device.allocation import CONSUMED
+from ringwise.device.fault_events import MOST_EVENTS
 from ringwise.device.report import check_code
 from ringwise.device.service import after_failures
 from ringwise.device.simulated_kubelet import AdmissionError
@@ -17,6 +18,7 @@ from tests.device.rig import CONFIG_MAPS, NODE, NODES, PODS, REPORT, RESOURCE, r
 from tests.kube.harness import run
 
 REAL, IDS = "huawei.com/AscendReal", "huawei.com/kltDev"
+EVENTS = "/api/v1/events"
 RANK_TABLE = "ascend.kubectl.kubernetes.io/ascend-910-configuration"
 
 
@@ -489,5 +491,68 @@ def test_by_environment_nothing_is_exchanged() -> None:
             await node.until(lambda: REAL not in node.annotations("first"))
             assert node.annotations("first")[RESOURCE] == "Ascend910-0"
             assert await node.admit("first") == (0,)
+
+    run(test())
+
+
+def test_a_fault_is_an_event_on_the_plugin_s_own_pod() -> None:
+    async def test() -> None:
+        async with rig(pod="volcano-system/plugin-x") as node:
+            node.driver.change(3, [0x80E18402])
+            await node.until(lambda: node.api.all(EVENTS))
+            node.driver.change(3, [])
+            await node.until(lambda: len(node.api.all(EVENTS)) == 2)
+            occurred, recovered = sorted(node.api.all(EVENTS), key=lambda one: str(one["metadata"]["name"]))
+            assert occurred["metadata"]["namespace"] == "volcano-system"
+            assert occurred["metadata"]["name"].startswith("plugin-x.")
+            assert occurred["involvedObject"]["kind"] == "Pod"
+            assert (occurred["reason"], occurred["action"], occurred["type"]) == (
+                "Occur",
+                "SeparateNPU",
+                "Warning",
+            )
+            assert (recovered["reason"], recovered["type"]) == ("Recovery", "Normal")
+            for part in (
+                f"nodeName:{NODE}",
+                "assertion:Occur",
+                "faultCodes:80E18402",
+                "cardID:",
+                "deviceID:",
+            ):
+                assert part in occurred["message"]
+
+    run(test())
+
+
+def test_outside_of_a_pod_a_fault_is_an_event_on_the_node_and_a_storm_is_limited() -> None:
+    async def test() -> None:
+        async with rig() as node:
+            codes = [int(code, 16) for code in ("80E18402", "80E18005", "80E01801", "8C204E00", "80C98008")]
+            for number in range(8):
+                node.driver.change(number, codes)
+            await node.until(lambda: len(node.api.all(EVENTS)) == MOST_EVENTS)
+            await node.until(lambda: not node.device_list()[RESOURCE])
+            events = node.api.all(EVENTS)
+            assert len(events) == MOST_EVENTS
+            assert {one["involvedObject"]["kind"] for one in events} == {"Node"}
+            assert {one["metadata"]["namespace"] for one in events} == {"default"}
+
+    run(test())
+
+
+def test_a_node_has_one_device_plugin_for_a_resource() -> None:
+    """Huawei's plugin on the same socket is not pushed aside; ours waits until it is gone."""
+
+    async def test() -> None:
+        async with rig(started=False) as node:
+            socket = node.settings.plugin_folder / "Ascend910.sock"
+            other = await asyncio.start_unix_server(lambda reader, writer: writer.close(), socket)
+            await node.start()
+            await node.until(lambda: node.plugin.ready)
+            await asyncio.sleep(3 * node.settings.retry_period)
+            assert node.kubelet.registrations == 0
+            other.close()
+            await node.devices(8)
+            assert node.kubelet.registrations == 1
 
     run(test())

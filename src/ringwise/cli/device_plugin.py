@@ -194,8 +194,10 @@ def device_plugin(**given: Any) -> None:
         log_to(given["log_file"], given["log_level"], given["max_age"], given["max_backups"])
     except OSError as problem:
         raise stop(f"-logFile: {given['log_file']}: {problem.strerror or problem}") from None
+    namespace, pod = os.environ.get("POD_NAMESPACE"), os.environ.get("POD_NAME")
     settings = PluginSettings(
         given["node_name"],
+        pod=f"{namespace}/{pod}" if namespace and pod else "",
         plugin_folder=folder / "device-plugins",
         pod_resources=folder / "pod-resources" / "kubelet.sock",
         state_folder=given["state_dir"] or folder / "device-plugins" / "ringwise",

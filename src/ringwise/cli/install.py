@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 
 import click
 
-from ringwise.apps.install.deployment import IMAGE, Choices
+from ringwise.apps.install.deployment import ALL_NODES, IMAGE, LABELLED_NODES, Choices
 from ringwise.apps.install.steps import InstallError, Step, install, printed, uninstall
 from ringwise.cli.output import complain, output_option, print_document, stop, with_options
 from ringwise.kubeclient.client import ApiError, Client, UnreachableError
@@ -41,6 +41,19 @@ _where = with_options(
     help="Run the vcjob controller; not where Volcano's own runs.",
 )
 @click.option(
+    "--with-device-plugin/--no-device-plugin",
+    default=True,
+    show_default=True,
+    help="Run the device plugin; not where Huawei's own stays.",
+)
+@click.option(
+    "--device-plugin-nodes",
+    type=click.Choice([ALL_NODES, LABELLED_NODES]),
+    default=ALL_NODES,
+    show_default=True,
+    help="Run it on all nodes with NPUs, or on those with the label ringwise.io/device-plugin=ringwise.",
+)
+@click.option(
     "--annotation-account",
     "annotation_accounts",
     multiple=True,
@@ -56,6 +69,8 @@ def install_command(
     with_annotation_policy: bool,
     image: str,
     with_controller: bool,
+    with_device_plugin: bool,
+    device_plugin_nodes: str,
     annotation_accounts: tuple[str, ...],
     only_print: bool,
     output: str,
@@ -68,7 +83,14 @@ def install_command(
         if not re.fullmatch(r"[A-Za-z0-9@._:/-]+", account):
             raise stop(f"ringwise: --annotation-account: no user name of Kubernetes: {account!r}")
     choices = Choices(
-        namespace, image, with_controller, with_admission, with_annotation_policy, annotation_accounts
+        namespace,
+        image,
+        with_controller,
+        with_admission,
+        with_device_plugin,
+        device_plugin_nodes,
+        with_annotation_policy,
+        annotation_accounts,
     )
     if only_print:
         click.echo(printed(choices), nl=False)

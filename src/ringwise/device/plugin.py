@@ -21,6 +21,7 @@ from ringwise.device.answers import BY_CDI, BY_RUNTIME, Answer, Answers, HostFil
 from ringwise.device.calls import API_ERRORS, Calls, NoObserver, Observer
 from ringwise.device.cards import ASCEND910A5, Chip, card_type, device_type, name_of, physical_id, resource_of
 from ringwise.device.drivers.port import Driver, DriverError, NoChipsError
+from ringwise.device.fault_events import FaultEvents
 from ringwise.device.health.configuration import read_configuration, shipped_configuration
 from ringwise.device.health.monitor import HealthMonitor, Seen
 from ringwise.device.isolation import isolated_chips, read_isolations
@@ -132,6 +133,7 @@ class NodePlugin:
             why_not=lambda chip: self.monitor.why_not(chip, self._clock.now() // 1_000_000),
             read_pods=self._pods.read,
         )
+        self._events = FaultEvents(client, self._clock, settings.node, settings.pod, self.names, chips)
         self._internal_ip = ""
         self._described = False
         self._restored = False
@@ -164,6 +166,7 @@ class NodePlugin:
                 group.create_task(self._look_at_chips())
                 group.create_task(self._look_at_addresses())
                 group.create_task(self._report())
+                group.create_task(self._events.run())
         finally:
             await self._calls.save()
             await self._pod_resources.close()
@@ -263,6 +266,8 @@ class NodePlugin:
                 _LOG.error("chips not read", why=str(problem))
             else:
                 self.monitor.saw(seen, self._clock.now() // 1_000_000)
+                tracker = self.monitor.tracker
+                self._events.add(tracker.take_changes(), tracker.configuration)
                 self._refresh()
             await self._clock.sleep(self.settings.period)
 

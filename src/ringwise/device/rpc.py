@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,6 +17,7 @@ from ringwise.device.api import podresources_pb2 as resources
 API_VERSION = "v1beta1"
 KUBELET_SOCKET = "kubelet.sock"
 _LARGEST = 16 << 20
+_CONNECT_TIMEOUT = 1.0
 _CLIENT_OPTIONS = (
     ("grpc.enable_http_proxy", 0),
     ("grpc.max_receive_message_length", _LARGEST),
@@ -137,8 +139,12 @@ class PluginServer:
             return False
 
     async def start(self) -> None:
-        """Raises OSError where the socket cannot be made."""
+        """Raises OSError where the socket cannot be made, or another plugin serves it."""
         await self.stop()
+        if await _is_served(self.socket):
+            raise OSError(
+                f"another device plugin serves {self.socket}; this node can have one for a resource"
+            )
         self.socket.unlink(missing_ok=True)
         server = grpc.aio.server(
             options=(("grpc.max_receive_message_length", 4 << 20), ("grpc.max_concurrent_streams", 64)),
@@ -201,6 +207,17 @@ class PluginServer:
                 ),
             },
         )
+
+
+async def _is_served(socket: Path) -> bool:
+    """Whether a process listens there; a socket that a dead one left behind does not count."""
+    try:
+        async with asyncio.timeout(_CONNECT_TIMEOUT):
+            _, writer = await asyncio.open_unix_connection(socket)
+    except OSError:
+        return False
+    writer.close()
+    return True
 
 
 def _why(error: grpc.aio.AioRpcError) -> str:

@@ -19,6 +19,8 @@ class PluginSettings:
     node: str
     plugin_folder: Path = PLUGIN_FOLDER
     pod_resources: Path = POD_RESOURCES_SOCKET
+    #: Our own pod, as namespace/name; empty where we run outside of one.
+    pod: str = ""
     #: Where the file of mounts is kept.
     state_folder: Path = STATE_FOLDER
     cdi_folder: Path = CDI_FOLDER

@@ -34,6 +34,7 @@ from ringwise.wellknown import (
     SCHEDULER_CONFIG_MAP,
     SCHEDULER_LEASE,
     SYSTEM_CLUSTER_CRITICAL,
+    SYSTEM_NODE_CRITICAL,
     VOLCANO_SYSTEM,
     WEBHOOK_API,
 )
@@ -47,6 +48,18 @@ DEVICE_PLUGIN = "ringwise-device-plugin"
 METRICS_PORT, HEALTH_PORT = 8080, 11251
 _USER = 65532
 
+#: Kubelet's folder on a node, and the folders of Huawei's driver.
+KUBELET_FOLDER = "/var/lib/kubelet"
+DRIVER_FOLDERS = {"driver": "/usr/local/Ascend/driver", "dcmi": "/usr/local/dcmi"}
+#: The loader finds libdcmi.so and what it needs there.
+_LIBRARIES = (
+    "/usr/local/dcmi",
+    "/usr/local/Ascend/driver/lib64/driver",
+    "/usr/local/Ascend/driver/lib64/common",
+)
+#: Nodes that get the device plugin: all that have NPUs, or those with our label.
+ALL_NODES, LABELLED_NODES = "all", "labelled"
+
 
 @dataclass(frozen=True, slots=True)
 class Choices:
@@ -56,6 +69,9 @@ class Choices:
     image: str = IMAGE
     with_controller: bool = True
     with_admission: bool = False
+    #: Not where Huawei's device plugin stays.
+    with_device_plugin: bool = True
+    device_plugin_nodes: str = ALL_NODES
     #: N8: only scheduler and device plugin may write their annotations.
     with_annotation_policy: bool = False
     #: More user names that may write them.
@@ -92,6 +108,7 @@ def objects(choices: Choices) -> list[Object]:
         *(annotation_policies(choices) if choices.with_annotation_policy else ()),
         configuration(choices),
         *_workloads(choices),
+        *(_device_plugin(choices) if choices.with_device_plugin else ()),
         *(_admission(choices) if choices.with_admission else ()),
     ]
 
@@ -152,6 +169,8 @@ def _components(choices: Choices) -> list[str]:
         names.append("controller")
     if choices.with_admission:
         names.append("admission")
+    if choices.with_device_plugin:
+        names.append("device-plugin")
     return names
 
 
@@ -184,6 +203,10 @@ def _access(choices: Choices) -> Iterator[Object]:
         yield from _access_in(own, ADMISSION, "admissionSecret", "admission", own)
         yield from _access_in(own, f"{ADMISSION}-configuration", "configuration", "admission", own)
         yield from _access_in(KUBE_SYSTEM, ADMISSION, "admissionTopology", "admission", own)
+    if choices.with_device_plugin:
+        yield from _cluster_access(DEVICE_PLUGIN, "devicePlugin", "device-plugin", own)
+        yield from _access_in(KUBE_SYSTEM, DEVICE_PLUGIN, "deviceReports", "device-plugin", own)
+        yield from _access_in(own, f"{DEVICE_PLUGIN}-events", "deviceEvents", "device-plugin", own)
 
 
 def _cluster_access(name: str, rules: str, component: str, own: str) -> Iterator[Object]:
@@ -271,12 +294,7 @@ def _workload(
                             "image": choices.image,
                             "imagePullPolicy": "IfNotPresent",
                             "args": arguments,
-                            "env": [
-                                {
-                                    "name": "POD_NAMESPACE",
-                                    "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}},
-                                }
-                            ],
+                            "env": [_from_field("POD_NAMESPACE", "metadata.namespace")],
                             "ports": [
                                 {"name": port, "containerPort": number} for port, number in ports.items()
                             ],
@@ -324,6 +342,84 @@ def _admission(choices: Choices) -> Iterator[Object]:
         },
     }
     yield webhook_configuration(choices.namespace, _labels("admission"))
+
+
+def _device_plugin(choices: Choices) -> Iterator[Object]:
+    """One pod a node, privileged because of the driver's device nodes (docs/device-plugin.md)."""
+    component = "device-plugin"
+    folders = {
+        "device-plugins": (f"{KUBELET_FOLDER}/device-plugins", "Directory", False),
+        "pod-resources": (f"{KUBELET_FOLDER}/pod-resources", "DirectoryOrCreate", True),
+        "dev": ("/dev", "Directory", True),
+        **{name: (path, "DirectoryOrCreate", True) for name, path in DRIVER_FOLDERS.items()},
+    }
+    ports = {"metrics": METRICS_PORT, "health": HEALTH_PORT}
+    yield {
+        "apiVersion": DEPLOYMENT_API,
+        "kind": "DaemonSet",
+        "metadata": _meta(DEVICE_PLUGIN, choices.namespace, component),
+        "spec": {
+            "selector": {"matchLabels": _selected(component)},
+            "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "10%"}},
+            "template": {
+                "metadata": {"labels": _labels(component)},
+                "spec": {
+                    "serviceAccountName": DEVICE_PLUGIN,
+                    "priorityClassName": SYSTEM_NODE_CRITICAL,
+                    "terminationGracePeriodSeconds": 30,
+                    # Kubelet's folders belong to root.
+                    "securityContext": {"runAsUser": 0, "runAsGroup": 0},
+                    "tolerations": [{"operator": "Exists"}],
+                    "affinity": {"nodeAffinity": _node_affinity(choices.device_plugin_nodes)},
+                    "containers": [
+                        {
+                            "name": component,
+                            "image": choices.image,
+                            "imagePullPolicy": "IfNotPresent",
+                            "args": [
+                                component,
+                                f"--metrics-address=:{METRICS_PORT}",
+                                f"--healthz-address=:{HEALTH_PORT}",
+                            ],
+                            "env": [
+                                _from_field("NODE_NAME", "spec.nodeName"),
+                                _from_field("POD_NAME", "metadata.name"),
+                                _from_field("POD_NAMESPACE", "metadata.namespace"),
+                                {"name": "LD_LIBRARY_PATH", "value": ":".join(_LIBRARIES)},
+                            ],
+                            "ports": [
+                                {"name": port, "containerPort": number} for port, number in ports.items()
+                            ],
+                            "livenessProbe": _probe("/healthz", period=10, failures=6),
+                            "readinessProbe": _probe("/readyz", period=5, failures=3),
+                            "resources": {
+                                "requests": {"cpu": "50m", "memory": "128Mi"},
+                                "limits": {"memory": "256Mi"},
+                            },
+                            "securityContext": {"privileged": True, "readOnlyRootFilesystem": True},
+                            "volumeMounts": [
+                                {"name": name, "mountPath": path, **({"readOnly": True} if read_only else {})}
+                                for name, (path, _, read_only) in folders.items()
+                            ],
+                        }
+                    ],
+                    "volumes": [
+                        {"name": name, "hostPath": {"path": path, "type": kind}}
+                        for name, (path, kind, _) in folders.items()
+                    ],
+                },
+            },
+        },
+    }
+
+
+def _node_affinity(nodes: str) -> Object:
+    terms = yaml.safe_load(_text("device-plugin-nodes.yaml"))[nodes]
+    return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+
+
+def _from_field(name: str, path: str) -> Object:
+    return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
 
 
 def _selected(component: str) -> dict[str, str]:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from ringwise.apps.install.deployment import Choices, Object, definitions, objects
+from ringwise.apps.install.deployment import ALL_NODES, Choices, Object, definitions, objects
 from ringwise.kubeclient.client import STRATEGIC_PATCH, ApiError, Client
 from ringwise.kubeclient.resources import Resource
 from ringwise.records import dataclass
@@ -19,8 +19,10 @@ from ringwise.wellknown import (
     DEFINITION_API,
     DEPLOYMENT_API,
     DISRUPTION_API,
+    KUBE_SYSTEM,
     RBAC_API,
     SCHEDULER_CONFIG_MAP,
+    VENDOR_DEVICE_PLUGIN_PREFIX,
     VOLCANO_CONTROLLER_DEPLOYMENT,
     VOLCANO_SCHEDULER_DEPLOYMENT,
     VOLCANO_SYSTEM,
@@ -34,6 +36,7 @@ DEFINITIONS = Resource(
     DEFINITION_API, "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
 )
 DEPLOYMENTS = Resource(DEPLOYMENT_API, "Deployment", "deployments")
+DAEMON_SETS = Resource(DEPLOYMENT_API, "DaemonSet", "daemonsets")
 NAMESPACES = Resource("v1", "Namespace", "namespaces", namespaced=False)
 SECRETS = Resource("v1", "Secret", "secrets")
 WEBHOOKS = Resource(
@@ -51,6 +54,7 @@ _RESOURCES = {
     for resource in (
         DEFINITIONS,
         DEPLOYMENTS,
+        DAEMON_SETS,
         NAMESPACES,
         WEBHOOKS,
         POLICIES,
@@ -107,6 +111,23 @@ class _Deployment(msgspec.Struct):
     spec: _Replicas = msgspec.field(default_factory=_Replicas)
 
 
+class _Scheduled(msgspec.Struct, rename="camel"):
+    desired_number_scheduled: int = 0
+
+
+class _Name(msgspec.Struct):
+    name: str = ""
+
+
+class _DaemonSet(msgspec.Struct):
+    metadata: _Name = msgspec.field(default_factory=_Name)
+    status: _Scheduled = msgspec.field(default_factory=_Scheduled)
+
+
+class _DaemonSets(msgspec.Struct):
+    items: list[_DaemonSet] = msgspec.field(default_factory=list)
+
+
 class _Version(msgspec.Struct):
     name: str = ""
     served: bool = False
@@ -147,6 +168,8 @@ _Plain.add_representer(str, _text_block)
 async def install(client: Client, choices: Choices) -> AsyncIterator[Step]:
     """Apply everything, one object after the other. Raises ApiError, UnreachableError or InstallError."""
     await _check_nobody_else_runs(client, choices)
+    if choices.with_device_plugin and choices.device_plugin_nodes == ALL_NODES:
+        await _check_no_other_device_plugin(client)
     if choices.with_annotation_policy:
         await _check_policies_are_known(client)
     for definition in definitions():
@@ -196,6 +219,19 @@ async def _check_nobody_else_runs(client: Client, choices: Choices) -> None:
             raise InstallError(
                 f"Deployment volcano-system/{name} runs with {replicas} replica(s) and serves the same jobs; "
                 f"first: kubectl -n volcano-system scale deployment {name} --replicas=0{otherwise}"
+            )
+
+
+async def _check_no_other_device_plugin(client: Client) -> None:
+    """Two device plugins on a node would take the same resource from each other."""
+    answer = await client.request("GET", DAEMON_SETS.path(KUBE_SYSTEM))
+    for found in msgspec.json.decode(answer, type=_DaemonSets).items:
+        name, nodes = found.metadata.name, found.status.desired_number_scheduled
+        if name.startswith(VENDOR_DEVICE_PLUGIN_PREFIX) and nodes:
+            raise InstallError(
+                f"DaemonSet {KUBE_SYSTEM}/{name} runs on {nodes} node(s) and serves the same chips; keep it "
+                "with --no-device-plugin, or move node by node with --device-plugin-nodes labelled "
+                "(docs/migration.md)"
             )
 
 

@@ -9,8 +9,6 @@ from ringwise.device.cards import Chip
 from ringwise.device.report import SwitchFault
 from ringwise.records import dataclass
 
-RECOVERED, OCCURRED, ONCE = 0, 1, 2
-
 
 class DriverError(Exception):
     """The driver cannot be used or refuses a call; one line that says what to do."""
@@ -27,6 +25,7 @@ class FaultEvent:
     logic: int
     code: int
     severity: int
+    #: OCCURRED, RECOVERED or ONCE of `health.levels`.
     assertion: int
     #: Unix time in milliseconds.
     raised: int

@@ -19,6 +19,9 @@ NOT_HANDLE = "NotHandleFault"
 NORMAL = "NormalNPU"
 NORMAL_NETWORK = "NormalNetwork"
 
+#: What an event says about a fault, as drivers number it.
+RECOVERED, OCCURRED, ONCE = 0, 1, 2
+
 #: Worst first.
 LEVELS = (
     MANUALLY_SEPARATE,

@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from ringwise.device.cards import Chip
-from ringwise.device.drivers.port import OCCURRED, ONCE, RECOVERED, FaultEvent
+from ringwise.device.drivers.port import FaultEvent
 from ringwise.device.health.configuration import CARD_DROPPED, FaultConfiguration
-from ringwise.device.health.levels import MANUALLY_SEPARATE, chip_is_healthy, network_is_healthy, worst
+from ringwise.device.health.levels import (
+    MANUALLY_SEPARATE,
+    OCCURRED,
+    ONCE,
+    RECOVERED,
+    chip_is_healthy,
+    network_is_healthy,
+    worst,
+)
 from ringwise.device.health.tracker import ChipFault, FaultTracker
 from ringwise.device.report import ChipReport
 from ringwise.records import dataclass

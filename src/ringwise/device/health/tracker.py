@@ -7,11 +7,20 @@ milliseconds.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 
 from ringwise.device.health.configuration import NETWORK_CODES, FaultConfiguration, FrequencyRule
-from ringwise.device.health.levels import MANUALLY_SEPARATE, NORMAL, NORMAL_NETWORK, worst
+from ringwise.device.health.levels import (
+    MANUALLY_SEPARATE,
+    NORMAL,
+    NORMAL_NETWORK,
+    OCCURRED,
+    ONCE,
+    RECOVERED,
+    worst,
+)
 from ringwise.records import dataclass
 
 #: A bus error of the cores is a consequence of a memory error within these milliseconds.
@@ -29,6 +38,18 @@ AUTOFILL_CODE = "AutofillFaultCode"
 @dataclass(slots=True)
 class _Active:
     since: int
+    severity: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FaultChange:
+    """A fault that occurred, went away, or was there once."""
+
+    chip: str
+    code: int
+    #: OCCURRED, RECOVERED or ONCE.
+    assertion: int
+    at: int
     severity: int | None = None
 
 
@@ -68,9 +89,14 @@ class ChipFaults:
     escalations: dict[int, Escalation] = field(default_factory=dict)
 
 
+#: Changes that nobody has taken are kept up to this number.
+_MOST_CHANGES = 1000
+
+
 class FaultTracker:
     def __init__(self, configuration: FaultConfiguration) -> None:
         self.configuration = configuration
+        self._changes: deque[FaultChange] = deque(maxlen=_MOST_CHANGES)
         self._chips: dict[str, ChipFaults] = {}
 
     def _of(self, chip: str) -> ChipFaults:
@@ -83,11 +109,13 @@ class FaultTracker:
         if code in faults.active:
             return
         faults.active[code] = _Active(now, severity)
+        self._changes.append(FaultChange(chip, code, OCCURRED, now, severity))
         faults.ended.pop(code, None)
         self._count(chip, code, now)
 
     def once(self, chip: str, code: int, now: int) -> None:
         """A fault without an end: it is counted and leaves nothing behind."""
+        self._changes.append(FaultChange(chip, code, ONCE, now))
         self._count(chip, code, now)
 
     def recovered(self, chip: str, code: int, now: int) -> None:
@@ -95,6 +123,7 @@ class FaultTracker:
         active = faults.active.pop(code, None)
         if active is not None:
             faults.ended[code] = (active.since, now)
+            self._changes.append(FaultChange(chip, code, RECOVERED, now, active.severity))
 
     def observe(self, chip: str, codes: Iterable[int], now: int) -> None:
         """All codes that a chip has now."""
@@ -150,6 +179,12 @@ class FaultTracker:
 
     def _frequency_rule(self, code: int) -> FrequencyRule | None:
         return next((rule for rule in self.configuration.frequency if code in rule.codes), None)
+
+    def take_changes(self) -> list[FaultChange]:
+        """What occurred and went away since the last call."""
+        taken = list(self._changes)
+        self._changes.clear()
+        return taken
 
     # -- what follows ------------------------------------------------------------------------------------
 
