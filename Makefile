@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= 2
-BENCHES ?= decide switches superpods cycle list start
+BENCHES ?= decide switches superpods cycle list start soak
 BENCH_OUTPUT ?= table
 UV_VERSION := 0.13.7
 

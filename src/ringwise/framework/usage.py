@@ -5,6 +5,8 @@ Plugins that compare shares read it, so that no cycle counts pods again.
 
 from __future__ import annotations
 
+from weakref import WeakKeyDictionary
+
 from ringwise.framework.amounts import Amounts, add, amounts_of
 from ringwise.state.model import PodClass
 
@@ -17,7 +19,7 @@ class ResourceUsage:
         self.by_queue: dict[str, Amounts] = {}
         #: The allocatable resources of the cluster.
         self.capacity: Amounts = {}
-        self._amounts: dict[PodClass, Amounts] = {}
+        self._amounts: WeakKeyDictionary[PodClass, Amounts] = WeakKeyDictionary()
 
     def amounts(self, pod_class: PodClass) -> Amounts:
         found = self._amounts.get(pod_class)

@@ -9,7 +9,7 @@ from ringwise.manifests.checking import decoded, keyed
 from ringwise.manifests.chips import MOST_CHIPS, chip_of
 from ringwise.manifests.errors import Findings, shown
 from ringwise.manifests.metadata import MAX_ANNOTATION_CHARACTERS, identity, number_in
-from ringwise.manifests.resources import CPU, MEMORY, PODS, amounts
+from ringwise.manifests.resources import CPU, MEMORY, MOST_CHIPS_OF_ONE, PODS, amounts
 from ringwise.manifests.wire import NodeSpecWire, NodeStatusWire, NodeWire, TaintWire, WireStruct
 from ringwise.state.model import Device, Node, Taint
 from ringwise.wellknown import (
@@ -41,10 +41,12 @@ def node_from_wire(wire: NodeWire, found: Findings) -> Node:
     """The node. It must not be used when there are errors in `found`."""
     who = identity(wire.metadata, "Node", found, namespaced=False)
     spec, status = wire.spec or _NO_SPEC, wire.status or _NO_STATUS
-    capacity = amounts(status.capacity, "status.capacity", found)
+    capacity = amounts(status.capacity, "status.capacity", found, MOST_CHIPS_OF_ONE)
     # The API server copies the capacity when a kubelet reports nothing allocatable.
     allocatable = (
-        capacity if status.allocatable is None else amounts(status.allocatable, "status.allocatable", found)
+        capacity
+        if status.allocatable is None
+        else amounts(status.allocatable, "status.allocatable", found, MOST_CHIPS_OF_ONE)
     )
     devices = None
     raw = wire.metadata.annotations if wire.metadata else None

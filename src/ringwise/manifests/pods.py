@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import field
+from weakref import ReferenceType, WeakValueDictionary
 
 import msgspec
 
@@ -15,7 +15,6 @@ from ringwise.manifests.errors import Findings, shown
 from ringwise.manifests.metadata import boolean_in, identity, name_of, number_in, texts
 from ringwise.manifests.resources import CPU, MEMORY, PODS, pod_requests
 from ringwise.manifests.wire import ContainerWire, PodSpecWire, PodStatusWire, PodWire
-from ringwise.records import dataclass
 from ringwise.state.model import ENDED, NodeTerm, Owner, Pod, PodClass, PodTerm
 from ringwise.wellknown import (
     ASCEND_REAL,
@@ -39,36 +38,65 @@ _NEVER = "Never"
 _PREEMPTION_POLICIES = (_NEVER, "PreemptLowerPriority")
 
 
-@dataclass(slots=True)
+class _Checked(ReferenceType[PodClass]):
+    """A pod class as long as a pod has it, and the number of containers that request chips."""
+
+    __slots__ = ("chip_containers", "key")
+
+    key: bytes
+    chip_containers: int
+
+
 class PodClassCache:
     """Every distinct pod class once: thousands of pods share a template.
 
     The key is the encoding of the fields that matter, so a template is checked once and not for every pod.
+    A class is kept as long as a pod has it, so the cache is never larger than what is live.
     """
 
-    _known: dict[tuple[object, ...], PodClass] = field(default_factory=dict)
-    _checked: dict[bytes, tuple[PodClass, int]] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self._known: WeakValueDictionary[tuple[object, ...], PodClass] = WeakValueDictionary()
+        checked: dict[bytes, _Checked] = {}
+        self._checked = checked
+
+        def forget(entry: ReferenceType[PodClass]) -> None:
+            # Not a method: it would keep the cache alive with its classes.
+            if isinstance(entry, _Checked) and checked.get(entry.key) is entry:
+                del checked[entry.key]
+
+        self._forget = forget
+
+    def __len__(self) -> int:
+        return len(self._checked)
 
     def of(self, spec: PodSpecWire, path: str, found: Findings) -> tuple[PodClass, int]:
         """The class of a pod spec, and the number of containers that request chips (D4)."""
-        seen = _ENCODER.encode(
-            (
-                [(container.resources, container.ports) for container in spec.containers or ()],
-                [(container.resources, container.restart_policy) for container in spec.init_containers or ()],
-                spec.overhead,
-                spec.node_selector,
-                spec.affinity,
-                spec.tolerations,
-                spec.host_network,
+        try:
+            seen = _ENCODER.encode(
+                (
+                    [(container.resources, container.ports) for container in spec.containers or ()],
+                    [(one.resources, one.restart_policy) for one in spec.init_containers or ()],
+                    spec.overhead,
+                    spec.node_selector,
+                    spec.affinity,
+                    spec.tolerations,
+                    spec.host_network,
+                )
             )
-        )
-        checked = self._checked.get(seen)
-        if checked is None:
-            before = len(found.errors)
-            checked = self._check(spec, path, found)
-            if len(found.errors) == before:
-                self._checked[seen] = checked
-        return checked
+        except OverflowError:
+            # A number beyond 64 bits: the check reports its field, and there is no key to find it by.
+            return self._check(spec, path, found)
+        entry = self._checked.get(seen)
+        known = entry() if entry is not None else None
+        if entry is not None and known is not None:
+            return known, entry.chip_containers
+        before = len(found.errors)
+        known, chip_containers = self._check(spec, path, found)
+        if len(found.errors) == before:
+            entry = _Checked(known, self._forget)
+            entry.key, entry.chip_containers = seen, chip_containers
+            self._checked[seen] = entry
+        return known, chip_containers
 
     def _check(self, spec: PodSpecWire, path: str, found: Findings) -> tuple[PodClass, int]:
         requests = pod_requests(spec.containers or (), spec.init_containers or (), spec.overhead, path, found)

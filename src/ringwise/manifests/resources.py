@@ -18,6 +18,10 @@ MEMORY = "memory"
 PODS = "pods"
 #: Resources that are sizes in bytes and may be fractions.
 _SIZES = ("ephemeral-storage", "hugepages-", "memory", "storage")
+#: Chips of one node or container: far more than any board has. Chips are kept as bits of one number.
+MOST_CHIPS_OF_ONE = 4096
+#: Kubernetes keeps an amount in an int64.
+_LARGEST = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,26 +49,39 @@ class Requests:
         ]
 
 
-def amount(name: str, value: str | int | float, path: str, found: Findings) -> int:
+def amount(
+    name: str, value: str | int | float, path: str, found: Findings, most_chips: int = _LARGEST
+) -> int:
     """An amount in the unit of its resource: milli for cpu, bytes for sizes, whole numbers for all else."""
+    is_chips = name.startswith(CHIP_RESOURCE_PREFIX)
     try:
         if name == CPU:
-            return quantity(value, 1000)
+            milli = quantity(value, 1000)
+            if milli > _LARGEST:
+                raise NotReadableError("must be a quantity below 2^63 / 1000")
+            return milli
         if name.startswith(_SIZES):
             return quantity(value)
-        return whole_quantity(value)
+        count = whole_quantity(value)
+        if is_chips and count > most_chips:
+            raise NotReadableError(f"must be a whole number of 0 to {most_chips}")
+        return count
     except NotReadableError as problem:
-        if name.startswith(CHIP_RESOURCE_PREFIX):
-            found.wrong(keyed(path, name), f"must be a whole number of 0 or more, got {shown(value)}")
+        if is_chips:
+            allowed = "0 or more" if most_chips == _LARGEST else f"0 to {most_chips}"
+            found.wrong(keyed(path, name), f"must be a whole number of {allowed}, got {shown(value)}")
         else:
             found.wrong(keyed(path, name), f"{problem}, got {shown(value)}")
         return 0
 
 
-def amounts(given: Quantities | None, path: str, found: Findings) -> dict[str, int]:
+def amounts(
+    given: Quantities | None, path: str, found: Findings, most_chips: int = _LARGEST
+) -> dict[str, int]:
+    """All amounts. `most_chips` is the range of chips of one node or container; a queue has no such limit."""
     if not given:
         return {}
-    return {sys.intern(name): amount(name, value, path, found) for name, value in given.items()}
+    return {sys.intern(name): amount(name, value, path, found, most_chips) for name, value in given.items()}
 
 
 def pod_requests(
@@ -105,7 +122,10 @@ def pod_requests(
         _add(total, sidecars)
         _raise_to(total, peak)
     if overhead:
-        _add(total, amounts(overhead, f"{path}.overhead", found))
+        _add(total, amounts(overhead, f"{path}.overhead", found, MOST_CHIPS_OF_ONE))
+    for name, count in total.items():
+        if count > _LARGEST:
+            found.wrong(f"{path}.containers", f"must request less than 2^63 of {shown(name)} in all")
     return Requests(total, chip_containers)
 
 
@@ -115,8 +135,8 @@ def _requests_chips(requested: Mapping[str, int]) -> bool:
 
 def _container_requests(resources: ResourcesWire, path: str, found: Findings) -> dict[str, int]:
     """The requests; where there are none, the limits. Chips need limits, and requests must equal them."""
-    requested = amounts(resources.requests, f"{path}.requests", found)
-    limits = amounts(resources.limits, f"{path}.limits", found)
+    requested = amounts(resources.requests, f"{path}.requests", found, MOST_CHIPS_OF_ONE)
+    limits = amounts(resources.limits, f"{path}.limits", found, MOST_CHIPS_OF_ONE)
     for name, count in requested.items():
         if not name.startswith(CHIP_RESOURCE_PREFIX):
             continue

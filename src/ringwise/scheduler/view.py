@@ -108,6 +108,10 @@ class ClusterReader(Protocol):
     def known_nodes(self) -> Iterator[int]: ...
 
 
+#: Incidents that are remembered.
+MOST_INCIDENTS = 1000
+
+
 @dataclass(slots=True)
 class History:
     """What the cycles left behind."""
@@ -116,6 +120,10 @@ class History:
     incidents: list[Incident] = field(default_factory=list)
     #: How the jobs of the last cycle that were placed as a whole got their nodes.
     plans: dict[str, JobPlan] = field(default_factory=dict)
+
+    def add(self, incidents: Iterable[Incident]) -> None:
+        self.incidents.extend(incidents)
+        del self.incidents[:-MOST_INCIDENTS]
 
 
 class SchedulerView:

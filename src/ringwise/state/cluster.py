@@ -14,10 +14,15 @@ from ringwise.records import dataclass
 from ringwise.state.fleet import HOSTS, Fleet, HostRule
 from ringwise.state.index import Scorer, View
 from ringwise.state.model import DeviceReport, Node, Pod, PodClass
-from ringwise.state.node_shapes import NodeClass, NodeShape, ShapeTable, add_extended
+from ringwise.state.node_shapes import NodeClass, NodeShape, ShapeTable, add_extended, label_keys
 from ringwise.state.reasons import NODE_NOT_READY
 from ringwise.topology.chips import chips_of, mask_of
 from ringwise.topology.natural import natural_key
+
+#: Shapes that no node has and watched labels that no pod asks for, which may be kept a while.
+_SPARE_SHAPES, _SPARE_LABELS = 256, 64
+#: Fleets of resources that nothing offers and no pod has, likewise.
+_SPARE_FLEETS = 32
 
 
 @dataclass(slots=True)
@@ -38,6 +43,14 @@ class ChipTaken(Exception):
 class ClusterState:
     def __init__(self, *, self_maintain: bool = True) -> None:
         self.names: list[str] = []
+        #: The sort keys of the names.
+        self._natural: list[tuple[object, ...]] = []
+        #: Ids of deleted nodes. One without pods and reservations is given to the next new node.
+        self._deleted: dict[int, None] = {}
+        #: Labels that always take part in classes, and how many may before the others are counted again.
+        self._always_watched: frozenset[str] = frozenset()
+        self._most_watched = _SPARE_LABELS
+        self._most_fleets = _SPARE_FLEETS
         self.fleets: dict[str, Fleet] = {}
         self.pods: dict[str, PodRecord] = {}
         #: Decisions of the open transactions: pod, and the node, chips and flag it had before.
@@ -68,14 +81,8 @@ class ClusterState:
     def put_node(self, node: Node) -> int:
         number = self.node_id.get(node.name)
         if number is None:
-            number = len(self.names)
-            self.node_id[node.name] = number
-            self.names.append(node.name)
-            self.nodes.append(None)
-            self.pods_on.append({})
-            self._shape_of.append(None)
-            self._class_of.append(None)
-            self._order_stale = True
+            number = self._new_id(node.name)
+        self._deleted.pop(number, None)
         self.nodes[number] = node
         for resource in node.chips_allocatable:
             self._fleet(resource)
@@ -85,6 +92,38 @@ class ClusterState:
         self._reshape(number)
         return number
 
+    def _new_id(self, name: str) -> int:
+        """An id for a new node: that of a deleted one, or the next."""
+        number = self._reusable_id()
+        if number is None:
+            number = len(self.names)
+            self.names.append(name)
+            self._natural.append(natural_key(name))
+            self.nodes.append(None)
+            self.pods_on.append({})
+            self._shape_of.append(None)
+            self._class_of.append(None)
+        else:
+            del self.node_id[self.names[number]]
+            self.names[number] = name
+            self._natural[number] = natural_key(name)
+            # It may have grown with its pods, and a dict never shrinks.
+            self.pods_on[number] = {}
+        self.node_id[name] = number
+        # Views know nodes by their place in the order: they are filled again before the next decision.
+        self._order_stale = True
+        return number
+
+    def _reusable_id(self) -> int | None:
+        """The id of a deleted node that nothing refers to. New nodes are facts, so no cycle runs now."""
+        if self._open_marks:
+            return None
+        for number in self._deleted:
+            if not self.pods_on[number] and not any(fleet.reserved[number] for fleet in self.fleets.values()):
+                del self._deleted[number]
+                return number
+        return None
+
     def drop_node(self, name: str) -> None:
         """The node is gone; its id stays in use for pods still bound to it."""
         number = self.node_id.get(name)
@@ -93,6 +132,7 @@ class ClusterState:
         self.nodes[number] = None
         self._class_of[number] = None
         self._shape_of[number] = None
+        self._deleted[number] = None
         for fleet in self.fleets.values():
             fleet.forget(number)
         # A node that is added and deleted before a cycle has no rank in the views yet.
@@ -122,9 +162,11 @@ class ClusterState:
                 self._hold(record, number, chips, assumed)
 
     def drop_report(self, node: str, aggregated: bool) -> None:
-        for (name, _), found in self.reports.items():
-            if name == node:
-                found.pop(aggregated, None)
+        for key in [key for key in self.reports if key[0] == node]:
+            found = self.reports[key]
+            found.pop(aggregated, None)
+            if not found:
+                del self.reports[key]
         self._redescribe(node)
 
     def report_of(self, node: str, resource: str) -> DeviceReport | None:
@@ -135,9 +177,26 @@ class ClusterState:
             return found[True]
         return found.get(False)
 
-    def watch_labels(self, keys: Iterable[str]) -> None:
-        """Add these labels to the node classes; a new one costs one pass over the nodes."""
-        if self.shapes.watch(keys):
+    def watch_labels(self, keys: Iterable[str], *, always: bool = False) -> None:
+        """Let these labels decide about classes; a new one costs one walk over the nodes.
+
+        Without `always` it is for as long as a pod asks for them.
+        """
+        shapes, new = self.shapes, frozenset(keys)
+        if always:
+            self._always_watched |= new
+        new -= shapes.watched
+        if not new:
+            return
+        watched = shapes.watched | new
+        if len(watched) > self._most_watched:
+            classes = {record.pod.cls for record in self.pods.values()}
+            watched = self._always_watched.union(new, *(label_keys(cls) for cls in classes))
+            self._most_watched = 2 * len(watched) + _SPARE_LABELS
+        changed = shapes.watched ^ watched
+        shapes.watched = watched
+        if any(not changed.isdisjoint(node.labels) for node in self.nodes if node is not None):
+            shapes.clear()
             self._reclass()
 
     def _reclass(self) -> None:
@@ -223,15 +282,16 @@ class ClusterState:
         self._refresh(number)
 
     def settle(self) -> None:
-        """Number the nodes in natural order after new ones were added. Called before deciding."""
-        if len(self.shapes) > 8 * len(self.names) + 4096:
-            # Most shapes belong to no node any more: rebuild the table.
-            self.shapes.clear()
-            self._reclass()
+        """Number the nodes in natural order after new ones came. Called before deciding."""
+        if len(self.shapes) > len(self.names) + len(self.names) // 4 + _SPARE_SHAPES:
+            # Loads that no node carries any more.
+            self.shapes.sweep(self._shape_of)
+        if len(self.fleets) > self._most_fleets and not self._open_marks:
+            self._drop_unused_fleets()
         if not self._order_stale:
             return
         self._order_stale = False
-        self._node_at = sorted(range(len(self.names)), key=lambda n: natural_key(self.names[n]))
+        self._node_at = sorted(range(len(self.names)), key=self._natural.__getitem__)
         self._rank_of = [0] * len(self.names)
         for rank, number in enumerate(self._node_at):
             self._rank_of[number] = rank
@@ -240,6 +300,21 @@ class ClusterState:
                 view.renumber(self._rank_of, self._node_at)
         for number in range(len(self.names)):
             self._refresh(number)
+
+    def _drop_unused_fleets(self) -> None:
+        """A bound pod may name any resource; its fleet is kept while something offers, has or reserves it."""
+        reported = {resource for _, resource in self.reports}
+        self.fleets = {
+            resource: fleet
+            for resource, fleet in self.fleets.items()
+            if resource == HOSTS
+            or resource in reported
+            or fleet.views
+            or fleet.size
+            or any(fleet.requested)
+            or any(fleet.reserved)
+        }
+        self._most_fleets = 2 * len(self.fleets) + _SPARE_FLEETS
 
     # -- facts: pods --------------------------------------------------------------------
 
@@ -313,6 +388,7 @@ class ClusterState:
         self.nodes[number] = None
         self._class_of[number] = None
         self._shape_of[number] = None
+        self._deleted[number] = None
         return number
 
     # -- decisions --------------------------------------------------------------------

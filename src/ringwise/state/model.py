@@ -82,7 +82,8 @@ class PodTerm:
 class _FoundOnce:
     """Slots for values that follow from the fields and are needed with every decision."""
 
-    __slots__ = ("_hash", "best_effort")
+    # Caches hold classes weakly: what no pod has any more is forgotten.
+    __slots__ = ("__weakref__", "_hash", "best_effort")
     _hash: int
     #: It requests nothing.
     best_effort: bool

@@ -61,14 +61,12 @@ class ShapeTable:
         #: Label keys that belong to classes.
         self.watched: frozenset[str] = frozenset()
 
-    def watch(self, keys: Iterable[str]) -> bool:
-        """Add label keys to the classes; True when classes must be computed again."""
-        wanted = self.watched.union(keys)
-        if len(wanted) == len(self.watched):
-            return False
-        self.watched = wanted
-        self.clear()
-        return True
+    def sweep(self, used: Iterable[NodeShape | None]) -> None:
+        """Forget the classes and shapes that no node has any more."""
+        shapes = {shape.number for shape in used if shape is not None}
+        self._shapes = {key: shape for key, shape in self._shapes.items() if shape.number in shapes}
+        classes = {shape.node_class.number for shape in self._shapes.values()}
+        self._classes = {key: found for key, found in self._classes.items() if found.number in classes}
 
     def clear(self) -> None:
         """Drop all classes and shapes; the caller assigns every node a new one."""

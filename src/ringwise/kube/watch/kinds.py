@@ -86,6 +86,9 @@ class Reader(Protocol):
         None: unreadable, what was known before stays.
         """
 
+    def stand_in(self, received: object, origin: str) -> KeyedObjects:
+        """What stands for an object that could never be read."""
+
     def forget(self, key: str) -> None:
         """The object was deleted."""
 

@@ -16,6 +16,7 @@ import msgspec
 from ringwise.framework.registry import Registry
 from ringwise.kube.watch.job_templates import JobTemplates, TemplateStore
 from ringwise.kube.watch.objects import KeyedObjects, NodeReports, WatchedObject
+from ringwise.kube.watch.unreadable_pods import chip_holder
 from ringwise.kubeclient.client import Page, UnreachableError
 from ringwise.manifests.device_info import config_map_from_wire
 from ringwise.manifests.errors import ConfigurationError, Findings, ManifestError
@@ -43,6 +44,7 @@ from ringwise.manifests.wire import (
 from ringwise.records import dataclass
 from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.state.model import Owner, Pod
+from ringwise.topology.numbers import INT32
 from ringwise.wellknown import SCHEDULER_CONFIG_KEY, TOR_NODE_CONFIG_MAP
 
 Wire = TypeVar("Wire")
@@ -134,6 +136,10 @@ class ObjectReader(ABC, Generic[Wire]):
     @abstractmethod
     def objects(self, wire: Wire, found: Findings) -> KeyedObjects | None: ...
 
+    def stand_in(self, received: object, origin: str) -> KeyedObjects:
+        """Nothing: an object that could never be read is as if it were not there."""
+        return ()
+
     def forget(self, key: str) -> None:
         """Nothing is stored besides the objects."""
 
@@ -215,13 +221,24 @@ class PodReader(BatchObjectReader[_WatchedPod]):
     def objects(self, wire: _WatchedPod, found: Findings) -> KeyedObjects | None:
         pod = pod_from_wire(wire, self._classes, found)
         if found.errors:
-            return self._chip_holder(wire, found)
+            return None
         if wire.status is not None and wire.status.container_statuses:
             _add_exit_codes(pod, wire.status.container_statuses, found)
         return ((pod.uid, pod),)
 
-    def _chip_holder(self, wire: _WatchedPod, found: Findings) -> KeyedObjects | None:
-        """A bound pod with a wrong annotation holds unknown chips: its node must take no other pod (N7)."""
+    def stand_in(self, received: object, origin: str) -> KeyedObjects:
+        """A live bound pod that was never readable may hold any chips: its node takes no other NPU pod (N7).
+
+        Only if its limits ask for chips, or cannot be read: other pods hold none (N8).
+        """
+        if isinstance(received, _WatchedPod):
+            readable = self._without_annotations(received, Findings(origin))
+            if readable is not None:
+                return ((readable.uid, readable),)
+        return chip_holder(received)
+
+    def _without_annotations(self, wire: _WatchedPod, found: Findings) -> Pod | None:
+        """The pod without annotations, labels and variables. None: it has no node, or it is still wrong."""
         spec = wire.spec
         if spec is None or not spec.node_name or wire.metadata is None:
             return None
@@ -231,17 +248,18 @@ class PodReader(BatchObjectReader[_WatchedPod]):
         wire.metadata = VersionedMeta(
             meta.name, meta.namespace, meta.uid, meta.creation_timestamp, meta.deletion_timestamp
         )
-        again = Findings(found.origin)
-        pod = pod_from_wire(wire, self._classes, again)
-        return None if again.errors else ((pod.uid, pod),)
+        pod = pod_from_wire(wire, self._classes, found)
+        return None if found.errors else pod
 
 
 def _add_exit_codes(pod: Pod, statuses: list[_ContainerStatus], found: Findings) -> None:
-    pod.restarts = sum(max(status.restart_count or 0, 0) for status in statuses)
+    # A count beyond its range is a mistake of the status, and nothing is decided by it.
+    pod.restarts = min(sum(max(status.restart_count or 0, 0) for status in statuses), INT32)
     for status in statuses:
         ended = status.state.terminated if status.state is not None else None
         if ended is not None:
-            pod.exit_code = ended.exit_code
+            code = ended.exit_code
+            pod.exit_code = code if code is None or -INT32 <= code <= INT32 else None
             pod.ended = time_of(
                 ended.finished_at, "status.containerStatuses.finishedAt", Findings(found.origin)
             )
@@ -380,7 +398,7 @@ class JobReader(ObjectReader[_WatchedJob]):
                 "Terminating": status.terminating,
                 "Unknown": status.unknown,
             }
-            job.counts = {phase: count for phase, count in counts.items() if count}
+            job.counts = {phase: min(count, INT32) for phase, count in counts.items() if count and count > 0}
             state = status.state
             if state is not None:
                 job.reason, job.message = state.reason or "", state.message or ""

@@ -26,9 +26,10 @@ from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.credentials import KubeConfigError
 from ringwise.kubeclient.retry import Backoff
 from ringwise.log import Logger
-from ringwise.manifests.errors import Findings
+from ringwise.manifests.errors import Findings, shown
 from ringwise.messages.events import Event
 from ringwise.records import dataclass
+from ringwise.topology.numbers import UINT64, whole_number
 
 _LOG = Logger()
 
@@ -53,6 +54,9 @@ class _ErrorStatus(msgspec.Struct):
 class _Known:
     version: str
     objects: KeyedObjects
+    uid: str = ""
+    #: The objects stand for one that could never be read.
+    is_stand_in: bool = False
 
 
 class Reflector:
@@ -249,13 +253,8 @@ class Reflector:
 
     def _is_old(self, version: str) -> bool:
         """Processed already: within a watch the versions of one kind only increase."""
-        return (
-            version.isascii()
-            and version.isdigit()
-            and self._version.isascii()
-            and self._version.isdigit()
-            and int(version) <= int(self._version)
-        )
+        number, reached = whole_number(version, 0, UINT64), whole_number(self._version, 0, UINT64)
+        return number is not None and reached is not None and number <= reached
 
     # -- objects -----------------------------------------------------------------------------
 
@@ -272,20 +271,25 @@ class Reflector:
             return key
         kind = self.target.resource.kind
         found = Findings(f"{kind} {key}")
-        objects = self._reader.read(received, found)
+        uid = meta.uid or ""
+        objects = self._read(received, found)
         if found.errors:
             problems = tuple(
                 f"{error.field}: {error.message}" if error.field else error.message for error in found.errors
             )
-            self._malformed.put(kind, key, problems, meta.uid or "")
+            self._malformed.put(kind, key, problems, uid)
         elif self._malformed:
             self._malformed.remove(kind, key)
         self._observer.malformed(len(self._malformed))
         before = known.objects if known is not None else ()
+        is_stand_in = False
         if objects is None:
-            # What was known before stays: the chips of a pod are not free because it became unreadable.
-            objects = before
-        self._known[key] = _Known(version, objects)
+            if known is not None and known.uid == uid and not known.is_stand_in:
+                # What was known before stays: the chips of a pod are not free because it became unreadable.
+                objects = before
+            else:
+                objects, is_stand_in = self._reader.stand_in(received, found.origin), True
+        self._known[key] = _Known(version, objects, uid, is_stand_in)
         if self.target.parts_move:
             before = tuple(pair for pair in before if self._holder.get(pair[0]) == key)
             self._holder.update((part, key) for part, _ in objects)
@@ -294,6 +298,15 @@ class Reflector:
                     del self._holder[part]
         events.extend(change_events(before, objects))
         return key
+
+    def _read(self, received: object, found: Findings) -> KeyedObjects | None:
+        """Readers report what is wrong with an object. One that raises must cost that object only."""
+        try:
+            return self._reader.read(received, found)
+        except Exception as error:
+            _LOG.error("reader failed", kind=self.target.title, object=found.origin, exc_info=error)
+            found.wrong("", f"cannot be read: {type(error).__name__}: {shown(str(error))}")
+            return None
 
     def _remove(self, key: str, events: list[Event]) -> None:
         known = self._known.pop(key, None)

@@ -65,7 +65,8 @@ class Scheduler:
         state.use_aggregated = settings.use_cluster_info_manager
         state.guarded_annotations = settings.owned_annotations == "guarded"
         topology = TopologyCache(catalog or shipped_catalog())
-        state.watch_labels(key for board in topology.catalog for key, _ in board.node_labels)
+        labels = (key for board in topology.catalog for key, _ in board.node_labels)
+        state.watch_labels(labels, always=True)
         usage = ResourceUsage()
         names = frozenset(scheduler_names)
         self._triggers: set[Trigger] = set()
@@ -229,7 +230,7 @@ class Scheduler:
         lifted = reserve and self._guard.reserve(session)
         if lifted or any(self._came_free(reservation) for reservation in reserved_before):
             self._triggers.add(Trigger.CHIPS_FREED)
-        self._history.incidents.extend(session.incidents)
+        self._history.add(session.incidents)
         self._history.plans = session.plans
         commands: list[Command] = [*binds]
         commands += [self._assumed.evict(gone.job, gone.pod.uid, gone.why) for gone in session.evicted]

@@ -1,0 +1,55 @@
+"""The id of a deleted node is given to a new one, unless pods or reservations refer to it."""
+
+from __future__ import annotations
+
+from ringwise.state.cluster import ClusterState
+from ringwise.state.model import Node, Pod, PodClass
+from ringwise.state.reservations import Reservation, Reservations
+from ringwise.wellknown import ASCEND910
+
+
+def node(name: str) -> Node:
+    return Node(name, chips_allocatable={ASCEND910: 8})
+
+
+def test_nodes_that_come_and_go_leave_nothing() -> None:
+    state = ClusterState()
+    for number in range(100):
+        state.put_node(node(f"node-{number}"))
+        state.settle()
+        state.drop_node(f"node-{number - 1}")
+    assert len(state.names) <= 2
+    assert [state.names[number] for number in state.known_nodes()] == ["node-99"]
+    assert state.fleets[ASCEND910].free_total == 8
+
+
+def test_a_deleted_node_with_a_pod_keeps_its_id() -> None:
+    state = ClusterState()
+    first = state.put_node(node("a"))
+    pod = Pod("u", "team", "p", PodClass(ASCEND910, 2), phase="Running", node="a", holds=(0, 1))
+    state.put_pod(pod)
+    state.drop_node("a")
+    assert state.put_node(node("b")) != first
+    assert state.put_node(node("a")) == first
+    assert state.fleets[ASCEND910].held[first] == 0b11
+
+
+def test_a_deleted_node_with_a_reservation_keeps_its_id() -> None:
+    state = ClusterState()
+    first = state.put_node(node("a"))
+    state.settle()
+    reservations = Reservations(state)
+    reservations.make(Reservation("team/job", ASCEND910, {first: 0b1}))
+    state.drop_node("a")
+    assert state.put_node(node("b")) != first
+    reservations.lift("team/job")
+    assert state.put_node(node("c")) == first
+
+
+def test_labels_that_no_pod_asks_for_are_forgotten() -> None:
+    state = ClusterState()
+    state.watch_labels(["board"], always=True)
+    for number in range(1000):
+        state.watch_labels([f"key-{number}"])
+    assert "board" in state.shapes.watched
+    assert len(state.shapes.watched) < 200
