@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ringwise.state.cluster import ClusterState
-from ringwise.state.model import Node, Pod, PodClass
+from ringwise.state.fleet import HOSTS
+from ringwise.state.model import Node, Pod, PodClass, unreadable_pod
 from ringwise.state.reservations import Reservation, Reservations
 from ringwise.wellknown import ASCEND910
 
@@ -53,3 +54,22 @@ def test_labels_that_no_pod_asks_for_are_forgotten() -> None:
         state.watch_labels([f"key-{number}"])
     assert "board" in state.shapes.watched
     assert len(state.shapes.watched) < 200
+
+
+def test_n7_an_unreadable_pod_closes_its_node_for_every_resource_of_chips() -> None:
+    state = ClusterState()
+    other = "huawei.com/Ascend310P"
+    number = state.put_node(Node("a", chips_allocatable={ASCEND910: 8, other: 4}))
+    state.settle()
+    state.put_pod(unreadable_pod("u", "team", "p", "a"))
+    state.put_pod(unreadable_pod("v", "team", "q", "a"))
+    for resource in (ASCEND910, other):
+        reason = state.closed(number, resource)
+        assert reason is not None
+        assert reason.code == "unreadable-pod"
+    assert state.closed(number, HOSTS) is None
+    state.drop_pod("u")
+    assert state.closed(number, other) is not None
+    # It was corrected, and asks for no chips.
+    state.put_pod(Pod("v", "team", "q", PodClass(), phase="Running", node="a"))
+    assert state.closed(number, ASCEND910) is state.closed(number, other) is None

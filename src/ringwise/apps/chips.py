@@ -11,8 +11,9 @@ import msgspec
 
 from ringwise.device.isolation import Isolation, key_of, read_isolations, value_of
 from ringwise.device.reporter import StoredMap, StoredNode
-from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client, Page
+from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client, Page, UnreachableError
 from ringwise.kubeclient.config import Access
+from ringwise.kubeclient.nesting import decode_nested
 from ringwise.kubeclient.resources import CONFIG_MAPS, NODES, PODS
 from ringwise.manifests.chips import chip_of
 from ringwise.manifests.wire import ConfigMapWire, PodWire, WireStruct
@@ -107,7 +108,15 @@ async def _all(
     client: Client, path: str, params: Mapping[str, str], decoder: msgspec.json.Decoder[Page[Wire]]
 ) -> list[Wire]:
     found: list[Wire] = []
-    async for page in client.pages(path, params, PAGE_SIZE, decoder.decode):
+
+    def read(answer: bytes) -> Page[Wire]:
+        try:
+            page: Page[Wire] = decode_nested(decoder, answer)
+        except (msgspec.MsgspecError, ValueError, RecursionError) as problem:
+            raise UnreachableError(f"a list cannot be decoded: {problem}", maybe_done=False) from None
+        return page
+
+    async for page in client.pages(path, params, PAGE_SIZE, read):
         found += page.items or ()
     return found
 

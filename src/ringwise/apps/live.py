@@ -14,7 +14,7 @@ import msgspec
 from ringwise.apps.extensions import installed_registry
 from ringwise.framework.configuration import Configuration
 from ringwise.kube.watch.job_templates import TemplateStore
-from ringwise.kube.watch.kinds import Reader, WatchTarget, watched_kinds
+from ringwise.kube.watch.kinds import Reader, WatchTarget, read_object, stand_in_for, watched_kinds
 from ringwise.kube.watch.malformed import UNNAMED
 from ringwise.kube.watch.objects import NodeReports, WatchedObject
 from ringwise.kube.watch.readers import name_of, raw_page
@@ -92,7 +92,10 @@ def _add(target: WatchTarget, reader: Reader, raw: msgspec.Raw, live: LiveCluste
     if target.title == "topology":
         _add_topology(raw, namespace, name, found, live)
     else:
-        for _, value in reader.read(raw, found) or ():
+        objects = read_object(reader, raw, found)
+        if objects is None:
+            objects = stand_in_for(reader, raw, (), found.origin)
+        for _, value in objects:
             _add_object(value, live)
     live.bundle.errors.extend(found.errors)
 

@@ -11,9 +11,11 @@ import msgspec
 from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client, ListMeta, UnreachableError
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.credentials import KubeConfigError
+from ringwise.kubeclient.nesting import decode_nested
 from ringwise.kubeclient.retry import Backoff
 from ringwise.log import Logger
 from ringwise.manifests.wire import WireStruct
+from ringwise.topology.numbers import UINT64, whole_number
 
 _LOG = Logger()
 
@@ -44,6 +46,10 @@ class _RawPage(msgspec.Struct):
     items: list[msgspec.Raw] | None = None
 
 
+_CHANGE = msgspec.json.Decoder(_Change)
+_RAW_PAGE = msgspec.json.Decoder(_RawPage)
+
+
 class _Status(msgspec.Struct):
     code: int = 500
     reason: str = ""
@@ -51,7 +57,7 @@ class _Status(msgspec.Struct):
 
 
 def number_of(version: str | None) -> int:
-    return int(version) if version and version.isascii() and version.isdigit() else 0
+    return whole_number(version or "", 0, UINT64) or 0
 
 
 class ObjectWatch(Generic[Wire]):
@@ -138,7 +144,7 @@ class ObjectWatch(Generic[Wire]):
 
     def _line(self, line: bytes) -> None:
         try:
-            change = msgspec.json.decode(line, type=_Change)
+            change: _Change = decode_nested(_CHANGE, line)
             meta = msgspec.json.decode(change.object, type=_WithMeta).metadata
         except (msgspec.MsgspecError, ValueError, RecursionError):
             self._version = ""
@@ -163,7 +169,8 @@ class ObjectWatch(Generic[Wire]):
 
 def _page(answer: bytes) -> _RawPage:
     try:
-        return msgspec.json.decode(answer, type=_RawPage)
+        page: _RawPage = decode_nested(_RAW_PAGE, answer)
+        return page
     except (msgspec.MsgspecError, ValueError, RecursionError) as problem:
         raise UnreachableError(f"the list cannot be read: {problem}", maybe_done=False) from None
 

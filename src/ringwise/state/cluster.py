@@ -59,7 +59,9 @@ class ClusterState:
         self.self_maintain = self_maintain
         self.nodes: list[Node | None] = []
         self.node_id: dict[str, int] = {}
-        self.fleets[HOSTS] = Fleet(HOSTS, self_maintain)
+        #: Live pods that may hold any chips of their node, for they cannot be read: node -> uid -> key (N7).
+        self.unreadable_pods: dict[int, dict[str, str]] = {}
+        self.fleets[HOSTS] = Fleet(HOSTS, self_maintain, self.unreadable_pods)
         self.pods_on: list[dict[str, None]] = []
         #: Placed pods with anti-affinity terms: few, and every new pod is checked against them.
         self.averse: dict[str, None] = {}
@@ -207,7 +209,7 @@ class ClusterState:
     def _fleet(self, resource: str) -> Fleet:
         fleet = self.fleets.get(resource)
         if fleet is None:
-            fleet = self.fleets[resource] = Fleet(resource, self.self_maintain)
+            fleet = self.fleets[resource] = Fleet(resource, self.self_maintain, self.unreadable_pods)
         fleet.grow(len(self.names))
         return fleet
 
@@ -371,6 +373,7 @@ class ClusterState:
             or known.pod.name != pod.name
             or known.pod.namespace != pod.namespace
             or known.pod.cls != pod.cls
+            or known.pod.unreadable != pod.unreadable
         ):
             return False
         known.pod = pod
@@ -471,6 +474,8 @@ class ClusterState:
         self.pods_on[number][pod.uid] = None
         if cls.pod_anti_affinity:
             self.averse[pod.uid] = None
+        if pod.unreadable:
+            self.unreadable_pods.setdefault(number, {})[pod.uid] = pod.key
         # N8: a pod that asks for no chips holds none and closes no node.
         if cls.resource is not None and cls.chips:
             fleet = self.fleets.get(cls.resource) or self._fleet(cls.resource)
@@ -490,6 +495,10 @@ class ClusterState:
         cls = pod.cls
         del self.pods_on[number][pod.uid]
         self.averse.pop(pod.uid, None)
+        if pod.unreadable:
+            del self.unreadable_pods[number][pod.uid]
+            if not self.unreadable_pods[number]:
+                del self.unreadable_pods[number]
         if cls.resource is not None and cls.chips:
             fleet = self._fleet(cls.resource)
             fleet.requested[number] -= cls.chips
@@ -529,6 +538,7 @@ class ClusterState:
         for uids in self.pods_on:
             uids.clear()
         self.averse.clear()
+        self.unreadable_pods.clear()
         for number in range(len(self.names)):
             self._describe(number)
             self._reshape(number)

@@ -6,11 +6,19 @@ This is computed in one place, `free`; everything else follows from it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ringwise.reasons import Reason
 from ringwise.state.index import Scorer, View
 from ringwise.state.model import DeviceReport
 from ringwise.state.node_shapes import NodeShape
-from ringwise.state.reasons import IDLE_ABOVE_CAPACITY, NODE_NOT_READY, UNKNOWN_HOLDER, UNSTABLE_NODE
+from ringwise.state.reasons import (
+    IDLE_ABOVE_CAPACITY,
+    NODE_NOT_READY,
+    UNKNOWN_HOLDER,
+    UNREADABLE_POD,
+    UNSTABLE_NODE,
+)
 from ringwise.topology.chips import chip_names, chips_of
 from ringwise.topology.natural import natural_key
 
@@ -57,11 +65,16 @@ class Fleet:
         "supposed_free",
         "unhealthy",
         "unknown_holders",
+        "unreadable_pods",
         "views",
     )
 
-    def __init__(self, resource: str, self_maintain: bool) -> None:
+    def __init__(
+        self, resource: str, self_maintain: bool, unreadable_pods: Mapping[int, Mapping[str, str]]
+    ) -> None:
         self.resource = resource
+        #: node -> live pods, by uid, that cannot be read and may use chips of any resource; of the cluster.
+        self.unreadable_pods = unreadable_pods
         self.self_maintain = self_maintain
         self.listed: list[int] = []
         self.held: list[int] = []
@@ -271,6 +284,9 @@ class Fleet:
             # The first by name, not by arrival: equal states give equal reasons.
             pod = min(holders, key=natural_key)
             return UNKNOWN_HOLDER(node=name, pod=pod, chips=holders[pod], resource=self.resource)
+        if self.resource and node in self.unreadable_pods:
+            unreadable = self.unreadable_pods[node].values()
+            return UNREADABLE_POD(node=name, pod=min(unreadable, key=natural_key))
         # A chip that broke while a pod holds it is missing from allocatable and counted as used:
         # Kubernetes subtracts it twice.
         broken_in_use = (self.held[node] & self.unhealthy[node]).bit_count()

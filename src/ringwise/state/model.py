@@ -173,6 +173,8 @@ class Pod:
     mounted: tuple[int, ...] = ()
     #: Owned annotations that a pod without a node carries: copied by a user, removed before it is bound (N8).
     stray: tuple[str, ...] = ()
+    #: It cannot be read, and its limits ask for chips or are unreadable, too: it may hold any chips (N7).
+    unreadable: bool = False
 
     def with_chips(self, chips: tuple[int, ...], annotations: Mapping[str, str], rank: int | None) -> Pod:
         """The pod as its binding will make it. Written out for speed: thousands of pods are bound at once."""
@@ -218,6 +220,11 @@ class Pod:
     def live(self) -> bool:
         """Rule N6: whether it holds its resources. A terminating pod is live until it is gone."""
         return self.phase not in ENDED
+
+
+def unreadable_pod(uid: str, namespace: str, name: str, node: str) -> Pod:
+    """What stands for a live bound pod that cannot be read (N7): it closes its node and is no job's pod."""
+    return Pod(uid, namespace, name, PodClass(), "Running", node, scheduler="", unreadable=True)
 
 
 @dataclass(frozen=True, slots=True)

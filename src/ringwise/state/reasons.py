@@ -15,6 +15,14 @@ UNKNOWN_HOLDER = ReasonKind(
     ),
     CAPACITY,
 )
+UNREADABLE_POD = ReasonKind(
+    "unreadable-pod",
+    Stage.PREDICATE,
+    "pod {pod} on {node} cannot be read and may use chips, so {node} takes no new NPU pod until it is "
+    "corrected or gone",
+    ("ringwise doctor says what is wrong with {pod}: correct it", "delete {pod}"),
+    CAPACITY,
+)
 UNSTABLE_NODE = ReasonKind(
     "unstable-node",
     Stage.PREDICATE,

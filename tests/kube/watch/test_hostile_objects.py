@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
 
 from ringwise.kube.watch.job_templates import TemplateStore
-from ringwise.kube.watch.kinds import Reader, watched_kinds
+from ringwise.kube.watch.kinds import Reader, read_object, watched_kinds
 from ringwise.kube.watch.objects import change_events, deletion_events
+from ringwise.kube.watch.readers import PodReader, name_of
 from ringwise.kubeclient.client import UnreachableError
 from ringwise.manifests.errors import Findings
+from ringwise.manifests.pods import PodClassCache
 from ringwise.manifests.switches import tor_config_map
+from ringwise.state.model import Pod
 from ringwise.topology.switches import LeafSwitch, Server, SwitchTopology
 from ringwise.wellknown import SCHEDULER_CONFIG_KEY
 from tests.manifests.builders import (
@@ -85,7 +89,7 @@ def read(reader: Reader, document: Any) -> int:
         assert all(str(error).isprintable() for error in found.errors)
         errors += len(found.errors)
         if objects is None:
-            objects = reader.stand_in(received, "here")
+            objects = reader.stand_in(received, (), "here")
         for sent in (*change_events((), objects), *(e for _, one in objects for e in deletion_events(one))):
             # What is decided from can also be written to a journal.
             msgspec.json.encode(sent)
@@ -131,6 +135,74 @@ def test_n7_a_bound_pod_that_was_never_readable_closes_its_node_for_its_limits(
     received = msgspec.Raw(json.dumps(pod).encode())
     reader = readers()["pods"]
     assert reader.read(received, Findings("here")) is None
-    assert bool(reader.stand_in(received, "here")) is closes
+    assert bool(reader.stand_in(received, (), "here")) is closes
     ended = msgspec.Raw(json.dumps({**pod, "status": {"phase": "Succeeded"}}).encode())
-    assert reader.stand_in(ended, "here") == ()
+    assert reader.stand_in(ended, (), "here") == ()
+
+
+def test_n7_a_pod_that_is_bound_with_unreadable_annotations_closes_its_node() -> None:
+    """Its last good version has no node, so it says nothing about the chips that the pod has now."""
+    reader = readers()["pods"]
+    pending = real_pod(1, 10)
+    pending["spec"].pop("nodeName", None)
+    before = reader.read(msgspec.Raw(json.dumps(pending).encode()), Findings("here"))
+    assert before
+    pending["spec"]["nodeName"] = "node-1"
+    pending["metadata"]["annotations"] = {"a": 1}
+    ((_, pod),) = reader.stand_in(msgspec.Raw(json.dumps(pending).encode()), before, "here")
+    assert isinstance(pod, Pod)
+    assert (pod.node, pod.unreadable) == ("node-1", True)
+
+
+def test_of_an_unreadable_version_only_its_end_is_believed() -> None:
+    reader = readers()["pods"]
+    body = json.loads(json.dumps(_BOUND))
+    body["spec"]["nodeName"] = "node-1"
+    before = reader.read(msgspec.Raw(json.dumps(body).encode()), Findings("here"))
+    assert before is not None
+    ((key, good),) = before
+    assert isinstance(good, Pod)
+    body["metadata"]["annotations"] = {"a": 1}
+    received = msgspec.Raw(json.dumps(body).encode())
+    assert reader.stand_in(received, before, "here") == before
+    body["metadata"]["deletionTimestamp"] = "2025-01-31T08:00:00Z"
+    body["status"]["phase"] = "Succeeded"
+    received = msgspec.Raw(json.dumps(body).encode())
+    ended = replace(good, deleting=True, phase="Succeeded")
+    assert reader.stand_in(received, before, "here") == ((key, ended),)
+
+
+class RaisingReader(PodReader):
+    """A reader with a defect that one pod brings to light."""
+
+    def objects(self, wire: Any, found: Findings) -> Any:
+        if wire.metadata.name == "bad":
+            raise ZeroDivisionError
+        return super().objects(wire, found)
+
+
+def test_a_reader_that_raises_costs_one_object() -> None:
+    reader = RaisingReader(PodClassCache())
+    found = Findings("here")
+    bad = msgspec.Raw(json.dumps({**real_pod(1, 10), "metadata": {"name": "bad", "uid": "u"}}).encode())
+    assert read_object(reader, bad, found) is None
+    assert str(found.errors[0]) == 'here: cannot be read: ZeroDivisionError: ""'
+    assert read_object(reader, msgspec.Raw(json.dumps(real_pod(1, 10)).encode()), Findings("here"))
+
+
+@pytest.mark.parametrize("kind", VALID)
+def test_a_deeply_nested_field_that_is_not_read_changes_nothing(kind: str) -> None:
+    reader = readers()[kind]
+    body = json.dumps(VALID[kind][0]).encode()
+    deep = b'{"deep":' + b"[" * 50_000 + b"]" * 50_000 + b"," + body[1:]
+    answer = b'{"metadata":{"resourceVersion":"1"},"items":[%s,%s]}'
+    plain, changed = reader.page(answer % (body, body)), reader.page(answer % (body, deep))
+    event = reader.watch_event(b'{"type":"ADDED","object":%s}' % deep)
+    expected = [reader.read(one, Findings("here")) for one in plain.items or ()]
+    found = Findings("here")
+    assert [reader.read(one, found) for one in changed.items or ()] == expected
+    assert reader.read(event.object, found) == expected[0]
+    assert [name_of(one) for one in (*(changed.items or ()), event.object)] == [
+        name_of(msgspec.Raw(body))
+    ] * 3
+    assert not found.errors

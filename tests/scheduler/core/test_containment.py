@@ -25,6 +25,7 @@ from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, SetAside
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defaults import BUILT_IN, default_configuration
+from ringwise.scheduler.explain.doctor import diagnose
 from ringwise.state.model import Node, Pod, PodClass, PodGroup, Queue
 from ringwise.wellknown import SCHEDULE_MIN_AVAILABLE
 
@@ -186,9 +187,9 @@ def test_a_pod_that_raises_is_left_out_or_stays_as_it_was() -> None:
         now=2,
     )
     assert sorted(one.key for one in commands if isinstance(one, SetAside)) == ["ns/one", "ns/stranger"]
-    # The binding under way still holds its chips; the pod that was never readable is not there.
+    # The binding under way still holds its chips; the pod that was never readable closes the node.
     assert scheduler.view.cluster.pods["one"].chips == 0xFF
-    assert "stranger" not in scheduler.view.cluster.pods
+    assert scheduler.view.cluster.pods["stranger"].pod.unreadable
     assert scheduler.view.inconsistencies() == []
 
 
@@ -204,3 +205,34 @@ def test_a_node_that_comes_and_goes_before_a_cycle_does_no_harm() -> None:
         now=2,
     )
     assert [one.node for one in commands if isinstance(one, Bind)] == ["n3"]
+
+
+def test_n7_a_live_bound_pod_that_always_raised_closes_its_node_until_it_is_gone() -> None:
+    scheduler = new_scheduler()
+    bad = a_pod("bad", node="n1", phase="Running", holds=("zero",))
+    commands = told(scheduler, ev.NodeSeen(a_node("n1")), ev.PodSeen(bad), ev.PodSeen(a_pod("one")), now=1)
+    assert not [one for one in commands if isinstance(one, Bind)]
+    assert [(one.kind, one.key) for one in commands if isinstance(one, SetAside)] == [("Pod", "ns/bad")]
+    cluster = scheduler.view.cluster
+    closed = cluster.fleets[RESOURCE].closed[cluster.node_id["n1"]]
+    assert closed is not None
+    assert closed.message == (
+        "pod ns/bad on n1 cannot be read and may use chips, so n1 takes no new NPU pod until it is "
+        "corrected or gone"
+    )
+    assert "unreadable-pod" in {finding.code for finding in diagnose(scheduler.view).findings}
+    assert scheduler.view.inconsistencies() == []
+    commands = told(scheduler, ev.PodGone("bad"), now=2)
+    assert [one.pod for one in commands if isinstance(one, Bind)] == ["one"]
+    assert scheduler.view.inconsistencies() == []
+
+
+def test_n7_a_pod_that_raises_since_another_scheduler_bound_it_closes_its_node() -> None:
+    """Its last good version has no node and says nothing about its chips."""
+    scheduler = new_scheduler()
+    told(scheduler, ev.PodSeen(a_pod("bad")), now=1)
+    bound = a_pod("bad", node="n1", phase="Running", holds=("zero",))
+    commands = told(scheduler, ev.NodeSeen(a_node("n1")), ev.PodSeen(bound), ev.PodSeen(a_pod("one")), now=2)
+    assert not [one for one in commands if isinstance(one, Bind)]
+    assert "unreadable-pod" in {finding.code for finding in diagnose(scheduler.view).findings}
+    assert scheduler.view.inconsistencies() == []

@@ -341,3 +341,18 @@ def test_p7_a_whole_superpod_job_gets_its_nodes_back() -> None:
         rig.replacement(name)
     rig.run()
     assert by_rank(rig) == before
+
+
+def test_s9_a_new_node_is_not_reserved_for_the_job_that_lost_a_deleted_one() -> None:
+    """The new node may get the id of the deleted one, also between two cycles."""
+    rig = switch_rig()
+    model(rig)
+    name = pod_on(rig, "n2")
+    rig.change(name, phase="Failed")
+    rig.tell(ev.PodGone(rig.pods[name].uid))
+    rig.tell(ev.NodeGone("n2"))
+    rig.node("n99")
+    rig.step()
+    view = rig.machine.view
+    assert view.cluster.node_id["n99"] == 1
+    assert not any(fleet.reserved[1] for fleet in view.cluster.fleets.values())

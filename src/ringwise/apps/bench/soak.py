@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from ringwise.apps.bench.report import Measured, at_most, shown
+from ringwise.apps.bench.report import at_most, shown
 from ringwise.apps.extensions import new_scheduler
 from ringwise.kube.watch.objects import KeyedObjects, change_events, deletion_events
 from ringwise.kube.watch.readers import (
@@ -34,6 +34,7 @@ from ringwise.manifests.pods import PodClassCache
 from ringwise.messages.commands import Bind
 from ringwise.messages.events import Event
 from ringwise.records import dataclass
+from ringwise.views.bench import Measured
 from ringwise.wellknown import (
     ASCEND910,
     DEVICE_INFO_KEY,

@@ -34,7 +34,8 @@ from ringwise.kubeclient.resources import (
     VCJOBS,
     Resource,
 )
-from ringwise.manifests.errors import Findings
+from ringwise.log import Logger
+from ringwise.manifests.errors import Findings, shown
 from ringwise.manifests.pods import PodClassCache
 from ringwise.records import dataclass
 from ringwise.scheduler.defaults import BUILT_IN
@@ -45,6 +46,8 @@ from ringwise.wellknown import (
     NODE_REPORT_LABEL,
     TOR_NODE_CONFIG_MAP,
 )
+
+_LOG = Logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +89,30 @@ class Reader(Protocol):
         None: unreadable, what was known before stays.
         """
 
-    def stand_in(self, received: object, origin: str) -> KeyedObjects:
-        """What stands for an object that could never be read."""
+    def stand_in(self, received: object, before: KeyedObjects, origin: str) -> KeyedObjects:
+        """What stands for an object that cannot be read; `before` is its last good version, if any."""
 
     def forget(self, key: str) -> None:
         """The object was deleted."""
+
+
+def read_object(reader: Reader, received: object, found: Findings) -> KeyedObjects | None:
+    """Readers report what is wrong with an object. One that raises must cost that object only."""
+    try:
+        return reader.read(received, found)
+    except Exception as error:
+        _LOG.error("reader failed", object=found.origin, error=error)
+        found.wrong("", f"cannot be read: {type(error).__name__}: {shown(str(error))}")
+        return None
+
+
+def stand_in_for(reader: Reader, received: object, before: KeyedObjects, origin: str) -> KeyedObjects:
+    """What stands for an unreadable object; its last good version if even that raises."""
+    try:
+        return reader.stand_in(received, before, origin)
+    except Exception as error:
+        _LOG.error("reader failed", object=origin, error=error)
+        return before
 
 
 def watched_kinds(

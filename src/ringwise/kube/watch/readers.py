@@ -16,8 +16,9 @@ import msgspec
 from ringwise.framework.registry import Registry
 from ringwise.kube.watch.job_templates import JobTemplates, TemplateStore
 from ringwise.kube.watch.objects import KeyedObjects, NodeReports, WatchedObject
-from ringwise.kube.watch.unreadable_pods import chip_holder
+from ringwise.kube.watch.unreadable_pods import chip_holder, last_good
 from ringwise.kubeclient.client import Page, UnreachableError
+from ringwise.kubeclient.nesting import decode_nested
 from ringwise.manifests.device_info import config_map_from_wire
 from ringwise.manifests.errors import ConfigurationError, Findings, ManifestError
 from ringwise.manifests.groups import pod_group_from_wire, priority_class_from_wire, queue_from_wire
@@ -86,7 +87,8 @@ _UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 def raw_page(answer: bytes) -> Page[Any]:
     """A page whose items are not decoded yet, so that one bad item does not affect the others."""
     try:
-        return _RAW_PAGE.decode(answer)
+        page: Page[Any] = decode_nested(_RAW_PAGE, answer)
+        return page
     except _UNREADABLE as problem:
         raise UnreachableError(f"a list cannot be decoded: {problem}", maybe_done=False) from None
 
@@ -94,7 +96,8 @@ def raw_page(answer: bytes) -> Page[Any]:
 def raw_watch_event(line: bytes) -> WatchEvent[Any]:
     """A line of a watch whose object is not decoded yet."""
     try:
-        return _RAW_EVENT.decode(line)
+        event: WatchEvent[Any] = decode_nested(_RAW_EVENT, line)
+        return event
     except _UNREADABLE as problem:
         message = f"a line of the watch cannot be decoded: {problem}"
         raise UnreachableError(message, maybe_done=False) from None
@@ -106,9 +109,10 @@ def name_of(received: object) -> ObjectName | VersionedMeta | None:
         found: VersionedMeta | None = getattr(received, "metadata", None)
         return found
     try:
-        return _METADATA.decode(received).metadata
+        named: _NameOnly = decode_nested(_METADATA, received)
     except _UNREADABLE:
         return None
+    return named.metadata
 
 
 class ObjectReader(ABC, Generic[Wire]):
@@ -127,7 +131,7 @@ class ObjectReader(ABC, Generic[Wire]):
         if not isinstance(received, msgspec.Raw):
             return self.objects(cast(Wire, received), found)
         try:
-            wire = self._decoder.decode(received)
+            wire: Wire = decode_nested(self._decoder, received)
         except _UNREADABLE as problem:
             found.wrong("", str(problem).replace("`", ""))
             return None
@@ -136,9 +140,9 @@ class ObjectReader(ABC, Generic[Wire]):
     @abstractmethod
     def objects(self, wire: Wire, found: Findings) -> KeyedObjects | None: ...
 
-    def stand_in(self, received: object, origin: str) -> KeyedObjects:
-        """Nothing: an object that could never be read is as if it were not there."""
-        return ()
+    def stand_in(self, received: object, before: KeyedObjects, origin: str) -> KeyedObjects:
+        """The last good version, or nothing: what could never be read is as if it were not there."""
+        return before
 
     def forget(self, key: str) -> None:
         """Nothing is stored besides the objects."""
@@ -226,11 +230,14 @@ class PodReader(BatchObjectReader[_WatchedPod]):
             _add_exit_codes(pod, wire.status.container_statuses, found)
         return ((pod.uid, pod),)
 
-    def stand_in(self, received: object, origin: str) -> KeyedObjects:
+    def stand_in(self, received: object, before: KeyedObjects, origin: str) -> KeyedObjects:
         """A live bound pod that was never readable may hold any chips: its node takes no other NPU pod (N7).
 
         Only if its limits ask for chips, or cannot be read: other pods hold none (N8).
         """
+        for key, known in before:
+            if isinstance(known, Pod) and (pod := last_good(known, received)) is not None:
+                return ((key, pod),)
         if isinstance(received, _WatchedPod):
             readable = self._without_annotations(received, Findings(origin))
             if readable is not None:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 import msgspec
 
 from ringwise.kube.observer import ComponentObserver, NullObserver
-from ringwise.kube.watch.kinds import Reader, WatchTarget
+from ringwise.kube.watch.kinds import Reader, WatchTarget, read_object, stand_in_for
 from ringwise.kube.watch.malformed import UNNAMED, MalformedObjects
 from ringwise.kube.watch.objects import KeyedObjects, change_events, deletion_events
 from ringwise.kube.watch.readers import ObjectName, VersionedMeta, name_of, raw_watch_event
@@ -26,7 +26,7 @@ from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.credentials import KubeConfigError
 from ringwise.kubeclient.retry import Backoff
 from ringwise.log import Logger
-from ringwise.manifests.errors import Findings, shown
+from ringwise.manifests.errors import Findings
 from ringwise.messages.events import Event
 from ringwise.records import dataclass
 from ringwise.topology.numbers import UINT64, whole_number
@@ -272,7 +272,7 @@ class Reflector:
         kind = self.target.resource.kind
         found = Findings(f"{kind} {key}")
         uid = meta.uid or ""
-        objects = self._read(received, found)
+        objects = read_object(self._reader, received, found)
         if found.errors:
             problems = tuple(
                 f"{error.field}: {error.message}" if error.field else error.message for error in found.errors
@@ -284,11 +284,11 @@ class Reflector:
         before = known.objects if known is not None else ()
         is_stand_in = False
         if objects is None:
-            if known is not None and known.uid == uid and not known.is_stand_in:
-                # What was known before stays: the chips of a pod are not free because it became unreadable.
-                objects = before
-            else:
-                objects, is_stand_in = self._reader.stand_in(received, found.origin), True
+            # What was known before stays: the chips of a pod are not free because it became unreadable.
+            was_readable = known is not None and known.uid == uid and not known.is_stand_in
+            is_stand_in = not was_readable
+            last_good = before if was_readable else ()
+            objects = stand_in_for(self._reader, received, last_good, found.origin)
         self._known[key] = _Known(version, objects, uid, is_stand_in)
         if self.target.parts_move:
             before = tuple(pair for pair in before if self._holder.get(pair[0]) == key)
@@ -298,15 +298,6 @@ class Reflector:
                     del self._holder[part]
         events.extend(change_events(before, objects))
         return key
-
-    def _read(self, received: object, found: Findings) -> KeyedObjects | None:
-        """Readers report what is wrong with an object. One that raises must cost that object only."""
-        try:
-            return self._reader.read(received, found)
-        except Exception as error:
-            _LOG.error("reader failed", kind=self.target.title, object=found.origin, exc_info=error)
-            found.wrong("", f"cannot be read: {type(error).__name__}: {shown(str(error))}")
-            return None
 
     def _remove(self, key: str, events: list[Event]) -> None:
         known = self._known.pop(key, None)

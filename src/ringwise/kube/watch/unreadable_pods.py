@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 
 from ringwise.kube.watch.objects import KeyedObjects
+from ringwise.kubeclient.nesting import decode_nested
 from ringwise.manifests.wire import WireStruct
-from ringwise.state.model import ENDED, Pod, PodClass
-from ringwise.wellknown import ASCEND910, CHIP_RESOURCE_PREFIX
+from ringwise.state.model import ENDED, Pod, unreadable_pod
+from ringwise.wellknown import CHIP_RESOURCE_PREFIX
 
+_ANY = msgspec.json.Decoder()
 _UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 
 
@@ -18,6 +21,7 @@ class _BoundMeta(WireStruct):
     name: str
     uid: str
     namespace: str | None = None
+    deletion_timestamp: Any = None
 
 
 class _BoundSpec(WireStruct):
@@ -37,32 +41,49 @@ class _BoundPod(WireStruct):
     spec: _BoundSpec
     status: _BoundStatus | None = None
 
+    @property
+    def ended(self) -> bool:
+        phase = self.status.phase if self.status is not None else None
+        return isinstance(phase, str) and phase in ENDED
+
 
 def chip_holder(received: object) -> KeyedObjects:
-    """A live bound pod whose limits name chips, or cannot be read, as a holder of unknown chips."""
-    try:
-        plain = msgspec.json.decode(received) if isinstance(received, msgspec.Raw) else received
-        bound = msgspec.convert(plain, _BoundPod, from_attributes=True)
-    except _UNREADABLE:
-        return ()
-    resource = _chip_resource(bound.spec)
-    phase = bound.status.phase if bound.status is not None else None
-    if resource is None or (isinstance(phase, str) and phase in ENDED):
+    """A live bound pod whose limits name chips, or cannot be read: it may hold any chips of its node."""
+    bound = _bound(received)
+    if bound is None or bound.ended or not _may_hold_chips(bound.spec):
         return ()
     meta = bound.metadata
-    pod = Pod(
-        meta.uid,
-        meta.namespace or "default",
-        meta.name,
-        PodClass(resource=resource, chips=1),
-        phase="Running",
-        node=bound.spec.node_name,
-    )
+    pod = unreadable_pod(meta.uid, meta.namespace or "default", meta.name, bound.spec.node_name)
     return ((pod.uid, pod),)
 
 
-def _chip_resource(spec: _BoundSpec) -> str | None:
-    """The chip resource that the limits name, with whatever count; None: they can be read and name none."""
+def last_good(before: Pod, received: object) -> Pod | None:
+    """The last readable version of a pod; None: it had no node yet, so nothing is known of its chips.
+
+    That it ended or is being deleted is believed nevertheless.
+    """
+    bound = _bound(received)
+    if bound is None:
+        return before
+    if before.node is None:
+        return None
+    phase = str(bound.status.phase) if bound.ended and bound.status is not None else before.phase
+    deleting = before.deleting or bound.metadata.deletion_timestamp is not None
+    if (phase, deleting) == (before.phase, before.deleting):
+        return before
+    return replace(before, phase=phase, deleting=deleting)
+
+
+def _bound(received: object) -> _BoundPod | None:
+    try:
+        plain = decode_nested(_ANY, received) if isinstance(received, msgspec.Raw) else received
+        return msgspec.convert(plain, _BoundPod, from_attributes=True)
+    except _UNREADABLE:
+        return None
+
+
+def _may_hold_chips(spec: _BoundSpec) -> bool:
+    """Whether the limits name a chip resource, with whatever count. True where they cannot be read."""
     try:
         containers = msgspec.convert(
             [*(spec.containers or ()), *(spec.init_containers or ())],
@@ -70,10 +91,9 @@ def _chip_resource(spec: _BoundSpec) -> str | None:
             from_attributes=True,
         )
     except (*_UNREADABLE, TypeError):
-        # Not even which resources: the chips that nearly all nodes have.
-        return ASCEND910
+        return True
     named = (name for one in containers if one.resources for name in one.resources.limits or ())
-    return next((name for name in named if name.startswith(CHIP_RESOURCE_PREFIX)), None)
+    return any(name.startswith(CHIP_RESOURCE_PREFIX) for name in named)
 
 
 class _Limits(WireStruct):

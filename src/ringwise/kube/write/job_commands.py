@@ -68,8 +68,8 @@ class JobCommands:
         self._start_waiting()
         return ()
 
-    def stand_in(self, received: object, origin: str) -> KeyedObjects:
-        return ()
+    def stand_in(self, received: object, before: KeyedObjects, origin: str) -> KeyedObjects:
+        return before
 
     def forget(self, key: str) -> None:
         self._waiting.pop(key, None)

@@ -22,7 +22,7 @@ from ringwise.scheduler.faults.partial_gangs import PartialGangs
 from ringwise.scheduler.faults.previous_placements import HeldPlacement, PreviousPlacements
 from ringwise.scheduler.reasons import BIND_FAILED
 from ringwise.state.cluster import ClusterState
-from ringwise.state.model import Pod, PriorityClass
+from ringwise.state.model import Pod, PriorityClass, unreadable_pod
 from ringwise.state.owned_annotations import without_stray
 from ringwise.state.reservations import Reservations
 
@@ -132,15 +132,20 @@ class EventHandlers:
 
     def _restore(self, event: ev.Event, last_good: ev.Event | SavedPod | None) -> None:
         """The last good version stays in force; everything that follows from objects is computed again."""
+        stand_in: Pod | None = None
         if isinstance(event, ev.PodSeen):
-            if isinstance(last_good, SavedPod):
+            pod = event.pod
+            if isinstance(last_good, SavedPod) and (last_good.record.node >= 0 or not pod.node):
                 self._state.restore_pod(last_good.record)
                 job = self._book.job_of(event.pod.uid)
                 if job is not None:
                     job.pods[event.pod.uid] = last_good.record.pod
             else:
-                self._state.pods.pop(event.pod.uid, None)
-                self._book.forget_pod(event.pod.uid)
+                self._state.pods.pop(pod.uid, None)
+                self._book.forget_pod(pod.uid)
+                if pod.node and pod.live and pod.cls.chips:
+                    # N7: nothing is known of the chips that it has.
+                    stand_in = unreadable_pod(pod.uid, pod.namespace, pod.name, pod.node)
         elif last_good is not None and not isinstance(last_good, SavedPod):
             try:
                 self._handlers[type(last_good)](last_good)
@@ -148,6 +153,8 @@ class EventHandlers:
                 # Not even the version before can be handled now: the object is as if it were not there.
                 self._containment.failed(*object_of(event), error)
         self._state.rebuild()
+        if stand_in is not None:
+            self._state.put_pod(stand_in)
         self._book.recount()
         self._topology.nodes_changed()
         self._usage.capacity.clear()

@@ -64,6 +64,14 @@ def _holders(view: SchedulerView, resource: str, fleet: ChipTable, number: int) 
             f"{name} takes no new pods with chips",
             f"wait until the device plugin has written huawei.com/AscendReal on {pod}, or delete the pod",
         )
+    for pod in sorted(fleet.unreadable_pods.get(number, {}).values()):
+        yield Finding(
+            ERROR,
+            "unreadable-pod",
+            f"node {name}",
+            f"pod {pod} cannot be read and may use chips; {name} takes no new pods with chips",
+            f"correct or delete {pod}; another finding says what is wrong with it",
+        )
     ghosts = fleet.held[number] & ~fleet.listed[number]
     if ghosts:
         yield Finding(

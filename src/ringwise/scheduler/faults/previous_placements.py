@@ -67,8 +67,8 @@ class Rescheduling:
     resource: str
     #: By rank. The job has the very same dict as `previous_nodes`.
     nodes: dict[int, PreviousNode] = field(default_factory=dict)
-    #: rank -> (node id, chips)
-    chips: dict[int, tuple[int, int]] = field(default_factory=dict)
+    #: rank -> chips on that node
+    chips: dict[int, int] = field(default_factory=dict)
     until: int = 0
     #: Times at which the rules allow more than before: a job with blocks takes other nodes than its own,
     #: a job for racks moves further (F2).
@@ -144,7 +144,7 @@ class PreviousPlacements:
             key: held.pod.annotations[key] for key in _KEPT_ANNOTATIONS if key in held.pod.annotations
         }
         kept.nodes[held.rank] = PreviousNode(names[held.node], annotations, False, now)
-        kept.chips[held.rank] = (held.node, held.chips)
+        kept.chips[held.rank] = held.chips
         kept.until = now + self._configuration.settings.hold_healthy_nodes * _SECOND
         kept.next_levels = self._next_levels(held.pod, now)
         kept.stale = True
@@ -166,8 +166,9 @@ class PreviousPlacements:
         owner = held.pod.owner
         if owner is not None:
             resource = held.pod.cls.resource or ""
-            faulty = failed or self._is_faulty(resource, held.node, held.chips)
-            node = PreviousNode(self._state.names[held.node], faulty=faulty, lost=now)
+            name = self._state.names[held.node]
+            faulty = failed or self._is_faulty(resource, name, held.chips)
+            node = PreviousNode(name, faulty=faulty, lost=now)
             self._preferred.lost(owner.uid, held.job, held.rank, node)
 
     def _continues(self, job: Job, pod: Pod) -> bool:
@@ -242,7 +243,7 @@ class PreviousPlacements:
                 kept.next_levels = tuple(time for time in kept.next_levels if time > now)
                 self._pending.activate(kept.job)
             for rank, node in kept.nodes.items():
-                if not node.faulty and self._is_faulty(kept.resource, *kept.chips[rank]):
+                if not node.faulty and self._is_faulty(kept.resource, node.node, kept.chips[rank]):
                     kept.nodes[rank] = replace(node, faulty=True)
                     kept.stale = True
             if kept.stale:
@@ -266,9 +267,12 @@ class PreviousPlacements:
             rank for uid, rank in ranks_of(job).items() if uid in placements and placements[uid].node >= 0
         }
 
-    def _is_faulty(self, resource: str, number: int, mask: int) -> bool:
+    def _is_faulty(self, resource: str, name: str, mask: int) -> bool:
+        # By name: another node may have the id of a deleted one.
+        number, fleet = self._state.node_id.get(name), self._state.fleets.get(resource)
+        if number is None or fleet is None:
+            return True
         node = self._state.nodes[number]
-        fleet = self._state.fleets[resource]
         bad = fleet.unhealthy[number] | fleet.recovering[number] | max(0, fleet.network[number])
         return node is None or not node.ready or bool(mask & bad)
 
@@ -281,9 +285,10 @@ class PreviousPlacements:
             job = self._book.jobs.get(kept.job)
             placed = set() if job is None else self._placed_ranks(job)
         chips: dict[int, int] = {}
-        for rank, (node, mask) in kept.chips.items():
-            if rank not in placed and not kept.nodes[rank].faulty:
-                chips[node] = chips.get(node, 0) | mask
+        for rank, mask in kept.chips.items():
+            number = self._state.node_id.get(kept.nodes[rank].node)
+            if number is not None and rank not in placed and not kept.nodes[rank].faulty:
+                chips[number] = chips.get(number, 0) | mask
         if before is not None:
             self._reservations.lift(kept.job)
             if before.chips.keys() - chips.keys():
