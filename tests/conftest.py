@@ -16,3 +16,6 @@ _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow],
 settings.register_profile("repeatable", _PATIENT, derandomize=True)
 settings.register_profile("search", _PATIENT, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
+
+# What is printed is as wide as the test says, not as the terminal that runs it.
+os.environ.pop("COLUMNS", None)

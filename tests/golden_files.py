@@ -8,11 +8,16 @@ from pathlib import Path
 FOLDER = Path(__file__).parent / "golden"
 
 
+#: Terminals of these widths are tried.
+WIDTHS = (80, 120)
+
+
 def same_as_golden(name: str, text: str) -> None:
     """Compare with the kept output; trailing blanks do not count."""
     tidy = "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
     file = FOLDER / f"{name}.txt"
     if os.environ.get("RINGWISE_WRITE_GOLDEN"):
+        file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(tidy, encoding="utf-8")
     assert file.exists(), f"{file.name} is missing; RINGWISE_WRITE_GOLDEN=1 writes it"
     assert tidy == file.read_text(encoding="utf-8")

@@ -121,7 +121,7 @@ main()
         ("ringwise.cli.commands", ["--help"]),
         ("ringwise.cli.place", ["place", "-f", EXAMPLE]),
         ("ringwise.scheduler", ["place", "-f", EXAMPLE]),
-        ("rich.table", ["place", "-f", EXAMPLE]),
+        ("ringwise.cli.drawing.tables", ["place", "-f", EXAMPLE]),
         ("ringwise.apps.kube_scheduler", ["scheduler", "--no-leader-elect"]),
         ("aiohttp", ["scheduler", "--no-leader-elect"]),
     ],

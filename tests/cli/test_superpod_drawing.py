@@ -45,5 +45,5 @@ def test_every_node_is_one_sign() -> None:
 
 def test_more_jobs_than_letters() -> None:
     crowded = DrawnSuperPod(0, free=0, blocks=tuple(DrawnBlock(f"job-{n}", 0, 1) for n in range(60)))
-    cells = draw_superpods([crowded]).plain.split("  ")[1]
+    cells = draw_superpods([crowded], width=400).plain.split("  ")[1]
     assert cells.count("*") == 8

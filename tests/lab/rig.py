@@ -75,9 +75,9 @@ def nodes(count: int, **more: Any) -> LabSettings:
 class Terminal:
     """The other terminal."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, columns: int = 120) -> None:
         self._folder = folder
-        self._runner = CliRunner(env={"RINGWISE_LAB": str(folder)})
+        self._runner = CliRunner(env={"RINGWISE_LAB": str(folder), "COLUMNS": str(columns)})
 
     def run(self, command: str, stdin: str | None = None) -> Result:
         return self._runner.invoke(cli, shlex.split(command), input=stdin)

@@ -131,7 +131,7 @@ def test_the_option_names_the_lab(tmp_path: Path) -> None:
 
 
 def test_a_new_lab_shows_its_nodes_before_any_job(terminal: Terminal) -> None:
-    assert terminal.ok("get nodes").count("[....|....]     8") == 4
+    assert terminal.ok("get nodes").count("[....|....]   8") == 4
 
 
 def test_submit_tells_what_became_of_each_job(terminal: Terminal) -> None:

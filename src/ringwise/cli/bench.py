@@ -41,18 +41,17 @@ def bench(name: str, output: str, full: bool, beside: str | None) -> None:
     except ControlPlaneError as error:
         raise stop(*str(error).splitlines()) from None
     if output == "table":
-        from rich import box
-        from rich.table import Table
+        from ringwise.cli.drawing.lines import print_lines
+        from ringwise.cli.drawing.tables import Column, Table
 
-        table = Table(
-            box=box.SIMPLE, title=f"bench {name}, {document['seconds']} s, {document['machine']['cpu']}"
-        )
-        for column in ("figure", "value", "unit", "goal", "holds"):
-            table.add_column(column, justify="right" if column == "value" else "left")
+        console = stdout_console()
+        print_lines(console, f"bench {name}, {document['seconds']} s, {document['machine']['cpu']}")
+        columns = [Column("figure", wraps=True), Column("value", right=True), Column("unit"), Column("holds")]
+        table = Table(columns, note="goal")
         for row in document["results"]:
             holds = {True: "yes", False: "NO", None: ""}[row["holds"]]
-            table.add_row(row["name"], f"{row['value']:,g}", row["unit"], row["goal"] or "", holds)
-        stdout_console().print(table)
+            table.add(row["name"], f"{row['value']:,g}", row["unit"], holds, note=row["goal"] or "")
+        table.print(console)
     else:
         print_document(document, output)
     if any(row["holds"] is False for row in document["results"]):

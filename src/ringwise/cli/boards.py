@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from ringwise.cli.output import print_document
+from ringwise.cli.output import print_document, stdout_console
 from ringwise.topology.board import BoardError
 from ringwise.topology.boards import BoardCatalog, shipped_catalog
 from ringwise.topology.nearest import did_you_mean
@@ -80,7 +80,7 @@ def show(
         return
     from ringwise.cli.drawing.boards import print_board
 
-    print_board(board)
+    print_board(stdout_console(), board)
 
 
 def _catalog(board_files: tuple[Path, ...]) -> BoardCatalog:
@@ -96,4 +96,4 @@ def _print_list(catalog: BoardCatalog, output: str | None) -> None:
         return
     from ringwise.cli.drawing.boards import print_boards
 
-    print_boards(catalog)
+    print_boards(stdout_console(), catalog)

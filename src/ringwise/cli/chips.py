@@ -40,13 +40,14 @@ def list_command(node: str | None, kubeconfig: str | None, context: str | None, 
     if output != "table":
         print_document({"chips": [row.as_json() for row in rows]}, output)
         return
-    from rich.table import Table
+    from ringwise.cli.drawing.tables import Column, Table
 
-    table = Table("NODE", "CHIP", "STATE", "POD", "NETWORK", "FAULTS", "NOTE", box=None, pad_edge=False)
+    columns = [Column("node"), Column("chip"), Column("state"), Column("network"), Column("pod", moves=True)]
+    table = Table([*columns, Column("faults", moves=True)], note="note")
     for row in rows:
         network = "ok" if row.network else "unhealthy"
-        table.add_row(row.node, row.chip, row.state, row.pod, network, row.faults, row.note)
-    stdout_console().print(table)
+        table.add(row.node, row.chip, row.state, network, row.pod, row.faults, note=row.note)
+    table.print(stdout_console())
 
 
 def _options(command: Command) -> Command:

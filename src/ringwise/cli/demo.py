@@ -6,16 +6,16 @@ Time is virtual and nothing is random: every run prints the same.
 from __future__ import annotations
 
 import click
-from rich import box
 from rich.columns import Columns
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from ringwise.apps.demo import DemoCluster, job_of
 from ringwise.apps.queries import explain_job
 from ringwise.cli.drawing.chips import LEGEND, chip_list, chip_picture
 from ringwise.cli.drawing.explain import print_explanation
+from ringwise.cli.drawing.lines import print_line
+from ringwise.cli.drawing.tables import Column, Table
 from ringwise.cli.drawing.topology import print_superpods, print_switches
 from ringwise.cli.output import stdout_console, stop
 from ringwise.embed.fleets import make_fleet
@@ -46,9 +46,12 @@ def demo() -> None:
     bound = sum(stage.lab.done.get("Bind", 0) for stage in stages)
     _title(console, "That was all")
     console.print(f"{bound} pods were placed on {len(stages)} embedded clusters; no chip was given twice.")
-    console.print("Next: ringwise lab                  a cluster of your own, live, in this terminal")
-    console.print("      ringwise submit FILE, top     in another one; docs/lab.md is a tour of five minutes")
-    console.print("      ringwise place -f FILE...     what would be placed where, from manifests alone")
+    table = Table([Column(""), Column("", wraps=True)], indent=2, gap=2, headings=False)
+    table.add("ringwise lab", "a cluster of your own, live, in this terminal")
+    table.add("ringwise submit FILE, top", "in another one; docs/lab.md is a tour of five minutes")
+    table.add("ringwise place -f FILE...", "what would be placed where, from manifests alone")
+    console.print("Next:")
+    table.print(console)
 
 
 def _stage(
@@ -80,7 +83,9 @@ def _main_story(console: Console) -> list[DemoCluster]:
 
     _title(console, "A cluster of 20 nodes under 5 leaf switches; each node has two rings of four chips")
     _draw_cluster(console, stage)
-    console.print("node-0 is cordoned; chips are faulty on node-4 and node-6, one network port on node-7")
+    print_line(
+        console, "node-0 is cordoned; chips are faulty on node-4 and node-6, one network port on node-7"
+    )
 
     _title(console, "Jobs of 1, 2, 4 and 8 chips, a gang of two nodes, and one that cannot be")
     stage.submit(
@@ -98,7 +103,7 @@ def _main_story(console: Console) -> list[DemoCluster]:
     _title(console, "A foundation model of six nodes keeps to as few leaf switches as it can")
     stage.submit(job_of("model", 6, 8, labels={TOR_AFFINITY: LARGE_MODEL_SCHEMA}))
     for line in explain_job(stage.source, "demo/model").plan:
-        console.print(f"  {escape(line)}", soft_wrap=True)
+        print_line(console, f"  {escape(line)}")
     _draw_jobs(console, stage, "model")
     print_switches(console, stage.scheduler.view)
 
@@ -148,7 +153,7 @@ def _superpods(console: Console) -> DemoCluster:
     settings = {SCHEDULE_POLICY: "chip2-node16-sp", SP_BLOCK: "32"}
     stage.submit(job_of("blocks", 8, 16, annotations=settings, labels={SUPER_POD_AFFINITY: "soft"}))
     for line in explain_job(stage.source, "demo/blocks").plan:
-        console.print(f"  {escape(line)}", soft_wrap=True)
+        print_line(console, f"  {escape(line)}")
     _draw_refusals(console, stage, "blocks")
     print_superpods(console, stage.scheduler.view)
     return stage
@@ -159,7 +164,7 @@ def _superpods(console: Console) -> DemoCluster:
 
 def _title(console: Console, words: str) -> None:
     console.print()
-    console.print(f"== {words}", style="bold", soft_wrap=True)
+    print_line(console, f"== {words}", style="bold")
 
 
 def _draw_cluster(console: Console, stage: DemoCluster) -> None:
@@ -170,13 +175,11 @@ def _draw_cluster(console: Console, stage: DemoCluster) -> None:
         for number, name in enumerate(state.names)
     ]
     console.print(Columns(cells, padding=(0, 2), width=24))
-    console.print(LEGEND.replace("  + given now", ""), style="dim")
+    print_line(console, LEGEND.replace("  + given now", ""), style="dim")
 
 
 def _draw_jobs(console: Console, stage: DemoCluster, *names: str) -> None:
-    table = Table(box=box.SIMPLE, pad_edge=False, show_edge=False, padding=(0, 2))
-    for column in ("job", "rank", "node", "chips", "before", "after"):
-        table.add_column(column, no_wrap=True)
+    table = Table([Column(name) for name in ("job", "rank", "node", "chips", "before", "after")])
     for name in names:
         placements = stage.placements(name)
         shown = placements
@@ -184,22 +187,22 @@ def _draw_jobs(console: Console, stage: DemoCluster, *names: str) -> None:
             shown = [*placements[: _SHOWN_PODS - 1], placements[-1]]
         for placement in shown:
             if placement is shown[-1] and len(shown) < len(placements):
-                table.add_row(f"... {len(placements) - len(shown)} more")
+                table.add(f"... {len(placements) - len(shown)} more")
             node = placement.pod.node or ""
             fleet = stage.scheduler.view.cluster.fleets[ASCEND910]
             number = stage.scheduler.view.cluster.node_id[node]
             given = mask_of(placement.pod.holds)
             before = chip_picture(fleet, number, stage.board, free=placement.before)
             after = chip_picture(fleet, number, stage.board, free=fleet.free_mask[number], given=given)
-            table.add_row(
-                escape(name),
+            table.add(
+                name,
                 str(placement.rank),
                 node,
                 chip_list(placement.pod.holds),
-                escape(before),
-                escape(after),
+                before,
+                after,
             )
-    console.print(table)
+    table.print(console)
 
 
 def _draw_refusals(console: Console, stage: DemoCluster, *names: str) -> None:
@@ -207,9 +210,9 @@ def _draw_refusals(console: Console, stage: DemoCluster, *names: str) -> None:
         reason = stage.job(name).reason
         if reason is None:
             continue
-        console.print(f"[bold]{escape(name)}[/]: {escape(reason.message)}", soft_wrap=True)
+        print_line(console, f"[bold]{escape(name)}[/]: {escape(reason.message)}")
         for cure in reason.cures:
-            console.print(f"  -> {escape(cure)}", soft_wrap=True)
+            print_line(console, f"  -> {escape(cure)}")
 
 
 def _wait_for(console: Console, stage: DemoCluster, *names: str) -> None:
@@ -219,6 +222,6 @@ def _wait_for(console: Console, stage: DemoCluster, *names: str) -> None:
         for name in [name for name in waiting if stage.placements(name)]:
             waiting.remove(name)
             nodes = ", ".join(placement.pod.node or "" for placement in stage.placements(name))
-            console.print(f"after {stage.minutes} minutes {escape(name)} starts on {nodes}", soft_wrap=True)
+            print_line(console, f"after {stage.minutes} minutes {escape(name)} starts on {nodes}")
     if waiting:
         raise stop(f"{', '.join(waiting)} never started", code=1)

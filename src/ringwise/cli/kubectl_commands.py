@@ -13,7 +13,6 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.markup import escape
 
 from ringwise import __version__
 from ringwise.apps.live import (
@@ -27,13 +26,13 @@ from ringwise.apps.place import place
 from ringwise.apps.queries import examine
 from ringwise.apps.source import Source, from_bundle
 from ringwise.cli.drawing.place import print_placements
+from ringwise.cli.drawing.tables import Column, Table
 from ringwise.cli.explain import capacity_result, diagnosis_result, why_result
 from ringwise.cli.inputs import load_bundle, load_catalog, load_configuration
 from ringwise.cli.output import (
     board_option,
     complain,
     output_option,
-    plain_table,
     spinner,
     stop,
     with_options,
@@ -170,22 +169,20 @@ def _jobs_result(jobs: list[JobAnswer]) -> QueryResult:
     ]
 
     def draw(console: Console) -> None:
-        table = plain_table(
-            "namespace",
-            "job",
-            "state",
-            "pods",
-            "chips",
-            "nodes",
-            "why",
-            wrapped=("pods", "chips", "nodes", "why"),
-        )
+        columns = [Column("namespace", moves=True), Column("state"), Column("pods"), Column("chips")]
+        columns = [Column("job"), *columns, Column("nodes", wraps=True)]
+        table = Table(columns, note="why")
         for one in documents:
-            reason = one["reason"]["message"] if one["reason"] else ""
-            nodes = _few(one["nodes"])
-            row = (one["namespace"], one["name"], one["state"], one["pods"], one["chips"], nodes, reason)
-            table.add_row(*(escape(str(cell)) for cell in row))
-        console.print(table)
+            table.add(
+                one["name"],
+                one["namespace"],
+                one["state"],
+                str(one["pods"]),
+                str(one["chips"]),
+                _few(one["nodes"]),
+                note=one["reason"]["message"] if one["reason"] else "",
+            )
+        table.print(console)
 
     return QueryResult({"jobs": documents}, draw)
 
@@ -206,10 +203,10 @@ def _nodes_result(source: Source) -> QueryResult:
     ]
 
     def draw(console: Console) -> None:
-        table = plain_table("node", "resource", "chips", "held", "free")
+        table = Table([Column(name) for name in ("node", "resource", "chips", "held", "free")])
         for one in documents:
-            table.add_row(*(escape(str(cell)) for cell in one.values()))
-        console.print(table)
+            table.add(*map(str, one.values()))
+        table.print(console)
 
     return QueryResult({"nodes": documents}, draw)
 

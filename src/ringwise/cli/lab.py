@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -178,7 +179,10 @@ class StatusLine:
         for line in status["alarms"]:
             words += f"; {line}"
         if self._terminal:
-            click.echo(f"\r\x1b[K{time_text(status['now'])}  {words}", nl=False)
+            # A line that wraps could not be overwritten.
+            width = shutil.get_terminal_size().columns - 1
+            line = f"{time_text(status['now'])}  {words}"
+            click.echo(f"\r\x1b[K{line[:width]}", nl=False)
         elif words != self._said:
             click.echo(f"{time_text(status['now'])}  {words}")
         self._said = words

@@ -145,8 +145,12 @@ def _do(lab: Path | None, output: str, action: str, sentence: str, **parameters:
 
 
 def _show_text(document: Any, text: str, output: str) -> None:
-    result = QueryResult(document, lambda console: console.print(text, markup=False, soft_wrap=True))
-    show_result(result, output)
+    def draw(console: Console) -> None:
+        from ringwise.cli.drawing.lines import print_lines
+
+        print_lines(console, text)
+
+    show_result(QueryResult(document, draw), output)
 
 
 @click.command("delete")

@@ -21,6 +21,8 @@ from ringwise.cli.drawing.lab import (
     node_picture,
     node_state,
 )
+from ringwise.cli.drawing.lines import print_line
+from ringwise.cli.drawing.tables import Column, Table
 from ringwise.cli.explain import capacity_result, diagnosis_result, why_result
 from ringwise.cli.queries import QueryResult, render_result
 from ringwise.cli.topology import topology_result
@@ -91,13 +93,13 @@ def _node(live: LiveLab, name: str) -> QueryResult:
         )
         for chips in document["chips"]:
             picture = node_picture(live, name, chips)
-            console.print(
+            print_line(
+                console,
                 f"  {escape(chips['resource'])} ({chips['board'] or 'no board'})  {escape(picture)}  "
                 f"{len(chips['free'])} of {chips['count']} free",
-                soft_wrap=True,
             )
             if chips["closed"]:
-                console.print(f"  {escape(chips['closed'])}", style="yellow", soft_wrap=True)
+                print_line(console, f"  {escape(chips['closed'])}", style="yellow")
         _titled_pods(console, live, pods)
 
     return QueryResult(document, draw)
@@ -111,9 +113,9 @@ def _job(live: LiveLab, key: str) -> QueryResult:
     def draw(console: Console) -> None:
         _facts(console, f"job {key} ({view.kind})", _job_facts(view))
         if view.reason is not None:
-            console.print(f"  {escape(view.reason.message)}", style="yellow", soft_wrap=True)
+            print_line(console, f"  {escape(view.reason.message)}", style="yellow")
             for cure in view.reason.cures:
-                console.print(f"  -> {escape(cure)}", soft_wrap=True)
+                print_line(console, f"  -> {escape(cure)}")
         _titled_pods(console, live, pods)
 
     return QueryResult(document, draw)
@@ -185,22 +187,23 @@ def _pod(live: LiveLab, key: str) -> QueryResult:
         )
         reason = document["reason"]
         if reason is not None:
-            console.print(f"  {escape(reason['message'])}", style="yellow", soft_wrap=True)
+            print_line(console, f"  {escape(reason['message'])}", style="yellow")
         for title, pairs in (("annotations", pod.annotations), ("environment", dict(additions["env"]))):
             if pairs:
                 console.print(f"  {title}:")
                 for name, value in sorted(pairs.items()):
-                    console.print(f"    {escape(name)}: {escape(value)}", soft_wrap=True)
+                    print_line(console, f"    {escape(name)}: {escape(value)}")
 
     return QueryResult(document, draw)
 
 
 def _facts(console: Console, title: str, facts: Mapping[str, Any]) -> None:
-    console.print(f"[bold]{escape(title)}[/]", soft_wrap=True)
+    print_line(console, f"[bold]{escape(title)}[/]")
     shown = {name: value for name, value in facts.items() if value not in (None, "")}
-    width = max(map(len, shown), default=0)
+    table = Table([Column(""), Column("", wraps=True)], indent=2, gap=2, headings=False)
     for name, value in shown.items():
-        console.print(f"  {name:<{width}}  {escape(str(value))}", soft_wrap=True)
+        table.add(name, str(value))
+    table.print(console)
 
 
 def _titled_pods(console: Console, live: LiveLab, pods: list[dict[str, Any]]) -> None:
@@ -231,7 +234,8 @@ def _ended(view: JobView) -> QueryResult:
     document = {"namespace": view.namespace, "name": view.name, "outcome": "ended", "sentence": sentence}
 
     def draw(console: Console) -> None:
-        console.print(f"[bold]{escape(view.key)}[/]: [dim]ended[/]\n  {escape(sentence)}", soft_wrap=True)
+        print_line(console, f"[bold]{escape(view.key)}[/]: [dim]ended[/]")
+        print_line(console, f"  {escape(sentence)}")
 
     return QueryResult(document, draw)
 

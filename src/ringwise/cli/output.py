@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,10 +14,11 @@ import click
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+#: Columns of what is printed where there is no terminal.
+WIDE = 120
 #: Exit code for input that cannot be read or understood.
 BAD_INPUT = 2
 
@@ -70,27 +72,24 @@ def print_document(document: Any, output: str) -> None:
 
 
 def stdout_console() -> Console:
-    """Tables keep their width in a pipe, so that a file looks like the screen."""
+    """As wide as the terminal. In a pipe as $COLUMNS says, else as wide as `WIDE`."""
     from rich.console import Console
 
-    width = None if sys.stdout.isatty() else 120
-    return Console(width=width, highlight=False, soft_wrap=False)
-
-
-def plain_table(*columns: str, wrapped: Sequence[str] = (), padding: int = 2) -> Table:
-    """A table without borders. Only the columns `wrapped` break their lines."""
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE, pad_edge=False, show_edge=False, padding=(0, padding))
-    for column in columns:
-        table.add_column(column, no_wrap=column not in wrapped)
-    return table
+    fixed = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
+    return Console(width=None if fixed else WIDE, highlight=False, soft_wrap=False)
 
 
 def complain(*lines: object) -> None:
+    """One line each on stderr. In a terminal a longer one goes on below, indented; words are not cut."""
     for line in lines:
-        click.echo(str(line), err=True)
+        text = str(line)
+        if sys.stderr.isatty():
+            import shutil
+            import textwrap
+
+            width = max(20, shutil.get_terminal_size().columns)
+            text = textwrap.fill(text, width, subsequent_indent="  ", break_on_hyphens=False)
+        click.echo(text, err=True)
 
 
 def stop(*lines: object, code: int = BAD_INPUT) -> click.exceptions.Exit:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ringwise.cli.output import (
+    WIDE,
     board_option,
     complain,
     configuration_option,
@@ -192,12 +193,12 @@ def render_result(result: QueryResult, parameters: Mapping[str, Any]) -> dict[st
     sent: dict[str, Any] = {"notes": result.notes, "code": result.code}
     if parameters.get("output", "table") != "table":
         return {**sent, "document": result.document}
-    width = parameters.get("width", 120)
+    width = parameters.get("width", WIDE)
     colour = parameters.get("colour") is True
     text = io.StringIO()
     console = Console(
         file=text,
-        width=min(width, _MAX_WIDTH) if isinstance(width, int) and width > 0 else 120,
+        width=min(width, _MAX_WIDTH) if isinstance(width, int) and width > 0 else WIDE,
         force_terminal=colour,
         no_color=not colour,
         color_system="standard" if colour else None,

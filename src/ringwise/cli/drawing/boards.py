@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from rich import box
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
+from ringwise.cli.drawing.lines import print_line, print_lines
+from ringwise.cli.drawing.tables import Column, Table
+from ringwise.cli.output import WIDE
 from ringwise.placement.rules import ScoreTable, chip_rule
 from ringwise.topology.board import Board
 from ringwise.topology.boards import BoardCatalog
@@ -21,36 +22,27 @@ from ringwise.views.boards import (
     table_grid,
 )
 
-#: From this width on the table has all columns.
-_WIDE = 120
 
-
-def print_boards(catalog: BoardCatalog) -> None:
-    console = Console(highlight=False)
-    # The column with what selects a board is wide; `show` has it too.
-    wide = console.width >= _WIDE
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("board", no_wrap=True)
-    table.add_column("chips", justify="right", no_wrap=True)
-    table.add_column("links", no_wrap=True)
-    for heading in ("one pod", "several pods", *(("chosen by",) if wide else ())):
-        table.add_column(heading)
+def print_boards(console: Console, catalog: BoardCatalog) -> None:
+    columns = [Column("board"), Column("chips", right=True), Column("links")]
+    columns += [Column(name, wraps=True) for name in ("one pod", "several pods")]
+    # What chooses a board is long; where there is no width for it, `boards show` has it.
+    table = Table(columns)
+    wide = Table([*columns, Column("chosen by", wraps=True)])
     for board in catalog:
         row = [board.name, str(board.chips_per_node), rings_text(board)]
         row += [counts_text(board.one_pod), multi_pod_text(board)]
-        if wide:
-            row.append(", ".join(chosen_by_words(board)))
-        table.add_row(*map(escape, row))
-    console.print(table)
+        table.add(*row)
+        wide.add(*row, ", ".join(chosen_by_words(board)))
+    (wide if console.width >= WIDE else table).print(console)
 
 
-def print_board(board: Board) -> None:
-    console = Console(highlight=False)
+def print_board(console: Console, board: Board) -> None:
     spec = RULE_SPECS[board.rule]
-    console.print(f"[bold]{escape(board.name)}[/bold]  {escape(board.title)}")
+    print_line(console, f"[bold]{escape(board.name)}[/bold]  {escape(board.title)}")
     console.print()
     for line in ring_picture(board):
-        console.print(line, markup=False)
+        console.print(line, markup=False, soft_wrap=True)
     console.print()
     facts = {
         "serves": ", ".join(board.resources),
@@ -65,23 +57,19 @@ def print_board(board: Board) -> None:
         facts["node labels"] = ", ".join(f"{key}={value}" for key, value in board.node_labels)
     facts["network faults"] = "withheld from jobs of several pods" if board.watches_network else "ignored"
     facts |= {"rule": spec.name, "fits": spec.fits, "raw score": spec.score, "chips": spec.chooses}
-    listing = Table(box=None, show_header=False, pad_edge=False)
-    listing.add_column(no_wrap=True)
-    listing.add_column(overflow="fold")
+    listing = Table([Column(""), Column("", wraps=True)], gap=2, headings=False)
     for heading, fact in facts.items():
-        listing.add_row(heading + ":", escape(fact))
-    console.print(listing)
+        listing.add(heading + ":", fact)
+    listing.print(console)
     for table in chip_rule(board).tables():
-        console.print(f"\n{table.title}; columns: {table.columns}", markup=False)
-        console.print(_rich_table(table))
+        console.print()
+        print_lines(console, f"{table.title}; columns: {table.columns}")
+        _score_table(table).print(console)
 
 
-def _rich_table(table: ScoreTable) -> Table:
+def _score_table(table: ScoreTable) -> Table:
     columns, rows = table_grid(table)
-    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    drawn.add_column("request", justify="right")
-    for free in columns:
-        drawn.add_column(str(free), justify="right")
+    drawn = Table([Column("request", right=True), *(Column(str(free), right=True) for free in columns)])
     for request, row in rows:
-        drawn.add_row(str(request), *("-" if value >= table.unfit else str(value) for value in row))
+        drawn.add(str(request), *("-" if value >= table.unfit else str(value) for value in row))
     return drawn

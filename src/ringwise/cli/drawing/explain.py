@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich import box
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from ringwise.apps.source import Source
 from ringwise.cli.drawing.chips import LEGEND, chip_list, chip_picture
+from ringwise.cli.drawing.lines import print_line
+from ringwise.cli.drawing.tables import Column, Table
 from ringwise.cli.drawing.topology import print_superpods, print_switches
 from ringwise.scheduler.explain.capacity import BoardCapacity
 from ringwise.scheduler.explain.doctor import ERROR, NOTE, WARNING, Diagnosis
@@ -27,10 +27,10 @@ def print_explanation(console: Console, source: Source, answer: Explanation) -> 
     colour = _COLOURS[answer.outcome]
     words = f" ({job.policy.switch_class})" if job.policy is not None and job.policy.switch_class else ""
     title = f"[bold]{escape(job.namespace)}/{escape(job.name)}[/]{words}: [{colour}]{answer.outcome}[/]"
-    console.print(title)
-    console.print(f"  {escape(answer.sentence)}", soft_wrap=True)
+    print_line(console, title)
+    print_line(console, f"  {escape(answer.sentence)}")
     for line in answer.plan:
-        console.print(f"  {escape(line)}", soft_wrap=True)
+        print_line(console, f"  {escape(line)}")
     _print_refusals(console, answer)
     _print_misses(console, source, answer)
     _print_line(console, source, answer)
@@ -50,22 +50,22 @@ def _print_refusals(console: Console, answer: Explanation) -> None:
     if refusals is None:
         return
     console.print(f"\nverdicts of the nodes on {escape(refusals.pod)}", style="bold")
-    table = _table("nodes", "reason", "for example")
+    table = Table([Column("nodes"), Column("reason")], note="for example")
     if refusals.fits:
-        table.add_row(str(refusals.fits), "fits", "")
+        table.add(str(refusals.fits), "fits")
     for code, count in refusals.counts.items():
-        table.add_row(str(count), code, escape(refusals.examples[code]))
-    console.print(table)
+        table.add(str(count), code, note=refusals.examples[code])
+    table.print(console)
 
 
 def _print_misses(console: Console, source: Source, answer: Explanation) -> None:
     if not answer.misses:
         return
     console.print("\nnearest misses", style="bold")
-    table = _table("node", "chips", "what is lacking")
+    table = Table([Column("node"), Column("chips")], note="what is lacking")
     for miss in answer.misses:
-        table.add_row(escape(miss.node), escape(_picture(source, answer, miss.number)), escape(miss.text))
-    console.print(table)
+        table.add(miss.node, _picture(source, answer, miss.number), note=miss.text)
+    table.print(console)
 
 
 def _print_line(console: Console, source: Source, answer: Explanation) -> None:
@@ -75,16 +75,17 @@ def _print_line(console: Console, source: Source, answer: Explanation) -> None:
     if answer.position - 1 > len(answer.ahead):
         ahead += f" and {answer.position - 1 - len(answer.ahead)} more"
     place = f"{answer.position} of {answer.waiting} waiting{escape(ahead)}"
-    console.print(f"\n[bold]queue {escape(answer.job.queue)}[/]: {place}", soft_wrap=True)
+    print_line(console, f"\n[bold]queue {escape(answer.job.queue)}[/]: {place}")
     if answer.kept:
-        console.print(f"it has waited long: {answer.kept} chip(s) are kept for it until it can start")
+        print_line(console, f"it has waited long: {answer.kept} chip(s) are kept for it until it can start")
     expected = answer.expected
     if expected is not None:
         wait = duration_text(expected.starts - source.now)
         words = f"{time_text(expected.starts)}, in {wait}, after the end of {', '.join(expected.after)}"
-        console.print(f"[bold]expected start[/]: {escape(words)}", soft_wrap=True)
+        print_line(console, f"[bold]expected start[/]: {escape(words)}")
     elif answer.reason is not None:
-        console.print("[bold]expected start[/]: unknown, the running jobs give no durations that would do")
+        unknown = "unknown, the running jobs give no durations that would do"
+        print_line(console, f"[bold]expected start[/]: {unknown}")
 
 
 def _print_cures(console: Console, answer: Explanation) -> None:
@@ -93,33 +94,33 @@ def _print_cures(console: Console, answer: Explanation) -> None:
     if not answer.cures:
         console.print("\nnothing that was tried would start it now; in general:", style="bold")
         for text in answer.reason.cures:
-            console.print(f"  -> {escape(text)}", soft_wrap=True)
+            print_line(console, f"  -> {escape(text)}")
         return
     console.print("\nit would start (each was tried)", style="bold")
     for cure in answer.cures:
         contested = (
             f" (unless the {cure.contested} jobs ahead of it take the chips)" if cure.contested else ""
         )
-        console.print(f"  -> {escape(cure.text)}{contested}", soft_wrap=True)
+        print_line(console, f"  -> {escape(cure.text)}{contested}")
 
 
 def _print_locations(console: Console, source: Source, answer: Explanation) -> None:
     locations = answer.locations
     shown = locations if len(locations) <= _SHOWN_PODS else [*locations[: _SHOWN_PODS - 1], locations[-1]]
     console.print()
-    table = _table("pod", "rank", "node", "chips", "rings")
+    table = Table([Column(name) for name in ("pod", "rank", "node", "chips", "rings")])
     for location in shown:
         if location is shown[-1] and len(shown) < len(locations):
-            table.add_row(f"... {len(locations) - len(shown)} more")
-        table.add_row(
-            escape(location.pod),
+            table.add(f"... {len(locations) - len(shown)} more")
+        table.add(
+            location.pod,
             str(location.rank),
-            escape(location.node or "-"),
+            location.node or "-",
             chip_list(location.chips),
-            escape(_location_picture(source, answer, location)),
+            _location_picture(source, answer, location),
         )
-    console.print(table)
-    console.print(LEGEND.replace("given now", "this pod"), style="dim")
+    table.print(console)
+    print_line(console, LEGEND.replace("given now", "this pod"), style="dim")
 
 
 def _location_picture(source: Source, answer: Explanation, location: PodLocation) -> str:
@@ -138,13 +139,6 @@ def _picture(source: Source, answer: Explanation, node: int, given: int = 0) -> 
     return chip_picture(fleet, node, policy.board, free=fleet.free_mask[node], given=given)
 
 
-def _table(*columns: str) -> Table:
-    table = Table(box=box.SIMPLE, pad_edge=False, show_edge=False, padding=(0, 2))
-    for column in columns:
-        table.add_column(column, no_wrap=column not in ("for example", "what is lacking", "chips"))
-    return table
-
-
 # -- capacity ------------------------------------------------------------------------------------
 
 
@@ -158,7 +152,7 @@ def print_capacity(console: Console, counted: Sequence[BoardCapacity]) -> None:
 def _print_board(console: Console, answer: BoardCapacity) -> None:
     chips = answer.chips
     where = f" on nodes with accelerator-type {answer.selector}" if answer.selector else ""
-    console.print(f"[bold]{answer.board}[/] ({answer.resource}){escape(where)}", soft_wrap=True)
+    print_line(console, f"[bold]{answer.board}[/] ({answer.resource}){escape(where)}")
     rows = [
         (chips.held, "held"),
         (chips.free, "free"),
@@ -167,18 +161,18 @@ def _print_board(console: Console, answer: BoardCapacity) -> None:
         (chips.closed, "on closed nodes"),
     ]
     words = ", ".join(f"{number} {word}" for number, word in rows if number or word in ("held", "free"))
-    console.print(f"  {chips.nodes} nodes with {chips.chips} chips: {words}", soft_wrap=True)
+    print_line(console, f"  {chips.nodes} nodes with {chips.chips} chips: {words}")
     if chips.network_faulty:
-        console.print(f"  {chips.network_faulty} of the free ones have no network: for one-pod jobs only")
-    table = Table(box=box.SIMPLE, pad_edge=False, show_edge=False, padding=(0, 2))
-    for column in ("  shape", "jobs that start now", "at best", "free chips it cannot use"):
-        table.add_column(column, justify="left" if column == "  shape" else "right")
+        words = "of the free ones have no network: for one-pod jobs only"
+        print_line(console, f"  {chips.network_faulty} {words}")
+    numbers = ("jobs that start now", "at best", "free chips it cannot use")
+    table = Table([Column("shape"), *(Column(name, right=True, wraps=True) for name in numbers)], indent=2)
     for shape in answer.shapes:
         if shape.kind == "switches":
-            table.add_row(f"  {shape.form}", f"{shape.pods} pods", "", str(shape.stranded))
+            table.add(shape.form, f"{shape.pods} pods", "", str(shape.stranded))
         else:
-            table.add_row(f"  {shape.form}", str(shape.jobs), str(shape.most), str(shape.stranded))
-    console.print(table)
+            table.add(shape.form, str(shape.jobs), str(shape.most), str(shape.stranded))
+    table.print(console)
     if answer.largest_gang:
         console.print(f"  largest gang of whole nodes: {answer.largest_gang}", style="dim")
 
@@ -191,13 +185,13 @@ _SEVERITY_COLOURS = {ERROR: "red", WARNING: "yellow", NOTE: "cyan"}
 def print_diagnosis(console: Console, diagnosis: Diagnosis) -> None:
     for finding in diagnosis.findings:
         colour = _SEVERITY_COLOURS[finding.severity]
-        console.print(
+        print_line(
+            console,
             f"[{colour}]{finding.severity}[/] {escape(finding.where)}: {escape(finding.what)} "
             f"[dim]\\[{finding.code}][/]",
-            soft_wrap=True,
         )
         if finding.cure:
-            console.print(f"  -> {escape(finding.cure)}", style="dim", soft_wrap=True)
+            print_line(console, f"  -> {escape(finding.cure)}", style="dim")
     counts = [(diagnosis.count(kind), kind) for kind in (ERROR, WARNING, NOTE)]
     words = ", ".join(f"{count} {kind}{'s' if count != 1 else ''}" for count, kind in counts)
-    console.print(f"{diagnosis.nodes} nodes, {diagnosis.jobs} jobs: {words}", soft_wrap=True)
+    print_line(console, f"{diagnosis.nodes} nodes, {diagnosis.jobs} jobs: {words}")

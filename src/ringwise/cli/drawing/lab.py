@@ -8,10 +8,12 @@ from typing import Any
 from rich.columns import Columns
 from rich.console import Console
 from rich.markup import escape
+from rich.text import Text
 
 from ringwise.apps.lab.lab import LiveLab
 from ringwise.cli.drawing.chips import LEGEND, chip_list, chip_picture
-from ringwise.cli.output import plain_table
+from ringwise.cli.drawing.lines import print_line
+from ringwise.cli.drawing.tables import Column, Table
 from ringwise.views.cluster import JobView
 from ringwise.views.times import duration_text, time_text
 
@@ -32,6 +34,9 @@ _LISTED = 10
 #: Without a terminal to fill, so many nodes are drawn.
 _NODES = 200
 _WAITING = 10
+#: In a low terminal waiting jobs leave so many rows to the nodes, above the legend and a line of the rest.
+_NODE_ROWS = 4
+_BELOW_NODES = 3
 _GIB = 1 << 30
 
 
@@ -49,12 +54,13 @@ def node_state(node: Mapping[str, Any]) -> str:
 
 def draw_nodes(console: Console, live: LiveLab, nodes: Iterable[Mapping[str, Any]]) -> None:
     shown = list(nodes)
-    columns = ["node", "state", "chips", "free", "faulty", "board", "pods"]
+    columns = [Column(name) for name in ("node", "state", "chips", "free", "faulty")]
+    columns += [Column("board", moves=True), Column("pods")]
     switches = any(node["switch"] for node in shown)
     superpods = any(node["superpod"] is not None for node in shown)
-    columns += ["switch"] if switches else []
-    columns += ["SuperPoD"] if superpods else []
-    table = plain_table(*columns)
+    columns += [Column("switch", moves=True)] if switches else []
+    columns += [Column("SuperPoD", moves=True)] if superpods else []
+    table = Table(columns)
     for node in shown:
         chips = node["chips"]
         row = [
@@ -68,61 +74,66 @@ def draw_nodes(console: Console, live: LiveLab, nodes: Iterable[Mapping[str, Any
         ]
         row += [node["switch"] or "-"] if switches else []
         row += ["-" if node["superpod"] is None else str(node["superpod"])] if superpods else []
-        table.add_row(*map(escape, row))
-    console.print(table)
+        table.add(*row)
+    table.print(console)
 
 
 def draw_jobs(console: Console, views: Iterable[JobView], now: int) -> None:
-    table = plain_table(
-        "job", "queue", "phase", "pods", "chips", "age", "why it waits", wrapped=("why it waits",)
-    )
+    columns = [Column("job"), Column("queue", moves=True), Column("phase")]
+    table = Table([*columns, Column("pods"), Column("chips"), Column("age")], note="why it waits")
     for view in views:
-        reason = view.reason.message if view.reason is not None else ""
-        table.add_row(
-            escape(view.key),
-            escape(view.queue),
-            "[red]refused[/]" if view.never else phase_text(view.phase),
+        table.add(
+            view.key,
+            view.queue,
+            Text("refused", "red") if view.never else phase_text(view.phase),
             f"{view.placed}/{view.wanted}",
             str(view.chips),
             duration_text(now - view.created),
-            escape(reason),
+            note=view.reason.message if view.reason is not None else "",
         )
-    console.print(table)
+    table.print(console)
 
 
 def draw_queues(console: Console, queues: Iterable[Mapping[str, Any]]) -> None:
-    table = plain_table("queue", "state", "weight", "used", "at most", "jobs", "waiting", wrapped=("used",))
+    table = Table(
+        [
+            *(Column(name) for name in ("queue", "state", "weight")),
+            *(Column(name, wraps=True) for name in ("used", "at most")),
+            *(Column(name) for name in ("jobs", "waiting")),
+        ]
+    )
     for queue in queues:
-        table.add_row(
-            escape(queue["name"]),
+        table.add(
+            queue["name"],
             queue["state"],
             str(queue["weight"]),
-            escape(amounts_text(queue["used"])),
-            escape(amounts_text(queue["capability"])),
+            amounts_text(queue["used"]),
+            amounts_text(queue["capability"]),
             str(queue["jobs"]),
             str(queue["waiting"]),
         )
-    console.print(table)
+    table.print(console)
 
 
 def draw_pods(console: Console, pods: Iterable[Mapping[str, Any]], now: int) -> None:
-    table = plain_table("pod", "phase", "node", "asks", "chips", "rank", "age")
+    moving = ("asks", "chips", "rank")
+    names = ("pod", "phase", "node", *moving, "age")
+    table = Table([Column(name, moves=name in moving) for name in names])
     for pod in pods:
-        table.add_row(
-            escape(f"{pod['namespace']}/{pod['name']}"),
+        table.add(
+            f"{pod['namespace']}/{pod['name']}",
             phase_text(pod["phase"]),
-            escape(pod["node"] or "-"),
+            pod["node"] or "-",
             str(pod["asks"]),
             chip_list(pod["chips"]),
             "-" if pod["rank"] is None else str(pod["rank"]),
             duration_text(now - pod["created"]),
         )
-    console.print(table)
+    table.print(console)
 
 
-def phase_text(phase: str) -> str:
-    colour = _COLOURS.get(phase)
-    return f"[{colour}]{escape(phase)}[/]" if colour else escape(phase)
+def phase_text(phase: str) -> Text:
+    return Text(phase, _COLOURS.get(phase, ""))
 
 
 def amounts_text(amounts: Mapping[str, int]) -> str:
@@ -149,7 +160,7 @@ def draw_submitted(console: Console, answer: dict[str, Any]) -> None:
         if kind in ("Job", "Pod", "PodGroup") and len(names) <= _LISTED:
             continue
         words = f"{len(names)} x {kind}" if len(names) > 1 else f"{kind} {names[0]}".rstrip()
-        console.print(f"{escape(words)} {action}", soft_wrap=True)
+        print_line(console, f"{escape(words)} {action}")
     for job in answer["jobs"][:_LISTED] if len(answer["jobs"]) > 2 * _LISTED else answer["jobs"]:
         _draw_submitted_job(console, job)
     if len(answer["jobs"]) > 2 * _LISTED:
@@ -157,7 +168,7 @@ def draw_submitted(console: Console, answer: dict[str, Any]) -> None:
         for job in answer["jobs"]:
             counts[job["outcome"]] = counts.get(job["outcome"], 0) + 1
         words = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items()))
-        console.print(f"... all {len(answer['jobs'])} jobs: {words}")
+        print_line(console, f"... all {len(answer['jobs'])} jobs: {words}")
 
 
 def _draw_submitted_job(console: Console, job: dict[str, Any]) -> None:
@@ -168,14 +179,13 @@ def _draw_submitted_job(console: Console, job: dict[str, Any]) -> None:
         some = ", ".join(nodes[:4]) + (f" and {len(nodes) - 4} more" if len(nodes) > 4 else "")
         where = f" on {some}"
     colour = _OUTCOME_COLOURS[outcome]
-    console.print(
-        f"{escape(job['namespace'])}/{escape(job['name'])}: [{colour}]{outcome}[/]{escape(where)}",
-        soft_wrap=True,
+    print_line(
+        console, f"{escape(job['namespace'])}/{escape(job['name'])}: [{colour}]{outcome}[/]{escape(where)}"
     )
     if reason is not None:
-        console.print(f"  {escape(reason['message'])}", soft_wrap=True)
+        print_line(console, f"  {escape(reason['message'])}")
         for cure in reason["cures"]:
-            console.print(f"  -> {escape(cure)}", soft_wrap=True)
+            print_line(console, f"  -> {escape(cure)}")
 
 
 # -- one frame of top ----------------------------------------------------------------------------
@@ -188,17 +198,41 @@ def draw_top(
     waiting: list[JobView],
     height: Any = None,
 ) -> None:
-    """Chips of all nodes, queues, pending jobs; `height` is that of the terminal."""
-    status, nodes, queues = document["status"], document["nodes"], document["queues"]
-    console.print(headline(status), soft_wrap=True)
-    console.print()
-    room = height - len(queues) - min(len(waiting), _WAITING) - 12 if isinstance(height, int) else None
-    _draw_node_grid(console, live, nodes, room)
-    console.print()
-    draw_queues(console, queues)
-    _draw_waiting(console, waiting, live.now)
-    for line in (*status["alarms"], *status["incidents"]):
-        console.print(f"[red]{escape(line)}[/]", soft_wrap=True)
+    """Chips of all nodes, queues, pending jobs. In a terminal of this height each part shows what fits."""
+    status = document["status"]
+    alarms = [*status["alarms"], *status["incidents"]]
+    queues, jobs, rows = len(document["queues"]), _WAITING, None
+
+    def draw_rest() -> None:
+        console.print()
+        draw_queues(console, document["queues"][:queues])
+        _draw_hidden(console, len(document["queues"]) - queues, "more queues")
+        _draw_waiting(console, waiting, live.now, jobs)
+        for line in alarms:
+            print_line(console, f"[red]{escape(line)}[/]")
+
+    def draw_headline() -> None:
+        print_line(console, headline(status))
+        console.print()
+
+    if isinstance(height, int):
+        queues = max(3, height // 4)
+        while True:
+            with console.capture() as rest:
+                draw_headline()
+                draw_rest()
+            rows = height - rest.get().count("\n") - _BELOW_NODES
+            if rows >= _NODE_ROWS or jobs == 1:
+                break
+            jobs -= 1
+    draw_headline()
+    _draw_node_grid(console, live, document["nodes"], rows)
+    draw_rest()
+
+
+def _draw_hidden(console: Console, count: int, words: str) -> None:
+    if count > 0:
+        console.print(f"... and {count} {words}", style="dim")
 
 
 def headline(status: dict[str, Any]) -> str:
@@ -228,23 +262,20 @@ def _draw_node_grid(console: Console, live: LiveLab, nodes: list[dict[str, Any]]
         across = max(1, (console.width + 2) // (max(map(len, cells)) + 2))
         cells = cells[: max(1, rows) * across]
     console.print(Columns([escape(cell) for cell in cells], padding=(0, 2)))
-    if len(cells) < len(nodes):
-        console.print(f"... and {len(nodes) - len(cells)} more nodes", style="dim")
-    console.print(f"{LEGEND.replace('  + given now', '')}  (- cordoned  ! not ready)", style="dim")
+    _draw_hidden(console, len(nodes) - len(cells), "more nodes")
+    print_line(console, f"{LEGEND.replace('  + given now', '')}  (- cordoned  ! not ready)", style="dim")
 
 
-def _draw_waiting(console: Console, waiting: list[JobView], now: int) -> None:
+def _draw_waiting(console: Console, waiting: list[JobView], now: int, most: int) -> None:
     if not waiting:
         return
     console.print()
-    for view in waiting[:_WAITING]:
-        message = view.reason.message if view.reason is not None else ""
+    for view in waiting[:most]:
+        message = f"{view.placed} of {view.wanted} pods are placed"
+        if view.reason is not None:
+            message = view.reason.message
         colour, word = ("yellow", f"waits {duration_text(now - view.created)}")
         if view.never:
             colour, word = "red", "can never run"
-        console.print(
-            f"[{colour}]{escape(view.key)}[/] {word}: {escape(message)}",
-            soft_wrap=True,
-        )
-    if len(waiting) > _WAITING:
-        console.print(f"... and {len(waiting) - _WAITING} more jobs wait", style="dim")
+        print_line(console, f"[{colour}]{escape(view.key)}[/] {word}: {escape(message)}")
+    _draw_hidden(console, len(waiting) - most, "more jobs wait")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from rich import box
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from ringwise.cli.drawing.chips import LEGEND, chip_list, chip_picture
+from ringwise.cli.drawing.lines import print_line
+from ringwise.cli.drawing.tables import Column, Table
 from ringwise.cli.drawing.topology import print_superpods, print_switches
 from ringwise.topology.chips import mask_of
 from ringwise.views.place import PLACED, JobAnswer, PlaceAnswer
@@ -30,27 +30,27 @@ def print_placements(console: Console, answer: PlaceAnswer, scores: bool) -> Non
     for job in answer.jobs:
         counts[job.outcome] = counts.get(job.outcome, 0) + 1
     summary = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items())) or "no jobs wait"
-    console.print(f"{summary}    {LEGEND}", style="dim")
+    print_line(console, summary, style="dim")
+    print_line(console, LEGEND, style="dim")
 
 
 def _print_job(console: Console, answer: PlaceAnswer, job: JobAnswer) -> None:
     colour = _COLOURS[job.outcome]
     words = f" ({job.job_class})" if job.job_class else ""
-    console.print(f"[bold]{escape(job.namespace)}/{escape(job.name)}[/]{words}: [{colour}]{job.outcome}[/]")
+    print_line(
+        console, f"[bold]{escape(job.namespace)}/{escape(job.name)}[/]{words}: [{colour}]{job.outcome}[/]"
+    )
     if job.reason is not None:
-        console.print(f"  {escape(job.reason.message)}", soft_wrap=True)
+        print_line(console, f"  {escape(job.reason.message)}")
         for cure in job.reason.cures:
-            console.print(f"  -> {escape(cure)}", style="dim", soft_wrap=True)
+            print_line(console, f"  -> {escape(cure)}", style="dim")
     for line in job.plan:
-        console.print(f"  {escape(line)}", style="dim")
+        print_line(console, f"  {escape(line)}", style="dim")
     if any(pod.node for pod in job.pods):
-        console.print(_pod_table(answer, job))
+        _pod_table(answer, job).print(console)
 
 
 def _pod_table(answer: PlaceAnswer, job: JobAnswer) -> Table:
-    table = Table(box=box.SIMPLE, pad_edge=False, show_edge=False, padding=(0, 1))
-    for column in ("  pod", "rank", "node", "chips", "before", "after"):
-        table.add_column(column, no_wrap=column not in ("chips",))
     extra = [
         column
         for column, used in (
@@ -60,30 +60,24 @@ def _pod_table(answer: PlaceAnswer, job: JobAnswer) -> Table:
         )
         if used
     ]
-    for column in extra:
-        table.add_column(column, no_wrap=True)
+    columns = [Column("pod"), Column("rank"), Column("node"), Column("chips")]
+    columns += [Column("before", moves=True), Column("after")]
+    table = Table([*columns, *(Column(name, moves=True) for name in extra)], indent=2)
     shown = job.pods
     if len(shown) > _SHOWN_PODS:
         shown = [*job.pods[: _SHOWN_PODS - 2], *job.pods[-1:]]
     for pod in shown:
         if pod is shown[-1] and len(shown) < len(job.pods):
-            table.add_row(f"  ... {len(job.pods) - len(shown)} more")
+            table.add(f"... {len(job.pods) - len(shown)} more")
         before, after = _pictures(answer, job, pod.name)
-        row = [
-            f"  {pod.name}",
-            str(pod.rank),
-            pod.node or "-",
-            chip_list(pod.chips or ()),
-            before,
-            after,
-        ]
+        row = [pod.name, str(pod.rank), pod.node or "-", chip_list(pod.chips or ()), before, after]
         if "switch" in extra:
             row.append(pod.switch or "-")
         if "SuperPoD" in extra:
             row.append("-" if pod.superpod is None else f"{pod.superpod}, block {pod.logical_superpod}")
         if "rack" in extra:
             row.append("-" if pod.logical_rack is None else f"{pod.rack}, logical {pod.logical_rack}")
-        table.add_row(*map(escape, row))
+        table.add(*row)
     return table
 
 
@@ -115,14 +109,13 @@ def _print_candidates(console: Console, job: JobAnswer) -> None:
     for pod in job.pods:
         if pod.candidates is None:
             continue
-        table = Table(box=box.SIMPLE, pad_edge=False, show_edge=False, padding=(0, 2))
-        for column in (f"  candidates of {pod.name}", "score", "why not"):
-            table.add_column(column)
+        columns = [Column(f"candidates of {pod.name}"), Column("score", right=True)]
+        table = Table(columns, note="why not", indent=2)
         for candidate in pod.candidates:
-            reason = candidate["reason"]
-            table.add_row(
-                f"  {candidate['node']}",
-                "-" if candidate["score"] is None else str(candidate["score"]),
-                "" if reason is None else escape(reason["message"]),
+            reason, score = candidate["reason"], candidate["score"]
+            table.add(
+                candidate["node"],
+                "-" if score is None else str(score),
+                note="" if reason is None else reason["message"],
             )
-        console.print(table)
+        table.print(console)

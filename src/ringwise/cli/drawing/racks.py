@@ -12,21 +12,24 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from rich.text import Text
 
+from ringwise.cli.drawing.lines import wrapped
 from ringwise.cli.drawing.signs import BUSY, FREE, UNUSABLE, job_signs, ranges
+from ringwise.cli.output import WIDE
 from ringwise.topology.natural import natural_key
 from ringwise.views.topology import RackPicture, SuperPodPicture
 
+#: Also where there is width for more.
 _BOXES_IN_A_LINE = 4
 
 
-def draw_racks(superpods: Iterable[SuperPodPicture], most: int = 60) -> Text:
+def draw_racks(superpods: Iterable[SuperPodPicture], most: int = 60, width: int = WIDE) -> Text:
     """The racks of each SuperPoD with a legend. SuperPoDs beyond `most` lines are counted instead of drawn.
 
     SuperPoDs that carry blocks are never left out in favour of ones that do not.
     """
     pictures = list(superpods)
     signs, colours = job_signs(job for picture in pictures for job, _ in picture.blocks)
-    drawn = {number: _superpod(picture, signs, colours) for number, picture in enumerate(pictures)}
+    drawn = {number: _superpod(picture, signs, colours, width) for number, picture in enumerate(pictures)}
     shown: list[int] = []
     lines = 0
     for number in sorted(drawn, key=lambda number: not pictures[number].blocks):
@@ -42,17 +45,21 @@ def draw_racks(superpods: Iterable[SuperPodPicture], most: int = 60) -> Text:
     if hidden:
         free = sum(len(picture.free) for picture in hidden)
         text.append(f"and {len(hidden)} more SuperPoDs with {free} free nodes\n")
-    return text.append(_legend([pictures[number] for number in shown], signs))
+    legend = wrapped(Text(_legend([pictures[number] for number in shown], signs)), width)
+    return text.append_text(Text("\n").join(legend))
 
 
-def _superpod(picture: SuperPodPicture, signs: Mapping[str, str], colours: Mapping[str, str]) -> list[Text]:
+def _superpod(
+    picture: SuperPodPicture, signs: Mapping[str, str], colours: Mapping[str, str], width: int
+) -> list[Text]:
     boxes = _boxes(picture.racks, signs, colours)
     label_width = max((len(label) for label, _ in boxes), default=0)
     box_width = max((len(box) for _, box in boxes), default=0)
-    lines = [Text(f"SuperPoD {picture.superpod}  {_words(picture)}")]
-    for start in range(0, len(boxes), _BOXES_IN_A_LINE):
+    lines = wrapped(Text(f"SuperPoD {picture.superpod}  {_words(picture)}"), width)
+    across = max(1, min(_BOXES_IN_A_LINE, width // (label_width + box_width + 3)))
+    for start in range(0, len(boxes), across):
         line = Text()
-        for label, box in boxes[start : start + _BOXES_IN_A_LINE]:
+        for label, box in boxes[start : start + across]:
             line.append(f"  {label:>{label_width}} ").append(box).append(" " * (box_width - len(box)))
         line.rstrip()
         lines.append(line)

@@ -15,8 +15,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from rich.console import Console
 from rich.text import Text
 
+from ringwise.cli.drawing.lines import wrapped
 from ringwise.cli.drawing.racks import draw_racks
 from ringwise.cli.drawing.signs import BUSY, FREE, RESERVED, UNUSABLE, job_signs, ranges
+from ringwise.cli.drawing.tables import Column, Table
+from ringwise.cli.output import WIDE
 from ringwise.placement.switches.states import SwitchFacts, SwitchState
 from ringwise.records import dataclass
 from ringwise.scheduler.view import SchedulerView
@@ -31,7 +34,9 @@ def print_switches(console: Console, view: SchedulerView) -> bool:
     picture = switch_picture(view)
     if picture is None:
         return False
-    text = draw_switches(picture.resolved, picture.states, picture.free_nodes, picture.jobs_of_node)
+    text = draw_switches(
+        picture.resolved, picture.states, picture.free_nodes, picture.jobs_of_node, console.width
+    )
     console.print(text, end="", markup=False, soft_wrap=True)
     return True
 
@@ -44,9 +49,10 @@ def print_superpods(console: Console, view: SchedulerView) -> bool:
     plain = [picture for picture in pictures if not picture.racks]
     in_racks = [picture for picture in pictures if picture.racks]
     if plain:
-        console.print(draw_superpods(_drawn(picture) for picture in plain), soft_wrap=True)
+        drawn = [_drawn(picture) for picture in plain]
+        console.print(draw_superpods(drawn, width=console.width), soft_wrap=True)
     if in_racks:
-        console.print(draw_racks(in_racks), soft_wrap=True)
+        console.print(draw_racks(in_racks, width=console.width), soft_wrap=True)
     return True
 
 
@@ -69,26 +75,28 @@ def draw_switches(
     states: Sequence[SwitchFacts],
     free_nodes: Collection[str],
     jobs_of_node: Mapping[str, Sequence[str]],
+    width: int = WIDE,
 ) -> str:
     """One line per switch, one sign per server in array order, and what the signs mean."""
     letters: dict[str, str] = {}
-    lines: list[tuple[str, str, str, str]] = []
+    table = Table([Column(""), Column(""), Column("", wraps=True), Column("")], gap=2, headings=False)
+    missing = False
     for switch, seats, facts in zip(resolved.topology.switches, resolved.nodes, states, strict=True):
         places = {seat.index: seat.node for seat in seats}
-        width = max((server.index + 1 for server in switch.servers), default=0)
+        count = max((server.index + 1 for server in switch.servers), default=0)
         signs = [
             _node_sign(places[place], free_nodes, jobs_of_node, letters) if place in places else "-"
-            for place in range(width)
+            for place in range(count)
         ]
         free = sum(1 for seat in seats if seat.node in free_nodes)
-        lines.append((switch.ip, _switch_words(facts), " ".join(signs), f"{free} of {len(seats)} free"))
-    widths = [max((len(line[column]) for line in lines), default=0) for column in range(3)]
-    drawn = ["  ".join([*(line[i].ljust(widths[i]) for i in range(3)), line[3]]) for line in lines]
+        missing = missing or "-" in signs
+        table.add(switch.ip, _switch_words(facts), " ".join(signs), f"{free} of {len(seats)} free")
     meaning = [f"{letter} {job}" for job, letter in letters.items()]
     meaning += [". free", "x not free"]
-    if any("-" in line[2].split() for line in lines):
+    if missing:
         meaning.append("- no node of the cluster")
-    return "\n".join([*drawn, "", ", ".join(meaning)]) + "\n"
+    lines = [*table.lines(width), Text(""), *wrapped(Text(", ".join(meaning)), width)]
+    return "".join(f"{line.plain}\n" for line in lines)
 
 
 def _node_sign(
@@ -141,7 +149,7 @@ class DrawnSuperPod:
         return min(self.free, self.reserve)
 
 
-def draw_superpods(superpods: Iterable[DrawnSuperPod], most: int = 40) -> Text:
+def draw_superpods(superpods: Iterable[DrawnSuperPod], most: int = 40, width: int = WIDE) -> Text:
     """The picture, by SuperPoD id, with its legend. More than `most` lines are counted instead of drawn.
 
     SuperPoDs that carry blocks are never left out in favour of ones that do not.
@@ -152,19 +160,17 @@ def draw_superpods(superpods: Iterable[DrawnSuperPod], most: int = 40) -> Text:
         key=lambda drawn: order_key(drawn.superpod),
     )
     signs, colours = job_signs(block.job for drawn in shown for block in drawn.blocks)
-    name_width = max((len(str(drawn.superpod)) for drawn in shown), default=0)
-    pictures = [_cells(drawn, signs, colours) for drawn in shown]
-    picture_width = max((len(picture) for picture in pictures), default=0)
-    text = Text(no_wrap=True)
-    for drawn, picture in zip(shown, pictures, strict=True):
-        text.append(f"SuperPoD {drawn.superpod!s:<{name_width}}  ")
-        text.append(picture)
-        text.append(" " * (picture_width - len(picture) + 2) + _superpod_words(drawn) + "\n")
+    table = Table([Column(""), Column("", wraps=True)], gap=2, headings=False)
+    for drawn in shown:
+        cells = _cells(drawn, signs, colours)
+        table.add(f"SuperPoD {drawn.superpod}", cells, note=_superpod_words(drawn))
+    lines = table.lines(width)
     hidden = len(ordered) - len(shown)
     if hidden:
         free = sum(drawn.free for drawn in ordered) - sum(drawn.free for drawn in shown)
-        text.append(f"and {hidden} more SuperPoDs with {free} free nodes\n")
-    return text.append(_superpod_legend(shown, signs))
+        lines.append(Text(f"and {hidden} more SuperPoDs with {free} free nodes"))
+    lines += wrapped(Text(_superpod_legend(shown, signs)), width)
+    return Text("\n", no_wrap=True).join(lines)
 
 
 def _cells(drawn: DrawnSuperPod, signs: dict[str, str], colours: dict[str, str]) -> Text:

@@ -1,0 +1,109 @@
+"""Tables at any width: nothing is cut, no line is longer than the terminal is wide."""
+
+from __future__ import annotations
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.text import Text
+
+from ringwise.cli.drawing.lines import wrapped
+from ringwise.cli.drawing.tables import Column, Table
+
+WORD = st.from_regex(r"[a-z0-9./-]{1,50}", fullmatch=True)
+SENTENCE = st.lists(WORD, max_size=30).map(" ".join)
+COLUMN = st.builds(Column, st.sampled_from(["age", "board", "chips free"]), st.booleans(), st.booleans())
+
+
+def plain(table: Table, width: int) -> list[str]:
+    return [line.plain for line in table.lines(width)]
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> Table:
+    columns = [
+        Column("node"),
+        *draw(st.lists(COLUMN, max_size=6)),
+        Column("switch", moves=draw(st.booleans())),
+    ]
+    table = Table(columns, note="why", indent=draw(st.sampled_from([0, 2])), headings=draw(st.booleans()))
+    for _ in range(draw(st.integers(0, 4))):
+        cells = [
+            draw(WORD if column.wraps or n == 0 else WORD.map(lambda w: w[:15]))
+            for n, column in enumerate(columns)
+        ]
+        table.add(*cells, note=draw(SENTENCE))
+    return table
+
+
+@given(tables(), st.integers(40, 200))
+def test_16_every_cell_is_there_and_every_line_fits(table: Table, width: int) -> None:
+    lines = plain(table, width)
+    assert [line for line in lines if len(line) > width] == []
+    drawn = re.sub(r"\s", "", "".join(lines))
+    for row in table.rows:
+        # A cell that is wrapped in its column is spread over lines; what is in one piece is there as it is.
+        for column, cell in zip(table.columns, row.cells, strict=True):
+            if not column.wraps and cell.cell_len <= width - 10:
+                assert cell.plain in "\n".join(lines) or cell.plain in drawn
+
+
+@given(SENTENCE, st.integers(0, 6), st.integers(30, 100))
+def test_16_a_long_line_goes_on_below_with_all_its_words(sentence: str, indent: int, width: int) -> None:
+    lines = [line.plain for line in wrapped(Text(" " * indent + sentence), width)]
+    assert [line for line in lines if len(line) > width] == []
+    assert re.sub(r"\s", "", "".join(lines)) == re.sub(r"\s", "", sentence)
+
+
+def nodes(name: str) -> Table:
+    columns = [Column("node"), Column("state"), Column("chips"), Column("board", moves=True), Column("pods")]
+    table = Table(columns, note="why not")
+    table.add("node-1", "ready", "[####|....]", "910-x8", "2", note="the node is full " * 5)
+    table.add(name, "cordoned", "[####|####]", "910-x8", "3")
+    return table
+
+
+def test_16_sentences_get_lines_of_their_own_where_the_column_would_be_narrow() -> None:
+    assert plain(nodes("node-2"), 70) == [
+        "node     state      chips         board    pods",
+        "───────────────────────────────────────────────",
+        "node-1   ready      [####|....]   910-x8   2",
+        "    the node is full the node is full the node is full the node is",
+        "      full the node is full",
+        "node-2   cordoned   [####|####]   910-x8   3",
+    ]
+
+
+def test_16_columns_that_may_be_moved_are_told_once_where_they_are_all_alike() -> None:
+    assert plain(nodes("node-2"), 38) == [
+        "node    state     chips        pods",
+        "───────────────────────────────────",
+        "node-1  ready     [####|....]  2",
+        "    the node is full the node is",
+        "      full the node is full the node",
+        "      is full the node is full",
+        "node-2  cordoned  [####|####]  3",
+        "all: board 910-x8",
+    ]
+
+
+def test_16_a_long_name_is_whole_on_a_line_of_its_own() -> None:
+    assert plain(nodes("training-node-0123.rack-17.cluster.example.com"), 60) == [
+        "node          state     chips        board   pods",
+        "─────────────────────────────────────────────────",
+        "node-1        ready     [####|....]  910-x8  2",
+        "    the node is full the node is full the node is full the",
+        "      node is full the node is full",
+        "training-node-0123.rack-17.cluster.example.com",
+        "              cordoned  [####|####]  910-x8  3",
+    ]
+
+
+def test_16_a_very_narrow_terminal_shows_one_cell_in_a_line() -> None:
+    assert plain(nodes("node-2"), 24)[-4:] == [
+        "  state cordoned",
+        "  chips [####|####]",
+        "  board 910-x8",
+        "  pods 3",
+    ]
