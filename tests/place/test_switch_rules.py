@@ -67,8 +67,112 @@ def test_marks_make_states_and_padding_makes_none_S2() -> None:
         objects.append(pod_group(group, pods, labels=label, phase="Running"))
         objects += [runs(f"{group}-{at}", f"n{4 * number + at}", group, mark) for at in range(pods)]
     answer = ask(objects, V2)
-    # The third job has three pods only, so it is padding, whatever is written on its pods.
-    assert states(answer) == {"t0": "exclusive", "t1": "shared", "t2": "idle", "t3": "idle"}
+    # The third job has three pods only, but its live pods carry marks: it is no padding job.
+    assert states(answer) == {"t0": "exclusive", "t1": "shared", "t2": "shared", "t3": "idle"}
+    for one in objects:
+        if one["kind"] == "Pod" and one["metadata"]["name"].startswith("g2"):
+            one["metadata"]["annotations"]["isSharedTor"] = "0"
+    assert states(ask(objects, V2))["t2"] == "idle"
+
+
+@pytest.mark.parametrize("alive", [1, 2, 3])
+@pytest.mark.parametrize("ordered", ["a PodGroup", "a PodGroup that may start with one pod", "a vcjob"])
+def test_a_model_of_which_few_pods_are_left_keeps_its_switch_S1_S2(alive: int, ordered: str) -> None:
+    """The marks on live pods decide; which pods there were before has no say."""
+    objects = leaves(4, 4)
+    if ordered == "a vcjob":
+        objects.append(vcjob("g", [("worker", 4, pod_spec(8))], labels=MODEL, phase="Running"))
+        group = "g-uid-g"
+    else:
+        objects.append(pod_group("g", 4 if ordered == "a PodGroup" else 1, labels=MODEL, phase="Running"))
+        group = "g"
+    objects += [runs(f"g-worker-{at}", f"n{at}", group, "2") for at in range(alive)]
+    answer = ask([*objects, train(4, MODEL)], V2, scores=False, everything=True)
+    assert states(answer)["t0"] == "exclusive"
+    assert per_switch(job_of(answer, "J")) == {"t1": 4}
+
+
+@pytest.mark.parametrize(("level", "settings"), [("single_layer", V2), (None, V1)])
+@pytest.mark.parametrize(("pods", "found"), [(3, "padding"), (4, "foundation-model")])
+def test_without_marks_the_number_as_ordered_alone_decides_S1(
+    level: str | None, settings: dict[str, str], pods: int, found: str
+) -> None:
+    objects = [*leaves(4, 4, level=level), pod_group("g", pods, labels=MODEL, phase="Running")]
+    # A mark that another version wrote.
+    objects.append(runs("g-0", "n0", "g", "2"))
+    assert job_of(ask(objects, settings, everything=True), "g")["class"] == found
+
+
+def test_the_number_leaves_out_pods_known_to_ask_for_no_chips_S1() -> None:
+    launcher = pod("launcher", pod_spec(0), on="n7", group="g", labels=MODEL)
+    objects = [*leaves(4, 4), pod_group("g", 4, labels=MODEL, phase="Running"), runs("g-0", "n0", "g", "0")]
+    assert job_of(ask(objects, V2, everything=True), "g")["class"] == "foundation-model"
+    assert job_of(ask([*objects, launcher], V2, everything=True), "g")["class"] == "padding"
+    tasks = [("launcher", 1, pod_spec(0)), ("worker", 3, pod_spec(8))]
+    ordered = ask([*leaves(4, 4), vcjob("J", tasks, labels=MODEL)], V2, scores=False)
+    assert job_of(ordered, "J")["class"] == "padding"
+
+
+def test_a_huge_min_member_costs_nothing_S1() -> None:
+    objects = [*leaves(4, 4), pod_group("g", 2**31 - 1, labels=MODEL), pod("g-0", pod_spec(8), group="g")]
+    found = job_of(ask(objects, V2), "g")
+    assert (found["outcome"], found["reason"]["code"]) == ("refused", "not-enough-pods")
+
+
+@pytest.mark.parametrize(
+    ("of_group", "of_pods", "values"),
+    [
+        (MODEL, [COMMON, COMMON], 'PodGroup: "large-model-schema", pods: "normal-schema"'),
+        ({"tor-affinity": "null"}, [{}, COMMON], 'PodGroup: "null", pods: "normal-schema"'),
+        ({}, [MODEL, COMMON], 'pods: "large-model-schema" and "normal-schema"'),
+        (MODEL, [{}, {}], None),
+        ({}, [MODEL, {}], None),
+        (MODEL, [MODEL, {}], None),
+    ],
+)
+def test_different_labels_of_podgroup_and_pods_are_refused_S1(
+    of_group: dict[str, str], of_pods: list[dict[str, str]], values: str | None
+) -> None:
+    objects = [*leaves(4, 4), pod_group("g", 2, labels=of_group)]
+    objects += [pod(f"g-{at}", pod_spec(8), group="g", labels=one) for at, one in enumerate(of_pods)]
+    found = job_of(ask(objects, V2), "g")
+    if values is None:
+        assert (found["outcome"], found["class"]) == ("placed", "padding")
+        return
+    assert (found["outcome"], found["reason"]["code"]) == ("refused", "conflicting-values")
+    assert found["reason"]["message"] == f"the label tor-affinity has different values in one job: {values}"
+
+
+@pytest.mark.parametrize(
+    ("resource", "key", "values", "kind"),
+    [
+        (ASCEND, "sp-block", ("16", "32"), "annotation"),
+        (ASCEND, "huawei.com/schedule_policy", ("chip8-node8", "chip4-node8"), "annotation"),
+        ("huawei.com/Ascend310P", "npu-310-strategy", ("card", "chip"), "label"),
+    ],
+)
+def test_other_values_that_choose_the_rules_must_not_differ_either(
+    resource: str, key: str, values: tuple[str, str], kind: str
+) -> None:
+    group: dict[str, Any] = {f"{kind}s": {key: values[0]}}
+    one: dict[str, Any] = {f"{kind}s": {key: values[1]}}
+    objects = [node("n0", resource=resource), node("n1", resource=resource), pod_group("g", 1, **group)]
+    found = job_of(ask([*objects, pod("g-0", pod_spec(8, resource), group="g", **one)]), "g")
+    assert found["reason"]["code"] == "conflicting-values"
+    assert f"the {kind} {key} has different values" in found["reason"]["message"]
+
+
+def test_pods_that_select_different_boards_are_refused_and_silent_ones_follow_N1() -> None:
+    x8, x16 = ({"accelerator-type": f"module-910b-{size}"} for size in (8, 16))
+    hosts = [node(f"n{at}", labels=x8) for at in range(2)]
+    silent = vcjob("A", [("master", 1, pod_spec(8)), ("worker", 1, pod_spec(8, selector=x8))])
+    mixed = vcjob("B", [("master", 1, pod_spec(8, selector=x16)), ("worker", 1, pod_spec(8, selector=x8))])
+    answer = ask([*hosts, silent, mixed])
+    assert job_of(answer, "A")["outcome"] == "placed"
+    assert (job_of(answer, "B")["outcome"], job_of(answer, "B")["reason"]["code"]) == (
+        "refused",
+        "mixed-boards",
+    )
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from itertools import combinations
 
 import pytest
@@ -260,11 +260,25 @@ def test_registry_and_profiles_have_the_same_rules_N1() -> None:
         ("a3-x16", [1, 2, 3, 6, 7, 8, 9], 4, (2, 3, 6, 7)),
         ("mesh4-x16", [0, 1, 2, 3, 5, 6, 9, 10], 2, (5, 6)),
         ("910b-x16", [0, 1, 2, 8, 9], 2, (8, 9)),
+        ("910b-x16", range(8, 16), 8, (8, 9, 10, 11, 12, 13, 14, 15)),
+        ("910b-x16", range(16), 10, (0, 8, 1, 9, 2, 10, 3, 11, 4, 12)),
         ("910b-x8", [7, 2, 5], 2, (2, 5)),
     ],
 )
-def test_which_chips_are_taken_N5(board: str, free: list[int], request_: int, chips: tuple[int, ...]) -> None:
+def test_which_chips_are_taken_N5(
+    board: str, free: Iterable[int], request_: int, chips: tuple[int, ...]
+) -> None:
     assert chip_rule(shipped_boards()[board]).chips(mask_of(free), request_, False) == chips
+
+
+@ANY_BOARD
+@pytest.mark.parametrize("multi_pod", [False, True])
+def test_all_chips_of_a_board_are_written_in_ascending_order_N5(board: Board, multi_pod: bool) -> None:
+    rule = chip_rule(board)
+    everything = (1 << board.chips_per_node) - 1
+    chips = rule.chips(everything, board.chips_per_node, multi_pod)
+    assert chips in ((), tuple(range(board.chips_per_node)))
+    assert bool(chips) == (board.rule != "one-card")
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from ringwise.framework.policy import ChipPolicy
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.state.model import EMPTY, Pod, PodGroup
+from ringwise.state.vcjob import MOST_PODS
 from ringwise.topology.natural import natural_key
 
 
@@ -64,8 +65,9 @@ class Job:
     inqueue: bool = False
     validated: bool = False
     asked_total: Amounts | None = None
-    #: The most pods with chips it ever had at once: it counts while pods are replaced.
-    most_chip_pods: int = 0
+    #: Replicas that its vcjob orders in tasks with chips and in tasks without; 0 where it has no vcjob.
+    ordered_chip_pods: int = 0
+    ordered_other_pods: int = 0
     #: Caches: uids in natural order of the pods' names, and ranks by uid.
     ordered: list[str] | None = None
     ranks: dict[str, int] | None = None
@@ -99,9 +101,19 @@ class Job:
         return [pod for pod in self.in_order if pod.cls.chips and pod.phase != "Failed"]
 
     @property
+    def known_chip_pods(self) -> int:
+        """Pods with chips that exist now or that its vcjob orders."""
+        return max(len(self.chip_pods), self.ordered_chip_pods)
+
+    @property
     def chip_pod_count(self) -> int:
-        """How many pods with chips the job has, also while a lost one is not replaced yet."""
-        return max(len(self.chip_pods), self.most_chip_pods)
+        """Rule S1: how many pods with chips the job has, also while a lost one is not replaced yet.
+
+        It follows from the objects alone, so it is the same after a restart. `minMember` counts
+        less the pods that are known to ask for no chips.
+        """
+        others = max(sum(not pod.cls.chips for pod in self.in_order), self.ordered_other_pods)
+        return max(self.known_chip_pods, min(self.min_available, MOST_PODS) - others)
 
     def asked(self) -> Amounts:
         """What all its pods request together."""

@@ -18,6 +18,19 @@ def ranks_of(job: Job) -> dict[str, int]:
     return job.ranks
 
 
+def block_pod_count(job: Job) -> int:
+    """Rule P7: the pods with chips that the job's blocks consist of, lost ones included.
+
+    While a job is being rescheduled, its previous nodes name the ranks of lost pods that its
+    objects may not show.
+    """
+    if not job.previous_nodes:
+        return job.chip_pod_count
+    ranks = ranks_of(job)
+    present = {ranks[pod.uid] for pod in job.chip_pods}
+    return max(job.chip_pod_count, len(present | job.previous_nodes.keys()))
+
+
 def rank_of(job: Job, pod: Pod) -> int:
     """The rank of one of its pods; a single pod needs no table."""
     return pod.rank or 0 if len(job.pods) == 1 else ranks_of(job)[pod.uid]

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from ringwise.framework.configuration import Settings
 from ringwise.framework.job import Job
-from ringwise.placement.switches.classes import SwitchClass, classify
+from ringwise.placement.switches.classes import SwitchClass, asks_for_switches, classify
 from ringwise.placement.switches.states import SwitchFacts, SwitchJob, as_version1, switch_states
+from ringwise.reasons import Reason
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod
-from ringwise.topology.switches import ResolvedTopology
+from ringwise.topology.switches import ResolvedTopology, SwitchTopology
 from ringwise.wellknown import IS_SHARED_TOR, TOR_AFFINITY
 
 
@@ -24,11 +25,33 @@ def written_mark(pod: Pod) -> int:
     return switch_mark(pod.annotations)
 
 
+def writes_marks(settings: Settings, topology: SwitchTopology) -> bool:
+    """Rule S1: version 1.0 and single layer write no marks; there the number of pods alone decides."""
+    return settings.nslb_version == "2.0" and not topology.single_layer
+
+
+def switch_class(
+    job: Job, state: ClusterState, marks_written: bool, mark: Callable[[Pod], int] = written_mark
+) -> SwitchClass | Reason | None:
+    """Rule S1: the class of the job, from its label, its number of pods and the marks on its live pods."""
+    label = job.labels.get(TOR_AFFINITY)
+    if not asks_for_switches(label):
+        return None
+    marked = marks_written and any(
+        state.pods[uid].node >= 0 and pod.cls.chips and mark(pod) for uid, pod in job.pods.items()
+    )
+    return classify(label, job.chip_pod_count, marked)
+
+
 def switch_job(
-    job: Job, state: ClusterState, resolved: ResolvedTopology, mark: Callable[[Pod], int] = written_mark
+    job: Job,
+    state: ClusterState,
+    resolved: ResolvedTopology,
+    settings: Settings,
+    mark: Callable[[Pod], int] = written_mark,
 ) -> SwitchJob | None:
     """The job's pods under switches; None when it is not switch-aware or has none there."""
-    found = classify(job.labels.get(TOR_AFFINITY), job.chip_pod_count)
+    found = switch_class(job, state, writes_marks(settings, resolved.topology), mark)
     if not isinstance(found, SwitchClass):
         return None
     seats: list[tuple[int, int]] = []
@@ -46,13 +69,15 @@ def states_now(
     jobs: Iterable[Job], state: ClusterState, resolved: ResolvedTopology, settings: Settings
 ) -> list[SwitchFacts]:
     """The state of every switch from the live pods (S2), in the terms of the configured version."""
-    placed = _placed(jobs, state, resolved)
+    placed = _placed(jobs, state, resolved, settings)
     found = switch_states(len(resolved.topology.switches), placed, settings.shared_tor_num)
     return found if settings.nslb_version == "2.0" else [as_version1(facts) for facts in found]
 
 
-def _placed(jobs: Iterable[Job], state: ClusterState, resolved: ResolvedTopology) -> Iterator[SwitchJob]:
+def _placed(
+    jobs: Iterable[Job], state: ClusterState, resolved: ResolvedTopology, settings: Settings
+) -> Iterator[SwitchJob]:
     for job in jobs:
-        found = switch_job(job, state, resolved)
+        found = switch_job(job, state, resolved, settings)
         if found is not None:
             yield found

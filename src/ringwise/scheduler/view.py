@@ -17,9 +17,10 @@ from ringwise.framework.configuration import Configuration, Settings
 from ringwise.framework.extension_points import JobPlan
 from ringwise.framework.job import Job
 from ringwise.framework.session import Incident
-from ringwise.framework.switch_use import states_now
+from ringwise.framework.switch_use import states_now, switch_class, writes_marks
 from ringwise.framework.topology_cache import TopologyCache
 from ringwise.framework.usage import ResourceUsage
+from ringwise.placement.switches.classes import SwitchClass
 from ringwise.placement.switches.states import SwitchFacts
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
@@ -241,6 +242,12 @@ class SchedulerView:
     def switches(self) -> ResolvedTopology | None:
         """The leaf switches with the cluster's nodes; None without a topology."""
         return self._topology.switches(self._state)
+
+    def switch_class(self, job: Job) -> SwitchClass | Reason | None:
+        """S1: the class of the job; None when it is not switch-aware."""
+        topology = self._topology.switch_topology
+        marks = topology is not None and writes_marks(self.settings, topology)
+        return switch_class(job, self._state, marks)
 
     def switch_states(self) -> list[SwitchFacts]:
         """S2: the state of every leaf switch, in the order of the ConfigMap."""

@@ -10,14 +10,14 @@ from ringwise.framework.job import Job
 from ringwise.framework.ranks import ranks_of
 from ringwise.manifests.errors import ManifestError
 from ringwise.messages.commands import Bind
-from ringwise.placement.switches.classes import SwitchClass, classify
+from ringwise.placement.switches.classes import SwitchClass
 from ringwise.reasons import Reason, Stage
 from ringwise.records import dataclass
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.fleet import HOSTS
 from ringwise.state.model import Pod
 from ringwise.topology.chips import mask_of
-from ringwise.wellknown import LOGICAL_RACK, SUPER_POD_ID, SUPER_POD_RANK, TOR_AFFINITY
+from ringwise.wellknown import LOGICAL_RACK, SUPER_POD_ID, SUPER_POD_RANK
 
 PLACED, PENDING, REFUSED, RUNNING = "placed", "pending", "refused", "running"
 
@@ -103,7 +103,7 @@ def job_answer(
     return JobAnswer(
         job.namespace,
         job.name,
-        _switch_class(job, outcome),
+        _switch_class(view, job, outcome),
         outcome,
         None if outcome in (PLACED, RUNNING) else job.reason,
         pods,
@@ -111,11 +111,11 @@ def job_answer(
     )
 
 
-def _switch_class(job: Job, outcome: str) -> str | None:
+def _switch_class(view: SchedulerView, job: Job, outcome: str) -> str | None:
     """A running job is not validated again, so its class is taken from its label."""
     if job.policy is not None or outcome != RUNNING:
         return job.policy.switch_class if job.policy is not None else None
-    found = classify(job.labels.get(TOR_AFFINITY), job.chip_pod_count)
+    found = view.switch_class(job)
     return found.value if isinstance(found, SwitchClass) else None
 
 

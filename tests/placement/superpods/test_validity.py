@@ -134,7 +134,7 @@ def test_messages_name_what_was_requested_and_what_is_allowed_P6() -> None:
     )
 
 
-@pytest.mark.parametrize("tor_affinity", [None, "", "null"])
+@pytest.mark.parametrize("tor_affinity", [None, "null"])
 def test_blocks_without_switch_affinity_S12(tor_affinity: str | None) -> None:
     assert check_not_combined(tor_affinity, "32") is None
 

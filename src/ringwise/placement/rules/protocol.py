@@ -50,7 +50,10 @@ class ChipRule(Protocol):
         """Rules N3, N4: the raw score, 0 where the board does not score, None if the request does not fit."""
 
     def chips(self, usable: int, request: int, multi_pod: bool) -> tuple[int, ...]:
-        """Rule N5: the chips of a node that fits, in the order they are written. Empty if it does not fit."""
+        """Rule N5: the chips of a node that fits, in the order they are written. Empty if it does not fit.
+
+        All chips of a board are written in ascending order.
+        """
 
     def lack(self, usable: int, request: int, multi_pod: bool) -> Reason:
         """Why the request does not fit, with the numbers. Only for nodes that do not fit."""
@@ -106,6 +109,8 @@ class CachingRule(ABC, Generic[S]):
                 found = ()
             else:
                 found = self._choose(usable, request, multi_pod)
+                if len(found) == self.capacity:
+                    found = tuple(sorted(found))
             if len(self._chips) >= _CACHE_SIZE:
                 self._chips.clear()
             self._chips[key] = found

@@ -21,12 +21,15 @@ class SwitchClass(enum.Enum):
 
 
 def asks_for_switches(label: str | None) -> bool:
-    """Whether the label requests switch affinity: a missing, an empty and a "null" one do not."""
-    return label not in (None, "", "null")
+    """Whether the label requests switch affinity: a missing one and "null" do not."""
+    return label not in (None, "null")
 
 
-def classify(label: str | None, npu_pods: int) -> SwitchClass | Reason | None:
-    """Rule S1: the class of a job; None when it is not switch-aware; a reason when the label is invalid."""
+def classify(label: str | None, npu_pods: int, marked: bool = False) -> SwitchClass | Reason | None:
+    """Rule S1: the class of a job; None when it is not switch-aware; a reason when the label is invalid.
+
+    `marked`: live pods of it carry `isSharedTor` 1 or 2. Then it is no padding job, whatever the number.
+    """
     if not asks_for_switches(label):
         return None
     if label not in (NORMAL_SCHEMA, LARGE_MODEL_SCHEMA):
@@ -35,4 +38,5 @@ def classify(label: str | None, npu_pods: int) -> SwitchClass | Reason | None:
         return None
     if label == NORMAL_SCHEMA:
         return SwitchClass.COMMON
-    return SwitchClass.FOUNDATION_MODEL if npu_pods >= FOUNDATION_MODEL_PODS else SwitchClass.PADDING
+    model = marked or npu_pods >= FOUNDATION_MODEL_PODS
+    return SwitchClass.FOUNDATION_MODEL if model else SwitchClass.PADDING

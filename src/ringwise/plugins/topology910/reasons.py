@@ -11,6 +11,20 @@ MIXED_RESOURCES = ReasonKind(
     ("make a job of its own for each resource",),
     SPECIFICATION,
 )
+MIXED_BOARDS = ReasonKind(
+    "mixed-boards",
+    Stage.VALIDATE,
+    "the pods of one job select different boards: {boards}",
+    ("select one accelerator-type in all pods of the job", "make a job of its own for each board"),
+    SPECIFICATION,
+)
+CONFLICTING_VALUES = ReasonKind(
+    "conflicting-values",
+    Stage.VALIDATE,
+    "the {what} {key} has different values in one job: {values}",
+    ("write the same {key} wherever the job carries it, or only in one place",),
+    SPECIFICATION,
+)
 TOO_FEW_FREE_CHIPS = ReasonKind(
     "too-few-free-chips",
     Stage.ENQUEUE,

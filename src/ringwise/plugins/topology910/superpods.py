@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from ringwise.framework.extension_points import JobPlan
 from ringwise.framework.job import Job
 from ringwise.framework.policy import ChipPolicy
-from ringwise.framework.ranks import ranks_of
+from ringwise.framework.ranks import block_pod_count, ranks_of
 from ringwise.framework.session import Session
 from ringwise.placement.superpods.blocks import Block, blocks_by_rank
 from ringwise.placement.superpods.packing import Packing, SuperPodSettings, plan_one_pod
@@ -117,7 +117,7 @@ class SuperPodPlanner:
         session = self._session
         state, settings = session.state, session.settings
         block_nodes = policy.block_nodes or 1
-        old = previous_blocks(placed, nodes_per_block=block_nodes, pod_count=job.chip_pod_count)
+        old = previous_blocks(placed, nodes_per_block=block_nodes, pod_count=block_pod_count(job))
         if isinstance(old, Reason):
             return old
         running = {
@@ -152,9 +152,9 @@ def dense_ranks(job: Job) -> dict[str, int]:
 
     A gap that a lost pod left stays open for the pod that replaces it.
     """
-    ranks = ranks_of(job)
+    ranks, pods = ranks_of(job), block_pod_count(job)
     asking = sorted((pod.uid for pod in job.chip_pods), key=lambda uid: ranks[uid])
-    if all(ranks[uid] < job.chip_pod_count for uid in asking):
+    if all(ranks[uid] < pods for uid in asking):
         return {uid: ranks[uid] for uid in asking}
     return {uid: place for place, uid in enumerate(asking)}
 

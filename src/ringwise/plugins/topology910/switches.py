@@ -116,7 +116,9 @@ class SwitchPlanner:
         if self._states is None:
             for job in self._session.jobs.values():
                 if job.labels.get(TOR_AFFINITY) and job.key not in self._placed:
-                    self._placed[job.key] = switch_job(job, self._session.state, resolved, self._mark)
+                    self._placed[job.key] = switch_job(
+                        job, self._session.state, resolved, self._session.settings, self._mark
+                    )
             self._states = switch_states(
                 len(resolved.topology.switches),
                 (placed for placed in self._placed.values() if placed is not None),

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from ringwise.framework.job import Job
 from ringwise.framework.policy import ChipPolicy, RackPolicy
+from ringwise.framework.ranks import block_pod_count
 from ringwise.framework.reasons import TOO_MANY_CHIP_CONTAINERS
 from ringwise.framework.session import Session
+from ringwise.framework.switch_use import switch_class, writes_marks
 from ringwise.placement.racks.model import RackSystem
 from ringwise.placement.racks.validity import check_rack_job
 from ringwise.placement.rules import chip_rule
 from ringwise.placement.superpods.validity import BlockShape, Family, check_block, check_not_combined
-from ringwise.placement.switches.classes import SwitchClass, classify
+from ringwise.placement.switches.classes import SwitchClass
 from ringwise.placement.validity import check_requests
-from ringwise.plugins.topology910.reasons import MIXED_RESOURCES
+from ringwise.plugins.topology910.reasons import CONFLICTING_VALUES, MIXED_BOARDS, MIXED_RESOURCES
 from ringwise.reasons import Reason
 from ringwise.state.model import Pod
 from ringwise.topology.board import Board
 from ringwise.topology.policy import PolicyFacts, select_board
 from ringwise.topology.reasons import TOPOLOGY_MISSING
 from ringwise.wellknown import (
+    ACCELERATOR_TYPE,
     DISTRIBUTED,
     DUO,
     INFER_SERVICE_ID,
@@ -44,11 +47,13 @@ _TELLING = frozenset(
 
 def plain_key(job: Job) -> tuple[int, int] | None:
     """The key of equal one-pod jobs without labels and annotations that matter; None for all others."""
-    if len(job.pods) != 1 or job.most_chip_pods != 1:
+    if len(job.pods) != 1 or job.min_available > 1 or job.ordered_chip_pods > 1:
         return None
     if not _TELLING.isdisjoint(job.labels) or not _TELLING.isdisjoint(job.annotations):
         return None
     pod = next(iter(job.pods.values()))
+    if not pod.cls.chips or pod.phase == "Failed":
+        return None
     # Classes are shared by pods and live as long as they do, so identity is enough inside a cycle.
     return id(pod.cls), pod.chip_containers
 
@@ -66,24 +71,34 @@ def policy_of(job: Job, session: Session) -> ChipPolicy | Reason | None:
     for pod in asking:
         if pod.chip_containers > 1:
             return TOO_MANY_CHIP_CONTAINERS(containers=pod.chip_containers, pod=pod.name, chips=pod.cls.chips)
+    conflict = _conflict(job, pods, _choosing_labels(resources[0], session), (SP_BLOCK, SCHEDULE_POLICY))
+    if conflict is not None:
+        return conflict
     sp_block = job.annotations.get(SP_BLOCK)
     combined = check_not_combined(label, sp_block)
     if combined is not None:
         return combined
-    facts = PolicyFacts(resources[0], job.annotations, job.labels, dict(asking[0].cls.node_selector))
-    board = select_board(session.topology.catalog, facts)
+    board = _select_board(job, resources[0], asking, session)
     if isinstance(board, Reason):
         return board
-    members = [*pods, *_missing(job, asking)]
+    if board.rack_nodes:
+        conflict = _conflict(job, pods, (SUPER_POD_AFFINITY, INFER_SERVICE_ID), (RA_BLOCK, UB_MEMORY))
+    elif board.superpod:
+        conflict = _conflict(job, pods, (SUPER_POD_AFFINITY,), ())
+    if conflict is not None:
+        return conflict
+    # Pods that only `minMember` announces may turn out to ask for none; boards with blocks need them all.
+    expected = block_pod_count(job) if board.superpod or board.rack_nodes else job.known_chip_pods
+    members = [*pods, *_missing(asking, expected)]
     rack = _rack_policy(job, board, members, session) if board.rack_nodes else None
     if isinstance(rack, Reason):
         return rack
     blocks = _blocks(board, members, sp_block, session) if rack is None else rack.shape
     if isinstance(blocks, Reason):
         return blocks
-    switch_class = _switch_class(label, job.chip_pod_count, session)
-    if isinstance(switch_class, Reason):
-        return switch_class
+    job_class = _switch_class(job, session)
+    if isinstance(job_class, Reason):
+        return job_class
     multi_pod = job.chip_pod_count > 1
     # On SuperPoD boards the slow network is used between blocks only; racks have one rule for all jobs (R1).
     withholds = board.watches_network and (
@@ -95,7 +110,7 @@ def policy_of(job: Job, session: Session) -> ChipPolicy | Reason | None:
         rule=chip_rule(board),
         multi_pod=multi_pod,
         withholds_network=withholds,
-        switch_class=None if switch_class is None else switch_class.value,
+        switch_class=None if job_class is None else job_class.value,
         block_nodes=None if blocks is None else blocks.nodes_per_block,
         blocks=None if blocks is None else blocks.blocks,
         soft=job.labels.get(SUPER_POD_AFFINITY) == "soft",
@@ -129,9 +144,9 @@ def _rack_policy(job: Job, board: Board, pods: list[Pod], session: Session) -> R
     return RackPolicy(shape, system, ub_memory, service)
 
 
-def _missing(job: Job, asking: list[Pod]) -> list[Pod]:
+def _missing(asking: list[Pod], expected: int) -> list[Pod]:
     """Pods that are lost and not replaced yet: they will request what the others request."""
-    return [asking[0]] * (job.chip_pod_count - len(asking))
+    return [asking[0]] * (expected - len(asking))
 
 
 def board_policy(job: Job, session: Session) -> ChipPolicy | None:
@@ -150,9 +165,54 @@ def _board_of(job: Job, pods: list[Pod], session: Session) -> tuple[str, Board] 
     resource = pods[0].cls.resource if pods else None
     if resource is None or any(pod.cls.resource != resource for pod in pods):
         return None
-    facts = PolicyFacts(resource, job.annotations, job.labels, dict(pods[0].cls.node_selector))
-    board = select_board(session.topology.catalog, facts)
+    board = _select_board(job, resource, pods, session)
     return None if isinstance(board, Reason) else (resource, board)
+
+
+def _select_board(job: Job, resource: str, pods: list[Pod], session: Session) -> Board | Reason:
+    """N1: the board of the job. Pods that select no accelerator-type follow those that do."""
+    selectors = [dict(pod.cls.node_selector) for pod in pods]
+    choosing = {one[ACCELERATOR_TYPE]: one for one in reversed(selectors) if one.get(ACCELERATOR_TYPE)}
+    boards: dict[str, Board] = {}
+    for selector in choosing.values() or selectors[:1]:
+        facts = PolicyFacts(resource, job.annotations, job.labels, selector)
+        board = select_board(session.topology.catalog, facts)
+        if isinstance(board, Reason):
+            return board
+        boards[board.name] = board
+    if len(boards) > 1:
+        return MIXED_BOARDS(boards=sorted(boards))
+    return next(iter(boards.values()))
+
+
+def _choosing_labels(resource: str, session: Session) -> list[str]:
+    """Labels that choose the rules for a job with chips of this resource."""
+    serving = session.topology.catalog.serving(resource)
+    return sorted({TOR_AFFINITY, *(key for board in serving for key, _ in board.job_labels)})
+
+
+def _conflict(job: Job, pods: list[Pod], labels: Iterable[str], annotations: Iterable[str]) -> Reason | None:
+    """S1: PodGroup and pods that carry different values. A missing one is not a different value."""
+    group = job.group
+    found = [("label", key, group and group.labels, [pod.labels for pod in pods]) for key in labels]
+    found += [
+        ("annotation", key, group and group.annotations, [pod.annotations for pod in pods])
+        for key in annotations
+    ]
+    for what, key, of_group, of_pods in found:
+        in_pods = {one[key] for one in of_pods if key in one}
+        in_group = {of_group[key]} if of_group and key in of_group else set()
+        if len(in_pods | in_group) > 1:
+            return CONFLICTING_VALUES(what=what, key=key, values=_values_text(in_group, in_pods))
+    return None
+
+
+def _values_text(of_group: set[str], of_pods: set[str]) -> str:
+    return ", ".join(
+        f"{carrier}: " + " and ".join(f'"{value}"' for value in sorted(values))
+        for carrier, values in (("PodGroup", of_group), ("pods", of_pods))
+        if values
+    )
 
 
 def _zero_requests(job: Job, pods: list[Pod], session: Session) -> Reason | None:
@@ -183,11 +243,12 @@ def _blocks(
     )
 
 
-def _switch_class(label: str | None, npu_pods: int, session: Session) -> SwitchClass | Reason | None:
-    found = classify(label, npu_pods)
+def _switch_class(job: Job, session: Session) -> SwitchClass | Reason | None:
+    topology, problem = session.topology.switch_topology, session.topology.topology_problem
+    marks_written = topology is not None and writes_marks(session.settings, topology)
+    found = switch_class(job, session.state, marks_written)
     if not isinstance(found, SwitchClass):
         return found
-    topology, problem = session.topology.switch_topology, session.topology.topology_problem
     if topology is None or topology.unusable is not None:
         unusable = None if topology is None else topology.unusable
         missing = TOPOLOGY_MISSING(origin="no ConfigMap kube-system/basic-tor-node-cm")

@@ -267,7 +267,7 @@ class JobBook:
         vcjob = self._vcjob_of(job)
         job.prospective = tuple(pods_of(vcjob)) if vcjob is not None and not pods else ()
         members = job.in_order
-        job.most_chip_pods = job.chip_pod_count if pods else 0
+        job.ordered_chip_pods, job.ordered_other_pods = _ordered_pods(vcjob)
         first = members[0] if members else None
         # Labels and annotations are those of a pod with chips: a launcher without chips may lack them.
         chip_pod = next((pod for pod in members if pod.cls.chips), first)
@@ -373,6 +373,14 @@ _SYSTEM_PRIORITIES = {SYSTEM_CLUSTER_CRITICAL: 2_000_000_000, SYSTEM_NODE_CRITIC
 def _merged(group: Mapping[str, str], pod: Mapping[str, str]) -> Mapping[str, str]:
     """Values of the PodGroup win over values of the pod."""
     return {**pod, **group}
+
+
+def _ordered_pods(vcjob: VcJob | None) -> tuple[int, int]:
+    """Rule S1: the replicas of tasks with chips and of tasks without."""
+    if vcjob is None or vcjob.problems:
+        return 0, 0
+    with_chips = sum(task.replicas for task in vcjob.tasks if task.template.cls.chips)
+    return with_chips, sum(task.replicas for task in vcjob.tasks) - with_chips
 
 
 def _differs(old: Pod, new: Pod) -> bool:
