@@ -31,6 +31,8 @@ from tests.tools.documents import decisions, field_paths, first_difference, know
 
 ROOT = Path(__file__).parents[2]
 RECORDED = Path(__file__).parent / "format-1"
+#: Recorded decisions that a rule has changed since. The files are still read, the answers differ.
+DECIDED_OTHERWISE = {21: "S1: a job whose live pods carry marks is no padding job"}
 NAMES: dict[str, Any] = json.loads((RECORDED / "names.json").read_text(encoding="utf-8"))
 
 
@@ -145,8 +147,10 @@ def place_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_journal_of_place_of_format_1_is_decided_alike(seed: int, place_folder: Path) -> None:
-    found = run_json("replay", str(place_folder / f"{seed}.journal.jsonl"), "-o", "json")
-    assert found["identical"]
+    ran = CliRunner().invoke(cli, ["replay", str(place_folder / f"{seed}.journal.jsonl"), "-o", "json"])
+    found = json.loads(ran.stdout)
+    assert found["identical"] == (seed not in DECIDED_OTHERWISE)
+    assert ran.exit_code == (seed in DECIDED_OTHERWISE)
     assert found["events"] > 10
 
 
@@ -154,7 +158,7 @@ def test_a_journal_of_place_of_format_1_is_decided_alike(seed: int, place_folder
 def test_place_answers_as_before(seed: int, place_folder: Path) -> None:
     before, answer = expected()["place"][str(seed)], place_answer(run_json, place_folder, seed)
     assert field_paths(before) - field_paths(answer) == set()
-    assert first_difference(decisions(before), decisions(answer)) is None
+    assert (first_difference(decisions(before), decisions(answer)) is None) == (seed not in DECIDED_OTHERWISE)
 
 
 def test_the_recorded_answers_have_all_fields_of_place() -> None:
