@@ -23,7 +23,7 @@ from ringwise.apps.control_plane import (
     ringwise_command,
 )
 from ringwise.apps.install import deployment
-from ringwise.wellknown import VOLCANO_SYSTEM
+from ringwise.wellknown import SCHEDULER_CONFIG_KEY, SCHEDULER_CONFIG_MAP, VOLCANO_SYSTEM
 from tests.cluster.objects import CHIP, NAMESPACE, Object
 
 STAGES = Path(__file__).with_name("stages.yaml")
@@ -73,6 +73,10 @@ class Component:
     @property
     def ready(self) -> bool:
         return (self._page(self._health, "/readyz") or "").strip() == "ok"
+
+    @property
+    def healthy(self) -> bool:
+        return (self._page(self._health, "/healthz") or "").strip() == "ok"
 
     @property
     def leads(self) -> bool:
@@ -126,6 +130,14 @@ class Cluster:
             self.kubectl("wait", "--for=condition=Established", f"crd/{definition['metadata']['name']}")
         namespaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}]
         self.apply([*namespaces, *deployment.objects(deployment.Choices())])
+
+    def configure(self, settings: Mapping[str, str]) -> None:
+        """Set arguments of init-params in the shipped configuration."""
+        path = f"/api/v1/namespaces/{VOLCANO_SYSTEM}/configmaps/{SCHEDULER_CONFIG_MAP}"
+        text = self.api.get(path)["data"][SCHEDULER_CONFIG_KEY]
+        changed = text.replace("arguments: {}", f"arguments: {json.dumps(settings)}")
+        assert changed != text
+        self.api.patch(path, {"data": {SCHEDULER_CONFIG_KEY: changed}})
 
     def start_nodes(self) -> Process:
         """Simulated kubelets for all nodes."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import time
@@ -26,6 +25,8 @@ SECONDS = float(os.environ.get("RINGWISE_CHAOS_SECONDS", "60"))
 LEASE = ("--lease-duration=9", "--renew-deadline=4", "--retry-period=1")
 #: Seconds in which a gang must be complete or undone, as configured for this test ...
 RECOVERY_LIMIT = 10
+#: Gangs of many small pods are allowed, too: they are interrupted most easily.
+SETTINGS = {"gang-recovery-limit": str(RECOVERY_LIMIT), "multi-pod-requests": "vendor"}
 #: ... and how long that may take when requests fail and are retried.
 RETRY_TIME = 5
 #: Seconds for a leader that starts after the limit: its own attempt, then it undoes the gang.
@@ -40,7 +41,7 @@ SETTLES = 45.0
 def test_N6_nothing_is_lost_and_no_chip_is_assigned_twice(cluster: Cluster) -> None:
     rng = random.Random(SEED)
     cluster.apply(nodes(NODES))
-    _configure(cluster)
+    cluster.configure(SETTINGS)
     with (
         FaultyProxy(cluster.plane.url, cluster.plane.authority, SEED) as proxy,
         PlacementMonitor(cluster, RECOVERY_LIMIT + RETRY_TIME, FIRST_CYCLE) as monitor,
@@ -82,7 +83,7 @@ def test_gang_that_cannot_be_completed_is_undone(cluster: Cluster) -> None:
     The next leader counts from the time of the binding: most of the limit has passed by then.
     """
     cluster.apply(nodes(2))
-    _configure(cluster)
+    cluster.configure(SETTINGS)
     cluster.run("controller")
     with FaultyProxy(cluster.plane.url, cluster.plane.authority, SEED) as proxy:
         first = cluster.start("scheduler", *LEASE, server=proxy.url)
@@ -201,13 +202,3 @@ def _no_chip_is_lost(cluster: Cluster, replicas: Sequence[Component], work: Work
         lambda: any(one.leads and one.metric(counted) == held for one in replicas),
         f"seed {SEED}: the leader counts {held} chips as held",
     )
-
-
-def _configure(cluster: Cluster) -> None:
-    path = "/api/v1/namespaces/volcano-system/configmaps/volcano-scheduler-configmap"
-    text = cluster.api.get(path)["data"]["volcano-scheduler.conf"]
-    # Gangs of many small pods are allowed, too: they are interrupted most easily.
-    settings = {"gang-recovery-limit": str(RECOVERY_LIMIT), "multi-pod-requests": "vendor"}
-    changed = text.replace("arguments: {}", f"arguments: {json.dumps(settings)}")
-    assert changed != text
-    cluster.api.patch(path, {"data": {"volcano-scheduler.conf": changed}})

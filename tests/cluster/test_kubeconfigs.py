@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -17,34 +17,17 @@ from typing import Any
 import pytest
 
 from ringwise.apps.admission.certificates import Pair, make_authority
-from ringwise.apps.control_plane import ControlPlane, Process, find_program, ringwise_command
+from ringwise.apps.control_plane import find_program
 from ringwise.wellknown import VOLCANO_SYSTEM
 from tests.cluster.cluster import Cluster, check_chips
-from tests.cluster.objects import Object, nodes, pod, vcjob
+from tests.cluster.exec_credentials import EXEC_VERSION, calls, exec_user, launched_with
+from tests.cluster.objects import nodes, pod, vcjob
 
 pytestmark = pytest.mark.cluster
 ROOT = Path(__file__).resolve().parents[2]
 needs_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to sign a request")
 
 SCHEDULER = f"system:serviceaccount:{VOLCANO_SYSTEM}:ringwise-scheduler"
-EXEC_VERSION = "client.authentication.k8s.io/v1"
-
-#: Prints a credential from a file, valid for some seconds, and counts its calls.
-PLUGIN = """
-import datetime, json, os, pathlib, sys
-folder, seconds = pathlib.Path(sys.argv[1]), int(sys.argv[2])
-info = json.loads(os.environ["KUBERNETES_EXEC_INFO"])
-assert info["apiVersion"] == "client.authentication.k8s.io/v1", info
-with (folder / "calls").open("a") as file:
-    file.write("x")
-count = (folder / "calls").stat().st_size
-choices = json.loads((folder / "credentials").read_text())
-status = dict(choices[count % len(choices)])
-if seconds:
-    until = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=seconds)
-    status["expirationTimestamp"] = until.strftime("%Y-%m-%dT%H:%M:%SZ")
-print(json.dumps({"apiVersion": info["apiVersion"], "kind": "ExecCredential", "status": status}))
-"""
 
 
 def signed(cluster: Cluster, folder: Path, user: str, group: str = "") -> Pair:
@@ -62,23 +45,6 @@ def signed(cluster: Cluster, folder: Path, user: str, group: str = "") -> Pair:
     ):
         subprocess.run(["openssl", *command], cwd=folder, check=True, capture_output=True)
     return Pair((folder / "own.crt").read_text(), (folder / "own.key").read_text())
-
-
-def exec_user(folder: Path, credentials: Sequence[Mapping[str, str]], seconds: int = 0) -> Object:
-    (folder / "plugin.py").write_text(PLUGIN)
-    (folder / "credentials").write_text(json.dumps(list(credentials)))
-    return {
-        "exec": {
-            "apiVersion": EXEC_VERSION,
-            "command": sys.executable,
-            "args": [str(folder / "plugin.py"), str(folder), str(seconds)],
-            "interactiveMode": "Never",
-        }
-    }
-
-
-def calls(folder: Path) -> int:
-    return (folder / "calls").stat().st_size
 
 
 def kubectl_ringwise(kubeconfig: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -194,13 +160,6 @@ def test_errors_are_one_line(cluster: Cluster, user: dict[str, Any], message: st
 
 
 # -- components
-
-
-def launched_with(
-    user: Mapping[str, Any], plane: ControlPlane, name: str, arguments: list[str], token: str
-) -> Process:
-    config = f"--kubeconfig={plane.kubeconfig_of(name, user)}"
-    return plane.run(name, ringwise_command(*arguments, config), {"POD_NAMESPACE": VOLCANO_SYSTEM})
 
 
 def schedule(cluster: Cluster, user: Mapping[str, Any]) -> None:

@@ -94,11 +94,9 @@ VARIATIONS: dict[str, dict[str, Any]] = {
         "controller": {"kubeApiQps": 12.5, "kubeApiBurst": 20},
     },
     "annotation-policy": {
-        "annotationPolicy": {
-            "enabled": True,
-            "accounts": ["system:serviceaccount:kube-system:ascend-device-plugin-sa"],
-        }
+        "annotationPolicy": {"accounts": ["system:serviceaccount:npu:plugin"]},
     },
+    "no-annotation-policy": {"annotationPolicy": {"enabled": False}},
     "network-policies": {
         "admission": {"enabled": True},
         "networkPolicy": {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,9 +11,12 @@ import click
 import pytest
 import yaml
 
-from ringwise.apps.install.deployment import Choices
+from ringwise.apps.install.deployment import VENDOR_ACCOUNTS, Choices
 from ringwise.apps.install.steps import printed
 from ringwise.cli.commands import cli
+from ringwise.framework.configuration import Settings
+from ringwise.manifests.configuration import read_configuration
+from ringwise.scheduler.defaults import BUILT_IN
 from tests.deploy.charts import CHART, HELM, VARIATIONS, helm, rendered, template, usual_values
 from tests.deploy.comparing import Objects, by_identity
 
@@ -163,7 +167,7 @@ def test_switches_bring_components_and_nothing_of_the_others(name: str, componen
     assert _components(objects).keys() == set(components)
     accounts = {f"ringwise-{component}" for component in components}
     for (kind, _, _), one in objects.items():
-        if kind.endswith("Binding"):
+        if kind in ("RoleBinding", "ClusterRoleBinding"):
             assert {subject["name"] for subject in one["subjects"]} <= accounts
     hooks = [key for key in objects if key[0] in ("ValidatingWebhookConfiguration", "Service")]
     assert bool(hooks) is ("admission" in components)
@@ -225,16 +229,37 @@ def test_the_webhook_checks_pods_with_the_configured_scheduler_names() -> None:
     assert not [hook for hook in hooks if "matchConditions" in hook]
 
 
+GUARDED = ("ValidatingAdmissionPolicy", "", "ringwise-annotations-guarded")
+
+
+def _settings(objects: Objects) -> Settings:
+    text = objects["ConfigMap", "volcano-system", "volcano-scheduler-configmap"]["data"]
+    return read_configuration(text["volcano-scheduler.conf"], "chart", BUILT_IN).settings
+
+
 @needs_helm
-def test_the_annotation_policy_needs_an_api_server_that_has_it() -> None:
-    objects = rendered(VARIATIONS["annotation-policy"])
-    policy = objects["ValidatingAdmissionPolicy", "", "ringwise-annotations-guarded"]
-    (accounts, _) = policy["spec"]["matchConditions"]
-    for account in ("volcano-system:ringwise-scheduler", "kube-system:ascend-device-plugin-sa"):
-        assert f"'system:serviceaccount:{account}'" in accounts["expression"]
-    old = template(VARIATIONS["annotation-policy"], "--kube-version", "1.29.0")
-    assert old.returncode != 0
-    assert "this API server has no ValidatingAdmissionPolicy" in old.stderr
+def test_N8_the_annotation_policy_is_made_where_the_api_server_has_it() -> None:
+    """On by default, off by value, and the settings believe the annotations only with it."""
+    for values, accounts in (
+        ({}, VENDOR_ACCOUNTS),
+        (VARIATIONS["annotation-policy"], ("system:serviceaccount:npu:plugin",)),
+        ({"annotationPolicy": {"accounts": []}}, ()),
+    ):
+        objects = rendered(values)
+        (condition, _) = objects[GUARDED]["spec"]["matchConditions"]
+        listed = re.findall(r"'([^']+)'", condition["expression"])
+        ours = [
+            f"system:serviceaccount:volcano-system:ringwise-{name}" for name in ("scheduler", "device-plugin")
+        ]
+        assert listed == [*ours, *accounts]
+        assert _settings(objects).owned_annotations == "guarded"
+    for objects in (
+        rendered({}, "--kube-version", "1.29.0"),
+        rendered({"annotationPolicy": {"enabled": False}}),
+        rendered(VARIATIONS["shadow"]),
+    ):
+        assert GUARDED not in objects
+        assert _settings(objects).owned_annotations == "open"
 
 
 @needs_helm
@@ -378,7 +403,9 @@ def test_settings_are_in_the_config_map_as_written() -> None:
 
 @needs_helm
 def test_another_namespace_is_the_same_as_ours_by_install() -> None:
-    choices = Choices(namespace="chips", with_admission=True)
+    choices = Choices(
+        "chips", with_admission=True, with_annotation_policy=True, annotation_accounts=VENDOR_ACCOUNTS
+    )
     assert rendered(VARIATIONS["admission"], "--namespace", "chips") == by_identity(printed(choices))
 
 

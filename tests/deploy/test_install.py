@@ -181,6 +181,26 @@ def test_an_old_server_gets_no_match_conditions(minor: str, limited: list[str]) 
     run(test())
 
 
+def test_N8_without_admission_policies_the_annotations_are_not_believed() -> None:
+    guarded = Choices(with_annotation_policy=True)
+
+    async def test() -> None:
+        async with server() as (api, client):
+            api.fault("GET /apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies", status=404)
+            steps = await done(install(client, guarded))
+            assert [step.outcome for step in steps if step.kind == "ValidatingAdmissionPolicy"] == [
+                "not there"
+            ]
+            settings = api.get(CONFIG_MAPS, "volcano-system/volcano-scheduler-configmap")["data"]
+            assert "guarded" not in settings["volcano-scheduler.conf"]
+        async with server() as (api, client):
+            await done(install(client, guarded))
+            settings = api.get(CONFIG_MAPS, "volcano-system/volcano-scheduler-configmap")["data"]
+            assert "owned-annotations: guarded" in settings["volcano-scheduler.conf"]
+
+    run(test())
+
+
 def test_uninstall_leaves_definitions_namespaces_and_settings() -> None:
     async def test() -> None:
         async with server() as (api, client):

@@ -11,7 +11,15 @@ import pytest
 import yaml
 
 import ringwise
-from ringwise.apps.install.deployment import Choices, access_rules, chart, configuration, definitions, objects
+from ringwise.apps.install.deployment import (
+    VENDOR_ACCOUNTS,
+    Choices,
+    access_rules,
+    chart,
+    configuration,
+    definitions,
+    objects,
+)
 from ringwise.apps.install.steps import printed
 from ringwise.device.drivers.dcmi import FOLDERS
 from ringwise.manifests.configuration import read_configuration
@@ -28,7 +36,7 @@ EVERYTHING = Choices(with_admission=True)
     [("ringwise.yaml", Choices()), ("ringwise-with-admission.yaml", EVERYTHING)],
 )
 def test_the_plain_manifests_are_what_install_prints(name: str, choices: Choices) -> None:
-    """Write them anew with `ringwise install --print [--with-admission]`."""
+    """Write them anew with `ringwise install --print --no-annotation-policy [--with-admission]`."""
     assert (ROOT / "deploy" / "manifests" / name).read_text(encoding="utf-8") == printed(choices)
 
 
@@ -165,13 +173,17 @@ HELM = os.environ.get("RINGWISE_HELM") or shutil.which("helm")
 @pytest.mark.parametrize(
     ("values", "choices"),
     [
-        ([], Choices()),
-        (["admission.enabled=true"], EVERYTHING),
-        (["controller.enabled=false"], Choices(with_controller=False)),
-        (["devicePlugin.enabled=false"], Choices(with_device_plugin=False)),
-        (["devicePlugin.nodes=labelled"], Choices(device_plugin_nodes="labelled")),
+        (["annotationPolicy.enabled=false"], Choices()),
+        (["annotationPolicy.enabled=false", "admission.enabled=true"], EVERYTHING),
+        (["annotationPolicy.enabled=false", "controller.enabled=false"], Choices(with_controller=False)),
+        (["annotationPolicy.enabled=false", "devicePlugin.enabled=false"], Choices(with_device_plugin=False)),
         (
-            ["annotationPolicy.enabled=true", "annotationPolicy.accounts={vendor:a,vendor:b}"],
+            ["annotationPolicy.enabled=false", "devicePlugin.nodes=labelled"],
+            Choices(device_plugin_nodes="labelled"),
+        ),
+        ([], Choices(with_annotation_policy=True, annotation_accounts=VENDOR_ACCOUNTS)),
+        (
+            ["annotationPolicy.accounts={vendor:a,vendor:b}"],
             Choices(with_annotation_policy=True, annotation_accounts=("vendor:a", "vendor:b")),
         ),
     ],

@@ -66,8 +66,8 @@ class ComponentOptions:
     renew_deadline: int = 10
     retry_period: int = 2
     core_stall_timeout: int = 15
-    metrics_address: str = ":8080"
-    health_address: str = ":11251"
+    metrics_address: str = "127.0.0.1:8080"
+    health_address: str = "127.0.0.1:11251"
     with_scheduler: bool = True
     with_controller: bool = True
     shadow: bool = False

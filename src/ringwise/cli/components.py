@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from ringwise.cli.listening import default_address, shown_default
 from ringwise.cli.output import board_option, stop, with_options
 from ringwise.log import configure
 from ringwise.wellknown import (
@@ -86,9 +87,9 @@ _API_SERVER = (
 )
 _HEALTH = click.option(
     "--healthz-address",
-    default=":11251",
-    show_default=True,
-    help="Listen address of /healthz and /readyz; empty for none.",
+    default=default_address(11251),
+    show_default=shown_default(11251),
+    help="Listen address of /healthz and /readyz, `:PORT` for all addresses; empty for none.",
 )
 _cluster_options = with_options(
     (
@@ -118,9 +119,9 @@ _cluster_options = with_options(
         ),
         click.option(
             "--metrics-address",
-            default=":8080",
-            show_default=True,
-            help="Listen address of /metrics; empty for none.",
+            default=default_address(8080),
+            show_default=shown_default(8080),
+            help="Listen address of /metrics, `:PORT` for all addresses; empty for none.",
         ),
         _HEALTH,
         click.option(
@@ -253,7 +254,10 @@ def _run_component(options: ComponentOptions) -> None:
 @_configuration_map("NAMESPACE/NAME of the scheduler's configuration; empty for the defaults.")
 @_scheduler_names("Check jobs and pods with this schedulerName; may be repeated.")
 @click.option(
-    "--address", default=":9443", show_default=True, help="Listen address for requests of the API server."
+    "--address",
+    default=default_address(9443),
+    show_default=shown_default(9443),
+    help="Listen address for requests of the API server, `:PORT` for all addresses.",
 )
 @_HEALTH
 @click.option(

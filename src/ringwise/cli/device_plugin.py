@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import click
 
+from ringwise.cli.listening import default_address, own_address, shown_default
 from ringwise.cli.output import stop
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -128,7 +129,10 @@ def _options(command: Command) -> Command:
         click.option("--kubeconfig", help="Default: $KUBECONFIG, the pod's account, ~/.kube/config."),
         click.option("--context", help="A context of the kubeconfig."),
         click.option(
-            "--metrics-address", default=":8082", show_default=True, help="For /metrics; empty for none."
+            "--metrics-address",
+            default=default_address(8082),
+            show_default=shown_default(8082),
+            help="For /metrics, `:PORT` for all addresses; empty for none.",
         ),
         _flag(
             "volcanoType",
@@ -155,7 +159,7 @@ def _options(command: Command) -> Command:
             "--healthz-address",
             default="11251",
             show_default=True,
-            help="Port, or address and port, for them.",
+            help="Port (of $POD_IP, else of 127.0.0.1), or address and port, for them.",
         ),
         _flag("presetVirtualDevice", True, "Only true: whole chips."),
         _number("shareDevCount", 1, 1, 100, "Only 1."),
@@ -260,4 +264,4 @@ def _health_address(given: dict[str, Any]) -> str:
         raise click.UsageError(
             f"--healthz-address: must be a port of {_PORTS[0]} to {_PORTS[1]}, got {text!r}"
         )
-    return text if ":" in text else f":{text}"
+    return text if ":" in text else own_address(int(port))

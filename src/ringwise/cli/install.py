@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 
 import click
 
-from ringwise.apps.install.deployment import ALL_NODES, IMAGE, LABELLED_NODES, Choices
+from ringwise.apps.install.deployment import ALL_NODES, IMAGE, LABELLED_NODES, VENDOR_ACCOUNTS, Choices
 from ringwise.apps.install.steps import InstallError, Step, install, printed, uninstall
 from ringwise.cli.output import complain, output_option, print_document, stop, with_options
 from ringwise.kubeclient.client import ApiError, Client, UnreachableError
@@ -22,11 +22,6 @@ _where = with_options(
         click.option("--context", help="A context of the kubeconfig."),
         click.option("--namespace", default=VOLCANO_SYSTEM, show_default=True, help="Namespace of Ringwise."),
         click.option("--with-admission", is_flag=True, help="Also the webhook that refuses impossible jobs."),
-        click.option(
-            "--with-annotation-policy",
-            is_flag=True,
-            help="Also a policy: only scheduler and device plugin write the annotations with a pod's chips.",
-        ),
     )
 )
 
@@ -54,9 +49,18 @@ _where = with_options(
     help="Run it on all nodes with NPUs, or on those with the label ringwise.io/device-plugin=ringwise.",
 )
 @click.option(
+    "--with-annotation-policy/--no-annotation-policy",
+    default=True,
+    show_default=True,
+    help="Let only scheduler and device plugin write the annotations with a pod's chips, where the API "
+    "server has admission policies (Kubernetes 1.30).",
+)
+@click.option(
     "--annotation-account",
     "annotation_accounts",
     multiple=True,
+    default=VENDOR_ACCOUNTS,
+    show_default="the usual accounts of a vendor's scheduler and device plugin",
     help="With that policy: another user name that may write them; may be repeated.",
 )
 @click.option("--print", "only_print", is_flag=True, help="Print the objects and change nothing.")
@@ -66,11 +70,11 @@ def install_command(
     context: str | None,
     namespace: str,
     with_admission: bool,
-    with_annotation_policy: bool,
     image: str,
     with_controller: bool,
     with_device_plugin: bool,
     device_plugin_nodes: str,
+    with_annotation_policy: bool,
     annotation_accounts: tuple[str, ...],
     only_print: bool,
     output: str,
@@ -107,11 +111,10 @@ def uninstall_command(
     context: str | None,
     namespace: str,
     with_admission: bool,
-    with_annotation_policy: bool,
     output: str,
 ) -> None:
     """Remove Ringwise from a cluster. Jobs, definitions and the configuration stay."""
-    choices = Choices(namespace, with_admission=with_admission, with_annotation_policy=with_annotation_policy)
+    choices = Choices(namespace, with_admission=with_admission, with_annotation_policy=True)
     _carry_out(kubeconfig, context, output, lambda client: uninstall(client, choices))
 
 

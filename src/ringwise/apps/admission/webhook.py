@@ -217,8 +217,8 @@ class Options:
     context: str | None = None
     namespace: str = VOLCANO_SYSTEM
     configuration_map: tuple[str, str] | None = None
-    address: str = f":{WEBHOOK_PORT}"
-    health_address: str = ":11251"
+    address: str = f"127.0.0.1:{WEBHOOK_PORT}"
+    health_address: str = "127.0.0.1:11251"
     #: DNS names in addition to those of the Service: for a webhook outside the cluster.
     hosts: tuple[str, ...] = ()
     scheduler_names: tuple[str, ...] = SCHEDULER_NAMES

@@ -35,6 +35,7 @@ from ringwise.wellknown import (
     SCHEDULER_LEASE,
     SYSTEM_CLUSTER_CRITICAL,
     SYSTEM_NODE_CRITICAL,
+    VOLCANO_SCHEDULER_DEPLOYMENT,
     VOLCANO_SYSTEM,
     WEBHOOK_API,
 )
@@ -45,6 +46,12 @@ IMAGE = f"ringwise/ringwise:{__version__}"
 SCHEDULER, CONTROLLER = SCHEDULER_LEASE, CONTROLLER_LEASE
 #: Account of our device plugin in the namespace of Ringwise.
 DEVICE_PLUGIN = "ringwise-device-plugin"
+#: The usual accounts of a vendor's scheduler and device plugin, by namespace and name.
+_VENDOR_ACCOUNTS = (
+    (VOLCANO_SYSTEM, VOLCANO_SCHEDULER_DEPLOYMENT),
+    *((KUBE_SYSTEM, f"ascend-device-plugin-sa{suffix}") for suffix in ("", "-910", "-310", "-310p")),
+)
+VENDOR_ACCOUNTS = tuple(f"system:serviceaccount:{where}:{name}" for where, name in _VENDOR_ACCOUNTS)
 METRICS_PORT, HEALTH_PORT = 8080, 11251
 _USER = 65532
 
@@ -294,7 +301,11 @@ def _workload(
                             "image": choices.image,
                             "imagePullPolicy": "IfNotPresent",
                             "args": arguments,
-                            "env": [_from_field("POD_NAMESPACE", "metadata.namespace")],
+                            # Components listen on the address of their pod alone.
+                            "env": [
+                                _from_field("POD_NAMESPACE", "metadata.namespace"),
+                                _from_field("POD_IP", "status.podIP"),
+                            ],
                             "ports": [
                                 {"name": port, "containerPort": number} for port, number in ports.items()
                             ],
@@ -378,13 +389,14 @@ def _device_plugin(choices: Choices) -> Iterator[Object]:
                             "imagePullPolicy": "IfNotPresent",
                             "args": [
                                 component,
-                                f"--metrics-address=:{METRICS_PORT}",
-                                f"--healthz-address=:{HEALTH_PORT}",
+                                f"--metrics-address=$(POD_IP):{METRICS_PORT}",
+                                f"--healthz-address={HEALTH_PORT}",
                             ],
                             "env": [
                                 _from_field("NODE_NAME", "spec.nodeName"),
                                 _from_field("POD_NAME", "metadata.name"),
                                 _from_field("POD_NAMESPACE", "metadata.namespace"),
+                                _from_field("POD_IP", "status.podIP"),
                                 {"name": "LD_LIBRARY_PATH", "value": ":".join(_LIBRARIES)},
                             ],
                             "ports": [

@@ -6,6 +6,7 @@ Existing definitions and an existing configuration are used as they are.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -170,8 +171,11 @@ async def install(client: Client, choices: Choices) -> AsyncIterator[Step]:
     await _check_nobody_else_runs(client, choices)
     if choices.with_device_plugin and choices.device_plugin_nodes == ALL_NODES:
         await _check_no_other_device_plugin(client)
-    if choices.with_annotation_policy:
-        await _check_policies_are_known(client)
+    if choices.with_annotation_policy and not await _knows_policies(client):
+        choices = replace(choices, with_annotation_policy=False)
+        yield Step(
+            POLICIES.kind, "ringwise-annotations-guarded", ABSENT, "this API server has no such policies"
+        )
     for definition in definitions():
         yield await _define(client, definition)
     conditions = await _knows_match_conditions(client)
@@ -235,16 +239,14 @@ async def _check_no_other_device_plugin(client: Client) -> None:
             )
 
 
-async def _check_policies_are_known(client: Client) -> None:
+async def _knows_policies(client: Client) -> bool:
     try:
         await client.request("GET", POLICIES.path(), params={"limit": "1"})
     except ApiError as error:
         if error.status != 404:
             raise
-        raise InstallError(
-            f"this API server has no ValidatingAdmissionPolicy of {WEBHOOK_API} (Kubernetes 1.30); "
-            "install without --with-annotation-policy"
-        ) from None
+        return False
+    return True
 
 
 async def _define(client: Client, definition: Object) -> Step:

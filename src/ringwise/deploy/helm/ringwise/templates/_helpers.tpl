@@ -12,6 +12,12 @@ app.kubernetes.io/part-of: ringwise
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end }}
 
+{{- /* "true" where the annotation policy is made: it is wanted, and the API server has such policies. */ -}}
+{{- define "ringwise.guarded" -}}
+{{- $known := or (.Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy") (semverCompare ">=1.30.0-0" .Capabilities.KubeVersion.Version) }}
+{{- if and .Values.annotationPolicy.enabled $known (not .Values.scheduler.shadow) }}true{{ end }}
+{{- end }}
+
 {{- /* Arguments that name the pods that are ours, where they are not the usual ones. As YAML, under args. */ -}}
 {{- define "ringwise.schedulerNames" -}}
 {{- $args := list }}
@@ -144,6 +150,11 @@ spec:
               valueFrom:
                 fieldRef:
                   fieldPath: metadata.namespace
+            # Components listen on the address of their pod alone.
+            - name: POD_IP
+              valueFrom:
+                fieldRef:
+                  fieldPath: status.podIP
           ports:
             {{- range .ports }}
             - name: {{ .name }}

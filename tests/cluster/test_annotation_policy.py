@@ -1,0 +1,146 @@
+"""N8: the admission policy of the chart and of `ringwise install`, on a real API server."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from ringwise.apps.control_plane import ControlPlane, find_program, ringwise_command
+from ringwise.manifests.configuration import read_configuration
+from ringwise.scheduler.defaults import BUILT_IN
+from ringwise.wellknown import (
+    ASCEND_REAL,
+    PREDICATE_TIME,
+    SCHEDULER_CONFIG_KEY,
+    SCHEDULER_CONFIG_MAP,
+    VOLCANO_SYSTEM,
+)
+from tests.cluster.cluster import PODS, Cluster, chips_of, node_of
+from tests.cluster.objects import CHIP, NAMESPACE, Object, nodes, pod
+from tests.deploy import charts
+
+pytestmark = pytest.mark.cluster
+
+OURS = f"system:serviceaccount:{VOLCANO_SYSTEM}:ringwise-scheduler"
+PLUGIN = f"system:serviceaccount:{VOLCANO_SYSTEM}:ringwise-device-plugin"
+VENDOR = "system:serviceaccount:npu:vendor-plugin"
+CONTROLLER = f"system:serviceaccount:{VOLCANO_SYSTEM}:ringwise-controller"
+FOUR = "Ascend910-4,Ascend910-5,Ascend910-6,Ascend910-7"
+DENIED, WARNED, ALLOWED = "denied", "warned", "allowed"
+
+
+def by_helm(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(charts, "HELM", str(find_program("helm")))
+    done = charts.helm(
+        "install",
+        "ringwise",
+        str(charts.CHART),
+        f"--namespace={VOLCANO_SYSTEM}",
+        "--create-namespace",
+        f"--kubeconfig={cluster.admin_config}",
+        "--set",
+        f"annotationPolicy.accounts={{{VENDOR}}}",
+        HOME=str(cluster.plane.folder),
+        HELM_CACHE_HOME=str(cluster.plane.folder / "helm"),
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def by_install(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = (f"--kubeconfig={cluster.admin_config}", f"--annotation-account={VENDOR}")
+    done = subprocess.run(ringwise_command("install", *options), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A control plane of its own: a policy would deny what other stories do."""
+    with ControlPlane(tmp_path_factory.mktemp("guarded-plane")) as plane:
+        yield Cluster(plane)
+
+
+class User:
+    """Somebody with every permission but the name of an account that the policy lists."""
+
+    def __init__(self, cluster: Cluster, name: str) -> None:
+        self._cluster = cluster
+        self._as = (f"--as={name}", "--as-group=system:masters")
+
+    def _tried(self, *arguments: str, stdin: str | None = None) -> str:
+        output = self._cluster.kubectl(*arguments, *self._as, f"-n={NAMESPACE}", stdin=stdin, check=False)
+        if "ValidatingAdmissionPolicy 'ringwise-annotations-guarded'" in output:
+            return DENIED
+        assert "rror" not in output, output
+        return WARNED if "Warning: " in output and "ringwise-annotations-copied" in output else ALLOWED
+
+    def create(self, made: Object, *options: str) -> str:
+        return self._tried("create", "-f", "-", *options, stdin=json.dumps(made))
+
+    def annotate(self, name: str, text: str) -> str:
+        return self._tried("annotate", "pod", name, text, "--overwrite")
+
+    def patch(self, name: str, body: Object, *options: str) -> str:
+        return self._tried("patch", "pod", name, "--type=merge", "-p", json.dumps(body), *options)
+
+    def bind(self, name: str, annotations: dict[str, str]) -> str:
+        binding = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": name, "annotations": annotations},
+            "target": {"kind": "Node", "name": "node-1"},
+        }
+        path = f"{PODS}/{name}/binding"
+        return self._tried("create", "--raw", path, "-f", "-", stdin=json.dumps(binding))
+
+
+@pytest.mark.parametrize("install", [by_helm, by_install])
+def test_N8_only_listed_accounts_write_owned_annotations(
+    empty: Cluster, install: Callable[[Cluster, pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(empty, monkeypatch)
+    path = f"/api/v1/namespaces/{VOLCANO_SYSTEM}/configmaps/{SCHEDULER_CONFIG_MAP}"
+    text = empty.api.get(path)["data"][SCHEDULER_CONFIG_KEY]
+    assert read_configuration(text, "installed", BUILT_IN).settings.owned_annotations == "guarded"
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+    empty.apply([namespace, *nodes(1)])
+    user = User(empty, "ana")
+    copied = pod("copied", 4, annotations={CHIP: FOUR, ASCEND_REAL: FOUR, PREDICATE_TIME: "1"})
+    on_node = pod("placed", 4, on="node-1", held=(0, 1, 2, 3))
+    # The API server uses a new policy some time after it was created.
+    empty.wait(lambda: user.create(on_node, "--dry-run=server") == DENIED, "the policy is in force")
+
+    # A creation passes with a warning, and is denied together with spec.nodeName.
+    assert user.create(copied) == WARNED
+    assert user.create(pod("plain", 4, annotations={"sp-block": "8"})) == ALLOWED
+    assert user.create(on_node) == DENIED
+    assert user.create(pod("placed-plain", 4, on="node-1"), "--dry-run=server") == ALLOWED
+
+    # An update that changes an owned annotation is denied: set, edited, removed, in every subresource.
+    assert user.annotate("plain", f"{CHIP}={FOUR}") == DENIED
+    assert user.annotate("copied", f"{ASCEND_REAL}=Ascend910-0") == DENIED
+    assert user.annotate("copied", f"{PREDICATE_TIME}-") == DENIED
+    owned = {"metadata": {"annotations": {ASCEND_REAL: "Ascend910-0"}}}
+    assert user.patch("plain", owned, "--subresource=status") == DENIED
+    assert user.bind("plain", {CHIP: FOUR}) == DENIED
+    assert User(empty, CONTROLLER).annotate("copied", f"{ASCEND_REAL}=Ascend910-0") == DENIED
+    # Other changes of the same pods are not.
+    assert user.annotate("copied", "note=mine") == ALLOWED
+    assert user.patch("copied", {"metadata": {"labels": {"a": "b"}}}) == ALLOWED
+
+    # The accounts of scheduler and device plugin, and those in the values, may write them.
+    for account in (PLUGIN, VENDOR, OURS):
+        assert User(empty, account).annotate("copied", f"{ASCEND_REAL}=Ascend910-{len(account)}") == ALLOWED
+
+    # The scheduler removes what was copied and binds, with its own account and permissions.
+    empty.run("scheduler")
+    found = empty.wait(lambda: _bound(empty, "copied"), "the copy is bound")
+    assert len(chips_of(found)) == 4
+    assert ASCEND_REAL not in found["metadata"]["annotations"]
+    assert user.annotate("copied", f"{CHIP}={FOUR}") == DENIED
+
+
+def _bound(cluster: Cluster, name: str) -> Object | None:
+    return next((one for one in cluster.pods() if one["metadata"]["name"] == name and node_of(one)), None)

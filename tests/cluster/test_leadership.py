@@ -1,0 +1,170 @@
+"""Leaders that hang, are paused, or get their credentials late or rejected: one replica binds at a time."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from ringwise.apps.control_plane import ControlPlane, Process, ringwise_command
+from ringwise.wellknown import PLUGIN_ENTRY_POINTS, SCHEDULER_LEASE, VOLCANO_SYSTEM
+from tests.cluster.cluster import Cluster, Component, check_chips
+from tests.cluster.exec_credentials import calls, exec_user, launched_with, set_delays
+from tests.cluster.objects import nodes, pod
+from tests.cluster.placement_monitor import PlacementMonitor
+from tests.cluster.workload import Workload
+
+pytestmark = pytest.mark.cluster
+
+DURATION, DEADLINE = 9, 4
+LEASE = (f"--lease-duration={DURATION}", f"--renew-deadline={DEADLINE}", "--retry-period=1")
+#: Seconds without progress after which a core counts as hung. Twice as many leave time to release the lease.
+STALL = 7
+#: The exit code of a process whose core hangs.
+HUNG = 70
+LEASE_PATH = f"/apis/coordination.k8s.io/v1/namespaces/{VOLCANO_SYSTEM}/leases/{SCHEDULER_LEASE}"
+
+#: A plugin that never returns for one job, in the replica that has the variable.
+HANGING_PLUGIN = """
+import os, time
+from ringwise.framework.extension_points import JOB_VALID
+from ringwise.framework.registry import PluginSpec
+
+
+class Hanging:
+    def __init__(self, option):
+        pass
+
+    def open(self, session):
+        session.register(JOB_VALID, self.valid)
+
+    def valid(self, job):
+        while os.environ.get("TEST_HANGS") and job.name.startswith("hangs"):
+            time.sleep(0.1)
+
+
+SPEC = PluginSpec("hanging", "never returns for one job", Hanging)
+"""
+
+
+def with_hanging_plugin(
+    site: Path, hangs: bool, plane: ControlPlane, name: str, arguments: list[str], token: str
+) -> Process:
+    environment = {"POD_NAMESPACE": VOLCANO_SYSTEM, "TEST_HANGS": "1" if hangs else ""}
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, (str(site), os.environ.get("PYTHONPATH"))))
+    command = ringwise_command(*arguments, f"--kubeconfig={plane.kubeconfig(name, token)}")
+    return plane.run(name, command, environment)
+
+
+def test_a_hung_leader_is_replaced(cluster: Cluster, tmp_path: Path) -> None:
+    metadata = tmp_path / "hanging_plugin-1.0.dist-info"
+    metadata.mkdir()
+    (tmp_path / "hanging_plugin.py").write_text(HANGING_PLUGIN)
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: hanging-plugin\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(f"[{PLUGIN_ENTRY_POINTS}]\nhanging = hanging_plugin:SPEC\n")
+    path = f"/api/v1/namespaces/{VOLCANO_SYSTEM}/configmaps/volcano-scheduler-configmap"
+    text = cluster.api.get(path)["data"]["volcano-scheduler.conf"]
+    with_plugin = text.replace("- name: binpack", "- name: binpack\n  - name: hanging")
+    assert with_plugin != text
+    cluster.api.patch(path, {"data": {"volcano-scheduler.conf": with_plugin}})
+    cluster.apply(nodes(2))
+    options = (*LEASE, f"--core-stall-timeout={STALL}")
+
+    hangs = cluster.start("scheduler", *options, launch=partial(with_hanging_plugin, tmp_path, True))
+    cluster.wait(lambda: hangs.leads and hangs.ready, "the first replica leads")
+    other = cluster.start("scheduler", *options, launch=partial(with_hanging_plugin, tmp_path, False))
+    cluster.wait(lambda: other.ready, "the other replica has read everything")
+    cluster.apply([pod("before-0", 4)])
+    cluster.wait_running("before", 1)
+
+    cluster.apply([pod("hangs-0", 4), pod("after-0", 8)])
+    cluster.wait(lambda: not hangs.healthy, "/healthz of the hung replica fails", STALL + 10)
+    cluster.wait(lambda: other.leads, "the other replica leads", DURATION + 10)
+    cluster.wait_running("hangs", 1)
+    cluster.wait_running("after", 1)
+    assert "the lease is given up" in hangs.log()
+    assert not hangs.leads
+    cluster.wait(lambda: hangs.process.ended == HUNG, "the hung process ends", 3 * STALL)
+    check_chips(cluster.pods())
+
+
+def test_N6_slow_and_rejected_credentials_and_pauses_give_no_chip_twice(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """Tokens are fetched every two seconds, some calls take longer than a leader may write, and some tokens
+    are rejected. Each leader is paused in the middle of its work for longer than its lease.
+    """
+    rng = random.Random(1)
+    count = 3
+    cluster.apply(nodes(count))
+    cluster.configure({"multi-pod-requests": "vendor"})
+    cluster.run("controller")
+    valid = {"token": cluster.plane.account_token(VOLCANO_SYSTEM, "ringwise-scheduler")}
+    folders = [tmp_path / "left", tmp_path / "right"]
+    slow = (0, 0, 0.5, 0, 0, 2, 0, 0, 0, DEADLINE + 2)
+    replicas = [
+        cluster.start(
+            "scheduler",
+            *LEASE,
+            launch=partial(
+                launched_with, exec_user(folder, [valid, valid, {"token": "rejected"}], 12, delays)
+            ),
+        )
+        for folder, delays in zip(folders, (slow, slow[::-1]), strict=True)
+    ]
+    cluster.wait(lambda: _leader(replicas), "one replica leads")
+    # Gangs may be partly bound for long here: it is only about chips.
+    with PlacementMonitor(cluster, 1000, 1000) as monitor:
+        work = Workload(cluster, rng, count * 8, 0)
+        for _ in range(2):
+            leader = cluster.wait(lambda: _leader(replicas), "one replica leads")
+            _work_on(cluster, work, monitor, 6, until_bound=True)
+            leader.process.pause()
+            try:
+                _work_on(cluster, work, monitor, DURATION + DEADLINE)
+            finally:
+                leader.process.pause(False)
+            _work_on(cluster, work, monitor, 4)
+        for folder in folders:
+            set_delays(folder, ())
+
+        def settled() -> bool:
+            assert monitor.found is None, monitor.found
+            work.update()
+            return not work.unsettled()
+
+        cluster.wait(settled, "every job runs or has run", 90)
+        assert monitor.found is None, monitor.found
+    check_chips(cluster.pods())
+    summary = f"{len(monitor.bound)} pods bound, {monitor.checks} checks, {dict(work.states())}"
+    assert len(monitor.bound) >= 10, summary
+    # Enough has happened: leaders changed, tokens were fetched again and again, and some were rejected.
+    assert cluster.api.get(LEASE_PATH)["spec"]["leaseTransitions"] >= 2, summary
+    assert all(calls(folder) >= 8 for folder in folders), summary
+    logs = "".join(replica.log() for replica in replicas)
+    assert "no credentials within" in logs, summary
+    assert "not the leader any more" in logs, summary
+    assert all(replica.running for replica in replicas), cluster.picture()
+
+
+def _leader(replicas: Sequence[Component]) -> Component | None:
+    return next((one for one in replicas if one.leads), None)
+
+
+def _work_on(
+    cluster: Cluster, work: Workload, monitor: PlacementMonitor, seconds: float, *, until_bound: bool = False
+) -> None:
+    """Submit and end jobs for a while; `until_bound` ends it at the next binding."""
+    end = time.monotonic() + seconds
+    before = len(monitor.bound)
+    while time.monotonic() < end and not (until_bound and len(monitor.bound) > before):
+        assert monitor.found is None, monitor.found
+        work.step()
+        work.update()
+        cluster.collect_garbage()
+        time.sleep(0.2)
