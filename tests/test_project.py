@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "ringwise"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 CORE = (
+    "grammar",
     "reasons",
     "wellknown",
     "topology",

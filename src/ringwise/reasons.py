@@ -13,8 +13,10 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import field
+from string import Formatter
 from typing import Any
 
+from ringwise.grammar import Quantity
 from ringwise.records import dataclass
 
 
@@ -56,7 +58,11 @@ SPECIFICATION = frozenset({Trigger.JOB_CHANGED, Trigger.CONFIGURATION_CHANGED})
 
 @dataclass(frozen=True, slots=True)
 class ReasonKind:
-    """One kind of reason: its code, message template, cure templates, and the triggers that can cure it."""
+    """One kind of reason: its code, message template, cure templates, and the triggers that can cure it.
+
+    Templates name their details in braces; words that depend on a number are in the format specification
+    (`grammar.Quantity`). A cure that offers a quantity of 0 is left out.
+    """
 
     code: str
     stage: Stage
@@ -88,7 +94,10 @@ class Reason:
     @property
     def cures(self) -> tuple[str, ...]:
         readable = _Readable(self.details)
-        return (*self.found_cures, *(cure.format_map(readable) for cure in self.kind.cures))
+        return (
+            *self.found_cures,
+            *(cure.format_map(readable) for cure in self.kind.cures if _offers_something(cure, readable)),
+        )
 
     def with_cures(self, cures: Iterable[str]) -> Reason:
         return Reason(self.kind, self.details, tuple(cures))
@@ -105,14 +114,32 @@ class Reason:
         return hash((self.kind.code, tuple(sorted((k, str(v)) for k, v in self.details.items()))))
 
 
-class _Readable(dict[str, str]):
+class _Readable(dict[str, Quantity]):
     """Details as text: lists are joined, a missing detail is shown as unknown."""
 
     def __init__(self, details: Mapping[str, Any]) -> None:
-        super().__init__({key: _text(value) for key, value in details.items()})
+        super().__init__({key: Quantity(_text(value)) for key, value in details.items()})
 
-    def __missing__(self, key: str) -> str:
-        return f"({key} unknown)"
+    def __missing__(self, key: str) -> Quantity:
+        return Quantity(f"({key} unknown)")
+
+
+class _Placeholders(dict[str, Quantity]):
+    """Every detail as its name in braces."""
+
+    def __missing__(self, key: str) -> Quantity:
+        return Quantity(f"{{{key}}}")
+
+
+def general_form(template: str) -> str:
+    """A template for readers: the names of details in braces, words in the plural."""
+    return template.format_map(_Placeholders())
+
+
+def _offers_something(cure: str, details: _Readable) -> bool:
+    """Whether no quantity of a cure is 0: to ask for at most 0 chips is no advice."""
+    fields = ((name, specification) for _, name, specification, _ in Formatter().parse(cure) if name)
+    return not any(specification and details[name] in ("0", "none") for name, specification in fields)
 
 
 def _text(value: Any) -> str:

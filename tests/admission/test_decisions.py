@@ -67,8 +67,8 @@ def test_a_job_that_can_run_some_day_is_allowed(object: dict[str, Any]) -> None:
 REFUSED = [
     (
         vcjob(3),
-        "a pod asks for 3 chips; 910-x8 allows 1, 2, 4, 8 per pod in a job of 1. "
-        "What helps: ask for one of 1, 2, 4, 8 chips in each pod",
+        "a pod asks for 3 chips; 910-x8 allows 1, 2, 4, 8 per pod in a job of 1 pod. "
+        "What helps: ask for 1, 2, 4, 8 chips in each pod",
     ),
     (
         vcjob(4, replicas=2),
@@ -107,8 +107,8 @@ REFUSED = [
     ),
     (
         pod(3, annotations=IN_GROUP),
-        "a pod asks for 3 chips; 910-x8 allows 1, 2, 4, 8 per pod in a job of 1. "
-        "What helps: ask for one of 1, 2, 4, 8 chips in each pod",
+        "a pod asks for 3 chips; 910-x8 allows 1, 2, 4, 8 per pod in a job of 1 pod. "
+        "What helps: ask for 1, 2, 4, 8 chips in each pod",
     ),
     (
         group("nobody"),

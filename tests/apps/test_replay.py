@@ -157,7 +157,7 @@ def run(data: bytes, folder: Path, *arguments: str) -> tuple[int, str, str]:
 def test_a_changed_decision_is_shown(journal: bytes, tmp_path: Path) -> None:
     code, out, _ = run(journal.replace(b'"node":"node-13","chips"', b'"node":"node-14","chips"', 1), tmp_path)
     assert code == 1
-    assert out.startswith("different after 1 batches")
+    assert out.startswith("different after 1 batch")
     assert '"node": "node-14"' in out
     assert '"node": "node-13"' in out
 

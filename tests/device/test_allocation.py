@@ -170,7 +170,7 @@ def test_d2_a_served_pod_is_never_chosen_again_also_when_it_is_the_only_match() 
     machine = allocator(
         waiting_pod("done", "Ascend910-0", CONSUMED), waiting_pod("two", "Ascend910-1,Ascend910-2")
     )
-    with pytest.raises(AllocationError, match=r"waits for 1 chips .*; .*default/two \(2\)"):
+    with pytest.raises(AllocationError, match=r"waits for 1 chip .*; .*default/two \(2\)"):
         machine.allocate(["Ascend910-7"], 0, healthy)
 
 

@@ -322,7 +322,7 @@ def test_no_pod_waits() -> None:
     async def test() -> None:
         async with rig() as node:
             with pytest.raises(
-                AdmissionError, match=r"no pod of this node waits for 1 chips of huawei\.com/Ascend910"
+                AdmissionError, match=r"no pod of this node waits for 1 chip of huawei\.com/Ascend910"
             ):
                 await node.admit("stranger")
 

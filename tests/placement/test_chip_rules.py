@@ -225,11 +225,11 @@ def test_910_x8_takes_the_ring_of_the_group_left_before_right_lowest_ids_N5() ->
             "are 3",
         ),
         ("910b-x16", [0, 8], 11, False, "request-has-no-place", "1-8, 10, 12, 14, 16"),
-        ("a3-x16", [0, 2, 4, 5], 4, False, "not-enough-whole-rings", "2 completely free cards and 1 are"),
+        ("a3-x16", [0, 2, 4, 5], 4, False, "not-enough-whole-rings", "2 completely free cards and 1 is"),
         ("mesh4-x8", [0, 1, 4, 5], 3, False, "no-ring-holds-request", "free per mesh: 2, 2"),
         ("310-card", range(64), 5, False, "request-larger-than-ring", "a card of 310-card has 4"),
         ("310p-duo-chip-distributed", [0, 2, 4], 3, False, "not-enough-whole-rings", "1 completely free"),
-        ("910b-x8", [3], 2, False, "not-enough-free-chips", "2 chips are asked for and 1 are free"),
+        ("910b-x8", [3], 2, False, "not-enough-free-chips", "2 chips are asked for and 1 is free"),
     ],
 )
 def test_lack_names_what_is_missing_N4(

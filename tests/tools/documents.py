@@ -36,12 +36,13 @@ TEXT = "(text)"
 def decisions(document: Any) -> Any:
     """The document with its sentences left out: wording may change, decisions may not.
 
-    A sentence is a text with a space in it.
+    A sentence is a text with a space in it. How many sentences give advice is wording, too.
     """
     if isinstance(document, dict):
         return {key: value if key in _VERBATIM else decisions(value) for key, value in document.items()}
     if isinstance(document, list):
-        return [decisions(item) for item in document]
+        items = [decisions(item) for item in document]
+        return [TEXT] if items and all(item == TEXT for item in items) else items
     if isinstance(document, str) and " " in document:
         return TEXT
     return document

@@ -19,6 +19,7 @@ from ringwise.cli.drawing.tables import Column, Table
 from ringwise.cli.drawing.topology import print_superpods, print_switches
 from ringwise.cli.output import stdout_console, stop
 from ringwise.embed.fleets import make_fleet
+from ringwise.grammar import counted
 from ringwise.placement.switches.classes import LARGE_MODEL_SCHEMA
 from ringwise.topology.boards import shipped_catalog
 from ringwise.topology.chips import mask_of
@@ -45,7 +46,11 @@ def demo() -> None:
         raise stop(*wrongs, code=1)
     bound = sum(stage.lab.done.get("Bind", 0) for stage in stages)
     _title(console, "That was all")
-    console.print(f"{bound} pods were placed on {len(stages)} embedded clusters; no chip was given twice.")
+    print_line(
+        console,
+        f"{counted(bound, 'pod was', 'pods were')} placed on {counted(stages, 'embedded cluster')}; "
+        "no chip was given twice.",
+    )
     table = Table([Column(""), Column("", wraps=True)], indent=2, gap=2, headings=False)
     table.add("ringwise lab", "a cluster of your own, live, in this terminal")
     table.add("ringwise submit FILE, top", "in another one; docs/lab.md is a tour of five minutes")
@@ -135,7 +140,10 @@ def _packing(console: Console) -> list[DemoCluster]:
         ("910b-x8", (3, 4, 1), {ACCELERATOR_TYPE: "module-910b-8"}),
     ):
         words = " + ".join(map(str, sizes))
-        _title(console, f"{words} chips arrive together and fill one {board} node; the second stays whole")
+        _title(
+            console,
+            f"{counted(words, 'chip')} arrive together and fill one {board} node; the second stays whole",
+        )
         stage = _stage(2, board)
         names = [f"{letter}-{size}" for letter, size in zip("abcd", sizes, strict=False)]
         stage.submit(
@@ -222,6 +230,6 @@ def _wait_for(console: Console, stage: DemoCluster, *names: str) -> None:
         for name in [name for name in waiting if stage.placements(name)]:
             waiting.remove(name)
             nodes = ", ".join(placement.pod.node or "" for placement in stage.placements(name))
-            print_line(console, f"after {stage.minutes} minutes {escape(name)} starts on {nodes}")
+            print_line(console, f"after {counted(stage.minutes, 'minute')} {escape(name)} starts on {nodes}")
     if waiting:
         raise stop(f"{', '.join(waiting)} never started", code=1)

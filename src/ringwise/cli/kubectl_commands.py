@@ -40,6 +40,7 @@ from ringwise.cli.output import (
 from ringwise.cli.queries import QueryResult, show_result
 from ringwise.cli.topology import topology_result
 from ringwise.framework.configuration import Configuration
+from ringwise.grammar import counted
 from ringwise.kubeclient.client import ApiError, Client, UnreachableError
 from ringwise.kubeclient.config import find_access
 from ringwise.kubeclient.credentials import KubeConfigError
@@ -272,5 +273,6 @@ def _complain_about_objects(live: LiveCluster) -> None:
     complain(*(f"ignored: {error}" for error in errors[:_SHOWN_ERRORS]))
     if len(errors) > _SHOWN_ERRORS:
         complain(
-            f"{len(errors) - _SHOWN_ERRORS} more objects cannot be read; kubectl ringwise doctor lists them"
+            f"{counted(len(errors) - _SHOWN_ERRORS, 'more object')} cannot be read; kubectl ringwise "
+            "doctor lists them"
         )

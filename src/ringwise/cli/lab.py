@@ -22,6 +22,7 @@ from ringwise.cli.lab_queries import QUERIES
 from ringwise.cli.output import board_option, complain, configuration_option, stop
 from ringwise.embed.kubelet import SimulationSettings
 from ringwise.embed.store import StoreError
+from ringwise.grammar import counted
 from ringwise.topology.board import BoardError
 from ringwise.views.times import time_text
 
@@ -158,8 +159,8 @@ def _configuration(path: Path | None) -> tuple[str, str] | None:
 def _greet(live: LiveLab) -> None:
     words = "continues with" if live.continued else "starts with"
     click.echo(
-        f"lab on {live.folder.path} {words} {live.cluster.table.count('Node')} nodes and "
-        f"{live.cluster.table.count('Pod')} pods"
+        f"lab on {live.folder.path} {words} {counted(live.cluster.table.count('Node'), 'node')} and "
+        f"{counted(live.cluster.table.count('Pod'), 'pod')}"
     )
     click.echo(f"listening on unix:{live.folder.socket}")
     click.echo("in another terminal: ringwise submit FILE, ringwise top; Ctrl-C stops")
@@ -175,7 +176,7 @@ class StatusLine:
 
     def show(self) -> None:
         status = status_document(self._live)
-        words = f"{status['held']} of {status['chips']} chips in use, {counts_text(status)}"
+        words = f"{status['held']} of {counted(status['chips'], 'chip')} in use, {counts_text(status)}"
         for line in status["alarms"]:
             words += f"; {line}"
         if self._terminal:

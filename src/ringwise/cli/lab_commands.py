@@ -16,6 +16,7 @@ from ringwise.cli.queries import (
     show_result,
     terminal,
 )
+from ringwise.grammar import agrees, counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -191,7 +192,7 @@ def drain_command(node: str, lab: Path | None, output: str) -> None:
     with lab_client(lab, "draining") as client:
         answer = client.do("drain", node=node)
     leaving = answer["leaving"]
-    lines = [f"node {node} cordoned; {len(leaving)} pod(s) evicted", *(f"  {pod}" for pod in leaving)]
+    lines = [f"node {node} cordoned; {counted(leaving, 'pod')} evicted", *(f"  {pod}" for pod in leaving)]
     _show_text(answer, "\n".join(lines), output)
 
 
@@ -207,7 +208,9 @@ def fault_command(
 ) -> None:
     """Mark chips of NODE (3, 0-3 or 0,2,5) as faulty, or as healthy again."""
     numbers = [chip for text in chips for chip in _chips(text)]
-    what = "network of chip(s)" if network else "chip(s)"
+    what = agrees(len(numbers), "chip", "chips")
+    if network:
+        what = f"network of {what}"
     done = "healthy" if heal else "faulty"
     sentence = f"node {{node}}: {what} {', '.join(map(str, numbers))} {done}"
     _do(lab, output, "fault", sentence, node=node, chips=numbers, network=network, heal=heal)

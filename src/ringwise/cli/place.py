@@ -21,6 +21,7 @@ from ringwise.cli.output import (
     stop,
 )
 from ringwise.cli.queries import now_option
+from ringwise.grammar import counted
 from ringwise.scheduler.journal import Journal
 from ringwise.views.place import place_document
 
@@ -64,7 +65,9 @@ def place_command(
     assumed = assumed_chips(answer.view.cluster)
     if assumed:
         shown = ", ".join(assumed[:3]) + (", ..." if len(assumed) > 3 else "")
-        complain(f"note: {len(assumed)} node(s) list no chips, 0..n-1 are assumed: {shown}")
+        complain(
+            f"note: {counted(assumed, 'node lists', 'nodes list')} no chips, 0..n-1 are assumed: {shown}"
+        )
     if output == "table":
         from ringwise.cli.drawing.place import print_placements
 

@@ -13,6 +13,7 @@ from ringwise.apps.replay import JournalError, Replay, open_journal, replay
 from ringwise.cli.inputs import load_catalog
 from ringwise.cli.output import board_option, complain, output_option, print_document, stop
 from ringwise.cli.queries import lab_option
+from ringwise.grammar import counted
 from ringwise.views.times import time_text
 
 _SHOWN = 400
@@ -46,7 +47,10 @@ def replay_command(file: Path | None, lab: Path | None, boards: tuple[Path, ...]
 
 
 def _print(answer: Replay) -> None:
-    words = f"{answer.batches} batches, {answer.events} events, {answer.commands} commands"
+    words = (
+        f"{counted(answer.batches, 'batch')}, {counted(answer.events, 'event')}, "
+        f"{counted(answer.commands, 'command')}"
+    )
     difference = answer.difference
     if difference is None:
         click.echo(f"identical: {words}")

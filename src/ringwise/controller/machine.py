@@ -35,6 +35,7 @@ from ringwise.controller.phases import (
     start_action,
 )
 from ringwise.controller.policies import due_action, targets
+from ringwise.grammar import counted
 from ringwise.messages import events as ev
 from ringwise.messages.commands import (
     Command,
@@ -285,7 +286,11 @@ class Controller:
                 _request_delete(record, pod, now, record.message or f"the job is {record.phase}", deletes)
             elif active and index_of(pod) >= replicas.get(pod.task, 0):
                 _request_delete(
-                    record, pod, now, f"task {pod.task} has {replicas.get(pod.task, 0)} pods now", deletes
+                    record,
+                    pod,
+                    now,
+                    f"task {pod.task} has {counted(replicas.get(pod.task, 0), 'pod')} now",
+                    deletes,
                 )
             if pod.uid in record.delete_requested:
                 record.wake_at(record.delete_requested[pod.uid] + RETRY_AFTER)

@@ -12,6 +12,7 @@ from ringwise.controller.job_record import (
     Counts,
     JobRecord,
 )
+from ringwise.grammar import counted
 from ringwise.state.model import ENDED, Pod
 from ringwise.state.vcjob import VcJob
 
@@ -51,11 +52,15 @@ def next_phase(record: JobRecord, counts: Counts) -> tuple[str, str, str] | None
 def _after_running(job: VcJob, counts: Counts) -> tuple[str, str, str] | None:
     succeeded, failed, replicas = counts[SUCCEEDED], counts[FAILED], job.replicas
     if job.min_success is not None and succeeded >= job.min_success:
-        return "Completed", "", f"{succeeded} of {replicas} pods succeeded, {job.min_success} were needed"
+        return (
+            "Completed",
+            "",
+            f"{succeeded} of {counted(replicas, 'pod')} succeeded, {job.min_success} were needed",
+        )
     if replicas and succeeded + failed >= replicas:
         why = _shortfall(job, counts)
         if why is None:
-            return "Completed", "", f"{succeeded} of {replicas} pods succeeded"
+            return "Completed", "", f"{succeeded} of {counted(replicas, 'pod')} succeeded"
         return "Failed", "", why
     if counts[PENDING] > replicas - job.min_available:
         return "Pending", "", ""
@@ -69,12 +74,12 @@ def _shortfall(job: VcJob, counts: Counts) -> str | None:
         for task in job.tasks:
             done = counts.of(task.name, SUCCEEDED)
             if done < task.min_available:
-                what = f"{done} of {task.replicas} pods of task {task.name} succeeded"
+                what = f"{done} of {counted(task.replicas, 'pod')} of task {task.name} succeeded"
                 return f"{what}, at least {task.min_available} must"
     if job.min_success is not None and succeeded < job.min_success:
-        return f"{succeeded} of {job.replicas} pods succeeded, {job.min_success} were needed"
+        return f"{succeeded} of {counted(job.replicas, 'pod')} succeeded, {job.min_success} were needed"
     if succeeded < job.min_available:
-        return f"{succeeded} of {job.replicas} pods succeeded, at least {job.min_available} must"
+        return f"{succeeded} of {counted(job.replicas, 'pod')} succeeded, at least {job.min_available} must"
     return None
 
 

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from ringwise.device.pods import NodePod
+from ringwise.grammar import counted
 from ringwise.manifests.chips import chip_of
 from ringwise.topology.natural import natural_key
 from ringwise.wellknown import ASCEND_REAL, PREDICATE_TIME
@@ -131,7 +132,9 @@ def check_request(requests: Sequence[Sequence[str]], known: Collection[str]) -> 
     if not requests:
         raise AllocationError("the request names no container")
     if len(requests) > MOST_CONTAINERS:
-        raise AllocationError(f"the request names {len(requests)} containers, allowed are {MOST_CONTAINERS}")
+        raise AllocationError(
+            f"the request names {counted(requests, 'container')}, allowed are {MOST_CONTAINERS}"
+        )
     for ids in requests:
         if len(ids) > MOST_IDS:
             raise AllocationError(f"a container asks for {len(ids)} ids, allowed are {MOST_IDS}")

@@ -21,6 +21,7 @@ from ringwise.device.allocation import (
 )
 from ringwise.device.ledger import Claim, Ledger, Mount
 from ringwise.device.pods import NodePod
+from ringwise.grammar import counted
 from ringwise.records import dataclass
 from ringwise.wellknown import ASCEND_REAL, KUBELET_DEVICES, PREDICATE_TIME
 
@@ -218,7 +219,7 @@ class Allocator:
             for pod in self.waiting()
         )
         waiting = f"; pods that wait, with their chips: {', '.join(others)}" if others else ""
-        return f"no pod of this node waits for {count} chips of {self.resource}{waiting}"
+        return f"no pod of this node waits for {counted(count, 'chip')} of {self.resource}{waiting}"
 
     # -- ids -------------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from ringwise.embed.clock import SimulationClock, VirtualClock
 from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.embed.objects import TableWatch
 from ringwise.embed.records import events_of
+from ringwise.grammar import counted
 from ringwise.messages.commands import Command
 from ringwise.messages.events import Event
 
@@ -73,7 +74,9 @@ class EmbeddedLoop:
             total += executed
             if not executed and not self._injected and not self._failures and self._settled():
                 return total
-        raise NotConvergingError(f"no end after {MAX_ROUNDS} rounds and {total} commands: {self.done}")
+        raise NotConvergingError(
+            f"no end after {MAX_ROUNDS} rounds and {counted(total, 'command')}: {self.done}"
+        )
 
     def _call(self, decider: Decider, watch: TableWatch, extra: list[Event], *, always: bool) -> int:
         events = events_of(watch.poll()) + extra

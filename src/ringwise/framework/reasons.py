@@ -14,10 +14,10 @@ NO_NODE_FITS = ReasonKind(
 GANG_INCOMPLETE = ReasonKind(
     "gang-incomplete",
     Stage.GANG,
-    "{fit} of the {needed} pods that must start together fit; {pod} does not ({asks}): {refusals}",
+    "{fit} of the {needed:pod} that must start together {fit:=fits|fit}; {pod} does not ({asks}): {refusals}",
     (
-        "wait until resources for {missing} more pod(s) are free",
-        "lower minAvailable if the job can start with {fit} pods",
+        "wait until resources for {missing:more pod} are free",
+        "lower minAvailable if the job can start with {fit:pod}",
         "ringwise why {job} shows the nearest misses",
     ),
     CAPACITY,
@@ -25,8 +25,8 @@ GANG_INCOMPLETE = ReasonKind(
 NO_PODS_YET = ReasonKind(
     "no-pods-yet",
     Stage.GANG,
-    "{pods} of the {needed} pods that must start together exist",
-    ("create the missing pods", "lower minMember to {pods}"),
+    "{pods} of the {needed:pod} that must start together {pods:=exists|exist}",
+    ("create the missing pods", "lower minMember to {pods:#}"),
     frozenset({Trigger.JOB_CHANGED}),
 )
 RESOURCE_NOT_OFFERED = ReasonKind(
@@ -67,8 +67,8 @@ MALFORMED_JOB = ReasonKind(
 TOO_MANY_CHIP_CONTAINERS = ReasonKind(
     "too-many-chip-containers",
     Stage.VALIDATE,
-    "{containers} containers of pod {pod} request chips; only one may",
-    ("give all {chips} chips to one container", "make a pod of each container"),
+    "{containers:container} of pod {pod} {containers:=requests|request} chips; only one may",
+    ("give all {chips:chip} to one container", "make a pod of each container"),
     SPECIFICATION,
 )
 INTERNAL_ERROR = ReasonKind(
@@ -81,7 +81,11 @@ INTERNAL_ERROR = ReasonKind(
 WAITING_FOR_EVICTIONS = ReasonKind(
     "making-room",
     Stage.GANG,
-    "{victims} pod(s) are evicted for it ({why}); {chips} chip(s) on {nodes} are reserved for it",
-    ("wait until they are gone", "it is tried again if they are not gone after {seconds} s"),
+    "{victims:pod is|pods are} evicted for it ({why}); "
+    "{chips:chip} on {nodes} {chips:=is|are} reserved for it",
+    (
+        "wait until {victims:=it is|they are} gone",
+        "it is tried again if {victims:=that pod is|they are} not gone after {seconds} s",
+    ),
     CAPACITY | {Trigger.TIME_PASSED},
 )

@@ -10,6 +10,7 @@ from dataclasses import field
 from typing import TypeVar
 
 from ringwise import wellknown
+from ringwise.grammar import counted
 from ringwise.manifests.device_info import RawConfigMap, config_map_from_wire
 from ringwise.manifests.errors import Findings, ManifestError
 from ringwise.manifests.groups import pod_group_from_wire, priority_class_from_wire, queue_from_wire
@@ -71,7 +72,7 @@ class Bundle:
 
 
 def _warning(kind: str, count: int) -> str:
-    times = f"{count} object" if count == 1 else f"{count} objects"
+    times = counted(count, "object")
     if kind in _THROUGH_PODS:
         return f"{kind}: {times} not read; such jobs are scheduled through their pods"
     return f"{kind}: {times} not read; scheduling does not need them"
@@ -140,7 +141,7 @@ class _BundleReader:
         except _TooManyError:
             self._add_summary(f"there are more than {MAX_ERRORS} errors; reading stopped here")
         if self._not_listed:
-            self._add_summary(f"{self._not_listed} more errors are not listed")
+            self._add_summary(f"{counted(self._not_listed, 'more error is', 'more errors are')} not listed")
 
     def _add_error(self, error: ManifestError) -> None:
         if len(self.bundle.errors) < MAX_ERRORS:

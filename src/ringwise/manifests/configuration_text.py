@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from ringwise.framework.arguments import Value, did_you_mean, quoted
+from ringwise.grammar import counted
 from ringwise.manifests.errors import ConfigurationError, ConfigurationProblem
 from ringwise.records import dataclass
 from ringwise.wellknown import SCHEDULER_CONFIG_KEY, SCHEDULER_CONFIG_KEY_CI
@@ -53,7 +54,9 @@ def open_configuration(text: bytes | str, origin: str) -> Document:
     if not manifests and len(roots) == 1:
         return Document(origin, _mapping(roots[0], origin, first_line=1))
     if not manifests:
-        raise _error(origin, None, f"holds {len(roots)} documents; allowed: one scheduler configuration")
+        raise _error(
+            origin, None, f"holds {counted(roots, 'document')}; allowed: one scheduler configuration"
+        )
     return _from_config_map(manifests, origin)
 
 
@@ -219,7 +222,9 @@ def _embedded(key: str, value: yaml.Node, origin: str) -> Document:
         origin = f"{origin}: {key}"
     roots = _compose(str(value.value), origin, first_line)
     if len(roots) != 1:
-        raise _error(origin, line, f"holds {len(roots)} documents; allowed: one scheduler configuration")
+        raise _error(
+            origin, line, f"holds {counted(roots, 'document')}; allowed: one scheduler configuration"
+        )
     return Document(origin, _mapping(roots[0], origin, first_line), first_line)
 
 

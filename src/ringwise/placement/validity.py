@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ringwise.grammar import counted
 from ringwise.placement.reasons import (
     AVERAGE_TOO_LARGE,
     MULTI_POD_REQUEST_NOT_ALLOWED,
@@ -78,7 +79,9 @@ def _check_pods(board: Board, asking: list[int], multi_pod_requests: str) -> Rea
     reason = REQUEST_NOT_ALLOWED(request=wrong, board=board.name, pods=pods, allowed=counts_text(allowed))
     whole = max(board.requests(2, multi_pod_requests), default=0)
     if pods == 1 and whole and wrong > whole and not wrong % whole:
-        return reason.with_cures((f"split the pod into {wrong // whole} pods of {whole} chips",))
+        return reason.with_cures(
+            (f"split the pod into {counted(wrong // whole, 'pod')} of {counted(whole, 'chip')}",)
+        )
     return reason
 
 

@@ -7,8 +7,8 @@ from ringwise.reasons import CAPACITY, ReasonKind, Stage, Trigger
 UNKNOWN_HOLDER = ReasonKind(
     "unknown-holder",
     Stage.PREDICATE,
-    "pod {pod} on {node} uses {chips} chip(s) of {resource} and does not say which, "
-    "so {node} takes no new NPU pod until they are known",
+    "pod {pod} on {node} uses {chips:chip} of {resource} and does not say which, "
+    "so {node} takes no new NPU pod until {chips:=it is|they are} known",
     (
         "wait until the device plugin has written huawei.com/AscendReal on {pod}",
         "delete or move {pod}",
@@ -26,7 +26,7 @@ UNREADABLE_POD = ReasonKind(
 UNSTABLE_NODE = ReasonKind(
     "unstable-node",
     Stage.PREDICATE,
-    "{node} lists {listed} free chip(s) of {resource} but Kubernetes counts {idle} idle of {allocatable}",
+    "{node} lists {listed:free chip} of {resource} but Kubernetes counts {idle} idle of {allocatable}",
     (
         "check the device plugin of {node}: its list and the node's allocatable must agree",
         "ringwise doctor shows which chips differ",
@@ -36,7 +36,7 @@ UNSTABLE_NODE = ReasonKind(
 IDLE_ABOVE_CAPACITY = ReasonKind(
     "idle-above-capacity",
     Stage.PREDICATE,
-    "Kubernetes counts {idle} idle chip(s) of {resource} on {node}, which has {capacity}",
+    "Kubernetes counts {idle:idle chip} of {resource} on {node}, which has {capacity}",
     ("check the device plugin of {node}: its allocatable chips must not exceed its capacity",),
     frozenset({Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED}),
 )

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 
+from ringwise.grammar import counted
 from ringwise.records import dataclass
 from ringwise.state.model import EMPTY, PodClass
 from ringwise.wellknown import VOLCANO_SCHEDULER
@@ -146,11 +147,12 @@ def problems_of(job: VcJob) -> tuple[str, ...]:
     if not job.tasks:
         problems.append("the job has no tasks")
     names = Counter(task.name for task in job.tasks)
-    problems += [f"{count} tasks are called {name}" for name, count in names.items() if count > 1]
+    problems += [f"{counted(count, 'task')} are called {name}" for name, count in names.items() if count > 1]
     for task in job.tasks:
         if task.min_available > task.replicas:
             problems.append(
-                f"task {task.name} wants at least {task.min_available} pods and has {task.replicas}"
+                f"task {task.name} wants at least {counted(task.min_available, 'pod')} and has "
+                f"{task.replicas}"
             )
         problems += _policy_problems(f"task {task.name}", task.policies)
         problems += [
@@ -159,11 +161,13 @@ def problems_of(job: VcJob) -> tuple[str, ...]:
             if other not in names
         ]
     if job.min_available > job.replicas:
-        problems.append(f"the job wants at least {job.min_available} pods and its tasks have {job.replicas}")
+        problems.append(
+            f"the job wants at least {counted(job.min_available, 'pod')} and its tasks have {job.replicas}"
+        )
     if job.tasks and not job.replicas:
         problems.append("the job's tasks have 0 replicas together")
     if job.replicas > MOST_PODS:
-        problems.append(f"the job has {job.replicas} pods and at most {MOST_PODS} are allowed")
+        problems.append(f"the job has {counted(job.replicas, 'pod')} and at most {MOST_PODS} are allowed")
     problems += _policy_problems("the job", job.policies)
     ring = _ring_of_dependencies(job.tasks)
     if ring:

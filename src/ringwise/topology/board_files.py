@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ringwise.grammar import counted
 from ringwise.topology.board import Board, BoardError, Labels, RuleParameter, Table
 from ringwise.topology.counts import parse_counts
 from ringwise.topology.nearest import did_you_mean
@@ -189,7 +190,9 @@ class _Profile:
             raise self.error(field, str(error)) from error
         for count in sorted(counts):
             if not 1 <= count <= chips:
-                raise self.error(field, f"a request of {count} is impossible on a board of {chips} chips")
+                raise self.error(
+                    field, f"a request of {count} is impossible on a board of {counted(chips, 'chip')}"
+                )
         if default is None and not counts:
             raise self.error(field, "allows nothing: name at least one count")
         return counts
@@ -220,7 +223,7 @@ class _Profile:
                 raise self.error("ring_size", "give either rings or ring_size, not both")
             size = self.count("ring_size", None)
             if size < 1 or chips % size:
-                raise self.error("ring_size", f"{size} does not divide the board's {chips} chips")
+                raise self.error("ring_size", f"{size} does not divide the board's {counted(chips, 'chip')}")
             return tuple(tuple(range(start, start + size)) for start in range(0, chips, size))
         rings: list[tuple[int, ...]] = []
         owner: dict[int, int] = {}
@@ -282,7 +285,8 @@ class _Profile:
                 if free <= number and cell < largest_ring:
                     raise self.error(
                         where,
-                        f"lets {number + 1} chips fit into {free} free ones; write {largest_ring} for unfit",
+                        f"lets {counted(number + 1, 'chip')} fit into {free} free ones; write "
+                        f"{largest_ring} for unfit",
                     )
             fitting = [cell for cell in row if cell < largest_ring]
             if len(set(fitting)) != len(fitting):
@@ -310,9 +314,9 @@ def _shape_problem(shape: RingShape, rings: tuple[tuple[int, ...], ...], chips: 
     if len(sizes) > 1:
         return f"their sizes are {', '.join(map(str, sizes))}"
     if sum(len(ring) for ring in rings) != chips:
-        return f"they hold {sum(len(ring) for ring in rings)} of {chips} chips"
+        return f"they hold {sum(len(ring) for ring in rings)} of {counted(chips, 'chip')}"
     if shape is RingShape.PAIRS and sizes != [2]:
-        return f"they have {sizes[0]} chips"
+        return f"they have {counted(sizes[0], 'chip')}"
     if shape is RingShape.TWO_EQUAL and len(rings) != 2:
         return f"there are {len(rings)}"
     return None

@@ -96,13 +96,13 @@ NO_NODES_PER_SWITCH = ReasonKind(
     "switch-tor-count-invalid",
     Stage.VALIDATE,
     "{origin}: tor_count is {tor_count}; it is the number of nodes per leaf switch and must be at least 1",
-    ("set tor_count in basic-tor-node-cm; the largest switch listed has {largest} servers",),
+    ("set tor_count in basic-tor-node-cm to the servers of the largest switch (now {largest})",),
     _TOPOLOGY,
 )
 TOO_MANY_SERVERS = ReasonKind(
     "switch-too-many-servers",
     Stage.VALIDATE,
-    "{origin}: switch {switch} lists {servers} servers, but tor_count is {tor_count}",
+    "{origin}: switch {switch} lists {servers:server}, but tor_count is {tor_count}",
     ("raise tor_count in basic-tor-node-cm to {servers}, or correct the servers of {switch}",),
     _TOPOLOGY,
 )
@@ -132,7 +132,7 @@ SWITCH_WITHOUT_SERVERS = ReasonKind(
 SERVER_IS_NO_NODE = ReasonKind(
     "server-is-no-node",
     Stage.VALIDATE,
-    "{origin}: {count} of {total} servers are no nodes of the cluster: {servers}",
+    "{origin}: {count} of {total:server} {count:=is no node|are no nodes} of the cluster: {servers}",
     (
         "make server_ip in basic-tor-node-cm equal to the InternalIP of the node",
         "add the node to the cluster, or remove the server from basic-tor-node-cm",
@@ -174,7 +174,7 @@ SUPERPOD_ID_WRONG = ReasonKind(
 SUPERPOD_OVERSIZE = ReasonKind(
     "superpod-oversize",
     Stage.PLAN,
-    "SuperPoD {superpod} has {nodes} {what}, more than super-pod-size {super_pod_size}",
+    "SuperPoD {superpod} has {nodes:{what}}, more than super-pod-size {super_pod_size}",
     (
         "set super-pod-size to at least {nodes}",
         "correct the SuperPoD ids of nodes that do not belong to SuperPoD {superpod}",

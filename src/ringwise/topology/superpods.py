@@ -83,7 +83,7 @@ def build_superpods(
         nodes_of[superpod] = tuple(node for _, node in placed)
         if len(placed) > super_pod_size:
             superpod_problems[superpod] = SUPERPOD_OVERSIZE(
-                superpod=superpod, nodes=len(placed), what="nodes", super_pod_size=super_pod_size
+                superpod=superpod, nodes=len(placed), what="node", super_pod_size=super_pod_size
             )
     return SuperPods(
         MappingProxyType(nodes_of),

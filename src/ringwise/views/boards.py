@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from ringwise.grammar import counted
 from ringwise.placement.rules import ScoreTable, chip_rule
 from ringwise.topology.board import Board
 from ringwise.topology.counts import counts_text
@@ -46,12 +47,7 @@ def rings_text(board: Board) -> str:
     if not board.rings:
         return "none"
     sizes = sorted({len(ring) for ring in board.rings})
-    word = board.ring_word if len(board.rings) == 1 else _plural(board.ring_word)
-    return f"{len(board.rings)} {word} of {' and '.join(map(str, sizes))}"
-
-
-def _plural(word: str) -> str:
-    return word + ("es" if word.endswith("sh") else "s")
+    return f"{counted(board.rings, board.ring_word)} of {' and '.join(map(str, sizes))}"
 
 
 def chosen_by(board: Board) -> list[str]:

@@ -177,7 +177,7 @@ def test_a_running_job_shows_its_node_and_score() -> None:
     assert answer.outcome == "running"
     assert [(seat.node, seat.chips) for seat in answer.locations] == [("node-1", (2, 3))]
     assert answer.plan == (
-        "node-1: score 258, group A; 2 node(s) would fit without it, none of them with a higher score",
+        "node-1: score 258, group A; 2 nodes would fit without it, none of them with a higher score",
     )
 
 

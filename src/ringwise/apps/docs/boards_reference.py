@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ringwise.grammar import counted
 from ringwise.placement.rules import chip_rule
 from ringwise.topology.board import Board
 from ringwise.topology.boards import shipped_boards
@@ -123,7 +124,10 @@ def _board_section(board: Board) -> list[str]:
     lines = [f"## {board.name}", "", board.title + ".", "", "```text", *ring_picture(board), "```", ""]
     lines += [f"- serves {' and '.join(f'`{resource}`' for resource in board.resources)}"]
     lines += [f"- chosen by: {'; '.join(f'`{way}`' for way in chosen_by(board))}"]
-    lines += [f"- one pod: {counts_text(board.one_pod)} chips; each of several pods: {multi_pod_text(board)}"]
+    lines += [
+        f"- one pod: {counted(counts_text(board.one_pod), 'chip')}; each of several pods: "
+        f"{multi_pod_text(board)}"
+    ]
     if board.multi_pod_vendor != board.multi_pod:
         lines[-1] += f" (with `multi-pod-requests: vendor`: {counts_text(board.multi_pod_vendor)})"
     if board.total_multiple_of > 1:

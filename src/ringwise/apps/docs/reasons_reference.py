@@ -7,7 +7,7 @@ import pkgutil
 from collections.abc import Iterator
 
 import ringwise
-from ringwise.reasons import ReasonKind, Stage, kinds_in
+from ringwise.reasons import ReasonKind, Stage, general_form, kinds_in
 
 #: The packages that define reasons.
 _PACKAGES = ("topology", "state", "placement", "framework", "plugins", "actions", "scheduler")
@@ -55,8 +55,8 @@ def reasons_page() -> str:
             continue
         lines += ["", f"## {_STAGE_WORDS[stage]}", "", f"PodGroup condition reason: `{stage.value}`."]
         for kind in kinds:
-            lines += ["", f"### `{kind.code}`", "", f"> {kind.sentence}", ""]
-            lines += [f"- {cure}" for cure in kind.cures]
+            lines += ["", f"### `{kind.code}`", "", f"> {general_form(kind.sentence)}", ""]
+            lines += [f"- {general_form(cure)}" for cure in kind.cures]
             events = ", ".join(sorted(event.value for event in kind.cured_by))
             lines += ["", f"Tried again when: {events}."]
     return "\n".join(lines) + "\n"

@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 
 from ringwise.apps.place import place
+from ringwise.grammar import counted
 from ringwise.manifests.bundle import Bundle, read_bundle
 from ringwise.manifests.configuration import read_configuration
 from ringwise.scheduler.defaults import BUILT_IN
@@ -81,7 +82,7 @@ def _draw(bundle: Bundle, before: PlaceAnswer, after: PlaceAnswer) -> str:
     widths = [max(len(row[column]) for row in rows) for column in range(6)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
     word = job.job_class or "job"
-    lines.insert(0, f"{job.name}: a {word} job of {len(job.pods)} pods: {job.outcome}")
+    lines.insert(0, f"{job.name}: a {word} job of {counted(job.pods, 'pod')}: {job.outcome}")
     if job.reason is not None:
         lines.append(job.reason.message)
     return "".join(f"{line.rstrip()}\n" for line in lines)

@@ -13,6 +13,7 @@ import msgspec
 import yaml
 
 from ringwise.apps.install.deployment import ALL_NODES, Choices, Object, definitions, objects
+from ringwise.grammar import counted
 from ringwise.kubeclient.client import STRATEGIC_PATCH, ApiError, Client
 from ringwise.kubeclient.resources import Resource
 from ringwise.records import dataclass
@@ -221,7 +222,8 @@ async def _check_nobody_else_runs(client: Client, choices: Choices) -> None:
         replicas = 1 if found.spec.replicas is None else found.spec.replicas
         if replicas:
             raise InstallError(
-                f"Deployment volcano-system/{name} runs with {replicas} replica(s) and serves the same jobs; "
+                f"Deployment volcano-system/{name} runs with {counted(replicas, 'replica')} and serves "
+                "the same jobs; "
                 f"first: kubectl -n volcano-system scale deployment {name} --replicas=0{otherwise}"
             )
 
@@ -233,8 +235,8 @@ async def _check_no_other_device_plugin(client: Client) -> None:
         name, nodes = found.metadata.name, found.status.desired_number_scheduled
         if name.startswith(VENDOR_DEVICE_PLUGIN_PREFIX) and nodes:
             raise InstallError(
-                f"DaemonSet {KUBE_SYSTEM}/{name} runs on {nodes} node(s) and serves the same chips; keep it "
-                "with --no-device-plugin, or move node by node with --device-plugin-nodes labelled "
+                f"DaemonSet {KUBE_SYSTEM}/{name} runs on {counted(nodes, 'node')} and serves the same chips; "
+                "keep it with --no-device-plugin, or move node by node with --device-plugin-nodes labelled "
                 "(docs/migration.md)"
             )
 

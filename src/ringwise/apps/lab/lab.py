@@ -23,6 +23,7 @@ from ringwise.embed.loop import EmbeddedLoop
 from ringwise.embed.records import PUBLISHED, ConfigMap, ObjectRefusedError, Storable, key_of
 from ringwise.embed.store import Store
 from ringwise.framework.configuration import Configuration
+from ringwise.grammar import agrees, counted
 from ringwise.manifests.bundle import Bundle
 from ringwise.messages.events import ConfigurationSeen
 from ringwise.records import dataclass
@@ -280,7 +281,10 @@ class LiveLab:
         inside = [group for group in self.cluster.all(PodGroup) if group.queue == name]
         if inside:
             some = ", ".join(group.key for group in inside[:3]) + (", ..." if len(inside) > 3 else "")
-            raise ObjectRefusedError(f"queue {name} has {len(inside)} job(s): {some}; delete them first")
+            raise ObjectRefusedError(
+                f"queue {name} has {counted(inside, 'job')}: {some}; delete "
+                f"{agrees(len(inside), 'it', 'them')} first"
+            )
         self.cluster.delete("Queue", name)
 
     def change_node(self, name: str, action: str, parameters: Mapping[str, Any]) -> list[str]:

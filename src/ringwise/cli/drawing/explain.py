@@ -12,6 +12,7 @@ from ringwise.cli.drawing.chips import LEGEND, chip_list, chip_picture
 from ringwise.cli.drawing.lines import print_line
 from ringwise.cli.drawing.tables import Column, Table
 from ringwise.cli.drawing.topology import print_superpods, print_switches
+from ringwise.grammar import agrees, counted
 from ringwise.scheduler.explain.capacity import BoardCapacity
 from ringwise.scheduler.explain.doctor import ERROR, NOTE, WARNING, Diagnosis
 from ringwise.scheduler.explain.why import Explanation, PodLocation
@@ -77,7 +78,8 @@ def _print_line(console: Console, source: Source, answer: Explanation) -> None:
     place = f"{answer.position} of {answer.waiting} waiting{escape(ahead)}"
     print_line(console, f"\n[bold]queue {escape(answer.job.queue)}[/]: {place}")
     if answer.kept:
-        print_line(console, f"it has waited long: {answer.kept} chip(s) are kept for it until it can start")
+        chips = counted(answer.kept, "chip is", "chips are")
+        print_line(console, f"it has waited long: {chips} kept for it until it can start")
     expected = answer.expected
     if expected is not None:
         wait = duration_text(expected.starts - source.now)
@@ -99,7 +101,10 @@ def _print_cures(console: Console, answer: Explanation) -> None:
     console.print("\nit would start (each was tried)", style="bold")
     for cure in answer.cures:
         contested = (
-            f" (unless the {cure.contested} jobs ahead of it take the chips)" if cure.contested else ""
+            f" (unless the {counted(cure.contested, 'job')} ahead of it "
+            f"{agrees(cure.contested, 'takes', 'take')} the chips)"
+            if cure.contested
+            else ""
         )
         print_line(console, f"  -> {escape(cure.text)}{contested}")
 
@@ -142,10 +147,10 @@ def _picture(source: Source, answer: Explanation, node: int, given: int = 0) -> 
 # -- capacity ------------------------------------------------------------------------------------
 
 
-def print_capacity(console: Console, counted: Sequence[BoardCapacity]) -> None:
-    for board in counted:
+def print_capacity(console: Console, boards: Sequence[BoardCapacity]) -> None:
+    for board in boards:
         _print_board(console, board)
-    if not counted:
+    if not boards:
         console.print("no node offers a chip that a board serves")
 
 
@@ -161,15 +166,15 @@ def _print_board(console: Console, answer: BoardCapacity) -> None:
         (chips.closed, "on closed nodes"),
     ]
     words = ", ".join(f"{number} {word}" for number, word in rows if number or word in ("held", "free"))
-    print_line(console, f"  {chips.nodes} nodes with {chips.chips} chips: {words}")
+    print_line(console, f"  {counted(chips.nodes, 'node')} with {counted(chips.chips, 'chip')}: {words}")
     if chips.network_faulty:
-        words = "of the free ones have no network: for one-pod jobs only"
-        print_line(console, f"  {chips.network_faulty} {words}")
+        lack = counted(chips.network_faulty, "of the free ones has", "of the free ones have")
+        print_line(console, f"  {lack} no network: for one-pod jobs only")
     numbers = ("jobs that start now", "at best", "free chips it cannot use")
     table = Table([Column("shape"), *(Column(name, right=True, wraps=True) for name in numbers)], indent=2)
     for shape in answer.shapes:
         if shape.kind == "switches":
-            table.add(shape.form, f"{shape.pods} pods", "", str(shape.stranded))
+            table.add(shape.form, counted(shape.pods, "pod"), "", str(shape.stranded))
         else:
             table.add(shape.form, str(shape.jobs), str(shape.most), str(shape.stranded))
     table.print(console)
@@ -193,5 +198,5 @@ def print_diagnosis(console: Console, diagnosis: Diagnosis) -> None:
         if finding.cure:
             print_line(console, f"  -> {escape(finding.cure)}", style="dim")
     counts = [(diagnosis.count(kind), kind) for kind in (ERROR, WARNING, NOTE)]
-    words = ", ".join(f"{count} {kind}{'s' if count != 1 else ''}" for count, kind in counts)
-    print_line(console, f"{diagnosis.nodes} nodes, {diagnosis.jobs} jobs: {words}")
+    words = ", ".join(counted(count, kind) for count, kind in counts)
+    print_line(console, f"{counted(diagnosis.nodes, 'node')}, {counted(diagnosis.jobs, 'job')}: {words}")

@@ -14,6 +14,7 @@ from ringwise.apps.lab.lab import LiveLab
 from ringwise.cli.drawing.chips import LEGEND, chip_list, chip_picture
 from ringwise.cli.drawing.lines import print_line
 from ringwise.cli.drawing.tables import Column, Table
+from ringwise.grammar import agrees, counted
 from ringwise.views.cluster import JobView
 from ringwise.views.times import duration_text, time_text
 
@@ -168,7 +169,7 @@ def draw_submitted(console: Console, answer: dict[str, Any]) -> None:
         for job in answer["jobs"]:
             counts[job["outcome"]] = counts.get(job["outcome"], 0) + 1
         words = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items()))
-        print_line(console, f"... all {len(answer['jobs'])} jobs: {words}")
+        print_line(console, f"... all {counted(answer['jobs'], 'job')}: {words}")
 
 
 def _draw_submitted_job(console: Console, job: dict[str, Any]) -> None:
@@ -206,7 +207,7 @@ def draw_top(
     def draw_rest() -> None:
         console.print()
         draw_queues(console, document["queues"][:queues])
-        _draw_hidden(console, len(document["queues"]) - queues, "more queues")
+        _draw_hidden(console, len(document["queues"]) - queues, "more queue")
         _draw_waiting(console, waiting, live.now, jobs)
         for line in alarms:
             print_line(console, f"[red]{escape(line)}[/]")
@@ -230,25 +231,26 @@ def draw_top(
     draw_rest()
 
 
-def _draw_hidden(console: Console, count: int, words: str) -> None:
+def _draw_hidden(console: Console, count: int, one: str, many: str = "") -> None:
     if count > 0:
-        console.print(f"... and {count} {words}", style="dim")
+        console.print(f"... and {counted(count, one, many)}", style="dim")
 
 
 def headline(status: dict[str, Any]) -> str:
     speed = status["speed"]
     pace = "virtual time" if speed is None else "" if speed == 1 else f"{speed:g} times as fast"
-    used = f"{status['held']} of {status['chips']} chips in use"
+    used = f"{status['held']} of {counted(status['chips'], 'chip')} in use"
     faulty = f", {status['faulty']} faulty" if status["faulty"] else ""
     return (
-        f"[bold]{time_text(status['now'])}[/]{', ' + pace if pace else ''}   {status['nodes']} nodes   "
+        f"[bold]{time_text(status['now'])}[/]{', ' + pace if pace else ''}   "
+        f"{counted(status['nodes'], 'node')}   "
         f"{used}{faulty}   {counts_text(status)}"
     )
 
 
 def counts_text(status: dict[str, Any]) -> str:
     refused = f", {status['refused']} refused" if status["refused"] else ""
-    return f"{status['placed']} jobs placed, {status['waiting']} waiting{refused}"
+    return f"{counted(status['placed'], 'job')} placed, {status['waiting']} waiting{refused}"
 
 
 def _draw_node_grid(console: Console, live: LiveLab, nodes: list[dict[str, Any]], rows: int | None) -> None:
@@ -262,7 +264,7 @@ def _draw_node_grid(console: Console, live: LiveLab, nodes: list[dict[str, Any]]
         across = max(1, (console.width + 2) // (max(map(len, cells)) + 2))
         cells = cells[: max(1, rows) * across]
     console.print(Columns([escape(cell) for cell in cells], padding=(0, 2)))
-    _draw_hidden(console, len(nodes) - len(cells), "more nodes")
+    _draw_hidden(console, len(nodes) - len(cells), "more node")
     print_line(console, f"{LEGEND.replace('  + given now', '')}  (- cordoned  ! not ready)", style="dim")
 
 
@@ -271,11 +273,11 @@ def _draw_waiting(console: Console, waiting: list[JobView], now: int, most: int)
         return
     console.print()
     for view in waiting[:most]:
-        message = f"{view.placed} of {view.wanted} pods are placed"
+        message = f"{view.placed} of {counted(view.wanted, 'pod')} {agrees(view.placed, 'is', 'are')} placed"
         if view.reason is not None:
             message = view.reason.message
         colour, word = ("yellow", f"waits {duration_text(now - view.created)}")
         if view.never:
             colour, word = "red", "can never run"
         print_line(console, f"[{colour}]{escape(view.key)}[/] {word}: {escape(message)}")
-    _draw_hidden(console, len(waiting) - most, "more jobs wait")
+    _draw_hidden(console, len(waiting) - most, "more job waits", "more jobs wait")

@@ -15,6 +15,7 @@ from rich.text import Text
 from ringwise.cli.drawing.lines import wrapped
 from ringwise.cli.drawing.signs import BUSY, FREE, UNUSABLE, job_signs, ranges
 from ringwise.cli.output import WIDE
+from ringwise.grammar import counted
 from ringwise.topology.natural import natural_key
 from ringwise.views.topology import RackPicture, SuperPodPicture
 
@@ -44,7 +45,7 @@ def draw_racks(superpods: Iterable[SuperPodPicture], most: int = 60, width: int 
     hidden = [picture for number, picture in enumerate(pictures) if number not in shown]
     if hidden:
         free = sum(len(picture.free) for picture in hidden)
-        text.append(f"and {len(hidden)} more SuperPoDs with {free} free nodes\n")
+        text.append(f"and {counted(hidden, 'more SuperPoD')} with {counted(free, 'free node')}\n")
     legend = wrapped(Text(_legend([pictures[number] for number in shown], signs)), width)
     return text.append_text(Text("\n").join(legend))
 
@@ -88,13 +89,13 @@ def _words(picture: SuperPodPicture) -> str:
     by_job: dict[str, list[int]] = {}
     for job, block in sorted(picture.blocks, key=lambda key: (natural_key(key[0]), key[1])):
         by_job.setdefault(job, []).append(block)
-    words = [f"{len(picture.free)} free in {len(picture.racks)} rack" + "s" * (len(picture.racks) != 1)]
+    words = [f"{len(picture.free)} free in {counted(picture.racks, 'rack')}"]
     for job, blocks in by_job.items():
         words.append(f"{job}: {'block' if len(blocks) == 1 else 'blocks'} {ranges(blocks)}")
     outside = {node for rack in picture.racks for node in _nodes(rack)}
     without = [node for node in _nodes(picture) if node not in outside]
     if without:
-        words.append(f"{len(without)} node(s) in no rack")
+        words.append(f"{counted(without, 'node')} in no rack")
     return "; ".join(words)
 
 

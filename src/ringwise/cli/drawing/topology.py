@@ -20,6 +20,7 @@ from ringwise.cli.drawing.racks import draw_racks
 from ringwise.cli.drawing.signs import BUSY, FREE, RESERVED, UNUSABLE, job_signs, ranges
 from ringwise.cli.drawing.tables import Column, Table
 from ringwise.cli.output import WIDE
+from ringwise.grammar import counted
 from ringwise.placement.switches.states import SwitchFacts, SwitchState
 from ringwise.records import dataclass
 from ringwise.scheduler.view import SchedulerView
@@ -168,7 +169,7 @@ def draw_superpods(superpods: Iterable[DrawnSuperPod], most: int = 40, width: in
     hidden = len(ordered) - len(shown)
     if hidden:
         free = sum(drawn.free for drawn in ordered) - sum(drawn.free for drawn in shown)
-        lines.append(Text(f"and {hidden} more SuperPoDs with {free} free nodes"))
+        lines.append(Text(f"and {counted(hidden, 'more SuperPoD')} with {counted(free, 'free node')}"))
     lines += wrapped(Text(_superpod_legend(shown, signs)), width)
     return Text("\n", no_wrap=True).join(lines)
 

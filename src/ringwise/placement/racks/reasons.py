@@ -9,10 +9,10 @@ from ringwise.reasons import CAPACITY, SPECIFICATION, ReasonKind, Stage, Trigger
 PODS_DO_NOT_FILL_BLOCKS = ReasonKind(
     "rack-pods-do-not-fill-blocks",
     Stage.VALIDATE,
-    "the job has {pods} pods with chips, which blocks of sp-block {sp_block} chips = {block_nodes} nodes "
+    "the job has {pods:pod} with chips, which blocks of sp-block {sp_block:chip} = {block_nodes:node} "
     "do not divide",
     (
-        "set sp-block to {chips_per_node} chips times a divisor of {pods}",
+        "set sp-block to {chips_per_node:chip} times a divisor of {pods}",
         "change the number of pods to a multiple of {block_nodes}",
     ),
     SPECIFICATION,
@@ -20,7 +20,7 @@ PODS_DO_NOT_FILL_BLOCKS = ReasonKind(
 SUPER_POD_SIZE_RANGE = ReasonKind(
     "rack-super-pod-size-range",
     Stage.VALIDATE,
-    "super-pod-size is {super_pod_size}; SuperPoDs with racks have 1 to {largest} nodes",
+    "super-pod-size is {super_pod_size}; SuperPoDs with racks have 1 to {largest:node}",
     ("set super-pod-size to 1 to {largest}",),
     SPECIFICATION,
 )
@@ -34,7 +34,7 @@ RA_BLOCK_RANGE = ReasonKind(
 RA_BLOCK_ABOVE_SP_BLOCK = ReasonKind(
     "ra-block-above-sp-block",
     Stage.VALIDATE,
-    "ra-block is {ra_block} chips = {group_nodes} nodes, more than the {block_nodes} nodes of a block "
+    "ra-block is {ra_block:chip} = {group_nodes:node}, more than the {block_nodes:node} of a block "
     "(sp-block)",
     ('set ra-block to at most "{largest}"', "set sp-block to a multiple of {ra_block}"),
     SPECIFICATION,
@@ -42,15 +42,15 @@ RA_BLOCK_ABOVE_SP_BLOCK = ReasonKind(
 PODS_DO_NOT_FILL_RACKS = ReasonKind(
     "ra-block-pods-do-not-divide",
     Stage.VALIDATE,
-    "the job has {pods} pods with chips, which logical racks of ra-block {ra_block} chips = {group_nodes} "
-    "nodes do not divide",
+    "the job has {pods:pod} with chips, which logical racks of ra-block {ra_block:chip} = "
+    "{group_nodes:node} do not divide",
     ("set ra-block to a smaller power of two", "change the number of pods to a multiple of {group_nodes}"),
     SPECIFICATION,
 )
 SP_BLOCK_NOT_WHOLE_RACKS = ReasonKind(
     "sp-block-not-whole-racks",
     Stage.VALIDATE,
-    "sp-block is {block_nodes} nodes, which logical racks of ra-block {ra_block} chips = {group_nodes} nodes "
+    "sp-block is {block_nodes:node}, which logical racks of ra-block {ra_block:chip} = {group_nodes:node} "
     "do not divide",
     ("set sp-block to a multiple of {ra_block}", "set ra-block to a smaller power of two"),
     SPECIFICATION,
@@ -58,8 +58,8 @@ SP_BLOCK_NOT_WHOLE_RACKS = ReasonKind(
 UB_MEMORY_TOO_LARGE = ReasonKind(
     "ub-memory-too-large",
     Stage.VALIDATE,
-    "the job asks for {total} chips and for UB memory; one UB-memory domain has {largest} chips",
-    ("ask for at most {largest} chips", "remove the annotation huawei.com/schedule_ubmemory"),
+    "the job asks for {total:chip} and for UB memory; one UB-memory domain has {largest:chip}",
+    ("ask for at most {largest:chip}", "remove the annotation huawei.com/schedule_ubmemory"),
     SPECIFICATION,
 )
 
@@ -68,28 +68,28 @@ UB_MEMORY_TOO_LARGE = ReasonKind(
 NOT_ENOUGH_NODES = ReasonKind(
     "rack-not-enough-nodes",
     Stage.PLAN,
-    "needs {pods} free nodes, one for each pod, the racks have {free}: {listing}",
-    ("free {missing} more nodes",),
+    "needs {pods:free node}, one for each pod, the racks have {free}: {listing}",
+    ("free {missing:more node}",),
     CAPACITY | SPECIFICATION,
 )
 NOT_ENOUGH_BLOCKS = ReasonKind(
     "rack-not-enough-blocks",
     Stage.PLAN,
-    "needs {blocks} block(s) of {block_nodes} nodes, the SuperPoDs hold {held}: {listing}",
-    ("free nodes until the SuperPoDs hold {blocks} block(s) of {block_nodes} nodes",),
+    "needs {blocks:block} of {block_nodes:node}, the SuperPoDs hold {held}: {listing}",
+    ("free nodes until the SuperPoDs hold {blocks:block} of {block_nodes:node}",),
     CAPACITY | SPECIFICATION,
 )
 NO_RACK_HOLDS_GROUP = ReasonKind(
     "rack-no-rack-holds-group",
     Stage.PLAN,
-    "needs one rack with {group_nodes} free nodes for a logical rack, and no rack has them: {listing}",
+    "needs one rack with {group_nodes:free node} for a logical rack, and no rack has them: {listing}",
     ("free nodes in one rack until it has {group_nodes}",),
     CAPACITY | SPECIFICATION,
 )
 BLOCKS_NOT_PLACED = ReasonKind(
     "rack-blocks-not-placed",
     Stage.PLAN,
-    "needs {blocks} block(s) of {block_nodes} nodes in logical racks of {group_nodes}, "
+    "needs {blocks:block} of {block_nodes:node} in logical racks of {group_nodes}, "
     "the SuperPoDs hold {held}: {listing}",
     ("free nodes in racks that lack few for one more logical rack of {group_nodes}",),
     CAPACITY | SPECIFICATION,
@@ -97,19 +97,19 @@ BLOCKS_NOT_PLACED = ReasonKind(
 NO_DOMAIN_HOLDS_JOB = ReasonKind(
     "rack-no-domain-holds-job",
     Stage.PLAN,
-    "needs {pods} nodes in logical racks of {group_nodes} inside one UB-memory domain, "
+    "needs {pods:node} in logical racks of {group_nodes} inside one UB-memory domain, "
     "the largest domain holds {held}: {listing}",
-    ("free nodes in one UB-memory domain ({domain_racks} racks)",),
+    ("free nodes in one UB-memory domain ({domain_racks:rack})",),
     CAPACITY | SPECIFICATION,
 )
 NO_RACK_FOR_SERVICE = ReasonKind(
     "rack-no-rack-for-service",
     Stage.PLAN,
-    "needs {blocks} block(s) of {block_nodes} nodes, each inside one rack as inference services are placed; "
+    "needs {blocks:block} of {block_nodes:node}, each inside one rack as inference services are placed; "
     "the racks hold {held}: {listing}",
     (
         "free nodes in one rack until it has {block_nodes}",
-        "set sp-block to at most {largest} chips: a rack has no more",
+        "set sp-block to at most {largest:chip}: a rack has no more",
     ),
     CAPACITY | SPECIFICATION,
 )
@@ -119,16 +119,16 @@ NO_RACK_FOR_SERVICE = ReasonKind(
 WAIT_FOR_RACK = ReasonKind(
     "rack-wait-for-same-rack",
     Stage.PLAN,
-    "block {block} lost {missing} places in rack {rack} of SuperPoD {superpod}, which has {free} free nodes; "
+    "block {block} lost {missing:place} in rack {rack} of SuperPoD {superpod}, which has {free:free node}; "
     "other racks are tried {seconds} s after the fault",
-    ("free {short_by} nodes in rack {rack} of SuperPoD {superpod}", "wait until {seconds} s after the fault"),
+    ("free {short_by:node} in rack {rack} of SuperPoD {superpod}", "wait until {seconds} s after the fault"),
     CAPACITY | {Trigger.TIME_PASSED, Trigger.JOB_CHANGED},
 )
 WAIT_FOR_SUPERPOD = ReasonKind(
     "rack-wait-for-same-superpod",
     Stage.PLAN,
-    "block {block} lost {missing} places and no rack of SuperPoD {superpod} holds a logical rack of "
-    "{group_nodes} nodes; the whole block moves {seconds} s after the fault",
+    "block {block} lost {missing:place} and no rack of SuperPoD {superpod} holds a logical rack of "
+    "{group_nodes:node}; the whole block moves {seconds} s after the fault",
     (
         "free nodes in one rack of SuperPoD {superpod} until it has {group_nodes}",
         "wait until {seconds} s after the fault",
@@ -138,7 +138,7 @@ WAIT_FOR_SUPERPOD = ReasonKind(
 RUNNING_PODS_HOLD_GROUP = ReasonKind(
     "rack-running-pods-hold-group",
     Stage.PLAN,
-    "block {block} lost {missing} places that SuperPoD {superpod} cannot replace, "
+    "block {block} lost {missing:place} that SuperPoD {superpod} cannot replace, "
     "and its running pods ({running}) keep it there",
     (
         "free nodes in rack {rack} of SuperPoD {superpod}",

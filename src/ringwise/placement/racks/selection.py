@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from ringwise.grammar import counted
 from ringwise.placement.racks.model import (
     FreeRacks,
     RackBlock,
@@ -76,7 +77,7 @@ def check_sizes(free: FreeRacks, super_pod_size: int) -> Reason | None:
         nodes = sum(len(rack) for rack in free[superpod].values())
         if nodes > super_pod_size:
             return SUPERPOD_OVERSIZE(
-                superpod=superpod, nodes=nodes, what="free nodes", super_pod_size=super_pod_size
+                superpod=superpod, nodes=nodes, what="free node", super_pod_size=super_pod_size
             )
     return None
 
@@ -308,7 +309,7 @@ def _cures(free: FreeRacks, request: RackRequest, super_pod_size: int) -> list[s
         shape = RackShape(request.shape.nodes_per_block, group_nodes, request.shape.blocks)
         if fits(replace(request, shape=shape)):
             chips = group_nodes * request.system.chips_per_node
-            cures.append(f'ra-block: "{chips}": logical racks of {group_nodes} nodes fit now')
+            cures.append(f'ra-block: "{chips}": logical racks of {counted(group_nodes, "node")} fit now')
             break
         group_nodes //= 2
     if not (request.soft or request.ub_memory) and fits(replace(request, soft=True)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Mapping, Sequence
 
+from ringwise.grammar import counted
 from ringwise.placement.reasons import NOT_ENOUGH_BLOCKS, NOT_ENOUGH_NODES
 from ringwise.placement.superpods.blocks import BlockAssignment, BlockPlan, Free, FreeBySuperPod
 from ringwise.placement.superpods.per_block import pack_per_block
@@ -51,7 +52,9 @@ def plan(
     of its own, with its own logical id. `chips_per_node` only makes cures more exact.
     """
     if nodes_per_block < 1 or blocks < 0:
-        raise ValueError(f"a job is cut into whole blocks, not into {blocks} of {nodes_per_block} nodes")
+        raise ValueError(
+            f"a job is cut into whole blocks, not into {blocks} of {counted(nodes_per_block, 'node')}"
+        )
     assignment = BlockAssignment(free, logical_ids)
     problem = _check_counts(assignment, super_pod_size) or _check_room(
         assignment, nodes_per_block, blocks, soft, chips_per_node
@@ -95,14 +98,14 @@ def _check_counts(assignment: BlockAssignment, super_pod_size: int) -> Reason | 
     """Rule P6: more free nodes than `super-pod-size` are an error."""
     for superpod, count in assignment.counts():
         if count < 0:
-            raise ValueError(f"SuperPoD {superpod} cannot have {count} free nodes")
+            raise ValueError(f"SuperPoD {superpod} cannot have {counted(count, 'free node')}")
         if count > super_pod_size:
             return _oversize(superpod, count, super_pod_size)
     return None
 
 
 def _oversize(superpod: SuperPodId, nodes: int, super_pod_size: int) -> Reason:
-    return SUPERPOD_OVERSIZE(superpod=superpod, nodes=nodes, what="free nodes", super_pod_size=super_pod_size)
+    return SUPERPOD_OVERSIZE(superpod=superpod, nodes=nodes, what="free node", super_pod_size=super_pod_size)
 
 
 def _check_room(
@@ -141,14 +144,15 @@ def _cures(
     """What would place the job now. Fewer reserve-nodes would not: queue 2 (P4) uses the reserve anyway."""
     cures = [
         "label the job super-pod-affinity: soft: "
-        f"then blocks may be split, and the {sum(assignment.free)} free nodes hold its {pods} pods"
+        f"then blocks may be split, and the {counted(sum(assignment.free), 'free node')} hold its "
+        f"{counted(pods, 'pod')}"
     ]
     for smaller in range(nodes_per_block - 1, 0, -1):
         if pods % smaller == 0 and _blocks_held(assignment.free, smaller) * smaller >= pods:
             written = (
                 "a smaller sp-block" if chips_per_node is None else f'sp-block: "{smaller * chips_per_node}"'
             )
-            cures.append(f"{written}: blocks of {smaller} nodes fit now")
+            cures.append(f"{written}: blocks of {counted(smaller, 'node')} fit now")
             break
     return cures
 
@@ -179,5 +183,5 @@ def _listing(assignment: BlockAssignment) -> str:
     others = len(assignment.free) - len(freest)
     if others:
         most = f"at most {min(freest.values())}" if len(freest) == _LISTED else "none"
-        parts.append(f"{others} more {'has' if others == 1 else 'have'} {most}")
+        parts.append(f"{counted(others, 'more has', 'more have')} {most}")
     return ", ".join(parts) if assignment.free else "there is no SuperPoD"

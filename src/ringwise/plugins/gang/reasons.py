@@ -7,28 +7,31 @@ from ringwise.reasons import CAPACITY, SPECIFICATION, ReasonKind, Stage
 NOT_ENOUGH_PODS = ReasonKind(
     "not-enough-pods",
     Stage.VALIDATE,
-    "{valid} pod(s) of {job} can take part; {needed} must start together",
-    ("create {missing} more pod(s)", "lower minAvailable to {valid}"),
+    "{valid:pod} of {job} can take part; {needed} must start together",
+    ("create {missing:more pod}", "lower minAvailable to {valid:#}"),
     SPECIFICATION,
 )
 NOT_ENOUGH_PODS_OF_TASK = ReasonKind(
     "not-enough-pods-of-task",
     Stage.VALIDATE,
-    "task {task} of {job} has {valid} pod(s) that can take part; {needed} must start together",
-    ("create {missing} more pod(s) of task {task}", "lower the task's minAvailable to {valid}"),
+    "task {task} of {job} has {valid:pod} that can take part; {needed} must start together",
+    ("create {missing:more pod} of task {task}", "lower the task's minAvailable to {valid:#}"),
     SPECIFICATION,
 )
 GANG_NOT_COMPLETE = ReasonKind(
     "gang-not-complete",
     Stage.GANG,
-    "{started} of the {needed} pods of {job} that must start together have a node",
-    ("wait until resources for {missing} more pod(s) are free", "lower minAvailable to {started}"),
+    "{started} of the {needed:pod} of {job} that must start together {started:=has|have} a node",
+    ("wait until resources for {missing:more pod} are free", "lower minAvailable to {started:#}"),
     CAPACITY,
 )
 TASKS_NOT_COMPLETE = ReasonKind(
     "tasks-not-complete",
     Stage.GANG,
-    "{short} of the {tasks} tasks of {job} lack pods that must start together",
-    ("wait until resources for their pods are free", "lower the minAvailable of those {short} task(s)"),
+    "{short} of the {tasks:task} of {job} {short:=lacks|lack} pods that must start together",
+    (
+        "wait until resources for their pods are free",
+        "lower the minAvailable of {short:=that task|those tasks}",
+    ),
     CAPACITY,
 )

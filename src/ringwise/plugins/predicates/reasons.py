@@ -25,7 +25,7 @@ SELECTOR_MISMATCH = ReasonKind(
 AFFINITY_MISMATCH = ReasonKind(
     "node-affinity-mismatch",
     Stage.PREDICATE,
-    "none of the pod's {terms} required node affinity term(s) holds here: {wanted}",
+    "none of the pod's {terms:required node affinity term} holds here: {wanted}",
     ("label nodes so that one term holds", "relax the pod's required node affinity"),
     _NODE_OR_JOB,
 )
@@ -39,15 +39,18 @@ UNTOLERATED_TAINT = ReasonKind(
 TOO_MANY_PODS = ReasonKind(
     "too-many-pods",
     Stage.PREDICATE,
-    "the node runs {pods} pods and takes at most {limit}",
+    "the node runs {pods:pod} and takes at most {limit}",
     ("wait until a pod of the node ends", "raise the node's pod limit of {limit}"),
     CAPACITY,
 )
 INSUFFICIENT_RESOURCE = ReasonKind(
     "insufficient-resource",
     Stage.PREDICATE,
-    "the pod asks for {asked} of {resource}; {free} of {allocatable} are free here",
-    ("wait until {missing} more of {resource} are free on a node", "ask for at most {free} of {resource}"),
+    "the pod asks for {asked} of {resource}; {free} of {allocatable} {free:=is|are} free here",
+    (
+        "wait until {missing} more of {resource} {missing:=is|are} free on a node",
+        "ask for at most {free:#} of {resource}",
+    ),
     CAPACITY,
 )
 
@@ -70,14 +73,17 @@ POD_AFFINITY_UNMET = ReasonKind(
 POD_ANTI_AFFINITY = ReasonKind(
     "pod-anti-affinity",
     Stage.PREDICATE,
-    "{pods} pod(s) in the {key} of {node} match the pod's required anti-affinity: {wanted}",
-    ("wait until those {pods} pod(s) end", "relax the pod's required anti-affinity"),
+    "{pods:pod} in the {key} of {node} {pods:=matches|match} the pod's required anti-affinity: {wanted}",
+    ("wait until {pods:=that pod ends|those pods end}", "relax the pod's required anti-affinity"),
     CAPACITY | SPECIFICATION,
 )
 ANTI_AFFINITY_OF_OTHERS = ReasonKind(
     "unwanted-by-neighbour",
     Stage.PREDICATE,
-    "{pods} pod(s) in the {key} of {node} have an anti-affinity to this pod: {wanted}",
-    ("wait until those {pods} pod(s) end", "change the pod's labels so that they do not match {wanted}"),
+    "{pods:pod} in the {key} of {node} {pods:=has|have} an anti-affinity to this pod: {wanted}",
+    (
+        "wait until {pods:=that pod ends|those pods end}",
+        "change the pod's labels so that they do not match {wanted}",
+    ),
     CAPACITY | SPECIFICATION,
 )

@@ -10,6 +10,7 @@ from ringwise.framework.job import Job, PreviousNode
 from ringwise.framework.policy import ChipPolicy, RackPolicy
 from ringwise.framework.ranks import ranks_of
 from ringwise.framework.session import Session
+from ringwise.grammar import counted
 from ringwise.placement.racks.inference import select_for_service
 from ringwise.placement.racks.levels import LevelTimes, reschedule_level
 from ringwise.placement.racks.model import FreeRacks, PodClasses, RackBlock, RackRequest, Slot
@@ -277,7 +278,7 @@ def _placed(rank: int, node: int, annotations: Mapping[str, str], racks: Racks) 
 def _line(block: RackBlock) -> str:
     parts: dict[SuperPodId, list[str]] = {}
     for superpod, rack, nodes in block.parts():
-        parts.setdefault(superpod, []).append(f"{nodes} node(s) of rack {rack}")
+        parts.setdefault(superpod, []).append(f"{counted(nodes, 'node')} of rack {rack}")
     places = "; ".join(f"SuperPoD {superpod}: {', '.join(racks)}" for superpod, racks in parts.items())
     return f"block {block.logical}: {places}; {block.origin.value}"
 
@@ -289,5 +290,7 @@ def _hinting(reason: Reason, outside: Sequence[Reason]) -> Reason:
     hints = [f"correct the rack ids: {problem.message}" for problem in outside[:_NAMED_NODES]]
     if len(outside) > _NAMED_NODES:
         more = len(outside) - _NAMED_NODES
-        hints.append(f"{more} more nodes have no rack; ringwise doctor lists them")
+        hints.append(
+            f"{counted(more, 'more node has', 'more nodes have')} no rack; ringwise doctor lists them"
+        )
     return reason.with_cures([*reason.found_cures, *hints])

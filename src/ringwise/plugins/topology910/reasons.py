@@ -28,21 +28,21 @@ CONFLICTING_VALUES = ReasonKind(
 TOO_FEW_FREE_CHIPS = ReasonKind(
     "too-few-free-chips",
     Stage.ENQUEUE,
-    "the job needs {needed} chips of {resource} at once and the cluster has {free} free",
-    ("wait until {needed} chips are free", "ask for fewer chips"),
+    "the job needs {needed:chip} of {resource} at once and the cluster has {free} free",
+    ("wait until {needed:chip is|chips are} free", "ask for fewer chips"),
     CAPACITY,
 )
 CLUSTER_TOO_SMALL = ReasonKind(
     "cluster-too-small",
     Stage.ENQUEUE,
-    "the job needs {needed} chips of {resource} at once and the whole cluster has {all}",
-    ("add nodes for {missing} more chips", "ask for at most {all} chips"),
+    "the job needs {needed:chip} of {resource} at once and the whole cluster has {all}",
+    ("add nodes for {missing:more chip}", "ask for at most {all:chip}"),
     frozenset({Trigger.NODE_ADDED, Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED, Trigger.JOB_CHANGED}),
 )
 PODS_MISSING = ReasonKind(
     "pods-missing",
     Stage.PLAN,
-    "{pods} of {all} pods exist; the job is placed as a whole once all are there",
+    "{pods} of {all:pod} {pods:=exists|exist}; the job is placed as a whole once all are there",
     ("create the missing pods",),
     frozenset({Trigger.JOB_CHANGED}) | CAPACITY,
 )

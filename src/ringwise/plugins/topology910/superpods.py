@@ -9,6 +9,7 @@ from ringwise.framework.job import Job
 from ringwise.framework.policy import ChipPolicy
 from ringwise.framework.ranks import block_pod_count, ranks_of
 from ringwise.framework.session import Session
+from ringwise.grammar import counted
 from ringwise.placement.superpods.blocks import Block, blocks_by_rank
 from ringwise.placement.superpods.packing import Packing, SuperPodSettings, plan_one_pod
 from ringwise.placement.superpods.packing import plan as pack
@@ -178,7 +179,10 @@ def _as_plan(blocks: Sequence[Block], pending: list[Pod], ranks: dict[str, int],
 
 
 def _line(block: Block) -> str:
-    return f"block {block.logical}: SuperPoD {block.superpod}, {block.size} node(s), {block.origin.value}"
+    return (
+        f"block {block.logical}: SuperPoD {block.superpod}, {counted(block.size, 'node')}, "
+        f"{block.origin.value}"
+    )
 
 
 def _hinting(reason: Reason, superpods: SuperPods) -> Reason:

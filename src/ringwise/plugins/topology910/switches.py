@@ -10,6 +10,7 @@ from ringwise.framework.policy import ChipPolicy
 from ringwise.framework.ranks import ranks_of
 from ringwise.framework.session import Session
 from ringwise.framework.switch_use import switch_job, switch_mark
+from ringwise.grammar import counted
 from ringwise.placement.switches.classes import SwitchClass
 from ringwise.placement.switches.planning import plan_at_least
 from ringwise.placement.switches.positions import PodPosition
@@ -207,4 +208,4 @@ class SwitchPlanner:
 
 def _line(entry: PlanEntry) -> str:
     health = "" if entry.healthy else ", unhealthy"
-    return f"{entry.name}: {len(entry.nodes)} node(s), {entry.taken_by}; then {entry.state.word}{health}"
+    return f"{entry.name}: {counted(entry.nodes, 'node')}, {entry.taken_by}; then {entry.state.word}{health}"

@@ -8,6 +8,7 @@ from ringwise.framework.gang_placement import place_gang
 from ringwise.framework.job import Job
 from ringwise.framework.policy import ChipPolicy, RackPolicy
 from ringwise.framework.selectors import FORBIDDING
+from ringwise.grammar import counted
 from ringwise.placement.racks.model import RackShape, RackSystem
 from ringwise.placement.rules import chip_rule
 from ringwise.placement.switches.classes import SwitchClass
@@ -179,7 +180,7 @@ class _Counting:
     def _one_pod(self, size: int, free: int) -> JobShape:
         most = free // size
         jobs = self._placed(self._policy(multi_pod=False), size, most)
-        form = f"{size} chip" + ("s" if size > 1 else "")
+        form = counted(size, "chip")
         return JobShape(form, "one-pod", size, 1, jobs, most, free - jobs * size)
 
     def _gang_nodes(self, whole: int) -> int:
@@ -193,7 +194,13 @@ class _Counting:
                 return
             jobs, most = largest // pods, free // (whole * pods)
             yield JobShape(
-                f"{pods} nodes of {whole}", "gang", whole, pods, jobs, most, free - jobs * pods * whole
+                f"{counted(pods, 'node')} of {whole}",
+                "gang",
+                whole,
+                pods,
+                jobs,
+                most,
+                free - jobs * pods * whole,
             )
 
     def _blocks(self, whole: int, free: int, open_nodes: Mapping[object, int]) -> Iterator[JobShape]:
@@ -212,7 +219,13 @@ class _Counting:
                 else:
                     high = middle
             yield JobShape(
-                f"blocks of {size} nodes", "block", whole, size, low, most, free - low * size * whole
+                f"blocks of {counted(size, 'node')}",
+                "block",
+                whole,
+                size,
+                low,
+                most,
+                free - low * size * whole,
             )
 
     def _open_by_superpod(self, whole: int) -> dict[object, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ringwise.grammar import agrees, counted
 from ringwise.scheduler.explain.findings import ERROR, NOTE, WARNING, Finding, named
 from ringwise.scheduler.view import ChipTable, SchedulerView
 from ringwise.state.fleet import HOSTS
@@ -21,7 +22,7 @@ def chip_findings(view: SchedulerView) -> Iterator[Finding]:
             ERROR,
             "chip-held-twice",
             f"node {node}",
-            f"{chip_names(resource, (chip,))} is named by {len(pods)} live pods: {', '.join(pods)}",
+            f"{chip_names(resource, (chip,))} is named by {counted(pods, 'live pod')}: {', '.join(pods)}",
             "delete all but one of them",
         )
     for resource, fleet in sorted(view.cluster.fleets.items()):
@@ -60,7 +61,8 @@ def _holders(view: SchedulerView, resource: str, fleet: ChipTable, number: int) 
             ERROR,
             "unknown-holder",
             f"node {name}",
-            f"pod {pod} uses {chips} chip(s) of {resource} and has no annotation that names them; "
+            f"pod {pod} uses {counted(chips, 'chip')} of {resource} and has no annotation that names "
+            f"{agrees(chips, 'it', 'them')}; "
             f"{name} takes no new pods with chips",
             f"wait until the device plugin has written huawei.com/AscendReal on {pod}, or delete the pod",
         )
@@ -174,8 +176,9 @@ def _views(view: SchedulerView, resource: str, fleet: ChipTable, number: int) ->
             NOTE,
             "views-differ",
             f"node {name}",
-            f"Kubernetes counts {idle} idle chips of {resource} and the scheduler's state has {count} free: "
-            f"{idle - count} allocatable chip(s) are faulty or not listed",
+            f"Kubernetes counts {counted(idle, 'idle chip')} of {resource} and the scheduler's state "
+            f"has {count} free: "
+            f"{counted(idle - count, 'allocatable chip is', 'allocatable chips are')} faulty or not listed",
             "nothing breaks: the smaller number counts; the device plugin should lower allocatable",
         )
 
@@ -218,6 +221,6 @@ def _reports(view: SchedulerView) -> Iterator[Finding]:
                 WARNING,
                 "report-stale",
                 f"node {report.node}",
-                f"its report is {minutes} minutes older than the newest one",
+                f"its report is {counted(minutes, 'minute')} older than the newest one",
                 "see whether the device plugin of the node runs",
             )

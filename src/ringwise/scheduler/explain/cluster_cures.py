@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import combinations
 
+from ringwise.grammar import counted
 from ringwise.plugins.predicates.reasons import NODE_CORDONED, UNTOLERATED_TAINT
 from ringwise.scheduler.explain.cure_search import STARTS, Cure, CureSearch, Suppose, joined, together
 from ringwise.scheduler.explain.near_misses import NearMiss
@@ -170,7 +171,7 @@ def _chips_text(ring_word: str, misses: Sequence[NearMiss]) -> str:
     """`2 chips of ring 0 on node-17`"""
     words = []
     for miss in misses:
-        count = f"{miss.missing} chip" + ("s" if miss.missing > 1 else "")
+        count = counted(miss.missing, "chip")
         where = f" of {ring_word} {miss.ring}" if miss.ring is not None else ""
         words.append(f"{count}{where} on {miss.node}")
     return joined(words)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import UNKNOWN_QUEUE
+from ringwise.grammar import counted
 from ringwise.reasons import Reason, Stage
 from ringwise.records import dataclass
 from ringwise.scheduler.explain.chip_checks import chip_findings
@@ -209,7 +210,8 @@ def _superpods(view: SchedulerView) -> Iterator[Finding]:
                 WARNING,
                 "superpod-all-reserve",
                 f"SuperPoD {superpod}",
-                f"has {len(nodes)} node(s), all of them reserve: reserve-nodes is {settings.reserve_nodes}",
+                f"has {counted(nodes, 'node')}, all of them reserve: reserve-nodes is "
+                f"{settings.reserve_nodes}",
                 f"lower reserve-nodes below {len(nodes)}",
             )
 

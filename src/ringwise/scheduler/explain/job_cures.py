@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
+from ringwise.grammar import counted
 from ringwise.placement.switches.classes import asks_for_switches
 from ringwise.plugins.predicates.reasons import SELECTOR_MISMATCH
 from ringwise.reasons import Reason
@@ -38,7 +39,7 @@ def size_cures(search: CureSearch) -> Iterator[Cure]:
             found = list(
                 search.attempt(
                     "size",
-                    f"with {size} instead of {now} chips{each}",
+                    f"with {size} instead of {counted(now, 'chip')}{each}",
                     _change(search, JobChange(chips=size)),
                 )
             )

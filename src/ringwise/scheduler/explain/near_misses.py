@@ -9,6 +9,7 @@ from ringwise.framework.gang_placement import node_filters
 from ringwise.framework.job import Job
 from ringwise.framework.policy import ChipPolicy
 from ringwise.framework.session import Session
+from ringwise.grammar import counted
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.scheduler.view import ChipTable, SchedulerView
@@ -160,7 +161,7 @@ def _text(
     else:
         scope = fleet.listed[node]
         where = "the node"
-    text = f"{where} has {(free & scope).bit_count()} of {scope.bit_count()} chips free"
+    text = f"{where} has {(free & scope).bit_count()} of {counted(scope.bit_count(), 'chip')} free"
     taken = ", ".join(holders(view, policy.resource, node, scope & ~free))
     if taken:
         text += f": {taken}"

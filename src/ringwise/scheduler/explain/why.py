@@ -10,6 +10,7 @@ from ringwise.framework.gang_placement import pending_pods, place_gang
 from ringwise.framework.job import Job
 from ringwise.framework.ranks import ranks_of
 from ringwise.framework.session import Session
+from ringwise.grammar import agrees, counted
 from ringwise.reasons import Reason, Stage
 from ringwise.records import dataclass
 from ringwise.scheduler.explain.cluster_cures import chip_cures, ended_job_cures, node_cures
@@ -90,10 +91,10 @@ def find_job(view: SchedulerView, name: str) -> Job:
             return matches[0]
         if matches:
             names = ", ".join(sorted(f"{job.namespace}/{job.name}" for job in matches)[:SHOWN_AHEAD])
-            raise UnknownJobError(f"{len(matches)} jobs are called {name}; say which: {names}")
+            raise UnknownJobError(f"{counted(matches, 'job')} are called {name}; say which: {names}")
     known = sorted({f"{job.namespace}/{job.name}" for job in jobs} | {job.name for job in jobs})
     close = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
-    hint = f"did you mean {' or '.join(close)}?" if close else f"{len(jobs)} jobs are known"
+    hint = f"did you mean {' or '.join(close)}?" if close else f"{counted(jobs, 'job is', 'jobs are')} known"
     raise UnknownJobError(f"there is no job {name}; {hint}")
 
 
@@ -197,13 +198,16 @@ def _hardest(session: Session, job: Job) -> Pod | None:
 def _of_running(view: SchedulerView, job: Job, now: int, placed: bool) -> Explanation:
     if not placed:
         ended = [pod for pod in job.pods.values() if not pod.live]
-        text = f"{len(ended)} of its {len(job.pods)} pods have ended"
+        text = f"{len(ended)} of its {counted(job.pods, 'pod')} {agrees(len(ended), 'has', 'have')} ended"
         return Explanation(job, "ended", text if job.pods else "it has no pods yet")
     locations = _locations(view, job)
     nodes = sorted({location.node for location in locations if location.node is not None})
     chips = sum(len(location.chips) for location in locations)
     placed_pods = sum(1 for location in locations if location.node)
-    text = f"{placed_pods} pod(s) with {chips} chip(s) run on {len(nodes)} node(s)"
+    text = (
+        f"{counted(placed_pods, 'pod')} with {counted(chips, 'chip')} "
+        f"{agrees(placed_pods, 'runs', 'run')} on {counted(nodes, 'node')}"
+    )
     plan = view.plan_of(job.key)
     lines = plan.lines if plan is not None else tuple(_groups(locations))
     return Explanation(job, "running", text, locations=locations, plan=(*lines, *_choice(view, job, now)))
@@ -230,7 +234,7 @@ def _choice(view: SchedulerView, job: Job, now: int) -> tuple[str, ...]:
         group = policy.rule.group(signature, first.cls.chips)
         better = [other for other in fitting if (selection.verdict(other)[0] or 0) > score]
         text = f"{state.names[node]}: score {score}" + (f", group {group}" if group else "")
-        text += f"; {len(fitting)} node(s) would fit without it"
+        text += f"; {counted(fitting, 'node')} would fit without it"
         if policy.switch_class is None and policy.block_nodes is None:
             text += f", {len(better) or 'none'} of them with a higher score"
         return (text,)
@@ -250,19 +254,21 @@ def _groups(locations: list[PodLocation]) -> list[str]:
             if location.rack is not None:
                 racks.setdefault(location.block, set()).add(location.rack)
     for switch, ranks in switches.items():
-        lines.append(f"switch {switch}: {len(ranks)} pod(s), ranks {_span(ranks)}")
+        lines.append(f"switch {switch}: {counted(ranks, 'pod')}, {_span(ranks)}")
     for (block, superpod), ranks in sorted(blocks.items()):
         used = sorted(racks.get(block, ()))
-        where = f", rack(s) {', '.join(map(str, used))}" if used else ""
-        lines.append(f"block {block}: SuperPoD {superpod}{where}, {len(ranks)} pod(s), ranks {_span(ranks)}")
+        where = f", {agrees(len(used), 'rack', 'racks')} {', '.join(map(str, used))}" if used else ""
+        lines.append(f"block {block}: SuperPoD {superpod}{where}, {counted(ranks, 'pod')}, {_span(ranks)}")
     return lines
 
 
 def _span(ranks: list[int]) -> str:
     low, high = min(ranks), max(ranks)
+    if low == high:
+        return f"rank {low}"
     if len(ranks) == high - low + 1:
-        return str(low) if low == high else f"{low}-{high}"
-    return ", ".join(str(rank) for rank in sorted(ranks))
+        return f"ranks {low}-{high}"
+    return f"ranks {', '.join(str(rank) for rank in sorted(ranks))}"
 
 
 def _locations(view: SchedulerView, job: Job) -> list[PodLocation]:

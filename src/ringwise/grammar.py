@@ -1,0 +1,40 @@
+"""Words that agree with a number: 1 pod waits, 2 pods wait.
+
+This is the lowest layer: every package may import it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sized
+
+
+def agrees(number: object, one: str, many: str) -> str:
+    """The word for that number; a number may be text, such as `1-8`."""
+    return one if str(number) == "1" else many
+
+
+def plural(word: str) -> str:
+    return f"{word}es" if word.endswith(("ch", "sh", "s", "x")) else f"{word}s"
+
+
+def counted(number: object, one: str, many: str = "") -> str:
+    """`1 pod`, `2 pods`; the regular plural needs not be given. Of a list, set or map the entries count."""
+    if isinstance(number, Sized) and not isinstance(number, str):
+        number = len(number)
+    return f"{number} {agrees(number, one, many or plural(one))}"
+
+
+class Quantity(str):
+    """A number in a message. The format specification names what is counted:
+
+    `{pods:pod}` is "1 pod" or "2 pods", `{pods:pod waits|pods wait}` has both forms, `{pods:=is|are}` is the
+    word without the number, and `{pods:#}` the number without a word.
+    """
+
+    def __format__(self, specification: str) -> str:
+        if not specification or specification == "#":
+            return str(self)
+        one, _, many = specification.removeprefix("=").partition("|")
+        if specification.startswith("="):
+            return agrees(self, one, many)
+        return counted(str(self), one, many)

@@ -1,0 +1,128 @@
+"""Words agree with their numbers, in every message."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from string import Formatter
+
+import pytest
+
+import ringwise
+from ringwise.apps.docs.reasons_reference import all_kinds
+from ringwise.grammar import Quantity, agrees, counted
+from ringwise.reasons import ReasonKind, general_form
+from ringwise.topology.reasons import SUPERPOD_OVERSIZE
+
+SOURCES = Path(ringwise.__file__).parent
+NOUNS = (
+    "allocatable|batches|blocks|boards|chips|commands|containers|documents|errors|events|files|gangs|jobs|"
+    "machines|meshes|minutes|nodes|objects|pairs|places|pods|queues|racks|replicas|rings|seconds|servers|"
+    "SuperPoDs|switches|tasks|terms|units|warnings"
+)
+ADJECTIVES = "(?:(?:more|free|idle|failed|running|live|shared|complete|completely free|required|logical) )*"
+THINGS = "block|chip|container|job|node(?! affinity)|pair|place|pod|rack|server|switch|task"
+#: A number with a noun or a verb in the wrong form.
+WRONG = (
+    re.compile(rf"(?<![\w.,-])1 {ADJECTIVES}(?:{NOUNS})\b"),
+    re.compile(rf"(?<![\w.,-])[02] {ADJECTIVES}(?:{THINGS})\b"),
+    re.compile(
+        rf"(?<!resources for )\b1 {ADJECTIVES}(?:{THINGS}) (?:are|ask|exist|have|match|need|run|wait)\b"
+    ),
+    re.compile(r"\band 1 are\b|\b1 of \w+ \w+ (?:ask|are|exist|fit|have|lack)\b"),
+)
+#: Details that are names or lists.
+NAMES = frozenset(
+    {"best", "board", "job", "job_class", "key", "listing", "node", "origin", "pod", "queue", "resource"}
+    | {"resources", "ring", "switch", "task", "taint", "what", "wanted"}
+)
+
+
+def test_counted() -> None:
+    assert [counted(n, "pod") for n in (0, 1, 2)] == ["0 pods", "1 pod", "2 pods"]
+    assert counted(["a"], "pod waits", "pods wait") == "1 pod waits"
+    assert counted("1-8", "mesh") == "1-8 meshes"
+    assert agrees("1", "is", "are") == "is"
+    assert (
+        f"{Quantity('1'):chip is|chips are}, {Quantity('2'):=it|them}, {Quantity('0'):#}, {Quantity('3')}"
+        == ("1 chip is, them, 0, 3")
+    )
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+@pytest.mark.parametrize("kind", all_kinds(), ids=lambda kind: kind.code)
+def test_every_reason_agrees_with_its_numbers(kind: ReasonKind, count: int) -> None:
+    """All details of a kind as the same number: words that do not fit it are found."""
+    templates = (kind.sentence, *kind.cures)
+    names = {name for text in templates for name in _names(text)}
+    reason = kind(**{name: "mesh" if name in NAMES else count for name in names})
+    for text in (reason.message, *reason.cures):
+        assert "(s)" not in text
+        for pattern in WRONG:
+            assert not pattern.search(text), text
+    for cure in reason.cures:
+        assert not re.search(r"(?:ask for|at most|can start with|minAvailable to|minMember to) 0\b", cure), (
+            cure
+        )
+
+
+def _names(template: str) -> set[str]:
+    found: set[str] = set()
+    for _, name, specification, _ in Formatter().parse(template):
+        if name:
+            found |= {name, *_names(specification or "")}
+    return found
+
+
+def test_a_cure_that_offers_nothing_is_left_out() -> None:
+    kinds = {kind.code: kind for kind in all_kinds()}
+    none_free = kinds["superpod-not-enough-nodes"](pods=2, free=0, missing=2, listing="there is no SuperPoD")
+    assert none_free.cures == ("free 2 more nodes",)
+    no_chips = kinds["cluster-too-small"](needed=8, resource="huawei.com/Ascend910", all=0, missing=8)
+    assert no_chips.cures == ("add nodes for 8 more chips",)
+
+
+def test_advice_remains_when_nothing_is_free() -> None:
+    kinds = {kind.code: kind for kind in all_kinds()}
+    for code in ("one-switch-too-small", "switches-too-full", "switches-full-for-common-job"):
+        assert kinds[code](best_free=0, largest=0).cures == (
+            "wait until more nodes under leaf switches are free",
+        )
+
+
+def test_the_reference_shows_templates_in_the_plural() -> None:
+    assert general_form("{free:chip is|chips are} free, {free:=it|them}") == "{free} chips are free, them"
+    assert "{nodes} {what}s" in general_form(SUPERPOD_OVERSIZE.sentence)
+
+
+#: Files whose numbers are those of a measurement and never 1.
+MEASUREMENTS = ("apps/bench/",)
+
+
+def test_no_message_has_a_plural_that_a_number_may_contradict() -> None:
+    """`{n} pods` in an f-string is wrong for n = 1: `counted` makes both forms."""
+    wrong = []
+    for path in sorted(SOURCES.rglob("*.py")):
+        name = path.relative_to(SOURCES).as_posix()
+        if name.startswith(MEASUREMENTS):
+            continue
+        for found in ast.walk(ast.parse(path.read_text())):
+            if isinstance(found, ast.Constant) and isinstance(found.value, str):
+                if re.search(r"\w\(e?s\)", found.value):
+                    wrong.append(f"{name}:{found.lineno}: {found.value.strip()[:80]}")
+            elif isinstance(found, ast.JoinedStr):
+                for before, after in zip(found.values, found.values[1:], strict=False):
+                    if (
+                        isinstance(before, ast.FormattedValue)
+                        and not _is_constant(before.value)
+                        and isinstance(after, ast.Constant)
+                        and re.match(rf" {ADJECTIVES}(?:{NOUNS})\b", str(after.value))
+                    ):
+                        wrong.append(f"{name}:{found.lineno}: {ast.unparse(found)[:120]}")
+    assert not wrong, "\n".join(wrong)
+
+
+def _is_constant(value: ast.expr) -> bool:
+    """A limit of the program: MAX_ERRORS."""
+    return isinstance(value, ast.Name) and value.id.isupper()
