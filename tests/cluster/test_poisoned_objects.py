@@ -82,7 +82,7 @@ def test_poisoned_objects_among_100_jobs_change_no_other_placement(cluster: Clus
     for kind, name, namespace, what in (
         ("PodGroup", "poison", NAMESPACE, "schedule_minAvailable"),
         ("Node", "huge", "default", CHIP),
-        ("ConfigMap", f"mindx-dl-deviceinfo-{REPORTED}", "kube-system", "ServerIndex"),
+        ("ConfigMap", f"mindx-dl-deviceinfo-{REPORTED}", "kube-system", "DeviceInfoCfg"),
     ):
         found = cluster.wait(
             partial(named, cluster, kind, name, namespace),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from ringwise.apps.kube_scheduler import ComponentOptions, ConfigurationFile, se
 from ringwise.cli.commands import cli
 from ringwise.kubeclient.config import direct
 from ringwise.manifests.configuration import ConfigurationError
+from ringwise.metrics import endpoints
 from ringwise.metrics.endpoints import AddressError, parse_address, serving
 from ringwise.metrics.prometheus import Metrics
 from ringwise.topology.boards import shipped_catalog
@@ -75,7 +78,67 @@ def test_a_component_without_progress_is_neither_healthy_nor_ready() -> None:
     run(test())
 
 
-@pytest.mark.parametrize("text", ["8080", ":", ":x", ":99999", ""])
+class LargeMetrics(Metrics):
+    """More than sockets buffer."""
+
+    def text(self) -> bytes:
+        return b"x" * (32 << 20)
+
+
+def test_a_client_that_does_not_read_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(endpoints, "CLIENT_TIMEOUT", 0.1)
+
+    async def test() -> None:
+        async with serving(
+            LargeMetrics(), lambda: True, metrics_address="127.0.0.1:0", health_address=""
+        ) as (port,):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 10)
+            writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
+            answering = partial(_tasks_of, "PageServer.answer")
+            await until(answering)
+            await until(lambda: not answering())
+            received = 0
+            with suppress(ConnectionResetError):
+                while chunk := await reader.read(1 << 16):
+                    received += len(chunk)
+            assert received < 32 << 20
+            writer.close()
+
+    run(test())
+
+
+def test_connections_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(endpoints, "MAX_CONNECTIONS", 3)
+
+    async def test() -> None:
+        async with serving(Metrics(), lambda: True, metrics_address="", health_address="127.0.0.1:0") as (
+            port,
+        ):
+            half = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
+            for _, writer in half:
+                writer.write(b"GET /healthz HTTP/1.1\r\n")
+            await until(lambda: len(_tasks_of("PageServer.answer")) == 3)
+            reader, refused = await asyncio.open_connection("127.0.0.1", port)
+            with suppress(ConnectionResetError):
+                assert await reader.read() == b""
+            refused.close()
+            # Each of the others is answered, and makes room for the next.
+            for reader, writer in half:
+                writer.write(b"\r\n")
+                assert (await reader.read()).startswith(b"HTTP/1.1 200")
+                writer.close()
+            assert (await fetched(port, "/healthz"))[0] == 200
+
+    run(test())
+
+
+def _tasks_of(name: str) -> list[asyncio.Task[Any]]:
+    return [
+        task for task in asyncio.all_tasks() if getattr(task.get_coro(), "__qualname__", "").endswith(name)
+    ]
+
+
+@pytest.mark.parametrize("text", ["8080", ":", ":x", ":99999", "", ":" + "9" * 5000])
 def test_invalid_addresses(text: str) -> None:
     with pytest.raises(AddressError, match="looks like"):
         parse_address(text)

@@ -9,14 +9,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from functools import partial
 from http import HTTPStatus
 from typing import NamedTuple, Protocol
 
 from ringwise.metrics.prometheus import CONTENT_TYPE
+from ringwise.topology.numbers import whole_number
 
 #: Seconds within which a client must have sent its request, and read the answer.
 CLIENT_TIMEOUT = 10.0
+#: Connections at once. Each is a file descriptor that a connection to the API server may need.
+MAX_CONNECTIONS = 64
 #: Bytes of a request; these pages need no body.
 MAX_REQUEST = 16 << 10
 
@@ -43,9 +45,10 @@ Pages = Mapping[str, Callable[[], HttpPage]]
 def parse_address(text: str) -> tuple[str, int]:
     """`:8080`, `127.0.0.1:8080` or `[::1]:8080`."""
     host, colon, port = text.rpartition(":")
-    if not colon or not (port.isascii() and port.isdigit() and int(port) < 65536):
+    number = whole_number(port, 0, 65535) if colon and port.isdigit() else None
+    if number is None:
         raise AddressError(f"an address looks like :8080 or 127.0.0.1:8080, got {text!r}")
-    return host.strip("[]") or "0.0.0.0", int(port)
+    return host.strip("[]") or "0.0.0.0", number
 
 
 @asynccontextmanager
@@ -68,7 +71,8 @@ async def serving(
         for address, pages in by_address.items():
             host, port = parse_address(address)
             try:
-                server = await asyncio.start_server(partial(_answer, pages), host, port, limit=MAX_REQUEST)
+                answer = PageServer(pages).answer
+                server = await asyncio.start_server(answer, host, port, limit=MAX_REQUEST)
             except OSError as problem:
                 raise AddressError(f"cannot listen on {address}: {problem.strerror or problem}") from None
             servers.append(server)
@@ -78,26 +82,40 @@ async def serving(
             server.close()
 
 
-async def _answer(pages: Pages, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """One request, one answer, and the connection is closed."""
-    try:
-        async with asyncio.timeout(CLIENT_TIMEOUT):
-            request = await reader.readuntil(b"\r\n\r\n")
-            page = _page(pages, request)
-            body = b"" if request.startswith(b"HEAD ") else page.body
-            head = (
-                f"HTTP/1.1 {page.status.value} {page.status.phrase}\r\n"
-                f"Content-Type: {page.content_type}\r\n"
-                f"Content-Length: {len(page.body)}\r\n"
-                "Connection: close\r\n\r\n"
-            )
-            writer.write(head.encode() + body)
-            await writer.drain()
-    except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-        # The client is slow, has gone, or speaks no HTTP.
-        return
-    finally:
-        writer.close()
+class PageServer:
+    """Answers requests: one for each connection, which is closed then."""
+
+    def __init__(self, pages: Pages) -> None:
+        self._pages = pages
+        #: Connections that are open now.
+        self.open = 0
+
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self.open >= MAX_CONNECTIONS:
+            writer.transport.abort()
+            return
+        self.open += 1
+        try:
+            async with asyncio.timeout(CLIENT_TIMEOUT):
+                request = await reader.readuntil(b"\r\n\r\n")
+                page = _page(self._pages, request)
+                body = b"" if request.startswith(b"HEAD ") else page.body
+                head = (
+                    f"HTTP/1.1 {page.status.value} {page.status.phrase}\r\n"
+                    f"Content-Type: {page.content_type}\r\n"
+                    f"Content-Length: {len(page.body)}\r\n"
+                    "Connection: close\r\n\r\n"
+                )
+                writer.write(head.encode() + body)
+                writer.close()
+                await writer.wait_closed()
+        except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            # The client is slow, has gone, or speaks no HTTP.
+            return
+        finally:
+            self.open -= 1
+            # Closing waits until everything is sent: a client that does not read would keep the connection.
+            writer.transport.abort()
 
 
 def _page(pages: Pages, request: bytes) -> HttpPage:

@@ -122,6 +122,27 @@ def test_a_refused_binding_fails_at_once(status: int) -> None:
     trial(test)
 
 
+def test_N8_a_pod_edited_since_its_binding_keeps_its_chips() -> None:
+    """The answer was lost, and its user changed the annotation before the pod was read again."""
+
+    async def test(one: Trial) -> None:
+        one.api.fault("/binding", drop=True, done=True)
+
+        def edited(method: str, path: str) -> bool:
+            if method == "GET" and path.endswith("/pods/train"):
+                found = one.api.get(PODS, "default/train")
+                annotations = {**found["metadata"]["annotations"], CHIP: "Ascend910-7"}
+                one.api.put(PODS, {**found, "metadata": {**found["metadata"], "annotations": annotations}})
+            return False
+
+        one.api.fault(edited)
+        await one.submit(one.bind("train"))
+        assert one.failures == []
+        assert len(one.bound) == 1
+
+    trial(test)
+
+
 @pytest.mark.parametrize(
     ("node", "chips", "expected"),
     [
