@@ -8,6 +8,7 @@ from dataclasses import field, replace
 from ringwise.manifests.quantities import NotReadableError, whole_quantity
 from ringwise.manifests.wire import Quantities, Texts, WireStruct
 from ringwise.records import dataclass
+from ringwise.topology.numbers import UINT64, whole_number
 
 #: A limit outside of this range counts as no request at all.
 MOST_CHIPS_IN_A_LIMIT = 3600
@@ -151,7 +152,7 @@ def pod_from_wire(wire: NodePodWire) -> NodePod | None:
 
 
 def _version(text: str | None) -> int:
-    return int(text) if text and text.isascii() and text.isdigit() else 0
+    return whole_number(text or "", 0, UINT64) or 0
 
 
 def _field_path(variable: _Variable) -> str:

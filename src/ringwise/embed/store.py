@@ -191,7 +191,7 @@ class Store:
             raise self._wrong(f"unknown kind {kind}")
         try:
             value: object = decoder.decode(body)
-        except msgspec.MsgspecError as problem:
+        except (msgspec.MsgspecError, ValueError, RecursionError) as problem:
             raise self._wrong(f"{kind} {key}: {problem}") from None
         if isinstance(value, Pod):
             # Pods of one template share one class object.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ringwise.kubeclient.config import Access
-from ringwise.kubeclient.credentials import Credential
+from ringwise.kubeclient.credentials import Credential, KubeConfigError
 from ringwise.kubeclient.http import aiohttp
 
 
@@ -39,6 +39,8 @@ class ConnectionPool:
     async def acquire(self, headers: Mapping[str, str]) -> tuple[Connections, dict[str, str]]:
         """Connections that stay open until the caller releases them, and the headers with the credential."""
         credential = await self._access.credentials.current()
+        if not (credential.token.isascii() and credential.token.isprintable()):
+            raise KubeConfigError("the token has characters that a request cannot carry")
         connections = self._current
         if connections is None or connections.certificate != (credential.certificate, credential.key):
             connections = await self._replaced(credential)

@@ -9,9 +9,10 @@ from ringwise.manifests.checking import decoded, keyed
 from ringwise.manifests.chips import MOST_CHIPS, chip_of
 from ringwise.manifests.errors import Findings, shown
 from ringwise.manifests.metadata import MAX_ANNOTATION_CHARACTERS, identity, number_in
-from ringwise.manifests.resources import CPU, MEMORY, MOST_CHIPS_OF_ONE, PODS, amounts
+from ringwise.manifests.resources import CPU, MEMORY, PODS, amounts
 from ringwise.manifests.wire import NodeSpecWire, NodeStatusWire, NodeWire, TaintWire, WireStruct
 from ringwise.state.model import Device, Node, Taint
+from ringwise.state.ranges import MOST_CHIPS_OF_ONE
 from ringwise.wellknown import (
     BASE_DEVICE_INFOS,
     CHIP_RESOURCE_PREFIX,

@@ -11,6 +11,7 @@ from ringwise.manifests.errors import Findings, shown
 from ringwise.manifests.quantities import NotReadableError, quantity, whole_quantity
 from ringwise.manifests.wire import ContainerWire, Quantities, ResourcesWire
 from ringwise.records import dataclass
+from ringwise.state.ranges import MOST_CHIPS_OF_ONE
 from ringwise.wellknown import CHIP_RESOURCE_PREFIX
 
 CPU = "cpu"
@@ -18,8 +19,6 @@ MEMORY = "memory"
 PODS = "pods"
 #: Resources that are sizes in bytes and may be fractions.
 _SIZES = ("ephemeral-storage", "hugepages-", "memory", "storage")
-#: Chips of one node or container: far more than any board has. Chips are kept as bits of one number.
-MOST_CHIPS_OF_ONE = 4096
 #: Kubernetes keeps an amount in an int64.
 _LARGEST = 2**63 - 1
 

@@ -15,6 +15,7 @@ from ringwise.state.fleet import HOSTS, Fleet, HostRule
 from ringwise.state.index import Scorer, View
 from ringwise.state.model import DeviceReport, Node, Pod, PodClass
 from ringwise.state.node_shapes import NodeClass, NodeShape, ShapeTable, add_extended, label_keys
+from ringwise.state.ranges import out_of_range
 from ringwise.state.reasons import NODE_NOT_READY
 from ringwise.topology.chips import chips_of, mask_of
 from ringwise.topology.natural import natural_key
@@ -81,6 +82,7 @@ class ClusterState:
     # -- facts: nodes ---------------------------------------------------------------
 
     def put_node(self, node: Node) -> int:
+        _check_range(node)
         number = self.node_id.get(node.name)
         if number is None:
             number = self._new_id(node.name)
@@ -142,6 +144,7 @@ class ClusterState:
 
     def put_report(self, report: DeviceReport) -> None:
         """A device report arrived; the aggregated one wins where it is to be used (N7)."""
+        _check_range(report)
         self.reports.setdefault((report.node, report.resource), {})[report.aggregated] = report
         self._fleet(report.resource)
         self._redescribe(report.node)
@@ -322,6 +325,8 @@ class ClusterState:
 
     def put_pod(self, pod: Pod) -> None:
         """A pod was observed. What it holds follows from its node, its phase and N8 (N6)."""
+        if pod.holds or pod.mounted:
+            _check_range(pod)
         known = self.pods.get(pod.uid)
         kept: int | None = None
         if known is not None:
@@ -597,6 +602,13 @@ def _same_limit(known: Pod, pod: Pod) -> bool:
     add tolerations, resize processor and memory.
     """
     return known.cls.resource == pod.cls.resource and known.cls.chips == pod.cls.chips
+
+
+def _check_range(value: object) -> None:
+    """A fact that cannot be taken in raises before anything is changed."""
+    problem = out_of_range(value)
+    if problem is not None:
+        raise ValueError(problem)
 
 
 def double_claims(state: ClusterState) -> list[tuple[str, str, int, tuple[str, ...]]]:

@@ -112,7 +112,7 @@ class LabServer:
             body = await request.read()
             try:
                 document = handler(request, body)
-            except msgspec.MsgspecError as error:
+            except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
                 return _refusal(400, f"the request cannot be read: {error}")
             except (*_REFUSALS, LookupError) as error:
                 return _refusal(409, str(error))

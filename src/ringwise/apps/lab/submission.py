@@ -15,7 +15,8 @@ from ringwise.manifests.errors import ConfigurationError
 from ringwise.manifests.switches import topology_of_config_map
 from ringwise.messages.job_expansion import group_name
 from ringwise.state.model import DeviceReport, Node, Owner, Pod, PodClass, PodGroup, PriorityClass, Queue
-from ringwise.state.vcjob import VcJob
+from ringwise.state.ranges import out_of_range
+from ringwise.state.vcjob import VcJob, problems_of
 from ringwise.topology.switches import SwitchTopology
 from ringwise.wellknown import GROUP_NAME, JOB_NAME, JOB_VERSION, SCHEDULER_CONFIG_KEY, TOR_NODE_CONFIG_MAP
 
@@ -86,6 +87,13 @@ def refusals(cluster: EmbeddedCluster, objects: Iterable[Storable]) -> list[str]
     """What the cluster would refuse. Checked before anything is stored, so that all is stored or nothing."""
     found = []
     for value in objects:
+        problem = out_of_range(value)
+        if problem is not None:
+            found.append(problem)
+            continue
+        if isinstance(value, VcJob):
+            # What is sent is not believed: a job with a thousand million pods would be expanded.
+            value.problems = problems_of(value)
         name = key_of(value)
         try:
             merged(cluster.table.get(name.kind, name.key), value, cluster.now, "")

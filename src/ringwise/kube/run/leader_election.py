@@ -298,5 +298,5 @@ class LeaderElection:
         )
         try:
             return msgspec.json.decode(answer, type=_Lease)
-        except msgspec.MsgspecError as problem:
+        except (msgspec.MsgspecError, ValueError, RecursionError) as problem:
             raise UnreachableError(f"the lease cannot be decoded: {problem}", maybe_done=True) from None

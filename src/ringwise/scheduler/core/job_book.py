@@ -230,8 +230,6 @@ class JobBook:
 
     def drop_queue(self, name: str) -> None:
         self.queues.pop(name, None)
-        if not self._usage.used_by_queue(name):
-            self._usage.by_queue.pop(name, None)
         if name == DEFAULT_QUEUE:
             self.queues[name] = Queue(name)
 

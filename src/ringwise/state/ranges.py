@@ -1,0 +1,39 @@
+"""Ranges of the numbers that decide how much memory an object takes.
+
+Readers of manifests and of the API check the same. Objects also come from journals and lab folders, so the
+state checks them once more: chips are bits of a number, and chip 10^15 would need more memory than there is.
+"""
+
+from __future__ import annotations
+
+from ringwise.state.model import DeviceReport, Node, Pod
+
+#: Chips of one node or container: far more than any board has.
+MOST_CHIPS_OF_ONE = 4096
+
+
+def out_of_range(value: object) -> str | None:
+    """What is wrong with a node, a device report or a pod; None for everything else."""
+    match value:
+        case Node():
+            counts = (*value.chips_allocatable.values(), *value.chips_capacity.values())
+            if any(not 0 <= count <= MOST_CHIPS_OF_ONE for count in counts):
+                return f"node {value.name}: a node has 0 to {MOST_CHIPS_OF_ONE} chips of a resource"
+            if any(not 0 <= device.chip < MOST_CHIPS_OF_ONE for device in value.devices or ()):
+                return f"node {value.name}: {_CHIP_IDS}"
+        case DeviceReport():
+            masks = (value.free, value.unhealthy, value.recovering, value.network_unhealthy or 0)
+            if any(
+                mask < 0 or mask.bit_length() > MOST_CHIPS_OF_ONE
+                for mask in (*masks, *value.mounted.values())
+            ):
+                return f"the device report of node {value.node}: {_CHIP_IDS}"
+        case Pod():
+            if any(not 0 <= chip < MOST_CHIPS_OF_ONE for chip in (*value.holds, *value.mounted)):
+                return f"pod {value.key}: {_CHIP_IDS}"
+            if not 0 <= value.cls.chips <= MOST_CHIPS_OF_ONE * MOST_CHIPS_OF_ONE:
+                return f"pod {value.key}: a pod asks for 0 to {MOST_CHIPS_OF_ONE * MOST_CHIPS_OF_ONE} chips"
+    return None
+
+
+_CHIP_IDS = f"chips have the numbers 0 to {MOST_CHIPS_OF_ONE - 1}"
