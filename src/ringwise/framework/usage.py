@@ -36,8 +36,6 @@ class ResourceUsage:
         self.add_pod(job, queue, pod_class, -1)
         if not self.by_job[job]:
             del self.by_job[job]
-        if not self.by_queue[queue]:
-            del self.by_queue[queue]
 
     def used_by_job(self, job: str) -> Amounts:
         return self.by_job.get(job, {})

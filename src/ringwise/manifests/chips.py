@@ -39,7 +39,7 @@ def chips_in(text: str, resource: str, field: str, found: Findings) -> tuple[int
         return ()
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=512)
 def _listed(text: str, resource: str) -> tuple[int, ...]:
     names = [name.strip() for name in text.split(",")] if text.strip() else []
     if len(names) > MOST_CHIPS:

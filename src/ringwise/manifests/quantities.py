@@ -38,14 +38,14 @@ class NotReadableError(ValueError):
     """The text has no valid value; the message says what is allowed."""
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=512)
 def quantity(value: str | int | float, scale: int = 1) -> int:
     """The quantity times `scale` (1000 for milli), rounded up like Kubernetes does."""
     numerator, denominator = _fraction(value)
     return -((-numerator * scale) // denominator)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=512)
 def whole_quantity(value: str | int | float) -> int:
     """A quantity of whole things, such as chips."""
     numerator, denominator = _fraction(value)
@@ -81,7 +81,7 @@ def _fraction(value: str | int | float) -> tuple[int, int]:
     return numerator, denominator
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=512)
 def nanoseconds(text: str) -> int:
     """An RFC 3339 time as Unix nanoseconds; 0 for the zero time of Go."""
     match = _TIMESTAMP.fullmatch(text)

@@ -21,7 +21,7 @@ from ringwise.topology.chips import chips_of, mask_of
 from ringwise.topology.natural import natural_key
 
 #: Shapes that no node has and watched labels that no pod asks for, which may be kept a while.
-_SPARE_SHAPES, _SPARE_LABELS = 256, 64
+_SPARE_SHAPES, _SPARE_LABELS = 64, 64
 #: Fleets of resources that nothing offers and no pod has, likewise.
 _SPARE_FLEETS = 32
 

@@ -9,7 +9,7 @@ _DIGITS = re.compile(r"(\d+)")
 _MOST_DIGITS = 300
 
 
-@lru_cache(maxsize=1 << 11)
+@lru_cache(maxsize=1 << 9)
 def natural_key(text: str) -> tuple[tuple[tuple[int, int, str], ...], str]:
     """Sort key that compares runs of digits as numbers; the text itself breaks the last tie."""
     parts = _DIGITS.split(text)

@@ -47,7 +47,7 @@ from ringwise.wellknown import (
 )
 
 EVENTS = 100_000
-NODES, JOBS, QUEUES = 200, 150, 10
+NODES, JOBS, QUEUES = 200, 400, 10
 #: Jobs that end and begin in one turn of the scheduler.
 _JOBS_A_TURN = 8
 #: Running pods whose status changes in one turn: on a cluster most events are of this kind.

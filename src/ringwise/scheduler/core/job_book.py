@@ -167,6 +167,12 @@ class JobBook:
             job = self.job_of(uid)
             key, queue = (job.key, job.queue) if job is not None else ("", "")
             self._usage.remove_pod(key, queue, placement.pod.cls)
+            self._forget_usage(queue)
+
+    def _forget_usage(self, queue: str) -> None:
+        """Of a queue that is gone and has no pods left."""
+        if queue not in self.queues and not self._usage.used_by_queue(queue):
+            self._usage.by_queue.pop(queue, None)
 
     def recount(self) -> None:
         """Compute the usage again from the pods, after an action failed in the middle of a transaction."""
@@ -230,6 +236,7 @@ class JobBook:
 
     def drop_queue(self, name: str) -> None:
         self.queues.pop(name, None)
+        self._forget_usage(name)
         if name == DEFAULT_QUEUE:
             self.queues[name] = Queue(name)
 
