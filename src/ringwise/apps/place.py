@@ -62,7 +62,9 @@ def place(
     candidates = observer.of if observer is not None else {}
     jobs = [
         job_answer(view, job, answers, bound, candidates)
-        for job in sorted(view.jobs.values(), key=lambda job: (job.namespace, job.name, job.key))
+        for job in sorted(
+            (*view.jobs.values(), *view.jobs_of_others()), key=lambda job: (job.namespace, job.name, job.key)
+        )
         if is_listed(view, job, answers, everything)
     ]
     return PlaceAnswer(jobs, switch_documents(view), view, free_before(view, answers.values()), errors)

@@ -23,7 +23,7 @@ class UnknownQueueError(LookupError):
 def explain_job(source: Source, name: str) -> Explanation:
     """Raises UnknownJobError."""
     job = find_job(source.view, name)
-    if job.policy is None:
+    if job.policy is None and source.view.serves(job):
         # An event about a running job clears its policy; its board and switches are part of the result.
         source.view.what_if.job_valid(job, source.now)
     return explain(source.view, job, source.now)

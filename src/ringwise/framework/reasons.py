@@ -57,6 +57,13 @@ QUEUE_OVERUSED = ReasonKind(
     ("wait until jobs of {queue} end", "raise the weight of {queue}"),
     CAPACITY | {Trigger.QUEUE_CHANGED},
 )
+OTHER_SCHEDULER = ReasonKind(
+    "other-scheduler",
+    Stage.VALIDATE,
+    "not ours: its schedulerName is {scheduler}; served are {served}",
+    ("set schedulerName to {nearest}",),
+    frozenset({Trigger.JOB_CHANGED}),
+)
 MALFORMED_JOB = ReasonKind(
     "malformed-job",
     Stage.VALIDATE,

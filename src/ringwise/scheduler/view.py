@@ -15,7 +15,7 @@ from typing import Protocol
 from ringwise.framework.amounts import Amounts
 from ringwise.framework.configuration import Configuration, Settings
 from ringwise.framework.extension_points import JobPlan
-from ringwise.framework.job import Job
+from ringwise.framework.job import Job, job_key
 from ringwise.framework.session import Incident
 from ringwise.framework.switch_use import states_now, switch_class, writes_marks
 from ringwise.framework.topology_cache import TopologyCache
@@ -187,6 +187,20 @@ class SchedulerView:
 
     def has_pending_pods(self, job: Job) -> bool:
         return any(map(self._book.is_pending, job.pods.values()))
+
+    def serves(self, job: Job) -> bool:
+        """Whether the job is ours: one of its pods is, or will be."""
+        return self._book.serves(job)
+
+    def jobs_of_others(self) -> Iterator[Job]:
+        """Pods of other schedulers that wait: those with chips, and those that a person wrote."""
+        for placement in self._state.pods.values():
+            pod = placement.pod
+            if pod.group is not None or self.is_ours(pod) or placement.node >= 0 or pod.phase != "Pending":
+                continue
+            if pod.cls.chips or pod.owner is None:
+                reason = self._book.other_scheduler(pod.scheduler)
+                yield Job(job_key(pod), pod.namespace, pod.name, {pod.uid: pod}, reason=reason)
 
     def refusal(self, job: Job) -> Reason | None:
         """What is wrong with a job before any plugin is asked."""

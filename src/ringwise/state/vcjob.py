@@ -137,6 +137,12 @@ class VcJob:
         return sum(task.replicas for task in self.tasks)
 
     @property
+    def schedulers(self) -> tuple[str, ...]:
+        """The `schedulerName` of its pods."""
+        names = dict.fromkeys(task.template.scheduler or self.scheduler for task in self.tasks)
+        return tuple(names) or (self.scheduler,)
+
+    @property
     def over(self) -> bool:
         return self.phase in OVER or self.deleting
 

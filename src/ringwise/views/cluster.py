@@ -12,6 +12,7 @@ from typing import Any
 from ringwise.framework.amounts import lacking
 from ringwise.framework.job import Job
 from ringwise.framework.ranks import ranks_of
+from ringwise.framework.reasons import OTHER_SCHEDULER
 from ringwise.messages.job_expansion import group_name
 from ringwise.reasons import Reason, Stage
 from ringwise.records import dataclass
@@ -81,13 +82,13 @@ class JobView:
 
     @property
     def outcome(self) -> str:
-        """placed, waiting, refused (waiting will not help), ended"""
-        if self.never:
+        """placed, pending, refused (it can never run as it is), ended: the words of `place` and `why`"""
+        if self.reason is not None and self.reason.kind.stage is Stage.VALIDATE:
             return "refused"
         if self.placed >= max(1, self.needed):
             return "placed"
         over = self.phase in OVER or (self.pods and not any(pod.live for pod in self.pods))
-        return "ended" if over else "waiting"
+        return "ended" if over else "pending"
 
     def document(self) -> dict[str, Any]:
         """The job in `get jobs -o json`, `describe job` and `top`."""
@@ -121,7 +122,9 @@ def job_views(objects: ClusterObjects) -> list[JobView]:
             by_group.setdefault(f"{pod.namespace}/{pod.group}", []).append(pod)
     found = list(_of_vcjobs(objects, by_group))
     found += _of_groups(objects, by_group)
-    found += [_of_pod(objects, pod) for pod in alone]
+    found += _of_missing_groups(objects, by_group)
+    others = {uid: job for job in objects.view.jobs_of_others() for uid in job.pods}
+    found += [_of_pod(objects, pod, others) for pod in alone]
     for view in found:
         view.never = _never(objects, view)
     found.sort(key=lambda view: view.created)
@@ -175,8 +178,34 @@ def _of_groups(objects: ClusterObjects, by_group: dict[str, list[Pod]]) -> Itera
         )
 
 
-def _of_pod(objects: ClusterObjects, pod: Pod) -> JobView:
-    job = objects.view.jobs.get(pod.key)
+def _of_missing_groups(objects: ClusterObjects, by_group: dict[str, list[Pod]]) -> Iterator[JobView]:
+    """Pods that name a PodGroup which does not exist."""
+    known = {group.key for group in objects.pod_groups}
+    known |= {f"{vcjob.namespace}/{group_name(vcjob)}" for vcjob in objects.vcjobs}
+    for key, pods in by_group.items():
+        if key in known:
+            continue
+        job = objects.view.jobs.get(key)
+        namespace, _, name = key.partition("/")
+        yield JobView(
+            namespace,
+            name,
+            "PodGroup",
+            "default" if job is None else job.queue,
+            0 if job is None else job.priority,
+            pod_phase(pods[0]),
+            pods,
+            len(pods),
+            1,
+            min(pod.created for pod in pods),
+            sum(pod.cls.chips for pod in pods),
+            _reason(objects, job),
+            job,
+        )
+
+
+def _of_pod(objects: ClusterObjects, pod: Pod, others: Mapping[str, Job]) -> JobView:
+    job = objects.view.job_of(pod.uid) or others.get(pod.uid)
     return JobView(
         pod.namespace,
         pod.name,
@@ -202,7 +231,7 @@ def _reason(objects: ClusterObjects, job: Job | None) -> Reason | None:
     """Why it waits; a job whose pods all have nodes has no reason any more."""
     if job is None or job.reason is None:
         return None
-    if job.pods and not objects.view.has_pending_pods(job):
+    if job.pods and not objects.view.has_pending_pods(job) and job.reason.code != OTHER_SCHEDULER.code:
         return None
     return job.reason
 
@@ -292,7 +321,7 @@ def queue_documents(objects: ClusterObjects, views: Iterable[JobView] | None = N
                 "guarantee": dict(queue.guarantee),
                 "used": dict(objects.view.used_by_queue(queue.name)),
                 "jobs": len(own),
-                "waiting": sum(1 for view in own if view.outcome == "waiting"),
+                "waiting": sum(1 for view in own if view.outcome == "pending" and not view.never),
             }
         )
     return found
@@ -358,4 +387,4 @@ def top_document(objects: ClusterObjects, status: Mapping[str, Any]) -> dict[str
 
 
 def not_placed(views: Iterable[JobView]) -> list[JobView]:
-    return [view for view in views if view.outcome in ("waiting", "refused")]
+    return [view for view in views if view.outcome in ("pending", "refused")]

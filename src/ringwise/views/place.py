@@ -8,6 +8,7 @@ from typing import Any
 
 from ringwise.framework.job import Job
 from ringwise.framework.ranks import ranks_of
+from ringwise.framework.reasons import OTHER_SCHEDULER
 from ringwise.manifests.errors import ManifestError
 from ringwise.messages.commands import Bind
 from ringwise.placement.switches.classes import SwitchClass
@@ -78,6 +79,8 @@ def is_listed(view: SchedulerView, job: Job, answers: dict[str, Bind], everythin
         return True
     if not job.pods and (job.prospective or job.defects):
         return True
+    if job.reason is not None and job.reason.code == OTHER_SCHEDULER.code:
+        return True
     return everything and any(view.cluster.pods[uid].node >= 0 for uid in job.pods)
 
 
@@ -122,6 +125,8 @@ def _switch_class(view: SchedulerView, job: Job, outcome: str) -> str | None:
 def _outcome(job: Job, waits: bool, placed: bool) -> str:
     if placed:
         return PLACED
+    if job.reason is not None and job.reason.code == OTHER_SCHEDULER.code:
+        return REFUSED
     if not waits and job.pods:
         return RUNNING
     if job.reason is not None and job.reason.kind.stage is Stage.VALIDATE:

@@ -14,7 +14,12 @@ import msgspec
 from ringwise.apps.extensions import new_scheduler
 from ringwise.framework.configuration import Configuration
 from ringwise.framework.job import Job
-from ringwise.framework.reasons import MALFORMED_JOB, QUEUE_NOT_OPEN, TOO_MANY_CHIP_CONTAINERS
+from ringwise.framework.reasons import (
+    MALFORMED_JOB,
+    OTHER_SCHEDULER,
+    QUEUE_NOT_OPEN,
+    TOO_MANY_CHIP_CONTAINERS,
+)
 from ringwise.manifests.errors import Findings, ManifestError
 from ringwise.manifests.groups import pod_group_from_wire
 from ringwise.manifests.jobs import vcjob_from_wire
@@ -31,6 +36,7 @@ from ringwise.scheduler.defaults import default_configuration
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Pod, Queue
 from ringwise.topology.boards import BoardCatalog
+from ringwise.topology.nearest import nearest
 from ringwise.wellknown import RA_BLOCK, SCHEDULER_NAMES, SP_BLOCK
 
 #: Triggers of reasons that only the submitter can cure.
@@ -78,8 +84,8 @@ def judge_vcjob(raw: msgspec.Raw | bytes, cluster: KnownCluster) -> Verdict:
     wire = msgspec.json.decode(raw, type=JobWire)
     _complete(wire.metadata)
     job = vcjob_from_wire(wire, PodClassCache(), found)
-    if job.scheduler not in cluster.scheduler_names:
-        return ALLOWED
+    if not any(name in cluster.scheduler_names for name in job.schedulers):
+        return _not_ours(cluster, job.schedulers[0])
     if found.errors or job.problems:
         return Verdict(_malformed(found.errors) + tuple(MALFORMED_JOB(problem=one) for one in job.problems))
     events: list[ev.Event] = [ev.VcJobSeen(job), ev.PodGroupSeen(pod_group_of(job))]
@@ -107,7 +113,8 @@ def judge_pod(raw: msgspec.Raw | bytes, cluster: KnownCluster) -> Verdict:
         wire.metadata.name = "pod"
     pod = pod_from_wire(wire, PodClassCache(), found)
     if pod.scheduler not in cluster.scheduler_names:
-        return ALLOWED
+        # Pods without chips are nothing that another scheduler could do wrong.
+        return _not_ours(cluster, pod.scheduler) if pod.cls.chips else ALLOWED
     if found.errors:
         return Verdict(_malformed(found.errors))
     if pod.group is None and pod.owner is None:
@@ -167,6 +174,13 @@ def _verdict(reason: Reason | None) -> Verdict:
     if reason is None:
         return ALLOWED
     return Verdict((reason,)) if _is_final(reason) else Verdict(warnings=(reason,))
+
+
+def _not_ours(cluster: KnownCluster, name: str) -> Verdict:
+    """Never refused: another scheduler may serve it."""
+    served = sorted(cluster.scheduler_names)
+    known = nearest(name, served) or served[-1]
+    return Verdict(warnings=(OTHER_SCHEDULER(scheduler=name, served=served, nearest=known),))
 
 
 def _is_final(reason: Reason) -> bool:

@@ -27,6 +27,7 @@ from ringwise.apps.admission.rules import (
 )
 from ringwise.apps.admission.serving_certificate import CertificateManager, server_context
 from ringwise.apps.extensions import installed_registry
+from ringwise.framework.reasons import OTHER_SCHEDULER
 from ringwise.kube.watch.job_templates import TemplateStore
 from ringwise.kube.watch.kinds import watched_kinds
 from ringwise.kube.watch.reflector import Reflector
@@ -39,6 +40,7 @@ from ringwise.kubeclient.retry import Backoff
 from ringwise.log import Logger
 from ringwise.messages.events import Event
 from ringwise.metrics.endpoints import parse_address
+from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.topology.boards import shipped_catalog
 from ringwise.wellknown import ADMISSION_API, BATCH_GROUP, SCHEDULER_NAMES, SCHEDULING_GROUP, VOLCANO_SYSTEM
@@ -145,10 +147,14 @@ def _checked(request: _Request, cluster: KnownCluster) -> dict[str, Any]:
         message = "; also: ".join(shown) + (f"; and {more} more" if more else "")
         response["status"] = {"code": 400, "reason": "BadRequest", "message": message[:_MAX_MESSAGE]}
     elif verdict.warnings:
-        response["warnings"] = [
-            f"it will wait: {reason_text(reason)}"[:_MAX_WARNING] for reason in verdict.warnings
-        ]
+        response["warnings"] = [_warning(reason)[:_MAX_WARNING] for reason in verdict.warnings]
     return {"apiVersion": ADMISSION_API, "kind": "AdmissionReview", "response": response}
+
+
+def _warning(reason: Reason) -> str:
+    if reason.code == OTHER_SCHEDULER.code:
+        return reason_text(reason)
+    return f"it will wait: {reason_text(reason)}"
 
 
 def _verdict(request: _Request, cluster: KnownCluster) -> Verdict:

@@ -217,6 +217,9 @@ class LiveLab:
                 answer.jobs.append(value.key)
             case Pod() if value.group is None:
                 answer.jobs.append(value.key)
+            case Pod() if self.cluster.get(PodGroup, group := f"{value.namespace}/{value.group}") is None:
+                if group not in answer.jobs:
+                    answer.jobs.append(group)
 
     def _misplaced(self, submission: Submission) -> list[str]:
         """Pods that come with a node: it must be there, and the chips they name must be theirs."""

@@ -29,7 +29,7 @@ def status_document(live: LiveLab) -> dict[str, Any]:
         "nodes": live.cluster.table.count("Node"),
         **chip_totals(live.view),
         "jobs": len(views),
-        "waiting": sum(1 for view in views if view.outcome == "waiting"),
+        "waiting": sum(1 for view in views if view.outcome == "pending" and not view.never),
         "placed": sum(1 for view in views if view.outcome == "placed"),
         "refused": sum(1 for view in views if view.never),
         "pods": live.cluster.table.count("Pod"),

@@ -29,7 +29,7 @@ _COLOURS = {
     "Inqueue": "yellow",
     "Terminating": "magenta",
 }
-_OUTCOME_COLOURS = {"placed": "green", "waiting": "yellow", "refused": "red", "ended": "dim"}
+_OUTCOME_COLOURS = {"placed": "green", "pending": "yellow", "refused": "red", "ended": "dim"}
 #: More objects of one kind than this are counted, not listed.
 _LISTED = 10
 #: Without a terminal to fill, so many nodes are drawn.
@@ -86,7 +86,7 @@ def draw_jobs(console: Console, views: Iterable[JobView], now: int) -> None:
         table.add(
             view.key,
             view.queue,
-            Text("refused", "red") if view.never else phase_text(view.phase),
+            Text("refused", "red") if view.outcome == "refused" else phase_text(view.phase),
             f"{view.placed}/{view.wanted}",
             str(view.chips),
             duration_text(now - view.created),

@@ -274,14 +274,16 @@ class EventHandlers:
         job = self._book.put_vcjob(event.job)
         if event.job.over:
             self._previous.forget(event.job.uid)
-        if job is not None:
+        if job is not None and job.key in self._book.jobs:
             self._pending.activate(job.key)
+        else:
+            self._job_may_be_gone(job)
 
     def _vcjob_gone(self, event: ev.VcJobGone) -> None:
         vcjob = self._book.vcjobs.get(event.key)
         if vcjob is not None:
             self._previous.vcjob_gone(vcjob)
-        self._book.drop_vcjob(event.key)
+        self._job_may_be_gone(self._book.drop_vcjob(event.key))
 
     def _bind_failed(self, event: ev.BindFailed) -> None:
         placement = self._state.pods.get(event.uid)

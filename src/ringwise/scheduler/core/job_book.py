@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ringwise.framework.job import Job, job_key
-from ringwise.framework.reasons import MALFORMED_JOB, UNKNOWN_QUEUE
+from ringwise.framework.reasons import MALFORMED_JOB, OTHER_SCHEDULER, UNKNOWN_QUEUE
 from ringwise.framework.usage import ResourceUsage
 from ringwise.messages.job_expansion import group_name, pods_of
 from ringwise.reasons import Reason
@@ -50,6 +50,8 @@ class JobBook:
         self.vcjobs: dict[str, VcJob] = {}
         self._priorities: dict[str, PriorityClass] = {}
         self._job_of_pod: dict[str, str] = {}
+        #: Job -> its vcjob, which is invalid: no controller makes a PodGroup for it.
+        self._invalid: dict[str, str] = {}
         #: Jobs whose objects changed since they were read.
         self._unread: dict[str, None] = {}
 
@@ -69,7 +71,7 @@ class JobBook:
         if job.prospective:
             return any(self.is_ours(pod) for pod in job.prospective)
         vcjob = self._vcjob_of(job)
-        return vcjob is None or vcjob.scheduler in self._names
+        return vcjob is None or any(name in self._names for name in vcjob.schedulers)
 
     def is_pending(self, pod: Pod) -> bool:
         """A pod of ours that has no node and may get one."""
@@ -89,12 +91,21 @@ class JobBook:
 
     def refusal(self, job: Job) -> Reason | None:
         """What is wrong with a job before any plugin is asked."""
+        if not self.serves(job):
+            pod = next(iter(job.in_order), None)
+            vcjob = self._vcjob_of(job)
+            name = pod.scheduler if pod is not None else vcjob.schedulers[0] if vcjob is not None else ""
+            return self.other_scheduler(name)
         if job.defects:
             return job.defects[0]
         if job.queue not in self.queues:
             known = sorted(self.queues)
             return UNKNOWN_QUEUE(queue=job.queue, known=known, nearest=nearest(job.queue, known) or known[0])
         return None
+
+    def other_scheduler(self, name: str) -> Reason:
+        served = sorted(self._names)
+        return OTHER_SCHEDULER(scheduler=name, served=served, nearest=nearest(name, served) or served[-1])
 
     def put_pod(self, pod: Pod) -> Job | None:
         """The pod as the state has it now; None when it belongs to another scheduler."""
@@ -151,10 +162,15 @@ class JobBook:
         if job is None:
             return
         job.pods.pop(uid, None)
-        if not job.pods and job.group is None:
-            del self.jobs[job.key]
-        else:
+        if not self._drop_if_empty(job):
             self._touch(job)
+
+    def _drop_if_empty(self, job: Job) -> bool:
+        """Forget a job of which no object is left."""
+        if job.pods or job.group is not None or job.key in self._invalid:
+            return False
+        del self.jobs[job.key]
+        return True
 
     def _add_usage(self, pod: Pod, job: Job | None) -> None:
         if self._state.pods[pod.uid].node >= 0:
@@ -200,22 +216,38 @@ class JobBook:
             return None
         job.group = None
         job.inqueue = False
-        if not job.pods:
-            del self.jobs[key]
-        else:
+        if not self._drop_if_empty(job):
             self._touch(job)
         return job
 
     def put_vcjob(self, vcjob: VcJob) -> Job | None:
-        """A vcjob can be validated before its pods exist."""
+        """A vcjob can be validated before its pods exist; an invalid one is a job without a PodGroup."""
+        old = self.vcjobs.get(vcjob.key)
+        if old is not None and old.uid != vcjob.uid:
+            self.drop_vcjob(vcjob.key)
         self.vcjobs[vcjob.key] = vcjob
-        job = self.jobs.get(f"{vcjob.namespace}/{group_name(vcjob)}")
+        key = f"{vcjob.namespace}/{group_name(vcjob)}"
+        job = self.jobs.get(key)
+        if vcjob.problems and not vcjob.over:
+            self._invalid[key] = vcjob.key
+            if job is None:
+                job = self.jobs[key] = Job(key, vcjob.namespace, vcjob.name)
+        elif self._invalid.pop(key, None) is not None and job is not None and self._drop_if_empty(job):
+            return job
         if job is not None:
             self._touch(job)
         return job
 
-    def drop_vcjob(self, key: str) -> None:
-        self.vcjobs.pop(key, None)
+    def drop_vcjob(self, key: str) -> Job | None:
+        """Returns its job, where that was known by the vcjob alone."""
+        vcjob = self.vcjobs.pop(key, None)
+        if vcjob is None:
+            return None
+        group = f"{vcjob.namespace}/{group_name(vcjob)}"
+        job = self.jobs.get(group)
+        if self._invalid.pop(group, None) is None or job is None or not self._drop_if_empty(job):
+            return None
+        return job
 
     def put_priority_class(self, priority_class: PriorityClass | None, name: str) -> list[Job]:
         """Returns the jobs whose priority or preemption policy changed."""
@@ -301,6 +333,10 @@ class JobBook:
             if first.group is not None and any(pod.live for pod in members):
                 # Ended pods may outlive their PodGroup.
                 job.defects = (POD_GROUP_MISSING(group=f"{job.namespace}/{first.group}"),)
+        elif vcjob is not None:
+            job.name, job.queue, job.created = vcjob.name, vcjob.queue, vcjob.created
+            job.min_available = vcjob.min_available
+            job.labels, job.annotations = vcjob.labels, vcjob.annotations
         if vcjob is not None and vcjob.problems:
             job.defects = tuple(MALFORMED_JOB(problem=problem) for problem in vcjob.problems)
         self._weigh(job)
@@ -332,7 +368,7 @@ class JobBook:
     def _vcjob_of(self, job: Job) -> VcJob | None:
         owner = job.group.owner if job.group is not None else None
         if owner is None or owner.kind != "Job":
-            return None
+            return self.vcjobs.get(self._invalid.get(job.key, ""))
         return self.vcjobs.get(f"{job.namespace}/{owner.name}")
 
     def _weigh(self, job: Job) -> None:

@@ -296,6 +296,8 @@ class Scheduler:
         pending = self._book.has_pending(job)
         # A job with a pending pod is ours; of the others, whose it is has to be found out.
         if not (pending and job.pods) and not self._book.serves(job):
+            placed = any(self._state.pods[uid].node >= 0 for uid in job.pods)
+            job.reason = None if placed else self._book.refusal(job)
             return False
         reason = self._book.refusal(job)
         if reason is not None:

@@ -9,6 +9,7 @@ from dataclasses import field
 from ringwise.framework.gang_placement import pending_pods, place_gang
 from ringwise.framework.job import Job
 from ringwise.framework.ranks import ranks_of
+from ringwise.framework.reasons import OTHER_SCHEDULER
 from ringwise.framework.session import Session
 from ringwise.grammar import agrees, counted
 from ringwise.reasons import Reason, Stage
@@ -81,7 +82,7 @@ class Explanation:
 
 def find_job(view: SchedulerView, name: str) -> Job:
     """The job with this name, `namespace/name`, or with a pod of this name."""
-    jobs = list(view.jobs.values())
+    jobs = [*view.jobs.values(), *view.jobs_of_others()]
     for matches in (
         [job for job in jobs if name in (job.key, f"{job.namespace}/{job.name}")],
         [job for job in jobs if name == job.name],
@@ -100,6 +101,8 @@ def find_job(view: SchedulerView, name: str) -> Job:
 
 def explain(view: SchedulerView, job: Job, now: int) -> Explanation:
     """Everything about the job. The state is the same before and after."""
+    if job.reason is not None and job.reason.code == OTHER_SCHEDULER.code:
+        return Explanation(job, "refused", job.reason.message, job.reason)
     with view.what_if.question(), view.what_if.with_pods(job):
         waiting = view.has_pending_pods(job)
         placed = any(view.cluster.pods[uid].node >= 0 for uid in job.pods)

@@ -1,0 +1,362 @@
+"""Number 9: the same job has the same outcome and the same reason in every command."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ringwise.apps.admission.rules import KnownCluster
+from ringwise.apps.admission.webhook import answer
+from ringwise.apps.docs.reasons_reference import all_kinds
+from ringwise.manifests.bundle import read_bundle
+from ringwise.manifests.switches import topology_of_config_map
+from ringwise.messages.events import QueueSeen, TopologySeen
+from ringwise.reasons import Stage
+from ringwise.state.model import Queue
+from ringwise.topology.boards import shipped_catalog
+from ringwise.wellknown import TOR_NODE_CONFIG_MAP
+from tests.admission.reviews import review
+from tests.lab.rig import Terminal, nodes, running
+from tests.place.asking import configuration_text
+from tests.place.objects import (
+    NAMESPACE,
+    Plain,
+    filler,
+    node,
+    pod,
+    pod_group,
+    pod_spec,
+    topology,
+    vcjob,
+)
+
+A3 = "huawei.com/Ascend910"
+POLICY = "huawei.com/schedule_policy"
+
+
+def job(pods: int = 1, chips: int = 8, **more: Any) -> Plain:
+    spec = pod_spec(
+        chips, more.pop("resource", A3), selector=more.pop("selector", None), **more.pop("pod", {})
+    )
+    return vcjob("job", [("worker", pods, spec)], **more)
+
+
+def queue(name: str, **spec: Any) -> Plain:
+    status = {"state": spec.pop("state", "Open")}
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "Queue",
+        "metadata": {"name": name},
+        "spec": spec,
+        "status": status,
+    }
+
+
+def board(count: int, resource: str = A3, chips: int = 8, **more: Any) -> list[Plain]:
+    return [
+        node(f"node-{n}", chips=chips, resource=resource, ip=f"10.0.0.{n}", devices=range(chips), **more)
+        for n in range(count)
+    ]
+
+
+def superpods(*sizes: int) -> list[Plain]:
+    """SuperPoDs of 16-chip nodes."""
+    return [
+        node(
+            f"sp{superpod}-{n}",
+            chips=16,
+            devices=range(16),
+            labels={"accelerator-type": "module-a3-16-super-pod"},
+            annotations={"superPodID": str(superpod)},
+        )
+        for superpod, size in enumerate(sizes)
+        for n in range(size)
+    ]
+
+
+SWITCHES = topology(
+    [("leaf-a", [("10.0.0.0", 0), ("10.0.0.1", 1)]), ("leaf-b", [("10.0.0.2", 0), ("10.0.0.3", 1)])], 2
+)
+V2 = configuration_text({"nslb-version": "2.0"})
+B_NODES: dict[str, Any] = {"selector": {"accelerator-type": "module-910b-8"}}
+LARGE = {"tor-affinity": "large-model-schema"}
+SUPERPOD = {POLICY: "chip2-node16-sp"}
+RACK = {POLICY: "chip8-node8-ra64-sp"}
+
+
+@dataclass
+class Case:
+    wanted: Plain
+    cluster: list[Plain] = field(default_factory=lambda: board(2))
+    #: What else the job consists of.
+    more: list[Plain] = field(default_factory=list)
+    #: A volcano-scheduler.conf.
+    settings: str = ""
+
+
+def rack_nodes(*sizes: int, superpod: int = 0) -> list[Plain]:
+    """Racks of 8-chip nodes."""
+    return [
+        node(
+            f"sp{superpod}-r{rack}-{n}",
+            devices=range(8),
+            annotations={"superPodID": str(superpod), "rackID": str(rack)},
+        )
+        for rack, size in enumerate(sizes)
+        for n in range(size)
+    ]
+
+
+def rack_job(pods: int, **notes: str) -> Plain:
+    annotations = {key.replace("_block", "-block"): text for key, text in notes.items()}
+    return job(pods, 8, pod_annotations={**RACK, **annotations})
+
+
+def blocks(sp_block: str, pods: int = 2, chips: int = 16) -> Case:
+    return Case(job(pods, chips, pod_annotations={**SUPERPOD, "sp-block": sp_block}), superpods(4))
+
+
+def racks(pods: int = 8, **notes: str) -> Case:
+    return Case(rack_job(pods, **notes))
+
+
+CASES: Mapping[str, Case] = {
+    "malformed-job": Case(job(2, minAvailable=3)),
+    "other-scheduler": Case(job(1, schedulerName="volcanoo", pod={"schedulerName": "volcanoo"})),
+    "unknown-queue": Case(job(1, queue="defualt")),
+    "queue-not-open": Case(job(1, queue="closed"), [*board(2), queue("closed", state="Closed")]),
+    "request-not-allowed": Case(job(1, 3)),
+    "multi-pod-request-not-allowed": Case(job(2, 4)),
+    "one-pod-only": Case(
+        job(
+            2,
+            1,
+            resource="huawei.com/Ascend310P",
+            pod_labels={"duo": "true", "npu-310-strategy": "card", "distributed": "true"},
+        )
+    ),
+    "unknown-strategy-label": Case(
+        job(1, 1, resource="huawei.com/Ascend310", pod_labels={"npu-310-strategy": "cart"})
+    ),
+    "schedule-policy-needed": Case(job(1, 1, resource="huawei.com/npu")),
+    "no-chips-asked": Case(
+        job(
+            1,
+            selector={"accelerator-type": "module-910b-8"},
+            pod={"containers": [{"name": "main", "image": "a", "resources": {"limits": {A3: 0}}}]},
+        )
+    ),
+    "pod-without-chips": Case(
+        vcjob(
+            "job", [("a", 1, pod_spec(16)), ("b", 1, pod_spec(0))], pod_annotations={POLICY: "chip2-node16"}
+        )
+    ),
+    "mixed-boards": Case(
+        vcjob(
+            "job",
+            [
+                ("a", 1, pod_spec(8, **B_NODES)),
+                ("b", 1, pod_spec(8, selector={"accelerator-type": "module"})),
+            ],
+        )
+    ),
+    "conflicting-values": Case(
+        job(2, labels=LARGE, pod_labels={"tor-affinity": "normal-schema"}), [*board(4), SWITCHES]
+    ),
+    "unknown-chip-resource": Case(job(1, 1, resource="huawei.com/Ascend911")),
+    "virtual-chips-not-supported": Case(job(1, 1, resource="huawei.com/Ascend910-4c")),
+    "policy-not-supported": Case(job(1, 1, pod_annotations={POLICY: "multilevel"})),
+    "unknown-schedule-policy": Case(job(1, 1, pod_annotations={POLICY: "chip4-node9"})),
+    "unknown-accelerator-type": Case(job(1, 1, selector={"accelerator-type": "modul"})),
+    "mixed-resources": Case(
+        vcjob("job", [("a", 1, pod_spec(1)), ("b", 1, pod_spec(1, "huawei.com/Ascend310P"))])
+    ),
+    "too-many-chip-containers": Case(
+        job(
+            1,
+            pod={
+                "containers": [*pod_spec(1)["containers"], {**pod_spec(1)["containers"][0], "name": "other"}]
+            },
+        )
+    ),
+    "switch-label-unknown": Case(job(2, labels={"tor-affinity": "big"}), [*board(4), SWITCHES]),
+    "switch-topology-missing": Case(job(2, labels=LARGE)),
+    "switch-and-superpod": Case(
+        job(2, 16, labels=LARGE, pod_annotations={**SUPERPOD, "sp-block": "16"}), [*superpods(4), SWITCHES]
+    ),
+    "sp-block-not-a-number": blocks("many"),
+    "sp-block-not-positive": blocks("0"),
+    "sp-block-below-node": blocks("8"),
+    "sp-block-not-whole-nodes": blocks("24"),
+    "sp-block-above-superpod": blocks("1600"),
+    "superpod-blocks-do-not-divide": blocks("32", pods=3),
+    "superpod-one-pod-block": blocks("4", pods=1, chips=8),
+    "superpod-one-pod-request": blocks("3", pods=1, chips=3),
+    "superpod-pod-not-whole-node": blocks("32", pods=4, chips=8),
+    "ra-block-range": racks(sp_block="64", ra_block="3"),
+    "ra-block-above-sp-block": racks(sp_block="16", ra_block="32"),
+    "rack-pods-do-not-fill-blocks": racks(pods=6, sp_block="32"),
+    "ub-memory-too-large": Case(
+        job(160, 8, pod_annotations={**RACK, "sp-block": "64", "huawei.com/schedule_ubmemory": "true"})
+    ),
+    "cluster-too-small": Case(job(3)),
+    "too-few-free-chips": Case(job(2), [*board(2), filler("busy", "node-0", [0])]),
+    "queue-capability-reached": Case(
+        job(1, queue="small"), [*board(2), queue("small", capability={"huawei.com/Ascend910": 4})]
+    ),
+    "no-node-fits": Case(job(1, selector={"zone": "b"})),
+    "gang-incomplete": Case(job(2), [*board(3), filler("one", "node-0", [0]), filler("two", "node-1", [1])]),
+    "one-switch-too-small": Case(job(3, labels=LARGE), [*board(4), SWITCHES]),
+    "superpod-not-enough-blocks": Case(
+        job(4, 16, pod_annotations={**SUPERPOD, "sp-block": "32"}), superpods(3, 1)
+    ),
+    "logical-switches-too-few": Case(
+        job(4, labels=LARGE), [*board(6), SWITCHES, filler("busy", "node-0", [0])]
+    ),
+    "leftover-too-small": Case(
+        job(4, labels={"tor-affinity": "normal-schema"}), [*board(6), SWITCHES, filler("busy", "node-0", [0])]
+    ),
+    "switches-too-full": Case(
+        job(4, labels=LARGE), [*board(6), SWITCHES, filler("busy", "node-0", [0])], settings=V2
+    ),
+    "switches-full-for-common-job": Case(
+        job(4, labels={"tor-affinity": "normal-schema"}),
+        [*board(6), SWITCHES, filler("busy", "node-0", [0])],
+        settings=V2,
+    ),
+    "superpod-not-enough-nodes": Case(
+        job(4, 16, pod_annotations={**SUPERPOD, "sp-block": "32"}), [*superpods(3), *board(2, chips=16)]
+    ),
+    "rack-not-enough-nodes": Case(
+        job(
+            4,
+            pod_annotations={**RACK, "sp-block": "32", "ra-block": "8"},
+            pod_labels={"super-pod-affinity": "soft"},
+        ),
+        [*rack_nodes(3), *board(2)],
+    ),
+    "rack-no-rack-holds-group": Case(rack_job(4, sp_block="32", ra_block="32"), rack_nodes(3, 3)),
+    "rack-blocks-not-placed": Case(rack_job(8, sp_block="32", ra_block="32"), rack_nodes(4, 2, 2)),
+    "rack-not-enough-blocks": Case(
+        rack_job(4, sp_block="32", ra_block="8"), [*rack_nodes(3), *rack_nodes(3, superpod=1)]
+    ),
+    "rack-no-domain-holds-job": Case(
+        rack_job(4, sp_block="32", ra_block="8", **{"huawei.com/schedule_ubmemory": "true"}),
+        [*rack_nodes(3), *rack_nodes(3, superpod=1)],
+    ),
+    "ra-block-pods-do-not-divide": racks(pods=6, sp_block="48", ra_block="32"),
+    "sp-block-not-whole-racks": racks(pods=6, sp_block="24", ra_block="16"),
+    "pod-group-missing": Case(pod("job-0", pod_spec(8), group="job")),
+    "not-enough-pods-of-task": Case(
+        pod_group("job", 2, minTaskMember={"worker": 2}),
+        more=[
+            pod("job-0", pod_spec(8), group="job", annotations={"volcano.sh/task-spec": "worker"}),
+            pod("job-1", pod_spec(8), group="job", annotations={"volcano.sh/task-spec": "other"}),
+        ],
+    ),
+    "not-enough-pods": Case(pod_group("job", 2), more=[pod("job-0", pod_spec(8), group="job")]),
+}
+#: Reasons of one node. A job that no node takes counts them: `no-node-fits`, `gang-incomplete`.
+OF_ONE_NODE = {kind.code for kind in all_kinds() if kind.stage is Stage.PREDICATE} - {"no-node-fits"}
+#: Problems of the leaf switches and of SuperPoDs: `doctor` names them.
+OF_THE_TOPOLOGY = {
+    *("server-is-no-node", "server-under-two-switches", "switch-listed-twice", "switch-too-many-servers"),
+    *("switch-without-servers", "switch-topology-unreadable", "superpod-oversize"),
+    # A lab does not store such a ConfigMap.
+    *("switch-topology-empty", "switch-tor-count-invalid"),
+}
+#: What follows from a history, not from manifests: faults, evictions, failed bindings, defects.
+OF_A_HISTORY = {
+    *("peers-outside-topology", "peers-switch-full", "replacement-over-limit", "replacement-position-taken"),
+    *("superpod-wait-for-old-nodes", "superpod-block-cannot-refill", "superpod-blocks-disagree"),
+    *("rack-wait-for-same-rack", "rack-wait-for-same-superpod", "rack-running-pods-hold-group"),
+    *("bind-failed", "internal-error", "making-room", "gang-not-complete", "tasks-not-complete"),
+    *("no-pods-yet", "pods-missing", "queue-overused", "queue-share-used", "queue-quota-insufficient"),
+    # Of settings that a lab does not have, or of services that run.
+    *("rack-super-pod-size-range", "rack-no-rack-for-service", "total-not-allowed", "average-too-large"),
+}
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("labs")
+
+
+@pytest.mark.parametrize("code", CASES)
+def test_09_one_outcome_and_one_reason_in_every_command(code: str, folders: Path) -> None:
+    case = CASES[code]
+    text = "\n---\n".join(json.dumps(one) for one in (*case.cluster, case.wanted, *case.more))
+    terminal = Terminal(folders / code)
+    option, lab = "", nodes(0)
+    if case.settings:
+        file = folders / f"{code}.conf"
+        file.write_text(case.settings)
+        option, lab = f" --config {file}", replace(lab, configuration=(case.settings, str(file)))
+    answers = {
+        "place": _job(terminal.json(f"place -f -{option}", text)["jobs"]),
+        "why of files": terminal.json(f"why job -f -{option}", text),
+    }
+    with running(folders / code, lab):
+        answers["submit"] = _job(terminal.json("submit -", text)["jobs"])
+        answers["get"] = _job(terminal.json("get jobs")["jobs"])
+        answers["describe"] = terminal.json("describe job job")
+        answers["why"] = terminal.json("why job")
+    told = {name: (found["outcome"], (found["reason"] or {}).get("code")) for name, found in answers.items()}
+    assert set(told.values()) == {(_outcome(code), code)}, told
+    assert len({found["reason"]["message"] for found in answers.values()}) == 1, answers
+    if case.wanted["kind"] == "Job":
+        _same_in_the_webhook(case, answers["place"])
+
+
+def _outcome(code: str) -> str:
+    kind = next(kind for kind in all_kinds() if kind.code == code)
+    return "refused" if kind.stage is Stage.VALIDATE else "pending"
+
+
+def _job(jobs: list[dict[str, Any]]) -> dict[str, Any]:
+    return next(found for found in jobs if (found["namespace"], found["name"]) == (NAMESPACE, "job"))
+
+
+def _same_in_the_webhook(case: Case, placed: dict[str, Any]) -> None:
+    """It refuses what only the submitter can cure, with the reason that the others give."""
+    cluster = KnownCluster(shipped_catalog())
+    bundle = read_bundle(["-"], stdin="\n---\n".join(map(json.dumps, case.cluster)).encode())
+    for found in (Queue("default"), *bundle.queues):
+        cluster.take(QueueSeen(found))
+    for config in bundle.config_maps:
+        if config.name == TOR_NODE_CONFIG_MAP:
+            known = topology_of_config_map(config.data, config.origin)
+            cluster.take(TopologySeen(known, known.unusable))
+    answered = answer(review(case.wanted), cluster)
+    assert answered is not None
+    response = answered["response"]
+    if response["allowed"]:
+        told = "".join(response.get("warnings", ()))
+        assert placed["outcome"] == "pending" or placed["reason"]["message"][:200] in told
+    else:
+        assert response["status"]["message"].startswith(placed["reason"]["message"])
+
+
+def test_09_every_code_has_a_case_or_is_no_reason_of_a_job_alone() -> None:
+    codes = {kind.code for kind in all_kinds()}
+    others = OF_ONE_NODE | OF_THE_TOPOLOGY | OF_A_HISTORY
+    assert codes - set(CASES) - others == set()
+    assert (set(CASES) | others) - codes == set()
+    assert not set(CASES) & others
+
+
+def test_09_a_job_that_the_controller_finds_invalid_is_known_until_it_is_gone(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, nodes(1)):
+        terminal.submit(json.dumps(job(2, minAvailable=3)))
+        assert terminal.json("why job")["reason"]["details"]["problem"].startswith(
+            "the job wants at least 3 pods"
+        )
+        assert terminal.ok("delete job job") == f"job {NAMESPACE}/job deleted\n"
+        assert terminal.json("get jobs")["jobs"] == []
+        assert "there is no job" in terminal.refused("why job")
