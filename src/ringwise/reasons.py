@@ -43,6 +43,7 @@ class Trigger(enum.Enum):
     JOB_CHANGED = "the job itself changed"
     JOB_ENDED = "another job ended"
     QUEUE_CHANGED = "queue changed"
+    QUOTA_CHANGED = "ResourceQuota changed"
     TOPOLOGY_CHANGED = "switch or SuperPoD topology changed"
     CONFIGURATION_CHANGED = "configuration changed"
     TIME_PASSED = "time passed"

@@ -112,6 +112,14 @@ HOST_LISTS_SUFFIX = "-svc"
 #: Path of a queue in the tree of queues, and the weight of each step. Administrator, on the Queue.
 HIERARCHY = "volcano.sh/hierarchy"
 HIERARCHY_WEIGHTS = "volcano.sh/hierarchy-weights"
+#: How long a job may wait before it is admitted whatever else is promised (plugin sla), and its old spelling.
+#: A Go duration. User, on the PodGroup or the vcjob.
+SLA_WAITING_TIME = "volcano.sh/sla-waiting-time"
+SLA_WAITING_TIME_OLD = "sla-waiting-time"
+#: The group of a node (plugin nodegroup). Label. Administrator.
+NODE_GROUP_NAME = "volcano.sh/nodegroup-name"
+#: What a queue may use on each node group: JSON, group to resource to quantity. Administrator, on the Queue.
+NODE_GROUP_LIMITS = "volcano.sh/nodegroup-resource-limits"
 
 # -- Annotations of pods: results of scheduling (rule N8: owned by scheduler and device plugin) ------
 # `huawei.com/<resource>`, the chips that the scheduler chose, is the resource name itself.

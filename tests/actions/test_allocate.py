@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
+from ringwise.framework.configuration import Configuration
+from ringwise.messages import events as ev
+from ringwise.messages.commands import SetGroupStatus
+from ringwise.scheduler.core.machine import Scheduler
+from ringwise.scheduler.defaults import BUILT_IN, default_tiers
+from ringwise.state.model import Node, Owner, PodClass, PodGroup
+from ringwise.state.vcjob import PodTemplate, Task, VcJob
 from tests.scheduler.rig import Rig
 
 
@@ -16,3 +25,40 @@ def test_a_job_that_can_never_run_takes_no_share_from_others() -> None:
     rig.step()
     assert rig.reason("bad") == "request-not-allowed"
     assert len(rig.places("a1")) == len(rig.places("a2")) == 1
+
+
+def vcjob(*actions: str) -> tuple[Scheduler, list[str]]:
+    """A scheduler with these actions, and the phases it writes to the PodGroup of a new vcjob."""
+    scheduler = Scheduler(Configuration(actions, default_tiers()), registry=BUILT_IN)
+    task = Task("main", 2, 2, PodTemplate(PodClass(cpu_milli=1_000)))
+    job = VcJob("default", "job", "u1", tasks=(task,), min_available=2)
+    group = PodGroup("default", "job-u1", min_member=2, owner=Owner("Job", "job", "u1"))
+    commands = scheduler.handle(
+        [ev.NodeSeen(Node("n1", cpu_milli=9_000)), ev.VcJobSeen(job), ev.PodGroupSeen(group)], 1
+    )
+    return scheduler, [command.phase for command in commands if isinstance(command, SetGroupStatus)]
+
+
+@pytest.mark.parametrize(
+    ("actions", "phase"),
+    [
+        (("allocate", "backfill"), "Inqueue"),
+        (("allocate",), "Inqueue"),
+        (("enqueue", "allocate"), "Inqueue"),
+        (("backfill",), "Pending"),  # backfill and preempt do not set it, as in Volcano
+    ],
+)
+def test_without_enqueue_allocate_sets_the_group_inqueue_so_that_pods_are_created(
+    actions: tuple[str, ...], phase: str
+) -> None:
+    scheduler, phases = vcjob(*actions)
+    assert phases == [phase]
+    assert scheduler.view.jobs["default/job-u1"].inqueue is (phase == "Inqueue")
+
+
+def test_without_enqueue_also_a_job_larger_than_the_cluster_gets_its_pods() -> None:
+    rig = Rig(1, actions=("allocate",))
+    rig.submit("large", pods=9, chips=8)
+    rig.step()
+    assert rig.machine.view.jobs["default/large"].inqueue
+    assert rig.reason("large") == "gang-incomplete"

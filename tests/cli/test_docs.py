@@ -29,6 +29,7 @@ def test_pages_are_written_where_one_says(tmp_path: Path) -> None:
     folder = tmp_path / "docs"
     folder.mkdir()
     (folder / "switches.md").write_text("no drawings\n", encoding="utf-8")
+    (folder / "migration.md").write_text("no tables\n", encoding="utf-8")
     write_pages(folder)
     assert {file.name for file in folder.iterdir()} == set(PAGES)
     assert (folder / "switches.md").read_text(encoding="utf-8") == "no drawings\n"

@@ -25,6 +25,11 @@ from ringwise.topology.boards import shipped_catalog
 from tests.kube.fake_api_server import FakeApiServer
 from tests.kube.harness import CONFIG_MAPS, NODES, PODS, node, pod, run, until
 
+KUBECONFIG = (
+    "current-context: a\ncontexts: [{name: a, context: {cluster: a}}]\n"
+    "clusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}]\n"
+)
+
 
 async def fetched(port: int, page: str) -> tuple[int, str]:
     async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}{page}") as answer:
@@ -234,6 +239,55 @@ def test_the_whole_component_binds_and_reads_its_configuration_from_the_cluster(
     run(test())
 
 
+def test_a_cold_start_with_an_unreadable_config_map_uses_the_default_until_it_is_corrected(
+    caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def test() -> None:
+        stop = asyncio.Event()
+
+        def configured(text: str) -> dict[str, Any]:
+            return {
+                "metadata": {"name": "conf", "namespace": "volcano-system"},
+                "data": {"volcano-scheduler.conf": text},
+            }
+
+        async with FakeApiServer() as api:
+            api.put(NODES, node("node-1"))
+            api.put(CONFIG_MAPS, configured("actions: dance\nsettings: none"))
+            chosen = {"configuration_map": ("volcano-system", "conf"), "lease_namespace": "volcano-system"}
+            task = asyncio.create_task(component(api, stop, [], **chosen))
+            api.put(PODS, pod("train", 1))
+            await until(lambda: api.get(PODS, "default/train")["spec"].get("nodeName"))
+            # Corrected: only allocate runs from here on, and a pod that requests nothing waits.
+            api.put(CONFIG_MAPS, configured("actions: allocate\ntiers: [{plugins: [{name: usage}]}]"))
+            await until(lambda: "no plugin usage" in logged())
+            stop.set()
+            await task
+
+    def logged() -> str:
+        captured.append(capsys.readouterr().err + caplog.text)
+        return "".join(captured)
+
+    captured: list[str] = []
+    run(test())
+    text = logged()
+    assert "unknown action 'dance'" in text
+    assert "unknown key 'settings'" in text
+
+
+def test_a_cold_start_with_an_unreadable_file_prints_every_error_and_ends_with_2(tmp_path: Path) -> None:
+    (tmp_path / "config").write_text(KUBECONFIG)
+    conf = tmp_path / "conf"
+    conf.write_text("actions: dance\nsettings: none\n")
+    answer = CliRunner().invoke(
+        cli, ["scheduler", "--kubeconfig", str(tmp_path / "config"), "--scheduler-conf", str(conf)]
+    )
+    assert answer.exit_code == 2
+    first, second = answer.stderr.splitlines()
+    assert first.startswith(f"{conf}: line 1: actions: unknown action 'dance'; allowed: enqueue, allocate")
+    assert second.startswith(f"{conf}: line 2: unknown key 'settings'; allowed: actions, tiers")
+
+
 def test_the_controller_alone_reads_no_nodes() -> None:
     async def test() -> None:
         stop = asyncio.Event()
@@ -262,10 +316,7 @@ def test_the_controller_alone_reads_no_nodes() -> None:
 def test_a_failed_start_prints_one_line_and_exits_with_2(
     tmp_path: Path, arguments: list[str], expected: str
 ) -> None:
-    (tmp_path / "config").write_text(
-        "current-context: a\ncontexts: [{name: a, context: {cluster: a}}]\n"
-        "clusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}]\n"
-    )
+    (tmp_path / "config").write_text(KUBECONFIG)
     result = CliRunner().invoke(cli, [text.replace("{tmp}", str(tmp_path)) for text in arguments])
     assert result.exit_code == 2
     assert expected in result.output

@@ -24,6 +24,10 @@ DOCUMENT_BROKEN = sample("document-out-of-line.conf")
 VENDOR_1_9 = sample("field-1.9.conf")
 VENDOR_1_12 = sample("field-1.12.conf")
 
+#: What Volcano's chart installs, and what its end-to-end suite installs.
+VOLCANO_DEFAULT = sample("volcano-default.conf")
+VOLCANO_CI = sample("volcano-ci.conf")
+
 
 def problems(text: str | bytes, *plugins: PluginSpec) -> list[str]:
     """The errors of a configuration; `plugins` are installed beside those of Ringwise."""

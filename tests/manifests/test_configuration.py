@@ -231,7 +231,7 @@ def test_n2_field_is_read_as_vendor() -> None:
         ),
         ("actions: enqueue, alocate", "; did you mean 'allocate'?"),
         ("actions: enqueue,,allocate", "actions: unknown action ''"),
-        ("actions: shuffle", "actions: Ringwise has no action 'shuffle'"),
+        ("actions: elect", "actions: names no action that runs; allowed: enqueue, allocate"),
         ("actions: ''", "actions: has no value"),
         ("actions: [allocate]", "actions: is a list; allowed: action names with commas"),
         ("action: allocate", "line 1: unknown key 'action'; allowed: actions, tiers"),
@@ -243,7 +243,26 @@ def test_n2_field_is_read_as_vendor() -> None:
         ("tiers: [{plugins: [{}]}]", "tiers[0].plugins[0]: has no name"),
         ("tiers: [{plugins: [{name: gnag}]}]", "unknown plugin 'gnag'; allowed: priority, gang"),
         ("tiers: [{plugins: [{name: gnag}]}]", "did you mean 'gang'?"),
-        ("tiers: [{plugins: [{name: sla}]}]", "Ringwise has no plugin 'sla'"),
+        (
+            "tiers: [{plugins: [{name: sla, arguments: {sla-waiting-time: 5}}]}]",
+            "sla-waiting-time: '5' is not allowed; allowed: a duration such as",
+        ),
+        (
+            "tiers: [{plugins: [{name: overcommit, arguments: {overcommit-factor: 0.5}}]}]",
+            "overcommit-factor: '0.5' is not allowed; allowed: a number, 1 or more",
+        ),
+        (
+            'tiers: [{plugins: [{name: tdm, arguments: {tdm.revocable-zone.a: "1:00-2:00"}}]}]',
+            "Ringwise has no plugin 'tdm': tdm.revocable-zone.a keeps nodes for other work",
+        ),
+        (
+            "tiers: [{plugins: [{name: deviceshare, arguments: {deviceshare.VGPUEnable: true}}]}]",
+            "deviceshare.VGPUEnable places parts of devices",
+        ),
+        (
+            "tiers: [{plugins: [{name: extender, arguments: {extender.urlPrefix: 'http://e'}}]}]",
+            "Ringwise does not ask it; allowed: extender.ignorable: true",
+        ),
         ("tiers: [{plugins: [{name: volcano-nu_v1}]}]", "unknown plugin 'volcano-nu_v1'"),
         ("tiers: [{plugins: [{name: gang, enableJobOder: true}]}]", "did you mean 'enableJobOrder'?"),
         (

@@ -311,6 +311,8 @@ def test_enqueueable_counts_jobs_admitted_in_the_same_cycle() -> None:
     for name, enters in (("first", True), ("refused by another plugin", False), ("third", True)):
         assert session.job_enqueueable(lab[name])[0]
         lab[name].inqueue = enters
+        if enters:
+            session.job_enqueued(lab[name])
     assert not session.job_enqueueable(lab["fourth"])[0]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ringwise.actions import allocate, backfill, enqueue, preempt, reclaim
+from ringwise.actions import allocate, backfill, enqueue, preempt, reclaim, shuffle
 from ringwise.framework.registry import ActionSpec
 
 ACTIONS: tuple[ActionSpec, ...] = (
@@ -11,4 +11,5 @@ ACTIONS: tuple[ActionSpec, ...] = (
     backfill.SPEC,
     preempt.SPEC,
     reclaim.SPEC,
+    shuffle.SPEC,
 )

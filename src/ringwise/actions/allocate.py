@@ -53,6 +53,10 @@ class PriorityQueue:
 
 
 def allocate(session: Session) -> None:
+    if not session.enqueues:
+        # Controllers create the pods of a job once its PodGroup is Inqueue, and no other action sets it.
+        for job in session.pending:
+            job.inqueue = True
     waiting = _jobs_by_queue(session)
     serial = len(session.pending)
     while waiting:

@@ -31,6 +31,8 @@ def enqueue(session: Session) -> None:
             reason = session.job_valid(job)
             if reason is None:
                 job.inqueue, reason = _is_enqueueable(session, job)
+                if job.inqueue:
+                    session.job_enqueued(job)
             if not job.inqueue:
                 session.observe(session, job)
             job.reason = reason

@@ -25,6 +25,8 @@ from ringwise.wellknown import PLUGIN_ENTRY_POINTS, SCHEDULER_NAMES
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
+    from ringwise.manifests.configuration import ConfigurationCheck
+
 Spec = TypeVar("Spec", PluginSpec, ActionSpec)
 
 
@@ -61,6 +63,13 @@ def _is_built_in(spec: PluginSpec | ActionSpec) -> bool:
     if isinstance(spec, PluginSpec):
         return BUILT_IN.plugin_named(spec.name) is not None
     return spec.name in BUILT_IN.actions
+
+
+def check_user_configuration(text: bytes | str, origin: str) -> ConfigurationCheck:
+    """What each line of a configuration does with the plugins and actions of installed packages."""
+    from ringwise.manifests.configuration import check_configuration
+
+    return check_configuration(text, origin, installed_registry())
 
 
 def read_user_configuration(text: bytes | str, origin: str) -> Configuration:

@@ -84,6 +84,7 @@ class ConfigurationFile:
         self._path = path
         self._text = path.read_bytes()
         self.current = read_user_configuration(self._text, str(path))
+        log_warnings(self.current)
 
     def changed(self) -> Configuration | None:
         """The new configuration; None when the file did not change or is invalid."""
@@ -104,7 +105,14 @@ class ConfigurationFile:
                 _LOG.error("configuration is invalid; the last valid one stays in use", why=line)
             return None
         _LOG.info("configuration changed", file=str(self._path))
+        log_warnings(self.current)
         return self.current
+
+
+def log_warnings(configuration: Configuration) -> None:
+    """What the file names and Ringwise does without."""
+    for warning in configuration.warnings:
+        _LOG.warning("configuration", why=warning)
 
 
 def run(options: ComponentOptions, report: Callable[[dict[str, Any]], None] | None = None) -> None:

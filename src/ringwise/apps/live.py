@@ -25,7 +25,7 @@ from ringwise.manifests.errors import Findings
 from ringwise.manifests.wire import ConfigMapWire
 from ringwise.records import dataclass
 from ringwise.scheduler.defaults import default_configuration
-from ringwise.state.model import Node, Pod, PodGroup, PriorityClass, Queue
+from ringwise.state.model import Node, Pod, PodGroup, PriorityClass, Queue, ResourceQuota
 from ringwise.state.vcjob import VcJob
 from ringwise.wellknown import SCHEDULER_CONFIG_MAP, VOLCANO_SYSTEM
 
@@ -123,6 +123,8 @@ def _add_object(value: WatchedObject, live: LiveCluster) -> None:
             bundle.queues.append(value)
         case PriorityClass():
             bundle.priority_classes.append(value)
+        case ResourceQuota():
+            bundle.quotas.append(value)
         case VcJob():
             bundle.vcjobs.append(value)
         case NodeReports():

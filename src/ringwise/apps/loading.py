@@ -25,6 +25,7 @@ def cluster_events(bundle: Bundle) -> Iterator[ev.Event]:
             yield ev.TopologySeen(topology, topology.unusable)
     yield from (ev.QueueSeen(queue) for queue in bundle.queues)
     yield from (ev.PriorityClassSeen(priority) for priority in bundle.priority_classes)
+    yield from (ev.QuotaSeen(quota) for quota in bundle.quotas)
     yield from (ev.PodGroupSeen(group) for group in bundle.pod_groups)
 
 

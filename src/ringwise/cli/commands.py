@@ -67,6 +67,7 @@ COMMANDS = {
     "chips": CommandEntry(
         "ringwise.cli.chips", "chips", "The chips of a cluster, as their nodes report them."
     ),
+    "config": CommandEntry("ringwise.cli.config", "config", "Check a volcano-scheduler.conf."),
     "controller": CommandEntry(
         "ringwise.cli.components", "controller", "Run the vcjob controller on a Kubernetes cluster."
     ),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ringwise.apps.docs.boards_reference import boards_page
 from ringwise.apps.docs.commands_reference import commands_page
+from ringwise.apps.docs.migration_page import migration_page
 from ringwise.apps.docs.reasons_reference import reasons_page
 from ringwise.apps.docs.settings_reference import settings_page
 from ringwise.apps.docs.switches_page import drawn_page
@@ -14,11 +15,16 @@ from ringwise.cli.commands import cli
 
 
 def pages(folder: Path) -> dict[str, str]:
-    """The generated pages of this folder. Of `switches.md` only the drawings are generated."""
+    """The generated pages of this folder.
+
+    Of `switches.md` only the drawings are generated, of `migration.md` only the tables.
+    """
+    migration = (folder / "migration.md").read_text(encoding="utf-8")
     switches = (folder / "switches.md").read_text(encoding="utf-8")
     return {
         "boards.md": boards_page(),
         "commands.md": commands_page(cli),
+        "migration.md": migration_page(migration),
         "reasons.md": reasons_page(),
         "settings.md": settings_page(),
         "switches.md": drawn_page(switches, folder.resolve().parent),

@@ -22,11 +22,14 @@ def load_configuration(path: Path | None) -> Configuration:
     from ringwise.manifests.errors import ConfigurationError
 
     try:
-        return read_user_configuration(path.read_bytes(), str(path))
+        configuration = read_user_configuration(path.read_bytes(), str(path))
     except OSError as error:
         raise stop(f"{path}: {error.strerror or error}") from None
     except ConfigurationError as error:
         raise stop(error) from None
+    for warning in configuration.warnings:
+        complain(f"warning: {warning}")
+    return configuration
 
 
 def load_catalog(files: Sequence[Path]) -> BoardCatalog:

@@ -10,7 +10,7 @@ from ringwise.embed.objects import ObjectChange
 from ringwise.manifests.object_events import event_of_deletion, event_of_object
 from ringwise.messages.events import Event
 from ringwise.records import dataclass
-from ringwise.state.model import DeviceReport, Node, Pod, PodGroup, PriorityClass, Queue
+from ringwise.state.model import DeviceReport, Node, Pod, PodGroup, PriorityClass, Queue, ResourceQuota
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.switches import SwitchTopology
 
@@ -38,7 +38,9 @@ class ConfigMap:
         return hash((self.namespace, self.name))
 
 
-Storable = Node | Pod | PodGroup | Queue | PriorityClass | VcJob | DeviceReport | SwitchTopology
+Storable = (
+    Node | Pod | PodGroup | Queue | PriorityClass | ResourceQuota | VcJob | DeviceReport | SwitchTopology
+)
 
 
 class TableKey(NamedTuple):
@@ -54,7 +56,7 @@ def key_of(value: Storable) -> TableKey:
             return TableKey("SwitchTopology", TOPOLOGY)
         case Node() | Queue() | PriorityClass():
             return TableKey(type(value).__name__, value.name)
-        case Pod() | PodGroup() | VcJob():
+        case Pod() | PodGroup() | ResourceQuota() | VcJob():
             return TableKey(type(value).__name__, value.key)
 
 

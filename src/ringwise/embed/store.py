@@ -16,7 +16,16 @@ from ringwise.embed.kubelet import PodTimeline
 from ringwise.embed.objects import ObjectChange, ObjectTable, TooOldError
 from ringwise.embed.records import ADDITIONS, PUBLISHED, TIMELINE, ConfigMap
 from ringwise.messages.commands import PodAdditions
-from ringwise.state.model import DeviceReport, Node, Pod, PodClass, PodGroup, PriorityClass, Queue
+from ringwise.state.model import (
+    DeviceReport,
+    Node,
+    Pod,
+    PodClass,
+    PodGroup,
+    PriorityClass,
+    Queue,
+    ResourceQuota,
+)
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.switches import SwitchTopology
 
@@ -30,6 +39,7 @@ _TYPES: dict[str, Any] = {
     "PodGroup": PodGroup,
     "Queue": Queue,
     "PriorityClass": PriorityClass,
+    "ResourceQuota": ResourceQuota,
     "VcJob": VcJob,
     "DeviceReport": DeviceReport,
     "SwitchTopology": SwitchTopology,

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, TypeAlias, TypeVar
 
+from ringwise.durations import go_duration
 from ringwise.records import dataclass
 from ringwise.topology.nearest import nearest
 
@@ -20,6 +21,7 @@ T = TypeVar("T", bound=Value)
 C = TypeVar("C", str, int)
 
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
+_NUMBER = re.compile(r"[0-9]{1,18}(\.[0-9]{1,18})?")
 _RESOURCE_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._/-]*[A-Za-z0-9])?")
 #: No similar word is searched for a longer one.
 _LONGEST_GUESS = 80
@@ -125,6 +127,33 @@ def integer(
 def score_weight(name: str, default: int, meaning: str, *, has_effect: bool = True) -> Argument[int]:
     """The weight of a score or of a part of one."""
     return integer(name, default, meaning, maximum=1_000_000, has_effect=has_effect)
+
+
+def decimal(name: str, default: float, meaning: str, *, minimum: float = 0.0) -> Argument[float]:
+    """A number that may have a fraction."""
+
+    def convert(text: str) -> float:
+        if not _NUMBER.fullmatch(text):
+            raise ValueError
+        number = float(text)
+        if number < minimum:
+            raise ValueError
+        return number
+
+    return Argument(name, default, f"a number, {minimum:g} or more", meaning, convert)
+
+
+def waiting_time(name: str, meaning: str) -> Argument[int]:
+    """A span of time in nanoseconds, written as a Go duration; 0 where it is not set."""
+
+    def convert(text: str) -> int:
+        span = go_duration(text)
+        if span is None:
+            raise ValueError
+        return span
+
+    allowed = 'a duration such as "90s", "10m" or "1h30m"; 0 for none'
+    return Argument(name, 0, allowed, meaning, convert, default_text="none")
 
 
 def boolean(name: str, default: bool, meaning: str, *, has_effect: bool = True) -> Argument[bool]:

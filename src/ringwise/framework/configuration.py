@@ -291,7 +291,7 @@ ENABLE_FLAGS: Mapping[str, EnableFlag] = {
         EnableFlag("enableNodeOrder", "the scores of nodes"),
         EnableFlag("enableTargetJob"),
         EnableFlag("enableReservedNodes"),
-        EnableFlag("enabledVictim"),
+        EnableFlag("enabledVictim", "which running pods the action shuffle evicts"),
         EnableFlag("enabledOverused", "whether a queue uses more than its share"),
         EnableFlag("enabledAllocatable", "whether a queue may use more"),
         EnableFlag("enabledHyperNodeOrder"),
@@ -365,6 +365,8 @@ class Configuration:
     tiers: tuple[Tier, ...]
     settings: Settings = field(default_factory=Settings)
     action_arguments: Mapping[str, Mapping[str, Value]] = field(default_factory=dict, hash=False)
+    #: What the file names and Ringwise does without, one line each; nothing is decided by it.
+    warnings: tuple[str, ...] = field(default=(), compare=False)
 
     def plugin(self, name: str) -> PluginOption | None:
         """The option of the plugin with that name, if it takes part."""

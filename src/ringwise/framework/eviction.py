@@ -86,6 +86,7 @@ def evict_for(
             # Only a lack of resources kept it out, and evictions can end that.
             job.inqueue = True
             job.reason = None
+            session.job_enqueued(job)
         if not pending_pods(session, job):
             return False
         plan = search.find()
@@ -111,8 +112,11 @@ def evictable_pods(session: Session, flagged: Callable[[Pod], bool]) -> list[Job
     ]
 
 
-def _in_victim_order(session: Session, members: Iterable[JobPod]) -> list[JobPod]:
-    """The reverse of the order in which they are served: queues, then jobs, then pods."""
+def _in_victim_order(session: Session, evictor: Job, members: Iterable[JobPod]) -> list[JobPod]:
+    """The reverse of the order in which they are served: queues, then jobs, then pods.
+
+    A plugin may order the queues in another way.
+    """
     pods: dict[str, list[JobPod]] = {}
     jobs: dict[str, dict[str, Job]] = {}
     for job, pod in members:
@@ -120,7 +124,11 @@ def _in_victim_order(session: Session, members: Iterable[JobPod]) -> list[JobPod
         pods.setdefault(job.key, []).append((job, pod))
     ordered: list[JobPod] = []
     known = [session.queues[name] for name in jobs if name in session.queues]
-    for queue in sorted(known, key=session.queue_key, reverse=True):
+    known.sort(key=session.queue_key, reverse=True)
+    taker = session.queues.get(evictor.queue)
+    if taker is not None:
+        known.sort(key=lambda queue: session.victim_queue_key(taker, queue))
+    for queue in known:
         for job in sorted(jobs[queue.name].values(), key=session.job_key, reverse=True):
             ordered += sorted(
                 pods[job.key],
@@ -151,7 +159,7 @@ class VictimSearch:
         self._session = session
         self._job = job
         self._allowed_victims = allowed
-        self._candidates = _in_victim_order(session, candidates)
+        self._candidates = _in_victim_order(session, job, candidates)
         #: The position of each candidate in the victim order.
         self._position = {pod.uid: position for position, (_, pod) in enumerate(self._candidates)}
         missing = missing_pods(session, job)

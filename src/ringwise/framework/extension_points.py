@@ -83,6 +83,12 @@ class JobVote(Protocol):
     def __call__(self, job: Job, /) -> tuple[Vote, Reason | None]: ...
 
 
+class JobNotice(Protocol):
+    """Called after something happened to the job."""
+
+    def __call__(self, job: Job, /) -> None: ...
+
+
 class QueueCondition(Protocol):
     """Whether something holds for the queue."""
 
@@ -151,6 +157,18 @@ class VictimFilter(Protocol):
     def __call__(self, job: Job, pod: Pod, candidates: list[str], /) -> list[str] | None: ...
 
 
+class VictimQueueOrder(Protocol):
+    """The sort key of a queue that may lose pods to `queue`; the smallest loses first."""
+
+    def __call__(self, queue: Queue, victim: Queue, /) -> SortKey: ...
+
+
+class VictimList(Protocol):
+    """Which of the running pods (uids) are better evicted and placed anew, whoever needs their nodes."""
+
+    def __call__(self, candidates: list[str], /) -> list[str]: ...
+
+
 class PodNotice(Protocol):
     """Called after the placement of a pod changed inside the cycle."""
 
@@ -183,6 +201,8 @@ JOB_READY: ExtensionPoint[JobCondition] = ExtensionPoint("job_ready", "job_ready
 #: Asked before pods are evicted for a job: whether it could start once they are gone.
 JOB_PIPELINED: ExtensionPoint[JobVote] = ExtensionPoint("job_pipelined", "job_pipelined")
 JOB_ENQUEUEABLE: ExtensionPoint[JobVote] = ExtensionPoint("job_enqueueable", "job_enqueued")
+#: A job was enqueued.
+JOB_ENQUEUED: ExtensionPoint[JobNotice] = ExtensionPoint("job_enqueued", "job_enqueued")
 JOB_STARVING: ExtensionPoint[JobCondition] = ExtensionPoint("job_starving", "job_starving")
 OVERUSED: ExtensionPoint[QueueCondition] = ExtensionPoint("overused", "overused")
 ALLOCATABLE: ExtensionPoint[QueueLimit] = ExtensionPoint("allocatable", "allocatable")
@@ -195,6 +215,8 @@ NODE_PREFERENCE: ExtensionPoint[NodePreference] = ExtensionPoint("node_preferenc
 JOB_PLAN: ExtensionPoint[JobPlanner] = ExtensionPoint("job_plan")
 PREEMPTABLE: ExtensionPoint[VictimFilter] = ExtensionPoint("preemptable", "preemptable")
 RECLAIMABLE: ExtensionPoint[VictimFilter] = ExtensionPoint("reclaimable", "reclaimable")
+VICTIM_QUEUE_ORDER: ExtensionPoint[VictimQueueOrder] = ExtensionPoint("victim_queue_order")
+VICTIMS: ExtensionPoint[VictimList] = ExtensionPoint("victims", "victim")
 #: A pod was placed, or its eviction was undone.
 ALLOCATED: ExtensionPoint[PodNotice] = ExtensionPoint("allocated")
 #: A placement was undone, or a pod is to be evicted.
@@ -208,6 +230,7 @@ EXTENSION_POINTS: tuple[ExtensionPoint[Any], ...] = (
     JOB_READY,
     JOB_PIPELINED,
     JOB_ENQUEUEABLE,
+    JOB_ENQUEUED,
     JOB_STARVING,
     OVERUSED,
     ALLOCATABLE,
@@ -219,6 +242,8 @@ EXTENSION_POINTS: tuple[ExtensionPoint[Any], ...] = (
     JOB_PLAN,
     PREEMPTABLE,
     RECLAIMABLE,
+    VICTIM_QUEUE_ORDER,
+    VICTIMS,
     ALLOCATED,
     DEALLOCATED,
 )
@@ -272,4 +297,15 @@ def agreed_victims(tiers: Iterable[Iterable[list[str] | None]]) -> list[str]:
                 break
         if agreed:
             return agreed
+    return []
+
+
+def named_victims(tiers: Iterable[Iterable[list[str]]]) -> list[str]:
+    """The victims that any plugin of a tier names; the first tier that names any decides."""
+    for tier in tiers:
+        named: dict[str, None] = {}
+        for answer in tier:
+            named.update(dict.fromkeys(answer))
+        if named:
+            return list(named)
     return []

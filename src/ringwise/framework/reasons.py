@@ -96,3 +96,22 @@ WAITING_FOR_EVICTIONS = ReasonKind(
     ),
     CAPACITY | {Trigger.TIME_PASSED},
 )
+
+#: Triggers that can give a queue room.
+QUEUE_ROOM = CAPACITY | {Trigger.QUEUE_CHANGED, Trigger.JOB_CHANGED}
+
+QUEUE_CAPABILITY_REACHED = ReasonKind(
+    "queue-capability-reached",
+    Stage.GANG,
+    "queue {queue} uses {used} of {resource} and the pod asks for {asked}; it may use {limit}",
+    ("wait until jobs of {queue} end", "raise capability {resource} of {queue} to {needed}"),
+    QUEUE_ROOM,
+)
+QUEUE_QUOTA_INSUFFICIENT = ReasonKind(
+    "queue-quota-insufficient",
+    Stage.ENQUEUE,
+    "queue resource quota insufficient: queue {queue} has given away {taken} of the {limit} of {resource} "
+    "it may use, and the job needs {asked}",
+    ("wait until jobs of {queue} end", "use a queue with {asked} of {resource} to spare"),
+    QUEUE_ROOM,
+)

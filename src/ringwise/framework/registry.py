@@ -37,6 +37,8 @@ class PluginSpec:
     #: Every name that begins so means this plugin.
     alias_prefix: str = ""
     check_tier: TierCheck | None = None
+    #: Pods get chips through it: without such a plugin none does.
+    gives_chips: bool = False
 
     def argument(self, name: str) -> Argument[Any] | None:
         """The declared argument with this name."""

@@ -16,6 +16,7 @@ from ringwise.framework.extension_points import (
     DEALLOCATED,
     EXTENSION_POINTS,
     JOB_ENQUEUEABLE,
+    JOB_ENQUEUED,
     JOB_ORDER,
     JOB_PIPELINED,
     JOB_READY,
@@ -29,11 +30,14 @@ from ringwise.framework.extension_points import (
     QUEUE_ORDER,
     RECLAIMABLE,
     TASK_ORDER,
+    VICTIM_QUEUE_ORDER,
+    VICTIMS,
     ExtensionPoint,
     JobPlan,
     agreed_victims,
     count_votes,
     first_reason,
+    named_victims,
     starving,
 )
 from ringwise.framework.job import Job, job_key
@@ -45,7 +49,7 @@ from ringwise.framework.usage import ResourceUsage
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.state.cluster import ClusterState
-from ringwise.state.model import Pod, PodClass, Queue
+from ringwise.state.model import Pod, PodClass, Queue, ResourceQuota
 from ringwise.state.reservations import Reservations
 from ringwise.topology.natural import natural_key
 
@@ -76,6 +80,7 @@ class Session:
         reservations: Reservations,
         jobs: Mapping[str, Job],
         queues: Mapping[str, Queue],
+        quotas: Mapping[str, Mapping[str, ResourceQuota]] | None = None,
         usage: ResourceUsage,
         topology: TopologyCache,
         configuration: Configuration,
@@ -88,6 +93,8 @@ class Session:
         self.reservations = reservations
         self.jobs = jobs
         self.queues = queues
+        #: ResourceQuotas by namespace and name.
+        self.quotas = quotas or {}
         self.usage = usage
         self.topology = topology
         self.configuration = configuration
@@ -107,8 +114,11 @@ class Session:
         self.bound: list[Allocation] = []
         self.evicted: list[Eviction] = []
         self.plans: dict[str, JobPlan] = {}
+        #: When jobs are tried again although nothing changes, in nanoseconds by key.
+        self.retries: dict[str, int] = {}
         self.incidents: list[Incident] = []
-        self._enqueues = ENQUEUE in configuration.actions
+        #: Whether an action enqueues jobs; without one every job is admitted.
+        self.enqueues = ENQUEUE in configuration.actions
         self._tiers: list[dict[ExtensionPoint[Any], list[Any]]] = []
         self._functions: dict[ExtensionPoint[Any], list[Any]] = {point: [] for point in EXTENSION_POINTS}
         #: Which plugin a registered function belongs to, by its code object.
@@ -189,6 +199,10 @@ class Session:
         parts = [key(queue) for key in self._functions[QUEUE_ORDER]]
         return (*parts, queue.created, natural_key(queue.name))
 
+    def victim_queue_key(self, queue: Queue, victim: Queue) -> tuple[Any, ...]:
+        """The order in which queues lose pods to `queue`, where plugins have one."""
+        return tuple(key(queue, victim) for key in self._functions[VICTIM_QUEUE_ORDER])
+
     def pod_key(self, pod: Pod) -> tuple[Any, ...]:
         return tuple(key(pod) for key in self._functions[TASK_ORDER])
 
@@ -205,6 +219,11 @@ class Session:
 
     def job_enqueueable(self, job: Job) -> tuple[bool, Reason | None]:
         return count_votes((vote(job) for vote in tier) for tier in self.tiers(JOB_ENQUEUEABLE))
+
+    def job_enqueued(self, job: Job) -> None:
+        """Tell the plugins that the job was enqueued: the next vote counts what it was promised."""
+        for notify in self._functions[JOB_ENQUEUED]:
+            notify(job)
 
     def job_starving(self, job: Job) -> bool:
         return starving(self.tiers(JOB_STARVING), job)
@@ -227,6 +246,15 @@ class Session:
         return agreed_victims(
             (named(job, pod, candidates) for named in tier) for tier in self.tiers(RECLAIMABLE)
         )
+
+    def victims(self, candidates: list[str]) -> list[str]:
+        """The running pods that plugins want to evict, whoever needs their nodes."""
+        return named_victims((named(candidates) for named in tier) for tier in self.tiers(VICTIMS))
+
+    def retry_at(self, job: Job, time: int) -> None:
+        """Called by a plugin whose answer about the job changes at that time, without any event."""
+        known = self.retries.get(job.key)
+        self.retries[job.key] = time if known is None else min(known, time)
 
     # -- jobs, pods and nodes -----------------------------------------------------------------
 
@@ -274,7 +302,7 @@ class Session:
 
     def is_admitted(self, job: Job) -> bool:
         """Whether its pods may be placed: it is enqueued, or no action enqueues jobs."""
-        return job.inqueue or not self._enqueues
+        return job.inqueue or not self.enqueues
 
     def is_pending(self, pod: Pod) -> bool:
         """Whether the pod waits for a node and may get one."""

@@ -27,13 +27,13 @@ class Allocation(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Eviction:
-    """A running pod is evicted so that another job can start."""
+    """A running pod is evicted, in most cases so that another job can start."""
 
     job: Job
     pod: Pod
     why: str
-    #: The job it is evicted for.
-    beneficiary: Job
+    #: The job it is evicted for; None where it is evicted for no job in particular.
+    beneficiary: Job | None = None
 
 
 class Statement:

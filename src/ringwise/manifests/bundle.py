@@ -13,7 +13,12 @@ from ringwise import wellknown
 from ringwise.grammar import counted
 from ringwise.manifests.device_info import RawConfigMap, config_map_from_wire
 from ringwise.manifests.errors import Findings, ManifestError
-from ringwise.manifests.groups import pod_group_from_wire, priority_class_from_wire, queue_from_wire
+from ringwise.manifests.groups import (
+    pod_group_from_wire,
+    priority_class_from_wire,
+    queue_from_wire,
+    resource_quota_from_wire,
+)
 from ringwise.manifests.jobs import vcjob_from_wire
 from ringwise.manifests.nodes import node_from_wire
 from ringwise.manifests.pods import PodClassCache, pod_from_wire
@@ -29,9 +34,10 @@ from ringwise.manifests.wire import (
     PodWire,
     PriorityClassWire,
     QueueWire,
+    ResourceQuotaWire,
 )
 from ringwise.records import dataclass
-from ringwise.state.model import DeviceReport, Node, Pod, PodGroup, PriorityClass, Queue
+from ringwise.state.model import DeviceReport, Node, Pod, PodGroup, PriorityClass, Queue, ResourceQuota
 from ringwise.state.vcjob import VcJob
 
 Wire = TypeVar("Wire")
@@ -56,6 +62,7 @@ class Bundle:
     pod_groups: list[PodGroup] = field(default_factory=list)
     queues: list[Queue] = field(default_factory=list)
     priority_classes: list[PriorityClass] = field(default_factory=list)
+    quotas: list[ResourceQuota] = field(default_factory=list)
     vcjobs: list[VcJob] = field(default_factory=list)
     reports: list[DeviceReport] = field(default_factory=list)
     config_maps: list[RawConfigMap] = field(default_factory=list)
@@ -168,6 +175,9 @@ class _BundleReader:
             case "", "ConfigMap":
                 if (config_map := self._wire(document, ConfigMapWire, found)) is not None:
                     self._take_config_map(config_map, found)
+            case "", "ResourceQuota":
+                if (quota := self._wire(document, ResourceQuotaWire, found)) is not None:
+                    self._keep(bundle.quotas, resource_quota_from_wire(quota, found), quota.metadata, found)
             case wellknown.SCHEDULING_GROUP, "PodGroup":
                 if (gang := self._wire(document, PodGroupWire, found)) is not None:
                     self._keep(bundle.pod_groups, pod_group_from_wire(gang, found), gang.metadata, found)

@@ -3,6 +3,9 @@
 Nothing is skipped and nothing silently takes a default: an invalid value is an error
 with its line, what is allowed and the nearest valid word. All errors are reported at
 once. Which plugins and actions exist, and their arguments, comes from the registry.
+
+A plugin or an action of Volcano that Ringwise does not have is a warning where the cluster
+works without it (`volcano_names`).
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from ringwise.framework.configuration import (
     SETTINGS,
     SETTINGS_ENTRY,
     Configuration,
+    EnableFlag,
     PluginOption,
     Settings,
     Tier,
@@ -35,22 +39,21 @@ from ringwise.framework.configuration import (
 from ringwise.framework.registry import Arguments, PluginSpec, Registry
 from ringwise.manifests.configuration_text import Document, noun, open_configuration, plain_value
 from ringwise.manifests.errors import ConfigurationError, ConfigurationProblem
+from ringwise.manifests.volcano_names import VOLCANO_ACTIONS, VOLCANO_PLUGINS, VolcanoName
+from ringwise.records import dataclass
 from ringwise.scheduler.defaults import DEFAULT_ACTIONS, default_tiers
 
-__all__ = ["ConfigurationError", "ConfigurationProblem", "read_configuration"]
+__all__ = [
+    "CheckedLine",
+    "ConfigurationCheck",
+    "ConfigurationError",
+    "ConfigurationProblem",
+    "check_configuration",
+    "read_configuration",
+]
 
 #: A reading stops after this many errors: a hostile file could cause any number.
 MAX_PROBLEMS = 100
-
-#: Names that are valid in Volcano and that Ringwise does not have.
-VOLCANO_ACTIONS = frozenset({"elect", "gangpreempt", "gangreclaim", "reserve", "shuffle"})
-VOLCANO_PLUGINS = frozenset(
-    {
-        "capacity", "cdp", "deviceshare", "extender", "network-topology-aware", "nodegroup", "numaaware",
-        "overcommit", "pdb", "rescheduling", "resource-strategy-fit", "resourcequota", "sla",
-        "task-topology", "tdm", "usage",
-    }
-)  # fmt: skip
 
 _FLAG = boolean("flag", True, "turns a function of a plugin on or off")
 _TOP_KEYS = ("actions", "tiers", "configurations", "metrics")
@@ -67,6 +70,51 @@ def read_configuration(text: bytes | str, origin: str, registry: Registry) -> Co
     return _Reader(open_configuration(text, origin), registry).configuration()
 
 
+@dataclass(frozen=True, slots=True)
+class CheckedLine:
+    """What a line of the file does."""
+
+    line: int
+    #: What stands there: `plugin gang`, `overcommit-factor: 1.2`.
+    what: str
+    #: works, no effect, warning or error.
+    verdict: str
+    effect: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigurationCheck:
+    """A configuration explained line by line."""
+
+    origin: str
+    lines: tuple[CheckedLine, ...]
+    #: None where the file has errors.
+    configuration: Configuration | None
+
+    def count(self, verdict: str) -> int:
+        return sum(1 for line in self.lines if line.verdict == verdict)
+
+
+def check_configuration(text: bytes | str, origin: str, registry: Registry) -> ConfigurationCheck:
+    """What each line of the file does here. Errors are lines, too; nothing is raised."""
+    try:
+        reader = _Reader(open_configuration(text, origin), registry)
+    except ConfigurationError as error:
+        return ConfigurationCheck(origin, tuple(_error_line(problem) for problem in error.errors), None)
+    configuration: Configuration | None = None
+    errors: list[CheckedLine] = []
+    try:
+        configuration = reader.configuration()
+    except ConfigurationError as error:
+        errors = [_error_line(problem) for problem in error.errors]
+    lines = sorted([*reader.lines, *errors], key=lambda line: line.line)
+    return ConfigurationCheck(origin, tuple(lines), configuration)
+
+
+def _error_line(problem: ConfigurationProblem) -> CheckedLine:
+    return CheckedLine(problem.line or 0, problem.place, "error", problem.message)
+
+
 class _TooMany(Exception):
     """Ends a reading after `MAX_PROBLEMS` errors."""
 
@@ -78,6 +126,9 @@ class _Reader:
         self._document = document
         self._registry = registry
         self._problems: list[ConfigurationProblem] = []
+        self._warnings: list[ConfigurationProblem] = []
+        #: What was understood, in the order in which it was read.
+        self.lines: list[CheckedLine] = []
 
     def configuration(self) -> Configuration:
         actions: tuple[str, ...] = DEFAULT_ACTIONS
@@ -97,7 +148,10 @@ class _Reader:
         if self._problems:
             # In the order of the file; errors of one line stay in the order in which they were found.
             raise ConfigurationError(sorted(self._problems, key=lambda problem: problem.line or 0))
-        return Configuration(actions, tiers, settings, action_arguments)
+        warnings = sorted(self._warnings, key=lambda problem: problem.line or 0)
+        return Configuration(
+            actions, tiers, settings, action_arguments, tuple(str(warning) for warning in warnings)
+        )
 
     # -- actions and tiers
 
@@ -105,11 +159,25 @@ class _Reader:
         text = self._text(node, "actions", "action names with commas between them")
         if text is None:
             return ()
-        names = tuple(name.strip() for name in text.split(","))
+        found: list[str] = []
+        names = [name.strip() for name in text.split(",")]
         for name in names:
-            if name not in self._registry.actions:
-                self._unknown(node, "actions", "action", name, self._registry.actions, VOLCANO_ACTIONS)
-        return names
+            spec = self._registry.actions.get(name)
+            there = VOLCANO_ACTIONS.get(name)
+            if spec is not None:
+                self._line(node, f"action {name}", "works", spec.summary)
+                found.append(name)
+            elif there is not None:
+                self._named_elsewhere(node, "actions", f"action {name}", there)
+                if there.runs and there.runs not in (*names, *found):
+                    found.append(there.runs)
+            else:
+                self._unknown(node, "actions", "action", name, self._registry.actions)
+        if not found and not self._problems:
+            self._problem(
+                node, "actions", f"names no action that runs; allowed: {_listed(self._registry.actions)}"
+            )
+        return tuple(found)
 
     def _tiers(self, node: yaml.Node) -> tuple[Tier, ...]:
         tiers: list[Tier] = []
@@ -132,6 +200,10 @@ class _Reader:
                     plugins.append(option)
             self._check_tier(tier_node, place, plugins)
             tiers.append(Tier(tuple(plugins)))
+        specs = self._registry.plugins
+        if tiers and not any(specs[option.name].gives_chips for tier in tiers for option in tier.plugins):
+            givers = [spec.name for spec in specs.values() if spec.gives_chips]
+            self._warn(node, "tiers", f"no pod gets chips: add the plugin {' or '.join(givers)}")
         return tuple(tiers)
 
     def _check_tier(self, node: yaml.Node, place: str, plugins: Sequence[PluginOption]) -> None:
@@ -143,6 +215,8 @@ class _Reader:
 
     def _plugin(self, node: yaml.Node, place: str) -> PluginOption | None:
         entries = dict(self._entries(node, place, (*_ENTRY_KEYS, *FLAG_BY_KEY), _PLUGIN_KEYS_TEXT))
+        if self._is_elsewhere(place, entries):
+            return None
         spec = self._plugin_spec(node, place, entries.get("name"))
         flags: dict[str, bool] = {}
         for key, value in entries.items():
@@ -159,6 +233,8 @@ class _Reader:
                     f"contradicts {' or '.join(flag.spellings)}; allowed: one of the two",
                 )
             flags[flag.name] = on
+            verdict = "works" if flag.has_effect else "no effect"
+            self._line(value, f"{key}: {str(on).lower()}", verdict, _flag_effect(flag, on))
         if spec is None:
             return None
         arguments: dict[str, Value] = {}
@@ -178,8 +254,29 @@ class _Reader:
         spec = self._registry.plugin_named(written)
         if spec is None:
             names = self._registry.plugin_names()
-            self._unknown(node, f"{place}.name", "plugin", written, names, VOLCANO_PLUGINS)
+            self._unknown(node, f"{place}.name", "plugin", written, names)
+        else:
+            self._line(node, f"plugin {written}", "works", spec.summary)
         return spec
+
+    def _is_elsewhere(self, place: str, entries: Mapping[str, yaml.Node]) -> bool:
+        """Whether the entry is a plugin of Volcano that Ringwise does without; an installed one wins."""
+        node = entries.get("name")
+        written = str(node.value) if isinstance(node, yaml.ScalarNode) else ""
+        there = VOLCANO_PLUGINS.get(written)
+        if node is None or there is None or self._registry.plugin_named(written) is not None:
+            return False
+        arguments: dict[str, Value] = {}
+        if "arguments" in entries:
+            where = f"{place}.arguments"
+            for key, value in self._entries(entries["arguments"], where, None):
+                arguments[key] = self._plain(value, f"{where}.{key}")
+        broken = there.breaks(arguments)
+        if broken:
+            self._problem(node, f"{place}.name", f"Ringwise has no plugin {quoted(written)}: {broken}")
+        else:
+            self._named_elsewhere(node, f"{place}.name", f"plugin {written}", there)
+        return True
 
     def _plugin_arguments(self, node: yaml.Node, place: str, spec: PluginSpec) -> dict[str, Value]:
         if spec.arguments is None:
@@ -205,7 +302,11 @@ class _Reader:
             if name is None:
                 continue
             if name not in names:
-                self._unknown(entries["name"], f"{place}.name", "configuration", name, names, VOLCANO_ACTIONS)
+                there = VOLCANO_ACTIONS.get(name)
+                if there is not None:
+                    self._named_elsewhere(entries["name"], f"{place}.name", f"configuration {name}", there)
+                else:
+                    self._unknown(entries["name"], f"{place}.name", "configuration", name, names)
                 continue
             if name in seen:
                 self._problem(
@@ -218,6 +319,7 @@ class _Reader:
             arguments = entries.get("arguments")
             if arguments is None:
                 continue
+            self._line(entries["name"], f"configuration {name}", "works", "the settings below it")
             if name == SETTINGS_ENTRY:
                 settings = self._settings(arguments, f"{place}.arguments")
             else:
@@ -244,6 +346,7 @@ class _Reader:
         """Where Volcano gets usage data from. Ringwise needs none; the entry is valid without an effect."""
         for key, value in self._entries(node, "metrics", None):
             self._text(value, f"metrics.{key}", "text", empty=True)
+            self._line(value, f"metrics {key}", "no effect", "no plugin needs measured load")
 
     # -- pieces
 
@@ -264,6 +367,8 @@ class _Reader:
             read = self._read(value, f"{place}.{key}", row)
             if read is not None:
                 values[key] = read
+                verdict = "works" if row.has_effect else "no effect"
+                self._line(value, f"{key}: {_shown(value)}", verdict, row.meaning)
         return values
 
     def _read(self, node: yaml.Node, place: str, row: Argument[Any]) -> Value:
@@ -338,13 +443,25 @@ class _Reader:
         what: str,
         word: str,
         allowed: Iterable[str],
-        in_volcano: Collection[str],
     ) -> None:
         words = tuple(allowed)
-        problem = f"Ringwise has no {what}" if word in in_volcano else f"unknown {what}"
         self._problem(
-            node, place, f"{problem} {quoted(word)}; allowed: {_listed(words)}{did_you_mean(word, words)}"
+            node,
+            place,
+            f"unknown {what} {quoted(word)}; allowed: {_listed(words)}{did_you_mean(word, words)}",
         )
+
+    def _named_elsewhere(self, node: yaml.Node, place: str, what: str, there: VolcanoName) -> None:
+        self._warn(node, place, f"Ringwise has no {what}: {there.note}", what)
+
+    def _warn(self, node: yaml.Node, place: str, message: str, what: str = "") -> None:
+        line = self._document.line_of(node)
+        if len(self._warnings) < MAX_PROBLEMS:
+            self._warnings.append(ConfigurationProblem(self._document.origin, line, place, message))
+            self._line(node, what or place, "warning", message)
+
+    def _line(self, node: yaml.Node, what: str, verdict: str, effect: str) -> None:
+        self.lines.append(CheckedLine(self._document.line_of(node), what, verdict, effect))
 
     def _problem_at_key(self, node: yaml.Node, key: str, place: str, message: str) -> None:
         keys = {str(key_node.value): key_node for key_node, _ in node.value}
@@ -355,6 +472,17 @@ class _Reader:
         self._problems.append(ConfigurationProblem(self._document.origin, line, place, message))
         if len(self._problems) >= MAX_PROBLEMS:
             raise _TooMany
+
+
+def _flag_effect(flag: EnableFlag, on: bool) -> str:
+    if not flag.has_effect:
+        return "nothing here depends on it"
+    return f"{'takes' if on else 'does not take'} part in: {flag.meaning}"
+
+
+def _shown(node: yaml.Node) -> str:
+    text = str(node.value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
 
 
 def _listed(words: Iterable[str]) -> str:

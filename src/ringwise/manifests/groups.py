@@ -1,24 +1,32 @@
-"""PodGroups, Queues and PriorityClasses into the objects of the state."""
+"""PodGroups, Queues, PriorityClasses and ResourceQuotas into the objects of the state."""
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Mapping
 
 from ringwise.manifests.checking import keyed
 from ringwise.manifests.errors import Findings, shown
 from ringwise.manifests.metadata import identity
 from ringwise.manifests.pods import never_preempts
-from ringwise.manifests.resources import amounts
+from ringwise.manifests.quantities import NotReadableError
+from ringwise.manifests.resources import amount, amounts
 from ringwise.manifests.wire import (
     PhaseStatusWire,
     PodGroupSpecWire,
     PodGroupWire,
     PriorityClassWire,
+    QueueAffinityWire,
     QueueSpecWire,
     QueueStatusWire,
     QueueWire,
+    ResourceQuotaSpecWire,
+    ResourceQuotaStatusWire,
+    ResourceQuotaWire,
 )
-from ringwise.state.model import PodGroup, PriorityClass, Queue
+from ringwise.state.model import NodeGroupAffinity, PodGroup, PriorityClass, Queue, ResourceQuota
+from ringwise.wellknown import NODE_GROUP_LIMITS
 
 DEFAULT_QUEUE = "default"
 _GROUP_PHASES = ("", "Pending", "Running", "Unknown", "Inqueue", "Completed")
@@ -60,6 +68,7 @@ def queue_from_wire(wire: QueueWire, found: Findings) -> Queue:
     if state not in _QUEUE_STATES:
         found.wrong("status.state", f"must be one of {', '.join(_QUEUE_STATES)}, got {shown(state)}")
     guarantee = spec.guarantee.resource if spec.guarantee else None
+    limits, problem = _node_group_limits(who.annotations.get(NODE_GROUP_LIMITS))
     return Queue(
         name=who.name,
         weight=found.count("spec.weight", spec.weight, 1, least=1, most=65535),
@@ -72,6 +81,66 @@ def queue_from_wire(wire: QueueWire, found: Findings) -> Queue:
         created=who.created,
         uid=who.uid,
         annotations=who.annotations,
+        origin=found.origin,
+        deserved=amounts(spec.deserved, "spec.deserved", found),
+        node_groups=_node_groups(spec.affinity),
+        node_group_limits=limits,
+        node_group_problem=problem,
+    )
+
+
+def _node_groups(wire: QueueAffinityWire | None) -> NodeGroupAffinity | None:
+    """The rules of a queue about node groups; None where it has none."""
+    if wire is None:
+        return None
+    near, far = wire.node_group_affinity, wire.node_group_anti_affinity
+    if near is None and far is None:
+        return None
+    return NodeGroupAffinity(
+        required=tuple(near.required or ()) if near is not None else (),
+        preferred=tuple(near.preferred or ()) if near is not None else (),
+        anti_required=tuple(far.required or ()) if far is not None else (),
+        anti_preferred=tuple(far.preferred or ()) if far is not None else (),
+    )
+
+
+def _node_group_limits(text: str | None) -> tuple[Mapping[str, Mapping[str, int]], str]:
+    """What a queue may use on each node group, or why that cannot be read.
+
+    It is no error of the Queue: only the plugin nodegroup reads it, and jobs then wait with the reason.
+    """
+    if text is None:
+        return {}, ""
+    found = Findings("")
+    limits: dict[str, dict[str, int]] = {}
+    try:
+        groups = json.loads(text)
+        if not isinstance(groups, dict):
+            raise ValueError("it is no object of node groups")
+        for group, resources in groups.items():
+            if not isinstance(resources, dict):
+                raise ValueError(f"{shown(group)} is no object of resources")
+            limits[group] = {}
+            for name, value in resources.items():
+                if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+                    raise ValueError(f"{shown(name)} of {shown(group)} is no quantity")
+                limits[group][name] = amount(name, value, shown(group), found)
+    except (ValueError, NotReadableError, RecursionError) as problem:
+        return {}, str(problem) or type(problem).__name__
+    if found.errors:
+        return {}, str(found.errors[0])
+    return limits, ""
+
+
+def resource_quota_from_wire(wire: ResourceQuotaWire, found: Findings) -> ResourceQuota:
+    who = identity(wire.metadata, "ResourceQuota", found)
+    spec = wire.spec or ResourceQuotaSpecWire()
+    status = wire.status or ResourceQuotaStatusWire()
+    return ResourceQuota(
+        namespace=who.namespace,
+        name=who.name,
+        hard=amounts(spec.hard, "spec.hard", found),
+        used=amounts(status.used, "status.used", found),
         origin=found.origin,
     )
 

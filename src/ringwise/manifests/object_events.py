@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ringwise.framework.configuration import Configuration
 from ringwise.messages import events as ev
-from ringwise.state.model import DeviceReport, Node, Pod, PodGroup, PriorityClass, Queue
+from ringwise.state.model import DeviceReport, Node, Pod, PodGroup, PriorityClass, Queue, ResourceQuota
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.switches import SwitchTopology
 
@@ -26,6 +26,8 @@ def event_of_object(value: object) -> ev.Event | None:
             return ev.QueueSeen(value)
         case PriorityClass():
             return ev.PriorityClassSeen(value)
+        case ResourceQuota():
+            return ev.QuotaSeen(value)
         case SwitchTopology():
             return ev.TopologySeen(value, value.unusable)
         case Configuration():
@@ -53,6 +55,8 @@ def event_of_deletion(value: object) -> ev.Event | None:
             return ev.QueueGone(value.name)
         case PriorityClass():
             return ev.PriorityClassGone(value.name)
+        case ResourceQuota():
+            return ev.QuotaGone(value.namespace, value.name)
         case SwitchTopology():
             return ev.TopologySeen(None)
     return None

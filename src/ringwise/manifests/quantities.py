@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 from functools import lru_cache
-from itertools import pairwise
+
+from ringwise.durations import go_duration
 
 _QUANTITY = re.compile(
     r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?:\.(?P<part>[0-9]*))?"
@@ -56,7 +57,8 @@ def whole_quantity(value: str | int | float) -> int:
 
 def written(resource: str, amount: int) -> str:
     """An amount of the core (cpu in milli) as a quantity."""
-    return f"{amount}m" if resource == "cpu" else str(amount)
+    milli = resource in ("cpu", "requests.cpu", "limits.cpu")
+    return f"{amount}m" if milli else str(amount)
 
 
 def _fraction(value: str | int | float) -> tuple[int, int]:
@@ -109,30 +111,9 @@ def micro_time(now: int) -> str:
     return datetime.fromtimestamp(now / 1e9, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ns|us|µs|ms|s|m|h)", re.ASCII)
-_UNITS = {
-    "ns": 1,
-    "us": 1000,
-    "µs": 1000,
-    "ms": 10**6,
-    "s": NANOSECONDS,
-    "m": 60 * NANOSECONDS,
-    "h": 3600 * NANOSECONDS,
-}
-
-
 def duration(text: str) -> int:
     """A Go duration ("1h30m", "90s") in nanoseconds."""
-    parts = list(_DURATION.finditer(text)) if len(text) <= _LONGEST else []
-    joined = all(left.end() == right.start() for left, right in pairwise(parts))
-    if text == "0":
-        return 0
-    if not parts or parts[0].start() or parts[-1].end() != len(text) or not joined:
+    found = go_duration(text)
+    if found is None:
         raise NotReadableError('must be a duration like "90s" or "1h30m"')
-    return sum(_part_of_duration(match[1], match[2]) for match in parts)
-
-
-def _part_of_duration(amount: str, unit: str) -> int:
-    whole, _, part = amount.partition(".")
-    scale: int = 10 ** len(part)
-    return int(whole + part) * _UNITS[unit] // scale
+    return found

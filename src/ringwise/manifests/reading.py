@@ -30,6 +30,7 @@ API_VERSIONS = {
     "Node": "v1",
     "Pod": "v1",
     "ConfigMap": "v1",
+    "ResourceQuota": "v1",
     "PriorityClass": PRIORITY_API,
     "PodGroup": SCHEDULING_API,
     "Queue": SCHEDULING_API,

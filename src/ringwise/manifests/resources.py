@@ -51,15 +51,19 @@ class Requests:
 def amount(
     name: str, value: str | int | float, path: str, found: Findings, most_chips: int = _LARGEST
 ) -> int:
-    """An amount in the unit of its resource: milli for cpu, bytes for sizes, whole numbers for all else."""
+    """An amount in the unit of its resource: milli for cpu, bytes for sizes, whole numbers for all else.
+
+    A quota counts requests and limits apart, as `requests.cpu` and `limits.cpu`.
+    """
+    unit = name.removeprefix("requests.").removeprefix("limits.")
     is_chips = name.startswith(CHIP_RESOURCE_PREFIX)
     try:
-        if name == CPU:
+        if unit == CPU:
             milli = quantity(value, 1000)
             if milli > _LARGEST:
                 raise NotReadableError("must be a quantity below 2^63 / 1000")
             return milli
-        if name.startswith(_SIZES):
+        if unit.startswith(_SIZES):
             return quantity(value)
         count = whole_quantity(value)
         if is_chips and count > most_chips:

@@ -215,6 +215,20 @@ class GuaranteeWire(WireStruct):
     resource: Quantities | None = None
 
 
+class GroupNamesWire(WireStruct):
+    required: list[str] | None = msgspec.field(
+        default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    preferred: list[str] | None = msgspec.field(
+        default=None, name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class QueueAffinityWire(WireStruct):
+    node_group_affinity: GroupNamesWire | None = None
+    node_group_anti_affinity: GroupNamesWire | None = None
+
+
 class QueueSpecWire(WireStruct):
     weight: int | None = None
     capability: Quantities | None = None
@@ -222,6 +236,8 @@ class QueueSpecWire(WireStruct):
     reclaimable: bool | None = None
     priority: int | None = None
     parent: str | None = None
+    deserved: Quantities | None = None
+    affinity: QueueAffinityWire | None = None
 
 
 class QueueStatusWire(WireStruct):
@@ -241,6 +257,21 @@ class PriorityClassWire(WireStruct):
     value: int | None = None
     global_default: bool | None = None
     preemption_policy: str | None = None
+
+
+class ResourceQuotaSpecWire(WireStruct):
+    hard: Quantities | None = None
+
+
+class ResourceQuotaStatusWire(WireStruct):
+    hard: Quantities | None = None
+    used: Quantities | None = None
+
+
+class ResourceQuotaWire(WireStruct):
+    metadata: MetaWire | None = None
+    spec: ResourceQuotaSpecWire | None = None
+    status: ResourceQuotaStatusWire | None = None
 
 
 class ConfigMapWire(WireStruct):

@@ -10,7 +10,7 @@ import enum
 from ringwise.framework.configuration import Configuration
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
-from ringwise.state.model import DeviceReport, Node, Pod, PodGroup, PriorityClass, Queue
+from ringwise.state.model import DeviceReport, Node, Pod, PodGroup, PriorityClass, Queue, ResourceQuota
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.switches import SwitchTopology
 
@@ -73,6 +73,17 @@ class PriorityClassSeen:
 
 @dataclass(frozen=True, slots=True)
 class PriorityClassGone:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaSeen:
+    quota: ResourceQuota
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaGone:
+    namespace: str
     name: str
 
 
@@ -144,6 +155,8 @@ Event = (
     | QueueGone
     | PriorityClassSeen
     | PriorityClassGone
+    | QuotaSeen
+    | QuotaGone
     | VcJobSeen
     | VcJobGone
     | ReportSeen

@@ -5,13 +5,18 @@ from __future__ import annotations
 from ringwise.framework.registry import PluginSpec
 from ringwise.plugins import (
     binpack,
+    capacity,
     conformance,
     drf,
     gang,
+    nodegroup,
     nodeorder,
+    overcommit,
     predicates,
     priority,
     proportion,
+    resourcequota,
+    sla,
     topology910,
 )
 
@@ -25,4 +30,9 @@ PLUGINS: tuple[PluginSpec, ...] = (
     proportion.SPEC,
     nodeorder.SPEC,
     binpack.SPEC,
+    overcommit.SPEC,
+    capacity.SPEC,
+    sla.SPEC,
+    nodegroup.SPEC,
+    resourcequota.SPEC,
 )

@@ -306,6 +306,16 @@ class PodGroup:
         return f"{self.namespace}/{self.name}"
 
 
+@dataclass(frozen=True, slots=True)
+class NodeGroupAffinity:
+    """Which node groups a queue must, should, must not and should not use."""
+
+    required: tuple[str, ...] = ()
+    preferred: tuple[str, ...] = ()
+    anti_required: tuple[str, ...] = ()
+    anti_preferred: tuple[str, ...] = ()
+
+
 @dataclass(slots=True)
 class Queue:
     name: str
@@ -320,6 +330,28 @@ class Queue:
     uid: str = ""
     annotations: Mapping[str, str] = EMPTY
     origin: str = ""
+    #: Its share with the plugin capacity.
+    deserved: Mapping[str, int] = field(default_factory=dict)
+    #: None: it has no rules about node groups.
+    node_groups: NodeGroupAffinity | None = None
+    #: What it may use on each node group, and why that cannot be read.
+    node_group_limits: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    node_group_problem: str = ""
+
+
+@dataclass(slots=True)
+class ResourceQuota:
+    """What the pods of a namespace may use together, and use. Names as written: `requests.cpu`, `pods`."""
+
+    namespace: str
+    name: str
+    hard: Mapping[str, int] = field(default_factory=dict)
+    used: Mapping[str, int] = field(default_factory=dict)
+    origin: str = ""
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
 
 
 @dataclass(slots=True)

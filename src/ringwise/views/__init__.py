@@ -11,6 +11,7 @@ VERSIONS = {
     "bench": 1,
     "boards": 1,
     "capacity": 1,
+    "configuration": 1,
     "doctor": 1,
     "jobs": 1,
     "nodes": 1,

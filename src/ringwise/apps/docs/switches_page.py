@@ -56,6 +56,7 @@ def _running_only(bundle: Bundle) -> Bundle:
         pod_groups=bundle.pod_groups,
         queues=bundle.queues,
         priority_classes=bundle.priority_classes,
+        quotas=bundle.quotas,
         reports=bundle.reports,
         config_maps=bundle.config_maps,
         newest_timestamp=bundle.newest_timestamp,

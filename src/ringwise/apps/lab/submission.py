@@ -14,7 +14,17 @@ from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.errors import ConfigurationError
 from ringwise.manifests.switches import topology_of_config_map
 from ringwise.messages.job_expansion import group_name
-from ringwise.state.model import DeviceReport, Node, Owner, Pod, PodClass, PodGroup, PriorityClass, Queue
+from ringwise.state.model import (
+    DeviceReport,
+    Node,
+    Owner,
+    Pod,
+    PodClass,
+    PodGroup,
+    PriorityClass,
+    Queue,
+    ResourceQuota,
+)
 from ringwise.state.ranges import out_of_range
 from ringwise.state.vcjob import VcJob, problems_of
 from ringwise.topology.switches import SwitchTopology
@@ -32,6 +42,7 @@ class Submission(msgspec.Struct):
     pods: list[Pod] = []
     #: Text of a volcano-scheduler.conf, and where it stood.
     configuration: tuple[str, str] | None = None
+    quotas: list[ResourceQuota] = []
 
     def objects(self) -> Iterator[Storable]:
         """In the order in which they are stored: what others need comes first."""
@@ -41,6 +52,7 @@ class Submission(msgspec.Struct):
             yield self.topology
         yield from self.queues
         yield from self.priority_classes
+        yield from self.quotas
         yield from self.vcjobs
         yield from self.pod_groups
         yield from self.pods
@@ -64,6 +76,7 @@ def submission_of(bundle: Bundle) -> tuple[Submission, list[str]]:
         bundle.pod_groups,
         bundle.vcjobs,
         bundle.pods,
+        quotas=bundle.quotas,
     )
     for config_map in bundle.config_maps:
         if config_map.name == TOR_NODE_CONFIG_MAP:

@@ -27,9 +27,12 @@ from ringwise.kubeclient.client import PAGE_SIZE, Client
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.resources import JOB_COMMANDS, PODS
 from ringwise.kubeclient.retry import Retrier
+from ringwise.log import Logger
 from ringwise.messages.commands import Command, SetAside
 from ringwise.records import dataclass
 from ringwise.scheduler.defaults import BUILT_IN
+
+_LOG = Logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +117,7 @@ class LeaderTerm:
             queues=self._queues,
             jobs_only=settings.jobs_only,
             registry=settings.registry,
+            warn=lambda warning: _LOG.warning("configuration", why=warning),
         )
         self._job_commands: JobCommands | None = None
         if settings.job_commands:

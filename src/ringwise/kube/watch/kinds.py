@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any, Protocol
 
@@ -19,6 +19,7 @@ from ringwise.kube.watch.readers import (
     PodReader,
     PriorityReader,
     QueueReader,
+    QuotaReader,
     ReportReader,
     TopologyReader,
     WatchEvent,
@@ -31,6 +32,7 @@ from ringwise.kubeclient.resources import (
     PODS,
     PRIORITY_CLASSES,
     QUEUES,
+    RESOURCE_QUOTAS,
     VCJOBS,
     Resource,
 )
@@ -123,17 +125,20 @@ def watched_kinds(
     queues: dict[str, ObservedQueue] | None = None,
     jobs_only: bool = False,
     registry: Registry = BUILT_IN,
+    warn: Callable[[str], object] = lambda warning: None,
 ) -> list[tuple[WatchTarget, Reader]]:
     """Everything the scheduler and the controller watch; pods last, when all nodes are known.
 
     `configuration` is namespace and name of the ConfigMap with the scheduler's configuration, None when it
-    comes from a file. `jobs_only` leaves out what the job controller alone does not need.
+    comes from a file. `jobs_only` leaves out what the job controller alone does not need. `warn` is called
+    with each warning about the configuration.
     """
     classes = PodClassCache()
     kinds: list[tuple[WatchTarget, Reader]] = [
         (WatchTarget(NODES), NodeReader()),
         (WatchTarget(PRIORITY_CLASSES), PriorityReader()),
         (WatchTarget(QUEUES, optional=True), QueueReader({} if queues is None else queues)),
+        (WatchTarget(RESOURCE_QUOTAS, optional=True), QuotaReader()),
         (
             WatchTarget(
                 CONFIG_MAPS, KUBE_SYSTEM, {"labelSelector": f"{NODE_REPORT_LABEL}=true"}, name="node-reports"
@@ -168,7 +173,7 @@ def watched_kinds(
         target = WatchTarget(
             CONFIG_MAPS, namespace, {"fieldSelector": f"metadata.name={name}"}, name="configuration"
         )
-        kinds.insert(0, (target, ConfigurationReader(registry)))
+        kinds.insert(0, (target, ConfigurationReader(registry, warn)))
     if jobs_only:
         return [kind for kind in kinds if kind[0].resource in (PRIORITY_CLASSES, VCJOBS, POD_GROUPS, PODS)]
     return kinds

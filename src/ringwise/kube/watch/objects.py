@@ -14,7 +14,7 @@ from ringwise.framework.configuration import Configuration
 from ringwise.manifests.object_events import event_of_deletion, event_of_object
 from ringwise.messages import events as ev
 from ringwise.records import dataclass
-from ringwise.state.model import DeviceReport, Node, Pod, PodGroup, PriorityClass, Queue
+from ringwise.state.model import DeviceReport, Node, Pod, PodGroup, PriorityClass, Queue, ResourceQuota
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.switches import SwitchTopology
 
@@ -29,7 +29,16 @@ class NodeReports:
 
 
 WatchedObject = (
-    Node | Pod | PodGroup | Queue | PriorityClass | VcJob | NodeReports | SwitchTopology | Configuration
+    Node
+    | Pod
+    | PodGroup
+    | Queue
+    | PriorityClass
+    | ResourceQuota
+    | VcJob
+    | NodeReports
+    | SwitchTopology
+    | Configuration
 )
 #: The objects in one API object, with their keys. A tuple and not a dict, because there is one for every pod.
 KeyedObjects = tuple[tuple[str, WatchedObject], ...]

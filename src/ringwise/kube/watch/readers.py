@@ -9,6 +9,7 @@ one by one.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar, cast
 
 import msgspec
@@ -21,7 +22,12 @@ from ringwise.kubeclient.client import Page, UnreachableError
 from ringwise.kubeclient.nesting import decode_nested
 from ringwise.manifests.device_info import config_map_from_wire
 from ringwise.manifests.errors import ConfigurationError, Findings, ManifestError
-from ringwise.manifests.groups import pod_group_from_wire, priority_class_from_wire, queue_from_wire
+from ringwise.manifests.groups import (
+    pod_group_from_wire,
+    priority_class_from_wire,
+    queue_from_wire,
+    resource_quota_from_wire,
+)
 from ringwise.manifests.jobs import vcjob_from_wire
 from ringwise.manifests.metadata import time_of
 from ringwise.manifests.nodes import node_from_wire
@@ -40,6 +46,7 @@ from ringwise.manifests.wire import (
     PriorityClassWire,
     QueueStatusWire,
     QueueWire,
+    ResourceQuotaWire,
     WireStruct,
 )
 from ringwise.records import dataclass
@@ -356,6 +363,15 @@ class PriorityReader(ObjectReader[PriorityClassWire]):
         return _single(priority.name, priority, found)
 
 
+class QuotaReader(ObjectReader[ResourceQuotaWire]):
+    def __init__(self) -> None:
+        super().__init__(ResourceQuotaWire)
+
+    def objects(self, wire: ResourceQuotaWire, found: Findings) -> KeyedObjects | None:
+        quota = resource_quota_from_wire(wire, found)
+        return _single(quota.key, quota, found)
+
+
 # -- vcjobs
 
 
@@ -456,9 +472,14 @@ class TopologyReader(ObjectReader[ConfigMapWire]):
 
 
 class ConfigurationReader(ObjectReader[ConfigMapWire]):
-    def __init__(self, registry: Registry = BUILT_IN) -> None:
+    def __init__(
+        self, registry: Registry = BUILT_IN, warn: Callable[[str], object] = lambda warning: None
+    ) -> None:
         super().__init__(ConfigMapWire)
         self._registry = registry
+        #: Called with each warning about a text; once for each text.
+        self._warn = warn
+        self._text = ""
 
     def objects(self, wire: ConfigMapWire, found: Findings) -> KeyedObjects | None:
         text = (wire.data or {}).get(SCHEDULER_CONFIG_KEY)
@@ -469,9 +490,14 @@ class ConfigurationReader(ObjectReader[ConfigMapWire]):
         from ringwise.manifests.configuration import read_configuration
 
         try:
-            return ((SCHEDULER_CONFIG_KEY, read_configuration(text, found.origin, self._registry)),)
+            configuration = read_configuration(text, found.origin, self._registry)
         except ConfigurationError as error:
             found.errors.extend(
                 ManifestError(found.origin, "", line) for line in str(error).splitlines() if line.strip()
             )
             return None
+        if text != self._text:
+            self._text = text
+            for warning in configuration.warnings:
+                self._warn(warning)
+        return ((SCHEDULER_CONFIG_KEY, configuration),)

@@ -26,15 +26,15 @@ from ringwise.framework.extension_points import (
     Vote,
 )
 from ringwise.framework.job import Job
-from ringwise.framework.reasons import QUEUE_NOT_OPEN
+from ringwise.framework.reasons import (
+    QUEUE_CAPABILITY_REACHED,
+    QUEUE_NOT_OPEN,
+    QUEUE_QUOTA_INSUFFICIENT,
+)
 from ringwise.framework.registry import PluginSpec
 from ringwise.framework.session import Session
 from ringwise.plugins.proportion.queue_accounts import QueueAccounts
-from ringwise.plugins.proportion.reasons import (
-    QUEUE_CAPABILITY_REACHED,
-    QUEUE_QUOTA_INSUFFICIENT,
-    QUEUE_SHARE_USED,
-)
+from ringwise.plugins.proportion.reasons import QUEUE_SHARE_USED
 from ringwise.reasons import Reason
 from ringwise.state.model import Pod, Queue
 
@@ -158,7 +158,6 @@ class Proportion:
         limit = self._accounts.limit(queue)
         over = lacking(asked, promised, limit)
         if not over:
-            self._accounts.permitted(job)
             return Vote.PERMIT, None
         name = over[0]
         return Vote.REJECT, QUEUE_QUOTA_INSUFFICIENT(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ringwise.framework.amounts import Amounts, add, lacking
 from ringwise.framework.job import Job
+from ringwise.framework.promises import Promises
 from ringwise.framework.session import Session
 from ringwise.plugins.proportion.water_filling import WeightedClaim, share_out
 from ringwise.reasons import Stage
@@ -20,9 +21,7 @@ class QueueAccounts:
         self._limits: dict[str, Amounts] = {}
         self._capabilities: dict[str, Amounts] = {}
         self._gangs: dict[str, Amounts] = {}
-        self._promised: dict[str, Amounts] | None = None
-        #: Jobs that got a permit, until it is known whether they were enqueued.
-        self._permitted: list[Job] = []
+        self._promises = _GangPromises(session, self)
 
     # -- limits --------------------------------------------------------------------------
 
@@ -117,35 +116,18 @@ class QueueAccounts:
 
     def promised(self, queue: str) -> Amounts:
         """What the queue uses and its admitted jobs still need, without what can be reclaimed."""
-        if self._promised is None:
-            self._promised = {}
-            for job in self._session.jobs.values():
-                self._promise(job, self._promised)
-        not_enqueued = []
-        for job in self._permitted:
-            if job.inqueue:
-                self._promise(job, self._promised)
-            else:
-                not_enqueued.append(job)
-        self._permitted = not_enqueued
         total = dict(self._session.usage.used_by_queue(queue))
-        add(total, self._promised.get(queue, {}))
+        add(total, self._promises.unused(queue))
+        add(total, self._promises.beyond(queue), -1)
         return total
 
-    def permitted(self, job: Job) -> None:
-        self._permitted.append(job)
 
-    def _promise(self, job: Job, promised: dict[str, Amounts]) -> None:
-        used = self._session.usage.used_by_job(job.key)
-        if not used and not job.inqueue:
-            return
-        gang = self.gang(job)
-        if used == gang or self._session.reservations.of(job.key) is not None:
-            # Complete, or its chips are reserved already, so that no other job has to wait for it.
-            return
-        total = promised.setdefault(job.queue, {})
-        done = bool(job.pods) and not any(self._session.is_pending(pod) for pod in job.pods.values())
-        if job.inqueue and not done:
-            add(total, {name: max(0, amount - used.get(name, 0)) for name, amount in gang.items()})
-        # Pods beyond the gang can be reclaimed, so they do not keep other jobs out.
-        add(total, {name: max(0, amount - gang.get(name, 0)) for name, amount in used.items()}, -1)
+class _GangPromises(Promises):
+    """Where a PodGroup has no `minResources`, its job is promised what its smallest gang asks for."""
+
+    def __init__(self, session: Session, accounts: QueueAccounts) -> None:
+        super().__init__(session)
+        self._accounts = accounts
+
+    def needs(self, job: Job) -> Amounts:
+        return self._accounts.gang(job)

@@ -152,4 +152,5 @@ SPEC = PluginSpec(
     Topology910,
     # The names of the builds of Huawei's plugin (K).
     alias_prefix="volcano-npu",
+    gives_chips=True,
 )

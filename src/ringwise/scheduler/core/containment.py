@@ -39,6 +39,10 @@ def object_of(event: ev.Event) -> tuple[str, str]:
             return "PriorityClass", priority_class.name
         case ev.PriorityClassGone(name):
             return "PriorityClass", name
+        case ev.QuotaSeen(quota):
+            return "ResourceQuota", quota.key
+        case ev.QuotaGone(namespace, name):
+            return "ResourceQuota", f"{namespace}/{name}"
         case ev.VcJobSeen(job):
             return "Job", job.key
         case ev.VcJobGone(key) | ev.JobCommand(key):

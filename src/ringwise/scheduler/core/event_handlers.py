@@ -17,6 +17,7 @@ from ringwise.scheduler.core.pending_queue import PendingQueue
 from ringwise.scheduler.core.reservation import StarvationGuard
 from ringwise.scheduler.core.sessions import ActiveConfiguration
 from ringwise.scheduler.core.status_reporter import StatusReporter
+from ringwise.scheduler.core.timed_retries import TimedRetries
 from ringwise.scheduler.core.tor_share_publisher import TorSharePublisher
 from ringwise.scheduler.faults.partial_gangs import PartialGangs
 from ringwise.scheduler.faults.previous_placements import HeldPlacement, PreviousPlacements
@@ -44,6 +45,7 @@ class EventHandlers:
         pending: PendingQueue,
         assumed: AssumedPods,
         backoff: BindBackoff,
+        retries: TimedRetries,
         guard: StarvationGuard,
         previous: PreviousPlacements,
         partial_gangs: PartialGangs,
@@ -62,6 +64,7 @@ class EventHandlers:
         self._pending = pending
         self._assumed = assumed
         self._backoff = backoff
+        self._retries = retries
         self._guard = guard
         self._previous = previous
         self._partial_gangs = partial_gangs
@@ -79,6 +82,8 @@ class EventHandlers:
             ev.QueueGone: self._queue_gone,
             ev.PriorityClassSeen: self._priority_seen,
             ev.PriorityClassGone: self._priority_gone,
+            ev.QuotaSeen: self._quota_seen,
+            ev.QuotaGone: self._quota_gone,
             ev.VcJobSeen: self._vcjob_seen,
             ev.VcJobGone: self._vcjob_gone,
             ev.ReportSeen: self._report_seen,
@@ -264,6 +269,7 @@ class EventHandlers:
             self._guard.forget(job.key)
             self._partial_gangs.forget(job.key)
             self._backoff.forget(job.key)
+            self._retries.forget(job.key)
             self._pending.forget(job.key)
             if not self._previous.keeps(job):
                 self._reservations.lift(job.key)
@@ -317,6 +323,14 @@ class EventHandlers:
         self._book.drop_queue(event.name)
         self._reporter.queues.gone(event.name)
         self._triggers.add(Trigger.QUEUE_CHANGED)
+
+    def _quota_seen(self, event: ev.QuotaSeen) -> None:
+        if self._book.put_quota(event.quota):
+            self._triggers.add(Trigger.QUOTA_CHANGED)
+
+    def _quota_gone(self, event: ev.QuotaGone) -> None:
+        self._book.drop_quota(event.namespace, event.name)
+        self._triggers.add(Trigger.QUOTA_CHANGED)
 
     def _priority_seen(self, event: ev.PriorityClassSeen) -> None:
         self._put_class(event.priority_class, event.priority_class.name)

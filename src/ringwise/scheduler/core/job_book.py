@@ -12,7 +12,7 @@ from ringwise.reasons import Reason
 from ringwise.scheduler.core.containment import Containment, describe
 from ringwise.scheduler.reasons import POD_GROUP_MISSING
 from ringwise.state.cluster import ClusterState
-from ringwise.state.model import EMPTY, Pod, PodGroup, PriorityClass, Queue
+from ringwise.state.model import EMPTY, Pod, PodGroup, PriorityClass, Queue, ResourceQuota
 from ringwise.state.node_shapes import label_keys
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.nearest import nearest
@@ -46,6 +46,8 @@ class JobBook:
         self._names = scheduler_names
         self.jobs: dict[str, Job] = {}
         self.queues: dict[str, Queue] = {DEFAULT_QUEUE: Queue(DEFAULT_QUEUE)}
+        #: By namespace and name.
+        self.quotas: dict[str, dict[str, ResourceQuota]] = {}
         self.groups: dict[str, PodGroup] = {}
         self.vcjobs: dict[str, VcJob] = {}
         self._priorities: dict[str, PriorityClass] = {}
@@ -262,6 +264,19 @@ class JobBook:
             if before != (job.priority, job.non_preempting):
                 changed.append(job)
         return changed
+
+    def put_quota(self, quota: ResourceQuota) -> bool:
+        """Returns whether its limits or its use changed."""
+        quotas = self.quotas.setdefault(quota.namespace, {})
+        known = quotas.get(quota.name)
+        quotas[quota.name] = quota
+        return known is None or (known.hard, known.used) != (quota.hard, quota.used)
+
+    def drop_quota(self, namespace: str, name: str) -> None:
+        quotas = self.quotas.get(namespace, {})
+        quotas.pop(name, None)
+        if not quotas:
+            self.quotas.pop(namespace, None)
 
     def put_queue(self, queue: Queue) -> None:
         self.queues[queue.name] = queue

@@ -31,6 +31,7 @@ from ringwise.scheduler.core.pending_queue import PendingQueue
 from ringwise.scheduler.core.reservation import StarvationGuard
 from ringwise.scheduler.core.sessions import ActiveConfiguration, SessionFactory
 from ringwise.scheduler.core.status_reporter import StatusReporter
+from ringwise.scheduler.core.timed_retries import TimedRetries
 from ringwise.scheduler.core.tor_share_publisher import TorSharePublisher
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.scheduler.explain.what_if import WhatIf
@@ -76,6 +77,7 @@ class Scheduler:
         self._pending = PendingQueue()
         self._assumed = AssumedPods(state)
         self._backoff = BindBackoff(self._pending)
+        self._retries = TimedRetries(self._pending)
         self._guard = StarvationGuard(state, self._book, self._configuration, self._pending)
         self._previous = PreviousPlacements(
             state, self._book, self._reservations, self._configuration, self._pending, self._triggers
@@ -105,6 +107,7 @@ class Scheduler:
             pending=self._pending,
             assumed=self._assumed,
             backoff=self._backoff,
+            retries=self._retries,
             guard=self._guard,
             previous=self._previous,
             partial_gangs=self._partial_gangs,
@@ -161,6 +164,7 @@ class Scheduler:
         self._contained("reservations", lambda: self._expire_reservations(now))
         self._contained("previous placements", lambda: self._previous.review(now))
         self._contained("bind backoff", lambda: self._backoff.wake(now))
+        self._contained("timed retries", lambda: self._retries.wake(now))
         self._contained("starvation guard", lambda: self._guard.wake(self._triggers, now))
         self._wake()
         commands: list[Command] = []
@@ -209,7 +213,7 @@ class Scheduler:
         """When time alone changes something, in nanoseconds; None when only events can."""
         times = [reservation.expires for reservation in self._reservations]
         times += [self._guard.deadline(), self._previous.deadline(), self._partial_gangs.deadline()]
-        times.append(self._backoff.deadline())
+        times += [self._backoff.deadline(), self._retries.deadline()]
         return min((time for time in times if time is not None), default=None)
 
     # -- a cycle --------------------------------------------------------------------------------
@@ -230,6 +234,9 @@ class Scheduler:
         lifted = reserve and self._guard.reserve(session)
         if lifted or any(self._came_free(reservation) for reservation in reserved_before):
             self._triggers.add(Trigger.CHIPS_FREED)
+        for job in pending:
+            self._retries.forget(job.key)
+        self._retries.note(session.retries)
         self._history.add(session.incidents)
         self._history.plans = session.plans
         commands: list[Command] = [*binds]

@@ -64,6 +64,7 @@ class SessionFactory:
             reservations=self._reservations,
             jobs=self._book.jobs,
             queues=self._book.queues,
+            quotas=self._book.quotas,
             usage=self._usage,
             topology=self._topology,
             configuration=self._configuration.current,

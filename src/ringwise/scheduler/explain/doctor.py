@@ -18,7 +18,13 @@ from ringwise.scheduler.explain.findings import ERROR, NOTE, WARNING, Finding, n
 from ringwise.scheduler.view import SchedulerView
 from ringwise.topology.nearest import nearest
 from ringwise.topology.policy import PolicyFacts, select_board
-from ringwise.wellknown import ACCELERATOR_TYPE, HOST_ARCH, HOST_ARCH_ARM, HOST_ARCH_X86
+from ringwise.wellknown import (
+    ACCELERATOR_TYPE,
+    HOST_ARCH,
+    HOST_ARCH_ARM,
+    HOST_ARCH_X86,
+    SCHEDULER_CONFIG_KEY,
+)
 
 __all__ = ["ERROR", "NOTE", "WARNING", "Diagnosis", "Finding", "diagnose"]
 
@@ -52,6 +58,7 @@ def diagnose(view: SchedulerView, reported: Iterable[Finding] = ()) -> Diagnosis
         _racks,
         _queues,
         _jobs,
+        _configuration,
         _incidents,
         _set_aside,
     )
@@ -65,6 +72,17 @@ def diagnose(view: SchedulerView, reported: Iterable[Finding] = ()) -> Diagnosis
 
 def of_reason(severity: str, where: str, reason: Reason) -> Finding:
     return Finding(severity, reason.code, where, reason.message, reason.cures[0] if reason.cures else "")
+
+
+def _configuration(view: SchedulerView) -> Iterator[Finding]:
+    for warning in view.configuration.warnings:
+        yield Finding(
+            WARNING,
+            "configuration",
+            SCHEDULER_CONFIG_KEY,
+            warning,
+            "`ringwise config check FILE` shows what each line does",
+        )
 
 
 def _set_aside(view: SchedulerView) -> Iterator[Finding]:

@@ -1,0 +1,237 @@
+"""capacity: every queue has a share of its own in units, not in weights.
+
+A queue may use more than it *deserves* while there is room, up to its *capability*; what it
+uses beyond can be reclaimed by a queue that uses less than it deserves. A *guarantee* is kept
+free for its queue. With the flag `enableHierarchy` queues form a tree by `spec.parent`: limits
+hold for a queue with all queues below it, and only queues without others below take jobs.
+
+A queue without a place in the tree (no such parent, a circle) refuses its own jobs with the
+reason; Volcano schedules nothing at all then.
+"""
+
+from __future__ import annotations
+
+from ringwise.framework.amounts import Amounts, add, lacking
+from ringwise.framework.arguments import boolean, integer
+from ringwise.framework.configuration import PluginOption
+from ringwise.framework.extension_points import (
+    ALLOCATABLE,
+    JOB_ENQUEUEABLE,
+    PREEMPTIVE,
+    QUEUE_ORDER,
+    RECLAIMABLE,
+    VICTIM_QUEUE_ORDER,
+    Vote,
+)
+from ringwise.framework.job import Job
+from ringwise.framework.promises import Promises
+from ringwise.framework.reasons import (
+    QUEUE_CAPABILITY_REACHED,
+    QUEUE_NOT_OPEN,
+    QUEUE_QUOTA_INSUFFICIENT,
+)
+from ringwise.framework.registry import PluginSpec
+from ringwise.framework.session import Session
+from ringwise.plugins.capacity.queue_tree import ROOT, QueueNode, QueueTree
+from ringwise.plugins.capacity.reasons import QUEUE_NOT_A_LEAF, QUEUE_TREE_BROKEN
+from ringwise.reasons import Reason
+from ringwise.state.model import Pod, Queue
+
+_OPEN = "Open"
+
+RECLAIM_LEVEL = integer(
+    "ancestorReclaimLevel",
+    0,
+    "how many levels up a queue may reclaim by what the queues above it deserve",
+    maximum=1000,
+)
+
+#: A level of a queue's sort key: its share, whether it deserves nothing, then age and name.
+Level = tuple[float, bool, int, str]
+
+
+class Capacity:
+    def __init__(self, option: PluginOption) -> None:
+        self._by_tree = option.is_enabled("hierarchy")
+        self._reclaim_level = option.value(RECLAIM_LEVEL)
+
+    def open(self, session: Session) -> None:
+        self._session = session
+        self._promises = session.shared(Promises)
+        self._tree = QueueTree(session, by_tree=self._by_tree)
+        session.register(QUEUE_ORDER, self.queue_order)
+        session.register(ALLOCATABLE, self.allocatable)
+        session.register(JOB_ENQUEUEABLE, self.enqueueable)
+        session.register(PREEMPTIVE, self.preemptive)
+        session.register(RECLAIMABLE, self.reclaimable)
+        if self._by_tree:
+            session.register(VICTIM_QUEUE_ORDER, self.victim_queue_order)
+
+    # -- order ---------------------------------------------------------------------------
+
+    def queue_order(self, queue: Queue) -> tuple[int, tuple[Level, ...]]:
+        """Higher priority, then the smaller share; in a tree the shares from below the root downwards."""
+        node = self._tree[queue.name]
+        if node is None:
+            return -queue.priority, ()
+        path = (*reversed(node.above), node) if self._by_tree else (node,)
+        return -queue.priority, tuple(self._level(one) for one in path)
+
+    def _level(self, node: QueueNode) -> Level:
+        known = (node.queue.created, node.name) if self._by_tree else (0, "")
+        return (self._tree.share(node), not node.deserved, *known)
+
+    def victim_queue_order(self, queue: Queue, victim: Queue) -> int:
+        """Queues nearer to the reclaiming one in the tree give pods first."""
+        taker, giver = self._tree[queue.name], self._tree[victim.name]
+        return self._tree.distance(taker, giver) if taker is not None and giver is not None else 0
+
+    # -- limits --------------------------------------------------------------------------
+
+    def allocatable(self, queue: Queue, pod: Pod) -> Reason | None:
+        """The queue and all above it stay within what they may use."""
+        node = self._tree[queue.name]
+        if node is None:
+            return None
+        reason = self._refusal(node)
+        if reason is not None:
+            return reason
+        asked = self._session.usage.amounts(pod.cls)
+        for tested in self._tree.tested(node):
+            used = self._tree.used(tested) if tested.limit else {}
+            if over := lacking(asked, used, tested.limit):
+                name = over[0]
+                return QUEUE_CAPABILITY_REACHED(
+                    queue=tested.name,
+                    resource=name,
+                    used=used.get(name, 0),
+                    asked=asked[name],
+                    limit=tested.limit[name],
+                    needed=used.get(name, 0) + asked[name],
+                )
+        return None
+
+    def enqueueable(self, job: Job) -> tuple[Vote, Reason | None]:
+        """Admit a job while what was promised to the queue, and to all above it, stays within the limits."""
+        node = self._tree[job.queue]
+        if node is None:
+            return Vote.ABSTAIN, None
+        reason = self._refusal(node)
+        if reason is not None:
+            return Vote.REJECT, reason
+        asked = self._promises.needs(job)
+        if not any(asked.values()):
+            return Vote.PERMIT, None
+        for tested in self._tree.tested(node):
+            promised = self._tree.promised(tested) if tested.limit else {}
+            if over := lacking(asked, promised, tested.limit):
+                name = over[0]
+                return Vote.REJECT, QUEUE_QUOTA_INSUFFICIENT(
+                    queue=tested.name,
+                    resource=name,
+                    taken=promised.get(name, 0),
+                    limit=tested.limit[name],
+                    asked=asked[name],
+                )
+        return Vote.PERMIT, None
+
+    def _refusal(self, node: QueueNode) -> Reason | None:
+        """Why the queue takes no jobs at all."""
+        if node.queue.state != _OPEN:
+            return QUEUE_NOT_OPEN(queue=node.name, state=node.queue.state)
+        if node.problem:
+            return QUEUE_TREE_BROKEN(queue=node.name, problem=node.problem)
+        if node.children or (self._by_tree and node.name == ROOT):
+            return QUEUE_NOT_A_LEAF(queue=node.name, children=[child.name for child in node.children])
+        return None
+
+    # -- reclaiming ----------------------------------------------------------------------
+
+    def preemptive(self, queue: Queue, pod: Pod) -> bool:
+        """Whether the queue gets, in some resource, no more than it deserves; or a queue above it does."""
+        node = self._tree[queue.name]
+        if node is None or self.allocatable(queue, pod) is not None:
+            return False
+        asked = self._session.usage.amounts(pod.cls)
+        levels = self._reclaim_level if self._by_tree else 0
+        return any(self._deserves(one, asked) for one in (node, *node.above[:levels]))
+
+    def _deserves(self, node: QueueNode, asked: Amounts) -> bool:
+        used = self._tree.used(node)
+        return any(
+            node.deserved.get(name, 0) and used.get(name, 0) + amount <= node.deserved[name]
+            for name, amount in asked.items()
+        )
+
+    def reclaimable(self, job: Job, pod: Pod, candidates: list[str]) -> list[str]:
+        """Pods of queues above what they deserve, never below a guarantee; each one counts for the next."""
+        taker = self._tree[job.queue]
+        wanted = self._session.usage.amounts(pod.cls)
+        left: dict[str, Amounts] = {}
+        victims = []
+        for uid in candidates:
+            candidate = self._session.state.pods[uid].pod
+            owner = self._session.job_of(candidate)
+            node = self._tree[owner.queue] if owner is not None else None
+            if node is None or taker is None:
+                continue
+            gives = self._session.usage.amounts(candidate.cls)
+            if not gives.keys() & wanted.keys() or not self._may_give(taker, node, gives, left):
+                continue
+            for one in (node, *node.above):
+                add(self._left(one, left), gives, -1)
+            victims.append(uid)
+        return victims
+
+    def _may_give(self, taker: QueueNode, node: QueueNode, gives: Amounts, left: dict[str, Amounts]) -> bool:
+        used = self._left(node, left)
+        if any(
+            used.get(name, 0) - gives.get(name, 0) < least
+            for name, least in node.guarantee.items()
+            if name in gives
+        ):
+            return False
+        if not self._exceeds(node, gives, left):
+            return False
+        levels = self._reclaim_level if self._by_tree else 0
+        shared = {id(one) for one in (taker, *taker.above)}
+        for upper in node.above[:levels]:
+            if id(upper) in shared:
+                return bool(taker.deserved)
+            if not self._exceeds(upper, gives, left):
+                return False
+        return True
+
+    def _exceeds(self, node: QueueNode, gives: Amounts, left: dict[str, Amounts]) -> bool:
+        """It uses more than it deserves of something the pod uses, or deserves nothing of it."""
+        names = gives.keys() & node.deserved.keys()
+        used = self._left(node, left)
+        return not names or any(used.get(name, 0) > node.deserved[name] for name in names)
+
+    def _left(self, node: QueueNode, left: dict[str, Amounts]) -> Amounts:
+        found = left.get(node.name)
+        if found is None:
+            found = left[node.name] = dict(self._tree.used(node))
+        return found
+
+
+SPEC = PluginSpec(
+    "capacity",
+    "shares the cluster among queues by what each deserves, with enableHierarchy in a tree",
+    Capacity,
+    (
+        RECLAIM_LEVEL,
+        boolean(
+            "capacity.DynamicResourceAllocationEnable",
+            False,
+            "claims of dynamic resource allocation are not counted",
+            has_effect=False,
+        ),
+        boolean(
+            "capacity.DRAConsumableCapacityEnable",
+            False,
+            "claims of dynamic resource allocation are not counted",
+            has_effect=False,
+        ),
+    ),
+)

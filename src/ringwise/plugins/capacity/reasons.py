@@ -1,0 +1,22 @@
+"""Why capacity lets a job wait."""
+
+from __future__ import annotations
+
+from ringwise.reasons import ReasonKind, Stage, Trigger
+
+_TREE = frozenset({Trigger.QUEUE_CHANGED, Trigger.JOB_CHANGED})
+
+QUEUE_TREE_BROKEN = ReasonKind(
+    "queue-tree-broken",
+    Stage.ENQUEUE,
+    "queue {queue} has no place in the tree of queues: {problem}",
+    ("correct spec.parent of the queue", "use another queue"),
+    _TREE,
+)
+QUEUE_NOT_A_LEAF = ReasonKind(
+    "queue-not-a-leaf",
+    Stage.ENQUEUE,
+    "queue {queue} has the queues {children} below it; jobs run only in queues without such",
+    ("use one of the queues {children}",),
+    _TREE,
+)

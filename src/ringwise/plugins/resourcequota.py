@@ -1,0 +1,97 @@
+"""resourcequota: a job is enqueued while the ResourceQuotas of its namespace have room for its gang.
+
+The API server counts pods when they are created, so a job above its namespace's quota would
+be enqueued, get some of its pods and never the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ringwise.framework.amounts import Amounts, add
+from ringwise.framework.configuration import PluginOption
+from ringwise.framework.extension_points import JOB_ENQUEUEABLE, JOB_ENQUEUED, Vote
+from ringwise.framework.job import Job
+from ringwise.framework.registry import PluginSpec
+from ringwise.framework.session import Session
+from ringwise.reasons import Reason, ReasonKind, Stage, Trigger
+
+QUOTA_INSUFFICIENT = ReasonKind(
+    "namespace-quota-insufficient",
+    Stage.ENQUEUE,
+    "resource quota insufficient, requested: {requested}, used: {used}, limited: {limited} "
+    "(ResourceQuota {quota})",
+    ("wait until pods of namespace {namespace} end", "raise the ResourceQuota {quota}"),
+    frozenset({Trigger.QUOTA_CHANGED, Trigger.JOB_CHANGED, Trigger.JOB_ENDED}),
+)
+
+_REQUESTS, _LIMITS, _COUNT = "requests.", "limits.", "count/"
+
+
+class ResourceQuotas:
+    def __init__(self, option: PluginOption) -> None:
+        self._option = option
+
+    def open(self, session: Session) -> None:
+        self._session = session
+        #: What enqueued jobs without pods will use, by namespace. The quotas do not count it yet.
+        self._promised: dict[str, Amounts] = {}
+        session.register(JOB_ENQUEUEABLE, self.enqueueable)
+        session.register(JOB_ENQUEUED, self.enqueued)
+
+    def enqueueable(self, job: Job) -> tuple[Vote, Reason | None]:
+        quotas = self._session.quotas.get(job.namespace)
+        if not quotas or job.group is None or not job.group.min_resources:
+            return Vote.PERMIT, None
+        asked = quota_names(job)
+        promised = self._promises(job.namespace)
+        for name in sorted(quotas):
+            quota = quotas[name]
+            used = {key: quota.used.get(key, 0) + promised.get(key, 0) for key in quota.hard}
+            over = [
+                key
+                for key, limit in quota.hard.items()
+                if asked.get(key, 0) and used[key] + asked[key] > limit
+            ]
+            if over:
+                return Vote.REJECT, QUOTA_INSUFFICIENT(
+                    requested={key: asked[key] for key in over},
+                    used={key: used[key] for key in over},
+                    limited={key: quota.hard[key] for key in over},
+                    quota=quota.key,
+                    namespace=job.namespace,
+                )
+        return Vote.PERMIT, None
+
+    def enqueued(self, job: Job) -> None:
+        promised = self._promised.get(job.namespace)
+        if promised is not None and not job.pods:
+            add(promised, quota_names(job))
+
+    def _promises(self, namespace: str) -> Amounts:
+        found = self._promised.get(namespace)
+        if found is None:
+            found = self._promised[namespace] = {}
+            for job in self._session.jobs.values():
+                if job.namespace == namespace and job.inqueue and job.prospective:
+                    add(found, quota_names(job))
+        return found
+
+
+def quota_names(job: Job) -> Mapping[str, int]:
+    """What the job needs at once, under every name that a quota may have for it.
+
+    Volcano writes most of these names into `minResources`; those that are missing follow from the others.
+    """
+    written = job.group.min_resources if job.group is not None else {}
+    names: Amounts = {"pods": job.min_available, "count/pods": job.min_available}
+    for name, amount in written.items():
+        if not name.startswith((_REQUESTS, _LIMITS, _COUNT)) and name != "pods":
+            names[f"{_REQUESTS}{name}"] = amount
+    names.update(written)
+    return names
+
+
+SPEC = PluginSpec(
+    "resourcequota", "enqueues jobs that the ResourceQuotas of their namespace have room for", ResourceQuotas
+)

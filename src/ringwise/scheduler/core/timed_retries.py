@@ -1,0 +1,32 @@
+"""Jobs that are tried again at a certain time, although nothing changes in the cluster.
+
+A plugin names the time: what it says about the job is different then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ringwise.scheduler.core.pending_queue import PendingQueue
+
+
+class TimedRetries:
+    def __init__(self, pending: PendingQueue) -> None:
+        self._pending = pending
+        self._due: dict[str, int] = {}
+
+    def note(self, times: Mapping[str, int]) -> None:
+        """The times that the plugins named in a cycle, by job."""
+        self._due.update(times)
+
+    def forget(self, key: str) -> None:
+        self._due.pop(key, None)
+
+    def deadline(self) -> int | None:
+        return min(self._due.values(), default=None)
+
+    def wake(self, now: int) -> None:
+        """Activate the jobs whose time has come."""
+        for key in [key for key, due in self._due.items() if due <= now]:
+            del self._due[key]
+            self._pending.activate(key)

@@ -1,0 +1,68 @@
+"""`ringwise config check`: every line of a configuration, explained."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from ringwise.cli.commands import cli
+
+SAMPLES = Path(__file__).parents[1] / "samples" / "configurations"
+
+
+def check(*arguments: str, given: str | None = None) -> Result:
+    return CliRunner().invoke(cli, ["config", "check", *arguments], input=given)
+
+
+def test_volcanos_configuration_line_by_line() -> None:
+    answer = check(str(SAMPLES / "volcano-ci.conf"))
+    assert answer.exit_code == 0
+    lines = answer.output.splitlines()
+    assert any("plugin sla" in line and "works" in line for line in lines)
+    assert any("plugin network-topology-aware" in line and "warning" in line for line in lines)
+    assert lines[-1].endswith("volcano-ci.conf: it loads, with 2 warnings")
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "last"),
+    [
+        ("actions: allocate", 0, "stdin: it loads"),
+        ("actions: elect, allocate", 0, "stdin: it loads, with 1 warning"),
+        ("actions: dance", 2, "stdin: 1 error: the scheduler refuses this file"),
+        ("", 2, "stdin: 1 error: the scheduler refuses this file"),
+    ],
+)
+def test_the_exit_code_says_whether_the_scheduler_takes_it(text: str, code: int, last: str) -> None:
+    answer = check("-", given=text)
+    assert answer.exit_code == code
+    assert answer.output.splitlines()[-1] == last
+
+
+def test_a_config_map_is_read_too_and_json_has_every_line() -> None:
+    text = "kind: ConfigMap\ndata:\n  volcano-scheduler.conf: |\n    actions: allocate, reserve\n"
+    document = json.loads(check("-", "-o", "json", given=text).output)
+    assert document["loads"] is True
+    assert document["warnings"] == 1
+    assert [(line["line"], line["what"], line["verdict"]) for line in document["lines"]] == [
+        (4, "action allocate", "works"),
+        (4, "action reserve", "warning"),
+    ]
+
+
+def test_a_file_that_is_not_there() -> None:
+    answer = check("absent.conf")
+    assert answer.exit_code == 2
+    assert answer.stderr == "absent.conf: No such file or directory\n"
+
+
+def test_commands_that_read_a_configuration_print_its_warnings(tmp_path: Path) -> None:
+    conf = tmp_path / "conf"
+    conf.write_text("actions: enqueue, elect, allocate")
+    cluster = Path(__file__).parents[2] / "examples"
+    answer = CliRunner().invoke(
+        cli, ["place", "--config", str(conf), "-f", str(next(cluster.rglob("*.yaml")))]
+    )
+    assert f"warning: {conf}: line 1: actions: Ringwise has no action elect: replaced by" in answer.stderr

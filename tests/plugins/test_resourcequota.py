@@ -1,0 +1,118 @@
+"""resourcequota: a job is let in while the quotas of its namespace have room for its gang."""
+
+from __future__ import annotations
+
+import pytest
+
+from ringwise.framework.configuration import Configuration, Tier
+from ringwise.messages import events as ev
+from ringwise.messages.commands import SetGroupStatus
+from ringwise.scheduler.core.machine import Scheduler
+from ringwise.scheduler.defaults import BUILT_IN
+from ringwise.state.model import Node, Owner, PodClass, PodGroup, ResourceQuota
+from ringwise.state.vcjob import PodTemplate, Task, VcJob
+from tests.builders import CHIP, Lab, cluster
+
+
+def quota(hard: dict[str, int], used: dict[str, int] | None = None, name: str = "q") -> ResourceQuota:
+    return ResourceQuota("default", name, hard, used or {})
+
+
+def verdict(lab: Lab, *quotas: ResourceQuota, job: str = "job") -> tuple[bool, str]:
+    session = lab.session("resourcequota")
+    session.quotas = {"default": {one.name: one for one in quotas}}
+    may, reason = session.job_enqueueable(lab[job])
+    return may, reason.message if reason is not None else ""
+
+
+@pytest.mark.parametrize(
+    ("hard", "used", "admitted"),
+    [
+        ({}, {}, True),
+        ({"requests.cpu": 4_000}, {}, True),
+        ({"requests.cpu": 4_000}, {"requests.cpu": 1}, False),
+        ({"cpu": 3_999}, {}, False),  # the short name of the same thing
+        ({"limits.cpu": 8_000}, {"limits.cpu": 1_000}, False),
+        ({"pods": 2}, {}, True),
+        ({"pods": 2}, {"pods": 1}, False),
+        ({"count/pods": 1}, {}, False),
+        ({f"requests.{CHIP}": 16}, {f"requests.{CHIP}": 8}, False),
+        ({"configmaps": 0}, {"configmaps": 9}, True),  # what pods do not use does not matter
+        ({"requests.storage": 1}, {"requests.storage": 1}, True),
+    ],
+)
+def test_used_and_asked_stay_within_every_hard_limit(
+    hard: dict[str, int], used: dict[str, int], admitted: bool
+) -> None:
+    lab = cluster().node("n1", cpu=1)
+    needs = {"cpu": 4_000, "limits.cpu": 8_000, CHIP: 16}
+    lab.job("job", pods=2, min_resources=needs, cpu=2_000)
+    assert verdict(lab, quota(hard, used))[0] is admitted
+
+
+def test_the_message_names_only_what_is_exceeded() -> None:
+    lab = cluster().node("n1", cpu=1).job("job", min_resources={"cpu": 4_000, "memory": 1}, cpu=4_000)
+    may, message = verdict(
+        lab,
+        quota({"pods": 9}, name="a"),
+        quota({"requests.cpu": 5_000, "memory": 9}, {"requests.cpu": 2_000}),
+    )
+    assert not may
+    assert message == (
+        "resource quota insufficient, requested: requests.cpu 4000, used: requests.cpu 2000, "
+        "limited: requests.cpu 5000 (ResourceQuota default/q)"
+    )
+
+
+def test_no_quota_or_no_min_resources_permits() -> None:
+    lab = cluster().node("n1", cpu=1).job("job", cpu=4_000).job("other", min_resources={"cpu": 1}, cpu=1)
+    assert verdict(lab, quota({"cpu": 0}))[0]
+    assert verdict(lab, job="other")[0]
+
+
+def test_a_job_that_is_let_in_counts_until_the_quota_counts_its_pods() -> None:
+    lab = cluster().node("n1", cpu=1)
+    for name in ("first", "second"):
+        lab.job(name, min_resources={"cpu": 3_000}, cpu=3_000)
+        job = lab[name]
+        job.prospective, job.pods = tuple(job.pods.values()), {}
+    session = lab.session("resourcequota")
+    session.quotas = {"default": {"q": quota({"requests.cpu": 5_000})}}
+    assert session.job_enqueueable(lab["first"])[0]
+    lab["first"].inqueue = True
+    session.job_enqueued(lab["first"])
+    assert not session.job_enqueueable(lab["second"])[0]
+    # In a later cycle, while the first has no pods, it still counts.
+    session = lab.session("resourcequota")
+    session.quotas = {"default": {"q": quota({"requests.cpu": 5_000})}}
+    assert not session.job_enqueueable(lab["second"])[0]
+
+
+def test_a_changed_quota_wakes_the_jobs_that_wait_for_it() -> None:
+    tier = Tier(tuple(BUILT_IN.plugins[name].option() for name in ("gang", "resourcequota", "predicates")))
+    scheduler = Scheduler(Configuration(("enqueue", "allocate"), (tier,)), registry=BUILT_IN)
+    task = Task("main", 1, 1, PodTemplate(PodClass(cpu_milli=3_000)))
+    vcjob = VcJob("default", "job", "u1", tasks=(task,), min_available=1)
+    group = PodGroup("default", "job-u1", min_resources={"cpu": 3_000}, owner=Owner("Job", "job", "u1"))
+    events: list[ev.Event] = [
+        ev.NodeSeen(Node("n1", cpu_milli=9_000)),
+        ev.QuotaSeen(quota({"requests.cpu": 4_000}, {"requests.cpu": 2_000})),
+        ev.VcJobSeen(vcjob),
+        ev.PodGroupSeen(group),
+    ]
+
+    def phases(*more: ev.Event) -> list[str]:
+        commands = scheduler.handle(more, 1)
+        return [command.phase for command in commands if isinstance(command, SetGroupStatus)]
+
+    assert phases(*events) == ["Pending"]
+    assert phases(ev.QuotaSeen(quota({"requests.cpu": 4_000}, {"requests.cpu": 2_000}))) == []
+    assert phases(ev.QuotaSeen(quota({"requests.cpu": 4_000}, {"requests.cpu": 1_000}))) == ["Inqueue"]
+    assert scheduler.view.jobs["default/job-u1"].inqueue
+
+
+def test_a_deleted_quota_limits_nothing() -> None:
+    scheduler = Scheduler(registry=BUILT_IN)
+    scheduler.handle([ev.QuotaSeen(quota({"cpu": 1}))], 1)
+    scheduler.handle([ev.QuotaGone("default", "q"), ev.QuotaGone("default", "never there")], 2)
+    assert not scheduler.view.set_aside
