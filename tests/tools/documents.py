@@ -90,12 +90,16 @@ def first_difference(left: Any, right: Any, path: str = "") -> str | None:
 
 
 def known_before(before: Any, after: Any) -> Any:
-    """`after` without the fields that `before` does not have and that are null, false or an empty list."""
+    """`after` without the fields that `before` does not have and that are null, false or empty.
+
+    Without the name of its schema, too: a document may be given one.
+    """
     if isinstance(before, dict) and isinstance(after, dict):
         return {
             key: known_before(before[key], value) if key in before else value
             for key, value in after.items()
-            if key in before or not (value is None or value is False or value == [])
+            if key in before
+            or not (value is None or value is False or value in ([], {}, "") or key == "schema")
         }
     if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
         return [known_before(one, other) for one, other in zip(before, after, strict=True)]

@@ -55,6 +55,15 @@ VALID: dict[str, list[Any]] = {
     "configuration": [config_map("ringwise", {SCHEDULER_CONFIG_KEY: _CONFIGURATION})],
     "nodes": [real_node(1)],
     "priorityclasses": [priority_class()],
+    "resourcequotas": [
+        {
+            "apiVersion": "v1",
+            "kind": "ResourceQuota",
+            "metadata": {"name": "q", "namespace": "default"},
+            "spec": {"hard": {"requests.cpu": "4", "pods": 5}},
+            "status": {"hard": {"pods": "5"}, "used": {"requests.cpu": "500m"}},
+        }
+    ],
     "queues": [queue(capability={"cpu": "4"}, guarantee={"resource": {"memory": "1Gi"}})],
     "node-reports": [_REPORT],
     "cluster-reports": [_CHUNK],

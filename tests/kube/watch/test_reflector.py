@@ -13,14 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ringwise.kube.watch.config_map_readers import ConfigurationReader, ReportReader, TopologyReader
 from ringwise.kube.watch.kinds import Reader, WatchTarget
 from ringwise.kube.watch.malformed import MalformedObjects
 from ringwise.kube.watch.readers import (
-    ConfigurationReader,
     NodeReader,
     PodReader,
-    ReportReader,
-    TopologyReader,
 )
 from ringwise.kube.watch.reflector import HEALTHY_WATCH_SECONDS, UNKNOWN_KIND_PAUSE, Reflector
 from ringwise.kubeclient.client import Client, LineSplitter, UnreachableError

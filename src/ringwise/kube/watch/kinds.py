@@ -7,10 +7,10 @@ from dataclasses import field
 from typing import Any, Protocol
 
 from ringwise.framework.registry import Registry
+from ringwise.kube.watch.config_map_readers import ConfigurationReader, ReportReader, TopologyReader
 from ringwise.kube.watch.job_templates import TemplateStore
 from ringwise.kube.watch.objects import KeyedObjects
 from ringwise.kube.watch.readers import (
-    ConfigurationReader,
     GroupReader,
     JobReader,
     NodeReader,
@@ -20,8 +20,6 @@ from ringwise.kube.watch.readers import (
     PriorityReader,
     QueueReader,
     QuotaReader,
-    ReportReader,
-    TopologyReader,
     WatchEvent,
 )
 from ringwise.kubeclient.client import Page

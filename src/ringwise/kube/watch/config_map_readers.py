@@ -1,0 +1,82 @@
+"""ConfigMaps of the watch into state objects: device reports, the switch topology, the configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ringwise.framework.registry import Registry
+from ringwise.kube.watch.objects import KeyedObjects, NodeReports
+from ringwise.kube.watch.readers import ObjectReader
+from ringwise.manifests.device_info import config_map_from_wire
+from ringwise.manifests.errors import ConfigurationError, Findings, ManifestError
+from ringwise.manifests.switches import topology_of_config_map
+from ringwise.manifests.wire import ConfigMapWire
+from ringwise.scheduler.defaults import BUILT_IN
+from ringwise.wellknown import SCHEDULER_CONFIG_KEY, TOR_NODE_CONFIG_MAP
+
+
+class ReportReader(ObjectReader[ConfigMapWire]):
+    def __init__(self) -> None:
+        super().__init__(ConfigMapWire)
+
+    def objects(self, wire: ConfigMapWire, found: Findings) -> KeyedObjects | None:
+        read = config_map_from_wire(wire, found)
+        if read is None:
+            # It carries the label but is not a device report.
+            found.errors.clear()
+            return ()
+        if found.errors:
+            return None
+        nodes: dict[str, list[Any]] = {}
+        for report in read[0]:
+            nodes.setdefault(report.node, []).append(report)
+        return tuple(
+            (node, NodeReports(node, reports[0].aggregated, tuple(reports)))
+            for node, reports in nodes.items()
+        )
+
+
+class TopologyReader(ObjectReader[ConfigMapWire]):
+    def __init__(self) -> None:
+        super().__init__(ConfigMapWire)
+
+    def objects(self, wire: ConfigMapWire, found: Findings) -> KeyedObjects | None:
+        data = {key: value or "" for key, value in (wire.data or {}).items()}
+        topology = topology_of_config_map(data, found.origin)
+        if topology.unusable is not None:
+            # Sent all the same: it is the reason of jobs that need switches.
+            found.wrong("data", topology.unusable.message)
+        return ((TOR_NODE_CONFIG_MAP, topology),)
+
+
+class ConfigurationReader(ObjectReader[ConfigMapWire]):
+    def __init__(
+        self, registry: Registry = BUILT_IN, warn: Callable[[str], object] = lambda warning: None
+    ) -> None:
+        super().__init__(ConfigMapWire)
+        self._registry = registry
+        #: Called with each warning about a text; once for each text.
+        self._warn = warn
+        self._text = ""
+
+    def objects(self, wire: ConfigMapWire, found: Findings) -> KeyedObjects | None:
+        text = (wire.data or {}).get(SCHEDULER_CONFIG_KEY)
+        if text is None:
+            found.wrong(f"data.{SCHEDULER_CONFIG_KEY}", "is missing")
+            return None
+        # Imported here: a cluster may have no such ConfigMap, and then needs no YAML.
+        from ringwise.manifests.configuration import read_configuration
+
+        try:
+            configuration = read_configuration(text, found.origin, self._registry)
+        except ConfigurationError as error:
+            found.errors.extend(
+                ManifestError(found.origin, "", line) for line in str(error).splitlines() if line.strip()
+            )
+            return None
+        if text != self._text:
+            self._text = text
+            for warning in configuration.warnings:
+                self._warn(warning)
+        return ((SCHEDULER_CONFIG_KEY, configuration),)
