@@ -20,6 +20,7 @@ import msgspec
 
 from ringwise.apps.bench.report import at_most, shown
 from ringwise.apps.extensions import new_scheduler
+from ringwise.kube.watch.config_map_readers import ReportReader
 from ringwise.kube.watch.objects import KeyedObjects, change_events, deletion_events
 from ringwise.kube.watch.readers import (
     GroupReader,
@@ -28,7 +29,6 @@ from ringwise.kube.watch.readers import (
     PodReader,
     PriorityReader,
     QueueReader,
-    ReportReader,
 )
 from ringwise.manifests.errors import Findings
 from ringwise.manifests.pods import PodClassCache
