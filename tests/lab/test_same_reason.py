@@ -277,6 +277,8 @@ OF_A_HISTORY = {
     *("rack-wait-for-same-rack", "rack-wait-for-same-superpod", "rack-running-pods-hold-group"),
     *("bind-failed", "internal-error", "making-room", "gang-not-complete", "tasks-not-complete"),
     *("no-pods-yet", "pods-missing", "queue-overused", "queue-share-used", "queue-quota-insufficient"),
+    # Of plugins that are not in the default configuration.
+    *("cluster-overcommitted", "namespace-quota-insufficient", "queue-not-a-leaf", "queue-tree-broken"),
     # Of settings that a lab does not have, or of services that run.
     *("rack-super-pod-size-range", "rack-no-rack-for-service", "total-not-allowed", "average-too-large"),
 }

@@ -257,7 +257,7 @@ def test_n2_field_is_read_as_vendor() -> None:
         ),
         (
             "tiers: [{plugins: [{name: deviceshare, arguments: {deviceshare.VGPUEnable: true}}]}]",
-            "deviceshare.VGPUEnable places parts of devices",
+            "with deviceshare.VGPUEnable parts of devices are placed",
         ),
         (
             "tiers: [{plugins: [{name: extender, arguments: {extender.urlPrefix: 'http://e'}}]}]",

@@ -69,7 +69,7 @@ _SHARING = tuple(
 def _shares_devices(arguments: Arguments) -> str:
     for name in _SHARING:
         if str(arguments.get(name, "")).lower() in ("true", "1"):
-            return f"{name} places parts of devices, and Ringwise places whole chips only; allowed: false"
+            return f"with {name} parts of devices are placed, and Ringwise places whole chips; allowed: false"
     return ""
 
 
