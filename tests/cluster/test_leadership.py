@@ -21,10 +21,11 @@ from tests.cluster.workload import Workload
 
 pytestmark = pytest.mark.cluster
 
-DURATION, DEADLINE = 9, 4
-LEASE = (f"--lease-duration={DURATION}", f"--renew-deadline={DEADLINE}", "--retry-period=1")
+#: Seconds, by default: how long a lease lasts, and how long a leader writes without a renewal. Shorter times
+#: make a busy machine lose its leader for other reasons.
+DURATION, DEADLINE = 15, 10
 #: Seconds without progress after which a core counts as hung. Twice as many leave time to release the lease.
-STALL = 7
+STALL = 8
 #: The exit code of a process whose core hangs.
 HUNG = 70
 LEASE_PATH = f"/apis/coordination.k8s.io/v1/namespaces/{VOLCANO_SYSTEM}/leases/{SCHEDULER_LEASE}"
@@ -73,30 +74,30 @@ def test_a_hung_leader_is_replaced(cluster: Cluster, tmp_path: Path) -> None:
     assert with_plugin != text
     cluster.api.patch(path, {"data": {"volcano-scheduler.conf": with_plugin}})
     cluster.apply(nodes(2))
-    options = (*LEASE, f"--core-stall-timeout={STALL}")
+    option = f"--core-stall-timeout={STALL}"
 
-    hangs = cluster.start("scheduler", *options, launch=partial(with_hanging_plugin, tmp_path, True))
+    hangs = cluster.start("scheduler", option, launch=partial(with_hanging_plugin, tmp_path, True))
     cluster.wait(lambda: hangs.leads and hangs.ready, "the first replica leads")
-    other = cluster.start("scheduler", *options, launch=partial(with_hanging_plugin, tmp_path, False))
+    other = cluster.start("scheduler", option, launch=partial(with_hanging_plugin, tmp_path, False))
     cluster.wait(lambda: other.ready, "the other replica has read everything")
     cluster.apply([pod("before-0", 4)])
     cluster.wait_running("before", 1)
 
     cluster.apply([pod("hangs-0", 4), pod("after-0", 8)])
-    cluster.wait(lambda: not hangs.healthy, "/healthz of the hung replica fails", STALL + 10)
-    cluster.wait(lambda: other.leads, "the other replica leads", DURATION + 10)
+    cluster.wait(lambda: not hangs.healthy, "/healthz of the hung replica fails")
+    cluster.wait(lambda: other.leads, "the other replica leads")
     cluster.wait_running("hangs", 1)
     cluster.wait_running("after", 1)
     assert "the lease is given up" in hangs.log()
     assert not hangs.leads
-    cluster.wait(lambda: hangs.process.ended == HUNG, "the hung process ends", 3 * STALL)
+    cluster.wait(lambda: hangs.process.ended == HUNG, "the hung process ends")
     check_chips(cluster.pods())
 
 
 def test_N6_slow_and_rejected_credentials_and_pauses_give_no_chip_twice(
     cluster: Cluster, tmp_path: Path
 ) -> None:
-    """Tokens are fetched every two seconds, some calls take longer than a leader may write, and some tokens
+    """Tokens are fetched every few seconds, some calls take longer than a leader may write, and some tokens
     are rejected. Each leader is paused in the middle of its work for longer than its lease.
     """
     rng = random.Random(1)
@@ -106,18 +107,17 @@ def test_N6_slow_and_rejected_credentials_and_pauses_give_no_chip_twice(
     cluster.run("controller")
     valid = {"token": cluster.plane.account_token(VOLCANO_SYSTEM, "ringwise-scheduler")}
     folders = [tmp_path / "left", tmp_path / "right"]
-    slow = (0, 0, 0.5, 0, 0, 2, 0, 0, 0, DEADLINE + 2)
+    slow = (0, 0, 2, 0, DEADLINE + 2)
     replicas = [
         cluster.start(
             "scheduler",
-            *LEASE,
-            launch=partial(
-                launched_with, exec_user(folder, [valid, valid, {"token": "rejected"}], 12, delays)
-            ),
+            launch=partial(launched_with, exec_user(folder, [valid, valid, {"token": "rejected"}], 14)),
         )
-        for folder, delays in zip(folders, (slow, slow[::-1]), strict=True)
+        for folder in folders
     ]
     cluster.wait(lambda: _leader(replicas), "one replica leads")
+    for folder, delays in zip(folders, (slow, slow[::-1]), strict=True):
+        set_delays(folder, delays)
     # Gangs may be partly bound for long here: it is only about chips.
     with PlacementMonitor(cluster, 1000, 1000) as monitor:
         work = Workload(cluster, rng, count * 8, 0)
@@ -126,10 +126,10 @@ def test_N6_slow_and_rejected_credentials_and_pauses_give_no_chip_twice(
             _work_on(cluster, work, monitor, 6, until_bound=True)
             leader.process.pause()
             try:
-                _work_on(cluster, work, monitor, DURATION + DEADLINE)
+                _work_on(cluster, work, monitor, DURATION + 4)
             finally:
                 leader.process.pause(False)
-            _work_on(cluster, work, monitor, 4)
+            _work_on(cluster, work, monitor, 3)
         for folder in folders:
             set_delays(folder, ())
 
@@ -145,7 +145,7 @@ def test_N6_slow_and_rejected_credentials_and_pauses_give_no_chip_twice(
     assert len(monitor.bound) >= 10, summary
     # Enough has happened: leaders changed, tokens were fetched again and again, and some were rejected.
     assert cluster.api.get(LEASE_PATH)["spec"]["leaseTransitions"] >= 2, summary
-    assert all(calls(folder) >= 8 for folder in folders), summary
+    assert all(calls(folder) >= 4 for folder in folders), summary
     logs = "".join(replica.log() for replica in replicas)
     assert "no credentials within" in logs, summary
     assert "not the leader any more" in logs, summary
