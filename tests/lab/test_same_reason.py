@@ -212,6 +212,14 @@ CASES: Mapping[str, Case] = {
     "no-node-fits": Case(job(1, selector={"zone": "b"})),
     "gang-incomplete": Case(job(2), [*board(3), filler("one", "node-0", [0]), filler("two", "node-1", [1])]),
     "one-switch-too-small": Case(job(3, labels=LARGE), [*board(4), SWITCHES]),
+    "pods-need-different-nodes": Case(
+        vcjob(
+            "job",
+            [("master", 1, pod_spec(8, selector={"zone": "b"})), ("worker", 2, pod_spec(8))],
+            labels={"tor-affinity": "normal-schema"},
+        ),
+        [*board(6), SWITCHES],
+    ),
     "superpod-not-enough-blocks": Case(
         job(4, 16, pod_annotations={**SUPERPOD, "sp-block": "32"}), superpods(3, 1)
     ),

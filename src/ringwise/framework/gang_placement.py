@@ -67,10 +67,33 @@ def place_gang(
     pods = pending_pods(session, job)
     missing = missing_pods(session, job)
     if beyond_gang:
-        # Jobs for racks go on with whole blocks (P8), all others pod by pod.
-        pods, missing = pods if job.policy is not None and job.policy.rack is not None else pods[:1], 1
+        missing = 1
+        if job.policy is None or job.policy.block_nodes is None:
+            return _place_one_more(session, job, statement, pods)
+        # Jobs with blocks go on with whole blocks (P8).
     if len(pods) < missing:
         return NO_PODS_YET(pods=job.min_available - missing + len(pods), needed=job.min_available)
+    return _place_pods(session, job, statement, pods, missing)
+
+
+def _place_one_more(session: Session, job: Job, statement: Statement, pods: Sequence[Pod]) -> Reason | None:
+    """Place the first pod that finds a node; of equal pods one is tried."""
+    failed: Reason | None = None
+    tried: set[NodeSelection] = set()
+    for pod in pods:
+        selection = session.node_selection(job, pod)
+        if selection not in tried:
+            tried.add(selection)
+            reason = _place_pods(session, job, statement, [pod], 1)
+            if reason is None:
+                return None
+            failed = failed or reason
+    return failed or NO_PODS_YET(pods=started_pods(session, job), needed=job.min_available)
+
+
+def _place_pods(
+    session: Session, job: Job, statement: Statement, pods: Sequence[Pod], missing: int
+) -> Reason | None:
     plan = _plan(session, job, pods)
     if isinstance(plan, Reason):
         return plan

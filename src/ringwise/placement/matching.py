@@ -8,7 +8,24 @@ between a few classes and a few masks, however many pods and nodes there are.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+
+from ringwise.records import dataclass
+from ringwise.topology.superpods import NodeId
+
+
+@dataclass(frozen=True, slots=True)
+class PodClasses:
+    """Pods that differ: the class of each rank, and the classes each node can take as a bit mask."""
+
+    of_rank: Mapping[int, int]
+    of_node: Mapping[NodeId, int]
+
+    def of_ranks(self, ranks: Iterable[int]) -> list[int]:
+        return [self.of_rank[rank] for rank in ranks]
+
+    def masks(self, nodes: Iterable[NodeId]) -> list[int]:
+        return [self.of_node.get(node, 0) for node in nodes]
 
 
 def largest_matching(pods: Mapping[int, int], nodes: Mapping[int, int]) -> int:

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ringwise.placement.matching import PodClasses
 from ringwise.placement.racks.levels import Level, LevelTimes, reschedule_level
 from ringwise.placement.racks.model import (
     FreeRacks,
-    PodClasses,
     RackBlock,
     RackOrigin,
     RackRequest,

@@ -20,7 +20,7 @@ def slots(sizes: Mapping[int, int]) -> list[tuple[int, int]]:
         Block(logical, "A", size, tuple(f"{logical}-{place}" for place in range(size)), Origin.QUEUE_1)
         for logical, size in sizes.items()
     ]
-    return [(block.logical, place) for block, place in blocks_by_rank(blocks)]
+    return [(block.logical, place) for _, (block, place) in sorted(blocks_by_rank(blocks).items())]
 
 
 @pytest.mark.parametrize("case", RULES["rank_vectors"], ids=lambda case: json.dumps(case))
@@ -41,4 +41,4 @@ def test_ids_compare_as_numbers_P7() -> None:
 def test_all_ranks_with_their_block_P7() -> None:
     whole = Block(0, "A", 2, ("a", "b"), Origin.QUEUE_1)
     fragment = Block(1, "B", 1, ("c",), Origin.QUEUE_3)
-    assert blocks_by_rank([fragment, whole]) == [(whole, 0), (whole, 1), (fragment, 0)]
+    assert blocks_by_rank([fragment, whole]) == {0: (whole, 0), 1: (whole, 1), 2: (fragment, 0)}

@@ -283,7 +283,7 @@ def test_blocks_stay_whole_and_no_running_pod_moves_P7(
 
 def annotated(blocks: Sequence[Block], lost: set[int]) -> list[BlockMember]:
     pods = []
-    for rank, (block, place) in enumerate(blocks_by_rank(blocks)):
+    for rank, (block, place) in blocks_by_rank(blocks).items():
         written = block_annotations(block)
         if rank in lost:
             pods.append(BlockMember(rank, None))

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import TypeAlias
 
+from ringwise.placement.matching import PodClasses
 from ringwise.records import dataclass
 from ringwise.topology.superpods import NodeId, SuperPodId
 
@@ -64,14 +65,6 @@ class RackShape:
 
     def ranks_of(self, block: int) -> range:
         return range(block * self.nodes_per_block, (block + 1) * self.nodes_per_block)
-
-
-@dataclass(frozen=True, slots=True)
-class PodClasses:
-    """Pods that differ: the class of each rank, and the classes each node can take as a bit mask."""
-
-    of_rank: Mapping[int, int]
-    of_node: Mapping[NodeId, int]
 
 
 @dataclass(frozen=True, slots=True)

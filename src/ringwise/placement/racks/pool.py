@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ringwise.placement.matching import can_match, first_matching, useful_nodes
-from ringwise.placement.racks.model import FreeRacks, PodClasses, RackBlock, RackId, RackRequest, Slot
+from ringwise.placement.matching import PodClasses, can_match, first_matching, useful_nodes
+from ringwise.placement.racks.model import FreeRacks, RackBlock, RackId, RackRequest, Slot
 from ringwise.topology.superpods import NodeId, SuperPodId, order_key
 
 #: Pods that differ are put into racks by search. It gives up after so many tries.

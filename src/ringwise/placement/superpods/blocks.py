@@ -61,27 +61,33 @@ class BlockAssignment:
         self.free: list[int] = [nodes if isinstance(nodes, int) else len(nodes) for nodes in self._nodes]
         self.blocks: list[Block] = []
 
-    def take(self, position: int, size: int, origin: Origin) -> None:
-        """Assign the next block: the first `size` free nodes of that SuperPoD."""
+    def take(self, position: int, size: int, origin: Origin) -> bool:
+        """Assign the next block: the first `size` free nodes of that SuperPoD. Whether it could be."""
         start = self._cursor[position]
         self._cursor[position] = start + size
         self.free[position] -= size
         nodes = self._nodes[position]
         chosen = () if isinstance(nodes, int) else tuple(nodes[start : start + size])
         self.blocks.append(Block(next(self._logical), self._ids[position], size, chosen, origin))
+        return True
 
     def counts(self) -> list[tuple[SuperPodId, int]]:
         """(id, free nodes) of every SuperPoD, in natural order."""
         return list(zip(self._ids, self.free, strict=True))
 
 
-def blocks_by_rank(blocks: Iterable[Block]) -> list[tuple[Block, int]]:
-    """Rule P7: (block, position inside it) of every rank, rank 0 first.
+def blocks_by_rank(
+    blocks: Iterable[Block], first_ranks: Mapping[int, int] | None = None
+) -> dict[int, tuple[Block, int]]:
+    """Rule P7: (block, position inside it) of every rank that has a place.
 
-    The fragments of a soft job are smaller blocks.
+    Ranks follow blocks, of which the fragments of a soft job are smaller ones. Where blocks may be
+    missing between others, `first_ranks` gives the first rank of each.
     """
-    return [
-        (block, position)
-        for block in sorted(blocks, key=lambda block: block.logical)
-        for position in range(block.size)
-    ]
+    found: dict[int, tuple[Block, int]] = {}
+    following = 0
+    for block in sorted(blocks, key=lambda block: block.logical):
+        first = following if first_ranks is None else first_ranks[block.logical]
+        found.update({first + position: (block, position) for position in range(block.size)})
+        following = first + block.size
+    return found

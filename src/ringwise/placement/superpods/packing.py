@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import enum
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 
 from ringwise.grammar import counted
 from ringwise.placement.reasons import NOT_ENOUGH_BLOCKS, NOT_ENOUGH_NODES
-from ringwise.placement.superpods.blocks import BlockAssignment, BlockPlan, Free, FreeBySuperPod
+from ringwise.placement.superpods.blocks import Block, BlockAssignment, BlockPlan, Free, FreeBySuperPod
+from ringwise.placement.superpods.differing import BlockPods, DifferingAssignment
 from ringwise.placement.superpods.per_block import pack_per_block
 from ringwise.placement.superpods.whole_job import pack_whole_job
 from ringwise.reasons import Reason
@@ -44,8 +46,13 @@ def plan(
     packing: Packing = Packing.WHOLE_JOB,
     chips_per_node: int | None = None,
     logical_ids: Iterable[int] | None = None,
+    pods: BlockPods | None = None,
+    minimum: int | None = None,
 ) -> BlockPlan | Reason:
-    """Rules P2 to P5: `blocks` blocks of `nodes_per_block` nodes, one pod on each node; all or nothing.
+    """Rules P2 to P5: `blocks` blocks of `nodes_per_block` nodes, one pod on each node.
+
+    All or nothing, except that with a `minimum` the blocks that fit are enough if they hold so many
+    pods (P8): those up to the first that is missing, and no fragments. `pods` is given where pods differ.
 
     `free` gives each SuperPoD's free nodes, as a count or in the order in which they are to
     be taken. `soft` lets a job that lacks whole blocks use fragments (P4): each becomes a block
@@ -55,15 +62,81 @@ def plan(
         raise ValueError(
             f"a job is cut into whole blocks, not into {blocks} of {counted(nodes_per_block, 'node')}"
         )
+    pack = pack_whole_job if packing is Packing.WHOLE_JOB else pack_per_block
+    if pods is not None:
+        ids = list(itertools.islice(itertools.count() if logical_ids is None else logical_ids, blocks))
+
+        def packed(softly: bool) -> DifferingAssignment:
+            differing = DifferingAssignment(free, ids, pods)
+            pack(differing, nodes_per_block, blocks, reserve, softly)
+            return differing
+
+        problem = _check_counts(BlockAssignment(free), super_pod_size)
+        if problem is not None:
+            return problem
+        done = packed(soft)
+        if not done.open:
+            return BlockPlan(tuple(done.blocks))
+        start = _first_blocks(done.blocks, ids, minimum)
+        if start is not None:
+            return BlockPlan(start)
+        softly = not soft and not packed(True).open
+        return _differing_reason(DifferingAssignment(free, ids, pods), done, nodes_per_block, softly)
     assignment = BlockAssignment(free, logical_ids)
-    problem = _check_counts(assignment, super_pod_size) or _check_room(
-        assignment, nodes_per_block, blocks, soft, chips_per_node
-    )
+    problem = _check_counts(assignment, super_pod_size)
     if problem is not None:
         return problem
-    pack = pack_whole_job if packing is Packing.WHOLE_JOB else pack_per_block
-    pack(assignment, nodes_per_block, blocks, reserve, soft)
-    return BlockPlan(tuple(assignment.blocks))
+    problem = _check_room(assignment, nodes_per_block, blocks, soft, chips_per_node)
+    if problem is None:
+        pack(assignment, nodes_per_block, blocks, reserve, soft)
+        return BlockPlan(tuple(assignment.blocks))
+    if minimum is None or minimum >= blocks * nodes_per_block:
+        return problem
+    pack(assignment, nodes_per_block, blocks, reserve, False)
+    held = sum(block.size for block in assignment.blocks)
+    return BlockPlan(tuple(assignment.blocks)) if held >= max(1, minimum) else problem
+
+
+def _first_blocks(
+    placed: Sequence[Block], ids: Sequence[int], minimum: int | None
+) -> tuple[Block, ...] | None:
+    """Rule P8: the placed blocks up to the first that is missing, if they are enough to start with."""
+    if minimum is None:
+        return None
+    known = {block.logical for block in placed}
+    first = set(itertools.takewhile(lambda logical: logical in known, ids))
+    start = tuple(block for block in placed if block.logical in first)
+    return start if sum(block.size for block in start) >= max(1, minimum) else None
+
+
+def _differing_reason(
+    free: DifferingAssignment, done: DifferingAssignment, nodes_per_block: int, softly: bool
+) -> Reason:
+    blocks = len(free.open)
+    pods = blocks * nodes_per_block
+    total = sum(free.free)
+    if total < pods:
+        return NOT_ENOUGH_NODES(
+            pods=pods, free=total, missing=pods - total, listing=_listing(free), superpods=_freest(free)
+        )
+    nearest, short_by = _nearest_to_one_more(free, nodes_per_block)
+    reason = NOT_ENOUGH_BLOCKS(
+        blocks=blocks,
+        block_nodes=nodes_per_block,
+        held=len(done.blocks),
+        listing=_listing(free),
+        superpods=_freest(free),
+        nearest=nearest,
+        short_by=short_by,
+    )
+    return reason.with_cures([_soft_cure(total, pods)] if softly else [])
+
+
+def _soft_cure(free: int, pods: int) -> str:
+    return (
+        "label the job super-pod-affinity: soft: "
+        f"then blocks may be split, and the {counted(free, 'free node')} hold its {counted(pods, 'pod')}"
+    )
 
 
 def plan_one_pod(
@@ -142,11 +215,7 @@ def _cures(
     assignment: BlockAssignment, nodes_per_block: int, pods: int, chips_per_node: int | None
 ) -> list[str]:
     """What would place the job now. Fewer reserve-nodes would not: queue 2 (P4) uses the reserve anyway."""
-    cures = [
-        "label the job super-pod-affinity: soft: "
-        f"then blocks may be split, and the {counted(sum(assignment.free), 'free node')} hold its "
-        f"{counted(pods, 'pod')}"
-    ]
+    cures = [_soft_cure(sum(assignment.free), pods)]
     for smaller in range(nodes_per_block - 1, 0, -1):
         if pods % smaller == 0 and _blocks_held(assignment.free, smaller) * smaller >= pods:
             written = (

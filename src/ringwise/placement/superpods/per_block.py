@@ -8,10 +8,11 @@ Huawei's plugin may lose blocks, or take more nodes than there are pods; this do
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
 from ringwise.placement.superpods.blocks import BlockAssignment, Origin
+from ringwise.placement.superpods.differing import DifferingAssignment, take_fragments
 
 #: remainder -> quotient -> positions of SuperPoDs, ascending.
 Table: TypeAlias = dict[int, dict[int, list[int]]]
@@ -25,7 +26,10 @@ def pack_per_block(
     left = _use_up_small_ones(assignment, table, nodes_per_block, blocks, reserve)
     left = _open_bigger_ones(assignment, table, nodes_per_block, left, reserve)
     left = _use_reserves(assignment, table, nodes_per_block, left)
-    if soft:
+    if soft and isinstance(assignment, DifferingAssignment):
+        order = list(_fragment_order(assignment, table, nodes_per_block, reserve))
+        take_fragments(assignment, lambda: order)
+    elif soft:
         _use_fragments(assignment, table, nodes_per_block, left * nodes_per_block, reserve)
 
 
@@ -46,7 +50,8 @@ def _drain(
     """Blocks from every SuperPoD of the cell while the reserve stays untouched."""
     for position in cell:
         while left and assignment.free[position] >= nodes_per_block + reserve:
-            assignment.take(position, nodes_per_block, Origin.QUEUE_1)
+            if not assignment.take(position, nodes_per_block, Origin.QUEUE_1):
+                break
             left -= 1
     return left
 
@@ -86,8 +91,9 @@ def _use_reserves(assignment: BlockAssignment, table: Table, nodes_per_block: in
         for remainder in sorted(table, reverse=True):
             for quotient in sorted(table[remainder]):
                 for position in _fullest_first(assignment, table[remainder][quotient]):
-                    if left and assignment.free[position] >= nodes_per_block:
-                        assignment.take(position, nodes_per_block, Origin.QUEUE_2)
+                    if not left or assignment.free[position] < nodes_per_block:
+                        continue
+                    if assignment.take(position, nodes_per_block, Origin.QUEUE_2):
                         left -= 1
                         took = True
     return left
@@ -97,6 +103,16 @@ def _use_fragments(
     assignment: BlockAssignment, table: Table, nodes_per_block: int, missing: int, reserve: int
 ) -> None:
     """What is left of every SuperPoD, in the plugin's two-part order of remainders."""
+    for position in _fragment_order(assignment, table, nodes_per_block, reserve):
+        size = min(assignment.free[position], missing)
+        if size:
+            assignment.take(position, size, Origin.QUEUE_3)
+            missing -= size
+
+
+def _fragment_order(
+    assignment: BlockAssignment, table: Table, nodes_per_block: int, reserve: int
+) -> Iterator[int]:
     remainders = [
         *range(nodes_per_block - 1, reserve - 1, -1),
         *range(min(nodes_per_block, reserve)),
@@ -104,11 +120,7 @@ def _use_fragments(
     for remainder in remainders:
         row = table.get(remainder, {})
         for quotient in sorted(row):
-            for position in _fullest_first(assignment, row[quotient]):
-                size = min(assignment.free[position], missing)
-                if size:
-                    assignment.take(position, size, Origin.QUEUE_3)
-                    missing -= size
+            yield from _fullest_first(assignment, row[quotient])
 
 
 def _fullest_first(assignment: BlockAssignment, cell: list[int]) -> list[int]:

@@ -10,13 +10,15 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import field
-from typing import TypeGuard
+from functools import partial
 
+from ringwise.placement.matching import first_matching
 from ringwise.placement.reasons import (
     BLOCK_CANNOT_REFILL,
     WAIT_FOR_OLD_NODES,
 )
 from ringwise.placement.superpods.blocks import Block, Free, Origin
+from ringwise.placement.superpods.differing import BlockPods
 from ringwise.placement.superpods.packing import SuperPodSettings, plan
 from ringwise.placement.superpods.previous_blocks import PreviousBlock
 from ringwise.reasons import Reason
@@ -33,6 +35,8 @@ class Rescheduled:
 
     blocks: tuple[Block, ...]
     moved: tuple[int, ...]
+    #: The first rank of each block; None where blocks were cut anew, so that ranks follow the blocks.
+    first_ranks: Mapping[int, int] | None = None
 
 
 def must_wait(seconds: float, healthy_previous_nodes: Set[NodeId], candidates: Set[NodeId]) -> Reason | None:
@@ -56,16 +60,20 @@ def reschedule(
     settings: SuperPodSettings,
     seconds_since_fault: float,
     chips_per_node: int | None = None,
+    pods: BlockPods | None = None,
+    minimum: int | None = None,
 ) -> Rescheduled | Reason:
     """Rule P7: nodes for a job that was placed before, or why it waits.
 
     `free` are the nodes that can take a pod of this job now, in the order in which they
     are to be taken; `running` the nodes where its pods stay; `faulty` the nodes with the fault.
+    `pods` is given where pods differ; such a job is not split again. With a `minimum`, so many of the
+    pods without a node must get one, the blocks of the others may wait (P8).
     """
     for block in old:
         if not block.nodes:
             raise ValueError(f"block {block.logical} has no nodes")
-    pool = _NodePool(old, free, running, faulty)
+    pool = _NodePool(old, free, running, faulty, pods)
     reason = must_wait(seconds_since_fault, pool.healthy_previous_nodes(), pool.candidates.keys())
     if reason is not None:
         return reason
@@ -77,30 +85,58 @@ def reschedule(
         else:
             broken.append(block)
     moving: list[PreviousBlock] = []
+    stuck: Reason | None = None
     # Fewest lost positions first: so most blocks can stay where they are.
     for block in sorted(broken, key=lambda block: (pool.lost_positions(block), block.logical)):
         nodes = pool.refill(block)
         if nodes is not None:
             placed.append(_placed(block, nodes, Origin.REFILLED))
         elif pool.running_pods(block):
-            return pool.cannot_refill(block)
+            stuck = stuck or pool.cannot_refill(block)
+            if minimum is None:
+                return stuck
         else:
             pool.release(block)
             moving.append(block)
-    groups = _groups(moving, nodes_per_block, may_split=soft and not running)
+    may_split = soft and not running and pods is None
     next_id = max((block.logical for block in old), default=-1) + 1
-    moved = _move(
-        pool.unheld(with_faulty=False), groups, next_id, soft and not running, settings, chips_per_node
-    )
+    move = partial(_move, next_id=next_id, settings=settings, chips_per_node=chips_per_node, pods=pods)
+    groups = _groups(moving, nodes_per_block, may_split)
+    moved = move(pool.unheld(with_faulty=False), groups, soft=may_split)
     if isinstance(moved, Reason):
         # The faulty nodes are used when nothing else fits.
-        moved = _move(
-            pool.unheld(with_faulty=True), groups, next_id, soft and not running, settings, chips_per_node
-        )
+        moved = move(pool.unheld(with_faulty=True), groups, soft=may_split)
+    if minimum is not None and (stuck is not None or isinstance(moved, Reason)):
+        # P8: whole blocks that fit are placed, the others go on waiting.
+        new = sum(node not in running for block in placed for node in block.nodes)
+        groups = _groups(moving, nodes_per_block, may_split=False)
+        some = move(pool.unheld(with_faulty=False), groups, soft=False, least=max(0, minimum - new))
+        if isinstance(some, Reason) or not (some or new):
+            moved = stuck if stuck is not None else moved
+        else:
+            return _rescheduled(placed, some, old)
     if isinstance(moved, Reason):
-        return _without_soft_cure(moved) if soft and running else moved
+        return _without_soft_cure(moved) if soft and not may_split else moved
+    return _rescheduled(placed, moved, () if may_split else old)
+
+
+def _rescheduled(
+    placed: Sequence[Block], moved: Sequence[Block], old: Sequence[PreviousBlock]
+) -> Rescheduled:
     blocks = sorted([*placed, *moved], key=lambda block: block.logical)
-    return Rescheduled(tuple(blocks), tuple(sorted(block.logical for block in moved)))
+    return Rescheduled(
+        tuple(blocks), tuple(sorted(block.logical for block in moved)), first_ranks(old) if old else None
+    )
+
+
+def first_ranks(old: Sequence[PreviousBlock]) -> dict[int, int]:
+    """The first rank of each block."""
+    found: dict[int, int] = {}
+    rank = 0
+    for block in sorted(old, key=lambda block: block.logical):
+        found[block.logical] = rank
+        rank += len(block.nodes)
+    return found
 
 
 @dataclass(slots=True)
@@ -111,6 +147,7 @@ class _NodePool:
     free: Mapping[SuperPodId, Sequence[NodeId]]
     running: Set[NodeId]
     faulty: Set[NodeId]
+    pods: BlockPods | None
     candidates: dict[NodeId, SuperPodId] = field(init=False)
     used_before: set[NodeId] = field(init=False)
     held: set[NodeId] = field(init=False)
@@ -123,22 +160,32 @@ class _NodePool:
             if node not in self.running
         }
         self.used_before = {node for block in self.old for node in block.nodes if node is not None}
-        self.held = {node for block in self.old for node in block.nodes if self._is_intact(node, block)}
+        self.held = {node for block in self.old for node in self.intact_nodes(block)}
 
-    def _is_intact(self, node: NodeId | None, block: PreviousBlock) -> TypeGuard[NodeId]:
+    def _is_intact(self, block: PreviousBlock, place: int) -> bool:
+        node = block.nodes[place]
         if node is None:
             return False
         free_again = node not in self.faulty and self.candidates.get(node) == block.superpod
+        if free_again and self.pods is not None:
+            free_again = bool(self.pods.of_node.get(node, 0) >> self.pods.of_block[block.logical][place] & 1)
         return node in self.running or free_again
+
+    def intact_nodes(self, block: PreviousBlock) -> list[NodeId]:
+        return [
+            node
+            for place, node in enumerate(block.nodes)
+            if node is not None and self._is_intact(block, place)
+        ]
 
     def healthy_previous_nodes(self) -> set[NodeId]:
         return self.used_before - self.running - self.faulty
 
     def is_intact(self, block: PreviousBlock) -> bool:
-        return all(self._is_intact(node, block) for node in block.nodes)
+        return not self.lost_positions(block)
 
     def lost_positions(self, block: PreviousBlock) -> int:
-        return sum(not self._is_intact(node, block) for node in block.nodes)
+        return len(block.nodes) - len(self.intact_nodes(block))
 
     def running_pods(self, block: PreviousBlock) -> int:
         return sum(node in self.running for node in block.nodes)
@@ -152,20 +199,22 @@ class _NodePool:
     def refill(self, block: PreviousBlock) -> tuple[NodeId, ...] | None:
         """The block with its lost positions filled inside its own SuperPoD, or None if that lacks room."""
         spare = self._spare(block.superpod)
-        nodes: list[NodeId] = []
-        for node in block.nodes:
-            if self._is_intact(node, block):
-                nodes.append(node)
-                continue
-            if not spare:
-                return None
-            nodes.append(spare.pop(0))
-        self.held.update(nodes)
-        return tuple(nodes)
+        lost = [place for place in range(len(block.nodes)) if not self._is_intact(block, place)]
+        if self.pods is not None:
+            classes = [self.pods.of_block[block.logical][place] for place in lost]
+            chosen = first_matching(classes, [self.pods.of_node.get(node, 0) for node in spare])
+            spare = [] if chosen is None else [spare[position] for position in chosen]
+        if len(spare) < len(lost):
+            return None
+        filled = dict(zip(lost, spare, strict=False))
+        nodes = [filled.get(place, node) for place, node in enumerate(block.nodes)]
+        known = tuple(node for node in nodes if node is not None)
+        self.held.update(known)
+        return known
 
     def release(self, block: PreviousBlock) -> None:
         """Release the block's intact positions. Other jobs may have its other previous nodes by now."""
-        self.held.difference_update(node for node in block.nodes if self._is_intact(node, block))
+        self.held.difference_update(self.intact_nodes(block))
 
     def unheld(self, with_faulty: bool) -> dict[SuperPodId, list[NodeId]]:
         """Nodes that moving blocks may take; faulty ones last, or not at all."""
@@ -224,12 +273,19 @@ def _groups(
 def _move(
     pool: Mapping[SuperPodId, Sequence[NodeId]],
     groups: Sequence[tuple[int, int, list[int]]],
+    *,
     next_id: int,
     soft: bool,
     settings: SuperPodSettings,
     chips_per_node: int | None,
+    pods: BlockPods | None,
+    least: int | None = None,
 ) -> list[Block] | Reason:
-    """Places whole blocks by the packing rules, one group after the other; all or nothing."""
+    """Places whole blocks by the packing rules, one group after the other.
+
+    All or nothing; with `least`, as many as fit if they hold so many pods (P8).
+    """
+    reason: Reason | None = None
     moved: list[Block] = []
     taken: set[NodeId] = set()
     new_ids = itertools.count(next_id)
@@ -247,11 +303,18 @@ def _move(
             packing=settings.packing,
             chips_per_node=chips_per_node,
             logical_ids=itertools.chain(ids, new_ids),
+            pods=pods,
+            minimum=None if least is None else 0,
         )
         if isinstance(answer, Reason):
-            return answer
+            if least is None:
+                return answer
+            reason = answer
+            continue
         moved.extend(answer.blocks)
         taken.update(node for block in answer.blocks for node in block.nodes)
+    if reason is not None and sum(block.size for block in moved) < (least or 0):
+        return reason
     return moved
 
 

@@ -10,6 +10,7 @@ import heapq
 from typing import TypeAlias
 
 from ringwise.placement.superpods.blocks import BlockAssignment, Origin
+from ringwise.placement.superpods.differing import DifferingAssignment, take_fragments
 
 WholeJobKey: TypeAlias = tuple[bool, int, int]
 
@@ -43,6 +44,9 @@ def pack_whole_job(
     assignment: BlockAssignment, nodes_per_block: int, blocks: int, reserve: int, soft: bool
 ) -> None:
     """Rules P2, P3 and P4: place `blocks` blocks; a soft job takes missing nodes as fragments."""
+    if isinstance(assignment, DifferingAssignment):
+        _pack_differing(assignment, nodes_per_block, reserve, soft)
+        return
     buckets = _Buckets(assignment.free)
     left = blocks
     while left:
@@ -64,6 +68,61 @@ def pack_whole_job(
         size = min(count, missing)
         assignment.take(buckets.pop(count), size, Origin.QUEUE_3)
         missing -= size
+
+
+def _pack_differing(assignment: DifferingAssignment, nodes_per_block: int, reserve: int, soft: bool) -> None:
+    """Rule P8: the same for pods that differ. q is at most the number of blocks that match."""
+    free = assignment.free
+    while assignment.open:
+        free = assignment.free
+        if (position := _first_that_matches_all(assignment, nodes_per_block, reserve)) is not None:
+            assignment.take_blocks(position, len(assignment.open), Origin.QUEUE_1)
+            continue
+        most = _most_matching(assignment, nodes_per_block, reserve)
+        if most is not None:
+            assignment.take_blocks(most[0], most[1], Origin.QUEUE_1)
+            continue
+        freest = sorted(
+            (p for p in range(len(free)) if free[p] >= nodes_per_block), key=lambda p: (-free[p], p)
+        )
+        if not any(assignment.take(position, nodes_per_block, Origin.QUEUE_2) for position in freest):
+            break
+    if soft and assignment.open:
+        take_fragments(assignment, lambda: sorted(range(len(free)), key=lambda p: (-assignment.free[p], p)))
+
+
+def _first_that_matches_all(
+    assignment: DifferingAssignment, nodes_per_block: int, reserve: int
+) -> int | None:
+    """Rule P2: the first SuperPoD in the order of preference that holds all blocks above the reserve."""
+    blocks = len(assignment.open)
+    keyed = [
+        (key, position)
+        for position, count in enumerate(assignment.free)
+        if (key := whole_job_key(count, nodes_per_block, blocks, reserve)) is not None
+    ]
+    for _, position in sorted(keyed):
+        if len(assignment.matching_blocks(position, blocks)) == blocks:
+            return position
+    return None
+
+
+def _most_matching(
+    assignment: DifferingAssignment, nodes_per_block: int, reserve: int
+) -> tuple[int, int] | None:
+    """Rule P3: the SuperPoD that takes most blocks above the reserve, and how many."""
+    counted = sorted(
+        (-((count - reserve) // nodes_per_block), (count - reserve) % nodes_per_block, position)
+        for position, count in enumerate(assignment.free)
+        if count >= nodes_per_block + reserve
+    )
+    best: tuple[int, int, int] | None = None
+    for bound, waste, position in counted:
+        if best is not None and bound > best[0]:
+            break
+        found = (-len(assignment.matching_blocks(position, -bound)), waste, position)
+        best = found if best is None else min(best, found)
+    return None if best is None or not best[0] else (best[2], -best[0])
 
 
 class _Buckets:

@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 from ringwise.placement.reasons import LEFTOVER_TOO_SMALL, ROWS_TOO_FEW
 from ringwise.placement.switches.classes import SwitchClass
+from ringwise.placement.switches.drafts import Draft, fill, nodes_of_parts
+from ringwise.placement.switches.holding import MatchedHolding, holding_of
 from ringwise.placement.switches.one_switch import lacking, too_small, under_one
-from ringwise.placement.switches.search import closest, largest
 from ringwise.placement.switches.states import SwitchState
 from ringwise.placement.switches.view import PlanEntry, SwitchPlan, SwitchRequest, TopologyView
 from ringwise.reasons import Reason
@@ -70,6 +71,11 @@ class TwoArrays:
     def complete_rows(self) -> int:
         return self.length(self.width - 1)
 
+    def all_rows(self) -> list[list[FreeNode]]:
+        """Every logical switch, longest first: the nodes of each in column order."""
+        longest = self.length(0)
+        return [[column[i] for column in self.by_position if len(column) > i] for i in range(longest)]
+
     def row(self, index: int, count: int) -> list[FreeNode]:
         return [column[index] for column in self.by_position[:count]]
 
@@ -93,38 +99,77 @@ class TwoArrays:
 
 def plan_version1(view: TopologyView, request: SwitchRequest) -> SwitchPlan | Reason:
     """Rule S8: one switch, else complete switches, else logical switches, else (common jobs) the leftover."""
-    pods = request.pods
     idle = [s for s in view.with_free() if is_idle(view, s)]
-    one = closest(view.free, idle, pods)
+    holding = holding_of(view, request)
+    one = holding.closest(idle)
     if one is not None:
-        return under_one(view, one, pods, ONE_SWITCH)
+        return under_one(view, one, request, ONE_SWITCH)
     if request.job_class is SwitchClass.PADDING:
         return too_small(view, idle, request, "padding")
     by_leaf = sorted(idle, key=lambda s: -view.free[s])
     complete = [s for s in by_leaf if view.free[s] >= view.nodes_per_switch]
-    if sum(view.free[s] for s in complete) >= pods:
-        return _plan(view, [(COMPLETE_SWITCHES, _take(view, complete, pods, set()))])
+    if holding.holds(*complete):
+        drafts = fill(holding, complete, 0, COMPLETE_SWITCHES)
+        return _plan(view, [_under_switch(view, draft) for draft in drafts], request)
     arrays = TwoArrays.of(view)
-    rows = arrays.rows_for(pods)
+    rows = arrays.rows_for(request.pods) if request.classes is None else _matched_rows(view, arrays, request)
     if rows is not None:
-        return _plan(view, [(LOGICAL_SWITCHES, row) for row in rows])
+        return _plan(view, [_Row(LOGICAL_SWITCHES, row, len(row)) for row in rows], request)
     if request.job_class is SwitchClass.COMMON:
         return _with_leftover(view, arrays, request)
     return _rows_too_few(view, arrays, complete, request)
 
 
-def _take(view: TopologyView, switches: Sequence[int], needed: int, taken: set[int]) -> list[FreeNode]:
-    places: list[FreeNode] = []
-    for switch in switches:
-        if len(places) >= needed:
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """Nodes in pick order, of a switch or of a logical switch, and how many of them get a pod."""
+
+    taken_by: str
+    places: Sequence[FreeNode]
+    pods: int
+
+
+def _free_nodes(view: TopologyView, switch: int) -> list[FreeNode]:
+    offer = view.switches[switch]
+    return [
+        FreeNode(switch, position, node) for position, node in zip(offer.positions, offer.free, strict=True)
+    ]
+
+
+def _under_switch(view: TopologyView, draft: Draft) -> _Row:
+    return _Row(draft.taken_by, _free_nodes(view, draft.switch), draft.count)
+
+
+def _matched_rows(
+    view: TopologyView, arrays: TwoArrays, request: SwitchRequest, *, only_complete: bool = False
+) -> list[list[FreeNode]] | None:
+    """Rules S8 (c) and S13: the nodes of logical switches that pods get, or None when they do not suffice.
+
+    A job smaller than M takes the last row that holds it. Else complete rows are taken one after
+    the other, and one row more that holds the rest. `only_complete`: the complete rows, whatever they hold.
+    """
+    assert request.classes is not None
+    rows = arrays.all_rows()
+    if request.pods < arrays.width and not only_complete:
+        for row in reversed(rows):
+            whole = MatchedHolding(view, request.pods, request.classes)
+            if whole.node_gain(place.node for place in row) == request.pods:
+                return [_useful(whole, row)]
+    holding = MatchedHolding(view, request.pods, request.classes)
+    taken: list[list[FreeNode]] = []
+    for row in rows:
+        if not holding.left or (only_complete and len(row) < arrays.width):
             break
-        offer = view.switches[switch]
-        places.extend(
-            FreeNode(switch, position, node)
-            for position, node in zip(offer.positions, offer.free, strict=True)
-            if node not in taken
-        )
-    return places[:needed]
+        taken.append(_useful(holding, row))
+        if len(row) < arrays.width:
+            break
+    taken = [row for row in taken if row]
+    return taken if only_complete or not holding.left else None
+
+
+def _useful(holding: MatchedHolding, row: Sequence[FreeNode]) -> list[FreeNode]:
+    useful = set(holding.take_nodes(place.node for place in row))
+    return [place for place in row if place.node in useful]
 
 
 def _with_leftover(view: TopologyView, arrays: TwoArrays, request: SwitchRequest) -> SwitchPlan | Reason:
@@ -133,70 +178,123 @@ def _with_leftover(view: TopologyView, arrays: TwoArrays, request: SwitchRequest
     Switches that carry a cross-switch foundation-model job are left out.
     """
     rows = [arrays.row(index, arrays.width) for index in range(arrays.complete_rows)]
+    if request.classes is not None:
+        rows = _matched_rows(view, arrays, request, only_complete=True) or []
     taken = {place.node for row in rows for place in row}
-    left = dict.fromkeys(range(len(view.switches)), 0)
-    for switch in view.with_free():
-        left[switch] = view.free[switch]
+    left = list(view.free)
     for row in rows:
         for place in row:
             left[place.switch] -= 1
-    needed = request.pods - len(taken)
     idle = sorted(arrays.by_leaf, key=lambda s: (-left[s], s))
     others = sorted(
         (s for s in view.with_free() if not is_idle(view, s) and not view.switches[s].facts.cross_model),
         key=lambda s: (-left[s], s),
     )
-    leftover = _take(view, [*idle, *others], needed, taken)
-    if len(leftover) == needed:
-        return _plan(view, [*((LOGICAL_SWITCHES, row) for row in rows), (LEFTOVER, leftover)])
-    idle_free = sum(view.free[s] for s in idle)
-    other_free = sum(view.free[s] for s in others)
+    parts = [_Row(LOGICAL_SWITCHES, row, len(row)) for row in rows]
+    needed = request.pods - len(taken)
+    rest = None if request.classes is None else MatchedHolding(view, request.pods, request.classes)
+    if rest is not None:
+        rest.take_nodes(place.node for row in rows for place in row)
+    for switch in (*idle, *others):
+        if not needed:
+            break
+        places = [place for place in _free_nodes(view, switch) if place.node not in taken]
+        count = len(places) if rest is None else len(rest.take_nodes(place.node for place in places))
+        if count:
+            parts.append(_Row(LEFTOVER, places, min(needed, count)))
+            needed -= min(needed, count)
+    if not needed:
+        return _plan(view, parts, request)
+    holding = holding_of(view, request)
+    idle_free = holding.capacity(idle)
+    most = holding.capacity([*idle, *others])
     return LEFTOVER_TOO_SMALL(
         pods=request.pods,
         idle=idle_free,
-        others=other_free,
-        missing=request.pods - idle_free - other_free,
-        largest=idle_free + other_free,
-        switches=lacking(view, view.with_free(), request.pods),
+        others=most - idle_free,
+        missing=request.pods - most,
+        largest=most,
+        switches=lacking(holding, view.with_free(), request.pods),
     )
 
 
-def _plan(view: TopologyView, parts: Sequence[tuple[str, Sequence[FreeNode]]]) -> SwitchPlan:
+def _plan(view: TopologyView, parts: Sequence[_Row], request: SwitchRequest) -> SwitchPlan:
     """Ranks row by row, and inside a row switch by switch, so that neighbouring ranks share a switch."""
+    ordered = [(part, _in_pick_order(view, part)) for part in parts]
+    ranks: dict[int, int] = {}
+    if request.classes is None:
+        chosen = [(part, places[: part.pods]) for part, places in ordered]
+    else:
+        offers = [([place.node for place in places], part.pods) for part, places in ordered]
+        found = nodes_of_parts(offers, request.classes)
+        for nodes, members in found:
+            ranks.update(zip(nodes, members, strict=True))
+        chosen = [(part, [place for place in places if place.node in ranks]) for part, places in ordered]
     entries: list[PlanEntry] = []
-    for taken_by, places in parts:
-        order = {switch: number for number, switch in enumerate(dict.fromkeys(p.switch for p in places))}
-        if taken_by == LOGICAL_SWITCHES:
-            # A row lists its leaves longest first, and so do its ranks.
-            by_length = sorted(order, key=lambda s: (-view.free[s], s))
-            order = {switch: number for number, switch in enumerate(by_length)}
-        ordered = sorted(places, key=lambda place: (order[place.switch], place.position))
-        for switch, group in groupby(ordered, key=lambda place: place.switch):
+    for part, places in chosen:
+        for switch, group in groupby(places, key=lambda place: place.switch):
             offer = view.switches[switch]
             nodes = tuple([place.node for place in group])
             entries.append(
-                PlanEntry(switch, offer.name, nodes, 0, offer.facts.state, offer.facts.healthy, taken_by)
+                PlanEntry(
+                    switch,
+                    offer.name,
+                    nodes,
+                    0,
+                    offer.facts.state,
+                    offer.facts.healthy,
+                    part.taken_by,
+                    tuple([ranks[node] for node in nodes]) if ranks else (),
+                )
             )
     return SwitchPlan(tuple(entries))
+
+
+def _in_pick_order(view: TopologyView, part: _Row) -> list[FreeNode]:
+    if part.taken_by != LOGICAL_SWITCHES:
+        return sorted(part.places, key=lambda place: place.position)
+    # A row lists its leaves longest first, and so do its ranks.
+    return sorted(part.places, key=lambda place: (-view.free[place.switch], place.switch, place.position))
 
 
 def _rows_too_few(
     view: TopologyView, arrays: TwoArrays, complete: Sequence[int], request: SwitchRequest
 ) -> Reason:
-    best = largest(view.free, sorted(arrays.by_leaf))
-    best_free = 0 if best is None else view.free[best]
-    complete_nodes = sum(view.free[s] for s in complete)
+    holding = holding_of(view, request)
+    best = holding.best(arrays.by_leaf)
+    best_free = holding.capacity(best)
+    complete_nodes = holding.capacity(complete)
+    logical_nodes = arrays.logical_capacity
+    if request.classes is not None:
+        logical_nodes = _matched_capacity(view, arrays, request)
     reason = ROWS_TOO_FEW(
         pods=request.pods,
-        best="none" if best is None else view.switches[best].name,
+        best=view.switches[best[0]].name if best else "none",
         best_free=best_free,
         complete=len(complete),
         width=view.nodes_per_switch,
         complete_nodes=complete_nodes,
-        logical_nodes=arrays.logical_capacity,
-        largest=max(best_free, complete_nodes, arrays.logical_capacity),
-        switches=lacking(view, arrays.by_leaf, request.pods),
+        logical_nodes=logical_nodes,
+        largest=max(best_free, complete_nodes, logical_nodes),
+        switches=lacking(holding, arrays.by_leaf, request.pods),
     )
     if isinstance(_with_leftover(view, arrays, request), SwitchPlan):
         return reason.with_cures(["as a common job (tor-affinity: normal-schema) it would be placed now"])
     return reason
+
+
+def _matched_capacity(view: TopologyView, arrays: TwoArrays, request: SwitchRequest) -> int:
+    """The largest job that logical switches hold now, where pods differ."""
+    assert request.classes is not None
+    everything = len(request.classes.of_rank)
+    rows = arrays.all_rows()
+    whole = [MatchedHolding(view, everything, request.classes) for _ in rows]
+    one = max(
+        (holding.node_gain(p.node for p in row) for holding, row in zip(whole, rows, strict=True)), default=0
+    )
+    several = MatchedHolding(view, everything, request.classes)
+    for row in rows:
+        several.take_nodes(place.node for place in row)
+        if len(row) < arrays.width:
+            break
+    return max(min(one, arrays.width - 1), everything - several.left)

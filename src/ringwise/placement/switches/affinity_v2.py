@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from ringwise.placement.reasons import COMMON_FULL, SHARED_LIMIT
 from ringwise.placement.switches.classes import SwitchClass
 from ringwise.placement.switches.drafts import Draft, fill, finish
+from ringwise.placement.switches.holding import Holding, holding_of
 from ringwise.placement.switches.one_switch import (
     lacking,
     largest_under_one,
     plan_padding,
     plan_single_switch_first,
 )
-from ringwise.placement.switches.search import closest, closest_one_or_two, largest
 from ringwise.placement.switches.states import SwitchState
 from ringwise.placement.switches.view import SwitchPlan, SwitchRequest, TopologyView
 from ringwise.reasons import Reason
@@ -58,50 +58,52 @@ def plan_version2(view: TopologyView, request: SwitchRequest) -> SwitchPlan | Re
     if one_switch is not None:
         return one_switch
     groups = Groups.of(view, view.with_free())
-    drafts = foundation_model_drafts(view, groups, request.pods)
+    drafts = foundation_model_drafts(holding_of(view, request), groups)
     if drafts is None and request.job_class is SwitchClass.COMMON:
-        drafts = common_fallback(view, groups, request.pods)
+        drafts = common_fallback(holding_of(view, request), groups)
     if drafts is None:
         return _too_full(view, groups, request)
-    return finish(view, drafts)
+    return finish(view, drafts, request.classes)
 
 
-def foundation_model_drafts(view: TopologyView, groups: Groups, pods: int) -> list[Draft] | None:
-    """Rule S6: idle switches used up in descending order, the remainder by the shared rules."""
+def foundation_model_drafts(holding: Holding, groups: Groups) -> list[Draft] | None:
+    """Rule S6: idle switches used up in descending order, the remainder by the shared rules.
+
+    A switch is used up when all its free nodes are taken or pods are left over (S13).
+    """
+    view = holding.view
     drafts: list[Draft] = []
     used: set[int] = set()
-    left = pods
     for switch in sorted(groups.idle, key=lambda s: -view.free[s]):
-        if view.free[switch] > left:
+        if holding.holds(switch) and holding.left < view.free[switch]:
             break
-        drafts.append(Draft(switch, view.free[switch], SwitchState.EXCLUSIVE, EXCLUSIVE_PASS))
+        drafts += fill(holding, (switch,), SwitchState.EXCLUSIVE, EXCLUSIVE_PASS)
         used.add(switch)
-        left -= view.free[switch]
-    if not left:
+    if not holding.left:
         return drafts
     idle = [switch for switch in groups.idle if switch not in used]
-    shared = shared_rules(view, groups.healthy, idle, groups.exclusive, left, view.settings.shared_limit)
+    limit = view.settings.shared_limit
+    shared = shared_rules(holding, groups.healthy, idle, groups.exclusive, limit)
     return None if shared is None else drafts + shared
 
 
 def shared_rules(
-    view: TopologyView,
+    holding: Holding,
     healthy: Sequence[int],
     idle: Sequence[int],
     exclusive: Sequence[int],
-    needed: int,
     limit: int,
 ) -> list[Draft] | None:
-    """Rules S4 and S5: healthy shared switches closest to `needed`, else one that becomes shared."""
+    """Rules S4 and S5: healthy shared switches closest to what is left, else one that becomes shared."""
     if limit < 1:
         return None
-    chosen = closest_one_or_two(view.free, healthy, needed, limit)
+    chosen = holding.closest_one_or_two(healthy, limit)
     if chosen is not None:
-        return fill(view.free, chosen, needed, SwitchState.SHARED, SHARED_RULE)
-    converted = closest(view.free, [*idle, *convertible(view, exclusive)], needed)
+        return fill(holding, chosen, SwitchState.SHARED, SHARED_RULE)
+    converted = holding.closest([*idle, *convertible(holding.view, exclusive)])
     if converted is None:
         return None
-    return [Draft(converted, needed, SwitchState.SHARED, BECOMES_SHARED)]
+    return fill(holding, (converted,), SwitchState.SHARED, BECOMES_SHARED)
 
 
 def convertible(view: TopologyView, exclusive: Sequence[int]) -> list[int]:
@@ -112,25 +114,23 @@ def convertible(view: TopologyView, exclusive: Sequence[int]) -> list[int]:
     return [s for s in exclusive if view.switches[s].facts.owner_shared + 1 <= limit]
 
 
-def common_fallback(view: TopologyView, groups: Groups, pods: int) -> list[Draft] | None:
+def common_fallback(holding: Holding, groups: Groups) -> list[Draft] | None:
     """Rule S7: idle switches, then unhealthy shared ones, then healthy ones without a foundation model."""
+    view = holding.view
     idle = sorted(groups.idle, key=lambda s: -view.free[s])
-    drafts = fill(view.free, idle, pods, SwitchState.EXCLUSIVE, EXCLUSIVE_PASS)
-    left = pods - sum(draft.count for draft in drafts)
+    drafts = fill(holding, idle, SwitchState.EXCLUSIVE, EXCLUSIVE_PASS)
     for group in (groups.unhealthy, _without_model(view, groups.healthy)):
         # The largest is taken while none holds what is left, so the list is sorted once.
         waiting = sorted(group, key=lambda s: -view.free[s])
         for place, largest_left in enumerate(waiting):
-            if not left:
+            if not holding.left:
                 break
-            chosen = (
-                largest_left if view.free[largest_left] < left else closest(view.free, waiting[place:], left)
-            )
-            assert chosen is not None  # the largest_left holds what is left
-            count = min(left, view.free[chosen])
-            drafts.append(Draft(chosen, count, SwitchState.SHARED, COMMON_FALLBACK))
-            left -= count
-    return None if left else drafts
+            # Where the largest has too few free nodes, so have the others.
+            enough = view.free[largest_left] >= holding.left
+            chosen = holding.closest(waiting[place:]) if enough else None
+            taken = largest_left if chosen is None else chosen
+            drafts += fill(holding, (taken,), SwitchState.SHARED, COMMON_FALLBACK)
+    return None if holding.left else drafts
 
 
 def _without_model(view: TopologyView, switches: Sequence[int]) -> list[int]:
@@ -139,19 +139,22 @@ def _without_model(view: TopologyView, switches: Sequence[int]) -> list[int]:
 
 def _too_full(view: TopologyView, groups: Groups, request: SwitchRequest) -> Reason:
     """The reason with its numbers. At this point all idle switches were used up."""
-    free, limit = view.free, view.settings.shared_limit
-    idle = sum(free[s] for s in groups.idle)
-    freest = sorted(groups.healthy, key=lambda s: -free[s])[:limit]
-    best = freest
-    converted = largest(free, convertible(view, groups.exclusive))
-    if converted is not None and free[converted] > sum(free[s] for s in freest):
-        best = [converted]
-    best_free = sum(free[s] for s in best)
-    foundation = max(idle + best_free, largest_under_one(view, request.job_class))
-    unhealthy = sum(free[s] for s in groups.unhealthy)
-    healthy = sum(free[s] for s in _without_model(view, groups.healthy))
-    common = max(foundation, idle + unhealthy + healthy, largest_under_one(view, SwitchClass.COMMON))
-    lines = lacking(view, view.with_free(), request.pods - idle)
+    limit = view.settings.shared_limit
+    holding = holding_of(view, request)
+    fill(holding, groups.idle, SwitchState.EXCLUSIVE, EXCLUSIVE_PASS)
+    idle = request.pods - holding.left
+    best = max(
+        holding.best(groups.healthy, limit),
+        holding.best(convertible(view, groups.exclusive)),
+        key=holding.capacity,
+    )
+    best_free = holding.capacity(best)
+    foundation = max(idle + best_free, largest_under_one(view, request, request.job_class))
+    without_model = _without_model(view, groups.healthy)
+    unhealthy = holding.capacity(groups.unhealthy)
+    healthy = holding.capacity([*groups.unhealthy, *without_model]) - unhealthy
+    common = max(foundation, idle + unhealthy + healthy, largest_under_one(view, request, SwitchClass.COMMON))
+    lines = lacking(holding_of(view, request), view.with_free(), holding.left)
     if request.job_class is SwitchClass.COMMON:
         return COMMON_FULL(
             pods=request.pods,

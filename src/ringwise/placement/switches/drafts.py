@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from ringwise.placement.matching import PodClasses
+from ringwise.placement.parts import Part, assign_in_parts
+from ringwise.placement.switches.holding import Holding
 from ringwise.placement.switches.states import SwitchState
 from ringwise.placement.switches.view import PlanEntry, SwitchPlan, TopologyView
 from ringwise.records import dataclass
@@ -19,31 +22,62 @@ class Draft:
     taken_by: str
 
 
-def fill(free: Sequence[int], switches: Sequence[int], needed: int, mark: int, taken_by: str) -> list[Draft]:
-    """`needed` nodes from the switches, one after the other."""
+def fill(holding: Holding, switches: Iterable[int], mark: int, taken_by: str) -> list[Draft]:
+    """Pods that are left under the switches, one after the other."""
     drafts: list[Draft] = []
     for switch in switches:
-        count = min(needed, free[switch])
+        if not holding.left:
+            break
+        count = holding.take(switch)
         if count:
             drafts.append(Draft(switch, count, mark, taken_by))
-            needed -= count
     return drafts
 
 
-def finish(view: TopologyView, drafts: Sequence[Draft], shared_before: int = 0) -> SwitchPlan:
-    """The plan, with the state of each switch once the pods run (rule S2).
-
-    `shared_before` counts shared switches that the job already uses and no draft names.
-    """
-    shared = shared_before + sum(1 for draft in drafts if draft.mark == SwitchState.SHARED)
+def finish(view: TopologyView, drafts: Sequence[Draft], classes: PodClasses | None) -> SwitchPlan:
+    """The plan, with the state of each switch once the pods run (rule S2)."""
+    shared = sum(1 for draft in drafts if draft.mark == SwitchState.SHARED)
     over_limit = shared > view.settings.shared_limit
-    return SwitchPlan(tuple(entry_of(view, draft, over_limit) for draft in drafts))
+    if classes is None:
+        return SwitchPlan(
+            tuple(
+                entry_of(view, draft, over_limit, view.switches[draft.switch].free[: draft.count])
+                for draft in drafts
+            )
+        )
+    parts = [(view.switches[draft.switch].free, draft.count) for draft in drafts]
+    return SwitchPlan(
+        tuple(
+            entry_of(view, draft, over_limit, nodes, ranks)
+            for draft, (nodes, ranks) in zip(drafts, nodes_of_parts(parts, classes), strict=True)
+        )
+    )
 
 
-def entry_of(view: TopologyView, draft: Draft, over_limit: bool, ranks: tuple[int, ...] = ()) -> PlanEntry:
+def nodes_of_parts(
+    parts: Sequence[tuple[Sequence[int], int]], classes: PodClasses
+) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Rule S13: the nodes and ranks of each part, given its nodes in pick order and its number of pods."""
+    ranks = sorted(classes.of_rank)
+    chosen = assign_in_parts(
+        classes.of_ranks(ranks), [Part(classes.masks(nodes), count) for nodes, count in parts]
+    )
+    if chosen is None:
+        raise ValueError("a part does not hold the pods that it was counted for")
+    found: list[tuple[list[int], list[int]]] = [([], []) for _ in parts]
+    for rank, place in zip(ranks, chosen, strict=True):
+        if place is not None:
+            part, position = place
+            found[part][0].append(parts[part][0][position])
+            found[part][1].append(rank)
+    return [(tuple(nodes), tuple(members)) for nodes, members in found]
+
+
+def entry_of(
+    view: TopologyView, draft: Draft, over_limit: bool, nodes: tuple[int, ...], ranks: tuple[int, ...] = ()
+) -> PlanEntry:
     switch = view.switches[draft.switch]
     state, healthy = state_after(switch.facts.state, switch.facts.healthy, draft.mark, over_limit)
-    nodes = switch.free[: draft.count]
     return PlanEntry(draft.switch, switch.name, nodes, draft.mark, state, healthy, draft.taken_by, ranks)
 
 

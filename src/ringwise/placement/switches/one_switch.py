@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from ringwise.placement.reasons import ONE_SWITCH_TOO_SMALL
 from ringwise.placement.switches.classes import SwitchClass
 from ringwise.placement.switches.drafts import Draft, finish
-from ringwise.placement.switches.search import closest, largest
+from ringwise.placement.switches.holding import Holding, holding_of
 from ringwise.placement.switches.states import SwitchFacts, SwitchState
 from ringwise.placement.switches.view import SwitchPlan, SwitchRequest, TopologyView
 from ringwise.reasons import Reason
@@ -25,53 +25,54 @@ def order_of_padding(facts: SwitchFacts) -> int:
     return 3
 
 
-def padding_switch(view: TopologyView, candidates: Iterable[int], pods: int) -> int | None:
+def padding_switch(view: TopologyView, candidates: Iterable[int], holding: Holding) -> int | None:
     """Rule S3: the closest-fitting switch of the first group that has one that fits."""
     groups: tuple[list[int], ...] = ([], [], [], [])
     for switch in candidates:
         groups[order_of_padding(view.switches[switch].facts)].append(switch)
     for group in groups:
-        chosen = closest(view.free, group, pods)
+        chosen = holding.closest(group)
         if chosen is not None:
             return chosen
     return None
 
 
-def under_one(view: TopologyView, switch: int, pods: int, taken_by: str) -> SwitchPlan:
+def under_one(view: TopologyView, switch: int, request: SwitchRequest, taken_by: str) -> SwitchPlan:
     """A whole job under one switch; it changes no state (rule S2)."""
-    return finish(view, [Draft(switch, pods, 0, taken_by)])
+    return finish(view, [Draft(switch, request.pods, 0, taken_by)], request.classes)
 
 
 def plan_padding(view: TopologyView, request: SwitchRequest) -> SwitchPlan | Reason:
     """Rule S3: a padding job never crosses switches."""
-    chosen = padding_switch(view, view.with_free(), request.pods)
+    chosen = padding_switch(view, view.with_free(), holding_of(view, request))
     if chosen is None:
         return too_small(view, view.with_free(), request, "padding")
-    return under_one(view, chosen, request.pods, "padding: the closest-fitting switch")
+    return under_one(view, chosen, request, "padding: the closest-fitting switch")
 
 
 def plan_single_layer(view: TopologyView, request: SwitchRequest) -> SwitchPlan | Reason:
     """Rule S11: the switch with the fewest free nodes that holds the job."""
-    chosen = closest(view.free, view.with_free(), request.pods)
+    chosen = holding_of(view, request).closest(view.with_free())
     if chosen is None:
         return too_small(view, view.with_free(), request, "single-layer")
-    return under_one(view, chosen, request.pods, "single layer: the closest-fitting switch")
+    return under_one(view, chosen, request, "single layer: the closest-fitting switch")
 
 
 def plan_single_switch_first(view: TopologyView, request: SwitchRequest) -> SwitchPlan | None:
     """Rule S3, setting `single-switch-first`; None: the usual rules apply."""
     if not view.settings.single_switch_first or request.pods >= view.nodes_per_switch:
         return None
-    chosen = padding_switch(view, _open_to(view, request.job_class), request.pods)
-    return None if chosen is None else under_one(view, chosen, request.pods, "single-switch-first")
+    chosen = padding_switch(view, _open_to(view, request.job_class), holding_of(view, request))
+    return None if chosen is None else under_one(view, chosen, request, "single-switch-first")
 
 
-def largest_under_one(view: TopologyView, job_class: SwitchClass) -> int:
+def largest_under_one(view: TopologyView, request: SwitchRequest, job_class: SwitchClass) -> int:
     """The largest job that `single-switch-first` would place now; 0 without the setting."""
-    best = largest(view.free, _open_to(view, job_class))
-    if not view.settings.single_switch_first or best is None:
+    if not view.settings.single_switch_first:
         return 0
-    return min(view.free[best], view.nodes_per_switch - 1)
+    holding = holding_of(view, request)
+    best = holding.best(_open_to(view, job_class))
+    return min(holding.capacity(best), view.nodes_per_switch - 1)
 
 
 def _open_to(view: TopologyView, job_class: SwitchClass) -> list[int]:
@@ -83,24 +84,27 @@ def _open_to(view: TopologyView, job_class: SwitchClass) -> list[int]:
 def too_small(
     view: TopologyView, candidates: Sequence[int], request: SwitchRequest, job_class: str
 ) -> Reason:
-    best = largest(view.free, candidates)
+    holding = holding_of(view, request)
+    best = holding.best(candidates)
     return ONE_SWITCH_TOO_SMALL(
         job_class=job_class,
         pods=request.pods,
-        best="none" if best is None else view.switches[best].name,
-        best_free=0 if best is None else view.free[best],
-        switches=lacking(view, candidates, request.pods),
+        best=view.switches[best[0]].name if best else "none",
+        best_free=holding.capacity(best),
+        switches=lacking(holding, candidates, request.pods),
     )
 
 
-def lacking(view: TopologyView, candidates: Sequence[int], needed: int) -> tuple[str, ...]:
+def lacking(holding: Holding, candidates: Sequence[int], needed: int) -> tuple[str, ...]:
     """What each switch lacks, most free nodes first, for `why`."""
-    ordered = sorted(candidates, key=lambda s: (-view.free[s], s))
-    lines = [
-        f"{view.switches[s].name} ({describe(view.switches[s].facts)}): {view.free[s]} free"
-        + (f", {needed - view.free[s]} short of {needed}" if view.free[s] < needed else "")
-        for s in ordered[:_NAMED]
-    ]
+    view = holding.view
+    lines: list[str] = []
+    for switch in sorted(candidates, key=lambda s: (-view.free[s], s))[:_NAMED]:
+        free, held = view.free[switch], holding.capacity((switch,))
+        line = f"{view.switches[switch].name} ({describe(view.switches[switch].facts)}): {free} free"
+        if held < free:
+            line += f" for {held} of the pods"
+        lines.append(line + (f", {needed - held} short of {needed}" if held < needed else ""))
     rest = len(view.switches) - len(lines)
     return (*lines, f"and {rest} more") if rest else tuple(lines)
 

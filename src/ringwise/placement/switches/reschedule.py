@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import field, replace
 
+from ringwise.placement.matching import PodClasses, first_matching
+from ringwise.placement.parts import Part, assign_in_parts
 from ringwise.placement.reasons import (
     PEERS_OUTSIDE,
     PEERS_SWITCH_FULL,
@@ -18,11 +20,11 @@ from ringwise.placement.reasons import (
 )
 from ringwise.placement.switches.affinity_v2 import BECOMES_SHARED, Groups, convertible, shared_rules
 from ringwise.placement.switches.classes import SwitchClass
-from ringwise.placement.switches.drafts import Draft, entry_of
+from ringwise.placement.switches.drafts import Draft, entry_of, fill
+from ringwise.placement.switches.holding import Holding, holding_of
 from ringwise.placement.switches.planning import plan, refusal_of_topology, with_problems
 from ringwise.placement.switches.positions import PodPosition, RanksBySwitch
 from ringwise.placement.switches.reschedule_rows import reschedule_rows
-from ringwise.placement.switches.search import closest_one_or_two, largest
 from ringwise.placement.switches.states import SwitchState
 from ringwise.placement.switches.view import PlanEntry, SwitchPlan, SwitchRequest, TopologyView
 from ringwise.reasons import Reason
@@ -39,7 +41,7 @@ def reschedule(
     survivors: Sequence[PodPosition],
     failed: Sequence[PodPosition],
 ) -> SwitchPlan | Reason:
-    """Rule S9: a plan for the failed pods only. `request` is the whole job.
+    """Rule S9: a plan for the failed pods only. `request` is the whole job; its classes are theirs.
 
     The position of a failed pod is where it was (`switch` None where that is unknown).
     The view's states count the survivors; its free nodes leave out every faulty one.
@@ -53,9 +55,11 @@ def reschedule(
     if not survivors:
         ranks = [pod.rank for pod in failed]
         fresh = plan(view, replace(request, pods=len(failed)))
-        return fresh if isinstance(fresh, Reason) else _with_ranks(fresh, ranks)
+        if isinstance(fresh, Reason) or request.classes is not None:
+            return fresh
+        return _with_ranks(fresh, ranks)
     if stays_under_one(view, request, survivors):
-        answer = _under_peers(view, survivors, failed)
+        answer = _under_peers(view, request, survivors, failed)
     elif view.settings.version == "2.0":
         answer = _version2(view, request, survivors, failed)
     else:
@@ -84,20 +88,25 @@ def _with_ranks(fresh: SwitchPlan, ranks: Sequence[int]) -> SwitchPlan:
 
 
 def _under_peers(
-    view: TopologyView, survivors: Sequence[PodPosition], failed: Sequence[PodPosition]
+    view: TopologyView,
+    request: SwitchRequest,
+    survivors: Sequence[PodPosition],
+    failed: Sequence[PodPosition],
 ) -> SwitchPlan | Reason:
     switches = sorted({pod.switch for pod in survivors if pod.switch is not None})
     if len(switches) != 1:
         return PEERS_OUTSIDE(failed=len(failed), survivors=len(survivors), switches=len(switches))
     peers = switches[0]
-    if view.free[peers] < len(failed):
+    held = holding_of(view, replace(request, pods=len(failed))).gain(switches)
+    if held < len(failed):
         return PEERS_SWITCH_FULL(
             failed=len(failed),
             switch=view.switches[peers].name,
-            free=view.free[peers],
-            missing=len(failed) - view.free[peers],
+            free=held,
+            missing=len(failed) - held,
         )
-    return _entries(view, [Draft(peers, len(failed), 0, PEERS_SWITCH)], survivors, failed, False)
+    drafts = [Draft(peers, len(failed), 0, PEERS_SWITCH)]
+    return _entries(view, drafts, survivors, failed, False, request.classes)
 
 
 @dataclass(slots=True)
@@ -152,7 +161,7 @@ def _version2(
     model = request.job_class is SwitchClass.FOUNDATION_MODEL
     near = RanksBySwitch(survivors)
     used = set(own.shared)
-    left = len(failed)
+    holding = holding_of(view, replace(request, pods=len(failed)))
     drafts: list[Draft] = []
     for group, mark, taken_by in (
         (own.exclusive, int(SwitchState.EXCLUSIVE), OWN_EXCLUSIVE),
@@ -164,21 +173,19 @@ def _version2(
                 over = switch in own.left_shared and len(used) >= limit
                 if over or (model and not view.switches[switch].facts.healthy):
                     continue
-            count = min(left, view.free[switch])
-            if count:
-                drafts.append(Draft(switch, count, mark, taken_by))
-                left -= count
-                if mark == SwitchState.SHARED:
-                    used.add(switch)
-    if left:
+            taken = fill(holding, (switch,), mark, taken_by)
+            drafts += taken
+            if taken and mark == SwitchState.SHARED:
+                used.add(switch)
+    if holding.left:
         outside = own.all() - own.left_shared | {draft.switch for draft in drafts}
         groups = Groups.of(view, [s for s in view.with_free() if s not in outside])
-        more = _unused(view, groups, left, limit - len(used))
+        more = _unused(holding, groups, limit - len(used))
         if more is None:
-            return _over_limit(view, groups, own, used, len(failed), left)
+            return _over_limit(holding, groups, own, used, len(failed))
         drafts.extend(more)
         used.update(draft.switch for draft in more)
-    return _entries(view, drafts, survivors, failed, len(used) > limit)
+    return _entries(view, drafts, survivors, failed, len(used) > limit, request.classes)
 
 
 def _nearest_first(group: Iterable[int], near: RanksBySwitch, failed: Sequence[PodPosition]) -> list[int]:
@@ -186,22 +193,15 @@ def _nearest_first(group: Iterable[int], near: RanksBySwitch, failed: Sequence[P
     return sorted(group, key=lambda switch: (min(near.distance(switch, pod) for pod in failed), switch))
 
 
-def _unused(view: TopologyView, groups: Groups, needed: int, quota: int) -> list[Draft] | None:
+def _unused(holding: Holding, groups: Groups, quota: int) -> list[Draft] | None:
     """Rules S4, S5, S9: switches that the job does not use yet; each counts against its shared limit."""
-    found = shared_rules(view, groups.healthy, groups.idle, groups.exclusive, needed, quota)
+    found = shared_rules(holding, groups.healthy, groups.idle, groups.exclusive, quota)
     if found is not None or quota < 2:
         return found
     # Several pods failed at once and no single switch holds them: two within the limit may.
-    candidates = sorted([*groups.healthy, *groups.idle, *convertible(view, groups.exclusive)])
-    pair = closest_one_or_two(view.free, candidates, needed, quota)
-    if pair is None:
-        return None
-    drafts: list[Draft] = []
-    for switch in pair:
-        count = min(needed, view.free[switch])
-        drafts.append(Draft(switch, count, SwitchState.SHARED, BECOMES_SHARED))
-        needed -= count
-    return drafts
+    candidates = sorted([*groups.healthy, *groups.idle, *convertible(holding.view, groups.exclusive)])
+    pair = holding.closest_one_or_two(candidates, quota)
+    return None if pair is None else fill(holding, pair, SwitchState.SHARED, BECOMES_SHARED)
 
 
 def _entries(
@@ -210,32 +210,47 @@ def _entries(
     survivors: Sequence[PodPosition],
     failed: Sequence[PodPosition],
     over_limit: bool,
+    classes: PodClasses | None,
 ) -> SwitchPlan:
-    """Each switch takes the failed ranks that are nearest to the pods it already holds."""
+    """Each switch takes the failed ranks that are nearest to the pods it already holds.
+
+    Where pods differ, it takes the nearest from which the other switches can be completed (S13).
+    """
     near = RanksBySwitch(survivors)
     waiting = list(failed)
     entries: list[PlanEntry] = []
-    for draft in drafts:
+    for number, draft in enumerate(drafts):
         distance = {pod.rank: near.distance(draft.switch, pod) for pod in waiting}
         waiting.sort(key=lambda pod: (distance[pod.rank], pod.rank))
-        ranks = sorted(pod.rank for pod in waiting[: draft.count])
-        waiting = waiting[draft.count :]
-        entries.append(entry_of(view, draft, over_limit, tuple(ranks)))
+        nodes: Sequence[int] = view.switches[draft.switch].free
+        if classes is None:
+            ranks = sorted(pod.rank for pod in waiting[: draft.count])
+        else:
+            parts = [
+                Part(classes.masks(view.switches[one.switch].free), one.count) for one in drafts[number:]
+            ]
+            chosen = assign_in_parts(classes.of_ranks(pod.rank for pod in waiting), parts)
+            places = zip(waiting, chosen or (), strict=False)
+            ranks = sorted(pod.rank for pod, place in places if place is not None and place[0] == 0)
+            matched = first_matching(classes.of_ranks(ranks), classes.masks(nodes)) or []
+            nodes = [nodes[position] for position in matched]
+        taken = set(ranks)
+        waiting = [pod for pod in waiting if pod.rank not in taken]
+        entries.append(entry_of(view, draft, over_limit, tuple(nodes[: draft.count]), tuple(ranks)))
     return SwitchPlan(tuple(entries))
 
 
-def _over_limit(
-    view: TopologyView, groups: Groups, own: OwnSwitches, used: set[int], failed: int, left: int
-) -> Reason:
+def _over_limit(holding: Holding, groups: Groups, own: OwnSwitches, used: set[int], failed: int) -> Reason:
+    view, left = holding.view, holding.left
     allowed = [*groups.healthy, *groups.idle, *convertible(view, groups.exclusive)]
-    best = largest(view.free, sorted(allowed)) if len(used) < view.settings.shared_limit else None
+    best = holding.best(allowed) if len(used) < view.settings.shared_limit else ()
     return REPLACEMENT_LIMIT(
         failed=failed,
         own=failed - left,
         limit=view.settings.shared_limit,
         used=len(used),
         left=left,
-        best="none" if best is None else view.switches[best].name,
-        best_free=0 if best is None else view.free[best],
+        best=view.switches[best[0]].name if best else "none",
+        best_free=holding.capacity(best),
         switches=tuple(view.switches[s].name for s in sorted(own.all())),
     )

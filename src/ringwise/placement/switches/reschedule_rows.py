@@ -10,8 +10,10 @@ rule allows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 
+from ringwise.placement.matching import PodClasses, largest_matching
 from ringwise.placement.reasons import REPLACEMENT_POSITION
 from ringwise.placement.switches.affinity_v1 import FreeNode, is_idle
 from ringwise.placement.switches.classes import SwitchClass
@@ -40,11 +42,12 @@ def reschedule_rows(
     own = {pod.switch for pod in (*survivors, *failed) if pod.switch is not None}
     near = RanksBySwitch(placed)
     entries: list[PlanEntry] = []
-    for lost in failed:
+    for number, lost in enumerate(failed):
+        takes = _acceptable(free, failed[number:], request.classes)
         row = [pod for pod in placed if pod.rank // width == lost.rank // width]
         leaves = {pod.switch for pod in row} or {lost.switch}
         leaf = leaves.pop() if len(leaves) == 1 else None
-        same_leaf = [node for node in free if node.switch == leaf]
+        same_leaf = [node for node in free if node.switch == leaf and takes(node)]
         used = {pod.position for pod in row}
         if lost.position is not None:
             positions = [lost.position]
@@ -56,7 +59,7 @@ def reschedule_rows(
         at_position = [
             node
             for node in free
-            if node.position in fits and (node.switch in own or is_idle(view, node.switch))
+            if node.position in fits and (node.switch in own or is_idle(view, node.switch)) and takes(node)
         ]
         at_position.sort(
             key=lambda node: (
@@ -69,7 +72,7 @@ def reschedule_rows(
         chosen = next(iter(same_leaf or at_position), None)
         taken_by = SAME_LEAF if same_leaf else SAME_POSITION
         if chosen is None and request.job_class is SwitchClass.COMMON:
-            chosen, taken_by = _leftover(view, free, own), LEFTOVER
+            chosen, taken_by = _leftover(view, [node for node in free if takes(node)], own), LEFTOVER
         if chosen is None:
             return REPLACEMENT_POSITION(
                 rank=lost.rank,
@@ -94,6 +97,29 @@ def reschedule_rows(
             )
         )
     return SwitchPlan(tuple(entries))
+
+
+def _acceptable(
+    free: Sequence[FreeNode], failed: Sequence[PodPosition], classes: PodClasses | None
+) -> Callable[[FreeNode], bool]:
+    """Rule S13: whether the first failed pod can take a node, and leave one for each of the others."""
+    if classes is None:
+        return lambda node: True
+    masks = Counter(classes.masks(node.node for node in free))
+    own, *others = classes.of_ranks(pod.rank for pod in failed)
+    demand = Counter(others)
+    # Where not all can have a node, the first ones do.
+    most = largest_matching(demand, masks)
+
+    def leaves_enough(mask: int) -> bool:
+        rest = masks.copy()
+        rest[mask] -= 1
+        return bool(mask >> own & 1) and largest_matching(demand, rest) >= min(most, len(free) - 1)
+
+    good = {mask: leaves_enough(mask) for mask in masks}
+    if not any(good.values()):
+        good = {mask: bool(mask >> own & 1) for mask in masks}
+    return lambda node: good[classes.of_node.get(node.node, 0)]
 
 
 def _leftover(view: TopologyView, free: Sequence[FreeNode], own: set[int]) -> FreeNode | None:

@@ -10,16 +10,6 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
 
-def closest(free: Sequence[int], candidates: Iterable[int], needed: int) -> int | None:
-    """The candidate with the fewest free nodes that still holds `needed`."""
-    return min((s for s in candidates if free[s] >= needed), key=lambda s: free[s], default=None)
-
-
-def largest(free: Sequence[int], candidates: Iterable[int]) -> int | None:
-    """The candidate with the most free nodes."""
-    return max(candidates, key=lambda s: free[s], default=None)
-
-
 def closest_one_or_two(
     free: Sequence[int], candidates: Iterable[int], needed: int, limit: int
 ) -> tuple[int, ...] | None:

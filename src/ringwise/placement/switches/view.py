@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from itertools import compress
 
+from ringwise.placement.matching import PodClasses
 from ringwise.placement.switches.classes import SwitchClass
 from ringwise.placement.switches.states import IDLE, SwitchFacts, SwitchState
 from ringwise.reasons import Reason
@@ -55,7 +56,10 @@ class TopologyView:
 @dataclass(frozen=True, slots=True)
 class SwitchRequest:
     job_class: SwitchClass
+    #: How many pods are to be placed.
     pods: int
+    #: The classes of all pods, of which `pods` get a node (S13); None where all can take the same nodes.
+    classes: PodClasses | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +75,7 @@ class PlanEntry:
     healthy: bool
     #: Which rule took the switch, as `why` shows it.
     taken_by: str
-    #: Ranks of the nodes, after a fault; else they are consecutive.
+    #: Ranks of the nodes, after a fault and where pods differ; else they are consecutive.
     ranks: tuple[int, ...] = ()
 
 

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from ringwise.framework.extension_points import JobPlan
-from ringwise.framework.gang_placement import missing_pods
 from ringwise.framework.job import Job, PreviousNode
 from ringwise.framework.policy import ChipPolicy, RackPolicy
 from ringwise.framework.ranks import ranks_of
 from ringwise.framework.session import Session
 from ringwise.grammar import counted
+from ringwise.placement.matching import PodClasses
 from ringwise.placement.racks.inference import select_for_service
 from ringwise.placement.racks.levels import LevelTimes, reschedule_level
-from ringwise.placement.racks.model import FreeRacks, PodClasses, RackBlock, RackRequest, Slot
+from ringwise.placement.racks.model import FreeRacks, RackBlock, RackRequest, Slot
 from ringwise.placement.racks.previous import PlacedPod, PreviousSlot, previous_blocks
 from ringwise.placement.racks.reschedule import RackFault, reschedule
 from ringwise.placement.racks.selection import check_sizes, fullest_nodes, select
 from ringwise.plugins.topology910.annotations import rack_annotations
 from ringwise.plugins.topology910.candidates import candidates
 from ringwise.plugins.topology910.reasons import PODS_MISSING
-from ringwise.plugins.topology910.superpods import dense_ranks
+from ringwise.plugins.topology910.superpods import dense_ranks, fewest_pods
 from ringwise.reasons import Reason
 from ringwise.state.model import Pod
 from ringwise.topology.numbers import whole_number
@@ -59,7 +59,7 @@ class RackPlanner:
             tuple(range(rack.shape.blocks)),
             soft=policy.soft and rack.service is None,
             ub_memory=rack.ub_memory and rack.service is None,
-            minimum=self._minimum(job, waiting),
+            minimum=fewest_pods(session, job, waiting),
             classes=found.classes,
             system=rack.system,
         )
@@ -75,16 +75,6 @@ class RackPlanner:
         if isinstance(blocks, Reason):
             return _hinting(blocks, found.outside)
         return self._as_plan(job, rack, blocks, waiting)
-
-    def _minimum(self, job: Job, waiting: Sequence[Pod]) -> int | None:
-        """Fewest of the waiting pods that must get a node now; None: all (P8)."""
-        session = self._session
-        without_chips = sum(
-            not pod.cls.chips and not pod.cls.best_effort and session.is_pending(pod)
-            for pod in job.pods.values()
-        )
-        fewest = max(0, missing_pods(session, job) - without_chips)
-        return None if fewest >= len(waiting) else fewest
 
     def _select(
         self, job: Job, policy: ChipPolicy, rack: RackPolicy, free: FreeRacks, request: RackRequest
@@ -239,22 +229,17 @@ class _Candidates:
         racks: Racks,
         pods: int,
     ) -> None:
-        class_of: dict[object, int] = {}
-        of_rank = dict.fromkeys(range(pods), 0)
-        masks: dict[NodeId, int] = {}
-        for pod in waiting:
-            selection = session.node_selection(job, pod)
-            number = class_of.get(selection)
-            if number is None:
-                number = class_of[selection] = len(class_of)
-                for node in candidates(session, job, [pod]):
-                    masks[node] = masks.get(node, 0) | 1 << number
-            of_rank[ranks[pod.uid]] = number
+        found = candidates(session, job, waiting)
+        masks = found.masks
+        of_rank = {
+            **dict.fromkeys(range(pods), 0),
+            **{ranks[pod.uid]: found.class_of[pod.uid] for pod in waiting},
+        }
         self.free: FreeRacks = {
             superpod: {rack: [node for node in nodes if node in masks] for rack, nodes in members.items()}
             for superpod, members in racks.nodes_of.items()
         }
-        self.classes = PodClasses(of_rank, masks) if len(class_of) > 1 else None
+        self.classes = PodClasses(of_rank, masks) if len(found.names) > 1 else None
         #: Why candidates are in no rack.
         self.outside = [racks.node_problems[node] for node in masks if node in racks.node_problems]
 

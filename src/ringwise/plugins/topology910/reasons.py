@@ -39,6 +39,13 @@ CLUSTER_TOO_SMALL = ReasonKind(
     ("add nodes for {missing:more chip}", "ask for at most {all:chip}"),
     frozenset({Trigger.NODE_ADDED, Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED, Trigger.JOB_CHANGED}),
 )
+PODS_DIFFER = ReasonKind(
+    "pods-need-different-nodes",
+    Stage.PLAN,
+    "{needed:pod} {needed:=needs|need} a node each and {held} can have one: {listing}",
+    ("free nodes that {short} can take", "change the node selectors or the requests of {short}"),
+    CAPACITY | SPECIFICATION | {Trigger.TOPOLOGY_CHANGED},
+)
 PODS_MISSING = ReasonKind(
     "pods-missing",
     Stage.PLAN,

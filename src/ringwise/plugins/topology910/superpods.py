@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ringwise.framework.extension_points import JobPlan
+from ringwise.framework.gang_placement import missing_pods
 from ringwise.framework.job import Job
 from ringwise.framework.policy import ChipPolicy
 from ringwise.framework.ranks import block_pod_count, ranks_of
 from ringwise.framework.session import Session
 from ringwise.grammar import counted
-from ringwise.placement.superpods.blocks import Block, blocks_by_rank
+from ringwise.placement.matching import PodClasses
+from ringwise.placement.superpods.blocks import Block, BlockPlan, blocks_by_rank
+from ringwise.placement.superpods.differing import BlockPods
 from ringwise.placement.superpods.packing import Packing, SuperPodSettings, plan_one_pod
 from ringwise.placement.superpods.packing import plan as pack
 from ringwise.placement.superpods.previous_blocks import BlockMember, previous_blocks
-from ringwise.placement.superpods.reschedule import reschedule
+from ringwise.placement.superpods.reschedule import Rescheduled, first_ranks, reschedule
 from ringwise.plugins.topology910.annotations import block_annotations
-from ringwise.plugins.topology910.candidates import candidates
+from ringwise.plugins.topology910.candidates import Candidates, candidates
 from ringwise.plugins.topology910.reasons import PODS_MISSING
 from ringwise.reasons import Reason
 from ringwise.state.model import Pod
@@ -36,29 +39,40 @@ class SuperPodPlanner:
         pending.sort(key=lambda pod: ranks[pod.uid])
         session = self._session
         superpods = session.topology.superpods(session.state, session.settings.super_pod_size)
-        free = self._free(job, pending, superpods)
+        found = candidates(session, job, pending)
+        free = _by_superpod(found, superpods)
+        nodes = [node for members in free.values() for node in members]
+        classes = found.classes({ranks[pod.uid]: pod for pod in pending}, nodes)
+        least = fewest_pods(session, job, pending)
         placed = self._known_places(job, ranks)
-        blocks: Sequence[Block] | Reason
+        answer: BlockPlan | Rescheduled | Reason
         if placed:
-            blocks = self._again(job, policy, free, placed)
+            answer = self._again(job, policy, free, placed, classes, least)
         elif len(pending) < (policy.blocks or 0) * (policy.block_nodes or 0):
             return PODS_MISSING(pods=len(pending), all=job.chip_pod_count)
         else:
-            blocks = self._fresh(policy, free)
-        if isinstance(blocks, Reason):
-            return _hinting(blocks, superpods)
-        return _as_plan(blocks, pending, ranks, session)
+            answer = self._fresh(policy, free, classes, least)
+        if isinstance(answer, Reason):
+            if classes is not None:
+                least = len(pending) if least is None else max(1, least)
+                answer = found.explain(answer, nodes, least, "of SuperPoDs")
+            return _hinting(answer, superpods)
+        return _as_plan(answer, pending, ranks, session)
 
     # -- first time --------------------------------------------------------------------
 
     def _fresh(
-        self, policy: ChipPolicy, free: Mapping[SuperPodId, list[NodeId]]
-    ) -> tuple[Block, ...] | Reason:
+        self,
+        policy: ChipPolicy,
+        free: Mapping[SuperPodId, list[NodeId]],
+        classes: PodClasses | None,
+        least: int | None,
+    ) -> BlockPlan | Reason:
         settings = self._session.settings
         packing = Packing(settings.superpod_packing)
         if not policy.multi_pod:
             fleet = self._session.state.fleets[policy.resource]
-            answer = plan_one_pod(
+            return plan_one_pod(
                 {
                     superpod: [(node, fleet.free_mask[int(node)].bit_count()) for node in nodes]
                     for superpod, nodes in free.items()
@@ -67,26 +81,19 @@ class SuperPodPlanner:
                 super_pod_size=settings.super_pod_size,
                 packing=packing,
             )
-        else:
-            answer = pack(
-                dict(free),
-                nodes_per_block=policy.block_nodes or 1,
-                blocks=policy.blocks or 1,
-                reserve=settings.reserve_nodes,
-                super_pod_size=settings.super_pod_size,
-                soft=policy.soft,
-                packing=packing,
-                chips_per_node=policy.board.chips_per_node,
-            )
-        return answer if isinstance(answer, Reason) else answer.blocks
-
-    def _free(self, job: Job, pending: list[Pod], superpods: SuperPods) -> dict[SuperPodId, list[NodeId]]:
-        """Candidate nodes by SuperPoD, in the order in which they are taken."""
-        open_nodes = set(candidates(self._session, job, pending))
-        grouped: dict[SuperPodId, list[NodeId]] = {}
-        for superpod, nodes in superpods.nodes_of.items():
-            grouped[superpod] = [node for node in nodes if node in open_nodes]
-        return grouped
+        block_nodes, blocks = policy.block_nodes or 1, policy.blocks or 1
+        return pack(
+            dict(free),
+            nodes_per_block=block_nodes,
+            blocks=blocks,
+            reserve=settings.reserve_nodes,
+            super_pod_size=settings.super_pod_size,
+            soft=policy.soft,
+            packing=packing,
+            chips_per_node=policy.board.chips_per_node,
+            pods=_block_pods(classes, {block: (block * block_nodes, block_nodes) for block in range(blocks)}),
+            minimum=least,
+        )
 
     # -- after a fault (P7) -------------------------------------------------------------------
 
@@ -114,7 +121,9 @@ class SuperPodPlanner:
         policy: ChipPolicy,
         free: Mapping[SuperPodId, list[NodeId]],
         placed: list[BlockMember],
-    ) -> tuple[Block, ...] | Reason:
+        classes: PodClasses | None,
+        least: int | None,
+    ) -> Rescheduled | Reason:
         session = self._session
         state, settings = session.state, session.settings
         block_nodes = policy.block_nodes or 1
@@ -132,7 +141,8 @@ class SuperPodPlanner:
             if previous.faulty and previous.node in state.node_id
         }
         lost = max((previous.lost for previous in job.previous_nodes.values()), default=0)
-        answer = reschedule(
+        first = first_ranks(old)
+        return reschedule(
             old,
             free,
             running=running,
@@ -144,8 +154,39 @@ class SuperPodPlanner:
             ),
             seconds_since_fault=(session.now - lost) / 1e9,
             chips_per_node=policy.board.chips_per_node,
+            pods=_block_pods(classes, {one.logical: (first[one.logical], len(one.nodes)) for one in old}),
+            minimum=least,
         )
-        return answer if isinstance(answer, Reason) else answer.blocks
+
+
+def fewest_pods(session: Session, job: Job, waiting: Sequence[Pod]) -> int | None:
+    """Fewest of the waiting pods with chips that must get a node now; None: all (P8)."""
+    without_chips = sum(
+        not pod.cls.chips and not pod.cls.best_effort and session.is_pending(pod) for pod in job.pods.values()
+    )
+    fewest = max(0, missing_pods(session, job) - without_chips)
+    return None if fewest >= len(waiting) else fewest
+
+
+def _by_superpod(found: Candidates, superpods: SuperPods) -> dict[SuperPodId, list[NodeId]]:
+    """Candidate nodes by SuperPoD, in the order in which they are taken."""
+    return {
+        superpod: [node for node in nodes if node in found.masks]
+        for superpod, nodes in superpods.nodes_of.items()
+    }
+
+
+def _block_pods(classes: PodClasses | None, blocks: Mapping[int, tuple[int, int]]) -> BlockPods | None:
+    """The classes of the pods of blocks, given by first rank and size. Pods that run need no node."""
+    if classes is None:
+        return None
+    return BlockPods(
+        {
+            logical: [classes.of_rank.get(rank, 0) for rank in range(first, first + size)]
+            for logical, (first, size) in blocks.items()
+        },
+        classes.of_node,
+    )
 
 
 def dense_ranks(job: Job) -> dict[str, int]:
@@ -164,13 +205,15 @@ def _place(rank: int, node: int, annotations: Mapping[str, str]) -> BlockMember:
     return BlockMember(rank, node, annotations.get(SUPER_POD_RANK), annotations.get(SUPER_POD_ID))
 
 
-def _as_plan(blocks: Sequence[Block], pending: list[Pod], ranks: dict[str, int], session: Session) -> JobPlan:
-    slots = blocks_by_rank(blocks)
-    plan = JobPlan({}, lines=tuple(_line(block) for block in sorted(blocks, key=lambda b: b.logical)))
+def _as_plan(
+    answer: BlockPlan | Rescheduled, pending: list[Pod], ranks: dict[str, int], session: Session
+) -> JobPlan:
+    slots = blocks_by_rank(answer.blocks, answer.first_ranks if isinstance(answer, Rescheduled) else None)
+    plan = JobPlan({}, lines=tuple(_line(block) for block in sorted(answer.blocks, key=lambda b: b.logical)))
     placements = session.state.pods
     for pod in pending:
         rank = ranks[pod.uid]
-        if rank >= len(slots) or placements[pod.uid].node >= 0:
+        if rank not in slots or placements[pod.uid].node >= 0:
             continue
         block, place = slots[rank]
         plan.nodes[pod.uid] = int(block.nodes[place])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from ringwise.framework.extension_points import JobPlan
 from ringwise.framework.job import Job
@@ -26,10 +27,11 @@ from ringwise.placement.switches.view import (
     make_indexed_view,
 )
 from ringwise.plugins.topology910.annotations import switch_annotations
-from ringwise.plugins.topology910.candidates import candidates
+from ringwise.plugins.topology910.candidates import Candidates, candidates
 from ringwise.reasons import Reason
 from ringwise.state.model import Pod
 from ringwise.topology.reasons import TOPOLOGY_MISSING
+from ringwise.topology.superpods import NodeId
 from ringwise.topology.switches import ResolvedTopology
 from ringwise.wellknown import TOR_AFFINITY
 
@@ -60,14 +62,14 @@ class SwitchPlanner:
             return JobPlan({})
         ranks = ranks_of(job)
         pending.sort(key=lambda pod: ranks[pod.uid])
-        free = candidates(session, job, pending)
+        found = candidates(session, job, pending)
         seats = self._survivors(job, resolved, ranks)
-        kept = self._previous_nodes(job, ranks, pending, free, resolved)
-        answer = self._answer(job, policy, resolved, pending, ranks, free, seats, kept)
+        kept = self._previous_nodes(job, ranks, pending, found, resolved)
+        answer = self._answer(job, policy, resolved, pending, ranks, found, seats, kept)
         if isinstance(answer, Reason) and kept and not seats:
             # No pod of the job is left: it is placed anew.
             kept = {}
-            answer = self._answer(job, policy, resolved, pending, ranks, free, seats, kept)
+            answer = self._answer(job, policy, resolved, pending, ranks, found, seats, kept)
         if isinstance(answer, Reason):
             return answer
         return self._as_plan(resolved, answer, pending, ranks, kept, job)
@@ -79,27 +81,34 @@ class SwitchPlanner:
         resolved: ResolvedTopology,
         pending: list[Pod],
         ranks: dict[str, int],
-        free: list[int],
+        found: Candidates,
         seats: list[PodPosition],
         kept: dict[str, tuple[int, PodPosition]],
     ) -> SwitchPlan | Reason:
         held = {node for node, _ in kept.values()}
-        view = self._view(resolved, [node for node in free if node not in held])
-        request = SwitchRequest(SwitchClass(policy.switch_class), job.chip_pod_count)
+        missing = [pod for pod in pending if pod.uid not in kept]
+        view = self._view(resolved, found.open_to(missing) - held)
+        nodes = [node for switch in view.switches for node in switch.free]
+        classes = found.classes({ranks[pod.uid]: pod for pod in missing}, nodes)
+        request = SwitchRequest(SwitchClass(policy.switch_class), job.chip_pod_count, classes)
         staying = [*seats, *(seat for _, seat in kept.values())]
         if staying:
-            missing = [pod for pod in pending if pod.uid not in kept]
+            least = len(missing)
             failed = [self._lost_seat(job, resolved, ranks[pod.uid]) for pod in missing]
-            return reschedule(view, request, staying, failed)
-        without_chips = sum(1 for pod in job.pods.values() if not pod.cls.chips)
-        least = max(1, job.min_available - without_chips)
-        return plan_at_least(view, SwitchRequest(request.job_class, len(pending)), least)
+            answer = reschedule(view, request, staying, failed)
+        else:
+            without_chips = sum(1 for pod in job.pods.values() if not pod.cls.chips)
+            least = min(len(pending), max(1, job.min_available - without_chips))
+            answer = plan_at_least(view, replace(request, pods=len(pending)), least)
+        if isinstance(answer, Reason) and classes is not None:
+            return found.explain(answer, nodes, least, "under leaf switches")
+        return answer
 
-    def _view(self, resolved: ResolvedTopology, free: list[int]) -> TopologyView:
+    def _view(self, resolved: ResolvedTopology, free: Collection[NodeId]) -> TopologyView:
         session = self._session
         flags = bytearray(len(session.state.names))
         for node in free:
-            flags[node] = 1
+            flags[int(node)] = 1
         settings = session.settings
         return make_indexed_view(
             session.topology.indexed_switches(session.state) or index_nodes(resolved, session.state.node_id),
@@ -146,19 +155,20 @@ class SwitchPlanner:
         job: Job,
         ranks: dict[str, int],
         pending: list[Pod],
-        free: list[int],
+        found: Candidates,
         resolved: ResolvedTopology,
     ) -> dict[str, tuple[int, PodPosition]]:
         """Pending pods whose previous node is healthy and free: they return to it."""
-        ids, available = self._session.state.node_id, set(free)
+        ids = self._session.state.node_id
+        returned: set[int] = set()
         kept: dict[str, tuple[int, PodPosition]] = {}
         for pod in pending:
             previous = job.previous_nodes.get(ranks[pod.uid])
             node = None if previous is None or previous.faulty else ids.get(previous.node)
-            if previous is not None and node is not None and node in available:
+            if previous is not None and node is not None and node not in returned and found.takes(node, pod):
                 mark = switch_mark(previous.annotations)
                 kept[pod.uid] = (node, self._seat(resolved, previous.node, ranks[pod.uid], mark))
-                available.discard(node)
+                returned.add(node)
         return kept
 
     def _lost_seat(self, job: Job, resolved: ResolvedTopology, rank: int) -> PodPosition:
