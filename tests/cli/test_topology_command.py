@@ -60,7 +60,7 @@ def test_drawing() -> None:
     )
     row = switch_rows(resolved, states, {"n2"}, jobs)[0]
     assert (row["ip"], row["state"], row["healthy"], row["free_nodes"]) == ("10.0.0.1", "exclusive", True, 1)
-    assert row["nodes"][1] == {"node": "n2", "position": 1, "free": True, "jobs": []}
+    assert row["nodes"][1] == {"node": "n2", "position": 1, "free": True, "faulty": False, "jobs": []}
 
 
 ROOT = Path(__file__).parents[2]

@@ -23,6 +23,8 @@ class SwitchPicture:
     states: list[SwitchFacts]
     free_nodes: set[str]
     jobs_of_node: dict[str, list[str]]
+    #: Nodes with a faulty chip.
+    faulty_nodes: set[str] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -34,6 +36,7 @@ class RackPicture:
     busy: list[str] = field(default_factory=list)
     unusable: list[str] = field(default_factory=list)
     blocks: dict[tuple[str, int], list[str]] = field(default_factory=dict)
+    faulty: set[str] = field(default_factory=set)
 
     def as_json(self) -> dict[str, Any]:
         return {"rack": self.rack, **_nodes_json(self)}
@@ -50,6 +53,8 @@ class SuperPodPicture:
     unusable: list[str] = field(default_factory=list)
     #: (job, block) -> nodes
     blocks: dict[tuple[str, int], list[str]] = field(default_factory=dict)
+    #: Nodes with a faulty chip, wherever else they are listed.
+    faulty: set[str] = field(default_factory=set)
     #: By rack id; empty where the SuperPoD has no racks.
     racks: list[RackPicture] = field(default_factory=list)
 
@@ -75,6 +80,7 @@ def _nodes_json(picture: SuperPodPicture | RackPicture) -> dict[str, Any]:
         "free_nodes": len(picture.free),
         "busy_nodes": len(picture.busy),
         "unusable_nodes": len(picture.unusable),
+        "faulty_nodes": len(picture.faulty),
         "free": picture.free,
         "blocks": [
             {"job": job, "block": block, "nodes": nodes}
@@ -91,7 +97,8 @@ def switch_picture(view: SchedulerView) -> SwitchPicture | None:
     states = view.switch_states()
     free = {node for node in resolved.switch_of if view.is_idle(node) and _takes_pods(view, node)}
     jobs = {node: _jobs_on(view, state.node_id[node]) for node in resolved.switch_of}
-    return SwitchPicture(resolved, states, free, jobs)
+    faulty = {node for node in resolved.switch_of if _has_faulty_chip(view, state.node_id[node])}
+    return SwitchPicture(resolved, states, free, jobs, faulty)
 
 
 def superpod_pictures(view: SchedulerView) -> list[SuperPodPicture]:
@@ -124,6 +131,8 @@ def _sort_in(view: SchedulerView, picture: SuperPodPicture | RackPicture, number
     """Put a node where it belongs: free, busy, unusable or part of a block."""
     state = view.cluster
     name = state.names[number]
+    if _has_faulty_chip(view, number):
+        picture.faulty.add(name)
     for uid in state.pods_on[number]:
         pod = state.pods[uid].pod
         mark = pod.annotations.get(SUPER_POD_RANK, "")
@@ -146,6 +155,14 @@ def _takes_pods(view: SchedulerView, name: str) -> bool:
         and node.ready
         and not node.unschedulable
         and not any(taint.effect in FORBIDDING for taint in node.taints)
+    )
+
+
+def _has_faulty_chip(view: SchedulerView, number: int) -> bool:
+    return any(
+        fleet.unhealthy[number] | fleet.recovering[number]
+        for resource, fleet in view.cluster.fleets.items()
+        if resource != HOSTS and fleet.allocatable[number] >= 0
     )
 
 
@@ -176,7 +193,9 @@ def topology_document(view: SchedulerView) -> dict[str, Any]:
     picture = switch_picture(view)
     switches = None
     if picture is not None:
-        switches = switch_rows(picture.resolved, picture.states, picture.free_nodes, picture.jobs_of_node)
+        switches = switch_rows(
+            picture.resolved, picture.states, picture.free_nodes, picture.jobs_of_node, picture.faulty_nodes
+        )
     return {
         "switches": switches,
         "superpods": [one.as_json() for one in superpod_pictures(view)],
@@ -189,6 +208,7 @@ def switch_rows(
     states: Sequence[SwitchFacts],
     free_nodes: Collection[str],
     jobs_of_node: Mapping[str, Sequence[str]],
+    faulty_nodes: Collection[str] = (),
 ) -> list[dict[str, Any]]:
     """Every switch with its state and nodes."""
     return [
@@ -202,6 +222,7 @@ def switch_rows(
                     "node": seat.node,
                     "position": seat.index,
                     "free": seat.node in free_nodes,
+                    "faulty": seat.node in faulty_nodes,
                     "jobs": list(jobs_of_node.get(seat.node, ())),
                 }
                 for seat in seats

@@ -8,7 +8,14 @@ from rich.console import Console
 from rich.markup import escape
 
 from ringwise.apps.source import Source
-from ringwise.cli.drawing.chips import LEGEND, chip_list, chip_picture
+from ringwise.cli.drawing.chips import (
+    CLASS_LEGEND,
+    GROUP_LEGEND,
+    LEGEND,
+    SCORE_LEGEND,
+    chip_list,
+    chip_picture,
+)
 from ringwise.cli.drawing.lines import print_line
 from ringwise.cli.drawing.tables import Column, Table
 from ringwise.cli.drawing.topology import print_superpods, print_switches
@@ -44,6 +51,14 @@ def print_explanation(console: Console, source: Source, answer: Explanation) -> 
     if job.policy is not None and job.policy.block_nodes is not None:
         console.print()
         print_superpods(console, source.view)
+    shown = "\n".join(answer.plan)
+    for legend, used in (
+        (CLASS_LEGEND, bool(words)),
+        (SCORE_LEGEND, "score " in shown),
+        (GROUP_LEGEND, "group " in shown),
+    ):
+        if used:
+            print_line(console, legend, style="dim")
 
 
 def _print_refusals(console: Console, answer: Explanation) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.markup import escape
 
-from ringwise.cli.drawing.chips import LEGEND, chip_list, chip_picture
+from ringwise.cli.drawing.chips import CLASS_LEGEND, LEGEND, SCORE_LEGEND, chip_list, chip_picture
 from ringwise.cli.drawing.lines import print_line
 from ringwise.cli.drawing.tables import Column, Table
 from ringwise.cli.drawing.topology import print_superpods, print_switches
@@ -32,6 +32,10 @@ def print_placements(console: Console, answer: PlaceAnswer, scores: bool) -> Non
     summary = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items())) or "no jobs wait"
     print_line(console, summary, style="dim")
     print_line(console, LEGEND, style="dim")
+    if any(job.job_class for job in answer.jobs):
+        print_line(console, CLASS_LEGEND, style="dim")
+    if scores:
+        print_line(console, SCORE_LEGEND, style="dim")
 
 
 def _print_job(console: Console, answer: PlaceAnswer, job: JobAnswer) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from rich.text import Text
 
 from ringwise.cli.drawing.lines import wrapped
-from ringwise.cli.drawing.signs import BUSY, FREE, UNUSABLE, job_signs, ranges
+from ringwise.cli.drawing.signs import BUSY, FAULTY, FAULTY_MEANING, FREE, UNUSABLE, job_signs, ranges
 from ringwise.cli.output import WIDE
 from ringwise.grammar import counted
 from ringwise.topology.natural import natural_key
@@ -75,8 +75,14 @@ def _boxes(
     for rack in racks:
         box = Text("|")
         for job, block in sorted(rack.blocks, key=lambda key: (natural_key(key[0]), key[1])):
-            box.append(signs[job] * len(rack.blocks[job, block]), style=colours[job])
-        box.append(BUSY * len(rack.busy), style="dim").append(UNUSABLE * len(rack.unusable), style="red")
+            healthy = [node for node in rack.blocks[job, block] if node not in rack.faulty]
+            box.append(signs[job] * len(healthy), style=colours[job])
+            box.append(FAULTY * (len(rack.blocks[job, block]) - len(healthy)), style="red")
+        busy, unusable = (
+            [node for node in nodes if node not in rack.faulty] for nodes in (rack.busy, rack.unusable)
+        )
+        box.append(BUSY * len(busy), style="dim").append(UNUSABLE * len(unusable), style="red")
+        box.append(FAULTY * len(rack.faulty.intersection(rack.busy + rack.unusable)), style="red")
         box.append(FREE * len(rack.free)).append("|")
         if runs and runs[-1][1] + 1 == rack.rack and runs[-1][2] == box:
             runs[-1] = (runs[-1][0], rack.rack, box)
@@ -109,8 +115,9 @@ def _legend(shown: Sequence[SuperPodPicture], signs: Mapping[str, str]) -> str:
     present = {job for picture in shown for job, _ in picture.blocks}
     meanings = [f"{sign} {job}" for job, sign in signs.items() if job in present]
     for sign, meaning, used in (
-        (BUSY, "other pods", any(picture.busy for picture in shown)),
-        (UNUSABLE, "unusable", any(picture.unusable for picture in shown)),
+        (BUSY, "other pods", any(set(picture.busy) - picture.faulty for picture in shown)),
+        (UNUSABLE, "unusable", any(set(picture.unusable) - picture.faulty for picture in shown)),
+        (FAULTY, FAULTY_MEANING, any(picture.faulty for picture in shown)),
         (FREE, "free", any(picture.free for picture in shown)),
     ):
         if used:

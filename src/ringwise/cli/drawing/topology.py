@@ -17,7 +17,16 @@ from rich.text import Text
 
 from ringwise.cli.drawing.lines import wrapped
 from ringwise.cli.drawing.racks import draw_racks
-from ringwise.cli.drawing.signs import BUSY, FREE, RESERVED, UNUSABLE, job_signs, ranges
+from ringwise.cli.drawing.signs import (
+    BUSY,
+    FAULTY,
+    FAULTY_MEANING,
+    FREE,
+    RESERVED,
+    UNUSABLE,
+    job_signs,
+    ranges,
+)
 from ringwise.cli.drawing.tables import Column, Table
 from ringwise.cli.output import WIDE
 from ringwise.grammar import counted
@@ -36,7 +45,12 @@ def print_switches(console: Console, view: SchedulerView) -> bool:
     if picture is None:
         return False
     text = draw_switches(
-        picture.resolved, picture.states, picture.free_nodes, picture.jobs_of_node, console.width
+        picture.resolved,
+        picture.states,
+        picture.free_nodes,
+        picture.jobs_of_node,
+        console.width,
+        picture.faulty_nodes,
     )
     console.print(text, end="", markup=False, soft_wrap=True)
     return True
@@ -62,9 +76,14 @@ def _drawn(picture: SuperPodPicture) -> DrawnSuperPod:
         picture.superpod,
         len(picture.free),
         picture.reserve,
-        tuple(DrawnBlock(job, block, len(nodes)) for (job, block), nodes in picture.blocks.items()),
+        tuple(
+            DrawnBlock(job, block, len(nodes), len(picture.faulty.intersection(nodes)))
+            for (job, block), nodes in picture.blocks.items()
+        ),
         len(picture.busy),
         len(picture.unusable),
+        len(picture.faulty.intersection(picture.busy)),
+        len(picture.faulty.intersection(picture.unusable)),
     )
 
 
@@ -77,6 +96,7 @@ def draw_switches(
     free_nodes: Collection[str],
     jobs_of_node: Mapping[str, Sequence[str]],
     width: int = WIDE,
+    faulty_nodes: Collection[str] = (),
 ) -> str:
     """One line per switch, one sign per server in array order, and what the signs mean."""
     letters: dict[str, str] = {}
@@ -86,7 +106,9 @@ def draw_switches(
         places = {seat.index: seat.node for seat in seats}
         count = max((server.index + 1 for server in switch.servers), default=0)
         signs = [
-            _node_sign(places[place], free_nodes, jobs_of_node, letters) if place in places else "-"
+            _node_sign(places[place], free_nodes, jobs_of_node, faulty_nodes, letters)
+            if place in places
+            else "-"
             for place in range(count)
         ]
         free = sum(1 for seat in seats if seat.node in free_nodes)
@@ -94,6 +116,8 @@ def draw_switches(
         table.add(switch.ip, _switch_words(facts), " ".join(signs), f"{free} of {len(seats)} free")
     meaning = [f"{letter} {job}" for job, letter in letters.items()]
     meaning += [". free", "x not free"]
+    if any(node in faulty_nodes for node in resolved.switch_of):
+        meaning.append(f"{FAULTY} {FAULTY_MEANING}")
     if missing:
         meaning.append("- no node of the cluster")
     lines = [*table.lines(width), Text(""), *wrapped(Text(", ".join(meaning)), width)]
@@ -101,12 +125,17 @@ def draw_switches(
 
 
 def _node_sign(
-    node: str, free_nodes: Collection[str], jobs_of_node: Mapping[str, Sequence[str]], letters: dict[str, str]
+    node: str,
+    free_nodes: Collection[str],
+    jobs_of_node: Mapping[str, Sequence[str]],
+    faulty_nodes: Collection[str],
+    letters: dict[str, str],
 ) -> str:
     jobs = jobs_of_node.get(node, ())
     if not jobs:
-        return "." if node in free_nodes else "x"
-    return letters.setdefault(jobs[0], _job_letter(len(letters)))
+        return FAULTY if node in faulty_nodes else "." if node in free_nodes else "x"
+    letter = letters.setdefault(jobs[0], _job_letter(len(letters)))
+    return f"{letter}{FAULTY}" if node in faulty_nodes else letter
 
 
 def _job_letter(number: int) -> str:
@@ -131,6 +160,8 @@ class DrawnBlock:
     job: str
     logical: int
     nodes: int
+    #: How many of them have a faulty chip.
+    faulty: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +175,13 @@ class DrawnSuperPod:
     #: Nodes that hold other pods, and nodes that cannot be used (cordoned, faulty, not ready).
     busy: int = 0
     unusable: int = 0
+    #: How many of the busy and of the unusable ones have a faulty chip.
+    busy_faulty: int = 0
+    unusable_faulty: int = 0
+
+    @property
+    def faulty(self) -> int:
+        return self.busy_faulty + self.unusable_faulty
 
     @property
     def reserved(self) -> int:
@@ -177,8 +215,10 @@ def draw_superpods(superpods: Iterable[DrawnSuperPod], most: int = 40, width: in
 def _cells(drawn: DrawnSuperPod, signs: dict[str, str], colours: dict[str, str]) -> Text:
     cells = Text("|")
     for block in sorted(drawn.blocks, key=lambda block: (natural_key(block.job), block.logical)):
-        cells.append(signs[block.job] * block.nodes, style=colours[block.job]).append("|")
-    cells.append(BUSY * drawn.busy, style="dim").append(UNUSABLE * drawn.unusable, style="red")
+        cells.append(signs[block.job] * (block.nodes - block.faulty), style=colours[block.job])
+        cells.append(FAULTY * block.faulty, style="red").append("|")
+    cells.append(BUSY * (drawn.busy - drawn.busy_faulty), style="dim")
+    cells.append(UNUSABLE * (drawn.unusable - drawn.unusable_faulty) + FAULTY * drawn.faulty, style="red")
     cells.append(FREE * (drawn.free - drawn.reserved)).append(RESERVED * drawn.reserved)
     return cells if cells.plain.endswith("|") else cells.append("|")
 
@@ -201,8 +241,13 @@ def _superpod_legend(shown: Sequence[DrawnSuperPod], signs: dict[str, str]) -> s
     """Only the signs that stand in the picture."""
     meanings = [f"{sign} {job}" for job, sign in signs.items()]
     for sign, meaning, present in (
-        (BUSY, "other pods", any(drawn.busy for drawn in shown)),
-        (UNUSABLE, "unusable", any(drawn.unusable for drawn in shown)),
+        (BUSY, "other pods", any(drawn.busy > drawn.busy_faulty for drawn in shown)),
+        (UNUSABLE, "unusable", any(drawn.unusable > drawn.unusable_faulty for drawn in shown)),
+        (
+            FAULTY,
+            FAULTY_MEANING,
+            any(drawn.faulty or any(block.faulty for block in drawn.blocks) for drawn in shown),
+        ),
         (FREE, "free", any(drawn.free > drawn.reserved for drawn in shown)),
         (RESERVED, "reserved", any(drawn.reserved for drawn in shown)),
     ):
