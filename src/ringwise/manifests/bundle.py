@@ -25,6 +25,7 @@ from ringwise.manifests.pods import PodClassCache, pod_from_wire
 from ringwise.manifests.quantities import NotReadableError, nanoseconds
 from ringwise.manifests.reading import ManifestDocument, Progress, read_documents
 from ringwise.manifests.sources import ManifestSource, find_sources
+from ringwise.manifests.unknown_fields import manifest_notes
 from ringwise.manifests.wire import (
     ConfigMapWire,
     JobWire,
@@ -39,6 +40,7 @@ from ringwise.manifests.wire import (
 from ringwise.records import dataclass
 from ringwise.state.model import DeviceReport, Node, Pod, PodGroup, PriorityClass, Queue, ResourceQuota
 from ringwise.state.vcjob import VcJob
+from ringwise.topology.nearest import did_you_mean
 
 Wire = TypeVar("Wire")
 Kept = TypeVar("Kept")
@@ -47,6 +49,10 @@ Kept = TypeVar("Kept")
 MAX_ERRORS = 1000
 #: Pods of all vcjobs of one input; ten times those of the largest clusters.
 MAX_JOB_PODS = 1_000_000
+
+_SYSTEM_CLASSES = (wellknown.SYSTEM_CLUSTER_CRITICAL, wellknown.SYSTEM_NODE_CRITICAL)
+#: Kinds that people write and that are looked at for unknown fields; pods and nodes of a dump are thousands.
+_WRITTEN = frozenset({"Job", "PodGroup", "Queue", "Pod"})
 
 _THROUGH_PODS = frozenset(
     {"Deployment", "StatefulSet", "ReplicaSet", "DaemonSet", "Job", "CronJob", "AscendJob", "InferServiceSet"}
@@ -69,13 +75,34 @@ class Bundle:
     errors: list[ManifestError] = field(default_factory=list)
     #: Objects that are not read, by kind ("Deployment": 3).
     ignored: Counter[str] = field(default_factory=Counter)
+    #: Unknown fields, names that the API server would refuse, priority classes that are missing.
+    remarks: list[str] = field(default_factory=list)
     #: The newest creation or report, in Unix nanoseconds. Deletion times are in the future and do not count.
     newest_timestamp: int = 0
 
     @property
     def notes(self) -> list[str]:
-        """One warning for each kind that was not read."""
-        return [_warning(kind, count) for kind, count in sorted(self.ignored.items())]
+        """What a user should know: what was not read, and what looks like a mistake."""
+        unread = [_warning(kind, count) for kind, count in sorted(self.ignored.items())]
+        return [*unread, *self.remarks, *self._missing_classes()]
+
+    def _missing_classes(self) -> Iterator[str]:
+        """Priority classes that jobs name and the cluster of the input lacks."""
+        if not self.nodes:
+            return
+        known = [*_SYSTEM_CLASSES, *(found.name for found in self.priority_classes)]
+        named: dict[str, str] = {}
+        for job in self.vcjobs:
+            for name in (job.priority_class, *(task.template.priority_class for task in job.tasks)):
+                named.setdefault(name, job.origin)
+        for group in self.pod_groups:
+            named.setdefault(group.priority_class, group.origin)
+        for name, origin in named.items():
+            if name and name not in known:
+                yield (
+                    f"{origin}: priorityClassName: there is no PriorityClass {name}"
+                    f"{did_you_mean(name, known)}; its priority is 0"
+                )
 
 
 def _warning(kind: str, count: int) -> str:
@@ -203,6 +230,13 @@ class _BundleReader:
             found.errors.extend(decoded)
             return None
         self._kind = document.kind
+        meta = getattr(decoded, "metadata", None)
+        if (
+            document.kind in _WRITTEN
+            and not getattr(meta, "uid", None)
+            and len(self.bundle.remarks) < MAX_ERRORS
+        ):
+            self.bundle.remarks += manifest_notes(document.origin, document.kind, document.plain())
         return decoded
 
     def _keep(self, where: list[Kept], thing: Kept, meta: MetaWire | None, found: Findings) -> None:

@@ -78,6 +78,11 @@ class ManifestDocument:
         except RecursionError:
             return [ManifestError(self.origin, "", TOO_DEEP)]
 
+    def plain(self) -> dict[str, Any]:
+        """The object as it was written."""
+        body = msgspec.json.decode(self.body) if isinstance(self.body, memoryview) else self.body
+        return body if isinstance(body, dict) else {}
+
     def _problems(self, kind: type[Wire], first: Exception) -> list[ManifestError]:
         try:
             plain = msgspec.json.decode(self.body) if isinstance(self.body, memoryview) else self.body

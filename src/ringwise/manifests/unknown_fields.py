@@ -1,0 +1,139 @@
+"""Fields of a manifest that no reader knows, and names that the API server would refuse.
+
+Only objects without a uid are looked at: a person wrote them. The API server drops unknown fields of others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ringwise.manifests.errors import shown
+from ringwise.topology.nearest import did_you_mean
+
+#: A name as RFC 1123 has it.
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_TEMPLATE = ("metadata", "spec")
+_META = (
+    *("name", "generateName", "namespace", "labels", "annotations", "ownerReferences", "finalizers", "uid"),
+    *(
+        "resourceVersion",
+        "generation",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+    ),
+    *("managedFields", "selfLink"),
+)
+_POLICY = ("action", "event", "events", "exitCode", "timeout")
+#: Struct -> fields that Kubernetes and Volcano know, also those that scheduling does not need.
+_KNOWN: Mapping[str, tuple[str, ...]] = {
+    "object": ("apiVersion", "kind", "metadata", "spec", "status"),
+    "metadata": _META,
+    "Job": (
+        *("schedulerName", "minAvailable", "minSuccess", "volumes", "tasks", "policies", "plugins", "queue"),
+        *("maxRetry", "ttlSecondsAfterFinished", "priorityClassName", "runningEstimate", "networkTopology"),
+    ),
+    "task": (
+        *("name", "replicas", "minAvailable", "template", "policies", "topologyPolicy", "maxRetry"),
+        *("dependsOn", "partitionPolicy"),
+    ),
+    "policy": _POLICY,
+    "template": _TEMPLATE,
+    "PodGroup": (
+        *("minMember", "minTaskMember", "queue", "priorityClassName", "minResources", "networkTopology"),
+        "subGroupPolicy",
+    ),
+    "Queue": (
+        *("weight", "capability", "reclaimable", "extendClusters", "guarantee", "affinity", "type", "parent"),
+        *("deserved", "priority", "dequeueStrategy"),
+    ),
+    "Pod": (
+        *("activeDeadlineSeconds", "affinity", "automountServiceAccountToken", "containers", "dnsConfig"),
+        *("dnsPolicy", "enableServiceLinks", "ephemeralContainers", "hostAliases", "hostIPC", "hostNetwork"),
+        *("hostPID", "hostUsers", "hostname", "hostnameOverride", "imagePullSecrets", "initContainers"),
+        *("nodeName", "nodeSelector", "os", "overhead", "preemptionPolicy", "priority", "priorityClassName"),
+        *("readinessGates", "resourceClaims", "resources", "restartPolicy", "runtimeClassName"),
+        *("schedulerName", "schedulingGates", "securityContext", "serviceAccount", "serviceAccountName"),
+        *("setHostnameAsFQDN", "shareProcessNamespace", "subdomain", "terminationGracePeriodSeconds"),
+        *("tolerations", "topologySpreadConstraints", "volumes", "workloadRef"),
+    ),
+    "container": (
+        *("args", "command", "env", "envFrom", "image", "imagePullPolicy", "lifecycle", "livenessProbe"),
+        *("name", "ports", "readinessProbe", "resizePolicy", "resources", "restartPolicy"),
+        *(
+            "restartPolicyRules",
+            "securityContext",
+            "startupProbe",
+            "stdin",
+            "stdinOnce",
+            "terminationMessagePath",
+        ),
+        *("terminationMessagePolicy", "tty", "volumeDevices", "volumeMounts", "workingDir"),
+    ),
+    "resources": ("limits", "requests", "claims"),
+}
+_SPECS = ("Job", "PodGroup", "Queue", "Pod")
+
+
+def manifest_notes(origin: str, kind: str, document: Mapping[str, Any]) -> Iterator[str]:
+    """One line for each unknown field, with the nearest known one, and for a name that is none."""
+    meta = _map(document.get("metadata"))
+    if kind not in _SPECS or meta.get("uid"):
+        return
+    name = meta.get("name")
+    if isinstance(name, str) and name and not _NAME.fullmatch(name):
+        valid = re.sub(r"[^-a-z0-9.]+", "-", name.lower()).strip("-.")
+        hint = f'; for example "{valid[:60]}"' if valid else ""
+        yield (
+            f"{origin}: metadata.name: the API server refuses {shown(name)}: lower-case letters, digits, '-' "
+            f"and '.' are allowed{hint}"
+        )
+    for path, key, known in _unknown(kind, document):
+        where = f"{path}.{key}" if path else key
+        yield f"{origin}: {where[:200]}: unknown field, not read{did_you_mean(key, known)}"
+
+
+def _unknown(kind: str, document: Mapping[str, Any]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    spec = _map(document.get("spec"))
+    yield from _of("object", document, "")
+    yield from _of("metadata", document.get("metadata"), "metadata")
+    yield from _of(kind, spec, "spec")
+    if kind == "Pod":
+        yield from _of_containers(spec, "spec")
+    for place, policy in _items(spec, "policies", "spec"):
+        yield from _of("policy", policy, place)
+    for place, task in _items(spec, "tasks", "spec"):
+        yield from _of("task", task, place)
+        for policy_place, policy in _items(task, "policies", place):
+            yield from _of("policy", policy, policy_place)
+        template = _map(_map(task).get("template"))
+        yield from _of("template", template, f"{place}.template")
+        yield from _of("metadata", template.get("metadata"), f"{place}.template.metadata")
+        yield from _of("Pod", template.get("spec"), f"{place}.template.spec")
+        yield from _of_containers(template.get("spec"), f"{place}.template.spec")
+
+
+def _of_containers(spec: object, path: str) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    for group in ("initContainers", "containers"):
+        for place, container in _items(spec, group, path):
+            yield from _of("container", container, place)
+            yield from _of("resources", _map(container).get("resources"), f"{place}.resources")
+
+
+def _of(struct: str, value: object, path: str) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    known = _KNOWN[struct]
+    for key in _map(value):
+        if isinstance(key, str) and key not in known:
+            yield path, key, known
+
+
+def _items(value: object, key: str, path: str) -> Iterator[tuple[str, object]]:
+    found = _map(value).get(key)
+    for position, item in enumerate(found if isinstance(found, list) else ()):
+        yield f"{path}.{key}[{position}]", item
+
+
+def _map(value: object) -> Mapping[Any, Any]:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,73 @@
+"""Number 13: mistakes that would be read as if they were not there."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from ringwise.manifests.bundle import read_bundle
+from tests.place.objects import node, pod, pod_group, pod_spec, vcjob
+
+
+def notes(*objects: dict[str, Any]) -> list[str]:
+    bundle = read_bundle(["-"], stdin="\n---\n".join(json.dumps(one) for one in objects).encode())
+    assert bundle.errors == []
+    return [note.removeprefix("stdin: document 1: ") for note in bundle.notes]
+
+
+def job(**task: Any) -> dict[str, Any]:
+    made = vcjob("job", [("worker", 1, pod_spec(1))])
+    made["spec"]["tasks"][0].update(task)
+    return made
+
+
+def test_13_right_manifests_have_no_notes() -> None:
+    whole = job(policies=[{"event": "PodFailed", "action": "RestartJob"}])
+    assert (
+        notes(whole, pod("pod", pod_spec(1, volumes=[], restartPolicy="Never")), pod_group("group", 1)) == []
+    )
+
+
+@pytest.mark.parametrize(
+    ("wanted", "note"),
+    [
+        (job(replcas=4), "spec.tasks[0].replcas: unknown field, not read (did you mean 'replicas'?)"),
+        (
+            {**job(), "spec": {**job()["spec"], "minAvailble": 2}},
+            "spec.minAvailble: unknown field, not read (did you mean 'minAvailable'?)",
+        ),
+        (
+            pod("pod", {**pod_spec(1), "nodeSelecter": {"a": "b"}}),
+            "spec.nodeSelecter: unknown field, not read (did you mean 'nodeSelector'?)",
+        ),
+        (
+            pod("My_Pod", pod_spec(1)),
+            "metadata.name: the API server refuses \"My_Pod\": lower-case letters, digits, '-' and '.' "
+            'are allowed; for example "my-pod"',
+        ),
+    ],
+)
+def test_13_a_mistake_is_a_note_with_the_nearest_word(wanted: dict[str, Any], note: str) -> None:
+    assert notes(wanted) == [note]
+
+
+def test_13_what_the_api_server_stored_is_not_looked_at() -> None:
+    stored = job(replcas=4)
+    stored["metadata"]["uid"] = "1"
+    assert notes(stored) == []
+
+
+def test_13_an_unknown_priority_class_is_told_where_the_cluster_is_known() -> None:
+    wanted = vcjob("job", [("worker", 1, pod_spec(1))], priorityClassName="hihg")
+    high = {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": "high"},
+        "value": 10,
+    }
+    assert notes(wanted) == []
+    assert notes(wanted, high, node("n1")) == [
+        "priorityClassName: there is no PriorityClass hihg (did you mean 'high'?); its priority is 0"
+    ]
