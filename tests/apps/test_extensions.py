@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from importlib.metadata import EntryPoint
+from pathlib import Path
 
-from ringwise.apps.extensions import load_specs
+import pytest
+from click.testing import CliRunner
+
+from ringwise.apps.extensions import installed_specs, load_specs
+from ringwise.cli.commands import cli
 from ringwise.framework.configuration import PluginOption
 from ringwise.framework.registry import ActionSpec, PluginSpec
 from ringwise.framework.session import Session
@@ -76,3 +81,42 @@ def test_entry_points_that_cannot_be_loaded_or_have_a_taken_name_are_reported() 
 def test_a_plugin_that_declares_itself_is_loaded_with_its_declaration() -> None:
     plugins, problems = load_specs([entry("quiet", "tests.apps.test_extensions:SPEC")])
     assert (plugins, problems) == ([SPEC], [])
+
+
+class FailsToOpen:
+    """A plugin that raises before it can take part."""
+
+    def __init__(self, option: PluginOption) -> None:
+        self._option = option
+
+    def open(self, session: Session) -> None:
+        raise RuntimeError("no licence")
+
+
+def test_every_command_tells_plugins_that_cannot_be_loaded_or_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "broken-1.0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n")
+    (package / "entry_points.txt").write_text(
+        "[ringwise.plugins]\nabsent = no_such_module:SPEC\n"
+        "unlicensed = tests.apps.test_extensions:FailsToOpen\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    conf = tmp_path / "conf"
+    conf.write_text("tiers: [{plugins: [{name: gang}, {name: topology910}, {name: unlicensed}]}]")
+    example = next((Path(__file__).parents[2] / "examples").rglob("*.yaml"))
+    installed_specs.cache_clear()
+    try:
+        plain = CliRunner().invoke(cli, ["place", "-f", str(example)])
+        named = CliRunner().invoke(cli, ["place", "-f", str(example), "--config", str(conf)])
+        version = CliRunner().invoke(cli, ["--version"])
+    finally:
+        monkeypatch.undo()
+        installed_specs.cache_clear()
+    loading = "warning: installed packages: entry point absent = no_such_module:SPEC: ModuleNotFoundError"
+    assert loading in plain.stderr
+    assert loading in named.stderr
+    assert "warning: plugin unlicensed takes no part: RuntimeError: no licence" in named.stderr
+    assert version.stderr == ""

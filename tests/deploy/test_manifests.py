@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
+from click.testing import CliRunner
 
 import ringwise
 from ringwise.apps.install.deployment import (
@@ -18,9 +20,11 @@ from ringwise.apps.install.deployment import (
     chart,
     configuration,
     definitions,
+    is_image_reference,
     objects,
 )
 from ringwise.apps.install.steps import printed
+from ringwise.cli.commands import cli
 from ringwise.device.drivers.dcmi import FOLDERS
 from ringwise.manifests.configuration import read_configuration
 from ringwise.scheduler.defaults import BUILT_IN, default_configuration
@@ -41,7 +45,48 @@ def test_the_plain_manifests_are_what_install_prints(name: str, choices: Choices
 
 
 def test_what_is_printed_is_what_is_applied() -> None:
-    assert list(yaml.safe_load_all(printed(EVERYTHING))) == objects(EVERYTHING)
+    assert list(yaml.safe_load_all(printed(EVERYTHING))) == [*definitions(), *objects(EVERYTHING)]
+
+
+def test_shadow_brings_one_scheduler_that_may_write_nothing() -> None:
+    made = objects(Choices(with_admission=True, with_annotation_policy=True, shadow=True))
+    (scheduler,) = [one for one in made if one["kind"] in ("Deployment", "DaemonSet")]
+    container = scheduler["spec"]["template"]["spec"]["containers"][0]
+    assert "--shadow" in container["args"]
+    assert scheduler["spec"]["replicas"] == 1
+    verbs = {
+        verb
+        for one in made
+        if one["kind"] in ("Role", "ClusterRole")
+        for rule in one["rules"]
+        for verb in rule["verbs"]
+    }
+    assert verbs == {"list", "watch"}
+
+
+@pytest.mark.parametrize(
+    ("image", "valid"),
+    [
+        ("ringwise/ringwise:0.1.0", True),
+        ("registry.example:5000/team/ring_wise-x:v1@sha256:" + "a" * 64, True),
+        ("ringwise", True),
+        ("Ringwise:1", False),
+        ("ringwise:", False),
+        ("ringwise:a b", False),
+        ("http://registry.example/ringwise", False),
+        ("", False),
+        ("ringwise@sha256:12", False),
+    ],
+)
+def test_the_image_is_a_reference(image: str, valid: bool) -> None:
+    assert is_image_reference(image) is valid
+    answer = CliRunner().invoke(cli, ["install", "--print", "--image", image])
+    assert answer.exit_code == (0 if valid else 2)
+
+
+def test_print_as_json_is_a_list_with_the_definitions() -> None:
+    answer = CliRunner().invoke(cli, ["install", "--print", "--no-annotation-policy", "-o", "json"])
+    assert json.loads(answer.stdout)["items"] == [*definitions(), *objects(Choices())]
 
 
 def test_the_default_configuration_is_the_default() -> None:

@@ -10,12 +10,17 @@ Every scheduler of every command is made here, so none is without them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import contextlib
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from ringwise.framework.configuration import Configuration
 from ringwise.framework.registry import ActionSpec, PluginSpec, Registry
+from ringwise.framework.session import Incident
 from ringwise.manifests.errors import ConfigurationError, ConfigurationProblem
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defaults import BUILT_IN
@@ -28,6 +33,8 @@ if TYPE_CHECKING:
     from ringwise.manifests.configuration import ConfigurationCheck
 
 Spec = TypeVar("Spec", PluginSpec, ActionSpec)
+#: Incidents of the newest schedulers of this process: a command tells what went wrong with their plugins.
+_INCIDENTS: deque[Sequence[Incident]] = deque(maxlen=8)
 
 
 def load_specs(found: Iterable[EntryPoint]) -> tuple[list[PluginSpec | ActionSpec], list[str]]:
@@ -92,9 +99,37 @@ def new_scheduler(
     scheduler_names: Iterable[str] = SCHEDULER_NAMES,
 ) -> Scheduler:
     """A scheduler with the plugins and actions of installed packages."""
-    return Scheduler(
+    made = Scheduler(
         configuration, catalog=catalog, registry=installed_registry(), scheduler_names=scheduler_names
     )
+    _INCIDENTS.append(made.view.incidents)
+    return made
+
+
+def plugin_problems() -> list[str]:
+    """What is wrong with plugins and actions, one line each.
+
+    Packages that cannot be loaded, and plugins of the schedulers of this process that failed to open. Plugins
+    that fail on a job are in that job's reason.
+    """
+    lines: list[str] = []
+    if _may_have_plugins():
+        lines += [f"installed packages: {problem}" for problem in installed_specs()[1]]
+    for incidents in _INCIDENTS:
+        lines += [f"{one.where} takes no part: {one.error}" for one in incidents if not one.job]
+    return list(dict.fromkeys(lines))
+
+
+def _may_have_plugins() -> bool:
+    """Whether any installed package names our entry points. Much cheaper than the search itself."""
+    group = f"[{PLUGIN_ENTRY_POINTS}]".encode()
+    for folder in sys.path:
+        for kind in ("dist-info", "egg-info"):
+            for file in Path(folder or ".").glob(f"*.{kind}/entry_points.txt"):
+                with contextlib.suppress(OSError):
+                    if group in file.read_bytes():
+                        return True
+    return False
 
 
 class _LazySpecs(Mapping[str, Spec]):

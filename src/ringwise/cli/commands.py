@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -164,3 +165,12 @@ COMMANDS = {
 @click.version_option(__version__, prog_name="ringwise")
 def cli() -> None:
     """Chip-aware gang scheduling for clusters of Ascend NPUs."""
+    click.get_current_context().call_on_close(_tell_plugin_problems)
+
+
+def _tell_plugin_problems() -> None:
+    # Most commands need no plugin: then there is nothing to import.
+    if "ringwise.apps.extensions" in sys.modules:
+        from ringwise.cli.output import tell_plugin_problems
+
+        tell_plugin_problems()

@@ -9,7 +9,6 @@ import click
 
 from ringwise.cli.output import (
     BAD_INPUT,
-    complain,
     output_option,
     print_document,
     stdout_console,
@@ -34,7 +33,7 @@ def check(file: str, output: str) -> None:
     FILE is a volcano-scheduler.conf, a ConfigMap that holds one, or - for stdin. Exit code 2 when the
     scheduler would refuse it; warnings do not count.
     """
-    from ringwise.apps.extensions import check_user_configuration, installed_specs
+    from ringwise.apps.extensions import check_user_configuration
     from ringwise.views.configuration import configuration_document
 
     checked = check_user_configuration(_read(file), "stdin" if file == "-" else file)
@@ -42,8 +41,6 @@ def check(file: str, output: str) -> None:
         _print(checked)
     else:
         print_document(configuration_document(checked), output)
-    for problem in installed_specs()[1]:
-        complain(f"note: installed packages: {problem}")
     if checked.configuration is None:
         raise click.exceptions.Exit(BAD_INPUT)
 

@@ -8,7 +8,16 @@ from collections.abc import AsyncIterator, Callable
 
 import click
 
-from ringwise.apps.install.deployment import ALL_NODES, IMAGE, LABELLED_NODES, VENDOR_ACCOUNTS, Choices
+from ringwise.apps.install.deployment import (
+    ALL_NODES,
+    IMAGE,
+    LABELLED_NODES,
+    VENDOR_ACCOUNTS,
+    Choices,
+    definitions,
+    is_image_reference,
+    objects,
+)
 from ringwise.apps.install.steps import InstallError, Step, install, printed, uninstall
 from ringwise.cli.output import complain, output_option, print_document, stop, with_options
 from ringwise.kubeclient.client import ApiError, Client, UnreachableError
@@ -63,6 +72,9 @@ _where = with_options(
     show_default="the usual accounts of a vendor's scheduler and device plugin",
     help="With that policy: another user name that may write them; may be repeated.",
 )
+@click.option(
+    "--shadow", is_flag=True, help="Only a scheduler that decides, writes nothing and logs the differences."
+)
 @click.option("--print", "only_print", is_flag=True, help="Print the objects and change nothing.")
 @output_option
 def install_command(
@@ -76,6 +88,7 @@ def install_command(
     device_plugin_nodes: str,
     with_annotation_policy: bool,
     annotation_accounts: tuple[str, ...],
+    shadow: bool,
     only_print: bool,
     output: str,
 ) -> None:
@@ -86,6 +99,10 @@ def install_command(
     for account in annotation_accounts:
         if not re.fullmatch(r"[A-Za-z0-9@._:/-]+", account):
             raise stop(f"ringwise: --annotation-account: no user name of Kubernetes: {account!r}")
+    if not is_image_reference(image):
+        raise stop(
+            f"ringwise: --image: no reference of an image: {image!r}; like registry.example/ringwise:1.0"
+        )
     choices = Choices(
         namespace,
         image,
@@ -95,9 +112,14 @@ def install_command(
         device_plugin_nodes,
         with_annotation_policy,
         annotation_accounts,
+        shadow,
     )
     if only_print:
-        click.echo(printed(choices), nl=False)
+        if output == "json":
+            items = [*definitions(), *objects(choices)]
+            print_document({"apiVersion": "v1", "kind": "List", "items": items}, output)
+        else:
+            click.echo(printed(choices), nl=False)
         return
     _carry_out(kubeconfig, context, output, lambda client: install(client, choices))
     complain(f"check it with: kubectl -n {namespace} get pods; then: kubectl ringwise doctor")

@@ -35,6 +35,7 @@ from ringwise.cli.output import (
     output_option,
     spinner,
     stop,
+    tell_plugin_problems,
     with_options,
 )
 from ringwise.cli.queries import QueryResult, show_result
@@ -65,6 +66,7 @@ live_options = with_options((output_option, *_LIVE))
 @click.version_option(__version__, prog_name="kubectl-ringwise")
 def plugin() -> None:
     """Query a live cluster about chips and jobs; nothing is changed."""
+    click.get_current_context().call_on_close(tell_plugin_problems)
 
 
 @plugin.command("why")

@@ -92,6 +92,14 @@ def complain(*lines: object) -> None:
         click.echo(text, err=True)
 
 
+def tell_plugin_problems() -> None:
+    """At the end of a command that decided something: plugins that could not be loaded or opened."""
+    extensions = sys.modules.get("ringwise.apps.extensions")
+    if extensions is not None:
+        for problem in extensions.plugin_problems():
+            complain(f"warning: {problem}")
+
+
 def stop(*lines: object, code: int = BAD_INPUT) -> click.exceptions.Exit:
     """Print what is wrong, one line each; the caller raises what this returns."""
     complain(*lines)

@@ -7,6 +7,7 @@ manifests in the repository are printed from here, and the tests compare both wi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
@@ -83,6 +84,26 @@ class Choices:
     with_annotation_policy: bool = False
     #: More user names that may write them.
     annotation_accounts: tuple[str, ...] = ()
+    #: Only a scheduler that decides and writes nothing.
+    shadow: bool = False
+
+    def __post_init__(self) -> None:
+        if self.shadow:
+            for other in ("controller", "admission", "device_plugin", "annotation_policy"):
+                object.__setattr__(self, f"with_{other}", False)
+
+
+#: Registry and port, path, tag, digest: what a container runtime accepts.
+_REFERENCE = re.compile(
+    r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]{1,5})?/)?"
+    r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*"
+    r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?"
+)
+
+
+def is_image_reference(text: str) -> bool:
+    """Whether a container runtime could pull it: `registry:5000/path/name:tag@sha256:...`"""
+    return len(text) <= 512 and _REFERENCE.fullmatch(text) is not None
 
 
 def chart() -> Traversable:
@@ -196,12 +217,14 @@ def _accounts(choices: Choices) -> Iterator[Object]:
 def _access(choices: Choices) -> Iterator[Object]:
     own = choices.namespace
     yield from _cluster_access("ringwise-reader", "reader", "scheduler", own)
-    yield from _cluster_access(SCHEDULER, "scheduler", "scheduler", own)
+    if not choices.shadow:
+        yield from _cluster_access(SCHEDULER, "scheduler", "scheduler", own)
     for namespace in (KUBE_SYSTEM, MINDX_DL):
         yield from _access_in(namespace, "ringwise-reports", "reports", "scheduler", own)
     yield from _access_in(own, "ringwise-configuration", "configuration", "scheduler", own)
-    yield from _access_in(VOLCANO_SYSTEM, "ringwise-switches", "switches", "scheduler", own)
-    yield from _access_in(own, SCHEDULER, "schedulerLease", "scheduler", own)
+    if not choices.shadow:
+        yield from _access_in(VOLCANO_SYSTEM, "ringwise-switches", "switches", "scheduler", own)
+        yield from _access_in(own, SCHEDULER, "schedulerLease", "scheduler", own)
     if choices.with_controller:
         yield from _cluster_access(CONTROLLER, "controller", "controller", own)
         yield from _access_in(own, CONTROLLER, "controllerLease", "controller", own)
@@ -249,6 +272,7 @@ def _workloads(choices: Choices) -> Iterator[Object]:
         "scheduler",
         "--no-controller",
         f"--scheduler-configmap={choices.namespace}/{SCHEDULER_CONFIG_MAP}",
+        *(["--shadow"] if choices.shadow else ()),
     ]
     yield from _workload(choices, "scheduler", arguments, {"cpu": "500m", "memory": "512Mi"}, "2Gi")
     if choices.with_controller:
@@ -273,7 +297,7 @@ def _workload(
         "kind": "Deployment",
         "metadata": _meta(name, choices.namespace, component),
         "spec": {
-            "replicas": 2,
+            "replicas": 1 if choices.shadow else 2,
             "selector": selector,
             "template": {
                 "metadata": {"labels": labels},

@@ -148,9 +148,9 @@ class _ServerVersion(msgspec.Struct):
 
 
 def printed(choices: Choices) -> str:
-    """All objects but the definitions as YAML, for `kubectl apply -f -` and for the repository."""
-    texts = [yaml.dump(one, Dumper=_Plain, sort_keys=False, width=110) for one in objects(choices)]
-    return "---\n".join(texts)
+    """All objects, definitions first, as YAML: for `kubectl apply -f -` and for the repository."""
+    every = [*definitions(), *objects(choices)]
+    return "---\n".join(yaml.dump(one, Dumper=_Plain, sort_keys=False, width=110) for one in every)
 
 
 class _Plain(yaml.SafeDumper):
