@@ -57,7 +57,7 @@ class DeviceNode:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AllocateAnswer:
     envs: Mapping[str, str] = field(default_factory=dict)
     devices: Sequence[DeviceNode] = ()
     mounts: Sequence[str] = ()
@@ -125,27 +125,27 @@ class Answers:
         self._chips = {name_of(card, chip.physical): chip for chip in chips}
         self._mount_driver = mount_driver
 
-    def answer(self, names: Sequence[str]) -> Answer:
+    def answer(self, names: Sequence[str]) -> AllocateAnswer:
         if self.world == BY_RUNTIME:
             return self._environment(names)
         if self.world == BY_CDI:
-            return Answer(cdi_devices=tuple(f"{CDI_KIND}={name}" for name in names))
+            return AllocateAnswer(cdi_devices=tuple(f"{CDI_KIND}={name}" for name in names))
         chips = [self._chips[name] for name in names]
         nodes = (
             *common_nodes(self._card, self._files),
             *chip_nodes(self._card, chips),
             *ub_nodes(self._files),
         )
-        return Answer(devices=nodes, mounts=driver_mounts(self._files) if self._mount_driver else ())
+        return AllocateAnswer(devices=nodes, mounts=driver_mounts(self._files) if self._mount_driver else ())
 
-    def _environment(self, names: Sequence[str]) -> Answer:
+    def _environment(self, names: Sequence[str]) -> AllocateAnswer:
         envs = {
             VISIBLE_DEVICES: ",".join(str(physical_id(name)) for name in names),
             RUNTIME_OPTIONS: "",
         }
         if self._card == ASCEND310B:
             envs[ALLOW_LINK] = "True"
-        return Answer(envs)
+        return AllocateAnswer(envs)
 
     def cdi_spec(self) -> str:
         """The CDI specification of this node: one device a chip, and what all of them need."""

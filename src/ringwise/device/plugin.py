@@ -17,7 +17,7 @@ from typing import Any
 
 from ringwise.device.allocation import AllocationError, check_request
 from ringwise.device.allocator import Allocator
-from ringwise.device.answers import BY_CDI, BY_RUNTIME, Answer, Answers, HostFiles
+from ringwise.device.answers import BY_CDI, BY_RUNTIME, AllocateAnswer, Answers, HostFiles
 from ringwise.device.calls import API_ERRORS, Calls, NoObserver, Observer
 from ringwise.device.cards import ASCEND910A5, Chip, card_type, device_type, name_of, physical_id, resource_of
 from ringwise.device.drivers.port import Driver, DriverError, NoChipsError
@@ -244,7 +244,7 @@ class NodePlugin:
 
     # -- Allocate ------------------------------------------------------------------------------------------
 
-    async def allocate(self, requests: Sequence[Sequence[str]]) -> list[Answer]:
+    async def allocate(self, requests: Sequence[Sequence[str]]) -> list[AllocateAnswer]:
         """The answers for the containers of one call (rule D2). Raises AllocationError."""
         try:
             check_request(requests, frozenset(self.names.values()))

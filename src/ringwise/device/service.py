@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 from ringwise.device.allocation import AllocationError
-from ringwise.device.answers import Answer
+from ringwise.device.answers import AllocateAnswer
 from ringwise.device.api import deviceplugin_pb2 as messages
 from ringwise.device.cards import device_type
 from ringwise.device.plugin import NodePlugin
@@ -99,7 +99,7 @@ class ResourceService:
         return messages.PreStartContainerResponse()
 
 
-def _fill(response: messages.ContainerAllocateResponse, answer: Answer) -> None:
+def _fill(response: messages.ContainerAllocateResponse, answer: AllocateAnswer) -> None:
     response.envs.update(answer.envs)
     for node in answer.devices:
         response.devices.add(container_path=node.container, host_path=node.host, permissions=node.permissions)
