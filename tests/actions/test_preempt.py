@@ -12,6 +12,7 @@ from ringwise.actions.preempt import preempt
 from ringwise.framework.configuration import PluginOption
 from ringwise.framework.extension_points import JOB_PIPELINED, Vote
 from ringwise.framework.session import Session
+from ringwise.state.model import Pod, PodClass
 from ringwise.topology.switches import LeafSwitch, Server, SwitchTopology
 from tests.builders import cluster, option
 from tests.scheduler.rig import SECOND, Rig, gangs_may_end
@@ -352,3 +353,102 @@ def test_pods_are_evicted_only_for_a_job_that_is_pipelined_then(
     preempt(session)
     assert len(session.evicted) == evicted
     assert (session.reservations.of("default/new") is not None) is bool(evicted)
+
+
+# -- cpu, memory and other resources --------------------------------------------------------------
+
+
+def cpu_cluster(nodes: int, cpu: int = 16_000) -> Rig:
+    rig = rig_of(0)
+    for number in range(1, nodes + 1):
+        rig.node(f"n{number}", chips=0, cpu_milli=cpu, memory=64 << 30, max_pods=110)
+    return rig
+
+
+def test_freed_cpu_is_kept_for_the_preemptor_while_the_victims_come_back() -> None:
+    """The controller creates each victim again as soon as it is gone; the gang starts all the same."""
+    rig = cpu_cluster(4)
+    rig.submit("low", chips=0, pods=8, min_available=1, cpu_milli=8_000, priority="low", preemptable=True)
+    rig.run()
+    assert len(rig.places("low")) == 8
+    rig.submit("boss", chips=0, pods=8, cpu_milli=8_000, priority="high")
+    rig.run()
+    assert rig.reason("boss") == "making-room"
+    assert len(rig.evictions()) == 8
+    for victim in list(rig.evictions()):
+        rig.gone(victim)
+        rig.put(Pod(f"{victim}.again", "default", f"{victim}-again", PodClass(cpu_milli=8_000), group="low"))
+        rig.run()
+    assert len(rig.places("boss")) == 8
+    assert rig.places("low") == {}
+    assert len(rig.evictions()) == 8
+
+
+def test_no_more_cpu_pods_are_evicted_than_are_needed_in_a_large_cluster() -> None:
+    """More victims than are spared one by one: those on nodes that the gang does not get stay."""
+    rig = cpu_cluster(50)
+    for number in range(100):
+        rig.submit(f"low{number}", chips=0, cpu_milli=8_000, priority="low", preemptable=True)
+    rig.run()
+    rig.submit("boss", chips=0, pods=20, cpu_milli=16_000, priority="high")
+    rig.run()
+    assert len(rig.evictions()) == 40
+
+
+def test_a_preemptor_that_does_not_fit_after_all_tries_again_at_once() -> None:
+    rig = cpu_cluster(2)
+    for name in ("n1", "n2"):
+        rig.node(name, chips=0, cpu_milli=16_000, labels={"zone": "a"})
+    fill = [f"low{number}" for number in range(2)]
+    for name in fill:
+        rig.submit(name, chips=0, cpu_milli=16_000, priority="low", preemptable=True)
+    rig.run()
+    rig.submit("boss", chips=0, cpu_milli=16_000, priority="high", node_selector=(("zone", "a"),))
+    rig.run()
+    (victim,) = rig.evictions()
+    node = rig.pods[victim].node
+    assert node is not None
+    rig.node(node, chips=0, cpu_milli=16_000, labels={"zone": "b"})
+    rig.gone(victim)
+    rig.run()
+    assert len(rig.evictions()) == 2
+    rig.gone(rig.evictions()[1])
+    rig.run()
+    assert len(rig.places("boss")) == 1
+
+
+@pytest.mark.parametrize("chips", [0, 8])
+def test_what_was_freed_stays_with_the_preemptor_when_its_binding_fails(chips: int) -> None:
+    rig = rig_of(0)
+    rig.node("n1", cpu_milli=16_000)
+    rig.submit("low", chips=chips, cpu_milli=16_000, priority="low", preemptable=True)
+    rig.run()
+    rig.submit("boss", chips=chips, cpu_milli=16_000, priority="high")
+    rig.run()
+    rig.gone("low-0")
+    rig.submit("thief", chips=0, cpu_milli=1_000, priority="low")
+    # It fails so often that the job backs off, and no cycle considers it meanwhile.
+    for _ in range(4):
+        rig.step(fail=("boss-0",))
+    assert rig.places("thief") == {}
+    rig.step(10)
+    rig.run()
+    assert len(rig.places("boss")) == 1
+    assert rig.places("thief") == {}
+
+
+def test_after_a_while_a_preemptor_that_cannot_be_bound_gives_way() -> None:
+    rig = rig_of(0, grace_over_time=30)
+    rig.node("n1", cpu_milli=16_000)
+    rig.submit("low", chips=0, cpu_milli=16_000, priority="low", preemptable=True)
+    rig.run()
+    rig.submit("boss", chips=0, cpu_milli=16_000, priority="high")
+    rig.run()
+    rig.gone("low-0")
+    rig.submit("patient", chips=0, cpu_milli=1_000, priority="low")
+    for _ in range(3):
+        rig.step(fail=("boss-0",))
+    for _ in range(30):
+        rig.step(5, fail=("boss-0",))
+    rig.run()
+    assert len(rig.places("patient")) == 1

@@ -1,10 +1,15 @@
-"""Chips reserved for one job are free for that job only."""
+"""What is reserved for one job is free for that job only."""
 
 from __future__ import annotations
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from ringwise.placement.rules import chip_rule
 from ringwise.state.cluster import ClusterState
+from ringwise.state.fleet import HOSTS
 from ringwise.state.index import View
+from ringwise.state.loads import Load, load_of
 from ringwise.state.model import Node, Pod, PodClass
 from ringwise.state.reservations import Reservation, Reservations
 from ringwise.topology.boards import shipped_boards
@@ -54,3 +59,80 @@ def test_chips_are_reserved_for_one_job_at_a_time() -> None:
     assert second is not None
     assert second.chips == {0: 0xF0}
     assert [r.owner for r in kept.expired(10**18)] == []
+
+
+def _cpu_node(cpu: int) -> ClusterState:
+    state = ClusterState()
+    state.put_node(Node("node-1", cpu_milli=cpu, memory=1 << 30, max_pods=10))
+    state.host_view()
+    return state
+
+
+def _used(state: ClusterState) -> tuple[int, int, int]:
+    shape = state.shape_of(0)
+    assert shape is not None
+    return shape.cpu_used, shape.memory_used, shape.pods
+
+
+def test_reserved_cpu_memory_and_pods_count_as_used_for_all_but_their_owner() -> None:
+    state = _cpu_node(16_000)
+    kept = Reservations(state)
+    before = fingerprint(state)
+    kept.make(Reservation("x/a", HOSTS, loads={0: Load(6_000, 100, 2, (("x.io/nic", 1),))}))
+    assert _used(state) == (6_000, 100, 2)
+    with kept.open_to("x/a"), kept.open_to("x/a"):
+        assert _used(state) == (0, 0, 0)
+    assert _used(state) == (6_000, 100, 2)
+    kept.lift("x/a")
+    assert fingerprint(state) == before
+
+
+def test_what_an_awaited_pod_uses_is_not_counted_a_second_time() -> None:
+    """12 of 16 cpu are reserved and 8 of them are in use by a pod that has to go: 4 stay for others."""
+    state = _cpu_node(16_000)
+    state.put_pod(Pod("u", "x", "p", PodClass(cpu_milli=8_000), node="node-1"))
+    state.put_pod(Pod("v", "x", "q", PodClass(cpu_milli=1_000), node="node-1"))
+    kept = Reservations(state)
+    kept.make(Reservation("x/a", HOSTS, loads={0: Load(12_000, 0, 1)}, awaited=frozenset({"u"})))
+    assert _used(state) == (13_000, 0, 2)
+    # A second job waits for the same pod: it cannot have the same cpu.
+    kept.make(Reservation("x/b", HOSTS, loads={0: Load(2_000, 0, 1)}, awaited=frozenset({"u"})))
+    assert _used(state) == (15_000, 0, 3)
+    state.drop_pod("u")
+    assert _used(state) == (15_000, 0, 3)
+    kept.lift("x/a")
+    assert _used(state) == (3_000, 0, 2)
+
+
+@given(st.data())
+def test_reserved_amounts_never_depend_on_the_order_of_events(data: st.DataObject) -> None:
+    state = _cpu_node(64_000)
+    kept = Reservations(state)
+    for step in range(data.draw(st.integers(1, 25))):
+        uid = f"p{data.draw(st.integers(0, 4))}"
+        owner = f"x/{data.draw(st.integers(0, 2))}"
+        match data.draw(st.integers(0, 4)):
+            case 0:
+                cpu = 1_000 * data.draw(st.integers(1, 8))
+                state.put_pod(Pod(uid, "x", uid, PodClass(cpu_milli=cpu), node="node-1"))
+            case 1:
+                state.drop_pod(uid)
+            case 2:
+                awaited = frozenset(data.draw(st.sets(st.sampled_from([f"p{n}" for n in range(5)]))))
+                load = Load(1_000 * data.draw(st.integers(1, 16)), step, 1)
+                kept.make(Reservation(owner, HOSTS, loads={0: load}, awaited=awaited))
+            case 3:
+                kept.lift(owner)
+            case _:
+                before = fingerprint(state)
+                with kept.open_to(owner):
+                    pass
+                assert fingerprint(state) == before
+    there = load_of(state.pods[uid].pod.cls for uid in state.pods_on[0])
+    total = there + state.reserved_load(0)
+    assert _used(state) == (total.cpu_milli, total.memory, total.pods)
+    # At least the largest reservation is kept, whichever of its pods are still there.
+    assert all(total.cpu_milli >= load.cpu_milli for r in kept for load in r.loads.values())
+    for reservation in list(kept):
+        kept.lift(reservation.owner)
+    assert _used(state)[0] == there.cpu_milli

@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 from itertools import chain
 from typing import Any
 
-from ringwise.framework.backfill_reservations import lending_owners, reserved_chips_free
+from ringwise.framework.backfill_reservations import lending_owners, reserved_free
 from ringwise.framework.gang_placement import pending_pods, place_gang
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import QUEUE_OVERUSED
@@ -16,6 +16,9 @@ from ringwise.framework.session import Session
 from ringwise.framework.statement import Statement
 from ringwise.reasons import Reason
 from ringwise.state.model import Queue
+
+#: A job whose reservation is used up may get it back for this long, where its bindings fail.
+BINDING_SECONDS = 60
 
 #: (sort key, number of the entry, job, whether its gang is complete)
 Entry = tuple[tuple[Any, ...], int, Job, bool]
@@ -134,14 +137,14 @@ def _serve(session: Session, job: Job, complete: bool) -> bool:
 def _attempt(
     session: Session, job: Job, complete: bool, owners: Iterable[str]
 ) -> tuple[Statement, Reason | None]:
-    """Place the job, also on chips reserved for it and for `owners`; nothing is kept when it does not fit."""
+    """Place the job, also on what is reserved for it and `owners`; if it does not fit, nothing is kept."""
     if not len(session.reservations):
         return _place(session, job, complete)
-    with reserved_chips_free(session, job, owners):
+    with reserved_free(session, job, owners):
         answer = _place(session, job, complete)
         statement, reason = answer
         if reason is None and statement.allocations:
-            session.reservations.lift(job.key)
+            session.reservations.use(job.key, session.now + BINDING_SECONDS * 1_000_000_000)
     return answer
 
 

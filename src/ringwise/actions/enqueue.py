@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ringwise.framework.backfill_reservations import lending_owners, reserved_chips_free
+from ringwise.framework.backfill_reservations import lending_owners, reserved_free
 from ringwise.framework.configuration import ENQUEUE
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import QUEUE_NOT_OPEN
@@ -41,11 +41,11 @@ def enqueue(session: Session) -> None:
 
 
 def _is_enqueueable(session: Session, job: Job) -> tuple[bool, Reason | None]:
-    """Chips reserved for the job count as free; those it may borrow are tried second."""
-    with reserved_chips_free(session, job):
+    """What is reserved for the job counts as free; what it may borrow is tried second."""
+    with reserved_free(session, job):
         may, reason = session.job_enqueueable(job)
     if not may and (owners := lending_owners(session, job)):
-        with reserved_chips_free(session, job, owners):
+        with reserved_free(session, job, owners):
             may, reason = session.job_enqueueable(job)
     return may, reason
 

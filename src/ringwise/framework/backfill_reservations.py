@@ -1,4 +1,4 @@
-"""Who may use reserved chips: their owner, and jobs that end before the owner can start."""
+"""Who may use what is reserved: its owner, and jobs that end before the owner can start."""
 
 from __future__ import annotations
 
@@ -11,23 +11,18 @@ from ringwise.framework.session import Session
 
 def lending_owners(session: Session, job: Job) -> list[str]:
     """Owners of reservations that start only after this job has ended, by its own estimate."""
-    if job.expected is None or job.policy is None or job.started is not None:
+    if job.expected is None or job.started is not None:
         return []
     end = session.now + job.expected
     return [
         reservation.owner
         for reservation in session.reservations
-        if reservation.owner != job.key
-        and reservation.resource == job.policy.resource
-        and reservation.starts is not None
-        and end <= reservation.starts
+        if reservation.owner != job.key and reservation.starts is not None and end <= reservation.starts
     ]
 
 
-def reserved_chips_free(
-    session: Session, job: Job, owners: Iterable[str] = ()
-) -> AbstractContextManager[object]:
-    """Inside, the chips reserved for the job and for `owners` count as free. They stay reserved."""
+def reserved_free(session: Session, job: Job, owners: Iterable[str] = ()) -> AbstractContextManager[object]:
+    """Inside, what is reserved for the job and for `owners` counts as free. It stays reserved."""
     if not len(session.reservations):
         return _NO_RESERVATIONS
     opened = ExitStack()

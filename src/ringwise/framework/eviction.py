@@ -4,7 +4,7 @@ Everything is tried on the live state inside a transaction: the victims' chips c
 free, and the job is placed by the same rules as always, rings and switches included. The
 set that works is then reduced, the most expensive victims first, to those without which
 the job does not fit. The transaction is rolled back: the victims are evicted, and the
-chips are reserved for the job until they are gone.
+resources are reserved for the job until it can have them: chips, cpu, memory and all others.
 """
 
 from __future__ import annotations
@@ -19,9 +19,12 @@ from ringwise.framework.node_selection import NodeSelection
 from ringwise.framework.reasons import WAITING_FOR_EVICTIONS
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation, Eviction
+from ringwise.reasons import Reason
 from ringwise.records import dataclass
+from ringwise.state.cluster import ClusterState
 from ringwise.state.fleet import HOSTS, NO_NETWORK_KEY
-from ringwise.state.model import Pod, Queue
+from ringwise.state.loads import Load, load_of
+from ringwise.state.model import Pod, PodClass, Queue
 from ringwise.state.reservations import Reservation
 from ringwise.topology.chips import mask_of
 
@@ -29,7 +32,7 @@ from ringwise.topology.chips import mask_of
 MAX_NODES_TRIED = 64
 #: Up to this many victims of a gang are spared one by one; larger sets are reduced by the chips they hold.
 MAX_SPARED_SINGLY = 32
-#: Added to the time a pod may take to end, before the reserved chips are given up.
+#: Added to the time a pod may take to end, before what is reserved is given up.
 MARGIN_SECONDS = 60
 
 JobPod = tuple[Job, Pod]
@@ -45,16 +48,19 @@ class EvictionPlan:
 
     victims: tuple[JobPod, ...]
     allocations: tuple[Allocation, ...]
+    #: Pods that are being deleted already; what they hold counts as free.
+    leaving: tuple[str, ...] = ()
 
 
 def starving_jobs(session: Session) -> Iterator[tuple[Queue, Job]]:
     """Valid jobs that lack pods, best queue first, best job first.
 
-    Left out: jobs for which chips are reserved already, and jobs that evict no other pods.
+    Left out: jobs for which others are evicted already, or whose resources are reserved for another
+    reason, and jobs that evict no other pods.
     """
     by_queue: dict[str, list[Job]] = {}
     for job in session.pending:
-        if _never_preempts(session, job) or session.reservations.of(job.key) is not None:
+        if _never_preempts(session, job) or _waits_for_release(session, job):
             continue
         if job.queue in session.queues:
             by_queue.setdefault(job.queue, []).append(job)
@@ -62,6 +68,21 @@ def starving_jobs(session: Session) -> Iterator[tuple[Queue, Job]]:
         for job in sorted(by_queue[queue.name], key=session.job_key):
             if session.job_valid(job) is None and (not job.pods or session.job_starving(job)):
                 yield queue, job
+
+
+def _waits_for_release(session: Session, job: Job) -> bool:
+    """Whether something is reserved for it, unless the pods it waited for are gone and it did not fit."""
+    reservation = session.reservations.of(job.key)
+    if reservation is None:
+        return False
+    if not reservation.evicting:
+        return True
+    reason = waiting_for_evictions(session.state, reservation, session.now)
+    if reason is None:
+        return False
+    # Not what this cycle found out while the pods are still there.
+    job.reason = reason
+    return True
 
 
 def _never_preempts(session: Session, job: Job) -> bool:
@@ -74,10 +95,12 @@ def _never_preempts(session: Session, job: Job) -> bool:
 def evict_for(
     session: Session, job: Job, candidates: list[JobPod], allowed: AllowedVictims, action: str
 ) -> bool:
-    """Evict candidates so that the job fits; True when chips are reserved for it.
+    """Evict candidates so that the job fits; True when what it needs is reserved for it.
 
     No pod is evicted where pods that are being deleted already leave enough.
     """
+    # What was reserved for it did not suffice: it is free for the new search.
+    session.reservations.lift(job.key)
     try:
         search = VictimSearch(session, job, candidates, allowed)
         if not session.is_admitted(job):
@@ -190,13 +213,14 @@ class VictimSearch:
         outer = session.statement()
         try:
             self._release_leaving(outer.evict)
+            leaving = tuple(eviction.pod.uid for eviction in outer.evictions)
             found = self._try(())
             if found is not None:
-                return EvictionPlan((), found)
+                return EvictionPlan((), found, leaving)
             for whole in (False, True):
                 plan = self._one_pod(whole) if len(self._pods) == 1 else self._gang(whole)
                 if plan is not None:
-                    return plan
+                    return EvictionPlan(plan.victims, plan.allocations, leaving)
             return None
         finally:
             outer.discard()
@@ -370,7 +394,7 @@ class VictimSearch:
         if found is None:
             return None
         groups, found = self._fewest_of_the_cheapest(groups, found)
-        groups, found = self._holding_needed_chips(groups, found)
+        groups, found = self._holding_what_is_needed(groups, found)
         if len(groups) <= MAX_SPARED_SINGLY:
             return self._reduce(groups, found)
         return EvictionPlan(tuple(member for group in groups for member in group), found)
@@ -395,24 +419,30 @@ class VictimSearch:
                 high, found = middle, again
         return groups[:high], found
 
-    def _holding_needed_chips(
+    def _holding_what_is_needed(
         self, groups: list[VictimGroup], found: tuple[Allocation, ...]
     ) -> tuple[list[VictimGroup], tuple[Allocation, ...]]:
-        """Without the groups that hold no chip the job would get."""
-        placements = self._session.state.pods
+        """Without the groups that hold no chip the job would get, or else are on none of its nodes."""
         while True:
-            taken: dict[int, int] = {}
-            for allocation in found:
-                taken[allocation.node] = taken.get(allocation.node, 0) | mask_of(allocation.chips)
-            fewer = [
-                group
-                for group in groups
-                if any(placements[pod.uid].chips & taken.get(placements[pod.uid].node, 0) for _, pod in group)
-            ]
-            again = self._try(fewer) if len(fewer) < len(groups) else None
-            if again is None:
+            for fewer in self._holding_chips(groups, found), self._on_its_nodes(groups, found):
+                again = self._try(fewer) if len(fewer) < len(groups) else None
+                if again is not None:
+                    groups, found = fewer, again
+                    break
+            else:
                 return groups, found
-            groups, found = fewer, again
+
+    def _holding_chips(self, groups: list[VictimGroup], found: tuple[Allocation, ...]) -> list[VictimGroup]:
+        placements, taken = self._session.state.pods, chips_by_node(found)
+        return [
+            group
+            for group in groups
+            if any(placements[pod.uid].chips & taken.get(placements[pod.uid].node, 0) for _, pod in group)
+        ]
+
+    def _on_its_nodes(self, groups: list[VictimGroup], found: tuple[Allocation, ...]) -> list[VictimGroup]:
+        placements, nodes = self._session.state.pods, {allocation.node for allocation in found}
+        return [group for group in groups if any(placements[pod.uid].node in nodes for _, pod in group)]
 
 
 def cost(groups: Iterable[VictimGroup]) -> tuple[int, int, int]:
@@ -422,25 +452,38 @@ def cost(groups: Iterable[VictimGroup]) -> tuple[int, int, int]:
 
 
 def _nominate(session: Session, job: Job, plan: EvictionPlan, why: str) -> None:
-    """Evict the victims, and reserve the chips for the job until it can have them."""
+    """Evict the victims, and reserve what the job gets until it can have it."""
     for owner, pod in plan.victims:
         session.evicted.append(Eviction(owner, pod, why, job))
     seconds = session.settings.grace_over_time + MARGIN_SECONDS
+    loads = loads_by_node(plan.allocations)
+    leaving = (uid for uid in plan.leaving if session.state.pods[uid].node in loads)
     reservation = Reservation(
         owner=job.key,
         resource=job.policy.resource if job.policy is not None else HOSTS,
         chips=chips_by_node(plan.allocations),
+        loads=loads,
+        awaited=frozenset({*(pod.uid for _, pod in plan.victims), *leaving}),
         expires=session.now + seconds * 1_000_000_000,
         why=why,
+        evicting=True,
     )
     session.reservations.make(reservation)
-    nodes = sorted({allocation.node for allocation in plan.allocations}, key=session.state.rank_of)
-    job.reason = WAITING_FOR_EVICTIONS(
-        victims=len(plan.victims),
-        why=why,
+    job.reason = waiting_for_evictions(session.state, reservation, session.now)
+
+
+def waiting_for_evictions(state: ClusterState, reservation: Reservation, now: int) -> Reason | None:
+    """The reason of a job for which pods are evicted; None when all of them are gone."""
+    awaited = [uid for uid in reservation.awaited if uid in state.pods and state.pods[uid].node >= 0]
+    if not awaited:
+        return None
+    nodes = sorted(reservation.nodes, key=state.rank_of)
+    return WAITING_FOR_EVICTIONS(
+        victims=len(awaited),
+        why=reservation.why,
         chips=reservation.chip_count,
-        nodes=[session.state.names[node] for node in nodes[:20]],
-        seconds=seconds,
+        nodes=[state.names[node] for node in nodes[:20]],
+        seconds=max(0, (reservation.expires or now) - now) // 1_000_000_000,
     )
 
 
@@ -450,6 +493,14 @@ def chips_by_node(allocations: Iterable[Allocation]) -> dict[int, int]:
         if allocation.chips:
             chips[allocation.node] = chips.get(allocation.node, 0) | mask_of(allocation.chips)
     return chips
+
+
+def loads_by_node(allocations: Iterable[Allocation]) -> dict[int, Load]:
+    """cpu, memory, pods and other resources."""
+    classes: dict[int, list[PodClass]] = {}
+    for allocation in allocations:
+        classes.setdefault(allocation.node, []).append(allocation.pod.cls)
+    return {node: load_of(there) for node, there in classes.items()}
 
 
 def _union(masks: Iterable[int]) -> int:

@@ -13,6 +13,7 @@ from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.state.fleet import HOSTS, Fleet, HostRule
 from ringwise.state.index import Scorer, View
+from ringwise.state.loads import NO_LOAD, Load, ReservedLoad, ReservedLoads, load_of
 from ringwise.state.model import DeviceReport, Node, Pod, PodClass
 from ringwise.state.node_shapes import NodeClass, NodeShape, ShapeTable, add_extended, label_keys
 from ringwise.state.ranges import out_of_range
@@ -67,6 +68,8 @@ class ClusterState:
         #: Placed pods with anti-affinity terms: few, and every new pod is checked against them.
         self.averse: dict[str, None] = {}
         self.shapes = ShapeTable()
+        #: cpu, memory, pods and other resources that are reserved for jobs; they count as used.
+        self._reserved_loads = ReservedLoads()
         self.reports: dict[tuple[str, str], dict[bool, DeviceReport]] = {}
         self.use_aggregated = True
         #: N8, setting `owned-annotations: guarded`: only scheduler and device plugin can write them.
@@ -123,7 +126,10 @@ class ClusterState:
         if self._open_marks:
             return None
         for number in self._deleted:
-            if not self.pods_on[number] and not any(fleet.reserved[number] for fleet in self.fleets.values()):
+            reserved = self._reserved_loads.on(number) or any(
+                fleet.reserved[number] for fleet in self.fleets.values()
+            )
+            if not self.pods_on[number] and not reserved:
                 del self._deleted[number]
                 return number
         return None
@@ -247,17 +253,14 @@ class ClusterState:
             return
         node_class = self.shapes.class_of(node)
         self._class_of[number] = node_class
-        cpu = memory = 0
-        extended: tuple[tuple[str, int], ...] = ()
-        for uid in self.pods_on[number]:
-            cls = self.pods[uid].pod.cls
-            cpu += cls.cpu_milli
-            memory += cls.memory
-            extended = add_extended(extended, cls.extended, 1)
-        self._shape_of[number] = self.shapes.shape(
-            node_class, cpu, memory, len(self.pods_on[number]), extended
-        )
+        self._set_load(number, node_class)
         self._refresh(number)
+
+    def _set_load(self, number: int, node_class: NodeClass) -> None:
+        load = load_of(self.pods[uid].pod.cls for uid in self.pods_on[number]) + self.reserved_load(number)
+        self._shape_of[number] = self.shapes.shape(
+            node_class, load.cpu_milli, load.memory, load.pods, load.extended
+        )
 
     def _refresh(self, number: int, resource: str | None = None) -> None:
         self.version += 1
@@ -320,6 +323,34 @@ class ClusterState:
             or any(fleet.reserved)
         }
         self._most_fleets = 2 * len(self.fleets) + _SPARE_FLEETS
+
+    # -- reserved amounts -----------------------------------------------------------------
+
+    def reserve_load(self, number: int, reservation: int, reserved: ReservedLoad) -> None:
+        """Keep cpu, memory and the like of a node for the owner of a reservation: they count as used."""
+        self._reserved_loads.put(number, reservation, reserved)
+        self._reload(number)
+
+    def unreserve_load(self, number: int, reservation: int) -> None:
+        self._reserved_loads.drop(number, reservation)
+        self._reload(number)
+
+    def reserved_load(self, number: int) -> Load:
+        """What counts as used on the node although no pod uses it."""
+        if not self._reserved_loads.on(number):
+            return NO_LOAD
+
+        def class_there(uid: str) -> PodClass | None:
+            record = self.pods.get(uid)
+            return record.pod.cls if record is not None and record.node == number else None
+
+        return self._reserved_loads.counted(number, class_there)
+
+    def _reload(self, number: int) -> None:
+        shape = self._shape_of[number]
+        if shape is not None:
+            self._set_load(number, shape.node_class)
+        self._refresh(number)
 
     # -- facts: pods --------------------------------------------------------------------
 
@@ -520,6 +551,10 @@ class ClusterState:
         self._load(number, cls, -1)
 
     def _load(self, number: int, cls: PodClass, sign: int) -> None:
+        if self._reserved_loads.on(number):
+            # What is reserved counts more or less when a pod that a reservation waits for comes or goes.
+            self._reload(number)
+            return
         shape = self._shape_of[number]
         if shape is not None:
             self._shape_of[number] = self.shapes.shape(

@@ -1,7 +1,8 @@
-"""Reserved chips: for a waiting gang, or for a job that is being rescheduled (rule S9).
+"""What is reserved for a job: a gang that waits long, a job for which others are evicted, or one that is
+being rescheduled (rule S9).
 
-A reserved chip is free for its owner only. A chip may be reserved while another pod
-still holds it; the reservation takes effect when that pod releases it.
+Chips, cpu, memory and every other resource are free for their owner only. They may be reserved while
+other pods still hold them; the reservation takes effect when those release them.
 """
 
 from __future__ import annotations
@@ -9,9 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import field
+from itertools import count
 
 from ringwise.records import dataclass
 from ringwise.state.cluster import ClusterState
+from ringwise.state.loads import Load, ReservedLoad, load_of
+from ringwise.state.model import PodClass
 
 
 @dataclass(slots=True)
@@ -20,15 +24,35 @@ class Reservation:
     resource: str
     #: node id -> chips
     chips: dict[int, int] = field(default_factory=dict)
+    #: node id -> cpu, memory, pods and other resources
+    loads: dict[int, Load] = field(default_factory=dict)
+    #: Pods that must be gone before the owner can have all of it.
+    awaited: frozenset[str] = frozenset()
     #: Nanoseconds since the epoch; None: until removed.
     expires: int | None = None
     #: When the owner is expected to start, where durations are known.
     starts: int | None = None
     why: str = ""
+    #: The awaited pods are evicted for the owner.
+    evicting: bool = False
+    #: Counts up: earlier reservations come first.
+    number: int = 0
 
     @property
     def chip_count(self) -> int:
         return sum(mask.bit_count() for mask in self.chips.values())
+
+    @property
+    def nodes(self) -> list[int]:
+        return sorted({*self.chips, *self.loads})
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """A reservation whose owner was given its nodes; its bindings may still fail."""
+
+    why: str
+    until: int
 
 
 class Reservations:
@@ -37,6 +61,10 @@ class Reservations:
     def __init__(self, state: ClusterState) -> None:
         self._state = state
         self._by_owner: dict[str, Reservation] = {}
+        self._used: dict[str, Used] = {}
+        #: Owners to whom what is reserved for them is open at the moment.
+        self._open: set[str] = set()
+        self._numbers = count(1)
 
     def __len__(self) -> int:
         return len(self._by_owner)
@@ -56,29 +84,59 @@ class Reservations:
             for node, mask in sorted(reservation.chips.items())
             if mask & ~fleet.reserved[node]
         }
+        reservation.loads = dict(sorted(reservation.loads.items()))
+        reservation.number = next(self._numbers)
         self._by_owner[reservation.owner] = reservation
         self._apply(reservation, True)
 
     def lift(self, owner: str) -> Reservation | None:
+        self._used.pop(owner, None)
         reservation = self._by_owner.pop(owner, None)
-        if reservation is not None:
+        if reservation is not None and owner not in self._open:
             self._apply(reservation, False)
         return reservation
 
+    def use(self, owner: str, until: int) -> None:
+        """The owner was given its nodes. What a failed binding gives back is reserved again until then."""
+        reservation = self.lift(owner)
+        if reservation is not None:
+            self._used[owner] = Used(reservation.why, reservation.expires or until)
+
+    def binding_failed(self, owner: str, node: int, chips: int, cls: PodClass, now: int) -> None:
+        """The owner of a used reservation gives back these chips and amounts: they stay reserved for it."""
+        used = self._used.get(owner)
+        if used is None or used.until <= now:
+            self._used.pop(owner, None)
+            return
+        before = self._by_owner.get(owner)
+        again = Reservation(owner, cls.resource or "", expires=used.until, why=used.why)
+        if before is not None:
+            again.resource = before.resource or again.resource
+            again.chips, again.loads, again.awaited = dict(before.chips), dict(before.loads), before.awaited
+        if chips:
+            again.chips[node] = again.chips.get(node, 0) | chips
+        again.loads[node] = again.loads.get(node, Load()) + load_of((cls,))
+        self.make(again)
+        self._used[owner] = used
+
     def expired(self, now: int) -> list[Reservation]:
+        for owner in [owner for owner, used in self._used.items() if used.until <= now]:
+            del self._used[owner]
         return [r for r in self._by_owner.values() if r.expires is not None and r.expires <= now]
 
     @contextmanager
     def open_to(self, owner: str) -> Iterator[None]:
-        """Inside, the owner's reserved chips are free; at the end they are reserved again, if not lifted."""
+        """Inside, what is reserved for the owner is free; at the end it is reserved again, if not lifted."""
         reservation = self._by_owner.get(owner)
-        if reservation is None:
+        if reservation is None or owner in self._open:
             yield
             return
         self._apply(reservation, False)
+        self._open.add(owner)
         try:
             yield
         finally:
+            self._open.discard(owner)
             if self._by_owner.get(owner) is reservation:
                 self._apply(reservation, True)
 
@@ -89,4 +147,11 @@ class Reservations:
                 fleet.reserved[node] |= mask
             else:
                 fleet.reserved[node] &= ~mask
-            self._state.refresh_node(node)
+            if node not in reservation.loads:
+                self._state.refresh_node(node)
+        for node, load in reservation.loads.items():
+            if reserve:
+                reserved = ReservedLoad(load, reservation.awaited)
+                self._state.reserve_load(node, reservation.number, reserved)
+            else:
+                self._state.unreserve_load(node, reservation.number)

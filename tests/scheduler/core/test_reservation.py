@@ -182,3 +182,127 @@ def test_a_stream_of_small_jobs_does_not_starve_a_gang(
             assert len(rig.places("gang")) == nodes
             return
     raise AssertionError("the gang never started")
+
+
+# -- cpu, memory and other resources --------------------------------------------------------------
+
+
+def cpu_rig(nodes: int, cpu: int = 16_000) -> Rig:
+    rig = Rig(actions=PLAIN)
+    for number in range(1, nodes + 1):
+        rig.node(f"n{number}", chips=0, cpu_milli=cpu, memory=64 << 30, max_pods=110)
+    return rig
+
+
+def test_a_gang_of_cpu_pods_that_waited_long_gets_a_reservation() -> None:
+    """A stream of one-pod jobs must not starve it."""
+    rig = cpu_rig(2)
+    for number in range(4):
+        rig.submit(f"old{number}", chips=0, cpu_milli=8_000)
+    rig.run()
+    rig.submit("big", chips=0, pods=2, cpu_milli=16_000)
+    rig.run()
+    rig.step(600)
+    kept = kept_for(rig, "big")
+    assert kept is not None
+    assert {node: load.cpu_milli for node, load in kept.loads.items()} == {0: 16_000, 1: 16_000}
+    for number in range(4):
+        rig.end(f"old{number}")
+        rig.submit(f"new{number}", chips=0, cpu_milli=8_000)
+        rig.run()
+    assert sorted(rig.nodes_of("big")) == ["n1", "n2"]
+    assert [rig.nodes_of(f"new{number}") for number in range(4)] == [[], [], [], []]
+    assert kept_for(rig, "big") is None
+
+
+def test_what_is_left_beside_reserved_cpu_is_used_at_once() -> None:
+    rig = cpu_rig(1)
+    rig.submit("old", chips=0, cpu_milli=8_000)
+    rig.run()
+    rig.submit("big", chips=0, cpu_milli=12_000)
+    rig.run()
+    rig.step(600)
+    assert kept_for(rig, "big") is not None
+    rig.submit("small", chips=0, cpu_milli=4_000)
+    rig.submit("other", chips=0, cpu_milli=1_000)
+    rig.run()
+    assert rig.nodes_of("small") == ["n1"]
+    assert rig.nodes_of("other") == []
+    rig.end("old")
+    rig.run()
+    assert rig.nodes_of("big") == ["n1"]
+    assert rig.nodes_of("other") == []
+
+
+def test_a_reservation_for_chips_keeps_cpu_and_other_resources_too() -> None:
+    rig = Rig(actions=PLAIN)
+    rig.node("n1", cpu_milli=16_000, extended=(("example.com/nic", 2),))
+    rig.submit("old", chips=8, cpu_milli=8_000)
+    rig.run()
+    rig.submit("big", chips=8, cpu_milli=16_000, extended=(("example.com/nic", 2),))
+    rig.run()
+    rig.step(600)
+    assert kept_for(rig, "big") is not None
+    rig.submit("thief", chips=0, cpu_milli=1_000)
+    rig.submit("nic", chips=0, extended=(("example.com/nic", 1),))
+    rig.run()
+    rig.end("old")
+    rig.run()
+    assert rig.nodes_of("big") == ["n1"]
+    assert rig.nodes_of("thief") == rig.nodes_of("nic") == []
+
+
+def test_cpu_jobs_that_end_in_time_may_backfill_reserved_cpu() -> None:
+    rig = cpu_rig(2)
+    rig.submit("old", chips=0, cpu_milli=16_000, expected="2h")
+    rig.run()
+    rig.submit("big", chips=0, pods=2, cpu_milli=16_000)
+    rig.run()
+    rig.step(600)
+    rig.submit("brief", chips=0, cpu_milli=8_000, expected="30m")
+    rig.submit("long", chips=0, cpu_milli=8_000, expected="3h")
+    rig.run()
+    assert rig.nodes_of("brief") == ["n2"]
+    assert rig.nodes_of("long") == []
+
+
+def test_the_reservation_moves_when_its_node_becomes_too_small() -> None:
+    rig = cpu_rig(2)
+    rig.submit("a", chips=0, cpu_milli=16_000)
+    rig.run()
+    rig.step(1)
+    rig.submit("b", chips=0, cpu_milli=16_000)
+    rig.run()
+    rig.submit("big", chips=0, cpu_milli=16_000)
+    rig.run()
+    rig.step(600)
+    kept = kept_for(rig, "big")
+    assert kept is not None
+    assert [rig.machine.view.cluster.names[node] for node in kept.nodes] == ["n1"]
+    rig.node("n1", chips=0, cpu_milli=8_000, memory=64 << 30, max_pods=110)
+    rig.run()
+    kept = kept_for(rig, "big")
+    assert kept is not None
+    assert [rig.machine.view.cluster.names[node] for node in kept.nodes] == ["n2"]
+
+
+def test_a_reservation_that_did_not_suffice_is_made_again() -> None:
+    """The awaited pod is gone, but a label the job needs went with it: it must not hold the node for ever."""
+    rig = cpu_rig(0)
+    for name in ("n1", "n2"):
+        rig.node(name, chips=0, cpu_milli=16_000, labels={"zone": "a"})
+    rig.submit("a", chips=0, cpu_milli=16_000, expected="1h")
+    rig.submit("b", chips=0, cpu_milli=16_000, expected="2h")
+    rig.run()
+    rig.submit("big", chips=0, cpu_milli=16_000, node_selector=(("zone", "a"),))
+    rig.run()
+    rig.step(600)
+    kept = kept_for(rig, "big")
+    assert kept is not None
+    first = rig.machine.view.cluster.names[kept.nodes[0]]
+    rig.node(first, chips=0, cpu_milli=16_000, labels={"zone": "b"})
+    rig.end("a" if rig.nodes_of("a") == [first] else "b")
+    rig.run()
+    kept = kept_for(rig, "big")
+    assert kept is not None
+    assert rig.machine.view.cluster.names[kept.nodes[0]] != first

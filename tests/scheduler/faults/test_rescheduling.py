@@ -356,3 +356,20 @@ def test_s9_a_new_node_is_not_reserved_for_the_job_that_lost_a_deleted_one() -> 
     view = rig.machine.view
     assert view.cluster.node_id["n99"] == 1
     assert not any(fleet.reserved[1] for fleet in view.cluster.fleets.values())
+
+
+def test_s9_the_cpu_of_a_lost_pod_is_reserved_with_its_chips() -> None:
+    rig = switch_rig()
+    for number in range(1, 13):
+        rig.node(f"n{number}", internal_ip=f"10.0.0.{number}", cpu_milli=16_000)
+    rig.submit("model", pods=6, chips=8, labels={"tor-affinity": "large-model-schema"}, cpu_milli=16_000)
+    rig.run()
+    name = pod_on(rig, "n2")
+    lose(rig, name)
+    for number in range(7):
+        rig.submit(f"thief{number}", chips=0, cpu_milli=16_000)
+    rig.run()
+    assert all(rig.nodes_of(f"thief{number}") != ["n2"] for number in range(7))
+    rig.replacement(name)
+    rig.run()
+    assert by_rank(rig)[1] == "n2"

@@ -88,7 +88,9 @@ def _nodes(state: ClusterState) -> list[str]:
         if shape is not None and state.nodes[number] is not None:
             cpu = sum(state.pods[uid].pod.cls.cpu_milli for uid in there)
             memory = sum(state.pods[uid].pod.cls.memory for uid in there)
-            if (shape.cpu_used, shape.memory_used, shape.pods) != (cpu, memory, len(there)):
+            more = state.reserved_load(number)
+            counted = (cpu + more.cpu_milli, memory + more.memory, len(there) + more.pods)
+            if (shape.cpu_used, shape.memory_used, shape.pods) != counted:
                 found.append(f"{name}: its load is wrong")
     return found
 

@@ -296,9 +296,11 @@ class EventHandlers:
         job = self._book.job_of(event.uid)
         if placement is None or job is None or not placement.assumed:
             return
-        node = self._state.names[placement.node]
+        number, chips = placement.node, placement.chips
+        node = self._state.names[number]
         self._usage.remove_pod(job.key, job.queue, placement.pod.cls)
         self._state.release(event.uid)
+        self._reservations.binding_failed(job.key, number, chips, placement.pod.cls, self._now)
         self._assumed.bind_failed(job, event.uid)
         self._placement_ended(job, None)
         self._tor_share.job_changed(job)

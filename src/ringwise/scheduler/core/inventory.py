@@ -5,6 +5,7 @@ from __future__ import annotations
 from ringwise.framework.amounts import Amounts, add, amounts_of
 from ringwise.state.cluster import ClusterState
 from ringwise.state.fleet import HOSTS
+from ringwise.state.loads import NO_LOAD
 
 
 def offered(state: ClusterState) -> Amounts:
@@ -27,9 +28,9 @@ def offered(state: ClusterState) -> Amounts:
 
 
 def _used(state: ClusterState, number: int) -> Amounts:
-    """What pods use on the node, without chips."""
+    """What pods use on the node, without chips and without what is reserved."""
     shape = state.shape_of(number)
-    if shape is not None:
+    if shape is not None and state.reserved_load(number) == NO_LOAD:
         return {"cpu": shape.cpu_used, "memory": shape.memory_used, **dict(shape.extended_used)}
     used: Amounts = {}
     for uid in state.pods_on[number]:

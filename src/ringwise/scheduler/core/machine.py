@@ -40,6 +40,8 @@ from ringwise.scheduler.faults.previous_placements import PreviousPlacements
 from ringwise.scheduler.journal import Journal
 from ringwise.scheduler.view import History, SchedulerView
 from ringwise.state.cluster import ClusterState
+from ringwise.state.loads import NO_LOAD, load_of
+from ringwise.state.model import PodClass
 from ringwise.state.reservations import Reservation, Reservations
 from ringwise.topology.boards import BoardCatalog, shipped_catalog
 from ringwise.wellknown import RANK_INDEX, SCHEDULER_NAMES
@@ -262,11 +264,19 @@ class Scheduler:
                     job.reason = INTERNAL_ERROR(where=incident.where, error=incident.error)
 
     def _came_free(self, before: Reservation) -> bool:
-        """Whether the reservation was lifted and its owner did not take all of the chips."""
+        """Whether the reservation was lifted and its owner did not take all of it."""
         if self._reservations.of(before.owner) is not None:
             return False
         held = self._state.fleets[before.resource].held
-        return any(mask & ~held[node] for node, mask in before.chips.items())
+        if any(mask & ~held[node] for node, mask in before.chips.items()):
+            return True
+        job = self._book.jobs.get(before.owner)
+        taken: dict[int, list[PodClass]] = {}
+        for uid, pod in job.pods.items() if job is not None else ():
+            taken.setdefault(self._state.pods[uid].node, []).append(pod.cls)
+        return any(
+            load.without(load_of(taken.get(node, ()))) != NO_LOAD for node, load in before.loads.items()
+        )
 
     def _settle(self, job: Job, now: int) -> None:
         since, pending = job.waiting_since, self._book.has_pending(job)

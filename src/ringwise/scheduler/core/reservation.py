@@ -1,18 +1,18 @@
-"""No job starves: for a job that has waited long, the chips it will need are reserved.
+"""No job starves: for a job that has waited long, what it will need is reserved.
 
-The chips are those it would get first if running jobs ended in the order in which they
-are expected to (jobs without an expected duration come last, oldest first). From then on
-smaller jobs pass it only where they do not delay it: on other chips, or on the reserved ones
-if their expected end is before the job is to start (backfill). One job per queue at a time, the
-first in its order; a job without chips, or one that would not fit into the empty cluster, gets none.
+The chips, cpu, memory and other resources are those it would get first if running jobs ended in
+the order in which they are expected to (jobs without an expected duration come last, oldest
+first). From then on smaller jobs pass it only where they do not delay it: on what is left, or
+on what is reserved if their expected end is before the job is to start (backfill). One job per
+queue at a time, the first in its order; a job that would not fit into the empty cluster gets none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from heapq import heappop, heappush
 
-from ringwise.framework.eviction import chips_by_node
+from ringwise.framework.eviction import chips_by_node, loads_by_node
 from ringwise.framework.gang_placement import missing_pods, pending_pods, place_gang
 from ringwise.framework.job import Job
 from ringwise.framework.session import Session
@@ -23,11 +23,14 @@ from ringwise.scheduler.core.job_book import JobBook
 from ringwise.scheduler.core.pending_queue import PendingQueue
 from ringwise.scheduler.core.sessions import ActiveConfiguration
 from ringwise.state.cluster import ClusterState
+from ringwise.state.fleet import HOSTS
+from ringwise.state.loads import Load
+from ringwise.state.model import Node
 from ringwise.state.reservations import Reservation
 
 WHY = "waited long"
 _SECOND = 1_000_000_000
-#: Triggers that change which chips exist, and so whether a job fits into the empty cluster.
+#: Triggers that change which resources exist, and so whether a job fits into the empty cluster.
 _INVENTORY = frozenset(
     {
         Trigger.NODE_ADDED,
@@ -42,7 +45,7 @@ _INVENTORY = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class RunningJob:
-    """A job that holds chips now, and when it is expected to end; None: not known."""
+    """A job that holds resources now, and when it is expected to end; None: not known."""
 
     job: Job
     end: int | None
@@ -151,7 +154,7 @@ class StarvationGuard:
         return job.reason is None or job.reason.kind.stage is not Stage.VALIDATE
 
     def _lift_unneeded(self, session: Session) -> bool:
-        """Lift reservations with faulty chips, and those whose owner is not pending any more."""
+        """Lift reservations on what is faulty or did not suffice, and those whose owner does not wait."""
         lifted = False
         for reservation in list(session.reservations):
             if reservation.why != WHY or self._still_wanted(session, reservation):
@@ -165,23 +168,33 @@ class StarvationGuard:
         job = session.jobs.get(reservation.owner)
         if job is None or job.waiting_since is None or self._book.refusal(job) is not None:
             return False
-        return bool(pending_pods(session, job)) and not (self._recheck and not self._is_sound(reservation))
+        if not pending_pods(session, job) or (self._recheck and not self._is_sound(reservation)):
+            return False
+        return not self._missed(session, job, reservation)
+
+    def _missed(self, session: Session, job: Job, reservation: Reservation) -> bool:
+        """Whether all pods it waited for are gone, and the job was tried and still did not fit."""
+        placements = self._state.pods
+        if not reservation.awaited or not any(job is tried for tried in session.pending):
+            return False
+        return not any(uid in placements and placements[uid].node >= 0 for uid in reservation.awaited)
 
     def _is_sound(self, reservation: Reservation) -> bool:
         fleet = self._state.fleets[reservation.resource]
-        nodes = self._state.nodes
-        for number, mask in reservation.chips.items():
-            node = nodes[number]
+        for number in reservation.nodes:
+            node = self._state.nodes[number]
             good = fleet.listed[number] & ~fleet.unhealthy[number] & ~fleet.recovering[number]
-            if node is None or not node.ready or node.unschedulable or mask & ~good:
+            if node is None or not node.ready or node.unschedulable:
+                return False
+            if reservation.chips.get(number, 0) & ~good or not _holds(node, reservation.loads.get(number)):
                 return False
         return True
 
     def _reserve_for(self, session: Session, job: Job) -> bool:
-        """Reserve chips for the job, or admit it so that its pods are created. False if it would not fit."""
-        if session.job_valid(job) is not None or job.policy is None:
+        """Reserve for the job, or admit it so that its pods are created. False if it would not fit."""
+        if session.job_valid(job) is not None:
             return False
-        runs = self._running(session, job.policy.resource)
+        runs = self._running(session)
         if "enqueue" in session.configuration.actions and not job.inqueue:
             if not self._admitted(session, job, runs):
                 return False
@@ -200,24 +213,33 @@ class StarvationGuard:
         session.reservations.make(
             Reservation(
                 owner=job.key,
-                resource=job.policy.resource,
+                resource=job.policy.resource if job.policy is not None else HOSTS,
                 chips=chips_by_node(allocations),
+                loads=(loads := loads_by_node(allocations)),
+                awaited=self._awaited(runs[:ended], loads, job),
                 starts=max(known) if known and len(known) == len(ends) else None,
                 why=WHY,
             )
         )
         return True
 
-    def _running(self, session: Session, resource: str) -> list[RunningJob]:
-        """The jobs that hold chips of this resource, in the order in which they are expected to end."""
+    def _awaited(self, runs: Sequence[RunningJob], nodes: Collection[int], owner: Job) -> frozenset[str]:
+        """The pods on these nodes that end before the owner starts."""
+        placements = self._state.pods
+        return frozenset(
+            uid
+            for run in runs
+            if run.job is not owner
+            for uid in run.job.pods
+            if placements[uid].node in nodes
+        )
+
+    def _running(self, session: Session) -> list[RunningJob]:
+        """The jobs that have nodes, in the order in which they are expected to end."""
         placements = session.state.pods
         runs: list[RunningJob] = []
         for job in session.jobs.values():
-            holding = [
-                pod
-                for uid, pod in job.pods.items()
-                if pod.cls.resource == resource and placements[uid].node >= 0
-            ]
+            holding = [pod for uid, pod in job.pods.items() if placements[uid].node >= 0]
             if not holding:
                 continue
             started = job.started if job.started is not None else job.created
@@ -284,3 +306,16 @@ class StarvationGuard:
             for uid, pod in run.job.pods.items():
                 if session.state.pods[uid].node >= 0:
                     evict(Eviction(run.job, pod, "", owner))
+
+
+def _holds(node: Node, load: Load | None) -> bool:
+    """Whether the node, if it were empty, would hold this; an amount of 0 is no limit (see `predicates`)."""
+    if load is None:
+        return True
+    extended = dict(node.extended)
+    return (
+        (not node.cpu_milli or load.cpu_milli <= node.cpu_milli)
+        and (not node.memory or load.memory <= node.memory)
+        and (not node.max_pods or load.pods <= node.max_pods)
+        and all(amount <= extended.get(name, 0) for name, amount in load.extended)
+    )

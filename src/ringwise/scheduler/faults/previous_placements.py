@@ -27,6 +27,7 @@ from ringwise.scheduler.core.job_book import JobBook
 from ringwise.scheduler.core.pending_queue import PendingQueue
 from ringwise.scheduler.core.sessions import ActiveConfiguration
 from ringwise.state.cluster import ClusterState
+from ringwise.state.loads import NO_LOAD, Load, load_of
 from ringwise.state.model import Pod
 from ringwise.state.reservations import Reservation, Reservations
 from ringwise.state.vcjob import VcJob
@@ -69,6 +70,8 @@ class Rescheduling:
     nodes: dict[int, PreviousNode] = field(default_factory=dict)
     #: rank -> chips on that node
     chips: dict[int, int] = field(default_factory=dict)
+    #: rank -> what else its pod asks for
+    loads: dict[int, Load] = field(default_factory=dict)
     until: int = 0
     #: Times at which the rules allow more than before: a job with blocks takes other nodes than its own,
     #: a job for racks moves further (F2).
@@ -145,6 +148,7 @@ class PreviousPlacements:
         }
         kept.nodes[held.rank] = PreviousNode(names[held.node], annotations, False, now)
         kept.chips[held.rank] = held.chips
+        kept.loads[held.rank] = load_of((held.pod.cls,))
         kept.until = now + self._configuration.settings.hold_healthy_nodes * _SECOND
         kept.next_levels = self._next_levels(held.pod, now)
         kept.stale = True
@@ -285,16 +289,20 @@ class PreviousPlacements:
             job = self._book.jobs.get(kept.job)
             placed = set() if job is None else self._placed_ranks(job)
         chips: dict[int, int] = {}
+        loads: dict[int, Load] = {}
         for rank, mask in kept.chips.items():
             number = self._state.node_id.get(kept.nodes[rank].node)
             if number is not None and rank not in placed and not kept.nodes[rank].faulty:
                 chips[number] = chips.get(number, 0) | mask
+                loads[number] = loads.get(number, NO_LOAD) + kept.loads[rank]
         if before is not None:
             self._reservations.lift(kept.job)
             if before.chips.keys() - chips.keys():
                 self._triggers.add(Trigger.CHIPS_FREED)
         if chips:
-            self._reservations.make(Reservation(kept.job, kept.resource, chips, expires=kept.until, why=WHY))
+            self._reservations.make(
+                Reservation(kept.job, kept.resource, chips, loads, expires=kept.until, why=WHY)
+            )
 
 
 @dataclass(slots=True)
