@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import enum
+from collections.abc import Iterator, Mapping
+
 from ringwise.framework.usage import ResourceUsage
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.cluster import ClusterState
 from ringwise.state.index import View
+from ringwise.state.node_shapes import NodeShape
 
 
 def state_of(view: SchedulerView) -> ClusterState:
@@ -48,3 +52,76 @@ def _members(view: View) -> list[tuple[str, int, tuple[int, ...]]]:
         (repr(group.bucket.signature), group.shape.number, tuple(view.members(group)))
         for group in view.groups()
     ]
+
+
+#: Left out: numbers that only grow, the table of shapes (shapes are looked up by what they are), and maps
+#: that are computed from the nodes when they are needed. Boards and plugins never change.
+_LEFT_OUT = frozenset(
+    {
+        "ClusterState.version",
+        "ClusterState.shapes",
+        "TopologyCache._switches",
+        "TopologyCache._indexed",
+        "TopologyCache._superpods",
+        "TopologyCache._racks",
+        "TopologyCache.catalog",
+        "ResourceUsage._amounts",
+        "Scheduler._registry",
+        "SessionFactory.registry",
+    }
+)
+
+
+def whole_state(root: object) -> object:
+    """Everything that can be reached from an object, as nested tuples: values, and the order of entries.
+
+    Of index views only the members count: stale heap entries and empty buckets are dropped in their time.
+    """
+    seen: dict[int, int] = {}
+
+    def walk(value: object) -> object:
+        if value is None or isinstance(value, str | int | float | bool | bytes | enum.Enum | type):
+            return value
+        if isinstance(value, NodeShape):
+            return ("shape", value.number)
+        if id(value) in seen:
+            return ("seen", seen[id(value)])
+        if type(value).__module__.startswith("ringwise.placement.rules"):
+            # A rule keeps the scores it computed; they follow from their arguments.
+            return ("rule", type(value).__name__)
+        if isinstance(value, View):
+            return ("view", tuple(sorted(_members(value))))
+        if callable(value) or isinstance(value, Iterator):
+            return ("code", type(value).__name__)
+        if isinstance(value, tuple | list):
+            return (type(value).__name__, *(walk(item) for item in value))
+        if isinstance(value, set | frozenset):
+            return ("set", *sorted(repr(item) for item in value))
+        seen[id(value)] = len(seen)
+        if isinstance(value, Mapping):
+            return ("map", *((walk(key), walk(item)) for key, item in value.items()))
+        names = [name for base in type(value).__mro__ for name in getattr(base, "__slots__", ())]
+        names += list(getattr(value, "__dict__", ()))
+        kind = type(value).__name__
+        return (
+            kind,
+            *(
+                (name, walk(getattr(value, name, None)))
+                for name in names
+                if f"{kind}.{name}" not in _LEFT_OUT and not name.startswith("__")
+            ),
+        )
+
+    return walk(root)
+
+
+def difference(one: object, two: object, path: str = "") -> str:
+    """Where two results of `whole_state` differ first."""
+    if one == two:
+        return ""
+    if isinstance(one, tuple) and isinstance(two, tuple) and len(one) == len(two):
+        head = one[0] if one and isinstance(one[0], str) else ""
+        for position, (a, b) in enumerate(zip(one, two, strict=True)):
+            if a != b:
+                return difference(a, b, f"{path}/{head}[{position}]")
+    return f"{path}: {str(one)[:300]} is now {str(two)[:300]}"

@@ -5,6 +5,8 @@ Plugins that compare shares read it, so that no cycle counts pods again.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from weakref import WeakKeyDictionary
 
 from ringwise.framework.amounts import Amounts, add, amounts_of
@@ -36,6 +38,21 @@ class ResourceUsage:
         self.add_pod(job, queue, pod_class, -1)
         if not self.by_job[job]:
             del self.by_job[job]
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """At the end everything is as it was, the order of the entries too."""
+        tables = (self.by_job, self.by_queue)
+        before = [{name: dict(amounts) for name, amounts in table.items()} for table in tables]
+        capacity = dict(self.capacity)
+        try:
+            yield
+        finally:
+            for table, entries in zip(tables, before, strict=True):
+                table.clear()
+                table.update(entries)
+            self.capacity.clear()
+            self.capacity.update(capacity)
 
     def used_by_job(self, job: str) -> Amounts:
         return self.by_job.get(job, {})

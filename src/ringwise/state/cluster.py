@@ -8,6 +8,8 @@ and are written to a log, so that a gang that does not fit is rolled back comple
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
@@ -38,6 +40,17 @@ class PodRecord:
     assumed: bool = False
 
 
+class _Decision(NamedTuple):
+    """A pod, and the node, chips and flag it had before the decision. Node -1: it had none."""
+
+    uid: str
+    node: int = -1
+    chips: int = 0
+    assumed: bool = False
+    #: The keys of the tables that name it, in their order.
+    orders: tuple[tuple[Any, ...], ...] = ()
+
+
 class ChipTaken(Exception):
     """A decision assigned a chip that is held already (N6): a defect, never an outcome."""
 
@@ -55,8 +68,8 @@ class ClusterState:
         self._most_fleets = _SPARE_FLEETS
         self.fleets: dict[str, Fleet] = {}
         self.pods: dict[str, PodRecord] = {}
-        #: Decisions of the open transactions: pod, and the node, chips and flag it had before.
-        self._log: list[tuple[str, int, int, bool]] = []
+        #: Decisions of the open transactions.
+        self._log: list[_Decision] = []
         self._open_marks = 0
         self.self_maintain = self_maintain
         self.nodes: list[Node | None] = []
@@ -209,6 +222,23 @@ class ClusterState:
         if any(not changed.isdisjoint(node.labels) for node in self.nodes if node is not None):
             shapes.clear()
             self._reclass()
+
+    @contextmanager
+    def watching_labels(self, keys: Iterable[str]) -> Iterator[None]:
+        """Inside, these labels belong to the node classes too; at the end the classes are as before."""
+        wanted = frozenset(keys)
+        if wanted <= self.shapes.watched:
+            yield
+            return
+        shapes, classes_of, shapes_of = self.shapes, list(self._class_of), list(self._shape_of)
+        self.shapes = shapes.with_labels(wanted)
+        self._reclass()
+        try:
+            yield
+        finally:
+            self.shapes, self._class_of, self._shape_of = shapes, classes_of, shapes_of
+            for number in range(len(self.names)):
+                self._refresh(number)
 
     def _reclass(self) -> None:
         for number, node in enumerate(self.nodes):
@@ -442,7 +472,7 @@ class ClusterState:
             raise ChipTaken(f"{placement.pod.key}: chips {chips_of(chips)} of {self.names[number]} are held")
         self._hold(placement, number, chips, assumed=True)
         if self._open_marks:
-            self._log.append((uid, -1, 0, False))
+            self._log.append(_Decision(uid))
 
     def release(self, uid: str) -> None:
         """Decide: this pod releases its node and chips. Undone by `rollback`."""
@@ -453,7 +483,7 @@ class ClusterState:
         if self._open_marks:
             # The node's report still lists these chips as used: mark them as free for this transaction.
             self._suppose(placement.pod.cls.resource, number, chips, True)
-            self._log.append((uid, number, chips, assumed))
+            self._log.append(_Decision(uid, number, chips, assumed, self._orders(placement)))
         self._unhold(placement)
 
     def checkpoint(self) -> int:
@@ -464,14 +494,34 @@ class ClusterState:
     def rollback(self, mark: int) -> None:
         """Undo every decision since the mark, last first, and close it."""
         while len(self._log) > mark:
-            uid, number, chips, assumed = self._log.pop()
-            placement = self.pods[uid]
-            if number < 0:
+            before = self._log.pop()
+            placement = self.pods[before.uid]
+            if before.node < 0:
                 self._unhold(placement)
-            else:
-                self._suppose(placement.pod.cls.resource, number, chips, False)
-                self._hold(placement, number, chips, assumed)
+                continue
+            self._suppose(placement.pod.cls.resource, before.node, before.chips, False)
+            self._hold(placement, before.node, before.chips, before.assumed)
+            for now, order in zip(self._ordered_tables(placement), before.orders, strict=True):
+                _reorder(now, order)
         self._close()
+
+    def _orders(self, placement: PodRecord) -> tuple[tuple[Any, ...], ...]:
+        return tuple(tuple(table) for table in self._ordered_tables(placement))
+
+    def _ordered_tables(self, placement: PodRecord) -> list[dict[Any, Any]]:
+        """Tables in which a placed pod has an entry: a rollback puts it back to where it was."""
+        cls, number = placement.pod.cls, placement.node
+        tables: list[dict[Any, Any]] = [self.pods_on[number]]
+        if cls.pod_anti_affinity:
+            tables.append(self.averse)
+        if placement.pod.unreadable:
+            tables += [self.unreadable_pods, self.unreadable_pods[number]]
+        if cls.resource is not None and cls.chips:
+            fleet = self.fleets[cls.resource]
+            tables.append(fleet.extra_claims)
+            if not placement.chips:
+                tables += [fleet.unknown_holders, fleet.unknown_holders[number]]
+        return tables
 
     def _suppose(self, resource: str | None, number: int, chips: int, free: bool) -> None:
         if resource is not None and chips:
@@ -481,10 +531,10 @@ class ClusterState:
     def commit(self, mark: int) -> None:
         """Keep the decisions since the mark. An outer transaction may still undo them."""
         if self._open_marks == 1:
-            for uid, number, chips, _ in self._log:
-                if number >= 0:
-                    self._suppose(self.pods[uid].pod.cls.resource, number, chips, False)
-                    self._refresh(number)
+            for before in self._log:
+                if before.node >= 0:
+                    self._suppose(self.pods[before.uid].pod.cls.resource, before.node, before.chips, False)
+                    self._refresh(before.node)
         self._close()
 
     def undo_open(self) -> bool:
@@ -644,6 +694,13 @@ def _check_range(value: object) -> None:
     problem = out_of_range(value)
     if problem is not None:
         raise ValueError(problem)
+
+
+def _reorder(table: dict[Any, Any], keys: tuple[Any, ...]) -> None:
+    if tuple(table) != keys:
+        entries = {key: table[key] for key in keys}
+        table.clear()
+        table.update(entries)
 
 
 def double_claims(state: ClusterState) -> list[tuple[str, str, int, tuple[str, ...]]]:

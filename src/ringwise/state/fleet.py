@@ -6,7 +6,7 @@ This is computed in one place, `free`; everything else follows from it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from ringwise.reasons import Reason
 from ringwise.state.index import Scorer, View
@@ -255,6 +255,8 @@ class Fleet:
         if closed is not before:
             if before is not None:
                 self.closed_counts[before.code] -= 1
+                if not self.closed_counts[before.code]:
+                    del self.closed_counts[before.code]
             if closed is not None:
                 self.closed_counts[closed.code] = self.closed_counts.get(closed.code, 0) + 1
             self.closed[node] = closed
@@ -316,3 +318,12 @@ class Fleet:
             return found, False
         made = self.views[key] = View(rule, multi_pod)
         return made, True
+
+    def drop_views(self, kept: Collection[tuple[str, bool, bool]]) -> None:
+        """Drop all views but these."""
+        for key in [key for key in self.views if key not in kept]:
+            del self.views[key]
+        if not self.resource and not self.views:
+            # Without a view this fleet is not kept up to date at all, see `refresh`.
+            self.closed = [None] * len(self.closed)
+            self.closed_counts.clear()

@@ -68,6 +68,13 @@ class ShapeTable:
         classes = {shape.node_class.number for shape in self._shapes.values()}
         self._classes = {key: found for key, found in self._classes.items() if found.number in classes}
 
+    def with_labels(self, keys: frozenset[str]) -> ShapeTable:
+        """An empty table that watches these labels too. Numbers stay different from those of this one."""
+        table = ShapeTable()
+        table._numbers = self._numbers
+        table.watched = self.watched | keys
+        return table
+
     def clear(self) -> None:
         """Drop all classes and shapes; the caller assigns every node a new one."""
         self._classes.clear()

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from operator import attrgetter
+from typing import Any
 
 from ringwise.framework.amounts import Amounts, add
 from ringwise.framework.extension_points import first_reason
@@ -68,21 +70,27 @@ class WhatIf:
 
     @contextmanager
     def question(self, labels: Iterable[str] = ()) -> Iterator[None]:
-        """Around all suppositions of one question: index views made only for it are dropped at the end.
+        """Around all suppositions of one question: at the end everything is as it was before.
 
-        `labels` are node labels that the question tells nodes apart by.
+        That includes what is computed and kept for later: the order of entries, the caches of jobs, and
+        index views made only for the question. `labels` are node labels that it tells nodes apart by.
         """
-        self._state.watch_labels(labels)
         self._state.settle()
-        fleets = self._state.fleets
-        kept = {resource: set(fleet.views) for resource, fleet in fleets.items()}
+        kept = {resource: set(fleet.views) for resource, fleet in self._state.fleets.items()}
+        jobs = [(job, _contents(job)) for job in self._book.jobs.values()]
         try:
-            yield
+            with self._usage.unchanged(), self._state.watching_labels(labels):
+                yield
         finally:
-            for resource, fleet in fleets.items():
-                for key in [key for key in fleet.views if key not in kept.get(resource, ())]:
-                    if resource:
-                        del fleet.views[key]
+            fleets = self._state.fleets
+            for resource in list(fleets):
+                if resource in kept:
+                    fleets[resource].drop_views(kept[resource])
+                else:
+                    del fleets[resource]
+            for job, before in jobs:
+                if _contents(job) != before:
+                    _restore(job, before)
 
     # -- verdicts ---------------------------------------------------------------------------
 
@@ -346,9 +354,17 @@ def _edited(texts: Mapping[str, str], edits: Mapping[str, str | None] | None) ->
 
 @contextmanager
 def _unchanged(job: Job) -> Iterator[None]:
-    saved = {name: getattr(job, name) for name in Job.__slots__}
+    before = _contents(job)
     try:
         yield
     finally:
-        for name, value in saved.items():
-            setattr(job, name, value)
+        _restore(job, before)
+
+
+#: All that a job holds, as one tuple.
+_contents = attrgetter(*Job.__slots__)
+
+
+def _restore(job: Job, contents: tuple[Any, ...]) -> None:
+    for name, value in zip(Job.__slots__, contents, strict=True):
+        setattr(job, name, value)
