@@ -41,6 +41,9 @@ def decisions(document: Any) -> Any:
     if isinstance(document, dict):
         return {key: value if key in _VERBATIM else decisions(value) for key, value in document.items()}
     if isinstance(document, list):
+        if all(isinstance(item, str) and " " not in item for item in document):
+            # Names: those of the jobs on a node were in an order that depended on what had been asked.
+            return sorted(document)
         items = [decisions(item) for item in document]
         return [TEXT] if items and all(item == TEXT for item in items) else items
     if isinstance(document, str) and " " in document:

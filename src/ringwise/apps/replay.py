@@ -356,11 +356,16 @@ def _again(document: dict[str, Any]) -> Any:
     return msgspec.json.decode(msgspec.json.encode(document))
 
 
+def _sorted_json(command: Any) -> bytes:
+    return msgspec.json.encode(command, order="deterministic")
+
+
 def _compare(recorded: Recorded, decided: list[Any]) -> Difference | None:
     for position in range(max(len(recorded.commands), len(decided))):
         then = recorded.commands[position] if position < len(recorded.commands) else None
         now = decided[position] if position < len(decided) else None
-        if msgspec.json.encode(_decision(then)) != msgspec.json.encode(_decision(now)):
+        # The order of the entries of a map is no decision.
+        if _sorted_json(_decision(then)) != _sorted_json(_decision(now)):
             return Difference(recorded.line, recorded.now, position, then, now)
     return None
 

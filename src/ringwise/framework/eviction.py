@@ -18,15 +18,13 @@ from ringwise.framework.job import Job, pod_order
 from ringwise.framework.node_selection import NodeSelection
 from ringwise.framework.reasons import WAITING_FOR_EVICTIONS
 from ringwise.framework.session import Session
-from ringwise.framework.statement import Allocation, Eviction
+from ringwise.framework.statement import Allocation, Eviction, chips_by_node, loads_by_node
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.state.cluster import ClusterState
 from ringwise.state.fleet import HOSTS, NO_NETWORK_KEY
-from ringwise.state.loads import Load, load_of
-from ringwise.state.model import Pod, PodClass, Queue
+from ringwise.state.model import Pod, Queue
 from ringwise.state.reservations import Reservation
-from ringwise.topology.chips import mask_of
 
 #: The number of cheapest nodes that are tried in full for a single pod.
 MAX_NODES_TRIED = 64
@@ -77,11 +75,10 @@ def _waits_for_release(session: Session, job: Job) -> bool:
         return False
     if not reservation.evicting:
         return True
-    reason = waiting_for_evictions(session.state, reservation, session.now)
-    if reason is None:
+    if not awaited_pods(session.state, reservation):
         return False
     # Not what this cycle found out while the pods are still there.
-    job.reason = reason
+    job.reason = waiting_for_evictions(session.state, reservation, session.now)
     return True
 
 
@@ -210,13 +207,14 @@ class VictimSearch:
         session = self._session
         if not self._pods:
             return None
+        fits_now = self._try(()) is not None
         outer = session.statement()
         try:
             self._release_leaving(outer.evict)
             leaving = tuple(eviction.pod.uid for eviction in outer.evictions)
             found = self._try(())
             if found is not None:
-                return EvictionPlan((), found, leaving)
+                return EvictionPlan((), found, () if fits_now else leaving)
             for whole in (False, True):
                 plan = self._one_pod(whole) if len(self._pods) == 1 else self._gang(whole)
                 if plan is not None:
@@ -456,14 +454,14 @@ def _nominate(session: Session, job: Job, plan: EvictionPlan, why: str) -> None:
     for owner, pod in plan.victims:
         session.evicted.append(Eviction(owner, pod, why, job))
     seconds = session.settings.grace_over_time + MARGIN_SECONDS
-    loads = loads_by_node(plan.allocations)
-    leaving = (uid for uid in plan.leaving if session.state.pods[uid].node in loads)
+    awaited = frozenset({*(pod.uid for _, pod in plan.victims), *plan.leaving})
     reservation = Reservation(
         owner=job.key,
         resource=job.policy.resource if job.policy is not None else HOSTS,
         chips=chips_by_node(plan.allocations),
-        loads=loads,
-        awaited=frozenset({*(pod.uid for _, pod in plan.victims), *leaving}),
+        # It fits at once where no pod has to go: then nothing was freed that others could take.
+        loads=loads_by_node(plan.allocations) if awaited else {},
+        awaited=awaited,
         expires=session.now + seconds * 1_000_000_000,
         why=why,
         evicting=True,
@@ -472,35 +470,21 @@ def _nominate(session: Session, job: Job, plan: EvictionPlan, why: str) -> None:
     job.reason = waiting_for_evictions(session.state, reservation, session.now)
 
 
-def waiting_for_evictions(state: ClusterState, reservation: Reservation, now: int) -> Reason | None:
-    """The reason of a job for which pods are evicted; None when all of them are gone."""
-    awaited = [uid for uid in reservation.awaited if uid in state.pods and state.pods[uid].node >= 0]
-    if not awaited:
-        return None
+def awaited_pods(state: ClusterState, reservation: Reservation) -> list[str]:
+    """The pods that its owner still waits for."""
+    return [uid for uid in reservation.awaited if uid in state.pods and state.pods[uid].node >= 0]
+
+
+def waiting_for_evictions(state: ClusterState, reservation: Reservation, now: int) -> Reason:
+    """The reason of a job for which pods are evicted."""
     nodes = sorted(reservation.nodes, key=state.rank_of)
     return WAITING_FOR_EVICTIONS(
-        victims=len(awaited),
+        victims=len(awaited_pods(state, reservation)),
         why=reservation.why,
         chips=reservation.chip_count,
         nodes=[state.names[node] for node in nodes[:20]],
         seconds=max(0, (reservation.expires or now) - now) // 1_000_000_000,
     )
-
-
-def chips_by_node(allocations: Iterable[Allocation]) -> dict[int, int]:
-    chips: dict[int, int] = {}
-    for allocation in allocations:
-        if allocation.chips:
-            chips[allocation.node] = chips.get(allocation.node, 0) | mask_of(allocation.chips)
-    return chips
-
-
-def loads_by_node(allocations: Iterable[Allocation]) -> dict[int, Load]:
-    """cpu, memory, pods and other resources."""
-    classes: dict[int, list[PodClass]] = {}
-    for allocation in allocations:
-        classes.setdefault(allocation.node, []).append(allocation.pod.cls)
-    return {node: load_of(there) for node, there in classes.items()}
 
 
 def _union(masks: Iterable[int]) -> int:

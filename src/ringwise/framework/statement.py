@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ringwise.framework.extension_points import PodNotice
@@ -10,7 +10,8 @@ from ringwise.framework.job import Job
 from ringwise.framework.usage import ResourceUsage
 from ringwise.records import dataclass
 from ringwise.state.cluster import ClusterState
-from ringwise.state.model import EMPTY, Pod
+from ringwise.state.loads import Load, load_of
+from ringwise.state.model import EMPTY, Pod, PodClass
 from ringwise.topology.chips import mask_of
 
 
@@ -106,3 +107,19 @@ class Statement:
             self._usage.add_pod(job.key, job.queue, pod.cls)
             for notify in self._allocated:
                 notify(job, pod, self._state.pods[pod.uid].node)
+
+
+def chips_by_node(allocations: Iterable[Allocation]) -> dict[int, int]:
+    chips: dict[int, int] = {}
+    for allocation in allocations:
+        if allocation.chips:
+            chips[allocation.node] = chips.get(allocation.node, 0) | mask_of(allocation.chips)
+    return chips
+
+
+def loads_by_node(allocations: Iterable[Allocation]) -> dict[int, Load]:
+    """cpu, memory, pods and other resources."""
+    classes: dict[int, list[PodClass]] = {}
+    for allocation in allocations:
+        classes.setdefault(allocation.node, []).append(allocation.pod.cls)
+    return {node: load_of(there) for node, there in classes.items()}

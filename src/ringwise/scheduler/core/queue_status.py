@@ -93,4 +93,4 @@ class QueueStatusReporter:
         last = self._reported.get(queue.name)
         if last is not None and last.allocated == used and last.state == state and counts == last.groups:
             return None
-        return SetQueueStatus(queue.name, state, dict(counts), dict(used))
+        return SetQueueStatus(queue.name, state, dict(sorted(counts.items())), dict(sorted(used.items())))

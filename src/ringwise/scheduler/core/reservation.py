@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from heapq import heappop, heappush
 
-from ringwise.framework.eviction import chips_by_node, loads_by_node
+from ringwise.framework.eviction import awaited_pods
 from ringwise.framework.gang_placement import missing_pods, pending_pods, place_gang
 from ringwise.framework.job import Job
 from ringwise.framework.session import Session
-from ringwise.framework.statement import Allocation, Eviction
+from ringwise.framework.statement import Allocation, Eviction, chips_by_node, loads_by_node
 from ringwise.reasons import Stage, Trigger
 from ringwise.records import dataclass
 from ringwise.scheduler.core.job_book import JobBook
@@ -174,10 +174,9 @@ class StarvationGuard:
 
     def _missed(self, session: Session, job: Job, reservation: Reservation) -> bool:
         """Whether all pods it waited for are gone, and the job was tried and still did not fit."""
-        placements = self._state.pods
         if not reservation.awaited or not any(job is tried for tried in session.pending):
             return False
-        return not any(uid in placements and placements[uid].node >= 0 for uid in reservation.awaited)
+        return not awaited_pods(self._state, reservation)
 
     def _is_sound(self, reservation: Reservation) -> bool:
         fleet = self._state.fleets[reservation.resource]
