@@ -12,7 +12,6 @@ from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.fleet import HOSTS
-from ringwise.topology.natural import natural_key
 from ringwise.topology.superpods import SuperPodId
 from ringwise.topology.switches import ResolvedTopology
 from ringwise.wellknown import SUPER_POD_RANK
@@ -179,14 +178,14 @@ def _wholly_free(view: SchedulerView, number: int) -> bool:
 
 
 def _jobs_on(view: SchedulerView, number: int) -> list[str]:
-    """Names of the jobs with chips on this node, in natural order."""
-    names: set[str] = set()
+    """Names of the jobs with chips on this node, in the order in which they came."""
+    names: dict[str, None] = {}
     for uid in view.cluster.pods_on[number]:
         pod = view.cluster.pods[uid].pod
         if pod.cls.chips:
             job = view.job_of(uid)
-            names.add(job.name if job is not None else pod.name)
-    return sorted(names, key=natural_key)
+            names[job.name if job is not None else pod.name] = None
+    return list(names)
 
 
 def topology_document(view: SchedulerView) -> dict[str, Any]:
