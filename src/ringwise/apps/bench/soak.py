@@ -14,6 +14,7 @@ import tracemalloc
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import field
+from itertools import cycle
 from typing import Any
 
 import msgspec
@@ -61,6 +62,7 @@ _STEP = 1_000_000_000
 _START = 1_700_000_000 * _STEP
 _MIB = 1 << 20
 _ENDS = ("Failed", "Succeeded")
+_CREATED = "2025-01-31T08:00:00Z"
 
 Plain = dict[str, Any]
 
@@ -68,6 +70,7 @@ Plain = dict[str, Any]
 @dataclass(slots=True)
 class _Job:
     group: str
+    spec: Plain = field(default_factory=dict)
     pods: list[str] = field(default_factory=list)
 
 
@@ -91,6 +94,7 @@ class Soak:
         self._jobs: deque[_Job] = deque()
         self._nodes: deque[str] = deque()
         self._queues: deque[str] = deque()
+        self._sizes = cycle(_SIZES)
         self._turn = 0
         self._numbers = 0
         self.events = 0
@@ -175,19 +179,19 @@ class Soak:
         return [*self._put("ConfigMap", report), *self._put("Node", body)]
 
     def _end_node(self) -> list[Event]:
-        """A node is deleted with its report, and its pods with it; their jobs stay."""
+        """A node is deleted with its report and its pods; a controller creates the pods again."""
         name = self._nodes.popleft()
         events: list[Event] = []
         for job in self._jobs:
             for key in [key for key in job.pods if self._bodies[key]["spec"].get("nodeName") == name]:
-                events += self._end_pod(job, key)
+                events += [*self._end_pod(job, key), *self._new_pod(job, key)]
         events += self._remove("ConfigMap", f"{KUBE_SYSTEM}/{DEVICE_INFO_PREFIX}{name}")
         return [*events, *self._remove("Node", name)]
 
     def _new_job(self) -> list[Event]:
         name = self._name("job")
-        pods, chips = self._random.choice(_SIZES)
-        created = {"creationTimestamp": "2025-01-31T08:00:00Z", "namespace": "team"}
+        pods, chips = next(self._sizes)
+        created = {"creationTimestamp": _CREATED, "namespace": "team"}
         group: Plain = {
             "metadata": {"name": name, "uid": name, **created},
             "spec": {"minMember": pods, "queue": self._random.choice(self._queues)},
@@ -205,15 +209,20 @@ class Soak:
             "containers": [{"name": "main", "resources": {"limits": limits}}],
             "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}},
         }
+        job.spec = spec
         for number in range(pods):
-            key = f"team/{name}-{number}"
-            meta = {"name": f"{name}-{number}", "uid": f"uid-{name}-{number}", **created}
-            body: Plain = {"metadata": {**meta, "annotations": {GROUP_NAME: name}}, "spec": dict(spec)}
-            self._bodies[key] = body
-            self._key_of_uid[body["metadata"]["uid"]] = key
-            job.pods.append(key)
-            events += self._put("Pod", body)
+            events += self._new_pod(job, f"team/{name}-{number}")
         return events
+
+    def _new_pod(self, job: _Job, key: str) -> list[Event]:
+        meta = {"name": key.partition("/")[2], "namespace": "team", "uid": self._name("uid")}
+        meta["creationTimestamp"] = _CREATED
+        annotations = {GROUP_NAME: job.group.partition("/")[2]}
+        body: Plain = {"metadata": {**meta, "annotations": annotations}, "spec": dict(job.spec)}
+        self._bodies[key] = body
+        self._key_of_uid[body["metadata"]["uid"]] = key
+        job.pods.append(key)
+        return self._put("Pod", body)
 
     def _end_job(self) -> list[Event]:
         """The oldest job ends: its pods succeed or fail and are deleted, its group with them."""
