@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 from ringwise.manifests.errors import Findings, shown
+from ringwise.manifests.strings import shared
 from ringwise.manifests.wire import (
     ExpressionWire,
     LabelSelectorWire,
@@ -32,7 +32,7 @@ _EFFECTS = ("", "NoSchedule", "PreferNoSchedule", "NoExecute")
 def requirement(
     wire: ExpressionWire, path: str, found: Findings, operators: Sequence[str] = _NODE_OPERATORS
 ) -> Requirement:
-    values = tuple(sys.intern(value) for value in wire.values or ())
+    values = tuple(shared(value) for value in wire.values or ())
     if not wire.key:
         found.wrong(f"{path}.key", "is missing")
     if wire.operator not in operators:
@@ -43,7 +43,7 @@ def requirement(
         found.wrong(f"{path}.values", f"must be empty for {wire.operator}")
     elif wire.operator in ("Gt", "Lt") and not (len(values) == 1 and _is_integer(values[0])):
         found.wrong(f"{path}.values", f"must be one whole number for {wire.operator}")
-    return Requirement(sys.intern(wire.key), sys.intern(wire.operator), values)
+    return Requirement(shared(wire.key), shared(wire.operator), values)
 
 
 def _is_integer(text: str) -> bool:
@@ -118,7 +118,7 @@ def _pod_term(wire: PodAffinityTermWire, weight: int, path: str, found: Findings
     namespaces = set(wire.namespaces or ())
     if wire.namespace_selector is not None:
         namespaces |= _namespaces(wire.namespace_selector)
-    return PodTerm(sys.intern(wire.topology_key), selector, tuple(sorted(namespaces)), weight)
+    return PodTerm(shared(wire.topology_key), selector, tuple(sorted(namespaces)), weight)
 
 
 def _namespaces(selector: LabelSelectorWire) -> set[str]:
@@ -132,7 +132,7 @@ def _namespaces(selector: LabelSelectorWire) -> set[str]:
 def label_selector(wire: LabelSelectorWire, path: str, found: Findings) -> tuple[Requirement, ...]:
     """All requirements must hold; an empty selector matches every pod."""
     matches = [
-        Requirement(sys.intern(key), "In", (sys.intern(value or ""),))
+        Requirement(shared(key), "In", (shared(value or ""),))
         for key, value in sorted((wire.match_labels or {}).items())
     ]
     matches += [
@@ -156,8 +156,8 @@ def _toleration(wire: TolerationWire, path: str, found: Findings) -> Toleration:
         allowed = ", ".join(_EFFECTS[1:])
         found.wrong(f"{path}.effect", f"must be one of {allowed}, or empty, got {shown(wire.effect)}")
     return Toleration(
-        sys.intern(wire.key or ""),
-        sys.intern(operator),
-        sys.intern(wire.value or ""),
-        sys.intern(wire.effect or ""),
+        shared(wire.key or ""),
+        shared(operator),
+        shared(wire.value or ""),
+        shared(wire.effect or ""),
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
 
 from ringwise.manifests.checking import keyed
@@ -12,6 +11,7 @@ from ringwise.manifests.metadata import identity
 from ringwise.manifests.pods import never_preempts
 from ringwise.manifests.quantities import NotReadableError
 from ringwise.manifests.resources import amount, amounts
+from ringwise.manifests.strings import shared
 from ringwise.manifests.wire import (
     PhaseStatusWire,
     PodGroupSpecWire,
@@ -46,13 +46,13 @@ def pod_group_from_wire(wire: PodGroupWire, found: Findings) -> PodGroup:
         uid=who.uid,
         min_member=found.count("spec.minMember", spec.min_member, 1),
         min_task_member={
-            sys.intern(task): found.count(keyed("spec.minTaskMember", task), count, 0)
+            shared(task): found.count(keyed("spec.minTaskMember", task), count, 0)
             for task, count in (spec.min_task_member or {}).items()
         },
-        queue=sys.intern(spec.queue or DEFAULT_QUEUE),
-        priority_class=sys.intern(spec.priority_class_name or ""),
+        queue=shared(spec.queue or DEFAULT_QUEUE),
+        priority_class=shared(spec.priority_class_name or ""),
         min_resources=amounts(spec.min_resources, "spec.minResources", found),
-        phase=sys.intern(phase),
+        phase=shared(phase),
         created=who.created,
         labels=who.labels,
         annotations=who.annotations,

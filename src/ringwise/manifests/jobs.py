@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-
 from ringwise.manifests.checking import keyed
 from ringwise.manifests.errors import Findings, shown
 from ringwise.manifests.groups import DEFAULT_QUEUE
 from ringwise.manifests.metadata import identity, kept_annotations, number_in, texts
 from ringwise.manifests.pods import PodClassCache, never_preempts, preemptable, priority_of, rank_variable
 from ringwise.manifests.quantities import NotReadableError, duration
+from ringwise.manifests.strings import shared
 from ringwise.manifests.wire import (
     DependsOnWire,
     JobSpecWire,
@@ -48,9 +47,9 @@ def vcjob_from_wire(wire: JobWire, classes: PodClassCache, found: Findings) -> V
         min_success=(
             None if spec.min_success is None else found.count("spec.minSuccess", spec.min_success, 1, least=1)
         ),
-        queue=sys.intern(spec.queue or DEFAULT_QUEUE),
-        priority_class=sys.intern(spec.priority_class_name or ""),
-        scheduler=sys.intern(spec.scheduler_name or VOLCANO_SCHEDULER),
+        queue=shared(spec.queue or DEFAULT_QUEUE),
+        priority_class=shared(spec.priority_class_name or ""),
+        scheduler=shared(spec.scheduler_name or VOLCANO_SCHEDULER),
         max_retry=found.count("spec.maxRetry", spec.max_retry, 0) or DEFAULT_RETRIES,
         ttl_seconds=(
             None
@@ -77,7 +76,7 @@ def _task(wire: TaskWire, position: int, path: str, classes: PodClassCache, foun
     replicas = found.count(f"{path}.replicas", wire.replicas, 1)
     depends = wire.depends_on or DependsOnWire()
     return Task(
-        name=sys.intern(wire.name or f"default{position}"),
+        name=shared(wire.name or f"default{position}"),
         replicas=replicas,
         min_available=found.count(f"{path}.minAvailable", wire.min_available, replicas),
         template=_template(wire.template or TemplateWire(), f"{path}.template", classes, found),
@@ -105,9 +104,9 @@ def _template(wire: TemplateWire, path: str, classes: PodClassCache, found: Find
         cls=cls,
         labels=labels,
         annotations=annotations,
-        scheduler=sys.intern(spec.scheduler_name or ""),
+        scheduler=shared(spec.scheduler_name or ""),
         priority=priority_of(spec, annotations, f"{path}.spec.priority", found),
-        priority_class=sys.intern(spec.priority_class_name or ""),
+        priority_class=shared(spec.priority_class_name or ""),
         preemptable=preemptable(annotations, labels, f"{path}.metadata", found),
         never_preempts=never_preempts(spec.preemption_policy, f"{path}.spec.preemptionPolicy", found),
         gated=bool(spec.scheduling_gates),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import uuid
 from collections.abc import Mapping
 
 from ringwise.manifests.checking import keyed
 from ringwise.manifests.errors import Findings, shown
 from ringwise.manifests.quantities import NotReadableError, nanoseconds
+from ringwise.manifests.strings import shared
 from ringwise.manifests.wire import MetaWire, OwnerReferenceWire, Texts
 from ringwise.records import dataclass
 from ringwise.state.model import EMPTY, Owner
@@ -139,7 +139,7 @@ def name_of(name: str | None, field: str, found: Findings) -> str:
             field,
             f"must be a name of at most {_LONGEST_NAME} letters, digits, '-' and '.', got {shown(name)}",
         )
-    return sys.intern(name)
+    return shared(name)
 
 
 def time_of(text: str | None, field: str, found: Findings) -> int:
@@ -153,11 +153,10 @@ def time_of(text: str | None, field: str, found: Findings) -> int:
 
 
 def texts(given: Texts | None) -> Mapping[str, str]:
-    """A map of strings, interned. Null is the empty string, as for the API server."""
+    """A map of strings, each kept once. Null is the empty string, as for the API server."""
     if not given:
         return EMPTY
-    intern = sys.intern
-    return {intern(key): intern(value or "") for key, value in given.items()}
+    return {shared(key): shared(value or "") for key, value in given.items()}
 
 
 def kept_annotations(given: Texts | None, field: str, found: Findings) -> Mapping[str, str]:
@@ -169,7 +168,7 @@ def kept_annotations(given: Texts | None, field: str, found: Findings) -> Mappin
         value = value or ""
         size += len(key) + len(value)
         if key.startswith(_KEPT_PREFIXES) or key in _KEPT:
-            kept[sys.intern(key)] = value
+            kept[shared(key)] = value
     if size > MAX_ANNOTATION_CHARACTERS:
         longest = max(given, key=lambda key: len(given[key] or ""))
         found.wrong(
@@ -185,7 +184,7 @@ def owner_of(references: list[OwnerReferenceWire] | None) -> Owner | None:
     if not references:
         return None
     reference = next((one for one in references if one.controller), references[0])
-    return Owner(sys.intern(reference.kind), sys.intern(reference.name), reference.uid)
+    return Owner(shared(reference.kind), shared(reference.name), reference.uid)
 
 
 def boolean_in(text: str, field: str, found: Findings) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 
 from ringwise.manifests.checking import decoded, keyed
@@ -10,6 +9,7 @@ from ringwise.manifests.chips import MOST_CHIPS, chip_of
 from ringwise.manifests.errors import Findings, shown
 from ringwise.manifests.metadata import MAX_ANNOTATION_CHARACTERS, identity, number_in
 from ringwise.manifests.resources import CPU, MEMORY, PODS, amounts
+from ringwise.manifests.strings import shared
 from ringwise.manifests.wire import NodeSpecWire, NodeStatusWire, NodeWire, TaintWire, WireStruct
 from ringwise.state.model import Device, Node, Taint
 from ringwise.state.ranges import MOST_CHIPS_OF_ONE
@@ -97,7 +97,7 @@ def _taint(wire: TaintWire, path: str, found: Findings) -> Taint:
         found.wrong(f"{path}.key", "is missing")
     if wire.effect not in _EFFECTS:
         found.wrong(f"{path}.effect", f"must be one of {', '.join(_EFFECTS)}, got {shown(wire.effect)}")
-    return Taint(sys.intern(wire.key), sys.intern(wire.value or ""), sys.intern(wire.effect))
+    return Taint(shared(wire.key), shared(wire.value or ""), shared(wire.effect))
 
 
 def _superpod(annotations: Mapping[str, str], labels: Mapping[str, str], found: Findings) -> int | None:

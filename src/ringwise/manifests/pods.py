@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from weakref import ReferenceType, WeakValueDictionary
 
@@ -14,6 +13,7 @@ from ringwise.manifests.chips import chips_in
 from ringwise.manifests.errors import Findings, shown
 from ringwise.manifests.metadata import boolean_in, identity, name_of, number_in, texts
 from ringwise.manifests.resources import CPU, MEMORY, PODS, pod_requests
+from ringwise.manifests.strings import shared
 from ringwise.manifests.wire import ContainerWire, PodSpecWire, PodStatusWire, PodWire
 from ringwise.state.model import ENDED, NodeTerm, Owner, Pod, PodClass, PodTerm
 from ringwise.wellknown import (
@@ -179,7 +179,7 @@ def pod_from_wire(wire: PodWire, classes: PodClassCache, found: Findings) -> Pod
         namespace=who.namespace,
         name=who.name,
         cls=cls,
-        phase=sys.intern(phase),
+        phase=shared(phase),
         node=node,
         deleting=who.deleting,
         created=who.created,
@@ -189,9 +189,9 @@ def pod_from_wire(wire: PodWire, classes: PodClassCache, found: Findings) -> Pod
         task=annotations.get(TASK_SPEC) or who.labels.get(TASK_SPEC, ""),
         rank=_rank(who.name, who.owner, annotations, spec, phase, found),
         owner=who.owner,
-        scheduler=sys.intern(spec.scheduler_name or VOLCANO_SCHEDULER),
+        scheduler=shared(spec.scheduler_name or VOLCANO_SCHEDULER),
         priority=priority_of(spec, annotations, "spec.priority", found),
-        priority_class=sys.intern(spec.priority_class_name or ""),
+        priority_class=shared(spec.priority_class_name or ""),
         preemptable=preemptable(annotations, who.labels, "metadata", found),
         gated=bool(spec.scheduling_gates),
         chip_containers=chip_containers,
@@ -205,7 +205,7 @@ def pod_from_wire(wire: PodWire, classes: PodClassCache, found: Findings) -> Pod
 def group_of(annotations: Mapping[str, str]) -> str | None:
     for key in GROUP_ANNOTATIONS:
         if annotations.get(key):
-            return sys.intern(annotations[key])
+            return shared(annotations[key])
     return None
 
 

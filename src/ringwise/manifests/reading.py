@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import mmap
 import re
-import sys
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, TypeVar, cast
@@ -19,6 +18,7 @@ from ringwise.manifests.checking import misfits
 from ringwise.manifests.errors import ManifestError, shown
 from ringwise.manifests.json_stream import TOO_DEEP, JsonStream, JsonValue
 from ringwise.manifests.sources import ManifestSource, opened
+from ringwise.manifests.strings import shared
 from ringwise.records import dataclass
 from ringwise.wellknown import BATCH_API, PRIORITY_API, SCHEDULING_API
 
@@ -196,7 +196,7 @@ def _document(
     expected = API_VERSIONS.get(kind, api_version)
     if expected != api_version and ("/" not in api_version or "/" not in expected):
         return ManifestError(origin, "apiVersion", f"a {kind} has {expected}, got {shown(api_version)}")
-    return ManifestDocument(origin, sys.intern(api_version), sys.intern(kind), body)
+    return ManifestDocument(origin, shared(api_version), shared(kind), body)
 
 
 def _decoding_error(origin: str, problem: Exception) -> ManifestError:

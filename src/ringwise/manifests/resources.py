@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 from ringwise.manifests.checking import keyed
 from ringwise.manifests.errors import Findings, shown
 from ringwise.manifests.quantities import NotReadableError, quantity, whole_quantity
+from ringwise.manifests.strings import shared
 from ringwise.manifests.wire import ContainerWire, Quantities, ResourcesWire
 from ringwise.records import dataclass
 from ringwise.state.ranges import MOST_CHIPS_OF_ONE
@@ -84,7 +84,7 @@ def amounts(
     """All amounts. `most_chips` is the range of chips of one node or container; a queue has no such limit."""
     if not given:
         return {}
-    return {sys.intern(name): amount(name, value, path, found, most_chips) for name, value in given.items()}
+    return {shared(name): amount(name, value, path, found, most_chips) for name, value in given.items()}
 
 
 def pod_requests(

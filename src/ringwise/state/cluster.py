@@ -265,7 +265,7 @@ class ClusterState:
         devices = None if node.devices is None else mask_of(device.chip for device in node.devices)
         for resource, fleet in self.fleets.items():
             if resource == HOSTS:
-                fleet.allocatable[number] = 0
+                fleet.set_allocatable(number, 0)
                 continue
             report = self.report_of(node.name, resource)
             allocatable = node.chips_allocatable.get(resource, -1)
@@ -672,7 +672,7 @@ class ClusterState:
 
     @property
     def node_count(self) -> int:
-        return sum(1 for node in self.nodes if node is not None)
+        return len(self.nodes) - len(self._deleted)
 
     def known_nodes(self) -> Iterator[int]:
         """Ids of the nodes that exist, in natural order."""

@@ -62,6 +62,7 @@ class Fleet:
         "reserved",
         "resource",
         "self_maintain",
+        "size",
         "supposed_free",
         "unhealthy",
         "unknown_holders",
@@ -85,6 +86,8 @@ class Fleet:
         self.reported: list[int | None] = []
         #: What Kubernetes counts: allocatable chips (-1: none here), and those requested by live pods.
         self.allocatable: list[int] = []
+        #: How many nodes offer this resource.
+        self.size = 0
         self.requested: list[int] = []
         #: Chips of the node as Kubernetes counts them, faulty ones too.
         self.capacity: list[int] = []
@@ -132,11 +135,6 @@ class Fleet:
         self.assumed += [False] * missing
 
     @property
-    def size(self) -> int:
-        """Nodes that offer this resource."""
-        return sum(1 for allocatable in self.allocatable if allocatable >= 0)
-
-    @property
     def healthy_total(self) -> int:
         """Chips of all nodes, free or not, without the unhealthy ones."""
         return sum(
@@ -161,7 +159,7 @@ class Fleet:
 
         `devices` is the mask of the node's own list, None where it has none.
         """
-        self.allocatable[node] = allocatable
+        self.set_allocatable(node, allocatable)
         self.capacity[node] = allocatable if capacity is None else capacity
         self.assumed[node] = False
         if report is None:
@@ -183,10 +181,15 @@ class Fleet:
         self.listed[node] = devices
         self.faulty[node] = self.unhealthy[node].bit_count()
 
+    def set_allocatable(self, node: int, allocatable: int) -> None:
+        """-1 where the node does not offer the resource."""
+        self.size += (allocatable >= 0) - (self.allocatable[node] >= 0)
+        self.allocatable[node] = allocatable
+
     def forget(self, node: int) -> None:
         self.listed[node] = self.unhealthy[node] = self.recovering[node] = self.network[node] = 0
         self.reported[node] = None
-        self.allocatable[node] = -1
+        self.set_allocatable(node, -1)
         self.faulty[node] = 0
         self.assumed[node] = False
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from functools import lru_cache
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
@@ -12,8 +13,14 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     Case is ignored; of equally close words the first in sorted order is taken, so
     that the result does not depend on the order of the input.
     """
+    return _nearest(word, tuple(sorted(known)))
+
+
+# Jobs of a queue that is missing are checked in every cycle, and a comparison takes a millisecond.
+@lru_cache(512)
+def _nearest(word: str, known: tuple[str, ...]) -> str | None:
     by_lower: dict[str, str] = {}
-    for candidate in sorted(known):
+    for candidate in known:
         by_lower.setdefault(candidate.lower(), candidate)
     found = difflib.get_close_matches(word.lower(), list(by_lower), n=1, cutoff=0.5)
     return by_lower[found[0]] if found else None

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gc
 import random
-import sys
 import tracemalloc
 from collections import deque
 from collections.abc import Iterable
@@ -48,11 +47,11 @@ from ringwise.wellknown import (
 )
 
 EVENTS = 100_000
-NODES, JOBS, QUEUES = 200, 400, 10
+NODES, JOBS, QUEUES = 400, 480, 10
 #: Jobs that end and begin in one turn of the scheduler.
-_JOBS_A_TURN = 8
+_JOBS_A_TURN = 16
 #: Running pods whose status changes in one turn: on a cluster most events are of this kind.
-_STATUSES_A_TURN = 80
+_STATUSES_A_TURN = 40
 #: Pods and chips of a pod. Three chips are refused.
 _SIZES = ((1, 1), (1, 2), (1, 3), (1, 4), (1, 8), (2, 8))
 #: Memory at the end over that after the first tenth.
@@ -276,7 +275,6 @@ def run(full: bool = False) -> list[Measured]:
     tracing = tracemalloc.is_tracing()
     if not tracing:
         tracemalloc.start(1)
-    _trace_interned_strings()
     try:
         soak = Soak()
         soak.run(total // 10)
@@ -296,15 +294,6 @@ def run(full: bool = False) -> list[Measured]:
         at_most("memory at the end over that after the first tenth", last / first, "x", MOST_GROWTH),
         at_most("entries that differ from a recount", len(soak.defects()), "", 0),
     ]
-
-
-def _trace_interned_strings() -> None:
-    """Let Python allocate its table of interned strings again, so that it is traced from the beginning.
-
-    It is a megabyte, allocated before the run, and is replaced by one of its size now and then.
-    """
-    for number in range(200_000):
-        sys.intern(f"soak {number}")
 
 
 def _traced() -> int:

@@ -30,7 +30,11 @@ def inconsistencies(
 def _chips(state: ClusterState) -> list[str]:
     """N6: no chip is given twice, and the masks agree with the pods."""
     found = []
+    if state.node_count != sum(node is not None for node in state.nodes):
+        found.append(f"the number of nodes is wrong: {state.node_count}")
     for resource, fleet in state.fleets.items():
+        if fleet.size != sum(allocatable >= 0 for allocatable in fleet.allocatable):
+            found.append(f"the number of nodes with {resource} is wrong: {fleet.size}")
         if resource == HOSTS:
             continue
         held = [0] * len(state.names)
