@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from ringwise.device.allocation import CONSUMED, AllocationError
-from ringwise.device.allocator import Allocator
+from ringwise.device.allocator import AllocateResult, Allocator
 from ringwise.device.ledger import Ledger
 from ringwise.device.pods import NodePod
 from tests.device.cases import RESOURCE, chips
@@ -99,10 +99,10 @@ class Node(RuleBasedStateMachine):
         if len(ids) < size:
             return
         self.now += SECOND
-        if self.kubelet_answers:
-            self.allocator.listed(self._listing(), self.now, during_call=True)
+        if self.allocator.needs_listing(self.now):
+            self._list()
         try:
-            allocation = self.allocator.allocate(ids, self.now, healthy)
+            allocation = self._allocated(ids)
         except AllocationError as error:
             self._check_failure(str(error))
             self._fail(uid)
@@ -130,6 +130,18 @@ class Node(RuleBasedStateMachine):
         self.ids[uid] = tuple(ids)
         own = tuple(self.pods[uid].annotations[RESOURCE].split(","))
         self.containers[uid] = own if self.by_environment else allocation.chips
+
+    def _list(self) -> None:
+        if self.kubelet_answers:
+            self.allocator.listed(self._listing(), self.now, during_call=True)
+
+    def _allocated(self, ids: list[str]) -> AllocateResult:
+        """As the plugin does it: before a call fails, kubelet is asked."""
+        try:
+            return self.allocator.allocate(ids, self.now, healthy)
+        except AllocationError:
+            self._list()
+            return self.allocator.allocate(ids, self.now, healthy)
 
     def _check_failure(self, why: str) -> None:
         """A call fails only on a chip that the scheduler could not know to be taken, or after a loss."""

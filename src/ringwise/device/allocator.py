@@ -420,10 +420,12 @@ class Allocator:
                 return pod
         return None
 
-    @property
-    def has_unknown_owners(self) -> bool:
-        """Whether a mount is there of which kubelet has not said whose it is."""
-        return any(not mount.owner for mount in self._mounts())
+    def needs_listing(self, now: int) -> bool:
+        """Whether a mount is there of which kubelet should have said by now whose it is.
+
+        Younger ones can wait for the next report: which chips a call gets does not depend on their owners.
+        """
+        return any(not mount.owner and now - mount.at >= LISTING_DELAY for mount in self._mounts())
 
     def _mounted_pods(self) -> set[str]:
         return {mount.pod for mount in self._mounts()}

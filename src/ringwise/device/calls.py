@@ -105,7 +105,7 @@ class Calls:
         raise AllocationError("the pods that wait are replaced faster than they can be served")
 
     async def _chosen(self, ids: Sequence[str]) -> AllocateResult:
-        if self._allocator.has_unknown_owners:
+        if self._allocator.needs_listing(self._clock.now()):
             await self.read_listing(during_call=True)
         try:
             return self._choose(ids)
