@@ -65,7 +65,7 @@ def test_driver_files_are_mounted_where_that_is_wanted(tmp_path: Path) -> None:
     files = host(tmp_path, "/usr/local/dcmi/libdcmi.so", "/usr/local/bin/npu-smi")
     assert answers("plain", files).answer(["Ascend910-0"]).mounts == ()
     mounts = answers("plain", files, mount_driver=True).answer(["Ascend910-0"]).mounts
-    assert mounts == ["/usr/local/dcmi", "/usr/local/bin/npu-smi"]
+    assert mounts == ("/usr/local/dcmi", "/usr/local/bin/npu-smi")
 
 
 def test_the_cdi_specification(tmp_path: Path) -> None:

@@ -66,11 +66,14 @@ def is_candidate(pod: NodePod, resource: str) -> bool:
 def first_waiting(pods: Iterable[NodePod], resource: str, count: int) -> NodePod | None:
     """Of candidates with that many chips the one placed first; ties by creation time, then by name (D2)."""
     matching = [pod for pod in pods if len(listed_chips(pod.annotations.get(resource), resource)) == count]
-    return min(matching, key=_placed_first, default=None)
+    if not matching:
+        return None
+    first = min(map(_placed, matching))
+    return min((pod for pod in matching if _placed(pod) == first), key=lambda pod: natural_key(pod.key))
 
 
-def _placed_first(pod: NodePod) -> tuple[int, str, object]:
-    return predicate_time(pod.annotations.get(PREDICATE_TIME)), pod.created, natural_key(pod.key)
+def _placed(pod: NodePod) -> tuple[int, str]:
+    return predicate_time(pod.annotations.get(PREDICATE_TIME)), pod.created
 
 
 def named_chips(pod: NodePod, resource: str) -> tuple[str, ...]:

@@ -82,6 +82,8 @@ class Allocator:
         self.chips = tuple(chips)
         self.ledger = ledger
         self.pods: dict[str, NodePod] = {}
+        #: Those of them that ask for chips; most pods of a node ask for none.
+        self._asking: dict[str, NodePod] = {}
         self._rank_table = rank_table
         self._same_rank_table = same_rank_table
         #: Ascend Docker Runtime: what a container reads from its pod's annotation wins over the answer.
@@ -97,6 +99,7 @@ class Allocator:
         self.pods = {
             uid: pod for uid, pod in self.pods.items() if uid in listed or (version and pod.version > version)
         }
+        self._asking = {uid: pod for uid, pod in self._asking.items() if uid in self.pods}
         for pod in listed.values():
             self.put_pod(pod)
 
@@ -105,9 +108,13 @@ class Allocator:
         known = self.pods.get(pod.uid)
         if known is None or not pod.version or pod.version >= known.version:
             self.pods[pod.uid] = pod
+            self._asking.pop(pod.uid, None)
+            if pod.asks_for(self.resource):
+                self._asking[pod.uid] = pod
 
     def drop_pod(self, uid: str) -> None:
         self.pods.pop(uid, None)
+        self._asking.pop(uid, None)
 
     def as_claimed(self, pod: NodePod) -> NodePod:
         """The pod with the chips and the place in the order that it has after an exchange."""
@@ -121,7 +128,7 @@ class Allocator:
     def waiting(self) -> list[NodePod]:
         """Pods that kubelet may still ask for."""
         served = self._mounted_pods()
-        claimed = (self.as_claimed(pod) for pod in self.pods.values() if pod.uid not in served)
+        claimed = (self.as_claimed(pod) for pod in self._asking.values() if pod.uid not in served)
         return [pod for pod in claimed if is_candidate(pod, self.resource)]
 
     # -- calls -----------------------------------------------------------------------------------------
@@ -203,7 +210,7 @@ class Allocator:
             if mount.resource == self.resource and again.isdisjoint(mount.ids):
                 owner = self.pods.get(mount.pod)
                 held.update(dict.fromkeys(mount.chips, owner.key if owner is not None else mount.pod))
-        for other in self.pods.values():
+        for other in self._asking.values():
             if pod is not None and other.uid == pod.uid:
                 continue
             if other.live and other.uid not in mounted and self._is_served(other):
@@ -388,7 +395,7 @@ class Allocator:
         """Chips that are not free: mounted, or named by a live pod (rule D2)."""
         used = {chip for mount in self._mounts() for chip in mount.chips}
         mounted = self._mounted_pods()
-        for pod in self.pods.values():
+        for pod in self._asking.values():
             if pod.live and pod.uid not in mounted:
                 used.update(self._limited(self.as_claimed(pod)))
         return used
@@ -415,7 +422,7 @@ class Allocator:
             if chip in mount.chips:
                 return self.pods.get(mount.pod)
         mounted = self._mounted_pods()
-        for pod in self.pods.values():
+        for pod in self._asking.values():
             if pod.live and pod.uid not in mounted and chip in self._limited(self.as_claimed(pod)):
                 return pod
         return None

@@ -124,6 +124,13 @@ class Answers:
         self._files = files if files is not None else HostFiles()
         self._chips = {name_of(card, chip.physical): chip for chip in chips}
         self._mount_driver = mount_driver
+        self.look()
+
+    def look(self) -> None:
+        """Look which device nodes and driver files the host has. Kubelet waits for answers, so not then."""
+        self._common = tuple(common_nodes(self._card, self._files))
+        self._ub = tuple(ub_nodes(self._files))
+        self._mounts = tuple(driver_mounts(self._files))
 
     def answer(self, names: Sequence[str]) -> AllocateAnswer:
         if self.world == BY_RUNTIME:
@@ -131,12 +138,8 @@ class Answers:
         if self.world == BY_CDI:
             return AllocateAnswer(cdi_devices=tuple(f"{CDI_KIND}={name}" for name in names))
         chips = [self._chips[name] for name in names]
-        nodes = (
-            *common_nodes(self._card, self._files),
-            *chip_nodes(self._card, chips),
-            *ub_nodes(self._files),
-        )
-        return AllocateAnswer(devices=nodes, mounts=driver_mounts(self._files) if self._mount_driver else ())
+        nodes = (*self._common, *chip_nodes(self._card, chips), *self._ub)
+        return AllocateAnswer(devices=nodes, mounts=self._mounts if self._mount_driver else ())
 
     def _environment(self, names: Sequence[str]) -> AllocateAnswer:
         envs = {
@@ -161,16 +164,14 @@ class Answers:
                     for name, chip in self._chips.items()
                 ],
                 "containerEdits": {
-                    "deviceNodes": _cdi_nodes(
-                        [*common_nodes(self._card, self._files), *ub_nodes(self._files)]
-                    ),
+                    "deviceNodes": _cdi_nodes([*self._common, *self._ub]),
                     "mounts": [
                         {
                             "hostPath": path,
                             "containerPath": path,
                             "options": ["ro", "nosuid", "nodev", "bind"],
                         }
-                        for path in driver_mounts(self._files)
+                        for path in self._mounts
                     ],
                 },
             }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 import msgspec
@@ -11,13 +12,15 @@ import msgspec
 from ringwise.device.allocation import AllocationError
 from ringwise.device.allocator import AllocateResult, Allocator
 from ringwise.device.ledger_file import LedgerFile
-from ringwise.device.pods import NodePod, NodePodWire, pod_from_wire
-from ringwise.device.rpc import KubeletError, PodResourcesClient, listing_of
+from ringwise.device.pods import NodePod
+from ringwise.device.rpc import KubeletError, PodResources
+from ringwise.device.watch import number_of
 from ringwise.kubeclient.client import ApiError, Client, UnreachableError
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.credentials import KubeConfigError
 from ringwise.kubeclient.resources import PODS
 from ringwise.log import Logger
+from ringwise.manifests.wire import WireStruct
 
 _LOG = Logger()
 
@@ -31,6 +34,16 @@ LONGEST_PAUSE = 2.0
 CHOICES = 5
 
 API_ERRORS = (ApiError, UnreachableError, KubeConfigError)
+
+
+class _Meta(WireStruct):
+    resource_version: str | None = None
+
+
+class _Answer(WireStruct):
+    """All that is read of the pod that a PATCH answers; the watch brings the rest."""
+
+    metadata: _Meta | None = None
 
 
 class Observer(Protocol):
@@ -67,7 +80,7 @@ class Calls:
         allocator: Allocator,
         file: LedgerFile,
         client: Client,
-        pod_resources: PodResourcesClient,
+        pod_resources: PodResources,
         *,
         clock: Clock,
         observer: Observer,
@@ -83,7 +96,6 @@ class Calls:
         self._why_not = why_not
         self._read_pods = read_pods
         self._serving = asyncio.Lock()
-        self._writing = asyncio.Lock()
 
     async def allocate(self, requests: Sequence[Sequence[str]]) -> list[AllocateResult]:
         """One allocation for each container of a call (rule D2). Raises AllocationError."""
@@ -133,33 +145,29 @@ class Calls:
         """Write the mark and the mount; False when the pod is gone. Raises AllocationError."""
         pod = allocation.pod
         if pod is None:
-            await self.save()
+            self.save()
             return True
-        saving = asyncio.create_task(self.save())
+        self.save()
         try:
             patched = await self._mark(pod, allocation.annotations)
         except API_ERRORS as error:
-            await saving
             gone = _is_gone(error)
             maybe = isinstance(error, UnreachableError) and error.maybe_done
             self._allocator.abort(allocation, maybe_patched=maybe)
             if gone:
                 self._allocator.drop_pod(pod.uid)
-            await self.save()
+            self.save()
             if gone:
                 return False
             self._observer.api_failed("mark")
             raise AllocationError(f"pod {pod.key} could not be marked as served: {error}") from None
         except asyncio.CancelledError:
             # Kubelet gave up, or we end: whether the server took the patch is unknown.
-            saving.cancel()
             self._allocator.abort(allocation, maybe_patched=True)
             raise
-        await saving
         self._allocator.commit(allocation, patched)
-        _LOG.info(
-            "allocated", pod=pod.key, chips=",".join(allocation.chips), ids=",".join(allocation.mount.ids)
-        )
+        # Kubelet waits: the line is written when the answer is sent.
+        asyncio.get_running_loop().call_soon(_log_allocation, allocation)
         return True
 
     async def _mark(self, pod: NodePod, annotations: Mapping[str, str]) -> NodePod | None:
@@ -186,26 +194,20 @@ class Calls:
         """Change annotations of this very pod, not of one that took its name."""
         body = {"metadata": {"uid": pod.uid, "annotations": dict(annotations)}}
         answer = await self._client.patch(PODS, pod.namespace, pod.name, body, timeout=PATCH_TIMEOUT)
-        try:
-            return pod_from_wire(msgspec.json.decode(answer, type=NodePodWire))
-        except (msgspec.MsgspecError, ValueError, RecursionError):
-            return None
+        version = _version_in(answer)
+        return replace(pod.annotated(annotations), version=version) if version else None
 
-    async def save(self) -> None:
-        """The file has what the book has, or a failure is counted. Writes do not overtake each other."""
-        async with self._writing:
-            pending = self._file.encoded(self._allocator.ledger)
-            if pending is not None:
-                await asyncio.to_thread(self._file.write, *pending)
+    def save(self) -> None:
+        """The file has what the book has, or a failure is counted."""
+        self._file.save(self._allocator.ledger)
 
     async def read_listing(self, *, during_call: bool = False) -> bool:
         """Compare the mounts with kubelet's pod-resources API; whether it answered."""
         try:
-            answer = await self._pod_resources.list()
+            listing = await self._pod_resources.list()
         except KubeletError as error:
             _LOG.info("mounts not compared with kubelet", why=str(error))
             return False
-        listing = listing_of(answer, self._allocator.resource)
         self._allocator.listed(listing, self._clock.now(), during_call=during_call)
         return True
 
@@ -225,6 +227,20 @@ class Calls:
             self._allocator.corrected(correction, patched)
             self._observer.corrected()
             _LOG.info("annotations corrected", pod=pod.key, keys=sorted(correction.annotations))
+
+
+def _log_allocation(allocation: AllocateResult) -> None:
+    mount = allocation.mount
+    _LOG.info("allocated", pod=mount.chosen_key, chips=",".join(mount.chips), ids=",".join(mount.ids))
+
+
+def _version_in(answer: bytes) -> int:
+    """The version of the object in an answer; 0 where it cannot be read."""
+    try:
+        meta = msgspec.json.decode(answer, type=_Answer).metadata
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return 0
+    return number_of(meta.resource_version) if meta is not None else 0
 
 
 def _is_gone(error: Exception) -> bool:

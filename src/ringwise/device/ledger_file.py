@@ -1,4 +1,8 @@
-"""The file that keeps the mounts: written whole, to a new file that takes the old one's place."""
+"""The file that keeps the mounts: one line for each state, the last one counts.
+
+A line is appended with one short write: kubelet waits for it. A long file is written anew, to a new
+file that takes the old one's place.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +17,10 @@ from ringwise.log import Logger
 
 _LOG = Logger()
 
-#: Format of the file.
+#: Format of a line.
 FORMAT = 1
+#: Bytes after which the file is written anew.
+LONGEST = 256 << 10
 
 
 class _Kept(msgspec.Struct):
@@ -32,52 +38,83 @@ class LedgerFile:
         self.path = path
         self.failures = 0
         self._written = -1
+        self._descriptor: int | None = None
+        self._length = 0
 
     def load(self) -> Ledger:
         try:
-            kept = msgspec.json.decode(self.path.read_bytes(), type=_Kept)
+            content = self.path.read_bytes()
         except FileNotFoundError:
             return Ledger()
-        except (OSError, msgspec.MsgspecError, ValueError, RecursionError) as problem:
-            self.failures += 1
-            _LOG.error("mounts not read; kubelet and the annotations are asked", why=str(problem))
-            return Ledger()
-        if kept.format != FORMAT:
-            _LOG.error("mounts not read: unknown format", format=kept.format, known=FORMAT)
-            return Ledger()
-        return Ledger(kept.mounts, kept.claims)
-
-    def encoded(self, ledger: Ledger) -> tuple[int, bytes] | None:
-        """What to write; None when the file has it."""
-        if ledger.version == self._written:
-            return None
-        return ledger.version, msgspec.json.encode(_Kept(FORMAT, ledger.mounts, ledger.claims))
-
-    def write(self, version: int, content: bytes) -> bool:
-        """Blocking; whether the file has the content."""
-        unfinished = self.path.with_name(f".{self.path.name}.new")
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
-            descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-            try:
-                # Not forced to the disk: it must outlive the process. After a crash of the machine kubelet's
-                # records and the pods' annotations have the same.
-                with os.fdopen(descriptor, "wb") as file:
-                    file.write(content)
-                unfinished.replace(self.path)
-            except OSError:
-                # On a full disk the rest of it would only take more room.
-                with contextlib.suppress(OSError):
-                    unfinished.unlink()
-                raise
         except OSError as problem:
-            self.failures += 1
-            _LOG.error("mounts not written", file=str(self.path), why=str(problem))
-            return False
-        self._written = version
-        return True
+            return self._unread(str(problem))
+        # The last line may be cut off: the disk was full.
+        for line in reversed(content.splitlines()):
+            with contextlib.suppress(msgspec.MsgspecError, ValueError, RecursionError):
+                kept = msgspec.json.decode(line, type=_Kept)
+                if kept.format != FORMAT:
+                    return self._unread(f"unknown format {kept.format}, known is {FORMAT}")
+                return Ledger(kept.mounts, kept.claims)
+        return self._unread("no line of it is whole") if content.strip() else Ledger()
+
+    def _unread(self, why: str) -> Ledger:
+        self.failures += 1
+        _LOG.error("mounts not read; kubelet and the annotations are asked", file=str(self.path), why=why)
+        return Ledger()
 
     def save(self, ledger: Ledger) -> bool:
         """Write where something changed; whether the file has all of it."""
-        pending = self.encoded(ledger)
-        return pending is None or self.write(*pending)
+        if ledger.version == self._written:
+            return True
+        line = msgspec.json.encode(_Kept(FORMAT, ledger.mounts, ledger.claims)) + b"\n"
+        try:
+            self._write(line)
+        except OSError as problem:
+            self.close()
+            self.failures += 1
+            _LOG.error("mounts not written", file=str(self.path), why=str(problem))
+            return False
+        self._written = ledger.version
+        return True
+
+    def _write(self, line: bytes) -> None:
+        """Not forced to the disk: it must outlive the process. After a crash of the machine kubelet's records
+        and the pods' annotations have the same.
+        """
+        if self._descriptor is None or self._length > LONGEST or self._is_gone():
+            self._write_anew(line)
+        elif os.write(self._descriptor, line) != len(line):
+            raise OSError("the line is not whole: the disk is full")
+        else:
+            self._length += len(line)
+
+    def _is_gone(self) -> bool:
+        """Whether somebody removed or replaced the file."""
+        assert self._descriptor is not None
+        try:
+            return os.fstat(self._descriptor).st_ino != self.path.stat().st_ino
+        except OSError:
+            return True
+
+    def _write_anew(self, line: bytes) -> None:
+        self.close()
+        unfinished = self.path.with_name(f".{self.path.name}.new")
+        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_APPEND
+        descriptor = os.open(unfinished, flags, 0o600)
+        try:
+            if os.write(descriptor, line) != len(line):
+                raise OSError("the line is not whole: the disk is full")
+            unfinished.replace(self.path)
+        except OSError:
+            os.close(descriptor)
+            # On a full disk the rest of it would only take more room.
+            with contextlib.suppress(OSError):
+                unfinished.unlink()
+            raise
+        self._descriptor, self._length = descriptor, len(line)
+
+    def close(self) -> None:
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)

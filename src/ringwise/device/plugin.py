@@ -43,7 +43,7 @@ from ringwise.device.reporter import (
     names_in,
     reasons_in,
 )
-from ringwise.device.rpc import PodResourcesClient
+from ringwise.device.rpc import PodResources, PodResourcesClient
 from ringwise.device.settings import PluginSettings
 from ringwise.device.watch import ObjectWatch
 from ringwise.kubeclient.client import Client
@@ -76,6 +76,7 @@ class NodePlugin:
         *,
         clock: Clock | None = None,
         observer: Observer | None = None,
+        pod_resources: PodResources | None = None,
     ) -> None:
         if not chips:
             raise NoChipsError("the driver lists no NPU")
@@ -91,7 +92,7 @@ class NodePlugin:
         self._clock: Clock = clock or RealClock()
         self._observer: Observer = observer or NoObserver()
         self._client = client
-        self._file = LedgerFile(settings.state_folder / f"{device_type(self.card)}-mounts.json")
+        self._file = LedgerFile(settings.state_folder / f"{device_type(self.card)}-mounts.jsonl")
         self.allocator = Allocator(
             self.resource,
             tuple(self.names.values()),
@@ -110,7 +111,9 @@ class NodePlugin:
             mount_driver=settings.mount_driver,
         )
         self.reporter = Reporter(client, settings.node, settings.report_interval)
-        self._pod_resources = PodResourcesClient(settings.pod_resources)
+        self._pod_resources: PodResources = pod_resources or PodResourcesClient(
+            settings.pod_resources, self.resource
+        )
         #: Set when there is something to reconcile or to report.
         self._news = asyncio.Event()
         self._pods = ObjectWatch(
@@ -168,7 +171,8 @@ class NodePlugin:
                 group.create_task(self._report())
                 group.create_task(self._events.run())
         finally:
-            await self._calls.save()
+            self._calls.save()
+            self._file.close()
             await self._pod_resources.close()
 
     @property
@@ -272,6 +276,7 @@ class NodePlugin:
             await self._clock.sleep(self.settings.period)
 
     def _look(self) -> tuple[Seen, Sequence[Any]]:
+        self.answers.look()
         events = self.driver.events()
         codes = {chip.physical: self.driver.codes(chip) for chip in self.chips}
         return Seen(codes, events), self.driver.switch_faults()
@@ -352,7 +357,7 @@ class NodePlugin:
         if self._pods.synced.is_set() and await self._calls.read_listing():
             await self._calls.correct()
         self._refresh()
-        await self._calls.save()
+        self._calls.save()
         now = self._clock.monotonic()
         content = self._content()
         if self.reporter.next_write(content, now):

@@ -73,15 +73,25 @@ async def register(folder: Path, endpoint: str, resource: str, options: messages
             raise KubeletError(f"kubelet does not register {resource}: {_why(error)}") from None
 
 
+class PodResources(Protocol):
+    """Which pods have which ids of one resource."""
+
+    async def list(self) -> dict[str, list[list[str]]]:
+        """Pod (namespace/name) to the ids of each of its containers. Raises KubeletError."""
+
+    async def close(self) -> None: ...
+
+
 class PodResourcesClient:
     """Kubelet's pod-resources API. The connection is kept."""
 
-    def __init__(self, socket: Path, timeout: float = 2.0) -> None:
+    def __init__(self, socket: Path, resource: str, timeout: float = 2.0) -> None:
         self._socket = socket
+        self._resource = resource
         self._timeout = timeout
         self._channel: grpc.aio.Channel | None = None
 
-    async def list(self) -> resources.ListPodResourcesResponse:
+    async def list(self) -> dict[str, list[list[str]]]:
         """Raises KubeletError."""
         if self._channel is None:
             self._channel = channel(self._socket)
@@ -96,7 +106,7 @@ class PodResourcesClient:
             )
         except grpc.aio.AioRpcError as error:
             raise KubeletError(f"kubelet does not list pod resources: {_why(error)}") from None
-        return answer
+        return listing_of(answer, self._resource)
 
     async def close(self) -> None:
         way, self._channel = self._channel, None
