@@ -8,12 +8,12 @@ import json
 import pytest
 
 from ringwise.apps.bench import allocate
-from ringwise.apps.bench.virtual_loop import VirtualClock, VirtualLoop
+from ringwise.apps.bench.virtual_loop import LoopClock, VirtualLoop
 
 
 def test_a_virtual_hour_takes_no_time_and_keeps_the_order() -> None:
     async def hours() -> list[str]:
-        clock = VirtualClock(0)
+        clock = LoopClock(0)
         done: list[str] = []
 
         async def after(seconds: float, name: str) -> None:

@@ -23,7 +23,7 @@ from typing import Any
 import grpc
 
 from ringwise.apps.bench.report import at_most, shown
-from ringwise.apps.bench.virtual_loop import VirtualClock, VirtualLoop
+from ringwise.apps.bench.virtual_loop import LoopClock, VirtualLoop
 from ringwise.apps.control_plane import ControlPlane
 from ringwise.apps.node_api import MemoryClient, NodeApi, Object
 from ringwise.device.api import deviceplugin_pb2 as messages
@@ -35,6 +35,7 @@ from ringwise.device.simulated_kubelet import Container, SimulatedKubelet
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.config import find_access
 from ringwise.kubeclient.resources import NODES, PODS
+from ringwise.messages.rank_table import rank_table_key
 from ringwise.records import dataclass
 from ringwise.views.bench import Measured
 from ringwise.wellknown import (
@@ -53,7 +54,6 @@ POD_COUNT, CHIP_COUNT = 100, 16
 ROUNDS = 8
 _NODE, _OTHER_NODE, _NAMESPACE = "node-1", "node-2", "default"
 _CHIPS = {"count": CHIP_COUNT, "chip_name": "910B3", "board": 48}
-_RANK_TABLE = "ascend.kubectl.kubernetes.io/ascend-910-configuration"
 _HOUR = 3600.0
 _START = 1_760_000_000_000_000_000
 _MIB = 1 << 20
@@ -277,7 +277,7 @@ def _written(chip: int) -> dict[str, str]:
         PREDICATE_TIME: "18446744073709551615",
         ASCEND_REAL: f"Ascend910-{chip}",
         KUBELET_DEVICES: f"Ascend910-{chip}",
-        _RANK_TABLE: json.dumps(table),
+        rank_table_key(ASCEND910): json.dumps(table),
     }
 
 
@@ -343,7 +343,7 @@ def idle_hour() -> None:
                 driver,
                 driver.chips(),
                 MemoryClient(api),
-                clock=VirtualClock(_START),
+                clock=LoopClock(_START),
                 pod_resources=_NoPods(),
             )
             running = asyncio.create_task(plugin.run())

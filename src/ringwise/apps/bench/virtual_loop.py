@@ -47,7 +47,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return future
 
 
-class VirtualClock:
+class LoopClock:
     """The clock of the running virtual loop."""
 
     def __init__(self, start: int) -> None:
