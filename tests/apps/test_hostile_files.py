@@ -18,7 +18,6 @@ from ringwise.apps.admission.rules import KnownCluster
 from ringwise.apps.admission.webhook import answer
 from ringwise.apps.lab.submission import Submission, refusals, submission_of
 from ringwise.apps.replay import JournalError, batch_line, header_line, open_journal
-from ringwise.device.isolation import read_isolations
 from ringwise.device.pods import NodePodWire, pod_from_wire
 from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.kubeclient.clock import RealClock
@@ -26,6 +25,7 @@ from ringwise.kubeclient.config import Access, read_kubeconfig
 from ringwise.kubeclient.connection_pool import ConnectionPool
 from ringwise.kubeclient.credentials import ExecPlugin, KubeConfigError
 from ringwise.manifests.bundle import read_bundle
+from ringwise.manifests.isolation import read_isolations
 from ringwise.messages import events as ev
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.scheduler.journal import Batch

@@ -9,15 +9,16 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ringwise.device.isolation import Isolation, key_of, read_isolations, value_of
 from ringwise.device.reporter import StoredMap, StoredNode
 from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client, Page, UnreachableError
 from ringwise.kubeclient.config import Access
 from ringwise.kubeclient.nesting import decode_nested
 from ringwise.kubeclient.resources import CONFIG_MAPS, NODES, PODS
 from ringwise.manifests.chips import chip_of
+from ringwise.manifests.isolation import key_of, read_isolations, value_of
 from ringwise.manifests.wire import ConfigMapWire, PodWire, WireStruct
 from ringwise.records import dataclass
+from ringwise.state.model import Isolation
 from ringwise.topology.natural import natural_key
 from ringwise.wellknown import (
     ASCEND_REAL,

@@ -89,7 +89,7 @@ def _add(target: WatchTarget, reader: Reader, raw: msgspec.Raw, live: LiveCluste
     namespace, name = (meta.namespace or "", meta.name or "") if meta is not None else ("", UNNAMED)
     key = f"{namespace}/{name}" if namespace else name
     found = Findings(f"{target.resource.kind} {key}")
-    if target.title == "topology":
+    if target.title in ("topology", "isolations"):
         _add_topology(raw, namespace, name, found, live)
     else:
         objects = read_object(reader, raw, found)

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping
 
 from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.errors import ManifestError
+from ringwise.manifests.isolation import read_isolations
 from ringwise.manifests.switches import topology_of_config_map
 from ringwise.messages import events as ev
 from ringwise.messages.job_expansion import group_name, pod_group_of, pods_of
 from ringwise.scheduler.view import ClusterReader
-from ringwise.state.model import Node, Owner, Pod, PodGroup
+from ringwise.state.model import Isolations, Node, Owner, Pod, PodGroup
 from ringwise.topology.chips import chip_names, chips_of, mask_of
-from ringwise.wellknown import JOB_NAME, TOR_NODE_CONFIG_MAP
+from ringwise.wellknown import ISOLATION_CONFIG_MAP, JOB_NAME, TOR_NODE_CONFIG_MAP
 
 
 def cluster_events(bundle: Bundle) -> Iterator[ev.Event]:
@@ -23,6 +24,8 @@ def cluster_events(bundle: Bundle) -> Iterator[ev.Event]:
         if config_map.name == TOR_NODE_CONFIG_MAP:
             topology = topology_of_config_map(config_map.data, config_map.origin)
             yield ev.TopologySeen(topology, topology.unusable)
+        elif config_map.name == ISOLATION_CONFIG_MAP:
+            yield ev.IsolationsSeen(Isolations(tuple(read_isolations(config_map.data))))
     yield from (ev.QueueSeen(queue) for queue in bundle.queues)
     yield from (ev.PriorityClassSeen(priority) for priority in bundle.priority_classes)
     yield from (ev.QuotaSeen(quota) for quota in bundle.quotas)

@@ -24,7 +24,6 @@ from ringwise.device.drivers.port import Driver, DriverError, NoChipsError
 from ringwise.device.fault_events import FaultEvents
 from ringwise.device.health.configuration import read_configuration, shipped_configuration
 from ringwise.device.health.monitor import HealthMonitor, Seen
-from ringwise.device.isolation import isolated_chips, read_isolations
 from ringwise.device.ledger_file import LedgerFile
 from ringwise.device.pods import NodePod, NodePodWire, pod_from_wire
 from ringwise.device.report import (
@@ -51,6 +50,7 @@ from ringwise.kubeclient.clock import Clock, RealClock
 from ringwise.kubeclient.resources import CONFIG_MAPS, PODS
 from ringwise.log import Logger
 from ringwise.manifests.errors import Findings
+from ringwise.manifests.isolation import isolated_chips, read_isolations
 from ringwise.messages.rank_table import RankTableDevice, rank_table_fragment, rank_table_key
 from ringwise.wellknown import (
     FAULT_CONFIG_MAP,

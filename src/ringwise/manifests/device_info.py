@@ -21,6 +21,7 @@ from ringwise.wellknown import (
     DEVICE_INFO_KEY,
     DEVICE_INFO_PREFIX,
     FAULT_SUFFIX,
+    ISOLATION_CONFIG_MAP,
     KUBE_SYSTEM,
     MINDX_DL,
     MOUNTED_CHIPS_KEY,
@@ -32,7 +33,7 @@ from ringwise.wellknown import (
 )
 
 #: ConfigMaps that other readers need unchanged.
-PASSED_ON = frozenset({TOR_NODE_CONFIG_MAP, SCHEDULER_CONFIG_MAP})
+PASSED_ON = frozenset({TOR_NODE_CONFIG_MAP, SCHEDULER_CONFIG_MAP, ISOLATION_CONFIG_MAP})
 
 _SUFFIXES = (UNHEALTHY_SUFFIX, NETWORK_UNHEALTHY_SUFFIX, RECOVERING_SUFFIX, FAULT_SUFFIX)
 

@@ -10,23 +10,14 @@ from collections.abc import Mapping
 
 import msgspec
 
-from ringwise.records import dataclass
+from ringwise.manifests.chips import chip_of
+from ringwise.state.model import Isolation
 
 
 class _Entry(msgspec.Struct):
     by: str = ""
     at: str = ""
     reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Isolation:
-    node: str
-    #: Empty: all chips of the node.
-    chip: str
-    by: str
-    at: str
-    reason: str
 
 
 def key_of(node: str, chip: str = "") -> str:
@@ -46,7 +37,7 @@ def read_isolations(data: Mapping[str, str | None]) -> list[Isolation]:
             entry = msgspec.json.decode(value or "{}", type=_Entry)
         except (msgspec.MsgspecError, ValueError, RecursionError):
             entry = _Entry(reason=value or "")
-        found.append(Isolation(node, chip, entry.by, entry.at, entry.reason))
+        found.append(Isolation(node, chip, entry.by, entry.at, entry.reason, chip_of(chip)))
     return found
 
 

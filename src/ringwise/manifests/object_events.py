@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from ringwise.framework.configuration import Configuration
 from ringwise.messages import events as ev
-from ringwise.state.model import DeviceReport, Node, Pod, PodGroup, PriorityClass, Queue, ResourceQuota
+from ringwise.state.model import (
+    DeviceReport,
+    Isolations,
+    Node,
+    Pod,
+    PodGroup,
+    PriorityClass,
+    Queue,
+    ResourceQuota,
+)
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.switches import SwitchTopology
 
@@ -30,6 +39,8 @@ def event_of_object(value: object) -> ev.Event | None:
             return ev.QuotaSeen(value)
         case SwitchTopology():
             return ev.TopologySeen(value, value.unusable)
+        case Isolations():
+            return ev.IsolationsSeen(value)
         case Configuration():
             return ev.ConfigurationSeen(value)
     return None
@@ -59,4 +70,6 @@ def event_of_deletion(value: object) -> ev.Event | None:
             return ev.QuotaGone(value.namespace, value.name)
         case SwitchTopology():
             return ev.TopologySeen(None)
+        case Isolations():
+            return ev.IsolationsSeen(Isolations())
     return None

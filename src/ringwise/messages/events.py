@@ -10,7 +10,16 @@ import enum
 from ringwise.framework.configuration import Configuration
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
-from ringwise.state.model import DeviceReport, Node, Pod, PodGroup, PriorityClass, Queue, ResourceQuota
+from ringwise.state.model import (
+    DeviceReport,
+    Isolations,
+    Node,
+    Pod,
+    PodGroup,
+    PriorityClass,
+    Queue,
+    ResourceQuota,
+)
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.switches import SwitchTopology
 
@@ -117,6 +126,13 @@ class TopologySeen:
 
 
 @dataclass(frozen=True, slots=True)
+class IsolationsSeen:
+    """All nodes and chips that are isolated; none when the ConfigMap is absent."""
+
+    isolations: Isolations
+
+
+@dataclass(frozen=True, slots=True)
 class ConfigurationSeen:
     configuration: Configuration
 
@@ -162,6 +178,7 @@ Event = (
     | ReportSeen
     | ReportGone
     | TopologySeen
+    | IsolationsSeen
     | ConfigurationSeen
     | BindFailed
     | EvictFailed

@@ -32,7 +32,7 @@ from ringwise.scheduler.explain.what_if import WhatIf
 from ringwise.scheduler.faults.previous_placements import PreviousPlacements
 from ringwise.state.cluster import ClusterState, double_claims
 from ringwise.state.fleet import HOSTS
-from ringwise.state.model import DeviceReport, Node, Pod, Queue
+from ringwise.state.model import DeviceReport, Isolation, Node, Pod, Queue
 from ringwise.state.reservations import Reservation, Reservations
 from ringwise.topology.boards import BoardCatalog
 from ringwise.topology.racks import Racks
@@ -51,6 +51,8 @@ class ChipTable(Protocol):
     def unhealthy(self) -> Sequence[int]: ...
     @property
     def recovering(self) -> Sequence[int]: ...
+    @property
+    def isolated(self) -> Sequence[int]: ...
     @property
     def network(self) -> Sequence[int]: ...
     @property
@@ -107,6 +109,8 @@ class ClusterReader(Protocol):
     def fleets(self) -> Mapping[str, ChipTable]: ...
     @property
     def reports(self) -> Mapping[tuple[str, str], Mapping[bool, DeviceReport]]: ...
+    @property
+    def isolations(self) -> Mapping[str, Sequence[Isolation]]: ...
 
     def known_nodes(self) -> Iterator[int]: ...
 

@@ -16,11 +16,11 @@ from ringwise.records import dataclass
 from ringwise.state.fleet import HOSTS, Fleet, HostRule
 from ringwise.state.index import Scorer, View
 from ringwise.state.loads import NO_LOAD, Load, ReservedLoad, ReservedLoads, load_of
-from ringwise.state.model import DeviceReport, Node, Pod, PodClass
+from ringwise.state.model import DeviceReport, Isolation, Isolations, Node, Pod, PodClass
 from ringwise.state.node_shapes import NodeClass, NodeShape, ShapeTable, add_extended, label_keys
 from ringwise.state.ranges import out_of_range
 from ringwise.state.reasons import NODE_NOT_READY
-from ringwise.topology.chips import chips_of, mask_of
+from ringwise.topology.chips import chip_names, chips_of, mask_of
 from ringwise.topology.natural import natural_key
 
 #: Shapes that no node has and watched labels that no pod asks for, which may be kept a while.
@@ -76,7 +76,10 @@ class ClusterState:
         self.node_id: dict[str, int] = {}
         #: Live pods that may hold any chips of their node, for they cannot be read: node -> uid -> key (N7).
         self.unreadable_pods: dict[int, dict[str, str]] = {}
-        self.fleets[HOSTS] = Fleet(HOSTS, self_maintain, self.unreadable_pods)
+        #: What an operator isolated: by node's name, and nodes as a whole by number.
+        self.isolations: dict[str, tuple[Isolation, ...]] = {}
+        self.isolated_nodes: dict[int, Isolation] = {}
+        self.fleets[HOSTS] = Fleet(HOSTS, self_maintain, self.unreadable_pods, self.isolated_nodes)
         self.pods_on: list[dict[str, None]] = []
         #: Placed pods with anti-affinity terms: few, and every new pod is checked against them.
         self.averse: dict[str, None] = {}
@@ -185,6 +188,30 @@ class ClusterState:
                 self._unhold(record)
                 self._hold(record, number, chips, assumed)
 
+    def put_isolations(self, isolations: Isolations) -> None:
+        """What an operator isolated, as a whole. New pods do not use it; those that run keep their chips."""
+        before = self.isolations
+        self.isolations = {}
+        for one in isolations.entries:
+            self.isolations[one.node] = (*self.isolations.get(one.node, ()), one)
+        for name in sorted(before.keys() | self.isolations.keys()):
+            if before.get(name) != self.isolations.get(name):
+                self._redescribe(name)
+
+    def _isolate(self, number: int, name: str) -> None:
+        entries = self.isolations.get(name, ())
+        whole = next((one for one in entries if not one.chip), None)
+        if whole is not None:
+            self.isolated_nodes[number] = whole
+        else:
+            self.isolated_nodes.pop(number, None)
+        for resource, fleet in self.fleets.items():
+            fleet.isolated[number] = mask_of(
+                one.number
+                for one in entries
+                if one.number is not None and one.chip == chip_names(resource, (one.number,))
+            )
+
     def drop_report(self, node: str, aggregated: bool) -> None:
         for key in [key for key in self.reports if key[0] == node]:
             found = self.reports[key]
@@ -248,7 +275,9 @@ class ClusterState:
     def _fleet(self, resource: str) -> Fleet:
         fleet = self.fleets.get(resource)
         if fleet is None:
-            fleet = self.fleets[resource] = Fleet(resource, self.self_maintain, self.unreadable_pods)
+            fleet = self.fleets[resource] = Fleet(
+                resource, self.self_maintain, self.unreadable_pods, self.isolated_nodes
+            )
         fleet.grow(len(self.names))
         return fleet
 
@@ -276,6 +305,7 @@ class ClusterState:
                 # Kubernetes does not offer the resource here (yet): nothing may be placed.
                 allocatable = 0
             fleet.describe(number, devices, allocatable, report, node.chips_capacity.get(resource))
+        self._isolate(number, node.name)
 
     def _reshape(self, number: int) -> None:
         node = self.nodes[number]

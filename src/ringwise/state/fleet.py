@@ -10,10 +10,11 @@ from collections.abc import Collection, Mapping
 
 from ringwise.reasons import Reason
 from ringwise.state.index import Scorer, View
-from ringwise.state.model import DeviceReport
+from ringwise.state.model import DeviceReport, Isolation
 from ringwise.state.node_shapes import NodeShape
 from ringwise.state.reasons import (
     IDLE_ABOVE_CAPACITY,
+    NODE_ISOLATED,
     NODE_NOT_READY,
     UNKNOWN_HOLDER,
     UNREADABLE_POD,
@@ -54,6 +55,8 @@ class Fleet:
         "free_mask",
         "free_total",
         "held",
+        "isolated",
+        "isolated_nodes",
         "listed",
         "network",
         "recovering",
@@ -71,9 +74,15 @@ class Fleet:
     )
 
     def __init__(
-        self, resource: str, self_maintain: bool, unreadable_pods: Mapping[int, Mapping[str, str]]
+        self,
+        resource: str,
+        self_maintain: bool,
+        unreadable_pods: Mapping[int, Mapping[str, str]],
+        isolated_nodes: Mapping[int, Isolation],
     ) -> None:
         self.resource = resource
+        #: Nodes that an operator isolated as a whole; of the cluster.
+        self.isolated_nodes = isolated_nodes
         #: node -> live pods, by uid, that cannot be read and may use chips of any resource; of the cluster.
         self.unreadable_pods = unreadable_pods
         self.self_maintain = self_maintain
@@ -81,6 +90,8 @@ class Fleet:
         self.held: list[int] = []
         self.unhealthy: list[int] = []
         self.recovering: list[int] = []
+        #: Chips that an operator isolated. Pods that hold them keep them.
+        self.isolated: list[int] = []
         self.network: list[int] = []
         #: The free list of the node's report, or None without a report.
         self.reported: list[int | None] = []
@@ -121,6 +132,7 @@ class Fleet:
         self.held += [0] * missing
         self.unhealthy += [0] * missing
         self.recovering += [0] * missing
+        self.isolated += [0] * missing
         self.network += [0] * missing
         self.reported += [None] * missing
         self.allocatable += [-1] * missing
@@ -189,6 +201,7 @@ class Fleet:
     def forget(self, node: int) -> None:
         self.listed[node] = self.unhealthy[node] = self.recovering[node] = self.network[node] = 0
         self.reported[node] = None
+        self.isolated[node] = 0
         self.set_allocatable(node, -1)
         self.faulty[node] = 0
         self.assumed[node] = False
@@ -229,6 +242,7 @@ class Fleet:
     def free(self, node: int) -> int:
         """Rule N7: the mask of free chips, from pods or from the node's report."""
         blocked = self.held[node] | self.unhealthy[node] | self.recovering[node] | self.reserved[node]
+        blocked |= self.isolated[node]
         if self.self_maintain:
             return self.listed[node] & ~blocked
         reported = self.reported[node]
@@ -284,6 +298,11 @@ class Fleet:
             return None
         if not ready:
             return NODE_NOT_READY(node=name)
+        isolation = self.isolated_nodes.get(node) if self.resource else None
+        if isolation is not None:
+            by = f" by {isolation.by}" if isolation.by else ""
+            why = f": {isolation.reason}" if isolation.reason else ""
+            return NODE_ISOLATED(node=name, by=by, why=why)
         holders = self.unknown_holders.get(node)
         if holders:
             # The first by name, not by arrival: equal states give equal reasons.

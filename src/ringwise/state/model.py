@@ -284,6 +284,27 @@ class DeviceReport:
     mounted: Mapping[str, int] = EMPTY_CHIPS
 
 
+@dataclass(frozen=True, slots=True)
+class Isolation:
+    """A node or a chip that an operator took out of use."""
+
+    node: str
+    #: Name of the chip; empty: all chips of the node.
+    chip: str
+    by: str = ""
+    at: str = ""
+    reason: str = ""
+    #: Number in the chip's name; None where there is none.
+    number: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Isolations:
+    """All of them: the ConfigMap `ringwise-isolation`."""
+
+    entries: tuple[Isolation, ...] = ()
+
+
 @dataclass(slots=True)
 class PodGroup:
     namespace: str

@@ -15,6 +15,13 @@ UNKNOWN_HOLDER = ReasonKind(
     ),
     CAPACITY,
 )
+NODE_ISOLATED = ReasonKind(
+    "node-isolated",
+    Stage.PREDICATE,
+    "{node} is isolated{by}{why}",
+    ("ringwise release {node} --reason TEXT",),
+    frozenset({Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED}),
+)
 UNREADABLE_POD = ReasonKind(
     "unreadable-pod",
     Stage.PREDICATE,

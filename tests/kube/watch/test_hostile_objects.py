@@ -68,6 +68,12 @@ VALID: dict[str, list[Any]] = {
     "node-reports": [_REPORT],
     "cluster-reports": [_CHUNK],
     "topology": [tor_config_map(SwitchTopology((LeafSwitch("10.1.0.1", 0, _SERVERS),), 2))],
+    "isolations": [
+        config_map(
+            "ringwise-isolation",
+            {"node-1": '{"by": "ana", "at": "now", "reason": "x"}', "node-2_Ascend910-3": "{}"},
+        )
+    ],
     "jobs": [vcjob(policies=[{"event": "PodEvicted", "action": "RestartJob"}], plugins={"env": []})],
     "podgroups": [pod_group(minTaskMember={"work": 1}, minResources={"cpu": "1"})],
     "pods": [real_pod(1, 10), _BOUND],

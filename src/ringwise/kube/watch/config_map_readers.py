@@ -10,10 +10,12 @@ from ringwise.kube.watch.objects import KeyedObjects, NodeReports
 from ringwise.kube.watch.readers import ObjectReader
 from ringwise.manifests.device_info import config_map_from_wire
 from ringwise.manifests.errors import ConfigurationError, Findings, ManifestError
+from ringwise.manifests.isolation import read_isolations
 from ringwise.manifests.switches import topology_of_config_map
 from ringwise.manifests.wire import ConfigMapWire
 from ringwise.scheduler.defaults import BUILT_IN
-from ringwise.wellknown import SCHEDULER_CONFIG_KEY, TOR_NODE_CONFIG_MAP
+from ringwise.state.model import Isolations
+from ringwise.wellknown import ISOLATION_CONFIG_MAP, SCHEDULER_CONFIG_KEY, TOR_NODE_CONFIG_MAP
 
 
 class ReportReader(ObjectReader[ConfigMapWire]):
@@ -48,6 +50,18 @@ class TopologyReader(ObjectReader[ConfigMapWire]):
             # Sent all the same: it is the reason of jobs that need switches.
             found.wrong("data", topology.unusable.message)
         return ((TOR_NODE_CONFIG_MAP, topology),)
+
+
+class IsolationReader(ObjectReader[ConfigMapWire]):
+    def __init__(self) -> None:
+        super().__init__(ConfigMapWire)
+
+    def objects(self, wire: ConfigMapWire, found: Findings) -> KeyedObjects | None:
+        entries = read_isolations(wire.data or {})
+        for one in entries:
+            if one.chip and one.number is None:
+                found.wrong(f"data.{one.node}_{one.chip}", f"{one.chip!r} is no chip's name")
+        return ((ISOLATION_CONFIG_MAP, Isolations(tuple(entries))),)
 
 
 class ConfigurationReader(ObjectReader[ConfigMapWire]):

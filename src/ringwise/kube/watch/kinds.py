@@ -7,7 +7,12 @@ from dataclasses import field
 from typing import Any, Protocol
 
 from ringwise.framework.registry import Registry
-from ringwise.kube.watch.config_map_readers import ConfigurationReader, ReportReader, TopologyReader
+from ringwise.kube.watch.config_map_readers import (
+    ConfigurationReader,
+    IsolationReader,
+    ReportReader,
+    TopologyReader,
+)
 from ringwise.kube.watch.job_templates import TemplateStore
 from ringwise.kube.watch.objects import KeyedObjects
 from ringwise.kube.watch.readers import (
@@ -41,6 +46,7 @@ from ringwise.records import dataclass
 from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.wellknown import (
     CLUSTER_REPORT_LABEL,
+    ISOLATION_CONFIG_MAP,
     KUBE_SYSTEM,
     MINDX_DL,
     NODE_REPORT_LABEL,
@@ -161,6 +167,15 @@ def watched_kinds(
                 name="topology",
             ),
             TopologyReader(),
+        ),
+        (
+            WatchTarget(
+                CONFIG_MAPS,
+                KUBE_SYSTEM,
+                {"fieldSelector": f"metadata.name={ISOLATION_CONFIG_MAP}"},
+                name="isolations",
+            ),
+            IsolationReader(),
         ),
         (WatchTarget(VCJOBS, optional=True), JobReader(classes, templates)),
         (WatchTarget(POD_GROUPS, optional=True), GroupReader(groups)),

@@ -14,7 +14,16 @@ from ringwise.framework.configuration import Configuration
 from ringwise.manifests.object_events import event_of_deletion, event_of_object
 from ringwise.messages import events as ev
 from ringwise.records import dataclass
-from ringwise.state.model import DeviceReport, Node, Pod, PodGroup, PriorityClass, Queue, ResourceQuota
+from ringwise.state.model import (
+    DeviceReport,
+    Isolations,
+    Node,
+    Pod,
+    PodGroup,
+    PriorityClass,
+    Queue,
+    ResourceQuota,
+)
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.switches import SwitchTopology
 
@@ -39,6 +48,7 @@ WatchedObject = (
     | NodeReports
     | SwitchTopology
     | Configuration
+    | Isolations
 )
 #: The objects in one API object, with their keys. A tuple and not a dict, because there is one for every pod.
 KeyedObjects = tuple[tuple[str, WatchedObject], ...]

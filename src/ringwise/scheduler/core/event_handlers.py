@@ -89,6 +89,7 @@ class EventHandlers:
             ev.ReportSeen: self._report_seen,
             ev.ReportGone: self._report_gone,
             ev.TopologySeen: self._topology_seen,
+            ev.IsolationsSeen: self._isolations_seen,
             ev.ConfigurationSeen: self._configuration_seen,
             ev.BindFailed: self._bind_failed,
             ev.EvictFailed: self._evict_failed,
@@ -182,6 +183,10 @@ class EventHandlers:
 
     def _report_gone(self, event: ev.ReportGone) -> None:
         self._state.drop_report(event.node, event.aggregated)
+        self._cluster_changed(Trigger.HEALTH_CHANGED)
+
+    def _isolations_seen(self, event: ev.IsolationsSeen) -> None:
+        self._state.put_isolations(event.isolations)
         self._cluster_changed(Trigger.HEALTH_CHANGED)
 
     def _topology_seen(self, event: ev.TopologySeen) -> None:

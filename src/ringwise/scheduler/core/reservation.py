@@ -183,6 +183,7 @@ class StarvationGuard:
         for number in reservation.nodes:
             node = self._state.nodes[number]
             good = fleet.listed[number] & ~fleet.unhealthy[number] & ~fleet.recovering[number]
+            good &= ~fleet.isolated[number]
             if node is None or not node.ready or node.unschedulable:
                 return False
             if reservation.chips.get(number, 0) & ~good or not _holds(node, reservation.loads.get(number)):

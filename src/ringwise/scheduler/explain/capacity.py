@@ -162,7 +162,8 @@ class _Counting:
         fleet, state = self._fleet, self._state
         total = held = free = faulty = network = reserved = closed = 0
         for number in self._nodes:
-            listed, broken = fleet.listed[number], fleet.unhealthy[number] | fleet.recovering[number]
+            listed = fleet.listed[number]
+            broken = fleet.unhealthy[number] | fleet.recovering[number] | fleet.isolated[number]
             total += listed.bit_count()
             held += (listed & fleet.held[number]).bit_count()
             faulty += (listed & broken & ~fleet.held[number]).bit_count()

@@ -135,7 +135,7 @@ def _views(view: SchedulerView, resource: str, fleet: ChipTable, number: int) ->
     """Free by Kubernetes' count, by the report, and by the scheduler's state."""
     name = view.cluster.names[number]
     reported = fleet.reported[number]
-    unfit = fleet.held[number] | fleet.unhealthy[number] | fleet.recovering[number]
+    unfit = fleet.held[number] | fleet.unhealthy[number] | fleet.recovering[number] | fleet.isolated[number]
     free = fleet.listed[number] & ~unfit
     if reported is not None:
         only_free = free & ~reported

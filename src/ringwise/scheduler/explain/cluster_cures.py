@@ -12,7 +12,7 @@ from ringwise.plugins.predicates.reasons import NODE_CORDONED, UNTOLERATED_TAINT
 from ringwise.scheduler.explain.cure_search import STARTS, Cure, CureSearch, Suppose, joined, together
 from ringwise.scheduler.explain.near_misses import NearMiss
 from ringwise.state.model import Node
-from ringwise.state.reasons import NODE_NOT_READY
+from ringwise.state.reasons import NODE_ISOLATED, NODE_NOT_READY
 from ringwise.wellknown import UNSCHEDULABLE_TAINT
 
 _MOST_SINGLE_JOBS = 3
@@ -146,6 +146,31 @@ def node_cures(search: CureSearch) -> Iterator[Cure]:
     if taken:
         words = joined([repairable[n][1][1].format(repairable[n][0].node) for n in taken])
         yield search.cure("node", f"if {words}", together(parts, taken))
+
+
+def isolation_cures(search: CureSearch) -> Iterator[Cure]:
+    """Nodes, and chips of nodes, that an operator took out of use."""
+    view, policy = search.view, search.job.policy
+    isolated = view.cluster.isolations
+    if not isolated or policy is None:
+        return
+    found = 0
+    for miss in search.misses:
+        entries = isolated.get(miss.node, ())
+        if not entries or (miss.reason.code != NODE_ISOLATED.code and not miss.chips):
+            continue
+        command = f"ringwise release {miss.node}"
+        what = miss.node
+        if all(one.chip for one in entries):
+            chips = [one.chip for one in entries]
+            what = f"{joined(chips)} of {miss.node}"
+            command += f" {chips[0]}" if len(chips) == 1 else " CHIP"
+        text = f"if {what} were released (`{command} --reason TEXT`)"
+        cures = list(search.attempt("released", text, partial(view.what_if.released, miss.node)))
+        yield from cures
+        found += len(cures)
+        if found == 2:
+            return
 
 
 def _repaired_node(search: CureSearch, miss: NearMiss) -> tuple[Node, str] | None:

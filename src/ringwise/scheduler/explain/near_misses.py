@@ -109,7 +109,7 @@ class _MissingChips:
         self._known: dict[tuple[int, int, int], tuple[int, int | None] | None] = {}
 
     def of(self, fleet: ChipTable, node: int, usable: int) -> tuple[int, int | None] | None:
-        faulty = fleet.unhealthy[node] | fleet.recovering[node]
+        faulty = fleet.unhealthy[node] | fleet.recovering[node] | fleet.isolated[node]
         key = (usable, fleet.listed[node], faulty)
         if key not in self._known:
             self._known[key] = self._find(usable, fleet.listed[node], faulty)
@@ -197,6 +197,7 @@ def holders(view: SchedulerView, resource: str, node: int, chips: int) -> list[s
     words = [f"held by {name} ({count})" for name, count in counts.items()]
     for word, mask in (
         ("faulty", fleet.unhealthy[node]),
+        ("isolated", fleet.isolated[node]),
         ("recovering", fleet.recovering[node]),
         ("network faulty", max(fleet.network[node], 0)),
     ):

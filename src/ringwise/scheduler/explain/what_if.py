@@ -25,7 +25,7 @@ from ringwise.records import dataclass
 from ringwise.scheduler.core.job_book import JobBook
 from ringwise.scheduler.core.sessions import SessionFactory
 from ringwise.state.cluster import ClusterState, PodRecord
-from ringwise.state.model import Node, Pod, PodClass, Queue
+from ringwise.state.model import Isolations, Node, Pod, PodClass, Queue
 
 #: Owner of the pods of other schedulers, which belong to no job; their chips can become free all the same.
 NO_JOB = Job("", "", "", queue="")
@@ -270,17 +270,29 @@ class WhatIf:
             put(before)
 
     @contextmanager
+    def released(self, node: str) -> Iterator[None]:
+        """Inside, neither the node nor a chip of it is isolated."""
+        state = self._state
+        before = Isolations(tuple(one for entries in state.isolations.values() for one in entries))
+        state.put_isolations(Isolations(tuple(one for one in before.entries if one.node != node)))
+        try:
+            yield
+        finally:
+            state.put_isolations(before)
+
+    @contextmanager
     def chips_free(self, resource: str, node: int, chips: int) -> Iterator[None]:
         """Inside, these chips (a mask) of a node are healthy, and neither held nor reserved."""
         state = self._state
         fleet = state.fleets[resource]
         names = (
-            "held", "unhealthy", "recovering", "network", "reserved", "requested", "allocatable", "faulty"
+            "held", "unhealthy", "recovering", "isolated", "network", "reserved", "requested", "allocatable",
+            "faulty"
         )  # fmt: skip
         before = [getattr(fleet, name)[node] for name in names]
         held = fleet.held[node] & chips
         faulty = (fleet.unhealthy[node] | fleet.recovering[node]) & chips
-        for mask in (fleet.held, fleet.unhealthy, fleet.recovering, fleet.reserved):
+        for mask in (fleet.held, fleet.unhealthy, fleet.recovering, fleet.isolated, fleet.reserved):
             mask[node] &= ~chips
         if fleet.network[node] > 0:
             fleet.network[node] &= ~chips

@@ -14,7 +14,12 @@ from ringwise.framework.session import Session
 from ringwise.grammar import agrees, counted
 from ringwise.reasons import Reason, Stage
 from ringwise.records import dataclass
-from ringwise.scheduler.explain.cluster_cures import chip_cures, ended_job_cures, node_cures
+from ringwise.scheduler.explain.cluster_cures import (
+    chip_cures,
+    ended_job_cures,
+    isolation_cures,
+    node_cures,
+)
 from ringwise.scheduler.explain.cure_search import Cure, CureSearch
 from ringwise.scheduler.explain.forecast import Forecast, forecast
 from ringwise.scheduler.explain.job_cures import (
@@ -155,6 +160,7 @@ def find_cures(
         label_cures,
         selector_cures,
         queue_cures,
+        isolation_cures,
         chip_cures,
         ended_job_cures,
         node_cures,

@@ -1,0 +1,137 @@
+"""Nodes and chips that an operator isolated: new pods do not use them, pods that run keep them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from ringwise.cli.commands import cli
+from ringwise.manifests.isolation import read_isolations, value_of
+from ringwise.state.cluster import ClusterState
+from ringwise.state.model import Isolations, Node
+
+CHIP = "huawei.com/Ascend910"
+WHY = value_of("ana", "2026-01-01T00:00:00Z", "optics are replaced")
+
+
+def isolations(**data: str) -> Isolations:
+    return Isolations(tuple(read_isolations(data)))
+
+
+def state(nodes: int = 1) -> ClusterState:
+    made = ClusterState(self_maintain=True)
+    for number in range(nodes):
+        made.put_node(
+            Node(f"node-{number}", chips_allocatable={CHIP: 8}, chips_capacity={CHIP: 8}, ready=True)
+        )
+    made.settle()
+    return made
+
+
+def free(cluster: ClusterState, node: int = 0) -> int:
+    return cluster.fleets[CHIP].free_mask[node].bit_count()
+
+
+def test_isolated_chips_are_not_free_and_come_back() -> None:
+    cluster = state()
+    assert free(cluster) == 8
+    cluster.put_isolations(isolations(**{"node-0_Ascend910-3": WHY, "node-0_npu-4": WHY, "node-0_x": WHY}))
+    assert cluster.fleets[CHIP].free_mask[0] == 0b11110111
+    cluster.put_isolations(isolations())
+    assert free(cluster) == 8
+
+
+def test_an_isolated_node_is_closed_for_chips_with_who_and_why() -> None:
+    cluster = state(2)
+    cluster.put_isolations(isolations(**{"node-0": WHY, "unknown": WHY}))
+    closed = cluster.fleets[CHIP].closed
+    assert closed[0] is not None
+    assert closed[0].code == "node-isolated"
+    assert closed[0].message == "node-0 is isolated by ana: optics are replaced"
+    assert closed[0].cures == ("ringwise release node-0 --reason TEXT",)
+    assert closed[1] is None
+    # Pods without chips may run there.
+    assert cluster.fleets[""].closed[0] is None
+    cluster.put_isolations(isolations())
+    assert closed[0] is None
+
+
+def test_a_node_that_comes_later_is_isolated_and_one_of_another_name_is_not() -> None:
+    cluster = state(1)
+    cluster.put_isolations(isolations(**{"node-1": WHY, "node-0_Ascend910-0": WHY}))
+    cluster.put_node(Node("node-1", chips_allocatable={CHIP: 8}, ready=True))
+    cluster.settle()
+    assert cluster.fleets[CHIP].closed[1] is not None
+    cluster.drop_node("node-1")
+    cluster.put_node(Node("node-2", chips_allocatable={CHIP: 8}, ready=True))
+    cluster.settle()
+    number = cluster.node_id["node-2"]
+    assert cluster.fleets[CHIP].closed[number] is None
+    assert free(cluster, number) == 8
+
+
+def manifests(folder: Path, isolated: dict[str, str], ask: int) -> str:
+    labels = {"accelerator": "huawei-Ascend910", "accelerator-type": "module"}
+    chips: dict[str, Any] = {"cpu": "64", "memory": "512Gi", "pods": "110", CHIP: "8"}
+    documents = [
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": "node-1", "labels": labels},
+            "status": {
+                "capacity": chips,
+                "allocatable": chips,
+                "conditions": [{"type": "Ready", "status": "True"}],
+            },
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "ringwise-isolation", "namespace": "kube-system"},
+            "data": isolated,
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "train", "namespace": "default"},
+            "spec": {
+                "schedulerName": "volcano",
+                "containers": [{"name": "main", "resources": {"limits": {CHIP: str(ask)}}}],
+            },
+        },
+    ]
+    path = folder / "cluster.yaml"
+    path.write_text(yaml.safe_dump_all(documents))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("isolated", "ask", "cure"),
+    [
+        ({"node-1": WHY}, 1, "if node-1 were released (`ringwise release node-1 --reason TEXT`)"),
+        (
+            {"node-1_Ascend910-3": WHY},
+            8,
+            "if Ascend910-3 of node-1 were released (`ringwise release node-1 Ascend910-3 --reason TEXT`)",
+        ),
+    ],
+)
+def test_the_reason_has_a_cure_that_was_tried(
+    isolated: dict[str, str], ask: int, cure: str, tmp_path: Path
+) -> None:
+    path = manifests(tmp_path, isolated, ask)
+    result = CliRunner().invoke(cli, ["why", "train", "-f", path, "-o", "json"])
+    assert cure in json.dumps(json.loads(result.stdout), ensure_ascii=False)
+
+
+def test_place_uses_the_other_chips(tmp_path: Path) -> None:
+    path = manifests(tmp_path, {"node-1_Ascend910-0": WHY}, 1)
+    result = CliRunner().invoke(cli, ["place", "-f", path, "-o", "json"])
+    assert result.exit_code == 0, result.output
+    assert "Ascend910-1" in result.stdout
+    assert "Ascend910-0" not in result.stdout
