@@ -128,6 +128,46 @@ def test_the_doctor_reads_on_and_exits_with_1(tmp_path: Path) -> None:
     assert "16 nodes" in ran.stdout
 
 
+@pytest.mark.parametrize("command", ["place", "why x", "capacity", "doctor", "topology show", "submit"])
+@pytest.mark.parametrize("content", ["", "# nothing\n", "---\n---\n"])
+def test_17_an_empty_file_is_named(tmp_path: Path, command: str, content: str) -> None:
+    empty = tmp_path / "empty.yaml"
+    empty.write_text(content)
+    ran = run(f"{command} -f {empty}")
+    assert (ran.exit_code, ran.stdout, ran.stderr) == (2, "", f"{empty}: holds no objects\n")
+
+
+def test_17_an_empty_file_among_others_is_a_note(tmp_path: Path) -> None:
+    empty = tmp_path / "empty.yaml"
+    empty.write_text("")
+    ran = run(f"place -f {empty} {CLUSTER}")
+    assert ran.exit_code == 0
+    assert f"note: {empty}: holds no objects\n" in ran.stderr
+
+
+def test_17_the_doctor_says_that_there_are_no_nodes() -> None:
+    ran = run("doctor -f examples/jobs/01-one-chip.yaml")
+    assert ran.exit_code == 1
+    assert ran.stdout.startswith("error cluster: has no nodes: no job can start [no-nodes]\n")
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        (f"place {CLUSTER}", 0),
+        (f"place {CLUSTER} --exit-code", 3),
+        ("place -f examples/cluster.yaml -f examples/jobs/06-large-gang.yaml --exit-code", 4),
+        ("place -f examples/cluster.yaml -f examples/jobs/05-gang.yaml --exit-code", 0),
+        (f"why large-gang {CLUSTER} --exit-code", 4),
+        (f"why three-chips {CLUSTER} --exit-code", 3),
+        (f"why three-chips {CLUSTER}", 0),
+        (f"why gang {CLUSTER} --exit-code", 0),
+    ],
+)
+def test_17_the_exit_code_tells_of_refused_and_pending_jobs(command: str, code: int) -> None:
+    assert run(command).exit_code == code
+
+
 def test_place_writes_a_journal_that_replays(tmp_path: Path) -> None:
     journal = tmp_path / "journal"
     assert run(f"place {CLUSTER} --journal {journal}").exit_code == 0

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ringwise.apps.bench.report import run_bench
+from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.output import output_option, print_document, stdout_console, stop
 
 if TYPE_CHECKING:
@@ -55,4 +56,4 @@ def bench(name: str, output: str, full: bool, beside: str | None) -> None:
     else:
         print_document(document, output)
     if any(row["holds"] is False for row in document["results"]):
-        raise click.exceptions.Exit(1)
+        raise click.exceptions.Exit(ExitCode.FAILED)

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.output import print_document, stdout_console
 from ringwise.topology.board import BoardError
 from ringwise.topology.boards import BoardCatalog, shipped_catalog
@@ -20,7 +21,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 class InputError(click.ClickException):
     """Input that cannot be used: one line, exit code 2."""
 
-    exit_code = 2
+    exit_code = ExitCode.BAD_INPUT
 
 
 def _options(command: _Command) -> _Command:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.output import output_option, print_document, stdout_console, stop
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -36,7 +37,7 @@ def list_command(node: str | None, kubeconfig: str | None, context: str | None, 
     except (ChipsError, KubeConfigError) as problem:
         raise stop(problem) from None
     except (ApiError, UnreachableError) as problem:
-        raise stop(f"the API server cannot be asked: {problem}", code=1) from None
+        raise stop(f"the API server cannot be asked: {problem}", code=ExitCode.FAILED) from None
     if output != "table":
         print_document({"chips": [row.as_json() for row in rows]}, output)
         return
@@ -121,4 +122,4 @@ def _carried_out(kubeconfig: str | None, context: str | None, action: Callable[[
     except (ChipsError, KubeConfigError) as problem:
         raise stop(problem) from None
     except (ApiError, UnreachableError) as problem:
-        raise stop(f"the API server cannot be asked: {problem}", code=1) from None
+        raise stop(f"the API server cannot be asked: {problem}", code=ExitCode.FAILED) from None

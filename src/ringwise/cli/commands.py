@@ -38,6 +38,17 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from ringwise.topology.nearest import did_you_mean
+
+            nearest = did_you_mean(args[0], self.list_commands(ctx))
+            raise click.UsageError(error.message.rstrip(".") + nearest, ctx) from None
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, self.entries[name].help) for name in self.list_commands(ctx)])
@@ -78,7 +89,7 @@ COMMANDS = {
     "delete": CommandEntry(
         "ringwise.cli.lab_commands",
         "delete_command",
-        "Delete a job with its pods, a pod, an empty queue, or a node with its pods.",
+        "Delete jobs with their pods, pods, empty queues, nodes with their pods: all that are named or none.",
     ),
     "demo": CommandEntry(
         "ringwise.cli.demo",
@@ -98,7 +109,11 @@ COMMANDS = {
         "doctor_command",
         "Check a cluster: nodes, chips, reports, switches, SuperPoDs, queues, jobs.",
     ),
-    "drain": CommandEntry("ringwise.cli.lab_commands", "drain_command", "Cordon NODE and evict its pods."),
+    "drain": CommandEntry(
+        "ringwise.cli.lab_commands",
+        "drain_command",
+        "Cordon NODE and evict its pods, after a question that names the jobs that lose pods.",
+    ),
     "fault": CommandEntry(
         "ringwise.cli.lab_commands",
         "fault_command",

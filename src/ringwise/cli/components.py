@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.listening import default_address, shown_default
 from ringwise.cli.output import board_option, stop, with_options
 from ringwise.log import configure
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from ringwise.apps.kube_scheduler import ComponentOptions
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-_INTERNAL_ERROR = 70
 
 
 # -- options -------------------------------------------------------------------------------------
@@ -240,7 +239,7 @@ def _run_component(options: ComponentOptions) -> None:
     except OSError as error:
         raise stop(f"{error.filename}: {error.strerror}" if error.filename else str(error)) from None
     except CoreFailedError as error:
-        raise stop(f"the scheduler failed: {error}", code=_INTERNAL_ERROR) from None
+        raise stop(f"the scheduler failed: {error}", code=ExitCode.INTERNAL_ERROR) from None
 
 
 @click.command("admission")

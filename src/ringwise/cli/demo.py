@@ -17,6 +17,7 @@ from ringwise.cli.drawing.explain import print_explanation
 from ringwise.cli.drawing.lines import print_line
 from ringwise.cli.drawing.tables import Column, Table
 from ringwise.cli.drawing.topology import print_superpods, print_switches
+from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.output import stdout_console, stop
 from ringwise.embed.fleets import make_fleet
 from ringwise.grammar import counted
@@ -43,7 +44,7 @@ def demo() -> None:
     stages = [*_main_story(console), *_packing(console), _superpods(console)]
     wrongs = [line for stage in stages for line in stage.wrongs()]
     if wrongs:
-        raise stop(*wrongs, code=1)
+        raise stop(*wrongs, code=ExitCode.FAILED)
     bound = sum(stage.lab.done.get("Bind", 0) for stage in stages)
     _title(console, "That was all")
     print_line(
@@ -232,4 +233,4 @@ def _wait_for(console: Console, stage: DemoCluster, *names: str) -> None:
             nodes = ", ".join(placement.pod.node or "" for placement in stage.placements(name))
             print_line(console, f"after {counted(stage.minutes, 'minute')} {escape(name)} starts on {nodes}")
     if waiting:
-        raise stop(f"{', '.join(waiting)} never started", code=1)
+        raise stop(f"{', '.join(waiting)} never started", code=ExitCode.FAILED)

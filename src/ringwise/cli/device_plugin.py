@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import click
 
+from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.listening import default_address, own_address, shown_default
 from ringwise.cli.output import stop
 
@@ -228,7 +229,7 @@ def device_plugin(**given: Any) -> None:
     except (DriverError, KubeConfigError, AddressError) as problem:
         raise stop(f"ringwise device-plugin: {problem}") from None
     except SilentKubeletError as problem:
-        raise stop(f"ringwise device-plugin: {problem}", code=1) from None
+        raise stop(f"ringwise device-plugin: {problem}", code=ExitCode.FAILED) from None
 
 
 def _check(given: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ from ringwise.apps.docs.reasons_reference import reasons_page
 from ringwise.apps.docs.settings_reference import settings_page
 from ringwise.apps.docs.switches_page import drawn_page
 from ringwise.cli.commands import cli
+from ringwise.cli.exit_codes import MEANINGS
 
 
 def pages(folder: Path) -> dict[str, str]:
@@ -23,7 +24,7 @@ def pages(folder: Path) -> dict[str, str]:
     switches = (folder / "switches.md").read_text(encoding="utf-8")
     return {
         "boards.md": boards_page(),
-        "commands.md": commands_page(cli),
+        "commands.md": commands_page(cli, {int(code): text for code, text in MEANINGS.items()}),
         "migration.md": migration_page(migration),
         "reasons.md": reasons_page(),
         "settings.md": settings_page(),

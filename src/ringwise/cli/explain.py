@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ringwise.cli.output import output_option
+from ringwise.cli.exit_codes import ExitCode, code_of_outcomes
+from ringwise.cli.output import exit_code_option, output_option
 from ringwise.cli.queries import (
     QueryResult,
     answer_query,
@@ -28,15 +29,22 @@ if TYPE_CHECKING:
 @click.argument("job", metavar="[NAMESPACE/]JOB")
 @source_options()
 @output_option
-def why_command(job: str, output: str, **options: Any) -> None:
+@exit_code_option
+def why_command(job: str, output: str, exit_code: bool, **options: Any) -> None:
     """Explain why JOB waits or where it runs, and what would change that.
 
     Every cure in the result was tried on the state of the cluster, and undone.
     """
-    answer_query("why", lambda source: why_result(source, job), output, parameters={"job": job}, **options)
+    answer_query(
+        "why",
+        lambda source: why_result(source, job, exit_code),
+        output,
+        parameters={"job": job, "exit_code": exit_code},
+        **options,
+    )
 
 
-def why_result(source: Source, name: str) -> QueryResult:
+def why_result(source: Source, name: str, exit_code: bool = False) -> QueryResult:
     """Raises UnknownJobError."""
     from ringwise.apps.queries import explain_job
     from ringwise.views.explain import explanation_document
@@ -48,7 +56,8 @@ def why_result(source: Source, name: str) -> QueryResult:
 
         print_explanation(console, source, explanation)
 
-    return QueryResult(explanation_document(explanation), draw)
+    code = code_of_outcomes([explanation.outcome]) if exit_code else 0
+    return QueryResult(explanation_document(explanation), draw, code=code)
 
 
 @click.command("capacity")
@@ -112,4 +121,4 @@ def diagnosis_result(diagnosis: Diagnosis) -> QueryResult:
 
         print_diagnosis(console, diagnosis)
 
-    return QueryResult(diagnosis_document(diagnosis), draw, code=1 if diagnosis.errors else 0)
+    return QueryResult(diagnosis_document(diagnosis), draw, code=ExitCode.FAILED if diagnosis.errors else 0)

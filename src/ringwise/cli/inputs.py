@@ -44,7 +44,11 @@ def read_files(files: Sequence[str], *, keep_going: bool) -> Bundle:
     """The objects of the files, with the errors of those that cannot be read."""
     stdin = sys.stdin.buffer.read() if "-" in files else None
     with reading_progress("reading") as progress:
-        return read_bundle(files, stdin=stdin, keep_going=keep_going, progress=progress)
+        bundle = read_bundle(files, stdin=stdin, keep_going=keep_going, progress=progress)
+    if bundle.empty and bundle.holds_nothing:
+        raise stop(*(f"{name}: holds no objects" for name in bundle.empty))
+    complain(*(f"note: {name}: holds no objects" for name in bundle.empty))
+    return bundle
 
 
 def load_bundle(files: Sequence[str], *, keep_going: bool) -> Bundle:

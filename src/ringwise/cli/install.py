@@ -19,6 +19,7 @@ from ringwise.apps.install.deployment import (
     objects,
 )
 from ringwise.apps.install.steps import InstallError, Step, install, printed, uninstall
+from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.output import complain, output_option, print_document, stop, with_options
 from ringwise.kubeclient.client import ApiError, Client, UnreachableError
 from ringwise.kubeclient.config import find_access
@@ -152,7 +153,7 @@ def _carry_out(
         raise stop(f"ringwise: {error}") from None
     except ApiError as error:
         cure = "; use an account that may do this (cluster-admin)" if error.status == 403 else ""
-        raise stop(f"ringwise: the API server refused: {error}{cure}", code=1) from None
+        raise stop(f"ringwise: the API server refused: {error}{cure}", code=ExitCode.FAILED) from None
     if output != "table":
         print_document({"objects": [step.as_json() for step in steps]}, output)
 

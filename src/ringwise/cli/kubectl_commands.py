@@ -27,11 +27,13 @@ from ringwise.apps.queries import examine
 from ringwise.apps.source import Source, from_bundle
 from ringwise.cli.drawing.place import print_placements
 from ringwise.cli.drawing.tables import Column, Table
+from ringwise.cli.exit_codes import ExitCode, code_of_outcomes
 from ringwise.cli.explain import capacity_result, diagnosis_result, why_result
 from ringwise.cli.inputs import load_bundle, load_catalog, load_configuration
 from ringwise.cli.output import (
     board_option,
     complain,
+    exit_code_option,
     output_option,
     spinner,
     stop,
@@ -71,10 +73,11 @@ def plugin() -> None:
 
 @plugin.command("why")
 @click.argument("job", metavar="[NAMESPACE/]JOB")
+@exit_code_option
 @live_options
-def why_live(job: str, output: str, **options: Any) -> None:
+def why_live(job: str, exit_code: bool, output: str, **options: Any) -> None:
     """Explain why JOB waits or where it runs, and what would change that."""
-    _answer(lambda source: why_result(source, job), output, options)
+    _answer(lambda source: why_result(source, job, exit_code), output, options)
 
 
 @plugin.command("capacity")
@@ -109,8 +112,9 @@ def doctor_live(output: str, **options: Any) -> None:
 @plugin.command("place")
 @click.option("-f", "--file", "files", multiple=True, required=True, help="File, folder, or - for stdin.")
 @click.option("--scores", is_flag=True, help="Show every candidate node of each job's first pod.")
+@exit_code_option
 @live_options
-def place_live(files: tuple[str, ...], scores: bool, output: str, **options: Any) -> None:
+def place_live(files: tuple[str, ...], scores: bool, exit_code: bool, output: str, **options: Any) -> None:
     """Show where the jobs of manifests would be placed if they were submitted now.
 
     Pending jobs of the cluster are decided with them, in the cluster's order.
@@ -133,9 +137,11 @@ def place_live(files: tuple[str, ...], scores: bool, output: str, **options: Any
     )
     answer.jobs = [job for job in answer.jobs if (job.namespace, job.name) in asked]
     complain(*answer.errors)
-    show_result(
-        QueryResult(place_document(answer), lambda console: print_placements(console, answer, scores)), output
+    code = code_of_outcomes([job.outcome for job in answer.jobs]) if exit_code else 0
+    result = QueryResult(
+        place_document(answer), lambda console: print_placements(console, answer, scores), code=code
     )
+    show_result(result, output)
 
 
 @plugin.command("get")
@@ -255,7 +261,7 @@ def _read(kubeconfig: str | None, context: str | None) -> LiveCluster:
     except (KubeConfigError, UnreachableError, NothingReadableError) as error:
         raise stop(f"ringwise: {error}") from None
     except ApiError as error:
-        raise stop(f"ringwise: the API server refused: {error}", code=1) from None
+        raise stop(f"ringwise: the API server refused: {error}", code=ExitCode.FAILED) from None
     complain(*(f"note: {line}" for line in live.missing))
     return live
 

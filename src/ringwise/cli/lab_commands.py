@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ringwise.cli.output import BAD_INPUT, complain, output_option, stdout_console, stop
+from ringwise.cli.exit_codes import ExitCode, code_of_outcomes
+from ringwise.cli.output import complain, exit_code_option, output_option, stdout_console, stop
 from ringwise.cli.queries import (
     QueryResult,
     lab_client,
@@ -22,17 +23,26 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _PLURALS = {"node": "nodes", "job": "jobs", "queue": "queues", "pod": "pods"}
+_SINGULARS = {plural: singular for singular, plural in _PLURALS.items()}
+#: Seconds between two questions whether jobs have started.
+_POLL_SECONDS = 0.5
 _NAMESPACE = click.option("-n", "--namespace", help="Only this namespace.  [default: all]")
 
 
 def duration_argument(text: str) -> int:
     """`90`, `90s`, `1h30m`, in nanoseconds."""
+    from ringwise.apps.lab.api import MOST_TIME
     from ringwise.embed.kubelet import NotSimulatableError, seconds_or_duration
 
     try:
-        return seconds_or_duration(text)
+        found = seconds_or_duration(text)
     except NotSimulatableError:
-        raise click.BadParameter(f"{text!r} is no duration: write 90, 90s or 1h30m") from None
+        raise click.BadParameter(
+            f"{text!r} is no span of time: write seconds (90), or 90s, 30m, 1h30m"
+        ) from None
+    if found >= MOST_TIME:
+        raise click.BadParameter(f"{text!r} is too long: at most 100 years")
+    return found
 
 
 # -- reading -------------------------------------------------------------------------------------
@@ -108,10 +118,34 @@ def _show_frames(console: Console, lab: Path | None, every: float) -> None:
 @click.argument("files", nargs=-1, metavar="FILE...")
 @click.option("-f", "--file", "more", multiple=True, help="File, folder, or - for stdin.")
 @click.option("--keep-going", is_flag=True, help="Skip bad documents and submit the rest; exit code 2.")
+@click.option("--dry-run", is_flag=True, help="Only show what would become of the jobs.")
+@click.option(
+    "--wait",
+    is_flag=True,
+    help="Wait until the jobs run or have ended. Exit code 3 when one is refused, 4 after --timeout. "
+    "Virtual time is advanced.",
+)
+@click.option(
+    "--timeout",
+    type=duration_argument,
+    metavar="DURATION",
+    default="1h",
+    show_default=True,
+    help="How long --wait waits, in time of the lab.",
+)
+@exit_code_option
 @lab_option
 @output_option
 def submit_command(
-    files: tuple[str, ...], more: tuple[str, ...], keep_going: bool, lab: Path | None, output: str
+    files: tuple[str, ...],
+    more: tuple[str, ...],
+    keep_going: bool,
+    dry_run: bool,
+    wait: bool,
+    timeout: int,
+    exit_code: bool,
+    lab: Path | None,
+    output: str,
 ) -> None:
     """Submit Nodes, jobs, pods, PodGroups, Queues, PriorityClasses and ConfigMaps to the lab.
 
@@ -119,6 +153,8 @@ def submit_command(
     """
     if not files and not more:
         raise stop("ringwise: nothing to submit: give a file, a folder, or - for stdin")
+    if dry_run and wait:
+        raise stop("ringwise: --dry-run submits nothing that --wait could wait for: give one of them")
     from ringwise.apps.lab.submission import submission_of
     from ringwise.cli.inputs import load_bundle
 
@@ -126,17 +162,42 @@ def submit_command(
     submission, problems = submission_of(bundle)
     if problems:
         raise stop(*problems)
+    submission.dry_run = dry_run
     for note in bundle.notes:
         complain(f"note: {note}")
     with lab_client(lab, "submitting") as client:
         answer = client.submit(submission)
+    jobs = answer["jobs"]
+    code = ExitCode.OK
+    if wait:
+        jobs, started = _wait_for(lab, jobs, timeout)
+        answer["jobs"] = jobs
+        code = ExitCode.OK if started else ExitCode.PENDING
+    if wait or exit_code:
+        code = code_of_outcomes([job["outcome"] for job in jobs]) or code
+    if dry_run:
+        complain("note: a dry run: nothing was submitted")
 
     def draw(console: Console) -> None:
         from ringwise.cli.drawing.lab import draw_submitted
 
         draw_submitted(console, answer)
 
-    show_result(QueryResult(answer, draw, code=BAD_INPUT if bundle.errors else 0), output)
+    show_result(QueryResult(answer, draw, code=ExitCode.BAD_INPUT if bundle.errors else code), output)
+
+
+def _wait_for(lab: Path | None, jobs: list[Any], timeout: int) -> tuple[list[Any], bool]:
+    """The jobs after they have started, or after the timeout; and whether all that can have started."""
+    import time
+
+    names = [f"{job['namespace']}/{job['name']}" for job in jobs]
+    with lab_client(lab, f"waiting for {', '.join(names[:3])}{' ...' if len(names) > 3 else ''}") as client:
+        limit = client.do("wait", jobs=[], until=0)["now"] + timeout
+        while True:
+            answer = client.do("wait", jobs=names, until=limit)
+            if answer["settled"] or answer["over"]:
+                return answer["jobs"], answer["settled"]
+            time.sleep(_POLL_SECONDS)
 
 
 def _do(lab: Path | None, output: str, action: str, sentence: str, **parameters: Any) -> None:
@@ -155,14 +216,80 @@ def _show_text(document: Any, text: str, output: str) -> None:
 
 
 @click.command("delete")
-@click.argument("kind", type=click.Choice(["job", "pod", "queue", "node"]), metavar="job|pod|queue|node")
-@click.argument("name", metavar="[NAMESPACE/]NAME")
-@click.option("-n", "--namespace", help="Its namespace, where several have that name.")
+@click.argument(
+    "kind", type=click.Choice([*_PLURALS, *_PLURALS.values()]), required=False, metavar="[job|pod|queue|node]"
+)
+@click.argument("names", nargs=-1, metavar="[[NAMESPACE/]NAME...]")
+@click.option("-n", "--namespace", help="Their namespace, where several have that name; with --all, only it.")
+@click.option(
+    "-f",
+    "--file",
+    "files",
+    multiple=True,
+    help="Delete the jobs, pods, queues and nodes of this file or folder.",
+)
+@click.option("--all", "everything", is_flag=True, help="All objects of the kind; the queue default stays.")
+@click.option("--ignore-not-found", is_flag=True, help="Pass over objects that are not there.")
 @lab_option
 @output_option
-def delete_command(kind: str, name: str, namespace: str | None, lab: Path | None, output: str) -> None:
-    """Delete a job with its pods, a pod, an empty queue, or a node with its pods."""
-    _do(lab, output, "delete", "{kind} {name} deleted", kind=kind, name=name, namespace=namespace)
+def delete_command(
+    kind: str | None,
+    names: tuple[str, ...],
+    namespace: str | None,
+    files: tuple[str, ...],
+    everything: bool,
+    ignore_not_found: bool,
+    lab: Path | None,
+    output: str,
+) -> None:
+    """Delete jobs with their pods, pods, empty queues, nodes with their pods: all that are named or none."""
+    kind = None if kind is None else _SINGULARS.get(kind, kind)
+    if files and (kind is not None or everything):
+        raise stop("ringwise: -f names the objects by itself: give no kind, no names and no --all with it")
+    if not files and kind is None:
+        raise stop(
+            "ringwise: nothing to delete: give job, pod, queue or node with names or --all, or -f FILE"
+        )
+    if kind is not None and bool(names) == everything:
+        raise stop(f"ringwise: name the {_PLURALS[kind]} to delete, or give --all")
+    objects = _objects_of_files(files) if files else [(kind, name) for name in names]
+    with lab_client(lab, "deleting") as client:
+        answer = client.do(
+            "delete",
+            objects=objects,
+            all=kind if everything else None,
+            namespace=namespace,
+            ignore_not_found=ignore_not_found,
+        )
+    lines = [f"{one['kind']} {one['name']} deleted" for one in answer["deleted"]]
+    _show_text(answer, "\n".join(lines or ["there is nothing to delete"]), output)
+
+
+def _objects_of_files(files: tuple[str, ...]) -> list[tuple[str, str]]:
+    """What `delete -f` deletes: (kind, key). Pods and PodGroups of a vcjob go with it."""
+    from ringwise.cli.inputs import load_bundle
+
+    bundle = load_bundle(files, keep_going=False)
+    vcjobs = {(job.namespace, job.name) for job in bundle.vcjobs}
+    found = [("job", job.key) for job in bundle.vcjobs]
+    found += [
+        ("job", group.key)
+        for group in bundle.pod_groups
+        if group.owner is None or (group.namespace, group.owner.name) not in vcjobs
+    ]
+    groups = {key for _, key in found}
+    for pod in bundle.pods:
+        owned = pod.owner is not None and (pod.namespace, pod.owner.name) in vcjobs
+        if not owned and f"{pod.namespace}/{pod.group}" not in groups:
+            found.append(("pod", pod.key))
+    found += [("queue", queue.name) for queue in bundle.queues if queue.name != "default"]
+    found += [("node", node.name) for node in bundle.nodes]
+    staying = len(bundle.config_maps) + len(bundle.priority_classes)
+    if staying:
+        complain(f"note: ConfigMaps and PriorityClasses stay in the lab: {staying}")
+    if not found:
+        raise stop("ringwise: the files hold no job, pod, queue or node")
+    return found
 
 
 @click.command("cordon")
@@ -185,15 +312,47 @@ def uncordon_command(node: str, lab: Path | None, output: str) -> None:
 
 @click.command("drain")
 @click.argument("node")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @lab_option
 @output_option
-def drain_command(node: str, lab: Path | None, output: str) -> None:
-    """Cordon NODE and evict its pods."""
+def drain_command(node: str, yes: bool, lab: Path | None, output: str) -> None:
+    """Cordon NODE and evict its pods, after a question that names the jobs that lose pods."""
+    if not yes:
+        _ask_before_draining(lab, node)
     with lab_client(lab, "draining") as client:
         answer = client.do("drain", node=node)
     leaving = answer["leaving"]
     lines = [f"node {node} cordoned; {counted(leaving, 'pod')} evicted", *(f"  {pod}" for pod in leaving)]
     _show_text(answer, "\n".join(lines), output)
+
+
+def _ask_before_draining(lab: Path | None, node: str) -> None:
+    """Show on stderr which jobs lose pods; ends the command unless the answer is yes."""
+    with lab_client(lab, "querying the lab") as client:
+        answer = client.ask("drain", node=node)
+    if not answer["pods"]:
+        return
+    complain(*(f"  {line}" for line in map(_loss_text, answer["jobs"])))
+    pods = counted(answer["pods"], "pod")
+    try:
+        agreed = click.confirm(f"drain node {node} and evict {pods}?", err=True)
+    except click.Abort:
+        complain("")
+        raise stop("ringwise: nothing was changed: there is no answer; --yes drains without asking") from None
+    if not agreed:
+        raise stop("nothing was changed", code=ExitCode.FAILED)
+
+
+def _loss_text(job: dict[str, Any]) -> str:
+    """What draining a node does to a job, in one line."""
+    name, here, staying, needed = job["name"], job["here"], job["staying"], job["min_available"]
+    where = f"{job['namespace']}/{name}: "
+    if job["kind"] == "Pod":
+        return f"{where}a pod without a controller: it is not started again"
+    pods = f"{here} of {here + staying} pods {'runs' if here == 1 else 'run'} here"
+    if job["below_min_available"]:
+        return f"{where}{pods}; {staying} would be left, and the gang needs {needed}"
+    return f"{where}{pods}; {staying} would be left, enough for the gang (minAvailable {needed})"
 
 
 @click.command("fault")
@@ -226,7 +385,7 @@ def _chips(text: str) -> list[int]:
     return found
 
 
-@click.command("advance")
+@click.command("advance", context_settings={"ignore_unknown_options": True})
 @click.argument("duration", type=duration_argument, required=False, metavar="[DURATION]")
 @lab_option
 @output_option

@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from ringwise.apps.lab.api import Query
 from ringwise.apps.lab.lab import LiveLab
-from ringwise.apps.lab.queries import UnknownNameError, find_name, plain, status_document
+from ringwise.apps.lab.queries import UnknownNameError, drain_document, find_name, plain, status_document
 from ringwise.cli.drawing.lab import (
     amounts_text,
     draw_jobs,
@@ -47,19 +47,25 @@ def _get(live: LiveLab, parameters: Parameters) -> QueryResult:
     kind, namespace, now = parameters.get("kind"), parameters.get("namespace"), live.now
     if kind == "nodes":
         nodes = node_documents(live.objects)
-        return QueryResult({"nodes": nodes}, lambda console: draw_nodes(console, live, nodes))
+        return _listed(kind, nodes, lambda console: draw_nodes(console, live, nodes))
     if kind == "jobs":
         views = [view for view in job_views(live.objects) if namespace in (None, view.namespace)]
-        return QueryResult(
-            {"jobs": [view.document() for view in views]}, lambda console: draw_jobs(console, views, now)
-        )
+        jobs = [view.document() for view in views]
+        return _listed(kind, jobs, lambda console: draw_jobs(console, views, now))
     if kind == "queues":
         queues = queue_documents(live.objects)
-        return QueryResult({"queues": queues}, lambda console: draw_queues(console, queues))
+        return _listed(kind, queues, lambda console: draw_queues(console, queues))
     if kind == "pods":
         pods = [pod for pod in pod_documents(live.objects) if namespace in (None, pod["namespace"])]
-        return QueryResult({"pods": pods}, lambda console: draw_pods(console, pods, now))
+        return _listed(kind, pods, lambda console: draw_pods(console, pods, now))
     raise UnknownNameError(f"there is no kind {kind}; known are nodes, jobs, queues, pods")
+
+
+def _listed(kind: str, documents: list[dict[str, Any]], draw: Callable[[Console], None]) -> QueryResult:
+    """A list of objects; where there is none, a line that says so."""
+    return QueryResult(
+        {kind: documents}, draw if documents else lambda console: console.print(f"there are no {kind}")
+    )
 
 
 # -- one object --------------------------------------------------------------------------------
@@ -125,7 +131,7 @@ def _job_facts(view: JobView) -> dict[str, Any]:
     vcjob = view.vcjob
     tasks = "" if vcjob is None else ", ".join(f"{task.replicas} x {task.name}" for task in vcjob.tasks)
     return {
-        "phase": view.phase,
+        "phase": view.shown_phase,
         "queue": view.queue,
         "priority": view.priority or None,
         "tasks": tasks,
@@ -216,7 +222,7 @@ def _why(live: LiveLab, parameters: Parameters) -> QueryResult:
     """Raises UnknownJobError. A vcjob that is over has no gang any more that the scheduler would know."""
     name = str(parameters.get("job"))
     try:
-        return why_result(live.source, name)
+        return why_result(live.source, name, parameters.get("exit_code") is True)
     except UnknownJobError:
         over = [
             view
@@ -263,6 +269,9 @@ QUERIES: dict[str, Query] = {
     "status": _status,
     "get": _rendered(_get),
     "describe": _rendered(_describe),
+    "drain": lambda live, parameters: drain_document(
+        live, find_name(live, "node", str(parameters.get("node")))
+    ),
     "top": _rendered(lambda live, parameters: _top(live, parameters.get("height"))),
     "why": _rendered(_why),
     "capacity": _rendered(lambda live, parameters: capacity_result(live.source, parameters.get("queue"))),

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, NoReturn
 if TYPE_CHECKING:
     import click
 
-#: What a shell reports for a program that Ctrl-C ended.
-INTERRUPTED = 130
-INTERNAL_ERROR = 70
+#: What a shell reports for a program that Ctrl-C ended: `ExitCode.INTERRUPTED`, which is not loaded yet.
+_INTERRUPTED = 130
 #: New objects between two garbage collections. With the usual 700 an import is interrupted hundreds of times,
 #: for objects that live until the end.
 _GC_THRESHOLD = 50_000
@@ -52,14 +51,14 @@ def _run(load: Callable[[], click.Group]) -> int:
         try:
             code = commands.main(standalone_mode=False)
         except click.ClickException as error:
-            error.show()
+            _show(error)
             return error.exit_code
         except click.Abort:
-            return INTERRUPTED
+            return _INTERRUPTED
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except KeyboardInterrupt:
-        return INTERRUPTED
+        return _INTERRUPTED
     except BrokenPipeError:
         # The reader of the output has gone. Python's own flush at exit must not fail on it again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -72,9 +71,22 @@ def _run(load: Callable[[], click.Group]) -> int:
             "(please report it; RINGWISE_DEBUG=1 shows where)",
             file=sys.stderr,
         )
-        return INTERNAL_ERROR
+        from ringwise.cli.exit_codes import ExitCode
+
+        return ExitCode.INTERNAL_ERROR
+
+
+def _show(error: click.ClickException) -> None:
+    from click import UsageError, echo
+
+    from ringwise.cli.output import complain
+
+    context = error.ctx if isinstance(error, UsageError) else None
+    if context is not None:
+        echo(f"{context.get_usage()}\nTry '{context.command_path} --help' for help.\n", err=True)
+    complain(f"Error: {error.format_message()}")
 
 
 def _exit_at_once(_number: int, _frame: object) -> NoReturn:
     """Before a command runs there is nothing to clean up."""
-    os._exit(INTERRUPTED)
+    os._exit(_INTERRUPTED)

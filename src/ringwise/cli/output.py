@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from ringwise.cli.exit_codes import ExitCode
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -19,8 +21,6 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 #: Columns of what is printed where there is no terminal.
 WIDE = 120
-#: Exit code for input that cannot be read or understood.
-BAD_INPUT = 2
 
 
 def output_option(command: Command) -> Command:
@@ -31,6 +31,12 @@ def output_option(command: Command) -> Command:
         default="table",
         show_default=True,
         help="Output format.",
+    )(command)
+
+
+def exit_code_option(command: Command) -> Command:
+    return click.option(
+        "--exit-code", is_flag=True, help="Exit code 3 when a job is refused, 4 when one waits."
     )(command)
 
 
@@ -100,7 +106,7 @@ def tell_plugin_problems() -> None:
             complain(f"warning: {problem}")
 
 
-def stop(*lines: object, code: int = BAD_INPUT) -> click.exceptions.Exit:
+def stop(*lines: object, code: int = ExitCode.BAD_INPUT) -> click.exceptions.Exit:
     """Print what is wrong, one line each; the caller raises what this returns."""
     complain(*lines)
     return click.exceptions.Exit(code)

@@ -9,12 +9,13 @@ import click
 
 from ringwise.apps.loading import assumed_chips
 from ringwise.apps.place import place
+from ringwise.cli.exit_codes import ExitCode, code_of_outcomes
 from ringwise.cli.inputs import load_bundle, load_catalog, load_configuration
 from ringwise.cli.output import (
-    BAD_INPUT,
     board_option,
     complain,
     configuration_option,
+    exit_code_option,
     output_option,
     print_document,
     stdout_console,
@@ -34,6 +35,7 @@ from ringwise.views.place import place_document
 @board_option
 @click.option("--all", "everything", is_flag=True, help="List running jobs too.")
 @click.option("--keep-going", is_flag=True, help="Skip bad documents and place the rest; exit code 2.")
+@exit_code_option
 @now_option
 @click.option("--journal", type=click.Path(path_type=Path), help="Write a journal for `ringwise replay`.")
 def place_command(
@@ -44,6 +46,7 @@ def place_command(
     boards: tuple[Path, ...],
     everything: bool,
     keep_going: bool,
+    exit_code: bool,
     now: int | None,
     journal: Path | None,
 ) -> None:
@@ -75,7 +78,9 @@ def place_command(
     else:
         print_document(place_document(answer), output)
     if bundle.errors or answer.errors:
-        raise click.exceptions.Exit(BAD_INPUT)
+        raise click.exceptions.Exit(ExitCode.BAD_INPUT)
+    if exit_code and (code := code_of_outcomes([job.outcome for job in answer.jobs])):
+        raise click.exceptions.Exit(code)
 
 
 def _write_journal(path: Path, journal: Journal, scheduler_names: Iterable[str]) -> None:

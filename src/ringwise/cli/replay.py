@@ -10,6 +10,7 @@ import click
 
 from ringwise.apps.lab.folder import LabFolder, default_folder
 from ringwise.apps.replay import JournalError, Replay, open_journal, replay
+from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.inputs import load_catalog
 from ringwise.cli.output import board_option, complain, output_option, print_document, stop
 from ringwise.cli.queries import lab_option
@@ -43,7 +44,7 @@ def replay_command(file: Path | None, lab: Path | None, boards: tuple[Path, ...]
     else:
         print_document(answer.as_json(), output)
     if answer.difference is not None:
-        raise click.exceptions.Exit(1)
+        raise click.exceptions.Exit(ExitCode.FAILED)
 
 
 def _print(answer: Replay) -> None:

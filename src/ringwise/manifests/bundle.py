@@ -77,8 +77,16 @@ class Bundle:
     ignored: Counter[str] = field(default_factory=Counter)
     #: Unknown fields, names that the API server would refuse, priority classes that are missing.
     remarks: list[str] = field(default_factory=list)
+    #: Files without any object.
+    empty: list[str] = field(default_factory=list)
     #: The newest creation or report, in Unix nanoseconds. Deletion times are in the future and do not count.
     newest_timestamp: int = 0
+
+    @property
+    def holds_nothing(self) -> bool:
+        """Whether there was nothing to read at all, not even an error."""
+        lists = (self.nodes, self.pods, self.pod_groups, self.queues, self.priority_classes, self.vcjobs)
+        return not any((*lists, self.quotas, self.reports, self.config_maps, self.errors, self.ignored))
 
     @property
     def notes(self) -> list[str]:
@@ -164,11 +172,15 @@ class _BundleReader:
         try:
             for source in sources:
                 advanced = _progress_from(progress, done, total)
+                found = False
                 for document in read_documents(source, advanced):
+                    found = True
                     if isinstance(document, ManifestError):
                         self._add_error(document)
                     else:
                         self._take(document)
+                if not found:
+                    self.bundle.empty.append(source.name)
                 done += source.size
                 if progress is not None:
                     progress(done, total)

@@ -43,6 +43,9 @@ class ClusterObjects:
 
 # -- jobs ----------------------------------------------------------------------------------------
 
+#: The phase of a job that has its nodes and does not run yet.
+STARTING = "Starting"
+_WAITING_PHASES = frozenset({"Pending", "Inqueue"})
 #: Reasons that only another cluster or another job can cure, beside those of a job that is wrong in itself.
 _NEVER = frozenset({"cluster-too-small"})
 
@@ -81,6 +84,24 @@ class JobView:
         return sum(1 for pod in self.pods if pod.node is not None and pod.live)
 
     @property
+    def shown_phase(self) -> str:
+        """The phase of its object, except that jobs that have their nodes are told from those that wait.
+
+        Volcano and Kubernetes call both Pending, and a gang that lost pods still Running.
+        """
+        if self.outcome == "placed" and self.phase in _WAITING_PHASES:
+            return STARTING
+        if self.outcome in ("waiting", "refused") and self.phase == "Running":
+            return "Pending"
+        return self.phase
+
+    @property
+    def started(self) -> bool:
+        """Whether as many pods run as it needs, or it has ended."""
+        running = sum(1 for pod in self.pods if pod.phase == "Running")
+        return self.outcome == "ended" or running >= max(1, self.needed)
+
+    @property
     def outcome(self) -> str:
         """placed, pending, refused (it can never run as it is), ended: the words of `place` and `why`"""
         if self.reason is not None and self.reason.kind.stage is Stage.VALIDATE:
@@ -98,7 +119,7 @@ class JobView:
             "kind": self.kind,
             "queue": self.queue,
             "priority": self.priority,
-            "phase": self.phase,
+            "phase": self.shown_phase,
             "outcome": self.outcome,
             "pods": self.wanted,
             "min_available": self.needed,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import click
 
@@ -10,12 +10,20 @@ import click
 _WIDTH = 100
 
 
-def commands_page(root: click.Group) -> str:
+def commands_page(root: click.Group, exit_codes: Mapping[int, str]) -> str:
     lines = [
         "# Commands",
         "",
         "Every command prints its answer to stdout and everything else to stderr. Bad input gets one line",
         "per problem and exit code 2. This page is made from the code (`make docs`).",
+        "",
+        "What is printed is as wide as the terminal; in a pipe as `$COLUMNS` says, else 120 columns.",
+        "",
+        "## Exit codes",
+        "",
+        "| code | meaning |",
+        "|---|---|",
+        *(f"| {code} | {meaning} |" for code, meaning in exit_codes.items()),
     ]
     for path, command in _walk(root, ("ringwise",)):
         context = click.Context(command, info_name=" ".join(path), terminal_width=_WIDTH)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -16,12 +16,12 @@ import msgspec
 from aiohttp import web
 
 from ringwise.apps.lab.lab import LiveLab
-from ringwise.apps.lab.queries import UnknownNameError, find_name
+from ringwise.apps.lab.queries import UnknownNameError, all_names, find_name
 from ringwise.apps.lab.submission import Submission
 from ringwise.embed.objects import ConflictError
 from ringwise.embed.records import ObjectRefusedError
 from ringwise.manifests.errors import ConfigurationError
-from ringwise.views.cluster import job_views
+from ringwise.views.cluster import ClusterObjects, JobView, job_views
 
 #: A query: the lab and the parameters in, a document out.
 Query = Callable[[LiveLab, Mapping[str, Any]], Any]
@@ -131,11 +131,14 @@ class LabServer:
 
     def _submit(self, _request: web.Request, body: bytes) -> Any:
         submission = msgspec.json.decode(body, type=Submission)
-        answer = self._guarded(lambda: self.live.submit(submission))
-        self._wake.set()
-        wanted = set(answer.jobs)
-        jobs = [view.document() for view in job_views(self.live.objects) if view.key in wanted]
-        return {"objects": answer.objects, "jobs": jobs}
+        if submission.dry_run:
+            answer, objects = self.live.dry_run(submission)
+        else:
+            answer = self._guarded(lambda: self.live.submit(submission))
+            self._wake.set()
+            objects = self.live.objects
+        jobs = [view.document() for view in _jobs_of(objects, answer.jobs)]
+        return {"dry_run": submission.dry_run, "objects": answer.objects, "jobs": jobs}
 
     def _do(self, request: web.Request, body: bytes) -> Any:
         action = request.match_info["action"]
@@ -144,20 +147,64 @@ class LabServer:
         self._wake.set()
         return document
 
+    def _wait(self, parameters: Mapping[str, Any]) -> Any:
+        """The jobs that were asked for. In virtual time, after the events until they have started."""
+        live, limit = self.live, _count(parameters, "until") or 0
+
+        def jobs() -> list[JobView]:
+            return _jobs_of(live.objects, parameters.get("jobs", ()))
+
+        def settled() -> bool:
+            return all(view.started or view.outcome == "refused" for view in jobs())
+
+        live.advance_until(settled, limit)
+        done = settled()
+        return {
+            "now": live.now,
+            "settled": done,
+            # Nothing more will happen before the limit.
+            "over": not done and (live.settings.speed is None or live.now >= limit),
+            "jobs": [view.document() for view in jobs()],
+        }
+
     def _done(self, action: str, parameters: Mapping[str, Any]) -> Any:
         live = self.live
         if action in NODE_ACTIONS:
             node = find_name(live, "node", _word(parameters, "node"))
             return {"node": node, "action": action, "leaving": live.change_node(node, action, parameters)}
         if action == "delete":
-            kind = _word(parameters, "kind")
-            key = find_name(live, kind, _word(parameters, "name"), parameters.get("namespace"))
-            live.delete(kind, key)
-            return {"kind": kind, "name": key, "action": "deleted"}
+            chosen = _chosen(live, parameters)
+            live.delete(chosen)
+            return {"deleted": [{"kind": kind, "name": key} for kind, key in chosen]}
+        if action == "wait":
+            return self._wait(parameters)
         if action == "advance":
             live.advance(_count(parameters, "nanoseconds"))
             return {"now": live.cluster.now}
         raise ObjectRefusedError(f"the lab does not know how to {action}")
+
+
+def _jobs_of(objects: ClusterObjects, keys: Iterable[str]) -> list[JobView]:
+    wanted = set(keys)
+    return [view for view in job_views(objects) if view.key in wanted]
+
+
+def _chosen(live: LiveLab, parameters: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The objects that a request names: (kind, key), each once."""
+    namespace = parameters.get("namespace")
+    chosen: dict[tuple[str, str], None] = {}
+    unknown: list[str] = []
+    for kind, name in parameters.get("objects", ()):
+        try:
+            chosen[kind, find_name(live, kind, name, namespace)] = None
+        except UnknownNameError as error:
+            unknown.append(str(error))
+    if unknown and not parameters.get("ignore_not_found"):
+        raise UnknownNameError("\n".join(unknown))
+    if (kind := parameters.get("all")) is not None:
+        for key in all_names(live, str(kind), namespace):
+            chosen[kind, key] = None
+    return list(chosen)
 
 
 def _parameters(body: bytes) -> dict[str, Any]:
@@ -174,7 +221,7 @@ def _word(parameters: Mapping[str, Any], name: str) -> str:
 def _count(parameters: Mapping[str, Any], name: str) -> int | None:
     value = parameters.get(name)
     if value is not None and not (isinstance(value, int) and 0 <= value < MOST_TIME):
-        raise ObjectRefusedError(f"{name} must be a whole number of 0 or more, got {value!r}")
+        raise ObjectRefusedError(f"{name} must be a whole number from 0 to {MOST_TIME}, got {value!r}")
     return value
 
 

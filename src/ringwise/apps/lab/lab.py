@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from ringwise.apps.extensions import new_scheduler, read_user_configuration
@@ -141,6 +142,14 @@ class LiveLab:
         self.lab.run_until(self.clock.now() + nanoseconds)
         self.turn()
 
+    def advance_until(self, done: Callable[[], bool], limit: int) -> None:
+        """Let virtual time pass, event by event, until `done` or the limit. Real time passes by itself."""
+        while isinstance(self.clock, VirtualClock) and not done():
+            due = self.lab.next_deadline()
+            if due is None or due > limit:
+                break
+            self.advance(due - self.clock.now())
+
     @property
     def now(self) -> int:
         return max(self.clock.now(), self.cluster.now)
@@ -205,6 +214,19 @@ class LiveLab:
         self.turn()
         return answer
 
+    def dry_run(self, submission: Submission) -> tuple[Submitted, ClusterObjects]:
+        """What `submit` would do. It happens in a copy of the lab, with a scheduler that has just started."""
+        with TemporaryDirectory(prefix="ringwise-dry-run-") as path:
+            folder = LabFolder(Path(path))
+            store = Store(folder.database)
+            store.save(self.cluster.table, self.now)
+            store.close()
+            copy = LiveLab(folder, replace(self.settings, configuration=None, speed=None, journal_bytes=0))
+            try:
+                return copy.submit(submission), copy.objects
+            finally:
+                copy.close()
+
     def _store(self, value: Storable, answer: Submitted) -> None:
         name = key_of(value)
         action = "created" if self.cluster.table.get(name.kind, name.key) is None else "changed"
@@ -255,15 +277,21 @@ class LiveLab:
 
     # -- other requests ------------------------------------------------------------------------------
 
-    def delete(self, kind: str, key: str) -> None:
-        """Delete a job (a vcjob, a PodGroup with its pods, a bare pod), a pod, a queue or a node."""
+    def delete(self, objects: Iterable[tuple[str, str]]) -> None:
+        """Delete jobs (vcjobs, PodGroups with their pods, bare pods), pods, queues, nodes, in this order."""
         self._catch_up()
-        if kind == "job":
+        by_kind: dict[str, list[str]] = {"job": [], "pod": [], "queue": [], "node": []}
+        for kind, key in objects:
+            by_kind[kind].append(key)
+        self._check_queues(by_kind["queue"], by_kind["job"])
+        for key in by_kind["job"]:
             self._delete_job(key)
-        elif kind == "queue":
-            self._delete_queue(key)
-        else:
-            self.cluster.delete({"pod": "Pod", "node": "Node"}[kind], key)
+        if by_kind["job"]:
+            # The controller deletes the PodGroups of its jobs.
+            self.turn()
+        for kind, table in (("pod", "Pod"), ("queue", "Queue"), ("node", "Node")):
+            for key in by_kind[kind]:
+                self.cluster.delete(table, key)
         self.turn()
 
     def _delete_job(self, key: str) -> None:
@@ -278,17 +306,23 @@ class LiveLab:
                 self.cluster.delete("Pod", pod.key)
         self.cluster.delete("PodGroup", key)
 
-    def _delete_queue(self, name: str) -> None:
-        if name == "default":
-            raise ObjectRefusedError("the queue default stays: jobs that name no queue are in it")
-        inside = [group for group in self.cluster.all(PodGroup) if group.queue == name]
-        if inside:
-            some = ", ".join(group.key for group in inside[:3]) + (", ..." if len(inside) > 3 else "")
-            raise ObjectRefusedError(
-                f"queue {name} has {counted(inside, 'job')}: {some}; delete "
-                f"{agrees(len(inside), 'it', 'them')} first"
-            )
-        self.cluster.delete("Queue", name)
+    def _check_queues(self, names: Iterable[str], going: Iterable[str]) -> None:
+        """Raises ObjectRefusedError for a queue that must stay; jobs that go with it do not count."""
+        leaving = set(going)
+        for name in names:
+            if name == "default":
+                raise ObjectRefusedError("the queue default stays: jobs that name no queue are in it")
+            inside = [
+                group
+                for group in self.cluster.all(PodGroup)
+                if group.queue == name and not leaving & {group.key, _owner_key(group)}
+            ]
+            if inside:
+                some = ", ".join(group.key for group in inside[:3]) + (", ..." if len(inside) > 3 else "")
+                raise ObjectRefusedError(
+                    f"queue {name} has {counted(inside, 'job')}: {some}; delete "
+                    f"{agrees(len(inside), 'it', 'them')} first"
+                )
 
     def change_node(self, name: str, action: str, parameters: Mapping[str, Any]) -> list[str]:
         """Cordon, uncordon, drain, or break and heal chips; returns the pods that are asked to go."""
@@ -316,3 +350,7 @@ class LiveLab:
                 raise ObjectRefusedError(f"nothing is known about {action}")
         self.turn()
         return leaving
+
+
+def _owner_key(group: PodGroup) -> str:
+    return "" if group.owner is None else f"{group.namespace}/{group.owner.name}"

@@ -8,7 +8,7 @@ import msgspec
 
 from ringwise.apps.lab.lab import LiveLab
 from ringwise.embed.clock import VirtualClock
-from ringwise.state.model import Pod
+from ringwise.state.model import Node, Pod, Queue
 from ringwise.topology.nearest import did_you_mean
 from ringwise.views.cluster import chip_totals, job_views
 
@@ -42,6 +42,38 @@ def status_document(live: LiveLab) -> dict[str, Any]:
 def plain(value: object) -> Any:
     """An object as JSON has it."""
     return msgspec.to_builtins(value)
+
+
+def all_names(live: LiveLab, kind: str, namespace: str | None = None) -> list[str]:
+    """The keys of all objects of a kind, in this namespace or in all. The queue default is not among them."""
+    if kind == "node":
+        return [node.name for node in live.cluster.all(Node)]
+    if kind == "queue":
+        return [queue.name for queue in live.cluster.all(Queue) if queue.name != "default"]
+    if kind == "job":
+        return [view.key for view in job_views(live.objects) if namespace in (None, view.namespace)]
+    return [pod.key for pod in live.cluster.all(Pod) if namespace in (None, pod.namespace)]
+
+
+def drain_document(live: LiveLab, node: str) -> dict[str, Any]:
+    """The jobs with pods on a node, and what is left of each when the node is drained."""
+    jobs = []
+    for view in job_views(live.objects):
+        here = sum(1 for pod in view.pods if pod.node == node and pod.live)
+        if here:
+            staying = view.placed - here
+            jobs.append(
+                {
+                    "namespace": view.namespace,
+                    "name": view.name,
+                    "kind": view.kind,
+                    "here": here,
+                    "staying": staying,
+                    "min_available": view.needed,
+                    "below_min_available": staying < view.needed,
+                }
+            )
+    return {"node": node, "pods": sum(job["here"] for job in jobs), "jobs": jobs}
 
 
 def find_name(live: LiveLab, kind: str, name: str, namespace: str | None = None) -> str:

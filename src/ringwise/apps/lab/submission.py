@@ -43,6 +43,8 @@ class Submission(msgspec.Struct):
     #: Text of a volcano-scheduler.conf, and where it stood.
     configuration: tuple[str, str] | None = None
     quotas: list[ResourceQuota] = []
+    #: Only tell what would become of it.
+    dry_run: bool = False
 
     def objects(self) -> Iterator[Storable]:
         """In the order in which they are stored: what others need comes first."""

@@ -27,6 +27,7 @@ _COLOURS = {
     "Terminated": "red",
     "Pending": "yellow",
     "Inqueue": "yellow",
+    "Starting": "cyan",
     "Terminating": "magenta",
 }
 _OUTCOME_COLOURS = {"placed": "green", "pending": "yellow", "refused": "red", "ended": "dim"}
@@ -86,7 +87,7 @@ def draw_jobs(console: Console, views: Iterable[JobView], now: int) -> None:
         table.add(
             view.key,
             view.queue,
-            Text("refused", "red") if view.outcome == "refused" else phase_text(view.phase),
+            Text("refused", "red") if view.outcome == "refused" else phase_text(view.shown_phase),
             f"{view.placed}/{view.wanted}",
             str(view.chips),
             duration_text(now - view.created),
@@ -176,10 +177,11 @@ def _draw_submitted_job(console: Console, job: dict[str, Any]) -> None:
     outcome, reason = job["outcome"], job["reason"]
     nodes = job["nodes"]
     where = ""
+    colour = _OUTCOME_COLOURS[outcome]
     if outcome == "placed" and nodes:
+        outcome = "running" if job["phase"] == "Running" else outcome
         some = ", ".join(nodes[:4]) + (f" and {len(nodes) - 4} more" if len(nodes) > 4 else "")
         where = f" on {some}"
-    colour = _OUTCOME_COLOURS[outcome]
     print_line(
         console, f"{escape(job['namespace'])}/{escape(job['name'])}: [{colour}]{outcome}[/]{escape(where)}"
     )

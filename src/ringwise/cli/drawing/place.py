@@ -31,7 +31,8 @@ def print_placements(console: Console, answer: PlaceAnswer, scores: bool) -> Non
         counts[job.outcome] = counts.get(job.outcome, 0) + 1
     summary = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items())) or "no jobs wait"
     print_line(console, summary, style="dim")
-    print_line(console, LEGEND, style="dim")
+    if any(pod.node for job in answer.jobs for pod in job.pods):
+        print_line(console, LEGEND, style="dim")
     if any(job.job_class for job in answer.jobs):
         print_line(console, CLASS_LEGEND, style="dim")
     if scores:

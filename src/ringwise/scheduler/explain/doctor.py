@@ -102,6 +102,14 @@ def _set_aside(view: SchedulerView) -> Iterator[Finding]:
 def _nodes(view: SchedulerView) -> Iterator[Finding]:
     state, catalog = view.cluster, view.catalog
     without_arch: list[str] = []
+    if not state.node_count:
+        yield Finding(
+            ERROR,
+            "no-nodes",
+            "cluster",
+            "has no nodes: no job can start",
+            "add nodes; of files, give those with the Nodes, too (kubectl get nodes -o yaml)",
+        )
     for number in state.known_nodes():
         node = state.nodes[number]
         if node is None:

@@ -1,0 +1,38 @@
+"""The exit codes of all commands. `docs/commands.md` shows this table."""
+
+from __future__ import annotations
+
+import enum
+
+
+class ExitCode(enum.IntEnum):
+    """How a command ended; scripts may rely on these numbers."""
+
+    OK = 0
+    FAILED = 1
+    BAD_INPUT = 2
+    REFUSED = 3
+    PENDING = 4
+    INTERNAL_ERROR = 70
+    INTERRUPTED = 130
+
+
+MEANINGS = {
+    ExitCode.OK: "Done. Jobs that wait or are refused change it only with `--exit-code` or `--wait`.",
+    ExitCode.FAILED: "The check found errors (`doctor`), the decisions differ (`replay`), a goal does not "
+    "hold (`bench`), the question was answered with no (`drain`), or the API server or the node refused.",
+    ExitCode.BAD_INPUT: "Input or arguments cannot be read, a name is not known, or no lab runs.",
+    ExitCode.REFUSED: "A job is refused: it can never run as it is (`place`, `submit` and `why` with "
+    "`--exit-code`; `submit --wait`).",
+    ExitCode.PENDING: "No job is refused, and one waits (`place`, `submit` and `why` with `--exit-code`), "
+    "or has not started within `--timeout` (`submit --wait`).",
+    ExitCode.INTERNAL_ERROR: "A defect of Ringwise; `RINGWISE_DEBUG=1` shows where.",
+    ExitCode.INTERRUPTED: "Ctrl-C.",
+}
+
+
+def code_of_outcomes(outcomes: list[str]) -> ExitCode:
+    """The exit code for jobs with these outcomes."""
+    if "refused" in outcomes:
+        return ExitCode.REFUSED
+    return ExitCode.PENDING if {"pending", "waiting"} & set(outcomes) else ExitCode.OK
