@@ -21,10 +21,7 @@ setup: $(STAMP) ## make .venv and install Ringwise into it
 $(STAMP): requirements-dev.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Ringwise needs Python 3.11 or newer; name one with: make PYTHON=/path/to/python3"; exit 1; }
-	@echo "== setting up $(VENV)"
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(PYTHON) tools/set_up.py $(VENV) requirements-dev.txt
 	@touch $@
 
 demo: $(STAMP) ## show Ringwise at work on a sample cluster

@@ -568,7 +568,10 @@ def test_the_makefile_has_the_promised_targets() -> None:
     text = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([a-z]+):", text, re.M))
     assert {"demo", "test", "bench", "lint", "requirements"} <= targets
-    assert "--require-hashes -r requirements-dev.txt" in text
+    assert "tools/set_up.py $(VENV) requirements-dev.txt" in text
+    assert '"--require-hashes", "-r", requirements' in (ROOT / "tools" / "set_up.py").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_the_licence_is_complete_and_the_one_we_name() -> None:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from ringwise.cli.completion import BoardName
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.output import print_document, stdout_console
 from ringwise.topology.board import BoardError
@@ -63,7 +64,7 @@ def list_boards(
 
 
 @boards.command()
-@click.argument("name")
+@click.argument("name", type=BoardName())
 @_options
 @click.pass_obj
 def show(

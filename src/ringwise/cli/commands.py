@@ -5,11 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from ringwise import __version__
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 
 class CommandEntry(NamedTuple):
@@ -49,6 +52,14 @@ class LazyGroup(click.Group):
             nearest = did_you_mean(args[0], self.list_commands(ctx))
             raise click.UsageError(error.message.rstrip(".") + nearest, ctx) from None
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """From the table, so that no command is imported for it."""
+        from click.shell_completion import CompletionItem
+
+        names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
+        found = [CompletionItem(name, help=self.entries[name].help) for name in names]
+        return found + click.Command.shell_complete(self, ctx, incomplete)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, self.entries[name].help) for name in self.list_commands(ctx)])
@@ -78,6 +89,9 @@ COMMANDS = {
     ),
     "chips": CommandEntry(
         "ringwise.cli.chips", "chips", "The chips of a cluster, as their nodes report them."
+    ),
+    "completion": CommandEntry(
+        "ringwise.cli.completion", "completion_command", "Print the completion script for a shell."
     ),
     "config": CommandEntry("ringwise.cli.config", "config", "Check a volcano-scheduler.conf."),
     "controller": CommandEntry(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ringwise.cli.completion import LabName
 from ringwise.cli.exit_codes import ExitCode, code_of_outcomes
 from ringwise.cli.output import exit_code_option, output_option
 from ringwise.cli.queries import (
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @click.command("why")
-@click.argument("job", metavar="[NAMESPACE/]JOB")
+@click.argument("job", type=LabName("job"), metavar="[NAMESPACE/]JOB")
 @source_options()
 @output_option
 @exit_code_option

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def main() -> None:
-    run(_plugin)
+    run(_plugin, "kubectl-ringwise")
 
 
 def _plugin() -> click.Group:

@@ -31,6 +31,7 @@ from ringwise.cli.exit_codes import ExitCode, code_of_outcomes
 from ringwise.cli.explain import capacity_result, diagnosis_result, why_result
 from ringwise.cli.inputs import load_bundle, load_catalog, load_configuration
 from ringwise.cli.output import (
+    FILES,
     board_option,
     complain,
     exit_code_option,
@@ -110,7 +111,9 @@ def doctor_live(output: str, **options: Any) -> None:
 
 
 @plugin.command("place")
-@click.option("-f", "--file", "files", multiple=True, required=True, help="File, folder, or - for stdin.")
+@click.option(
+    "-f", "--file", "files", multiple=True, required=True, type=FILES, help="File, folder, or - for stdin."
+)
 @click.option("--scores", is_flag=True, help="Show every candidate node of each job's first pod.")
 @exit_code_option
 @live_options

@@ -15,6 +15,7 @@ from ringwise.apps.lab.folder import FolderError, LabFolder, default_folder
 from ringwise.apps.lab.journal import MOST_BYTES
 from ringwise.apps.lab.lab import FleetSettings, LabSettings, LiveLab
 from ringwise.apps.lab.queries import status_document
+from ringwise.cli.completion import BoardName
 from ringwise.cli.drawing.lab import counts_text
 from ringwise.cli.inputs import load_configuration
 from ringwise.cli.lab_commands import duration_argument
@@ -34,7 +35,11 @@ _FLEET = ("nodes", "board", "leaf_size", "superpod_size")
     "--nodes", type=click.IntRange(0, 100_000), default=16, show_default=True, help="How many nodes."
 )
 @click.option(
-    "--board", default="910-x8", show_default=True, help="Their board; `ringwise boards` lists them."
+    "--board",
+    type=BoardName(),
+    default="910-x8",
+    show_default=True,
+    help="Their board; `ringwise boards` lists them.",
 )
 @click.option(
     "--leaf-size", type=click.IntRange(1), help="Nodes under each leaf switch; without it, no switches."

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ringwise.cli.completion import LabName
 from ringwise.cli.exit_codes import ExitCode, code_of_outcomes
-from ringwise.cli.output import complain, exit_code_option, output_option, stdout_console, stop
+from ringwise.cli.output import FILES, complain, exit_code_option, output_option, stdout_console, stop
 from ringwise.cli.queries import (
     QueryResult,
     lab_client,
@@ -60,7 +61,7 @@ def get_command(kind: str, namespace: str | None, lab: Path | None, output: str)
 
 @click.command("describe")
 @click.argument("kind", type=click.Choice([*_PLURALS]), metavar="node|job|queue|pod")
-@click.argument("name", metavar="[NAMESPACE/]NAME")
+@click.argument("name", type=LabName(), metavar="[NAMESPACE/]NAME")
 @_NAMESPACE
 @lab_option
 @output_option
@@ -115,8 +116,8 @@ def _show_frames(console: Console, lab: Path | None, every: float) -> None:
 
 
 @click.command("submit")
-@click.argument("files", nargs=-1, metavar="FILE...")
-@click.option("-f", "--file", "more", multiple=True, help="File, folder, or - for stdin.")
+@click.argument("files", nargs=-1, type=FILES, metavar="FILE...")
+@click.option("-f", "--file", "more", multiple=True, type=FILES, help="File, folder, or - for stdin.")
 @click.option("--keep-going", is_flag=True, help="Skip bad documents and submit the rest; exit code 2.")
 @click.option("--dry-run", is_flag=True, help="Only show what would become of the jobs.")
 @click.option(
@@ -219,13 +220,14 @@ def _show_text(document: Any, text: str, output: str) -> None:
 @click.argument(
     "kind", type=click.Choice([*_PLURALS, *_PLURALS.values()]), required=False, metavar="[job|pod|queue|node]"
 )
-@click.argument("names", nargs=-1, metavar="[[NAMESPACE/]NAME...]")
+@click.argument("names", nargs=-1, type=LabName(), metavar="[[NAMESPACE/]NAME...]")
 @click.option("-n", "--namespace", help="Their namespace, where several have that name; with --all, only it.")
 @click.option(
     "-f",
     "--file",
     "files",
     multiple=True,
+    type=FILES,
     help="Delete the jobs, pods, queues and nodes of this file or folder.",
 )
 @click.option("--all", "everything", is_flag=True, help="All objects of the kind; the queue default stays.")
@@ -293,7 +295,7 @@ def _objects_of_files(files: tuple[str, ...]) -> list[tuple[str, str]]:
 
 
 @click.command("cordon")
-@click.argument("node")
+@click.argument("node", type=LabName("node"))
 @lab_option
 @output_option
 def cordon_command(node: str, lab: Path | None, output: str) -> None:
@@ -302,7 +304,7 @@ def cordon_command(node: str, lab: Path | None, output: str) -> None:
 
 
 @click.command("uncordon")
-@click.argument("node")
+@click.argument("node", type=LabName("node"))
 @lab_option
 @output_option
 def uncordon_command(node: str, lab: Path | None, output: str) -> None:
@@ -311,7 +313,7 @@ def uncordon_command(node: str, lab: Path | None, output: str) -> None:
 
 
 @click.command("drain")
-@click.argument("node")
+@click.argument("node", type=LabName("node"))
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @lab_option
 @output_option
@@ -356,7 +358,7 @@ def _loss_text(job: dict[str, Any]) -> str:
 
 
 @click.command("fault")
-@click.argument("node")
+@click.argument("node", type=LabName("node"))
 @click.argument("chips", nargs=-1, required=True, metavar="CHIP...")
 @click.option("--network", is_flag=True, help="Only the network ports of the chips.")
 @click.option("--heal", is_flag=True, help="Mark them as healthy.")

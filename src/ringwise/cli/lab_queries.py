@@ -10,7 +10,14 @@ from rich.markup import escape
 
 from ringwise.apps.lab.api import Query
 from ringwise.apps.lab.lab import LiveLab
-from ringwise.apps.lab.queries import UnknownNameError, drain_document, find_name, plain, status_document
+from ringwise.apps.lab.queries import (
+    UnknownNameError,
+    all_names,
+    drain_document,
+    find_name,
+    plain,
+    status_document,
+)
 from ringwise.cli.drawing.lab import (
     amounts_text,
     draw_jobs,
@@ -269,6 +276,7 @@ QUERIES: dict[str, Query] = {
     "status": _status,
     "get": _rendered(_get),
     "describe": _rendered(_describe),
+    "names": lambda live, parameters: all_names(live, str(parameters.get("kind"))),
     "drain": lambda live, parameters: drain_document(
         live, find_name(live, "node", str(parameters.get("node")))
     ),

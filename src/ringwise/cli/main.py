@@ -23,7 +23,7 @@ _GC_THRESHOLD = 50_000
 
 
 def main() -> None:
-    run(_ringwise)
+    run(_ringwise, "ringwise")
 
 
 def _ringwise() -> click.Group:
@@ -32,15 +32,18 @@ def _ringwise() -> click.Group:
     return cli
 
 
-def run(load: Callable[[], click.Group]) -> NoReturn:
-    """Load the commands, run the one that is asked for, and exit. No error prints a traceback."""
+def run(load: Callable[[], click.Group], program: str) -> NoReturn:
+    """Load the commands, run the one that is asked for, and exit. No error prints a traceback.
+
+    The program is called by its own name in every message, however it was started.
+    """
     signal.signal(signal.SIGINT, _exit_at_once)
-    code = _run(load)
+    code = _run(load, program)
     signal.signal(signal.SIGINT, _exit_at_once)
     sys.exit(code)
 
 
-def _run(load: Callable[[], click.Group]) -> int:
+def _run(load: Callable[[], click.Group], program: str) -> int:
     try:
         gc.set_threshold(_GC_THRESHOLD)
         import click
@@ -49,7 +52,7 @@ def _run(load: Callable[[], click.Group]) -> int:
         # From here on Ctrl-C is an exception, so that a command can clean up.
         signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
-            code = commands.main(standalone_mode=False)
+            code = commands.main(prog_name=program, standalone_mode=False)
         except click.ClickException as error:
             _show(error)
             return error.exit_code
@@ -77,8 +80,13 @@ def _run(load: Callable[[], click.Group]) -> int:
 
 
 def _show(error: click.ClickException) -> None:
+    """As click does; in a terminal the sentence wraps at its width."""
     from click import UsageError, echo
+    from click.exceptions import NoArgsIsHelpError
 
+    if isinstance(error, NoArgsIsHelpError) or not sys.stderr.isatty():
+        error.show()
+        return
     from ringwise.cli.output import complain
 
     context = error.ctx if isinstance(error, UsageError) else None

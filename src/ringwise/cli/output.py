@@ -23,6 +23,10 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 WIDE = 120
 
 
+#: Files, folders, or - for stdin; a shell completes them.
+FILES = click.Path(allow_dash=True)
+
+
 def output_option(command: Command) -> Command:
     return click.option(
         "-o",

@@ -12,6 +12,7 @@ from ringwise.apps.place import place
 from ringwise.cli.exit_codes import ExitCode, code_of_outcomes
 from ringwise.cli.inputs import load_bundle, load_catalog, load_configuration
 from ringwise.cli.output import (
+    FILES,
     board_option,
     complain,
     configuration_option,
@@ -28,7 +29,9 @@ from ringwise.views.place import place_document
 
 
 @click.command("place")
-@click.option("-f", "--file", "files", multiple=True, required=True, help="File, folder, or - for stdin.")
+@click.option(
+    "-f", "--file", "files", multiple=True, required=True, type=FILES, help="File, folder, or - for stdin."
+)
 @output_option
 @click.option("--scores", is_flag=True, help="Show every candidate node of each job's first pod.")
 @configuration_option

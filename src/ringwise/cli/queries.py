@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ringwise.cli.output import (
+    FILES,
     WIDE,
     board_option,
     complain,
@@ -66,6 +67,7 @@ _FILES = click.option(
     "--file",
     "files",
     multiple=True,
+    type=FILES,
     help="File, folder, or - for stdin. Without it the running lab is queried.",
 )
 _KEEP_GOING = click.option("--keep-going", is_flag=True, help="Skip bad documents and go on with the rest.")

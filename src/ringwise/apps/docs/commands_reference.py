@@ -9,6 +9,22 @@ import click
 #: Usage lines are folded here, however wide the writer's terminal is.
 _WIDTH = 100
 
+_COMPLETION = (
+    "## Shell completion",
+    "",
+    "Commands, options, their values and files are completed; names of nodes, jobs, queues and pods are",
+    "those of the running lab. `ringwise completion SHELL` prints the script:",
+    "",
+    "| shell | once | for every new shell |",
+    "|---|---|---|",
+    '| bash 4.4 and newer | `eval "$(ringwise completion bash)"` | put that line into `~/.bashrc` |',
+    '| zsh | `eval "$(ringwise completion zsh)"` | put that line into `~/.zshrc`, after `compinit` |',
+    "| fish | `ringwise completion fish \\| source` "
+    "| `ringwise completion fish > ~/.config/fish/completions/ringwise.fish` |",
+    "",
+    "The script calls `ringwise`, which must be on the PATH (`.venv/bin` is, after `. .venv/bin/activate`).",
+)
+
 
 def commands_page(root: click.Group, exit_codes: Mapping[int, str]) -> str:
     lines = [
@@ -25,6 +41,7 @@ def commands_page(root: click.Group, exit_codes: Mapping[int, str]) -> str:
         "|---|---|",
         *(f"| {code} | {meaning} |" for code, meaning in exit_codes.items()),
     ]
+    lines += ["", *_COMPLETION]
     for path, command in _walk(root, ("ringwise",)):
         context = click.Context(command, info_name=" ".join(path), terminal_width=_WIDTH)
         lines += ["", f"## `{' '.join(path)}`", ""]

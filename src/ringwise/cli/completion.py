@@ -1,0 +1,74 @@
+"""Shell completion: the scripts of `ringwise completion`, and the names of a running lab as values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.shell_completion import CompletionItem, get_completion_class
+
+if TYPE_CHECKING:
+    _Text = click.ParamType[str]
+else:
+    # Older versions of click have no type argument here.
+    _Text = click.ParamType
+
+SHELLS = ("bash", "zsh", "fish")
+#: Seconds. Whoever presses the tab key does not wait longer.
+_PATIENCE = 2.0
+
+
+@click.command("completion")
+@click.argument("shell", type=click.Choice(SHELLS))
+def completion_command(shell: str) -> None:
+    """Print the completion script for a shell."""
+    from ringwise.cli.commands import cli
+
+    found = get_completion_class(shell)
+    assert found is not None
+    click.echo(found(cli, {}, "ringwise", "_RINGWISE_COMPLETE").source())
+
+
+class LabName(_Text):
+    """The name of an object of the running lab. Completed, never checked: the lab does that."""
+
+    name = "text"
+
+    def __init__(self, kind: str | None = None) -> None:
+        #: None: the kind is the argument before it.
+        self._kind = kind
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        kind = self._kind or str(ctx.params.get("kind") or "").removesuffix("s")
+        names = _names(kind, ctx.params) if kind else []
+        # A name without its namespace is enough where it is typed that way.
+        short = [] if "/" in incomplete else [name.rpartition("/")[2] for name in names]
+        found = dict.fromkeys([*short, *names])
+        return [CompletionItem(name) for name in found if name.startswith(incomplete)]
+
+
+class BoardName(_Text):
+    """The name of a shipped board; one of a board file is not completed."""
+
+    name = "text"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        from ringwise.topology.boards import shipped_boards
+
+        return [CompletionItem(name) for name in shipped_boards() if name.startswith(incomplete)]
+
+
+def _names(kind: str, parameters: dict[str, Any]) -> list[str]:
+    """No lab, or one of another version, completes nothing: a tab key prints no error."""
+    from ringwise.apps.lab.client import LabClient, NoLabError, RefusedByLabError
+    from ringwise.apps.lab.folder import default_folder
+
+    try:
+        answer = LabClient(parameters.get("lab") or default_folder(), _PATIENCE).ask("names", kind=kind)
+    except (NoLabError, RefusedByLabError):
+        return []
+    return [str(name) for name in answer]

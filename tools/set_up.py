@@ -1,0 +1,110 @@
+"""Install pinned requirements and Ringwise into a virtual environment, and show that it works.
+
+    python tools/set_up.py .venv requirements-dev.txt
+
+The Makefile calls it. It needs nothing but the standard library. pip is silent for minutes on a slow network;
+here a line says how far it is, in a terminal every second, in a log every ten.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TextIO
+
+_PIP = ("-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--progress-bar", "off")
+
+
+class Progress:
+    """What pip does, in one line that is overwritten in a terminal."""
+
+    def __init__(self, total: int, out: TextIO) -> None:
+        self._total = total
+        self._out = out
+        self._terminal = out.isatty()
+        self._began = time.monotonic()
+        self._read = 0
+        self._stage = "starting"
+        self._shown = 0.0
+
+    @property
+    def seconds(self) -> int:
+        return round(time.monotonic() - self._began)
+
+    def take(self, line: str) -> None:
+        """A line that pip printed."""
+        if line.startswith(("Collecting ", "Requirement already satisfied")):
+            self._read += 1
+            self._stage = f"{min(self._read, self._total)} of {self._total} packages fetched"
+        elif line.startswith("Installing collected packages"):
+            self._stage = f"installing {self._total} packages"
+            self.show(now=True)
+        self.show()
+
+    def show(self, now: bool = False) -> None:
+        every = 1 if self._terminal else 10
+        if not now and self.seconds - self._shown < every:
+            return
+        self._shown = self.seconds
+        line = f"   {self._stage}, {self.seconds} s"
+        self._out.write(f"\r\x1b[K{line}" if self._terminal else f"{line}\n")
+        self._out.flush()
+
+    def end(self) -> None:
+        if self._terminal:
+            self._out.write("\r\x1b[K")
+
+
+def packages_of(requirements: Path) -> int:
+    """How many packages a compiled requirements file pins."""
+    return len(re.findall(r"^[A-Za-z0-9][^ =]*==", requirements.read_text(encoding="utf-8"), re.MULTILINE))
+
+
+def install(command: list[str], progress: Progress) -> None:
+    """Run pip; its errors are shown as they are, with the lines before them."""
+    last: list[str] = []
+    unbuffered = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=unbuffered
+    ) as pip:
+        ended = threading.Event()
+
+        def tick() -> None:
+            while not ended.wait(1):
+                progress.show()
+
+        clock = threading.Thread(target=tick, daemon=True)
+        clock.start()
+        assert pip.stdout is not None
+        for line in pip.stdout:
+            last = [*last[-20:], line]
+            progress.take(line)
+        ended.set()
+        clock.join()
+    progress.end()
+    if pip.returncode:
+        said = "".join(last)
+        sys.exit(f"{said}\n== pip failed with exit code {pip.returncode}; after it is mended: make setup")
+
+
+def main(folder: str, requirements: str) -> None:
+    out = sys.stdout
+    total = packages_of(Path(requirements))
+    out.write(f"== setting up {folder}, once: {total} packages, one to three minutes\n")
+    out.flush()
+    progress = Progress(total, out)
+    python = Path(folder, "bin", "python")
+    if not python.exists():
+        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    install([str(python), *_PIP, "--require-hashes", "-r", requirements], progress)
+    install([str(python), *_PIP, "--no-deps", "--no-build-isolation", "-e", "."], progress)
+    out.write(f"== {folder} is ready after {progress.seconds} s\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
