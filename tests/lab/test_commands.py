@@ -315,6 +315,7 @@ def test_17_delete_takes_several_names_and_deletes_all_or_none(terminal: Termina
     assert len(terminal.json("get jobs")["jobs"]) == 3
     assert terminal.ok("delete job a lab/b a") == "job lab/a deleted\njob lab/b deleted\n"
     assert terminal.ok("delete jobs c absent --ignore-not-found") == "job lab/c deleted\n"
+    terminal.ok("advance 5s")
     assert terminal.ok("get jobs") == "there are no jobs\n"
 
 
@@ -406,7 +407,7 @@ def test_17_placed_jobs_have_another_phase_than_waiting_ones(terminal: Terminal)
     member = pod("member", 1).replace("labels: {}", "annotations: {scheduling.k8s.io/group-name: band}")
     answer = terminal.submit(job("placed", 2, 8), pod("alone", 8), group, member, job("waits", 3, 8))
     phases = {found["name"]: (found["outcome"], found["phase"]) for found in answer["jobs"]}
-    assert phases.pop("waits") == ("waiting", "Pending")
+    assert phases.pop("waits") == ("pending", "Pending")
     # Volcano calls a PodGroup Running as soon as its pods have nodes.
     assert phases.pop("band") == ("placed", "Running")
     assert set(phases.values()) == {("placed", "Starting")}
@@ -417,7 +418,7 @@ def test_17_placed_jobs_have_another_phase_than_waiting_ones(terminal: Terminal)
     terminal.ok(f"drain {terminal.seats()['lab/placed-worker-0'][0]} --yes")
     terminal.ok("advance 3s")
     lost = {found["name"]: (found["outcome"], found["phase"]) for found in terminal.json("get jobs")["jobs"]}
-    assert lost["placed"] == ("waiting", "Pending")
+    assert lost["placed"] == ("pending", "Pending")
 
 
 def test_17_drain_names_the_gangs_it_hurts_and_asks(terminal: Terminal) -> None:

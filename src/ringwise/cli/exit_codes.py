@@ -35,4 +35,4 @@ def code_of_outcomes(outcomes: list[str]) -> ExitCode:
     """The exit code for jobs with these outcomes."""
     if "refused" in outcomes:
         return ExitCode.REFUSED
-    return ExitCode.PENDING if {"pending", "waiting"} & set(outcomes) else ExitCode.OK
+    return ExitCode.PENDING if "pending" in outcomes else ExitCode.OK

@@ -91,7 +91,7 @@ class JobView:
         """
         if self.outcome == "placed" and self.phase in _WAITING_PHASES:
             return STARTING
-        if self.outcome in ("waiting", "refused") and self.phase == "Running":
+        if self.outcome in ("pending", "refused") and self.phase == "Running":
             return "Pending"
         return self.phase
 

@@ -155,7 +155,7 @@ class LabServer:
             return _jobs_of(live.objects, parameters.get("jobs", ()))
 
         def settled() -> bool:
-            return all(view.started or view.outcome == "refused" for view in jobs())
+            return all(view.started or view.never or view.outcome == "refused" for view in jobs())
 
         live.advance_until(settled, limit)
         done = settled()

@@ -51,7 +51,13 @@ def all_names(live: LiveLab, kind: str, namespace: str | None = None) -> list[st
     if kind == "queue":
         return [queue.name for queue in live.cluster.all(Queue) if queue.name != "default"]
     if kind == "job":
-        return [view.key for view in job_views(live.objects) if namespace in (None, view.namespace)]
+        return [
+            view.key
+            for view in job_views(live.objects)
+            # Pods of a deleted job that still terminate are no job to delete.
+            if namespace in (None, view.namespace)
+            and not (view.pods and all(pod.deleting for pod in view.pods))
+        ]
     return [pod.key for pod in live.cluster.all(Pod) if namespace in (None, pod.namespace)]
 
 
