@@ -11,7 +11,7 @@ BENCH_OUTPUT ?= table
 UV_VERSION := 0.13.7
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-cluster test-node test-chaos lint format bench docs proto requirements clean
+.PHONY: help setup demo test test-cluster test-node test-chaos lint format bench docs tour proto requirements clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)$$/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -73,6 +73,9 @@ bench: $(STAMP) ## all benchmarks; BENCHES="decide cycle" picks some, BENCH_OUTP
 
 docs: $(STAMP) ## write the reference pages anew from their sources
 	@$(BIN)/python -m ringwise.cli.docs docs
+
+tour: $(STAMP) ## run the commands that the pages show, and write what they print into the pages
+	@RINGWISE_WRITE_GOLDEN=1 $(BIN)/python -m pytest -q tests/tour tests/lab/test_page.py
 
 proto: $(STAMP) ## generate the messages of kubelet's and the container runtime's API anew
 	@cd src && ../$(BIN)/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. \
