@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.output import (
-    BAD_INPUT,
+    FILES,
     output_option,
     print_document,
     stdout_console,
@@ -25,7 +26,7 @@ def config() -> None:
 
 
 @config.command("check")
-@click.argument("file")
+@click.argument("file", type=FILES)
 @output_option
 def check(file: str, output: str) -> None:
     """Show what each line of FILE does here.
@@ -42,7 +43,7 @@ def check(file: str, output: str) -> None:
     else:
         print_document(configuration_document(checked), output)
     if checked.configuration is None:
-        raise click.exceptions.Exit(BAD_INPUT)
+        raise click.exceptions.Exit(ExitCode.BAD_INPUT)
 
 
 def _read(file: str) -> bytes:
