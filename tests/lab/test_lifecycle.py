@@ -97,7 +97,7 @@ def test_the_journal_replays_whatever_was_asked_meanwhile(tmp_path: Path) -> Non
         terminal.submit(job("second", 2, 8), job("third", 1, 4, minutes=30), job("never", 1, 5))
         for question in ("why second", "why first", "capacity", "doctor", "topology show", "top --once"):
             terminal.ok(question)
-        terminal.ok("drain node-2")
+        terminal.ok("drain node-2 --yes")
         terminal.ok("advance 15m")  # the gang that waits is given a reservation on the way
         terminal.ok("why second")
         terminal.ok("uncordon node-2")
@@ -241,7 +241,13 @@ def test_a_damaged_database_is_told_and_kept(tmp_path: Path) -> None:
         ("ask", "describe", {"kind": "star", "name": "x"}),
         ("do", "nothing", {}),
         ("do", "delete", {"kind": "job"}),
-        ("do", "delete", {"kind": "star", "name": "x"}),
+        ("do", "delete", {"objects": "x"}),
+        ("do", "delete", {"objects": [["job"]]}),
+        ("do", "delete", {"objects": [["star", "x"]], "ignore_not_found": True}),
+        ("do", "delete", {"all": "star"}),
+        ("do", "wait", {"jobs": 7, "until": 0}),
+        ("do", "wait", {"jobs": [], "until": "soon"}),
+        ("ask", "drain", {"node": "node-77"}),
         ("do", "cordon", {"node": 7}),
         ("do", "fault", {"node": "node-0", "chips": "all"}),
         ("do", "advance", {"nanoseconds": -1}),

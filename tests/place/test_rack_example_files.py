@@ -22,7 +22,7 @@ ROOT = Path(__file__).parent.parent.parent
 EXAMPLES = ROOT / "examples" / "racks"
 PAGE = (ROOT / "docs" / "racks.md").read_text()
 SHOWN = re.findall(
-    r"ringwise place -f examples/racks/(\S+) -f examples/racks/(\S+)\n```\n\n```\n(.*?)```", PAGE, re.S
+    r"ringwise place -f examples/racks/(\S+) -f examples/racks/(\S+)\n\.\.\.\n(.*?)\.\.\.\n```", PAGE, re.S
 )
 
 

@@ -191,9 +191,11 @@ def _wait_for(lab: Path | None, jobs: list[Any], timeout: int) -> tuple[list[Any
     """The jobs after they have started, or after the timeout; and whether all that can have started."""
     import time
 
+    from ringwise.apps.lab.api import MOST_TIME
+
     names = [f"{job['namespace']}/{job['name']}" for job in jobs]
     with lab_client(lab, f"waiting for {', '.join(names[:3])}{' ...' if len(names) > 3 else ''}") as client:
-        limit = client.do("wait", jobs=[], until=0)["now"] + timeout
+        limit = min(client.do("wait", jobs=[], until=0)["now"] + timeout, MOST_TIME - 1)
         while True:
             answer = client.do("wait", jobs=names, until=limit)
             if answer["settled"] or answer["over"]:
@@ -351,7 +353,7 @@ def _loss_text(job: dict[str, Any]) -> str:
     where = f"{job['namespace']}/{name}: "
     if job["kind"] == "Pod":
         return f"{where}a pod without a controller: it is not started again"
-    pods = f"{here} of {here + staying} pods {'runs' if here == 1 else 'run'} here"
+    pods = f"{here} of {counted(here + staying, 'pod')} {agrees(here, 'runs', 'run')} here"
     if job["below_min_available"]:
         return f"{where}{pods}; {staying} would be left, and the gang needs {needed}"
     return f"{where}{pods}; {staying} would be left, enough for the gang (minAvailable {needed})"

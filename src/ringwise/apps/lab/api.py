@@ -16,7 +16,7 @@ import msgspec
 from aiohttp import web
 
 from ringwise.apps.lab.lab import LiveLab
-from ringwise.apps.lab.queries import UnknownNameError, all_names, find_name
+from ringwise.apps.lab.queries import KINDS, UnknownNameError, all_names, find_name
 from ringwise.apps.lab.submission import Submission
 from ringwise.embed.objects import ConflictError
 from ringwise.embed.records import ObjectRefusedError
@@ -150,9 +150,13 @@ class LabServer:
     def _wait(self, parameters: Mapping[str, Any]) -> Any:
         """The jobs that were asked for. In virtual time, after the events until they have started."""
         live, limit = self.live, _count(parameters, "until") or 0
+        try:
+            keys = msgspec.convert(parameters.get("jobs", []), list[str])
+        except msgspec.ValidationError as error:
+            raise ObjectRefusedError(f"jobs must be a list of names: {error}") from None
 
         def jobs() -> list[JobView]:
-            return _jobs_of(live.objects, parameters.get("jobs", ()))
+            return _jobs_of(live.objects, keys)
 
         def settled() -> bool:
             return all(view.started or view.never or view.outcome == "refused" for view in jobs())
@@ -191,19 +195,28 @@ def _jobs_of(objects: ClusterObjects, keys: Iterable[str]) -> list[JobView]:
 
 def _chosen(live: LiveLab, parameters: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The objects that a request names: (kind, key), each once."""
-    namespace = parameters.get("namespace")
+    namespace, every = parameters.get("namespace"), parameters.get("all")
+    try:
+        objects = msgspec.convert(parameters.get("objects", []), list[tuple[str, str]])
+    except msgspec.ValidationError as error:
+        raise ObjectRefusedError(f"objects must be pairs of kind and name: {error}") from None
+    strange = [kind for kind in (*(kind for kind, _ in objects), every) if kind not in (None, *KINDS)]
+    if strange:
+        raise ObjectRefusedError(f"there is no kind {strange[0]}; known are {', '.join(KINDS)}")
+    if not objects and every is None:
+        raise ObjectRefusedError("the request names no objects")
     chosen: dict[tuple[str, str], None] = {}
     unknown: list[str] = []
-    for kind, name in parameters.get("objects", ()):
+    for kind, name in objects:
         try:
             chosen[kind, find_name(live, kind, name, namespace)] = None
         except UnknownNameError as error:
             unknown.append(str(error))
     if unknown and not parameters.get("ignore_not_found"):
         raise UnknownNameError("\n".join(unknown))
-    if (kind := parameters.get("all")) is not None:
-        for key in all_names(live, str(kind), namespace):
-            chosen[kind, key] = None
+    if every is not None:
+        for key in all_names(live, every, namespace):
+            chosen[every, key] = None
     return list(chosen)
 
 
