@@ -406,7 +406,9 @@ def test_another_namespace_is_the_same_as_ours_by_install() -> None:
     choices = Choices(
         "chips", with_admission=True, with_annotation_policy=True, annotation_accounts=VENDOR_ACCOUNTS
     )
-    assert rendered(VARIATIONS["admission"], "--namespace", "chips") == by_identity(printed(choices))
+    assert rendered(VARIATIONS["admission"], "--namespace", "chips", "--include-crds") == by_identity(
+        printed(choices)
+    )
 
 
 @needs_helm

@@ -245,6 +245,9 @@ def test_the_chart_renders_the_plain_manifests(values: list[str], choices: Choic
         "volcano-system",
     ]
     done = subprocess.run(
-        [*command, "--kube-version", "1.31.0", *settings], capture_output=True, text=True, check=True
+        [*command, "--include-crds", "--kube-version", "1.31.0", *settings],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert by_identity(done.stdout) == by_identity(printed(choices))
