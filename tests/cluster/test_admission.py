@@ -111,7 +111,7 @@ def test_impossible_job_is_rejected_with_reason_and_cure(cluster: Cluster, port:
     assert "url" not in client
     answer = refused(cluster)
     assert "a pod asks for 3 chips" in answer
-    assert "What helps: ask for one of 1, 2, 4, 8 chips" in answer
+    assert "What helps: ask for 1, 2, 4, 8 chips in each pod" in answer
     assert not cluster.api.items(JOBS)
 
     assert "created" in applied(cluster, vcjob("good", 1, 8))
