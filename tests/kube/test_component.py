@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import itertools
 import json
 from contextlib import suppress
@@ -17,6 +18,7 @@ from click.testing import CliRunner
 from ringwise.apps.kube_scheduler import ComponentOptions, ConfigurationFile, serve
 from ringwise.cli.commands import cli
 from ringwise.kubeclient.config import direct
+from ringwise.log import LEVELS, Logger
 from ringwise.manifests.configuration import ConfigurationError
 from ringwise.metrics import endpoints
 from ringwise.metrics.endpoints import AddressError, parse_address, serving
@@ -240,8 +242,13 @@ def test_the_whole_component_binds_and_reads_its_configuration_from_the_cluster(
 
 
 def test_a_cold_start_with_an_unreadable_config_map_uses_the_default_until_it_is_corrected(
-    caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # Threads write to it while it is read, which the capture of pytest does not allow.
+    log = io.StringIO()
+    monkeypatch.setattr(Logger, "_stream", log)
+    monkeypatch.setattr(Logger, "_written", frozenset(LEVELS))
+
     async def test() -> None:
         stop = asyncio.Event()
 
@@ -260,17 +267,12 @@ def test_a_cold_start_with_an_unreadable_config_map_uses_the_default_until_it_is
             await until(lambda: api.get(PODS, "default/train")["spec"].get("nodeName"))
             # Corrected: only allocate runs from here on, and a pod that requests nothing waits.
             api.put(CONFIG_MAPS, configured("actions: allocate\ntiers: [{plugins: [{name: usage}]}]"))
-            await until(lambda: "no plugin usage" in logged())
+            await until(lambda: "no plugin usage" in log.getvalue())
             stop.set()
             await task
 
-    def logged() -> str:
-        captured.append(capsys.readouterr().err + caplog.text)
-        return "".join(captured)
-
-    captured: list[str] = []
     run(test())
-    text = logged()
+    text = log.getvalue()
     assert "unknown action 'dance'" in text
     assert "unknown key 'settings'" in text
 
