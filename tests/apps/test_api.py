@@ -47,11 +47,15 @@ def test_a_configuration_may_be_given() -> None:
 
 
 @pytest.mark.parametrize(
-    ("objects", "configuration"),
-    [("kind: [", ""), ([{"apiVersion": "v1", "kind": "Pod"}], ""), ([NODE], "actions: dance")],
+    ("objects", "configuration", "error"),
+    [
+        ("kind: [", "", "objects: "),
+        ([{"apiVersion": "v1", "kind": "Pod"}], "", r"objects: document 1: items\[0\]: metadata"),
+        ([NODE], "actions: dance", "configuration: line 1: actions: unknown action 'dance'"),
+    ],
 )
-def test_bad_input_is_one_error(objects: object, configuration: str) -> None:
-    with pytest.raises(ValueError, match=":"):
+def test_bad_input_is_one_error(objects: object, configuration: str, error: str) -> None:
+    with pytest.raises(ValueError, match=f"^{error}"):
         ringwise.place(objects, configuration)
 
 

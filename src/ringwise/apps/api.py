@@ -37,7 +37,7 @@ def place(objects: Sequence[Mapping[str, Any]] | str | bytes, configuration: str
     """
     from ringwise.apps.extensions import read_user_configuration
     from ringwise.apps.place import place as decide
-    from ringwise.manifests.bundle import read_bundle
+    from ringwise.manifests.bundle import read_text
     from ringwise.scheduler.defaults import default_configuration
     from ringwise.topology.boards import shipped_catalog
     from ringwise.views.place import place_document
@@ -51,7 +51,7 @@ def place(objects: Sequence[Mapping[str, Any]] | str | bytes, configuration: str
     used = (
         read_user_configuration(configuration, "configuration") if configuration else default_configuration()
     )
-    bundle = read_bundle(["-"], stdin=text)
+    bundle = read_text(text, "objects")
     if bundle.errors:
         raise ValueError("\n".join(str(error) for error in bundle.errors))
     answer = decide(bundle, used, shipped_catalog(()))

@@ -132,10 +132,21 @@ def read_bundle(
     With `keep_going` all objects are read; without it, reading ends after `MAX_ERRORS` errors.
     """
     sources, errors = find_sources(paths, stdin)
-    reader = _BundleReader(Bundle(errors=errors), keep_going)
+    return _read(sources, Bundle(errors=errors), keep_going, progress)
+
+
+def read_text(text: bytes, name: str) -> Bundle:
+    """All objects of a text, and their errors, which begin with its name."""
+    return _read([ManifestSource(name, len(text), data=text)], Bundle(), False, None)
+
+
+def _read(
+    sources: Sequence[ManifestSource], bundle: Bundle, keep_going: bool, progress: Progress | None
+) -> Bundle:
+    reader = _BundleReader(bundle, keep_going)
     with _garbage_collection_paused():
         reader.read(sources, progress)
-    return reader.bundle
+    return bundle
 
 
 @contextmanager
