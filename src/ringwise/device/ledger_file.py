@@ -89,7 +89,7 @@ class LedgerFile:
             self._length += len(line)
 
     def _is_gone(self) -> bool:
-        """Whether somebody removed or replaced the file."""
+        """Whether the file was removed or replaced."""
         assert self._descriptor is not None
         try:
             return os.fstat(self._descriptor).st_ino != self.path.stat().st_ino

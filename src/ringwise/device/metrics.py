@@ -80,7 +80,7 @@ class DeviceMetrics:
 
 
 class ChipCollector(Collector):
-    """Computed when somebody asks; the readings are those of the last look at the driver."""
+    """Computed for each scrape; the readings are those of the last look at the driver."""
 
     def __init__(self, plugin: NodePlugin) -> None:
         self._plugin = plugin

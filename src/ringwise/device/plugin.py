@@ -369,7 +369,7 @@ class NodePlugin:
                 if not done:
                     self._published = previous
             if not done:
-                # Somebody else wrote: what they wrote comes first.
+                # Another client wrote: what it wrote comes first.
                 self._own_map(await self.reporter.read())
                 return self.settings.report_interval
             self._observer.reported()

@@ -169,7 +169,7 @@ _Plain.add_representer(str, _text_block)
 
 async def install(client: Client, choices: Choices) -> AsyncIterator[Step]:
     """Apply everything, one object after the other. Raises ApiError, UnreachableError or InstallError."""
-    await _check_nobody_else_runs(client, choices)
+    await _check_no_other_scheduler(client, choices)
     if choices.with_device_plugin and choices.device_plugin_nodes == ALL_NODES:
         await _check_no_other_device_plugin(client)
     if choices.with_annotation_policy and not await _knows_policies(client):
@@ -207,7 +207,7 @@ async def _remove(client: Client, resource: Resource, namespace: str | None, nam
     return Step(resource.kind, _full(namespace, name), DELETED)
 
 
-async def _check_nobody_else_runs(client: Client, choices: Choices) -> None:
+async def _check_no_other_scheduler(client: Client, choices: Choices) -> None:
     """Two schedulers for the same pods, or two controllers for the same jobs, would fight."""
     rivals = [(VOLCANO_SCHEDULER_DEPLOYMENT, "")]
     if choices.with_controller:

@@ -89,7 +89,7 @@ class ChipFaults:
     escalations: dict[int, Escalation] = field(default_factory=dict)
 
 
-#: Changes that nobody has taken are kept up to this number.
+#: Changes that were not taken yet are kept up to this number.
 _MOST_CHANGES = 1000
 
 
@@ -150,7 +150,7 @@ class FaultTracker:
             del faults.occurrences[code]
 
     def separated(self, chip: str, now: int) -> None:
-        """Somebody put the chip's name into ManuallySeparateNPU, or it stood there at the start."""
+        """An operator put the chip's name into ManuallySeparateNPU, or it stood there at the start."""
         faults = self._of(chip)
         if not any(one.level == MANUALLY_SEPARATE for one in faults.escalations.values()):
             faults.escalations[0] = Escalation(0, MANUALLY_SEPARATE, BY_AUTOFILL, now)

@@ -15,7 +15,7 @@ with a smaller gap are rejected.
 The lease is renewed only while `healthy` holds: a leader whose core hangs gives it up. It closes the fence,
 waits for the gap to pass and releases the lease, so that another replica takes over without delay.
 
-A lease that somebody deletes or edits ends no term early: a replica that saw another leader waits as long as
+A lease that a user deletes or edits ends no term early: a replica that saw another leader waits as long as
 that leader may write. Only a release by the leader shortens it.
 """
 
@@ -263,13 +263,13 @@ class LeaderElection:
         if spec.holder_identity and spec.holder_identity != self.identity:
             renewal = (spec.holder_identity, spec.renew_time, spec.lease_transitions)
             # Counted from when it was seen here: the clocks of other machines may be wrong. Not less than the
-            # duration set here: the leader does not know of a shorter one that somebody wrote into the lease.
+            # duration set here: the leader does not know of a shorter one that a user wrote into the lease.
             held_for = max(spec.lease_duration_seconds or 0, settings.duration)
             if self._other is None or self._other.renewal != renewal:
                 self._other = _OtherLeader(renewal, moment + held_for)
         elif spec.holder_identity == "" and spec.lease_duration_seconds == _RELEASED:
             self._other = None
-        # A leader whose lease somebody deleted or edited does not know it yet, and may write until its term
+        # A leader whose lease was deleted or edited does not know it yet, and may write until its term
         # would have ended.
         return lease if self._other is None or moment >= self._other.until else None
 
@@ -278,7 +278,7 @@ class LeaderElection:
         spec = lease.spec
         if spec.holder_identity != self.identity:
             is_new = lease.metadata.resource_version is None
-            # The API has 32 bits for it; somebody may have written any number.
+            # The API has 32 bits for it; a user may have written any number.
             spec.lease_transitions = 0 if is_new else ((spec.lease_transitions or 0) + 1) % INT32
             spec.acquire_time = now
             spec.holder_identity = self.identity

@@ -227,7 +227,7 @@ def _matches(bind: Bind, pod: _Pod) -> bool:
         raise _BindFailedError("taken", f"it was bound to {node} by another scheduler")
     found = pod.metadata.annotations or {}
     differing = sorted(_differing(bind.annotations, found))
-    # With the time of this decision it is our binding, and somebody edited the pod since: it has the chips.
+    # With the time of this decision it is our binding, and the pod was edited since: it has the chips.
     if differing and found.get(PREDICATE_TIME) != bind.annotations.get(PREDICATE_TIME, ""):
         raise _BindFailedError(
             "taken", f"it was bound to {node} by another scheduler, with another {differing[0]}"

@@ -123,7 +123,7 @@ def _annotations(view: SchedulerView, resource: str, number: int) -> Iterator[Fi
             "annotations-differ",
             f"node {name}",
             f"pod {key} holds {_names(resource, placement.chips)}, {named_by}",
-            f"delete {key} if somebody edited it, and install the admission policy (annotationPolicy)",
+            f"delete {key} if it was edited, and install the admission policy (annotationPolicy)",
         )
 
 
