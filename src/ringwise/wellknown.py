@@ -44,6 +44,20 @@ INFER_SERVICE_ID = "inferserviceid"
 POD_RESCHEDULING = "pod-rescheduling"
 #: `on` or `pause`: processes are recovered in place. User, then ClusterD.
 PROCESS_RECOVER_ENABLE = "process-recover-enable"
+#: What is done after a fault: grace, force, off, external-grace or external-force. User.
+FAULT_SCHEDULING = "fault-scheduling"
+#: How often a job is restarted after one of its pods failed: 0 to 100. User.
+FAULT_RETRY_TIMES = "fault-retry-times"
+#: What is done with a pod on sub-healthy hardware: ignore, graceExit, forceExit or hotSwitch. User.
+SUB_HEALTHY_STRATEGY = "subHealthyStrategy"
+#: On a pod: Separate, SubHealth or software. ClusterD.
+FAULT_TYPE = "fault-type"
+#: Role of the pod in its training job; `worker` is never the master. Owner.
+REPLICA_TYPE = "training.kubeflow.org/replica-type"
+#: The inference service of the job; its faults never restart healthy pods. Owner.
+INFERENCE_SERVICE = "ome.io/inferenceservice"
+#: Name of the application; two of MindIE's never restart healthy pods. User.
+APP = "app"
 #: 310P: the job wants Atlas 300I Duo cards. User.
 DUO = "duo"
 #: 310P Duo: the pods of the job run distributed over the chips of one node. User.
@@ -81,6 +95,9 @@ RECOVER_STRATEGY = "recover-strategy"
 WAIT_RESCHEDULE_TIMEOUT = "wait-reschedule-timeout"
 #: Faults of the job are handled outside of the scheduler. User.
 PROCESS_RECOVER_STRATEGY = "ProcessRecoverStrategy"
+#: Faults that the job tolerates for a time, by code and by level: `code[:seconds],...`. User.
+FILTER_FAULT_CODE = "huawei.com/schedule.filter.faultCode"
+FILTER_FAULT_LEVEL = "huawei.com/schedule.filter.faultLevel"
 #: Prefixes of the user's annotations for SuperPoDs and racks: sp-block, sp-fit, ra-block.
 SUPERPOD_REQUEST_PREFIX = "sp-"
 RACK_REQUEST_PREFIX = "ra-"
@@ -150,6 +167,8 @@ SUPER_POD_ID = "super-pod-id"
 LOGICAL_RACK = "ringwise.io/logical-rack"
 #: The pod returned to its previous node while only part of its job was rescheduled. Scheduler.
 RESCHEDULE_IN_PLACE = "reschedule-in-place"
+#: `Unhealthy-<fault type>`: another component shall delete the pod (`fault-scheduling: external-*`). Scheduler.
+POD_STATUS = "huawei.com/pod-status"
 #: Prefix of the annotations with the pod's blocks.
 SUPER_POD_PREFIX = "super-pod-"
 
@@ -290,6 +309,17 @@ TOR_LEVEL_KEY = "tor_level"
 #: State of the switches (in volcano-system), and its data key. Scheduler.
 TOR_SHARE_CONFIG_MAP = "tor-share-cm"
 TOR_SHARE_KEY = "global-tor-info"
+
+#: Faulty nodes and the retries that jobs have left (in volcano-system), and its data keys. Scheduler.
+FAULT_NODES_CONFIG_MAP = "vcjob-fault-npu-cm"
+FAULT_NODE_KEY = "fault-node"
+REMAINING_RETRIES_KEY = "remain-retry-times"
+#: Why jobs were rescheduled lately (in mindx-dl), and its data key. Scheduler.
+RESCHEDULE_REASON_CONFIG_MAP = "job-reschedule-reason"
+RESCHEDULE_RECORDS_KEY = "recent-reschedule-records"
+#: Jobs that are being rescheduled (rule F1), beside the scheduler's configuration, and its data key. Scheduler.
+RESCHEDULING_CONFIG_MAP = "ringwise-rescheduling"
+RESCHEDULING_KEY = "rescheduling.json"
 
 #: Configuration of the scheduler (in volcano-system), and its data keys. Administrator.
 SCHEDULER_CONFIG_MAP = "volcano-scheduler-configmap"

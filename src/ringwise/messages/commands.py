@@ -127,6 +127,20 @@ class DeletePod:
     namespace: str
     pod: str
     why: str = ""
+    #: Seconds that the pod has to end; None: its own. 0 deletes it by force.
+    grace: int | None = None
+    #: Because of a fault: the event `PodDeletionFailed` follows where the API server refuses it.
+    fault: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotatePod:
+    """Write annotations of a pod; a pod that was recreated meanwhile is left alone."""
+
+    uid: str
+    namespace: str
+    pod: str
+    annotations: Mapping[str, str] = field(hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +179,7 @@ Command = (
     | DeleteGroup
     | CreatePod
     | DeletePod
+    | AnnotatePod
     | SetJobStatus
     | DeleteJob
 )

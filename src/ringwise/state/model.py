@@ -263,6 +263,15 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
+class ChipFault:
+    """One fault code of one chip, with the level that the device plugin or ClusterD gives it."""
+
+    chip: int
+    code: str
+    level: str
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceReport:
     """One node's chips of one resource, from a device-info ConfigMap. Chip sets are bit masks."""
 
@@ -282,6 +291,20 @@ class DeviceReport:
     rack: int | None = None
     #: What our own device plugin mounted: pod uid to chips (N8).
     mounted: Mapping[str, int] = EMPTY_CHIPS
+    #: From the list `<resource>-Fault`.
+    faults: tuple[ChipFault, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeReport:
+    """The health of a node beside its chips: from NodeD (`node`), or of its own switches (`switch`)."""
+
+    node: str
+    source: str
+    #: Healthy, SubHealthy, PreSeparate or UnHealthy.
+    status: str
+    aggregated: bool = False
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,224 @@
+"""When a pod is faulty: its node, its chips, itself, or what ClusterD says about it.
+
+The first match counts. One pod is looked at in constant time; which pods a fault concerns follows from the index of
+the pods on a node, so nothing here grows with the cluster.
+"""
+
+from __future__ import annotations
+
+import enum
+
+from ringwise.records import dataclass
+from ringwise.scheduler.faults.policy import FaultPolicy, SubHealth
+from ringwise.state.cluster import ClusterState
+from ringwise.state.model import ChipFault, Pod
+from ringwise.state.node_reports import NodeReports, NodeStatus
+from ringwise.topology.chips import chip_names, chips_of
+from ringwise.wellknown import FAULT_TYPE, NEED_VOLCANO_OPERATION
+
+#: Levels of chip faults that never make a chip unhealthy for the pod that has it.
+HARMLESS_LEVELS = frozenset(
+    {"NotHandleFault", "SubHealthFault", "PreSeparateNPU", "NormalNPU", "NormalNetwork"}
+)
+SUB_HEALTH_LEVEL = "SubHealthFault"
+#: Nanoseconds for which a node that was never seen may still appear: after a start, pods may be read first.
+UNKNOWN_NODE_GRACE = 60_000_000_000
+
+
+class FaultType(enum.Enum):
+    """The spelling of Huawei's records. In this order one of them is the reason of the whole job."""
+
+    NODE = "NodeUnhealthy"
+    CHIP = "CardUnhealthy"
+    SUB_HEALTH = "SubHealthFault"
+    RELATION = "RelationFaultSeparate"
+    POD = "pod-failed"
+
+
+@dataclass(frozen=True, slots=True)
+class PodFault:
+    type: FaultType
+    #: A sentence without a full stop, for records, events and the story of the job.
+    why: str
+    #: Its node cannot terminate it: only deletion by force ends it.
+    unreachable: bool = False
+    #: The faulty chips of the pod (F3).
+    chips: int = 0
+    #: A hot switch: a backup pod takes over.
+    hot_switch: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The fault of a pod, and when it has to be looked at again because time alone changes the answer."""
+
+    fault: PodFault | None = None
+    again: int | None = None
+
+
+HEALTHY = Finding()
+
+
+class FaultDetector:
+    def __init__(self, state: ClusterState, node_reports: NodeReports) -> None:
+        self._state = state
+        self._node_reports = node_reports
+        #: When a fault code of a chip was first seen: node -> (chip, code) -> nanoseconds.
+        self._first_seen: dict[str, dict[tuple[int, str], int]] = {}
+        #: Nodes that pods name and that were never seen, with the time of the first look.
+        self._unknown: dict[str, int] = {}
+        #: Nodes that were seen and are gone.
+        self._gone: set[str] = set()
+
+    # -- facts -------------------------------------------------------------------------------------
+
+    def node_seen(self, name: str) -> None:
+        self._gone.discard(name)
+        self._unknown.pop(name, None)
+
+    def node_gone(self, name: str) -> None:
+        number = self._state.node_id.get(name)
+        if number is not None and self._state.pods_on[number]:
+            self._gone.add(name)
+        self._first_seen.pop(name, None)
+
+    def report_seen(self, node: str, now: int) -> None:
+        """Fault codes of the node begin or end; their windows count from now (masks)."""
+        faults = [fault for resource in self._state.fleets for fault in self._faults(node, resource)]
+        if not faults:
+            self._first_seen.pop(node, None)
+            return
+        before = self._first_seen.get(node, {})
+        self._first_seen[node] = {
+            (fault.chip, fault.code): before.get((fault.chip, fault.code), now) for fault in faults
+        }
+
+    def pod_gone(self, node: str) -> None:
+        """Forget a lost node with its last pod."""
+        number = self._state.node_id.get(node)
+        if number is None or not self._state.pods_on[number]:
+            self._gone.discard(node)
+            self._unknown.pop(node, None)
+
+    def _faults(self, node: str, resource: str) -> tuple[ChipFault, ...]:
+        report = self._state.report_of(node, resource)
+        return () if report is None else report.faults
+
+    # -- questions ---------------------------------------------------------------------------------
+
+    def is_suspect(self, number: int) -> bool:
+        """Whether pods of this node may be faulty because of it: cheap, for every report of every node."""
+        node = self._state.nodes[number]
+        if node is None or not node.ready or self._node_reports.status(node.name) is not NodeStatus.HEALTHY:
+            return True
+        if node.name in self._first_seen:
+            return True
+        for fleet in self._state.fleets.values():
+            held = fleet.held[number]
+            if held and (held & fleet.unhealthy[number] or held & ~fleet.listed[number]):
+                return True
+        return False
+
+    def look(self, pod: Pod, policy: FaultPolicy, now: int) -> Finding:
+        """Whether the pod is faulty (the order of rules is that of Huawei's plugin)."""
+        if pod.node is None or pod.phase == "Succeeded":
+            return HEALTHY
+        record = self._state.pods.get(pod.uid)
+        number = self._state.node_id.get(pod.node)
+        again: int | None = None
+        if pod.live and number is not None:
+            finding = self._hardware(pod, number, record.chips if record is not None else 0, policy, now)
+            if finding.fault is not None:
+                return finding
+            again = finding.again
+        if policy.retries and (pod.phase == "Failed" or pod.exit_code not in (None, 0)):
+            code = "" if pod.exit_code is None else f" with exit code {pod.exit_code}"
+            return Finding(PodFault(FaultType.POD, f"the pod failed{code}"))
+        said = pod.labels.get(FAULT_TYPE)
+        if said == "Separate":
+            return Finding(
+                PodFault(FaultType.RELATION, "ClusterD separates the pod because of related faults")
+            )
+        fault = self._sub_health(pod, number, record.chips if record is not None else 0, policy, said)
+        return Finding(fault, again)
+
+    def _hardware(self, pod: Pod, number: int, chips: int, policy: FaultPolicy, now: int) -> Finding:
+        name = self._state.names[number]
+        node = self._state.nodes[number]
+        if node is None:
+            return self._missing(name, now)
+        if self._node_reports.status(name) is NodeStatus.UNHEALTHY:
+            return Finding(PodFault(FaultType.NODE, f"node {name} is reported as unhealthy"))
+        fleet = self._state.fleets.get(pod.cls.resource or "")
+        again: int | None = None
+        if fleet is not None and chips:
+            bad = chips & fleet.unhealthy[number]
+            if bad and policy.masks:
+                bad, again = self._without_masked(name, fleet.resource, bad, policy, now)
+            if bad:
+                named = chip_names(fleet.resource, chips_of(bad))
+                return Finding(PodFault(FaultType.CHIP, f"{named} of {name} is unhealthy", chips=bad), again)
+            # Only a node that lists its chips can show that one is missing.
+            vanished = chips & ~fleet.listed[number] if node.devices and node.ready else 0
+            if vanished:
+                named = chip_names(fleet.resource, chips_of(vanished))
+                return Finding(
+                    PodFault(FaultType.CHIP, f"{named} of {name} is not listed any more", chips=vanished),
+                    again,
+                )
+        if not node.ready:
+            return Finding(PodFault(FaultType.NODE, f"node {name} is not Ready", unreachable=True))
+        return Finding(None, again)
+
+    def _missing(self, name: str, now: int) -> Finding:
+        if name not in self._gone:
+            due = self._unknown.setdefault(name, now) + UNKNOWN_NODE_GRACE
+            if now < due:
+                return Finding(None, due)
+        return Finding(PodFault(FaultType.NODE, f"node {name} does not exist any more", unreachable=True))
+
+    def _without_masked(
+        self, node: str, resource: str, bad: int, policy: FaultPolicy, now: int
+    ) -> tuple[int, int | None]:
+        """The chips that have a fault which counts, and when that changes next."""
+        seen = self._first_seen.get(node, {})
+        ends: dict[int, int] = {}
+        for fault in self._faults(node, resource):
+            if fault.level in HARMLESS_LEVELS or not bad >> fault.chip & 1:
+                continue
+            end = policy.masks.masked_until(fault.code, fault.level, seen.get((fault.chip, fault.code), now))
+            # The first window that ends makes the chip count.
+            ends[fault.chip] = min(end, ends.get(fault.chip, end))
+        counted = bad
+        again: int | None = None
+        for chip, end in ends.items():
+            if end > now:
+                counted &= ~(1 << chip)
+                again = end if again is None else min(again, end)
+        return counted, again
+
+    def _sub_health(
+        self, pod: Pod, number: int | None, chips: int, policy: FaultPolicy, said: str | None
+    ) -> PodFault | None:
+        strategy = policy.sub_health
+        if strategy is SubHealth.IGNORE or number is None:
+            return None
+        name = self._state.names[number]
+        bad = 0
+        for fault in self._faults(name, pod.cls.resource or ""):
+            if fault.level == SUB_HEALTH_LEVEL:
+                bad |= chips & 1 << fault.chip
+        if bad:
+            named = chip_names(pod.cls.resource or "", chips_of(bad))
+            why = f"{named} of {name} is sub-healthy"
+        elif said == "SubHealth":
+            why = "ClusterD says that the pod is on sub-healthy hardware"
+        elif self._node_reports.status(name) is NodeStatus.SUB_HEALTHY:
+            why = f"node {name} is sub-healthy"
+        else:
+            return None
+        hot_switch = strategy is SubHealth.HOT_SWITCH
+        if hot_switch and pod.annotations.get(NEED_VOLCANO_OPERATION) != "delete":
+            # ClusterD prepares the backup pod first and says when.
+            return None
+        return PodFault(FaultType.SUB_HEALTH, why, chips=bad, hot_switch=hot_switch)

@@ -1,0 +1,220 @@
+"""F1: jobs that are being rescheduled, as a versioned document that the next leader reads.
+
+It has a bound: where more jobs are handled than fit, those whose fault is oldest are left out, and their number is
+written. A document of another version, or one that cannot be read, is as none: faults that still exist are found
+again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from ringwise.placement.racks.levels import Level
+from ringwise.records import dataclass
+from ringwise.scheduler.faults.detection import FaultType, PodFault
+from ringwise.scheduler.faults.fault_job import Deletion, FaultJob, FaultyPod
+from ringwise.scheduler.faults.records import RetryBudget
+from ringwise.scheduler.faults.scope import Position
+from ringwise.scheduler.faults.states import ENDED, State
+
+VERSION = 1
+#: Bytes. A ConfigMap holds 1 MiB.
+LARGEST_DOCUMENT = 900 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What a document holds, and what is wrong with it."""
+
+    jobs: tuple[FaultJob, ...] = ()
+    retries: tuple[tuple[str, RetryBudget], ...] = ()
+    #: Previous placements, as `PreviousPlacements` writes them.
+    placements: tuple[Mapping[str, Any], ...] = ()
+    problem: str = ""
+
+
+def write(
+    jobs: Iterable[FaultJob],
+    retries: Mapping[str, RetryBudget],
+    placements: Iterable[Mapping[str, Any]],
+    *,
+    largest: int = LARGEST_DOCUMENT,
+) -> str:
+    budgets = {owner: [one.job, one.used, one.allowed] for owner, one in retries.items()}
+    parts = [("placements", _compact(one), int(one.get("until", 0))) for one in placements]
+    parts += [("jobs", _compact(_job(one)), one.since) for one in jobs]
+    # Newest first: the oldest do not fit.
+    parts.sort(key=lambda part: part[2], reverse=True)
+    fixed = {"version": VERSION, "retries": budgets}
+    room = largest - len(_compact(fixed).encode()) - 100
+    taken: dict[str, list[str]] = {"jobs": [], "placements": []}
+    left_out = 0
+    for name, text, _ in parts:
+        size = len(text.encode()) + 1
+        if size <= room:
+            room -= size
+            taken[name].append(text)
+        else:
+            left_out += 1
+    lists = ",".join(f'"{name}":[{",".join(texts)}]' for name, texts in taken.items())
+    return f'{{"version":{VERSION},"leftOut":{left_out},"retries":{_compact(budgets)},{lists}}}'
+
+
+def read(text: str) -> Read:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return Read(problem="it is no JSON")
+    if not isinstance(found, dict) or found.get("version") != VERSION:
+        return Read(problem=f"its version is not {VERSION}")
+    wrong: list[str] = []
+    jobs = _each(found.get("jobs"), "jobs", _read_job, wrong)
+    placements = _each(found.get("placements"), "placements", _read_placement, wrong)
+    budgets = found.get("retries")
+    retries = _each(
+        list(budgets.items()) if isinstance(budgets, dict) else budgets, "retries", _read_budget, wrong
+    )
+    return Read(jobs, retries, placements, "; ".join(wrong))
+
+
+Part = TypeVar("Part")
+
+
+def _each(given: Any, name: str, read_one: Callable[[Any], Part], wrong: list[str]) -> tuple[Part, ...]:
+    """Every entry that can be read; one bad entry costs no other."""
+    if not isinstance(given, list):
+        if given is not None:
+            wrong.append(f"{name} is no list")
+        return ()
+    found: list[Part] = []
+    bad = 0
+    for entry in given:
+        try:
+            found.append(read_one(entry))
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError):
+            bad += 1
+    if bad:
+        wrong.append(f"{bad} of {len(given)} {name} cannot be read")
+    return tuple(found)
+
+
+# -- jobs ----------------------------------------------------------------------------------------------
+
+
+def _job(job: FaultJob) -> dict[str, Any]:
+    return {
+        "key": job.key,
+        "owner": job.owner,
+        "since": job.since,
+        "state": job.state.value,
+        "level": job.level.name,
+        "faulty": [_faulty(pod) for pod in job.faulty.values()],
+        "missing": [_position(one) for one in job.missing.values()],
+        "deletions": {
+            uid: [one.name, _position(one.position), one.sent, one.forced, one.unreachable]
+            for uid, one in job.deletions.items()
+        },
+        "deletingSince": job.deleting_since,
+        "waitingSince": job.waiting_since,
+        "waited": job.waited,
+        "external": job.external,
+        "blocked": job.blocked,
+    }
+
+
+def _read_job(given: Any) -> FaultJob:
+    state = State(given["state"])
+    if state is State.HEALTHY or state in ENDED:
+        raise ValueError("a job in this state is not kept")
+    waiting = given["waitingSince"]
+    return FaultJob(
+        key=_text(given["key"]),
+        owner=_text(given["owner"]),
+        since=_number(given["since"]),
+        state=state,
+        level=Level[given["level"]],
+        faulty={one.uid: one for one in map(_read_faulty, given["faulty"])},
+        missing={one.rank: one for one in map(_read_position, given["missing"])},
+        deletions={
+            _text(uid): Deletion(_text(name), _read_position(place), bool(sent), bool(forced), bool(lost))
+            for uid, (name, place, sent, forced, lost) in given["deletions"].items()
+        },
+        deleting_since=_number(given["deletingSince"]),
+        waiting_since=None if waiting is None else _number(waiting),
+        waited=_number(given["waited"]),
+        external=bool(given["external"]),
+        blocked=_text(given["blocked"]),
+    )
+
+
+def _faulty(pod: FaultyPod) -> dict[str, Any]:
+    fault = pod.fault
+    return {
+        "uid": pod.uid,
+        "name": pod.name,
+        "node": pod.node,
+        "position": _position(pod.position),
+        "type": fault.type.value,
+        "why": fault.why,
+        "unreachable": fault.unreachable,
+        "chips": fault.chips,
+        "hotSwitch": fault.hot_switch,
+    }
+
+
+def _read_faulty(given: Any) -> FaultyPod:
+    fault = PodFault(
+        FaultType(given["type"]),
+        _text(given["why"]),
+        bool(given["unreachable"]),
+        _number(given["chips"]),
+        bool(given["hotSwitch"]),
+    )
+    return FaultyPod(
+        _text(given["uid"]),
+        _text(given["name"]),
+        _text(given["node"]),
+        _read_position(given["position"]),
+        fault,
+    )
+
+
+def _position(one: Position) -> list[Any]:
+    return [one.rank, one.block, one.rack, one.master]
+
+
+def _read_position(given: Any) -> Position:
+    rank, block, rack, master = given
+    return Position(_number(rank), _number(block), _number(rack), bool(master))
+
+
+# -- retries and placements ------------------------------------------------------------------------------
+
+
+def _read_budget(given: Any) -> tuple[str, RetryBudget]:
+    owner, (job, used, allowed) = given
+    return _text(owner), RetryBudget(_text(job), _number(used), _number(allowed))
+
+
+def _read_placement(given: Any) -> Mapping[str, Any]:
+    if not isinstance(given, dict):
+        raise TypeError("a placement is an object")
+    return given
+
+
+def _text(given: Any) -> str:
+    if not isinstance(given, str):
+        raise TypeError("must be a text")
+    return given
+
+
+def _number(given: Any) -> int:
+    if not isinstance(given, int) or isinstance(given, bool):
+        raise TypeError("must be a whole number")
+    return given
+
+
+def _compact(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

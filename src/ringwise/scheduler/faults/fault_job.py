@@ -1,0 +1,107 @@
+"""A job that a fault hit, while it is handled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import field
+
+from ringwise.framework.job import Job
+from ringwise.framework.ranks import ranks_of
+from ringwise.placement.racks.levels import Level
+from ringwise.records import dataclass
+from ringwise.scheduler.faults.detection import FaultType, PodFault
+from ringwise.scheduler.faults.scope import Position
+from ringwise.scheduler.faults.states import Happened, State, next_state
+from ringwise.state.model import Pod
+from ringwise.topology.numbers import INT32, whole_number
+from ringwise.wellknown import LOGICAL_RACK, REPLICA_TYPE, SUPER_POD_RANK
+
+
+@dataclass(frozen=True, slots=True)
+class FaultyPod:
+    uid: str
+    name: str
+    node: str
+    position: Position
+    fault: PodFault
+
+
+@dataclass(slots=True)
+class Deletion:
+    """A pod that is to go. It is deleted once, and a second time only by force."""
+
+    name: str
+    position: Position
+    #: Its deletion was asked for, and by force.
+    sent: bool = False
+    forced: bool = False
+    #: Its node cannot terminate it.
+    unreachable: bool = False
+    #: After a refusal: not before this time, in nanoseconds.
+    not_before: int = 0
+
+
+@dataclass(slots=True)
+class FaultJob:
+    key: str
+    owner: str
+    #: When the last fault was found, in nanoseconds.
+    since: int
+    state: State = State.HEALTHY
+    #: The largest part of the job that was restarted so far (F2).
+    level: Level = Level.POD
+    #: By uid: faulty pods that are not gone yet.
+    faulty: dict[str, FaultyPod] = field(default_factory=dict)
+    #: By rank: pods that are gone, until the job is complete again.
+    missing: dict[int, Position] = field(default_factory=dict)
+    #: By uid.
+    deletions: dict[str, Deletion] = field(default_factory=dict)
+    #: When the first of the present deletions was asked for.
+    deleting_since: int = 0
+    #: Since when replacements wait for nodes: None before there are any. What it waited before that.
+    waiting_since: int | None = None
+    waited: int = 0
+    #: Another component deletes the pods.
+    external: bool = False
+    #: Why nothing is deleted (Blocked).
+    blocked: str = ""
+
+    def happened(self, what: Happened) -> None:
+        self.state = next_state(self.state, what)
+
+    def seconds_waited(self, now: int) -> float:
+        """F2: how long the job has been incomplete although its pods exist again."""
+        running = 0 if self.waiting_since is None else now - self.waiting_since
+        return (self.waited + running) / 1_000_000_000
+
+    def stop_clock(self, now: int) -> None:
+        if self.waiting_since is not None:
+            self.waited += now - self.waiting_since
+            self.waiting_since = None
+
+    @property
+    def affected(self) -> Iterator[Position]:
+        """The positions that made the job incomplete."""
+        yield from (pod.position for pod in self.faulty.values())
+        yield from self.missing.values()
+
+    @property
+    def reason(self) -> FaultType:
+        """The one fault type that stands for the job."""
+        found = {pod.fault.type for pod in self.faulty.values()}
+        return next((one for one in FaultType if one in found), FaultType.POD)
+
+
+def positions(job: Job) -> dict[str, Position]:
+    """Where each pod of a job is in it, by uid."""
+    return {uid: position(job.pods[uid], rank) for uid, rank in ranks_of(job).items()}
+
+
+def position(pod: Pod, rank: int) -> Position:
+    master = rank == 0 and bool(pod.cls.chips) and pod.labels.get(REPLICA_TYPE) != "worker"
+    return Position(rank, _number(pod, SUPER_POD_RANK), _number(pod, LOGICAL_RACK), master)
+
+
+def _number(pod: Pod, key: str) -> int:
+    found = whole_number(pod.annotations.get(key, ""), 0, INT32)
+    return -1 if found is None else found

@@ -1,0 +1,414 @@
+"""Finds jobs that a fault hit, deletes what has to move, and watches until they are complete again.
+
+Pods are recreated by their owner, whoever that is: here they are only deleted, each by its uid, so that a pod that
+was recreated meanwhile is never hit. The states are those of `states.py`, the times those of F2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from ringwise.framework.job import Job
+from ringwise.framework.ranks import ranks_of
+from ringwise.messages.commands import AnnotatePod, Command, DeletePod
+from ringwise.placement.racks.levels import Level, LevelTimes
+from ringwise.scheduler.core.job_book import JobBook
+from ringwise.scheduler.core.sessions import ActiveConfiguration
+from ringwise.scheduler.faults.detection import FaultDetector, FaultType
+from ringwise.scheduler.faults.fault_job import Deletion, FaultJob, FaultyPod, positions
+from ringwise.scheduler.faults.policy import FaultPolicy, Mode, SubHealth, read_fault_policy
+from ringwise.scheduler.faults.records import RescheduleRecords, RetryBudgets
+from ringwise.scheduler.faults.scope import effective_level, is_in_scope, level_after, next_level_after
+from ringwise.scheduler.faults.states import ENDED, Happened, State
+from ringwise.state.cluster import ClusterState
+from ringwise.state.model import Pod
+from ringwise.wellknown import FAULT_TYPE, NEED_VOLCANO_OPERATION, POD_STATUS
+
+_SECOND = 1_000_000_000
+#: Seconds in addition to `grace-over-time` after which a job is not watched any more.
+WATCHED_FOR = 300
+#: Seconds before a refused deletion is tried again.
+DELETE_AGAIN_AFTER = 5
+
+
+class FaultHandler:
+    def __init__(
+        self,
+        state: ClusterState,
+        book: JobBook,
+        configuration: ActiveConfiguration,
+        detector: FaultDetector,
+        delete: Callable[[Job, str, str, int | None], DeletePod],
+        was_complete: Callable[[Job], bool],
+    ) -> None:
+        self._state = state
+        self._book = book
+        self._configuration = configuration
+        self._detector = detector
+        self._delete = delete
+        self._was_complete = was_complete
+        self.jobs: dict[str, FaultJob] = {}
+        self.retries = RetryBudgets()
+        self.records = RescheduleRecords()
+        #: Whether anything changed that survives a restart (F1).
+        self.changed = False
+        #: Whether ClusterD runs: its reports are there.
+        self.clusterd = False
+        #: Jobs to look at: now, and when time alone changes something.
+        self._dirty: dict[str, None] = {}
+        self._due: dict[str, int] = {}
+
+    # -- facts ---------------------------------------------------------------------------------------
+
+    def node_changed(self, name: str) -> None:
+        """Node, chips or reports: the jobs with pods on it are looked at, and no others."""
+        number = self._state.node_id.get(name)
+        if number is None:
+            return
+        suspect = self._detector.is_suspect(number)
+        for uid in self._state.pods_on[number]:
+            job = self._book.job_of(uid)
+            if job is not None and (suspect or job.key in self.jobs):
+                self._dirty[job.key] = None
+
+    def pod_changed(self, job: Job, pod: Pod) -> None:
+        if job.key in self.jobs or self._may_be_faulty(pod):
+            self._dirty[job.key] = None
+
+    def _may_be_faulty(self, pod: Pod) -> bool:
+        if pod.node is None:
+            return False
+        if pod.phase == "Failed" or pod.exit_code or FAULT_TYPE in pod.labels:
+            return True
+        if NEED_VOLCANO_OPERATION in pod.annotations:
+            return True
+        number = self._state.node_id.get(pod.node)
+        return number is not None and pod.live and self._detector.is_suspect(number)
+
+    def job_changed(self, key: str) -> None:
+        """A job that is handled lost a pod, or is gone."""
+        if key in self.jobs:
+            self._dirty[key] = None
+
+    def deletion_failed(self, key: str, uid: str, now: int) -> None:
+        """The API server refused it: the pod stays, and is tried again a little later."""
+        handled = self.jobs.get(key)
+        deletion = None if handled is None else handled.deletions.get(uid)
+        if deletion is not None:
+            deletion.sent = deletion.forced = False
+            deletion.not_before = now + DELETE_AGAIN_AFTER * _SECOND
+            self._dirty[key] = None
+
+    def owner_gone(self, owner: str) -> None:
+        self.changed |= self.retries.forget(owner)
+
+    # -- time ------------------------------------------------------------------------------------------
+
+    def deadline(self) -> int | None:
+        return min(self._due.values(), default=None)
+
+    def review(self, now: int) -> list[Command]:
+        """Look at every job that changed or whose time has come."""
+        for key in [key for key, due in self._due.items() if due <= now]:
+            self._dirty[key] = None
+        keys = list(self._dirty)
+        self._dirty.clear()
+        commands: list[Command] = []
+        for key in keys:
+            self._due.pop(key, None)
+            commands += self._review(key, now)
+        return commands
+
+    def _wake_at(self, key: str, times: Iterable[int | None]) -> None:
+        due = min((time for time in times if time is not None), default=None)
+        if due is not None:
+            self._due[key] = due
+
+    # -- one job ---------------------------------------------------------------------------------------
+
+    def _review(self, key: str, now: int) -> list[Command]:
+        job = self._book.jobs.get(key)
+        handled = self.jobs.get(key)
+        if job is None or (handled is not None and owner_of(job) != handled.owner):
+            if handled is not None:
+                handled.happened(Happened.JOB_GONE)
+                self._end(handled)
+            return [] if job is None else self._review(key, now)
+        policy = read_fault_policy(job.labels, job.annotations, clusterd=self.clusterd)
+        if handled is None:
+            if policy.mode is Mode.OFF or not self._is_handled(job):
+                return []
+            handled = FaultJob(key, owner_of(job), now)
+        elif now >= self._too_old(handled):
+            handled.happened(Happened.TOO_OLD)
+            self._end(handled)
+            return []
+        commands: list[Command] = []
+        self._account(handled, job)
+        again = self._find_faults(handled, job, policy, now)
+        if handled.state is State.HEALTHY:
+            self._wake_at(key, [again])
+            return []
+        self.jobs[key] = handled
+        if handled.state is State.BLOCKED:
+            self._look_at_blocked(handled, job, policy)
+        if handled.state is State.FAULTY:
+            commands += self._react(handled, job, policy, now)
+        if handled.state is State.DELETING:
+            commands += self._delete_rest(handled, job, policy, now)
+        if handled.state is State.WAITING:
+            commands += self._wait(handled, job, policy, now)
+        if handled.state in ENDED:
+            self._end(handled)
+            return commands
+        self._wake_at(key, [again, self._too_old(handled), *self._times(handled, job, policy, now)])
+        return commands
+
+    def _is_handled(self, job: Job) -> bool:
+        """Jobs that ran, with chips, whose pods are placed by us."""
+        if not any(pod.cls.chips for pod in job.pods.values()):
+            return False
+        return self._was_complete(job) if job.group is not None else self._book.serves(job)
+
+    def _end(self, handled: FaultJob) -> None:
+        self.jobs.pop(handled.key, None)
+        self._due.pop(handled.key, None)
+        self.changed = True
+
+    def _too_old(self, handled: FaultJob) -> int:
+        return handled.since + (WATCHED_FOR + self._grace) * _SECOND
+
+    @property
+    def _grace(self) -> int:
+        return self._configuration.settings.grace_over_time
+
+    def _account(self, handled: FaultJob, job: Job) -> None:
+        """Pods that are gone leave their rank missing; ranks that are placed again are not."""
+        for uid in [uid for uid in handled.deletions if uid not in job.pods]:
+            gone = handled.deletions.pop(uid)
+            handled.missing[gone.position.rank] = gone.position
+            self.changed = True
+        for uid in [uid for uid in handled.faulty if uid not in job.pods]:
+            lost = handled.faulty.pop(uid)
+            handled.missing[lost.position.rank] = lost.position
+            self.changed = True
+        if handled.missing:
+            for uid, rank in ranks_of(job).items():
+                if rank in handled.missing and self._is_placed(uid, job.pods[uid]):
+                    del handled.missing[rank]
+                    self.changed = True
+
+    def _find_faults(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> int | None:
+        """Add the pods that became faulty; healed ones are dropped while nothing was done about them."""
+        again: int | None = None
+        found: dict[str, FaultyPod] = {}
+        where = None
+        for uid, pod in job.pods.items():
+            if pod.node is None or uid in handled.deletions or not self._book.is_ours(pod):
+                continue
+            finding = self._detector.look(pod, policy, now)
+            if pod.deleting and not (finding.fault is not None and finding.fault.unreachable):
+                # It terminates by itself. On a node that is lost it never would.
+                continue
+            if finding.again is not None:
+                again = finding.again if again is None else min(again, finding.again)
+            if finding.fault is not None:
+                where = where or positions(job)
+                found[uid] = FaultyPod(uid, pod.name, pod.node, where[uid], finding.fault)
+        if any(uid not in handled.faulty for uid in found):
+            handled.faulty.update(found)
+            handled.happened(Happened.FAULT_FOUND)
+            handled.since = now
+            handled.stop_clock(now)
+            handled.waited = 0
+            handled.level = Level.POD
+            self.changed = True
+        elif handled.state is State.BLOCKED and found.keys() != handled.faulty.keys():
+            handled.faulty = found
+            self.changed = True
+        return again
+
+    # -- what is done -----------------------------------------------------------------------------------
+
+    def _look_at_blocked(self, handled: FaultJob, job: Job, policy: FaultPolicy) -> None:
+        if not handled.faulty:
+            handled.happened(Happened.FAULT_GONE)
+        elif not self._refusal(handled, policy):
+            handled.happened(Happened.FAULT_FOUND)
+
+    def _refusal(self, handled: FaultJob, policy: FaultPolicy) -> str:
+        """Why the policy forbids to delete pods; empty where it does not."""
+        if policy.mode is Mode.OFF:
+            return "fault-scheduling is off"
+        if policy.handled_elsewhere:
+            return "its annotation ProcessRecoverStrategy leaves faults to another component"
+        if handled.reason is FaultType.POD and self.retries.left(handled.owner, policy.retries) <= 0:
+            return f"all {policy.retries} restarts that fault-retry-times allows are used up"
+        return ""
+
+    def _react(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> list[Command]:
+        refusal = self._refusal(handled, policy)
+        if refusal:
+            handled.happened(Happened.REFUSED)
+            handled.blocked = refusal
+            self.changed = True
+            return []
+        handled.blocked = ""
+        if handled.reason is FaultType.POD:
+            self.retries.use(handled.owner, handled.key, policy.retries)
+        handled.happened(Happened.ALLOWED)
+        handled.external = policy.mode.external
+        hot_switch = all(pod.fault.hot_switch for pod in handled.faulty.values())
+        level = Level.POD if hot_switch else self._level(handled, job, policy, 0)
+        self.records.add(handled, now)
+        if handled.external:
+            return self._mark(handled, job)
+        if not hot_switch:
+            level = effective_level(policy, level, handled.affected, positions(job).values())
+        self._plan_deletions(handled, job, level, now)
+        return []
+
+    def _mark(self, handled: FaultJob, job: Job) -> list[Command]:
+        """`external-*`: say which pods are faulty; another component deletes them."""
+        commands: list[Command] = []
+        for uid, pod in handled.faulty.items():
+            if uid not in handled.deletions:
+                handled.deletions[uid] = Deletion(pod.name, pod.position, sent=True, forced=True)
+                written = {POD_STATUS: f"Unhealthy-{pod.fault.type.value}"}
+                commands.append(AnnotatePod(uid, job.namespace, pod.name, written))
+        self.changed = True
+        return commands
+
+    def _level(self, handled: FaultJob, job: Job, policy: FaultPolicy, seconds: float) -> Level:
+        blocks, racks = self._parts(handled, job)
+        return level_after(policy, self._times_of_levels(), seconds, blocks=blocks, racks=racks)
+
+    def _parts(self, handled: FaultJob, job: Job) -> tuple[bool, bool]:
+        """Whether the job has blocks and logical racks."""
+        places = [*handled.affected, *positions(job).values()]
+        return any(place.block >= 0 for place in places), any(place.rack >= 0 for place in places)
+
+    def _times_of_levels(self) -> LevelTimes:
+        settings = self._configuration.settings
+        return LevelTimes(
+            settings.reschedule_rack_after, settings.reschedule_block_after, settings.reschedule_job_after
+        )
+
+    def _plan_deletions(self, handled: FaultJob, job: Job, level: Level, now: int) -> bool:
+        """The faulty pods, and those healthy ones that are restarted with them; False where there are none."""
+        affected = tuple(handled.affected)
+        handled.level = max(handled.level, level)
+        added = False
+        if not handled.deletions:
+            handled.deleting_since = now
+        for uid, place in positions(job).items():
+            pod = job.pods[uid]
+            faulty = handled.faulty.get(uid)
+            if uid in handled.deletions or pod.node is None or not self._book.is_ours(pod):
+                continue
+            if faulty is not None or is_in_scope(place, level, affected):
+                unreachable = faulty is not None and faulty.fault.unreachable
+                handled.deletions[uid] = Deletion(pod.name, place, unreachable=unreachable)
+                added = True
+        self.changed |= added
+        return added
+
+    def _delete_rest(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> list[Command]:
+        """Ask for the deletions that were not asked for yet; by force where the grace is over."""
+        commands: list[Command] = []
+        by_force = self._by_force(handled, policy)
+        over = not handled.external and now >= handled.deleting_since + self._grace * _SECOND
+        if over and not by_force and any(not one.forced for one in handled.deletions.values()):
+            handled.happened(Happened.GRACE_OVER)
+        for uid, one in handled.deletions.items():
+            pod = job.pods[uid]
+            force = by_force or over or one.unreachable
+            if one.forced or (one.sent and not force) or now < one.not_before:
+                continue
+            if pod.deleting and not one.sent and not force:
+                # It terminates already: its owner or a user deleted it.
+                one.sent = True
+                continue
+            one.sent, one.forced = True, force
+            commands.append(self._delete(job, uid, self._why(handled, uid), 0 if force else None))
+            self.changed = True
+        if not handled.deletions:
+            handled.happened(Happened.PODS_GONE)
+            self.changed = True
+        return commands
+
+    def _by_force(self, handled: FaultJob, policy: FaultPolicy) -> bool:
+        kinds = {pod.fault.type for pod in handled.faulty.values()}
+        if kinds == {FaultType.SUB_HEALTH}:
+            return policy.sub_health in (SubHealth.FORCE_EXIT, SubHealth.HOT_SWITCH)
+        return policy.mode is Mode.FORCE
+
+    def _why(self, handled: FaultJob, uid: str) -> str:
+        own = handled.faulty.get(uid)
+        if own is not None:
+            return own.fault.why
+        names = sorted(pod.name for pod in handled.faulty.values())
+        because = f"with {names[0]}" if names else "because its lost pods found no nodes"
+        return f"its {handled.level.name.lower()} is restarted {because}"
+
+    def _wait(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> list[Command]:
+        if self._placed(job) >= max(1, job.min_available):
+            handled.happened(Happened.PLACED)
+            return []
+        if handled.waiting_since is None:
+            if any(pod.node is None and pod.live for pod in job.pods.values()):
+                handled.waiting_since = now
+                self.changed = True
+            return []
+        level = self._level(handled, job, policy, handled.seconds_waited(now))
+        level = effective_level(policy, level, handled.affected, positions(job).values())
+        if level <= handled.level or handled.external:
+            return []
+        if not self._plan_deletions(handled, job, level, now):
+            return []
+        handled.happened(Happened.NEXT_LEVEL)
+        handled.stop_clock(now)
+        return self._delete_rest(handled, job, policy, now)
+
+    def _placed(self, job: Job) -> int:
+        return sum(self._is_placed(uid, pod) for uid, pod in job.pods.items())
+
+    def _is_placed(self, uid: str, pod: Pod) -> bool:
+        return self._state.pods[uid].node >= 0 and pod.live and not pod.deleting
+
+    def _times(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> list[int | None]:
+        """When time alone moves the job on."""
+        if handled.state is State.DELETING and not handled.external:
+            times: list[int | None] = [one.not_before for one in handled.deletions.values() if not one.sent]
+            if any(not one.forced for one in handled.deletions.values()):
+                times.append(handled.deleting_since + self._grace * _SECOND)
+            return [time for time in times if time is not None and time > now]
+        if handled.state is State.WAITING and handled.waiting_since is not None:
+            blocks, racks = self._parts(handled, job)
+            waited = handled.seconds_waited(now)
+            limit = next_level_after(policy, self._times_of_levels(), waited, blocks=blocks, racks=racks)
+            if limit is not None:
+                return [now + max(1, int((limit - waited) * _SECOND))]
+        return []
+
+    # -- F1 --------------------------------------------------------------------------------------------
+
+    def restore(self, jobs: Iterable[FaultJob]) -> None:
+        """Jobs as the previous leader left them."""
+        for handled in jobs:
+            self.jobs[handled.key] = handled
+            self._dirty[handled.key] = None
+            for uid, deletion in handled.deletions.items():
+                record = self._state.pods.get(uid)
+                if record is not None and not record.pod.deleting and not handled.external:
+                    # Its deletion may never have reached the API server; the uid makes it safe to repeat.
+                    deletion.sent = deletion.forced = False
+
+
+def owner_of(job: Job) -> str:
+    """Who recreates the pods: the uid of their owner, for pods without one the job itself."""
+    group_owner = job.group.owner if job.group is not None else None
+    if group_owner is not None and group_owner.uid:
+        return group_owner.uid
+    owner = next((pod.owner for pod in job.pods.values() if pod.owner is not None), None)
+    return owner.uid if owner is not None and owner.uid and job.group is None else job.key

@@ -1,0 +1,176 @@
+"""What a job wants to happen after a fault: its labels and annotations as checked values.
+
+A bad value never stops a job: it counts as absent, and one note says what is allowed.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from typing import TypeVar
+
+from ringwise.records import dataclass
+from ringwise.scheduler.faults.masks import NO_MASKS, FaultMasks, read_masks, shown
+from ringwise.topology.numbers import whole_number
+from ringwise.wellknown import (
+    APP,
+    FAULT_RETRY_TIMES,
+    FAULT_SCHEDULING,
+    FILTER_FAULT_CODE,
+    FILTER_FAULT_LEVEL,
+    INFERENCE_SERVICE,
+    POD_RESCHEDULING,
+    PROCESS_RECOVER_ENABLE,
+    PROCESS_RECOVER_STRATEGY,
+    RECOVER_POLICY_PATH,
+    SUB_HEALTHY_STRATEGY,
+)
+
+MOST_RETRIES = 100
+#: Applications of which only faulty pods are replaced, as if `huawei.com/recover_policy_path` were `pod`.
+_POD_ONLY_APPS = frozenset({"mindie-ms-controller", "mindie-ms-coordinator"})
+
+
+class Mode(enum.Enum):
+    """`fault-scheduling`: how the pods of a faulty job are deleted."""
+
+    OFF = "off"
+    #: With the pods' own grace period; what is still there after `grace-over-time` is deleted by force.
+    GRACE = "grace"
+    FORCE = "force"
+    #: Faulty pods are only marked; another component deletes them.
+    EXTERNAL_GRACE = "external-grace"
+    EXTERNAL_FORCE = "external-force"
+
+    @property
+    def external(self) -> bool:
+        return self in (Mode.EXTERNAL_GRACE, Mode.EXTERNAL_FORCE)
+
+
+class SubHealth(enum.Enum):
+    """`subHealthyStrategy`: what is done with pods on hardware that works, but not well."""
+
+    IGNORE = "ignore"
+    GRACE_EXIT = "graceExit"
+    FORCE_EXIT = "forceExit"
+    HOT_SWITCH = "hotSwitch"
+
+
+class ProcessRecovery(enum.Enum):
+    """`process-recover-enable`: Huawei's components restart processes in place."""
+
+    OFF = "off"
+    ON = "on"
+    #: It failed: the job is handled as if it were off.
+    PAUSE = "pause"
+
+
+@dataclass(frozen=True, slots=True)
+class FaultPolicy:
+    mode: Mode = Mode.OFF
+    sub_health: SubHealth = SubHealth.IGNORE
+    process_recovery: ProcessRecovery = ProcessRecovery.OFF
+    #: Faulty pods are replaced first; larger parts of the job follow with time (F2).
+    pod_level: bool = False
+    #: Healthy pods are never deleted.
+    only_pods: bool = False
+    #: How often the job is restarted after a pod failed; 0: failed pods are none of our business.
+    retries: int = 0
+    #: Another component handles the faults of this job; nothing is deleted.
+    handled_elsewhere: bool = False
+    masks: FaultMasks = NO_MASKS
+    #: What could not be read, or acts differently here.
+    notes: tuple[str, ...] = ()
+
+    @property
+    def restarts_as_a_whole(self) -> bool:
+        """The first answer to a fault is to restart every pod."""
+        recovers = self.process_recovery is ProcessRecovery.ON
+        return not (self.only_pods or self.pod_level or recovers)
+
+
+OFF = FaultPolicy()
+
+
+def read_fault_policy(
+    labels: Mapping[str, str], annotations: Mapping[str, str], *, clusterd: bool = True
+) -> FaultPolicy:
+    """The policy of a job. `clusterd`: whether Huawei's ClusterD runs, which two values need."""
+    if FAULT_SCHEDULING not in labels:
+        return OFF
+    notes: list[str] = []
+    mode = _choice(Mode, labels, FAULT_SCHEDULING, Mode.OFF, notes)
+    sub_health = _choice(SubHealth, labels, SUB_HEALTHY_STRATEGY, SubHealth.IGNORE, notes)
+    recovery = _choice(ProcessRecovery, labels, PROCESS_RECOVER_ENABLE, ProcessRecovery.OFF, notes)
+    pod_level = _is_on(labels, POD_RESCHEDULING, notes)
+    if not clusterd and recovery is not ProcessRecovery.OFF:
+        # `pause` is ClusterD's word, too: without ClusterD it is a leftover.
+        recovery, pod_level = ProcessRecovery.OFF, True
+        notes.append(f"label {PROCESS_RECOVER_ENABLE} needs ClusterD, which does not run; {_AS_POD_LEVEL}")
+    if not clusterd and sub_health is SubHealth.HOT_SWITCH:
+        sub_health, pod_level = SubHealth.FORCE_EXIT, True
+        notes.append(
+            f"label {SUB_HEALTHY_STRATEGY}: hotSwitch needs ClusterD, which does not run; {_AS_POD_LEVEL}"
+        )
+    return FaultPolicy(
+        mode=mode,
+        sub_health=sub_health,
+        process_recovery=recovery,
+        pod_level=pod_level,
+        only_pods=_only_pods(labels, annotations, notes),
+        retries=_retries(labels, notes),
+        handled_elsewhere=PROCESS_RECOVER_STRATEGY in annotations,
+        masks=read_masks(annotations.get(FILTER_FAULT_CODE), annotations.get(FILTER_FAULT_LEVEL), notes),
+        notes=tuple(notes),
+    )
+
+
+_AS_POD_LEVEL = f"the job is handled as with {POD_RESCHEDULING}: on"
+
+
+Choice = TypeVar("Choice", bound=enum.Enum)
+
+
+def _choice(
+    kind: type[Choice], labels: Mapping[str, str], key: str, default: Choice, notes: list[str]
+) -> Choice:
+    text = labels.get(key)
+    if text is None:
+        return default
+    for one in kind:
+        if one.value == text:
+            return one
+    allowed = ", ".join(str(one.value) for one in kind)
+    notes.append(f"label {key} must be one of {allowed}, got {shown(text)}; taken as {default.value}")
+    return default
+
+
+def _is_on(labels: Mapping[str, str], key: str, notes: list[str]) -> bool:
+    text = labels.get(key, "off")
+    if text not in ("on", "off"):
+        notes.append(f"label {key} must be on or off, got {shown(text)}; taken as off")
+    return text == "on"
+
+
+def _only_pods(labels: Mapping[str, str], annotations: Mapping[str, str], notes: list[str]) -> bool:
+    if INFERENCE_SERVICE in labels or labels.get(APP) in _POD_ONLY_APPS:
+        return True
+    text = annotations.get(RECOVER_POLICY_PATH)
+    if text not in (None, "pod", "job", "pod,job"):
+        notes.append(
+            f"annotation {RECOVER_POLICY_PATH} must be pod, job or pod,job, got {shown(text)}; it is ignored"
+        )
+    return text == "pod"
+
+
+def _retries(labels: Mapping[str, str], notes: list[str]) -> int:
+    text = labels.get(FAULT_RETRY_TIMES)
+    if text is None:
+        return 0
+    number = whole_number(text, 0, MOST_RETRIES)
+    if number is None:
+        notes.append(
+            f"label {FAULT_RETRY_TIMES} must be a whole number from 0 to {MOST_RETRIES}, got {shown(text)}; "
+            "taken as 0"
+        )
+    return number or 0

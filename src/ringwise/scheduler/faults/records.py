@@ -1,0 +1,131 @@
+"""Why jobs were rescheduled lately, and how many restarts they have left: in the formats of Huawei's plugin."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from typing import Any
+
+from ringwise.records import dataclass
+from ringwise.scheduler.faults.fault_job import FaultJob
+
+#: Records of one job, and reasons of one record.
+MOST_RECORDS = 10
+MOST_REASONS = 10
+#: Bytes of the document; beyond it the oldest records go first.
+LARGEST_DOCUMENT = 950 * 1024
+#: Owners whose used retries are kept; the one that used none for longest goes first.
+MOST_BUDGETS = 4096
+_SECOND = 1_000_000_000
+
+
+class RescheduleRecords:
+    """`recent-reschedule-records`: for each job its last records, newest first, and how many there were."""
+
+    def __init__(self) -> None:
+        #: In the order in which the jobs were last rescheduled.
+        self._jobs: dict[str, dict[str, Any]] = {}
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def of(self, key: str) -> Mapping[str, Any] | None:
+        return self._jobs.get(key)
+
+    def add(self, handled: FaultJob, now: int) -> None:
+        known = self._jobs.pop(handled.key, None) or {
+            "JobID": handled.key,
+            "TotalRescheduleTimes": 0,
+            "RescheduleRecords": [],
+        }
+        pods = sorted(handled.faulty.values(), key=lambda pod: pod.position.rank)[:MOST_REASONS]
+        seconds, rest = divmod(now, _SECOND)
+        moment = datetime.fromtimestamp(seconds, timezone.utc).replace(microsecond=rest // 1000)
+        record = {
+            "LogFileFormatTime": moment.strftime("I%m%d %H:%M:%S.%f"),
+            "RescheduleTimeStamp": seconds,
+            "ReasonOfTask": [
+                {
+                    "RescheduleReason": pod.fault.type.value,
+                    "PodName": pod.name,
+                    "NodeName": pod.node,
+                    "NodeRankIndex": str(pod.position.rank),
+                }
+                for pod in pods
+            ],
+        }
+        known["TotalRescheduleTimes"] += 1
+        known["RescheduleRecords"] = [record, *known["RescheduleRecords"]][:MOST_RECORDS]
+        self._jobs[handled.key] = known
+
+    def document(self) -> str:
+        """The value of the data key; jobs that do not fit are forgotten, oldest first."""
+        texts = {key: _compact(value) for key, value in self._jobs.items()}
+        size = sum(len(text.encode()) + len(_compact(key).encode()) + 2 for key, text in texts.items())
+        for key in list(texts):
+            if size + 2 <= LARGEST_DOCUMENT:
+                break
+            size -= len(texts.pop(key).encode()) + len(_compact(key).encode()) + 2
+            del self._jobs[key]
+        return "{" + ",".join(f"{_compact(key)}:{text}" for key, text in texts.items()) + "}"
+
+    def read(self, text: str) -> None:
+        """What a previous leader, or Huawei's plugin, wrote. What cannot be read is left out."""
+        try:
+            found = json.loads(text or "{}")
+        except (ValueError, RecursionError):
+            return
+        for key, value in found.items() if isinstance(found, dict) else ():
+            if _is_job_record(value):
+                self._jobs[key] = {**value, "RescheduleRecords": value["RescheduleRecords"][:MOST_RECORDS]}
+
+
+def _is_job_record(value: object) -> bool:
+    if not isinstance(value, dict) or not isinstance(value.get("RescheduleRecords"), list):
+        return False
+    times = value.get("TotalRescheduleTimes")
+    return isinstance(times, int) and all(isinstance(one, dict) for one in value["RescheduleRecords"])
+
+
+def _compact(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+@dataclass(slots=True)
+class RetryBudget:
+    job: str
+    used: int
+    #: What the label allowed when it was used last.
+    allowed: int
+
+
+class RetryBudgets:
+    """Restarts after failed pods (`fault-retry-times`), by the uid of the owner: a new job has all of its own."""
+
+    def __init__(self) -> None:
+        self.owners: dict[str, RetryBudget] = {}
+
+    def left(self, owner: str, allowed: int) -> int:
+        budget = self.owners.get(owner)
+        return allowed if budget is None else allowed - budget.used
+
+    def use(self, owner: str, job: str, allowed: int) -> None:
+        budget = self.owners.pop(owner, None) or RetryBudget(job, 0, allowed)
+        budget.used += 1
+        budget.job, budget.allowed = job, allowed
+        self.owners[owner] = budget
+        while len(self.owners) > MOST_BUDGETS:
+            del self.owners[next(iter(self.owners))]
+
+    def forget(self, owner: str) -> bool:
+        return self.owners.pop(owner, None) is not None
+
+    def document(self) -> str:
+        """The value of `remain-retry-times`: job to owner and restarts that are left."""
+        return _compact(
+            {
+                budget.job: {"UUID": owner, "Times": max(0, budget.allowed - budget.used)}
+                for owner, budget in self.owners.items()
+            }
+        )

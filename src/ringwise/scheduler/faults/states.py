@@ -1,0 +1,90 @@
+"""The states of a job that a fault hit, and how it gets from one to the next: data, drawn in docs/faults.md.
+
+`FaultHandler` decides which event happened; this table says what follows. Every state can be read back after a
+restart of the scheduler (F1): the last column says what the new leader does with a job in that state.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+
+from ringwise.records import dataclass
+
+
+class State(enum.Enum):
+    HEALTHY = "Healthy"
+    FAULTY = "Faulty"
+    DELETING = "Deleting"
+    WAITING = "Waiting"
+    RECOVERED = "Recovered"
+    BLOCKED = "Blocked"
+    FORGOTTEN = "Forgotten"
+
+
+class Happened(enum.Enum):
+    """What moves a job from one state to another."""
+
+    FAULT_FOUND = "a pod is faulty"
+    ALLOWED = "the policy lets pods be deleted"
+    REFUSED = "the policy forbids it, or no retries are left"
+    FAULT_GONE = "no pod is faulty any more"
+    GRACE_OVER = "grace-over-time has passed"
+    PODS_GONE = "all pods that were to be deleted are gone"
+    NEXT_LEVEL = "the time of the level is over"
+    PLACED = "minAvailable pods have a node"
+    TOO_OLD = "300 s + grace-over-time since the last fault"
+    JOB_GONE = "the job is gone, or has another owner"
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    state: State
+    happened: Happened
+    to: State
+    does: str
+
+
+TRANSITIONS: tuple[Transition, ...] = (
+    Transition(State.HEALTHY, Happened.FAULT_FOUND, State.FAULTY, "remembers the faulty pods and why"),
+    Transition(
+        State.FAULTY, Happened.ALLOWED, State.DELETING, "deletes the pods of the level, writes a record"
+    ),
+    Transition(State.FAULTY, Happened.REFUSED, State.BLOCKED, "says why"),
+    Transition(State.BLOCKED, Happened.FAULT_FOUND, State.FAULTY, "asks the policy again"),
+    Transition(State.BLOCKED, Happened.FAULT_GONE, State.RECOVERED, "forgets the job"),
+    Transition(State.DELETING, Happened.FAULT_FOUND, State.FAULTY, "adds the new faulty pods"),
+    Transition(State.DELETING, Happened.GRACE_OVER, State.DELETING, "deletes by force what is still there"),
+    Transition(State.DELETING, Happened.PODS_GONE, State.WAITING, "starts the clock of the level"),
+    Transition(State.WAITING, Happened.FAULT_FOUND, State.FAULTY, "adds the new faulty pods"),
+    Transition(State.WAITING, Happened.NEXT_LEVEL, State.DELETING, "deletes the pods of the next level"),
+    Transition(State.WAITING, Happened.PLACED, State.RECOVERED, "forgets the job, keeps its retries"),
+    *(
+        Transition(state, happened, State.FORGOTTEN, "forgets the job")
+        for state in (State.FAULTY, State.BLOCKED, State.DELETING, State.WAITING)
+        for happened in (Happened.TOO_OLD, Happened.JOB_GONE)
+    ),
+)
+
+#: What a new leader does with a job that it reads back in a state.
+RECOVERY: Mapping[State, str] = {
+    State.FAULTY: "asks the policy; nothing was deleted yet",
+    State.BLOCKED: "asks the policy again",
+    State.DELETING: "deletes again what is there and not terminating; the uid protects pods created meanwhile",
+    State.WAITING: "goes on with the clock; its previous nodes stay reserved until their time is over",
+}
+
+_TABLE: dict[tuple[State, Happened], State] = {(one.state, one.happened): one.to for one in TRANSITIONS}
+#: A job in one of these is not kept.
+ENDED = frozenset({State.RECOVERED, State.FORGOTTEN})
+
+
+class UndefinedTransition(Exception):
+    """The handler saw an event that the table does not know in this state: a defect."""
+
+
+def next_state(state: State, happened: Happened) -> State:
+    found = _TABLE.get((state, happened))
+    if found is None:
+        raise UndefinedTransition(f"{state.value}: {happened.value}")
+    return found

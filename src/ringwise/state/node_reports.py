@@ -1,0 +1,62 @@
+"""The health of nodes beside their chips, as NodeD and the device plugins report it."""
+
+from __future__ import annotations
+
+import enum
+
+from ringwise.state.model import NodeReport
+
+
+class NodeStatus(enum.IntEnum):
+    """Worst last."""
+
+    HEALTHY = 0
+    SUB_HEALTHY = 1
+    #: Its pods stay; it takes no new ones.
+    PRE_SEPARATE = 2
+    UNHEALTHY = 3
+
+
+#: The spelling in ConfigMaps; anything else counts as healthy, as Huawei's plugin reads it.
+STATUSES = {
+    "Healthy": NodeStatus.HEALTHY,
+    "SubHealthy": NodeStatus.SUB_HEALTHY,
+    "PreSeparate": NodeStatus.PRE_SEPARATE,
+    "UnHealthy": NodeStatus.UNHEALTHY,
+}
+
+
+class NodeReports:
+    """By node; of one source the aggregated report wins where it is to be used, as with chips (N7)."""
+
+    def __init__(self) -> None:
+        self._reports: dict[str, dict[tuple[str, bool], NodeReport]] = {}
+        self.use_aggregated = True
+
+    def put(self, report: NodeReport) -> bool:
+        """Whether the status of the node changed."""
+        before = self.status(report.node)
+        self._reports.setdefault(report.node, {})[report.source, report.aggregated] = report
+        return self.status(report.node) is not before
+
+    def drop(self, node: str, source: str, aggregated: bool) -> bool:
+        """The same for a report that is gone: NodeD's exists only while the node has a fault."""
+        found = self._reports.get(node)
+        if found is None:
+            return False
+        before = self.status(node)
+        found.pop((source, aggregated), None)
+        if not found:
+            del self._reports[node]
+        return self.status(node) is not before
+
+    def status(self, node: str) -> NodeStatus:
+        found = self._reports.get(node)
+        if not found:
+            return NodeStatus.HEALTHY
+        worst = NodeStatus.HEALTHY
+        for (source, aggregated), report in found.items():
+            beaten = (source, not aggregated) in found and aggregated is not self.use_aggregated
+            if not beaten:
+                worst = max(worst, STATUSES.get(report.status, NodeStatus.HEALTHY))
+        return worst
