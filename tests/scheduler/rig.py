@@ -12,7 +12,7 @@ from typing import Any
 from ringwise.apps.extensions import new_scheduler
 from ringwise.framework.configuration import Configuration, PluginOption, Tier, settings_from
 from ringwise.messages import events as ev
-from ringwise.messages.commands import Bind, Command, Evict, Publish, SetGroupStatus
+from ringwise.messages.commands import Bind, Command, DeletePod, Evict, Publish, SetGroupStatus
 from ringwise.scheduler.defaults import default_tiers
 from ringwise.state.model import (
     Device,
@@ -238,7 +238,7 @@ class Rig:
                 rank=int(rank) if rank is not None else pod.rank,
                 phase="Running",
             )
-        elif isinstance(command, Evict):
+        elif isinstance(command, Evict | DeletePod):
             if command.pod in self.pods and self.pods[command.pod].uid == command.uid:
                 self.change(command.pod, deleting=True)
         elif isinstance(command, SetGroupStatus) and command.key in self.groups:
@@ -260,6 +260,9 @@ class Rig:
 
     def evictions(self) -> list[str]:
         return [command.pod for command in self.commands if isinstance(command, Evict)]
+
+    def deletions(self) -> list[str]:
+        return [command.pod for command in self.commands if isinstance(command, DeletePod)]
 
     def published(self) -> list[Publish]:
         return [command for command in self.commands if isinstance(command, Publish)]

@@ -129,7 +129,7 @@ class DeletePod:
     why: str = ""
     #: Seconds that the pod has to end; None: its own. 0 deletes it by force.
     grace: int | None = None
-    #: Because of a fault: the event `PodDeletionFailed` follows where the API server refuses it.
+    #: Because of a fault: the event `EvictFailed` follows where the API server refuses it.
     fault: bool = False
 
 

@@ -14,6 +14,7 @@ from ringwise.state.model import (
     DeviceReport,
     Isolations,
     Node,
+    NodeReport,
     Pod,
     PodGroup,
     PriorityClass,
@@ -118,6 +119,29 @@ class ReportGone:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeReportSeen:
+    """NodeD's report of a node, or that of the node's own switches."""
+
+    report: NodeReport
+
+
+@dataclass(frozen=True, slots=True)
+class NodeReportGone:
+    node: str
+    source: str
+    aggregated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReschedulingRead:
+    """F1: what the previous leader wrote about jobs that are being rescheduled. Handled once, at the start."""
+
+    document: str = ""
+    #: The value of `recent-reschedule-records`.
+    records: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class TopologySeen:
     """The leaf switches; None when the ConfigMap is absent or unusable, with the reason."""
 
@@ -147,7 +171,7 @@ class BindFailed:
 
 @dataclass(frozen=True, slots=True)
 class EvictFailed:
-    """An eviction failed; the pod stays."""
+    """An eviction, or the deletion of a faulty pod, failed; the pod stays."""
 
     uid: str
 
@@ -177,6 +201,9 @@ Event = (
     | VcJobGone
     | ReportSeen
     | ReportGone
+    | NodeReportSeen
+    | NodeReportGone
+    | ReschedulingRead
     | TopologySeen
     | IsolationsSeen
     | ConfigurationSeen

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ringwise.framework.job import Job
-from ringwise.messages.commands import Evict
+from ringwise.messages.commands import DeletePod, Evict
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod
 
@@ -32,11 +32,20 @@ class AssumedPods:
 
     def evict(self, job: Job, uid: str, why: str) -> Evict:
         """The pod holds its chips until it is gone (N6), but counts as terminating from now on."""
+        pod = self._terminating(job, uid)
+        return Evict(uid, pod.namespace, pod.name, why)
+
+    def delete(self, job: Job, uid: str, why: str, grace: int | None) -> DeletePod:
+        """The same for a pod that is deleted because of a fault; `grace` 0 is by force."""
+        pod = self._terminating(job, uid)
+        return DeletePod(uid, pod.namespace, pod.name, why, grace, fault=True)
+
+    def _terminating(self, job: Job, uid: str) -> Pod:
         pod = job.pods[uid]
         if not pod.deleting:
             self._evicting.add(uid)
         self._replace(job, replace(pod, deleting=True))
-        return Evict(uid, pod.namespace, pod.name, why)
+        return pod
 
     def evict_failed(self, job: Job, uid: str) -> bool:
         """The pod stays. False when it was not evicted by us, or was reported since."""

@@ -19,11 +19,15 @@ from ringwise.scheduler.core.sessions import ActiveConfiguration
 from ringwise.scheduler.core.status_reporter import StatusReporter
 from ringwise.scheduler.core.timed_retries import TimedRetries
 from ringwise.scheduler.core.tor_share_publisher import TorSharePublisher
+from ringwise.scheduler.faults.detection import FaultDetector
+from ringwise.scheduler.faults.document import read
+from ringwise.scheduler.faults.handler import FaultHandler
 from ringwise.scheduler.faults.partial_gangs import PartialGangs
 from ringwise.scheduler.faults.previous_placements import HeldPlacement, PreviousPlacements
 from ringwise.scheduler.reasons import BIND_FAILED
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod, PriorityClass, unreadable_pod
+from ringwise.state.node_reports import NodeReports
 from ringwise.state.owned_annotations import without_stray
 from ringwise.state.reservations import Reservations
 
@@ -49,6 +53,9 @@ class EventHandlers:
         guard: StarvationGuard,
         previous: PreviousPlacements,
         partial_gangs: PartialGangs,
+        node_reports: NodeReports,
+        detector: FaultDetector,
+        faults: FaultHandler,
         reporter: StatusReporter,
         tor_share: TorSharePublisher,
         containment: Containment,
@@ -68,6 +75,9 @@ class EventHandlers:
         self._guard = guard
         self._previous = previous
         self._partial_gangs = partial_gangs
+        self._node_reports = node_reports
+        self._detector = detector
+        self._faults = faults
         self._reporter = reporter
         self._tor_share = tor_share
         self._now = 0
@@ -88,6 +98,9 @@ class EventHandlers:
             ev.VcJobGone: self._vcjob_gone,
             ev.ReportSeen: self._report_seen,
             ev.ReportGone: self._report_gone,
+            ev.NodeReportSeen: self._node_report_seen,
+            ev.NodeReportGone: self._node_report_gone,
+            ev.ReschedulingRead: self._rescheduling_read,
             ev.TopologySeen: self._topology_seen,
             ev.IsolationsSeen: self._isolations_seen,
             ev.ConfigurationSeen: self._configuration_seen,
@@ -171,23 +184,51 @@ class EventHandlers:
     def _node_seen(self, event: ev.NodeSeen) -> None:
         known = event.node.name in self._state.node_id
         self._state.put_node(event.node)
+        self._detector.node_seen(event.node.name)
+        self._faults.node_changed(event.node.name)
         self._cluster_changed(Trigger.NODE_CHANGED if known else Trigger.NODE_ADDED)
 
     def _node_gone(self, event: ev.NodeGone) -> None:
         self._state.drop_node(event.name)
+        self._detector.node_gone(event.name)
+        self._faults.node_changed(event.name)
         self._cluster_changed(Trigger.NODE_CHANGED)
 
     def _report_seen(self, event: ev.ReportSeen) -> None:
         self._state.put_report(event.report)
-        self._cluster_changed(Trigger.HEALTH_CHANGED)
+        self._faults.clusterd |= event.report.aggregated
+        self._chips_reported(event.report.node)
 
     def _report_gone(self, event: ev.ReportGone) -> None:
         self._state.drop_report(event.node, event.aggregated)
+        self._chips_reported(event.node)
+
+    def _chips_reported(self, node: str) -> None:
+        self._detector.report_seen(node, self._now)
+        self._faults.node_changed(node)
         self._cluster_changed(Trigger.HEALTH_CHANGED)
 
     def _isolations_seen(self, event: ev.IsolationsSeen) -> None:
         self._state.put_isolations(event.isolations)
         self._cluster_changed(Trigger.HEALTH_CHANGED)
+
+    def _node_report_seen(self, event: ev.NodeReportSeen) -> None:
+        if self._node_reports.put(event.report):
+            self._faults.node_changed(event.report.node)
+            self._cluster_changed(Trigger.HEALTH_CHANGED)
+
+    def _node_report_gone(self, event: ev.NodeReportGone) -> None:
+        if self._node_reports.drop(event.node, event.source, event.aggregated):
+            self._faults.node_changed(event.node)
+            self._cluster_changed(Trigger.HEALTH_CHANGED)
+
+    def _rescheduling_read(self, event: ev.ReschedulingRead) -> None:
+        """F1. What cannot be read is as if it were not there; faults that still exist are found again."""
+        self._faults.records.read(event.records)
+        if event.document:
+            found = read(event.document)
+            self._faults.restore(found.jobs, found.retries)
+            self._previous.restore(found.placements, self._now)
 
     def _topology_seen(self, event: ev.TopologySeen) -> None:
         self._topology.set_topology(event.topology, event.problem)
@@ -218,10 +259,12 @@ class EventHandlers:
             self._triggers.add(Trigger.CHIPS_FREED)
         if assumed and job is not None and self._is_confirmed(pod):
             self._backoff.forget_pod(pod.uid)
+            self._faults.pod_changed(job, pod)
             if job.group is None:
                 # The confirmation of our binding: a pod without a PodGroup has no status to write.
                 return
         if job is not None:
+            self._faults.pod_changed(job, self._state.pods[pod.uid].pod)
             self._job_seen(job)
 
     def _is_confirmed(self, pod: Pod) -> bool:
@@ -235,7 +278,12 @@ class EventHandlers:
         self._assumed.forget(event.uid)
         self._backoff.forget_pod(event.uid)
         self._reporter.forget_pod(event.uid)
+        node = placement.pod.node if placement is not None else None
         job = self._book.drop_pod(event.uid)
+        if node is not None:
+            self._detector.pod_gone(node)
+        if job is not None:
+            self._faults.job_changed(job.key)
         if was_placed:
             self._placement_ended(job, held)
         self._job_may_be_gone(job)
@@ -261,6 +309,8 @@ class EventHandlers:
 
     def _group_gone(self, event: ev.PodGroupGone) -> None:
         self._previous.forget(event.key)
+        self._faults.owner_gone(event.key)
+        self._faults.job_changed(event.key)
         self._job_may_be_gone(self._book.drop_group(event.key))
 
     def _job_may_be_gone(self, job: Job | None) -> None:
@@ -294,6 +344,7 @@ class EventHandlers:
         vcjob = self._book.vcjobs.get(event.key)
         if vcjob is not None:
             self._previous.vcjob_gone(vcjob)
+            self._faults.owner_gone(vcjob.uid)
         self._job_may_be_gone(self._book.drop_vcjob(event.key))
 
     def _bind_failed(self, event: ev.BindFailed) -> None:
@@ -316,8 +367,10 @@ class EventHandlers:
     def _evict_failed(self, event: ev.EvictFailed) -> None:
         """The pod stays; a later cycle may evict it again."""
         job = self._book.job_of(event.uid)
-        if job is not None and self._assumed.evict_failed(job, event.uid):
-            self._job_seen(job)
+        if job is not None:
+            self._faults.deletion_failed(job.key, event.uid, self._now)
+            if self._assumed.evict_failed(job, event.uid):
+                self._job_seen(job)
 
     # -- queues, priorities, configuration ------------------------------------------------------------
 

@@ -35,13 +35,17 @@ from ringwise.scheduler.core.timed_retries import TimedRetries
 from ringwise.scheduler.core.tor_share_publisher import TorSharePublisher
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.scheduler.explain.what_if import WhatIf
+from ringwise.scheduler.faults.detection import FaultDetector
+from ringwise.scheduler.faults.handler import FaultHandler
 from ringwise.scheduler.faults.partial_gangs import PartialGangs
 from ringwise.scheduler.faults.previous_placements import PreviousPlacements
+from ringwise.scheduler.faults.publisher import ReschedulingPublisher
 from ringwise.scheduler.journal import Journal
 from ringwise.scheduler.view import History, SchedulerView
 from ringwise.state.cluster import ClusterState
 from ringwise.state.loads import NO_LOAD, load_of
 from ringwise.state.model import PodClass
+from ringwise.state.node_reports import NodeReports
 from ringwise.state.reservations import Reservation, Reservations
 from ringwise.topology.boards import BoardCatalog, shipped_catalog
 from ringwise.wellknown import RANK_INDEX, SCHEDULER_NAMES
@@ -85,6 +89,17 @@ class Scheduler:
             state, self._book, self._reservations, self._configuration, self._pending, self._triggers
         )
         self._partial_gangs = PartialGangs(state, self._book, self._configuration, self._assumed.evict)
+        node_reports = NodeReports()
+        detector = FaultDetector(state, node_reports)
+        self._faults = FaultHandler(
+            state,
+            self._book,
+            self._configuration,
+            detector,
+            self._assumed.delete,
+            self._partial_gangs.was_complete,
+        )
+        self._rescheduling = ReschedulingPublisher(self._faults, self._previous)
         self._tor_share = TorSharePublisher(state, self._book.jobs, topology, self._configuration)
         self._reporter = StatusReporter(
             state, self._book, usage, self._partial_gangs.was_complete, self._containment
@@ -113,6 +128,9 @@ class Scheduler:
             guard=self._guard,
             previous=self._previous,
             partial_gangs=self._partial_gangs,
+            node_reports=node_reports,
+            detector=detector,
+            faults=self._faults,
             reporter=self._reporter,
             tor_share=self._tor_share,
             containment=self._containment,
@@ -168,8 +186,10 @@ class Scheduler:
         self._contained("bind backoff", lambda: self._backoff.wake(now))
         self._contained("timed retries", lambda: self._retries.wake(now))
         self._contained("starvation guard", lambda: self._guard.wake(self._triggers, now))
-        self._wake()
         commands: list[Command] = []
+        if decide is Decide.ALL:
+            commands += self._contained("faults", lambda: self._faults.review(now))
+        self._wake()
         if decide is Decide.ONE_CYCLE:
             commands += self._contained("cycle", lambda: self._cycle(now, reserve=False))
             commands += self._contained("status", self._reporter.changes)
@@ -181,6 +201,7 @@ class Scheduler:
         commands += self._contained("status", self._reporter.changes)
         commands += self._contained("partial gangs", lambda: self._partial_gangs.evictions(now))
         commands += self._contained("leaf switch states", self._tor_share.changes)
+        commands += self._contained("rescheduling record", self._rescheduling.changes)
         return [*commands, *self._containment.commands()]
 
     def _contained(self, step: str, run: Callable[[], Sequence[Command] | None]) -> Sequence[Command]:
@@ -215,7 +236,7 @@ class Scheduler:
         """When time alone changes something, in nanoseconds; None when only events can."""
         times = [reservation.expires for reservation in self._reservations]
         times += [self._guard.deadline(), self._previous.deadline(), self._partial_gangs.deadline()]
-        times += [self._backoff.deadline(), self._retries.deadline()]
+        times += [self._backoff.deadline(), self._retries.deadline(), self._faults.deadline()]
         return min((time for time in times if time is not None), default=None)
 
     # -- a cycle --------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """When a pod is faulty: its node, its chips, itself, or what ClusterD says about it.
 
-The first match counts. One pod is looked at in constant time; which pods a fault concerns follows from the index of
-the pods on a node, so nothing here grows with the cluster.
+The first match counts. One pod is looked at in constant time; which pods a fault concerns follows from the
+index of the pods on a node, so nothing here grows with the cluster.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """F1: jobs that are being rescheduled, as a versioned document that the next leader reads.
 
-It has a bound: where more jobs are handled than fit, those whose fault is oldest are left out, and their number is
-written. A document of another version, or one that cannot be read, is as none: faults that still exist are found
-again.
+It has a bound: where more jobs are handled than fit, those whose fault is oldest are left out, and their
+number is written. A document of another version, or one that cannot be read, is as none: faults that still
+exist are found again.
 """
 
 from __future__ import annotations

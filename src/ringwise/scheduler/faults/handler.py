@@ -1,7 +1,7 @@
 """Finds jobs that a fault hit, deletes what has to move, and watches until they are complete again.
 
-Pods are recreated by their owner, whoever that is: here they are only deleted, each by its uid, so that a pod that
-was recreated meanwhile is never hit. The states are those of `states.py`, the times those of F2.
+Pods are recreated by their owner, whoever that is: here they are only deleted, each by its uid, so that a pod
+that was recreated meanwhile is never hit. The states are those of `states.py`, the times those of F2.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ringwise.scheduler.core.sessions import ActiveConfiguration
 from ringwise.scheduler.faults.detection import FaultDetector, FaultType
 from ringwise.scheduler.faults.fault_job import Deletion, FaultJob, FaultyPod, positions
 from ringwise.scheduler.faults.policy import FaultPolicy, Mode, SubHealth, read_fault_policy
-from ringwise.scheduler.faults.records import RescheduleRecords, RetryBudgets
+from ringwise.scheduler.faults.records import RescheduleRecords, RetryBudget, RetryBudgets
 from ringwise.scheduler.faults.scope import effective_level, is_in_scope, level_after, next_level_after
 from ringwise.scheduler.faults.states import ENDED, Happened, State
 from ringwise.state.cluster import ClusterState
@@ -295,7 +295,7 @@ class FaultHandler:
         )
 
     def _plan_deletions(self, handled: FaultJob, job: Job, level: Level, now: int) -> bool:
-        """The faulty pods, and those healthy ones that are restarted with them; False where there are none."""
+        """The faulty pods, and the healthy ones that are restarted with them; False if there are none."""
         affected = tuple(handled.affected)
         handled.level = max(handled.level, level)
         added = False
@@ -393,8 +393,9 @@ class FaultHandler:
 
     # -- F1 --------------------------------------------------------------------------------------------
 
-    def restore(self, jobs: Iterable[FaultJob]) -> None:
-        """Jobs as the previous leader left them."""
+    def restore(self, jobs: Iterable[FaultJob], retries: Iterable[tuple[str, RetryBudget]]) -> None:
+        """Jobs and used retries as the previous leader left them."""
+        self.retries.owners.update(retries)
         for handled in jobs:
             self.jobs[handled.key] = handled
             self._dirty[handled.key] = None

@@ -1,8 +1,8 @@
 """Faults that a job tolerates for a time (`huawei.com/schedule.filter.*`).
 
-`code[:seconds],...`: a chip whose faults are all masked counts as healthy for this job, until the window of one
-of them is over. A window counts from the time at which the fault was first seen. A code beats a level: a fault
-whose code is listed has the window of its code, also if that is 0.
+`code[:seconds],...`: a chip whose faults are all masked counts as healthy for this job, until the window of
+one of them is over. A window counts from the time at which the fault was first seen. A code beats a level:
+a fault whose code is listed has the window of its code, also if that is 0.
 """
 
 from __future__ import annotations

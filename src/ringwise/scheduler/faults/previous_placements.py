@@ -5,7 +5,7 @@ pods must go back close to the others. Until the job is complete again the chips
 healthy previous placements are reserved for it, with a limit. A vcjob that starts over keeps its
 previous placements, whatever its PodGroup is called. After a restart of the scheduler the
 annotations of the surviving pods show where those are; placements of pods that were lost
-before the restart, and the reservations for them, are not known any more.
+before the restart, and the reservations for them, are read from the document of F1.
 
 Other jobs are remembered where `prefer-previous-node` is set, without a reservation: the
 previous node is preferred, and may be taken meanwhile. They are kept by the uid of the pods'
@@ -14,7 +14,9 @@ owner and by rank, for 72 hours after the owner lost its last pod, or until all 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
+from typing import Any
 
 from ringwise.framework.job import Job, PreviousNode
 from ringwise.framework.ranks import ranks_of
@@ -31,6 +33,7 @@ from ringwise.state.loads import NO_LOAD, Load, load_of
 from ringwise.state.model import Pod
 from ringwise.state.reservations import Reservation, Reservations
 from ringwise.state.vcjob import VcJob
+from ringwise.state.ranges import MOST_CHIPS_OF_ONE
 from ringwise.wellknown import (
     IS_HEALTHY,
     IS_SHARED_TOR,
@@ -101,6 +104,8 @@ class PreviousPlacements:
         self._preferred = RememberedNodes()
         #: Jobs whose vcjob is gone while pods of them still terminate.
         self._ended: set[str] = set()
+        #: Whether anything changed that survives a restart (F1).
+        self.changed = False
 
     @property
     def rescheduling(self) -> int:
@@ -152,6 +157,7 @@ class PreviousPlacements:
         kept.until = now + self._configuration.settings.hold_healthy_nodes * _SECOND
         kept.next_levels = self._next_levels(held.pod, now)
         kept.stale = True
+        self.changed = True
         held.job.previous_nodes = kept.nodes
 
     def _next_levels(self, pod: Pod, now: int) -> tuple[int, ...]:
@@ -196,6 +202,7 @@ class PreviousPlacements:
             if kept.job != job.key:
                 self._lift(kept.job)
                 kept.job = job.key
+                self.changed = True
             kept.stale = True
             job.previous_nodes = kept.nodes
 
@@ -204,6 +211,7 @@ class PreviousPlacements:
         kept = self._rescheduling.pop(owner, None)
         if kept is None:
             return
+        self.changed = True
         self._lift(kept.job)
         job = self._book.jobs.get(kept.job)
         if job is not None:
@@ -250,6 +258,7 @@ class PreviousPlacements:
                 if not node.faulty and self._is_faulty(kept.resource, node.node, kept.chips[rank]):
                     kept.nodes[rank] = replace(node, faulty=True)
                     kept.stale = True
+                    self.changed = True
             if kept.stale:
                 self._reserve(kept)
 
@@ -264,6 +273,41 @@ class PreviousPlacements:
                 self.forget(owner)
             else:
                 self._reserve(kept, placed)
+
+    # -- a restart of the scheduler (F1) --------------------------------------------------------
+
+    def plain(self) -> Iterator[dict[str, Any]]:
+        """Every job that is being rescheduled, as values of JSON."""
+        for owner, kept in self._rescheduling.items():
+            yield {
+                "owner": owner,
+                "job": kept.job,
+                "resource": kept.resource,
+                "until": kept.until,
+                "nextLevels": list(kept.next_levels),
+                "ranks": {
+                    str(rank): [one.node, dict(one.annotations), one.faulty, one.lost, kept.chips[rank]]
+                    for rank, one in kept.nodes.items()
+                },
+            }
+
+    def restore(self, placements: Iterable[Mapping[str, Any]], now: int) -> None:
+        """What the previous leader knew. One entry that cannot be read costs no other."""
+        for given in placements:
+            try:
+                owner, kept = _read_plain(given)
+            except (KeyError, TypeError, ValueError, AttributeError):
+                continue
+            # No clock runs so far ahead that a hold could last longer than its setting.
+            latest = now + self._configuration.settings.hold_healthy_nodes * _SECOND
+            kept.until = min(kept.until, latest)
+            if kept.until <= now or owner in self._rescheduling:
+                continue
+            self._rescheduling[owner] = kept
+            job = self._book.jobs.get(kept.job)
+            if job is not None and not job.previous_nodes:
+                job.previous_nodes = kept.nodes
+                self._pending.activate(job.key)
 
     def _placed_ranks(self, job: Job) -> set[int]:
         placements = self._state.pods
@@ -366,6 +410,18 @@ def _placed_as_a_whole(job: Job, pod: Pod) -> bool:
         or SP_BLOCK in job.annotations
         or LOGICAL_RACK in pod.annotations
     )
+
+
+def _read_plain(given: Mapping[str, Any]) -> tuple[str, Rescheduling]:
+    kept = Rescheduling(str(given["job"]), str(given["resource"]), until=int(given["until"]))
+    kept.next_levels = tuple(sorted(int(time) for time in given["nextLevels"]))
+    for text, (node, annotations, faulty, lost, chips) in given["ranks"].items():
+        written = {str(key): str(value) for key, value in annotations.items()}
+        if not isinstance(chips, int) or not 0 <= chips < 1 << MOST_CHIPS_OF_ONE:
+            raise ValueError("chips are no mask")
+        kept.nodes[int(text)] = PreviousNode(str(node), written, bool(faulty), int(lost))
+        kept.chips[int(text)] = chips
+    return str(given["owner"]), kept
 
 
 def _owner(job: Job, pod: Pod | None) -> str:

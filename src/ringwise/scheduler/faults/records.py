@@ -1,10 +1,10 @@
-"""Why jobs were rescheduled lately, and how many restarts they have left: in the formats of Huawei's plugin."""
+"""Why jobs were rescheduled lately, and how many restarts they have left, as Huawei's plugin writes it."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any
 
 from ringwise.records import dataclass
@@ -41,7 +41,7 @@ class RescheduleRecords:
         }
         pods = sorted(handled.faulty.values(), key=lambda pod: pod.position.rank)[:MOST_REASONS]
         seconds, rest = divmod(now, _SECOND)
-        moment = datetime.fromtimestamp(seconds, timezone.utc).replace(microsecond=rest // 1000)
+        moment = datetime.fromtimestamp(seconds, UTC).replace(microsecond=rest // 1000)
         record = {
             "LogFileFormatTime": moment.strftime("I%m%d %H:%M:%S.%f"),
             "RescheduleTimeStamp": seconds,
@@ -101,7 +101,7 @@ class RetryBudget:
 
 
 class RetryBudgets:
-    """Restarts after failed pods (`fault-retry-times`), by the uid of the owner: a new job has all of its own."""
+    """Restarts after failed pods (`fault-retry-times`), by the uid of the owner: a new job has its own."""
 
     def __init__(self) -> None:
         self.owners: dict[str, RetryBudget] = {}

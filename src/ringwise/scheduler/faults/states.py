@@ -1,7 +1,7 @@
 """The states of a job that a fault hit, and how it gets from one to the next: data, drawn in docs/faults.md.
 
-`FaultHandler` decides which event happened; this table says what follows. Every state can be read back after a
-restart of the scheduler (F1): the last column says what the new leader does with a job in that state.
+`FaultHandler` decides which event happened; this table says what follows. Every state can be read back after
+a restart of the scheduler (F1): `RECOVERY` says what the new leader does with a job in that state.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ TRANSITIONS: tuple[Transition, ...] = (
 RECOVERY: Mapping[State, str] = {
     State.FAULTY: "asks the policy; nothing was deleted yet",
     State.BLOCKED: "asks the policy again",
-    State.DELETING: "deletes again what is there and not terminating; the uid protects pods created meanwhile",
+    State.DELETING: "deletes again what is there and not terminating; the uid protects recreated pods",
     State.WAITING: "goes on with the clock; its previous nodes stay reserved until their time is over",
 }
 

@@ -1,0 +1,387 @@
+"""Faults: what is found, which pods are deleted and how, and how a job gets complete again."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ringwise.messages import events as ev
+from ringwise.messages.commands import AnnotatePod, Command, DeletePod
+from ringwise.scheduler.faults.handler import WATCHED_FOR
+from ringwise.scheduler.faults.states import State
+from ringwise.state.model import ChipFault, DeviceReport, NodeReport
+from tests.scheduler.rig import CHIP, SECOND, Rig
+
+POD_LEVEL = {"fault-scheduling": "force", "pod-rescheduling": "on"}
+
+
+def running(labels: dict[str, str], *, nodes: int = 6, pods: int = 4, **more: object) -> Rig:
+    rig = Rig(nodes)
+    rig.submit("train", pods=pods, chips=8, labels=labels, **more)  # type: ignore[arg-type]
+    rig.run()
+    assert len(rig.nodes_of("train")) == pods
+    return rig
+
+
+def state_of(rig: Rig) -> State | None:
+    handled = rig.machine._faults.jobs.get("default/train")
+    return None if handled is None else handled.state
+
+
+def pod_on(rig: Rig, node: str) -> str:
+    return next(name for name, pod in rig.pods.items() if pod.node == node)
+
+
+def finish(rig: Rig, *, recreate: bool = True) -> None:
+    """Terminating pods end, and their owner creates them again."""
+    for name in [name for name, pod in rig.pods.items() if pod.deleting]:
+        rig.tell(ev.PodGone(rig.pods[name].uid))
+        if recreate:
+            rig.replacement(name)
+        else:
+            del rig.pods[name]
+
+
+def deletions(commands: list[Command]) -> dict[str, int | None]:
+    return {one.pod: one.grace for one in commands if isinstance(one, DeletePod)}
+
+
+# -- detection ---------------------------------------------------------------------------------------
+
+
+def sick_chip(rig: Rig, node: str) -> None:
+    rig.sick(node, 0b100)
+
+
+def node_down(rig: Rig, node: str) -> None:
+    rig.node(node, ready=False)
+
+
+def node_removed(rig: Rig, node: str) -> None:
+    rig.tell(ev.NodeGone(node))
+
+
+def node_unhealthy(rig: Rig, node: str) -> None:
+    rig.tell(ev.NodeReportSeen(NodeReport(node, "node", "UnHealthy")))
+
+
+def switch_unhealthy(rig: Rig, node: str) -> None:
+    rig.tell(ev.NodeReportSeen(NodeReport(node, "switch", "UnHealthy", aggregated=True)))
+
+
+def chips_vanish(rig: Rig, node: str) -> None:
+    rig.node(node, chips=4)
+
+
+def separated(rig: Rig, node: str) -> None:
+    rig.change(pod_on(rig, node), labels={**POD_LEVEL, "fault-type": "Separate"})
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [sick_chip, node_down, node_removed, node_unhealthy, switch_unhealthy, chips_vanish, separated],
+)
+def test_a_fault_deletes_the_pod_that_it_hits_and_no_other(fault: object) -> None:
+    rig = running(POD_LEVEL)
+    hit = pod_on(rig, "n3")
+    fault(rig, "n3")  # type: ignore[operator]
+    assert deletions(rig.step()) == {hit: 0}
+    assert deletions(rig.step(1)) == {}
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        DeviceReport("n3", CHIP, network_unhealthy=0b11),
+        DeviceReport("n3", CHIP, network_unhealthy=0, faults=(ChipFault(2, "1", "NotHandleFault"),)),
+        DeviceReport("n3", CHIP, network_unhealthy=0, faults=(ChipFault(2, "1", "SubHealthFault"),)),
+    ],
+)
+def test_faults_that_leave_running_pods_alone(report: DeviceReport) -> None:
+    rig = running(POD_LEVEL)
+    rig.tell(ev.ReportSeen(report), ev.NodeReportSeen(NodeReport("n2", "node", "PreSeparate")))
+    rig.tell(ev.NodeReportSeen(NodeReport("n1", "switch", "SubHealthy")))
+    assert deletions(rig.step()) == {}
+
+
+@pytest.mark.parametrize("labels", [{}, {"fault-scheduling": "off"}, {"fault-scheduling": "maybe"}])
+def test_a_job_that_does_not_ask_for_it_is_left_alone(labels: dict[str, str]) -> None:
+    rig = running(labels)
+    rig.sick("n1", 1)
+    assert deletions(rig.step()) == {}
+    assert state_of(rig) is None
+
+
+def test_a_masked_fault_counts_when_its_window_is_over() -> None:
+    rig = running(POD_LEVEL, annotations={"huawei.com/schedule.filter.faultCode": "80E01801:30"})
+    hit = pod_on(rig, "n3")
+    fault = ChipFault(2, "80E01801", "RestartRequest")
+    report = DeviceReport("n3", CHIP, unhealthy=0b100, network_unhealthy=0, faults=(fault,))
+    rig.tell(ev.ReportSeen(report))
+    assert deletions(rig.step()) == {}
+    assert rig.machine.next_deadline() == rig.now + 30 * SECOND
+    rig.tell(ev.ReportSeen(report))
+    assert deletions(rig.step(29)) == {}
+    assert deletions(rig.step(1)) == {hit: 0}
+
+
+def test_a_masked_fault_that_ends_in_its_window_is_no_fault() -> None:
+    rig = running(POD_LEVEL, annotations={"huawei.com/schedule.filter.faultLevel": "RestartRequest"})
+    fault = ChipFault(2, "80E01801", "RestartRequest")
+    rig.tell(ev.ReportSeen(DeviceReport("n3", CHIP, unhealthy=4, network_unhealthy=0, faults=(fault,))))
+    rig.step()
+    rig.sick("n3", 0)
+    assert deletions(rig.step(10)) == deletions(rig.step(100)) == {}
+
+
+@pytest.mark.parametrize(
+    ("strategy", "grace"), [("ignore", ()), ("graceExit", (None,)), ("forceExit", (0,)), ("hotSwitch", (0,))]
+)
+def test_sub_health_follows_the_strategy(strategy: str, grace: tuple[int | None, ...]) -> None:
+    rig = running({"fault-scheduling": "grace", "pod-rescheduling": "on", "subHealthyStrategy": strategy})
+    rig.tell(ev.NodeReportSeen(NodeReport("n3", "switch", "SubHealthy")))
+    assert tuple(deletions(rig.step()).values()) == grace
+
+
+# -- what is deleted -----------------------------------------------------------------------------------
+
+
+def test_without_pod_level_the_whole_job_restarts_once() -> None:
+    rig = running({"fault-scheduling": "force"})
+    rig.sick("n3", 1)
+    rig.run()
+    assert sorted(rig.deletions()) == ["train-0", "train-1", "train-2", "train-3"]
+
+
+def test_a_faulty_rank_0_restarts_the_whole_job() -> None:
+    rig = running(POD_LEVEL)
+    rank_0 = next(pod for pod in rig.pods.values() if pod.annotations["hccl/rankIndex"] == "0")
+    rig.sick(rank_0.node or "", 1)
+    assert len(deletions(rig.step())) == 4
+
+
+def test_rank_0_of_an_inference_job_restarts_alone() -> None:
+    rig = running(POD_LEVEL, annotations={"huawei.com/recover_policy_path": "pod"})
+    rank_0 = next(pod for pod in rig.pods.values() if pod.annotations["hccl/rankIndex"] == "0")
+    rig.sick(rank_0.node or "", 1)
+    assert list(deletions(rig.step())) == [rank_0.name]
+
+
+def test_grace_ends_in_force_after_grace_over_time() -> None:
+    rig = Rig(6, grace_over_time=20)
+    rig.submit("train", pods=2, chips=8, labels={"fault-scheduling": "grace"})
+    rig.run()
+    rig.sick("n2", 1)
+    assert deletions(rig.step()) == {"train-0": None, "train-1": None}
+    assert deletions(rig.step(19)) == {}
+    assert rig.machine.next_deadline() == rig.now + SECOND
+    assert deletions(rig.step(1)) == {"train-0": 0, "train-1": 0}
+    assert deletions(rig.step(60)) == {}
+
+
+def test_grace_is_no_use_on_a_node_that_is_lost() -> None:
+    rig = running({"fault-scheduling": "grace", "pod-rescheduling": "on"})
+    hit = pod_on(rig, "n3")
+    rig.node("n3", ready=False)
+    assert deletions(rig.step()) == {hit: 0}
+
+
+def test_a_terminating_pod_on_a_lost_node_is_ended_by_force() -> None:
+    rig = running({"fault-scheduling": "grace", "pod-rescheduling": "on"})
+    hit = pod_on(rig, "n3")
+    rig.change(hit, deleting=True)
+    rig.run()
+    rig.node("n3", ready=False)
+    assert deletions(rig.step()) == {hit: 0}
+
+
+def test_external_modes_only_mark_the_faulty_pods() -> None:
+    rig = running({"fault-scheduling": "external-force", "pod-rescheduling": "on"})
+    hit = pod_on(rig, "n3")
+    rig.sick("n3", 1)
+    commands = rig.step() + rig.step(5)
+    (mark,) = [one for one in commands if isinstance(one, AnnotatePod)]
+    assert (mark.pod, mark.annotations) == (hit, {"huawei.com/pod-status": "Unhealthy-CardUnhealthy"})
+    assert deletions(commands) == {}
+
+
+def test_failed_pods_use_up_the_retries() -> None:
+    rig = running({"fault-scheduling": "force", "pod-rescheduling": "on", "fault-retry-times": "2"})
+    for _ in range(2):
+        rig.change("train-2", phase="Failed", exit_code=1)
+        assert deletions(rig.step()) == {"train-2": 0}
+        finish(rig)
+        rig.change("train-2", exit_code=None)
+        rig.run()
+        assert state_of(rig) is None
+    rig.change("train-2", phase="Failed", exit_code=1)
+    assert deletions(rig.step()) == {}
+    assert state_of(rig) is State.BLOCKED
+    assert "fault-retry-times" in rig.machine._faults.jobs["default/train"].blocked
+
+
+def test_failed_pods_without_retries_are_their_owners_business() -> None:
+    rig = running(POD_LEVEL)
+    rig.change("train-2", phase="Failed", exit_code=1)
+    assert deletions(rig.step()) == {}
+
+
+def test_a_job_handled_elsewhere_is_blocked_until_the_fault_is_gone() -> None:
+    rig = running(POD_LEVEL, annotations={"ProcessRecoverStrategy": "recover"})
+    rig.sick("n3", 1)
+    assert deletions(rig.step()) == {}
+    assert state_of(rig) is State.BLOCKED
+    rig.sick("n3", 0)
+    rig.step()
+    assert state_of(rig) is None
+
+
+# -- until it is complete again --------------------------------------------------------------------------
+
+
+def test_a_replacement_is_placed_in_the_turn_in_which_it_appears() -> None:
+    rig = running(POD_LEVEL)
+    hit = pod_on(rig, "n3")
+    before = rig.places("train")
+    rig.sick("n3", 1)
+    rig.step()
+    finish(rig)
+    rig.run()
+    assert state_of(rig) is None
+    assert "n3" not in rig.nodes_of("train")
+    after = rig.places("train")
+    assert {name: place for name, place in after.items() if name != hit} == {
+        name: place for name, place in before.items() if name != hit
+    }
+
+
+def test_f2_pod_level_becomes_job_level_after_twelve_seconds_without_a_node() -> None:
+    rig = running(POD_LEVEL, nodes=4)
+    hit = pod_on(rig, "n3")
+    rig.sick("n3", 1)
+    rig.step()
+    finish(rig)
+    rig.run()
+    assert state_of(rig) is State.WAITING
+    assert rig.deletions() == [hit]
+    assert deletions(rig.step(11)) == {}
+    assert sorted(deletions(rig.step(1))) == sorted({"train-0", "train-1", "train-2", "train-3"} - {hit})
+
+
+def test_f2_no_healthy_pod_is_deleted_while_the_owner_creates_no_replacement() -> None:
+    rig = running(POD_LEVEL, nodes=4)
+    hit = pod_on(rig, "n3")
+    rig.sick("n3", 1)
+    rig.step()
+    finish(rig, recreate=False)
+    rig.step()
+    rig.step(60)
+    assert rig.deletions() == [hit]
+
+
+def test_a_second_fault_is_handled_while_the_first_one_is() -> None:
+    rig = running({"fault-scheduling": "grace", "pod-rescheduling": "on"})
+    first, second = pod_on(rig, "n3"), pod_on(rig, "n4")
+    rig.sick("n3", 1)
+    assert list(deletions(rig.step())) == [first]
+    rig.sick("n4", 1)
+    assert list(deletions(rig.step())) == [second]
+    finish(rig)
+    rig.run()
+    assert state_of(rig) is None
+    assert sorted(rig.nodes_of("train")) == ["n1", "n2", "n5", "n6"]
+
+
+def test_a_refused_deletion_is_repeated_later() -> None:
+    rig = running(POD_LEVEL)
+    rig.deaf = True
+    hit = pod_on(rig, "n3")
+    rig.sick("n3", 1)
+    assert deletions(rig.step()) == {hit: 0}
+    rig.tell(ev.EvictFailed(rig.pods[hit].uid))
+    assert deletions(rig.step()) == {}
+    assert deletions(rig.step(5)) == {hit: 0}
+
+
+def test_a_job_that_never_recovers_is_forgotten() -> None:
+    rig = Rig(2, grace_over_time=10)
+    rig.submit("train", pods=2, chips=8, labels={"fault-scheduling": "force"})
+    rig.run()
+    rig.sick("n2", 1)
+    rig.step()
+    finish(rig)
+    rig.run()
+    assert state_of(rig) is State.WAITING
+    assert rig.reason("train") is not None
+    rig.step(WATCHED_FOR + 10)
+    assert state_of(rig) is None
+    assert rig.reason("train") is not None
+
+
+# -- F1 ----------------------------------------------------------------------------------------------------
+
+
+def published(rig: Rig, name: str) -> dict[str, str]:
+    found = [one for one in rig.published() if one.name == name]
+    return dict(found[-1].data)
+
+
+def successor(rig: Rig) -> Rig:
+    """Another leader that reads the objects and what the first one wrote."""
+    other = Rig()
+    other.now, other.pods, other.groups = rig.now, dict(rig.pods), dict(rig.groups)
+    nodes = rig.machine._state.nodes
+    other.tell(*[ev.NodeSeen(node) for node in nodes if node is not None])
+    reports = [one for found in rig.machine._state.reports.values() for one in found.values()]
+    other.tell(*map(ev.ReportSeen, reports))
+    other.tell(*map(ev.PodGroupSeen, rig.groups.values()), *map(ev.PodSeen, rig.pods.values()))
+    other.tell(ev.ReschedulingRead(published(rig, "ringwise-rescheduling")["rescheduling.json"]))
+    return other
+
+
+def test_f1_a_deletion_that_never_arrived_is_repeated_by_the_next_leader() -> None:
+    rig = running(POD_LEVEL)
+    rig.deaf = True
+    hit = pod_on(rig, "n3")
+    rig.sick("n3", 1)
+    rig.step()
+    other = successor(rig)
+    assert deletions(other.step()) == {hit: 0}
+
+
+def test_f1_a_deletion_that_arrived_is_not_repeated() -> None:
+    rig = running(POD_LEVEL)
+    rig.sick("n3", 1)
+    rig.step()
+    other = successor(rig)
+    assert deletions(other.step()) == {}
+    assert state_of(other) is State.DELETING
+
+
+def test_f1_used_retries_survive_a_restart() -> None:
+    rig = running({"fault-scheduling": "force", "pod-rescheduling": "on", "fault-retry-times": "1"})
+    rig.change("train-2", phase="Failed", exit_code=1)
+    rig.step()
+    finish(rig)
+    rig.change("train-2", exit_code=None)
+    rig.run()
+    assert json.loads(published(rig, "vcjob-fault-npu-cm")["remain-retry-times"]) == {
+        "default/train": {"UUID": "default/train", "Times": 0}
+    }
+    other = successor(rig)
+    other.run()
+    other.change("train-2", phase="Failed", exit_code=1)
+    assert deletions(other.step()) == {}
+    assert state_of(other) is State.BLOCKED
+
+
+def test_records_are_written_for_users_of_huaweis_plugin() -> None:
+    rig = running(POD_LEVEL)
+    hit = pod_on(rig, "n3")
+    rig.sick("n3", 1)
+    rig.step()
+    (job,) = json.loads(published(rig, "job-reschedule-reason")["recent-reschedule-records"]).values()
+    assert (job["JobID"], job["TotalRescheduleTimes"]) == ("default/train", 1)
+    (task,) = job["RescheduleRecords"][0]["ReasonOfTask"]
+    assert (task["RescheduleReason"], task["PodName"], task["NodeName"]) == ("CardUnhealthy", hit, "n3")

@@ -1,0 +1,40 @@
+"""The states of a faulty job are a table: complete, without a state that cannot be left."""
+
+from __future__ import annotations
+
+import pytest
+
+from ringwise.scheduler.faults.states import (
+    ENDED,
+    RECOVERY,
+    TRANSITIONS,
+    Happened,
+    State,
+    UndefinedTransition,
+    next_state,
+)
+
+
+def test_every_transition_is_defined_once() -> None:
+    pairs = [(one.state, one.happened) for one in TRANSITIONS]
+    assert len(pairs) == len(set(pairs))
+    assert {one.happened for one in TRANSITIONS} == set(Happened)
+
+
+def test_every_state_can_be_reached_and_ends() -> None:
+    reached = {State.HEALTHY}
+    while more := {one.to for one in TRANSITIONS if one.state in reached} - reached:
+        reached |= more
+    assert reached == set(State)
+    for state in set(State) - ENDED - {State.HEALTHY}:
+        assert next_state(state, Happened.JOB_GONE) is State.FORGOTTEN
+        assert next_state(state, Happened.TOO_OLD) is State.FORGOTTEN
+
+
+def test_f1_every_state_that_is_kept_has_its_recovery() -> None:
+    assert RECOVERY.keys() == set(State) - ENDED - {State.HEALTHY}
+
+
+def test_an_undefined_transition_is_a_defect() -> None:
+    with pytest.raises(UndefinedTransition, match="Healthy"):
+        next_state(State.HEALTHY, Happened.PLACED)
