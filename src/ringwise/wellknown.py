@@ -167,7 +167,7 @@ SUPER_POD_ID = "super-pod-id"
 LOGICAL_RACK = "ringwise.io/logical-rack"
 #: The pod returned to its previous node while only part of its job was rescheduled. Scheduler.
 RESCHEDULE_IN_PLACE = "reschedule-in-place"
-#: `Unhealthy-<fault type>`: another component shall delete the pod (`fault-scheduling: external-*`). Scheduler.
+#: `Unhealthy-<fault type>`: another component shall delete the pod (mode `external-*`). Scheduler.
 POD_STATUS = "huawei.com/pod-status"
 #: Prefix of the annotations with the pod's blocks.
 SUPER_POD_PREFIX = "super-pod-"
@@ -317,7 +317,7 @@ REMAINING_RETRIES_KEY = "remain-retry-times"
 #: Why jobs were rescheduled lately (in mindx-dl), and its data key. Scheduler.
 RESCHEDULE_REASON_CONFIG_MAP = "job-reschedule-reason"
 RESCHEDULE_RECORDS_KEY = "recent-reschedule-records"
-#: Jobs that are being rescheduled (rule F1), beside the scheduler's configuration, and its data key. Scheduler.
+#: Jobs that are being rescheduled (rule F1; in volcano-system), and its data key. Scheduler.
 RESCHEDULING_CONFIG_MAP = "ringwise-rescheduling"
 RESCHEDULING_KEY = "rescheduling.json"
 

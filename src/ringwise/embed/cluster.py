@@ -167,6 +167,14 @@ class EmbeddedCluster:
             case want.Bind():
                 why = self._bind(command)
                 return [] if why is None else [BindFailed(command.uid, why)]
+            case want.DeletePod(grace=0):
+                pod = self.pod(command.uid)
+                if pod is not None:
+                    self._remove_pod(pod)
+            case want.AnnotatePod():
+                pod = self.pod(command.uid)
+                if pod is not None:
+                    self._put_pod(replace(pod, annotations={**pod.annotations, **command.annotations}))
             case want.Evict() | want.DeletePod():
                 pod = self.pod(command.uid)
                 if pod is not None:

@@ -328,13 +328,16 @@ class Client:
         *,
         uid: str = "",
         propagation: str = "",
+        grace: int | None = None,
     ) -> None:
-        """With a uid only that object is deleted, not a later one of the same name."""
+        """With a uid only that object is deleted, not a later one of the same name; `grace` 0 is by force."""
         options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
         if uid:
             options["preconditions"] = {"uid": uid}
         if propagation:
             options["propagationPolicy"] = propagation
+        if grace is not None:
+            options["gracePeriodSeconds"] = grace
         await self.request("DELETE", resource.path(namespace, name), body=msgspec.json.encode(options))
 
     # -- lists and watches ------------------------------------------------------------------

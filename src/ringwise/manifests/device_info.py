@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+import msgspec
+
 from ringwise.manifests.checking import decoded, keyed
 from ringwise.manifests.chips import chips_in
 from ringwise.manifests.errors import Findings
@@ -12,7 +14,8 @@ from ringwise.manifests.metadata import identity
 from ringwise.manifests.quantities import NANOSECONDS
 from ringwise.manifests.wire import ConfigMapWire, Texts, WireStruct
 from ringwise.records import dataclass
-from ringwise.state.model import DeviceReport
+from ringwise.state.model import ChipFault, DeviceReport
+from ringwise.state.ranges import MOST_CHIPS_OF_ONE
 from ringwise.topology.chips import chip_prefix, mask_of
 from ringwise.topology.numbers import INT32, whole_number
 from ringwise.wellknown import (
@@ -35,6 +38,8 @@ from ringwise.wellknown import (
 #: ConfigMaps that other readers need unchanged.
 PASSED_ON = frozenset({TOR_NODE_CONFIG_MAP, SCHEDULER_CONFIG_MAP, ISOLATION_CONFIG_MAP})
 
+#: Entries of one list of faults that are read.
+MOST_FAULTS = 10_000
 _SUFFIXES = (UNHEALTHY_SUFFIX, NETWORK_UNHEALTHY_SUFFIX, RECOVERING_SUFFIX, FAULT_SUFFIX)
 
 
@@ -51,6 +56,19 @@ class RawConfigMap:
 class _Listed(WireStruct, rename=None):
     DeviceList: Texts | None = None
     UpdateTime: int | None = None
+
+
+class _CodeLevel(WireStruct, rename=None):
+    fault_level: str | None = None
+
+
+class _ChipFault(WireStruct, rename=None):
+    npu_name: str | None = None
+    fault_level: str | None = None
+    fault_handling: str | None = None
+    #: One code, or several with commas.
+    fault_code: str | None = None
+    fault_time_and_level_map: dict[str, _CodeLevel] | None = None
 
 
 class _Info(WireStruct, rename=None):
@@ -154,7 +172,35 @@ def _reports(node: str, info: _Info, aggregated: bool, path: str, found: Finding
             aggregated=aggregated,
             origin=found.origin,
             rack=info.RackID,
+            faults=_chip_faults(lists.get(f"{resource}{FAULT_SUFFIX}", ""), resource),
         )
+
+
+def _chip_faults(text: str, resource: str) -> tuple[ChipFault, ...]:
+    """The codes of the list `<resource>-Fault`, each with its own level where that is known.
+
+    The list explains; which chips are unhealthy is in the other lists. So a list that cannot be read is as
+    none, and does not cost the report.
+    """
+    if len(text) <= len("[]"):
+        return ()
+    try:
+        entries = msgspec.json.decode(text, type=list[_ChipFault])
+    except (msgspec.DecodeError, RecursionError):
+        return ()
+    prefix = chip_prefix(resource)
+    found: dict[ChipFault, None] = {}
+    for entry in entries[:MOST_FAULTS]:
+        name = entry.npu_name or ""
+        chip = whole_number(name.removeprefix(prefix), 0, MOST_CHIPS_OF_ONE - 1)
+        if chip is None or not name.startswith(prefix):
+            continue
+        levels = entry.fault_time_and_level_map or {}
+        for code in (part.strip() for part in (entry.fault_code or "").split(",")):
+            own = levels.get(code)
+            level = own.fault_level if own is not None and own.fault_level else None
+            found[ChipFault(chip, code, level or entry.fault_handling or entry.fault_level or "")] = None
+    return tuple(found)
 
 
 def _resources(lists: dict[str, str]) -> list[str]:

@@ -134,7 +134,7 @@ class NodeReportGone:
 
 @dataclass(frozen=True, slots=True)
 class ReschedulingRead:
-    """F1: what the previous leader wrote about jobs that are being rescheduled. Handled once, at the start."""
+    """F1: what the previous leader wrote about jobs that are being rescheduled. Read once, at the start."""
 
     document: str = ""
     #: The value of `recent-reschedule-records`.

@@ -80,14 +80,16 @@ def test_a_bad_value_counts_as_absent_with_one_note(
 ) -> None:
     policy = read_fault_policy(ON | labels, annotations)
     (note,) = policy.notes
-    assert named in note and "got" in note
+    assert named in note
+    assert "got" in note
     assert len(note) < 400
 
 
 def test_what_needs_clusterd_acts_as_pod_level_without_it() -> None:
     labels = ON | {"process-recover-enable": "on", "subHealthyStrategy": "hotSwitch"}
     policy = read_fault_policy(labels, {}, clusterd=False)
-    assert policy.pod_level and policy.process_recovery is ProcessRecovery.OFF
+    assert policy.pod_level
+    assert policy.process_recovery is ProcessRecovery.OFF
     assert policy.sub_health is SubHealth.FORCE_EXIT
     assert len(policy.notes) == 2
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from ringwise.scheduler.faults.states import (
@@ -38,3 +40,11 @@ def test_f1_every_state_that_is_kept_has_its_recovery() -> None:
 def test_an_undefined_transition_is_a_defect() -> None:
     with pytest.raises(UndefinedTransition, match="Healthy"):
         next_state(State.HEALTHY, Happened.PLACED)
+
+
+def test_the_page_shows_every_transition_and_recovery() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "faults.md").read_text(encoding="utf-8")
+    for one in TRANSITIONS:
+        assert f"| {one.state.value} | {one.happened.value} | {one.to.value} | {one.does} |" in page
+    for state, text in RECOVERY.items():
+        assert f"| {state.value} | {text} |" in page

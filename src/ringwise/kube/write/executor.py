@@ -31,6 +31,7 @@ from ringwise.kubeclient.retry import Action, GivenUpError, Retrier
 from ringwise.log import Logger
 from ringwise.manifests.quantities import rfc3339, written
 from ringwise.messages.commands import (
+    AnnotatePod,
     Bind,
     Command,
     CreateGroup,
@@ -128,7 +129,9 @@ class Executor:
                 return f"{command.group.namespace}/{command.group.owner.name}"
             case Publish():
                 return _job_of_config_map(command) or f"{command.namespace}/{command.name}"
-            case Evict():
+            case Evict() | AnnotatePod():
+                return f"evict {command.uid}"
+            case DeletePod() if command.fault:
                 return f"evict {command.uid}"
         return current
 
@@ -143,9 +146,9 @@ class Executor:
             case CreateGroup():
                 await retry(partial(self._create_group, command.group), _ATTEMPTS)
             case DeletePod():
-                await self._delete(
-                    partial(self._client.delete, PODS, command.namespace, command.pod, uid=command.uid)
-                )
+                await self._delete_pod(command)
+            case AnnotatePod():
+                await self._annotate(command)
             case DeleteGroup():
                 await self._delete(partial(self._delete_group, command.key))
             case DeleteJob():
@@ -175,6 +178,32 @@ class Executor:
             job = ObjectReference.to(VCJOBS, pod.namespace, templates.name, templates.uid)
             self._status.events.record(job, "FailedCreate", f"pod {pod.name}: {error}", warning=True)
             raise
+
+    async def _delete_pod(self, command: DeletePod) -> None:
+        delete = partial(
+            self._client.delete,
+            PODS,
+            command.namespace,
+            command.pod,
+            uid=command.uid,
+            grace=command.grace,
+        )
+        if not command.fault:
+            await self._delete(delete)
+            return
+        pod = ObjectReference.to(PODS, command.namespace, command.pod, command.uid)
+        how = " by force" if command.grace == 0 else ""
+        self._status.events.record(pod, "Rescheduled", f"Pod is deleted{how}: {command.why}", warning=True)
+        try:
+            await self._delete(delete)
+        except GivenUpError:
+            self._on_evict_failed(EvictFailed(command.uid))
+            raise
+
+    async def _annotate(self, command: AnnotatePod) -> None:
+        """With the uid: the API server refuses it for a pod that was recreated meanwhile."""
+        body = {"metadata": {"uid": command.uid, "annotations": dict(command.annotations)}}
+        await self._delete(partial(self._client.patch, PODS, command.namespace, command.pod, body))
 
     async def _evict(self, command: Evict) -> None:
         body = {

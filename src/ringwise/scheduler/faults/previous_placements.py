@@ -31,9 +31,9 @@ from ringwise.scheduler.core.sessions import ActiveConfiguration
 from ringwise.state.cluster import ClusterState
 from ringwise.state.loads import NO_LOAD, Load, load_of
 from ringwise.state.model import Pod
+from ringwise.state.ranges import MOST_CHIPS_OF_ONE
 from ringwise.state.reservations import Reservation, Reservations
 from ringwise.state.vcjob import VcJob
-from ringwise.state.ranges import MOST_CHIPS_OF_ONE
 from ringwise.wellknown import (
     IS_HEALTHY,
     IS_SHARED_TOR,
@@ -415,8 +415,8 @@ def _placed_as_a_whole(job: Job, pod: Pod) -> bool:
 def _read_plain(given: Mapping[str, Any]) -> tuple[str, Rescheduling]:
     kept = Rescheduling(str(given["job"]), str(given["resource"]), until=int(given["until"]))
     kept.next_levels = tuple(sorted(int(time) for time in given["nextLevels"]))
-    for text, (node, annotations, faulty, lost, chips) in given["ranks"].items():
-        written = {str(key): str(value) for key, value in annotations.items()}
+    for text, (node, marks, faulty, lost, chips) in given["ranks"].items():
+        written = {str(key): str(value) for key, value in marks.items()}
         if not isinstance(chips, int) or not 0 <= chips < 1 << MOST_CHIPS_OF_ONE:
             raise ValueError("chips are no mask")
         kept.nodes[int(text)] = PreviousNode(str(node), written, bool(faulty), int(lost))
