@@ -487,6 +487,8 @@ RULES = (
     *(f"P{number}" for number in range(1, 8)),
     *(f"R{number}" for number in range(1, 4)),
     "D1",
+    "F1",
+    "F2",
     "K",
 )
 

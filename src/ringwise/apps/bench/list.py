@@ -39,6 +39,7 @@ from ringwise.views.bench import Measured
 from ringwise.wellknown import (
     ACCELERATOR,
     ACCELERATOR_TYPE,
+    APP,
     ASCEND910,
     ASCEND_REAL,
     BASE_DEVICE_INFOS,
@@ -315,7 +316,7 @@ def _pod(number: int) -> Mapping[str, Any]:
         "uid": f"pod-uid-{number}",
         "resourceVersion": str(number + 1),
         "creationTimestamp": "2026-01-10T08:00:00Z",
-        "labels": {RING_CONTROLLER: "ascend-910", "app": "train"},
+        "labels": {RING_CONTROLLER: "ascend-910", APP: "train"},
         "annotations": {
             ASCEND910: f"Ascend910-{chip}",
             PREDICATE_TIME: "18446744073709551615",

@@ -27,7 +27,7 @@ from ringwise.scheduler.faults.previous_placements import HeldPlacement, Previou
 from ringwise.scheduler.reasons import BIND_FAILED
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod, PriorityClass, unreadable_pod
-from ringwise.state.node_reports import NodeReports
+from ringwise.state.node_health import NodeHealth
 from ringwise.state.owned_annotations import without_stray
 from ringwise.state.reservations import Reservations
 
@@ -53,7 +53,7 @@ class EventHandlers:
         guard: StarvationGuard,
         previous: PreviousPlacements,
         partial_gangs: PartialGangs,
-        node_reports: NodeReports,
+        node_health: NodeHealth,
         detector: FaultDetector,
         faults: FaultHandler,
         reporter: StatusReporter,
@@ -75,7 +75,7 @@ class EventHandlers:
         self._guard = guard
         self._previous = previous
         self._partial_gangs = partial_gangs
-        self._node_reports = node_reports
+        self._node_health = node_health
         self._detector = detector
         self._faults = faults
         self._reporter = reporter
@@ -213,12 +213,12 @@ class EventHandlers:
         self._cluster_changed(Trigger.HEALTH_CHANGED)
 
     def _node_report_seen(self, event: ev.NodeReportSeen) -> None:
-        if self._node_reports.put(event.report):
+        if self._node_health.put(event.report):
             self._faults.node_changed(event.report.node)
             self._cluster_changed(Trigger.HEALTH_CHANGED)
 
     def _node_report_gone(self, event: ev.NodeReportGone) -> None:
-        if self._node_reports.drop(event.node, event.source, event.aggregated):
+        if self._node_health.drop(event.node, event.source, event.aggregated):
             self._faults.node_changed(event.node)
             self._cluster_changed(Trigger.HEALTH_CHANGED)
 

@@ -45,7 +45,7 @@ from ringwise.scheduler.view import History, SchedulerView
 from ringwise.state.cluster import ClusterState
 from ringwise.state.loads import NO_LOAD, load_of
 from ringwise.state.model import PodClass
-from ringwise.state.node_reports import NodeReports
+from ringwise.state.node_health import NodeHealth
 from ringwise.state.reservations import Reservation, Reservations
 from ringwise.topology.boards import BoardCatalog, shipped_catalog
 from ringwise.wellknown import RANK_INDEX, SCHEDULER_NAMES
@@ -89,8 +89,8 @@ class Scheduler:
             state, self._book, self._reservations, self._configuration, self._pending, self._triggers
         )
         self._partial_gangs = PartialGangs(state, self._book, self._configuration, self._assumed.evict)
-        node_reports = NodeReports()
-        detector = FaultDetector(state, node_reports)
+        node_health = NodeHealth()
+        detector = FaultDetector(state, node_health)
         self._faults = FaultHandler(
             state,
             self._book,
@@ -128,7 +128,7 @@ class Scheduler:
             guard=self._guard,
             previous=self._previous,
             partial_gangs=self._partial_gangs,
-            node_reports=node_reports,
+            node_health=node_health,
             detector=detector,
             faults=self._faults,
             reporter=self._reporter,

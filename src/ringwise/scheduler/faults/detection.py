@@ -12,7 +12,7 @@ from ringwise.records import dataclass
 from ringwise.scheduler.faults.policy import FaultPolicy, SubHealth
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import ChipFault, Pod
-from ringwise.state.node_reports import NodeReports, NodeStatus
+from ringwise.state.node_health import NodeHealth, NodeStatus
 from ringwise.topology.chips import chip_names, chips_of
 from ringwise.wellknown import FAULT_TYPE, NEED_VOLCANO_OPERATION
 
@@ -49,20 +49,20 @@ class PodFault:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Diagnosis:
     """The fault of a pod, and when it has to be looked at again because time alone changes the answer."""
 
     fault: PodFault | None = None
     again: int | None = None
 
 
-HEALTHY = Finding()
+HEALTHY = Diagnosis()
 
 
 class FaultDetector:
-    def __init__(self, state: ClusterState, node_reports: NodeReports) -> None:
+    def __init__(self, state: ClusterState, node_health: NodeHealth) -> None:
         self._state = state
-        self._node_reports = node_reports
+        self._node_health = node_health
         #: When a fault code of a chip was first seen: node -> (chip, code) -> nanoseconds.
         self._first_seen: dict[str, dict[tuple[int, str], int]] = {}
         #: Nodes that pods name and that were never seen, with the time of the first look.
@@ -109,7 +109,7 @@ class FaultDetector:
     def is_suspect(self, number: int) -> bool:
         """Whether pods of this node may be faulty because of it: cheap, for every report of every node."""
         node = self._state.nodes[number]
-        if node is None or not node.ready or self._node_reports.status(node.name) is not NodeStatus.HEALTHY:
+        if node is None or not node.ready or self._node_health.status(node.name) is not NodeStatus.HEALTHY:
             return True
         if node.name in self._first_seen:
             return True
@@ -119,7 +119,7 @@ class FaultDetector:
                 return True
         return False
 
-    def look(self, pod: Pod, policy: FaultPolicy, now: int) -> Finding:
+    def look(self, pod: Pod, policy: FaultPolicy, now: int) -> Diagnosis:
         """Whether the pod is faulty (the order of rules is that of Huawei's plugin)."""
         if pod.node is None or pod.phase == "Succeeded":
             return HEALTHY
@@ -127,28 +127,28 @@ class FaultDetector:
         number = self._state.node_id.get(pod.node)
         again: int | None = None
         if pod.live and number is not None:
-            finding = self._hardware(pod, number, record.chips if record is not None else 0, policy, now)
-            if finding.fault is not None:
-                return finding
-            again = finding.again
+            diagnosis = self._hardware(pod, number, record.chips if record is not None else 0, policy, now)
+            if diagnosis.fault is not None:
+                return diagnosis
+            again = diagnosis.again
         if policy.retries and (pod.phase == "Failed" or pod.exit_code not in (None, 0)):
             code = "" if pod.exit_code is None else f" with exit code {pod.exit_code}"
-            return Finding(PodFault(FaultType.POD, f"the pod failed{code}"))
+            return Diagnosis(PodFault(FaultType.POD, f"the pod failed{code}"))
         said = pod.labels.get(FAULT_TYPE)
         if said == "Separate":
-            return Finding(
+            return Diagnosis(
                 PodFault(FaultType.RELATION, "ClusterD separates the pod because of related faults")
             )
         fault = self._sub_health(pod, number, record.chips if record is not None else 0, policy, said)
-        return Finding(fault, again)
+        return Diagnosis(fault, again)
 
-    def _hardware(self, pod: Pod, number: int, chips: int, policy: FaultPolicy, now: int) -> Finding:
+    def _hardware(self, pod: Pod, number: int, chips: int, policy: FaultPolicy, now: int) -> Diagnosis:
         name = self._state.names[number]
         node = self._state.nodes[number]
         if node is None:
             return self._missing(name, now)
-        if self._node_reports.status(name) is NodeStatus.UNHEALTHY:
-            return Finding(PodFault(FaultType.NODE, f"node {name} is reported as unhealthy"))
+        if self._node_health.status(name) is NodeStatus.UNHEALTHY:
+            return Diagnosis(PodFault(FaultType.NODE, f"node {name} is reported as unhealthy"))
         fleet = self._state.fleets.get(pod.cls.resource or "")
         again: int | None = None
         if fleet is not None and chips:
@@ -157,25 +157,27 @@ class FaultDetector:
                 bad, again = self._without_masked(name, fleet.resource, bad, policy, now)
             if bad:
                 named = chip_names(fleet.resource, chips_of(bad))
-                return Finding(PodFault(FaultType.CHIP, f"{named} of {name} is unhealthy", chips=bad), again)
+                return Diagnosis(
+                    PodFault(FaultType.CHIP, f"{named} of {name} is unhealthy", chips=bad), again
+                )
             # Only a node that lists its chips can show that one is missing.
             vanished = chips & ~fleet.listed[number] if node.devices and node.ready else 0
             if vanished:
                 named = chip_names(fleet.resource, chips_of(vanished))
-                return Finding(
-                    PodFault(FaultType.CHIP, f"{named} of {name} is not listed any more", chips=vanished),
+                return Diagnosis(
+                    PodFault(FaultType.CHIP, f"{name} does not list {named} any more", chips=vanished),
                     again,
                 )
         if not node.ready:
-            return Finding(PodFault(FaultType.NODE, f"node {name} is not Ready", unreachable=True))
-        return Finding(None, again)
+            return Diagnosis(PodFault(FaultType.NODE, f"node {name} is not Ready", unreachable=True))
+        return Diagnosis(None, again)
 
-    def _missing(self, name: str, now: int) -> Finding:
+    def _missing(self, name: str, now: int) -> Diagnosis:
         if name not in self._gone:
             due = self._unknown.setdefault(name, now) + UNKNOWN_NODE_GRACE
             if now < due:
-                return Finding(None, due)
-        return Finding(PodFault(FaultType.NODE, f"node {name} does not exist any more", unreachable=True))
+                return Diagnosis(None, due)
+        return Diagnosis(PodFault(FaultType.NODE, f"node {name} does not exist any more", unreachable=True))
 
     def _without_masked(
         self, node: str, resource: str, bad: int, policy: FaultPolicy, now: int
@@ -213,7 +215,7 @@ class FaultDetector:
             why = f"{named} of {name} is sub-healthy"
         elif said == "SubHealth":
             why = "ClusterD says that the pod is on sub-healthy hardware"
-        elif self._node_reports.status(name) is NodeStatus.SUB_HEALTHY:
+        elif self._node_health.status(name) is NodeStatus.SUB_HEALTHY:
             why = f"node {name} is sub-healthy"
         else:
             return None

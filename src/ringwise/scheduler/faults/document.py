@@ -25,7 +25,7 @@ LARGEST_DOCUMENT = 900 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class ReadDocument:
     """What a document holds, and what is wrong with it."""
 
     jobs: tuple[FaultJob, ...] = ()
@@ -62,13 +62,13 @@ def write(
     return f'{{"version":{VERSION},"leftOut":{left_out},"retries":{_compact(budgets)},{lists}}}'
 
 
-def read(text: str) -> Read:
+def read(text: str) -> ReadDocument:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
-        return Read(problem="it is no JSON")
+        return ReadDocument(problem="it is no JSON")
     if not isinstance(found, dict) or found.get("version") != VERSION:
-        return Read(problem=f"its version is not {VERSION}")
+        return ReadDocument(problem=f"its version is not {VERSION}")
     wrong: list[str] = []
     jobs = _each(found.get("jobs"), "jobs", _read_job, wrong)
     placements = _each(found.get("placements"), "placements", _read_placement, wrong)
@@ -76,7 +76,7 @@ def read(text: str) -> Read:
     retries = _each(
         list(budgets.items()) if isinstance(budgets, dict) else budgets, "retries", _read_budget, wrong
     )
-    return Read(jobs, retries, placements, "; ".join(wrong))
+    return ReadDocument(jobs, retries, placements, "; ".join(wrong))
 
 
 Part = TypeVar("Part")

@@ -26,7 +26,7 @@ STATUSES = {
 }
 
 
-class NodeReports:
+class NodeHealth:
     """By node; of one source the aggregated report wins where it is to be used, as with chips (N7)."""
 
     def __init__(self) -> None:

@@ -1,0 +1,133 @@
+"""F1: what survives a restart is written and read back; it is bounded, and bad parts cost nothing else."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ringwise.placement.racks.levels import Level
+from ringwise.scheduler.faults.detection import FaultType, PodFault
+from ringwise.scheduler.faults.document import read, write
+from ringwise.scheduler.faults.fault_job import Deletion, FaultJob, FaultyPod
+from ringwise.scheduler.faults.records import LARGEST_DOCUMENT, RescheduleRecords, RetryBudget, RetryBudgets
+from ringwise.scheduler.faults.scope import Position
+from ringwise.scheduler.faults.states import State
+
+
+def job(number: int = 0, since: int = 5) -> FaultJob:
+    place = Position(1, 2, 3, False)
+    fault = PodFault(FaultType.CHIP, "Ascend910-1 of n1 is unhealthy", chips=2)
+    return FaultJob(
+        f"default/train-{number}",
+        "owner",
+        since,
+        State.DELETING,
+        Level.BLOCK,
+        {"uid": FaultyPod("uid", "train-1", "n1", place, fault)},
+        {0: Position(0, master=True)},
+        {"uid": Deletion("train-1", place, sent=True)},
+        7,
+        9,
+        11,
+        blocked="",
+    )
+
+
+def test_f1_everything_is_read_back() -> None:
+    budgets = {"owner": RetryBudget("default/train-0", 1, 3)}
+    placement = {"owner": "o", "until": 4, "ranks": {}}
+    found = read(write([job()], budgets, [placement]))
+    assert found.jobs == (job(),)
+    assert found.retries == (("owner", budgets["owner"]),)
+    assert found.placements == (placement,)
+    assert found.problem == ""
+
+
+def test_f1_the_document_is_bounded_and_the_oldest_jobs_are_left_out() -> None:
+    text = write([job(number, since=number) for number in range(100)], {}, [], largest=10_000)
+    assert len(text.encode()) <= 10_000
+    kept = [one.since for one in read(text).jobs]
+    assert kept == sorted(kept, reverse=True)
+    assert kept[0] == 99
+    assert json.loads(text)["leftOut"] == 100 - len(kept) > 0
+
+
+@pytest.mark.parametrize(
+    "text", ["", "no json", "[]", "{}", '{"version": 2, "jobs": []}', "[" * 100_000, '{"version": "1"}']
+)
+def test_f1_a_document_that_cannot_be_read_is_as_none(text: str) -> None:
+    found = read(text)
+    assert (found.jobs, found.retries, found.placements) == ((), (), ())
+    assert found.problem
+
+
+def test_f1_one_bad_entry_costs_no_other() -> None:
+    document = json.loads(write([job(1), job(2)], {}, []))
+    document["jobs"][0]["state"] = "Recovered"
+    document["retries"] = {"a": ["default/x", 1, 2], "b": [1]}
+    found = read(json.dumps(document))
+    assert len(found.jobs) == 1
+    assert [owner for owner, _ in found.retries] == ["a"]
+    assert "1 of 2 jobs" in found.problem
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    max_leaves=10,
+)
+
+
+KEYS = sorted(json.loads(write([job()], {}, []))["jobs"][0])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(["jobs", "retries", "placements"]), JSON, st.sampled_from(KEYS), JSON)
+def test_f1_no_content_makes_reading_fail(part: str, content: object, key: str, value: object) -> None:
+    document = json.loads(write([job()], {}, []))
+    document["jobs"][0][key] = value
+    read(json.dumps(document))
+    document[part] = content
+    read(json.dumps(document))
+
+
+def test_records_keep_the_newest_ten_of_a_job_and_the_total() -> None:
+    records = RescheduleRecords()
+    for second in range(12):
+        records.add(job(), second * 10**9)
+    again = RescheduleRecords()
+    again.read(records.document())
+    found = again.of("default/train-0")
+    assert found is not None
+    assert found["TotalRescheduleTimes"] == 12
+    assert [one["RescheduleTimeStamp"] for one in found["RescheduleRecords"]] == list(range(11, 1, -1))
+
+
+def test_records_are_bounded_and_the_oldest_job_goes_first() -> None:
+    records = RescheduleRecords()
+    for number in range(6000):
+        records.add(job(number), 0)
+    text = records.document()
+    assert len(text.encode()) <= LARGEST_DOCUMENT
+    assert records.of("default/train-0") is None
+    assert records.of("default/train-5999") is not None
+    assert len(json.loads(text)) == len(records) > 100
+
+
+@pytest.mark.parametrize("text", ["", "x", "[]", '{"a": 1, "b": {"RescheduleRecords": [1]}}', "[" * 100_000])
+def test_records_that_cannot_be_read_are_left_out(text: str) -> None:
+    records = RescheduleRecords()
+    records.read(text)
+    assert len(records) == 0
+
+
+def test_a_higher_label_gives_more_retries_and_a_new_owner_has_all() -> None:
+    budgets = RetryBudgets()
+    budgets.use("one", "default/train", 1)
+    assert budgets.left("one", 1) == 0
+    assert budgets.left("one", 3) == 2
+    assert budgets.left("two", 1) == 1
+    assert json.loads(budgets.document()) == {"default/train": {"UUID": "one", "Times": 0}}
