@@ -7,7 +7,7 @@ import json
 import pytest
 
 from ringwise.manifests.device_info import _chip_faults
-from ringwise.state.model import ChipFault
+from ringwise.state.model import ReportedFault
 
 CHIP = "huawei.com/Ascend910"
 
@@ -22,8 +22,8 @@ def test_each_code_has_its_own_level_where_that_is_known() -> None:
         "fault_time_and_level_map": {"81078603": {"fault_time": 5, "fault_level": "NotHandleFault"}},
     }
     assert _chip_faults(json.dumps([entry]), CHIP) == (
-        ChipFault(3, "80E01801", "SeparateNPU"),
-        ChipFault(3, "81078603", "NotHandleFault"),
+        ReportedFault(3, "80E01801", "SeparateNPU"),
+        ReportedFault(3, "81078603", "NotHandleFault"),
     )
 
 

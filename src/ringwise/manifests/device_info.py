@@ -14,7 +14,7 @@ from ringwise.manifests.metadata import identity
 from ringwise.manifests.quantities import NANOSECONDS
 from ringwise.manifests.wire import ConfigMapWire, Texts, WireStruct
 from ringwise.records import dataclass
-from ringwise.state.model import ChipFault, DeviceReport
+from ringwise.state.model import DeviceReport, ReportedFault
 from ringwise.state.ranges import MOST_CHIPS_OF_ONE
 from ringwise.topology.chips import chip_prefix, mask_of
 from ringwise.topology.numbers import INT32, whole_number
@@ -62,7 +62,7 @@ class _CodeLevel(WireStruct, rename=None):
     fault_level: str | None = None
 
 
-class _ChipFault(WireStruct, rename=None):
+class _FaultEntry(WireStruct, rename=None):
     npu_name: str | None = None
     fault_level: str | None = None
     fault_handling: str | None = None
@@ -176,7 +176,7 @@ def _reports(node: str, info: _Info, aggregated: bool, path: str, found: Finding
         )
 
 
-def _chip_faults(text: str, resource: str) -> tuple[ChipFault, ...]:
+def _chip_faults(text: str, resource: str) -> tuple[ReportedFault, ...]:
     """The codes of the list `<resource>-Fault`, each with its own level where that is known.
 
     The list explains; which chips are unhealthy is in the other lists. So a list that cannot be read is as
@@ -185,11 +185,11 @@ def _chip_faults(text: str, resource: str) -> tuple[ChipFault, ...]:
     if len(text) <= len("[]"):
         return ()
     try:
-        entries = msgspec.json.decode(text, type=list[_ChipFault])
+        entries = msgspec.json.decode(text, type=list[_FaultEntry])
     except (msgspec.DecodeError, RecursionError):
         return ()
     prefix = chip_prefix(resource)
-    found: dict[ChipFault, None] = {}
+    found: dict[ReportedFault, None] = {}
     for entry in entries[:MOST_FAULTS]:
         name = entry.npu_name or ""
         chip = whole_number(name.removeprefix(prefix), 0, MOST_CHIPS_OF_ONE - 1)
@@ -199,7 +199,7 @@ def _chip_faults(text: str, resource: str) -> tuple[ChipFault, ...]:
         for code in (part.strip() for part in (entry.fault_code or "").split(",")):
             own = levels.get(code)
             level = own.fault_level if own is not None and own.fault_level else None
-            found[ChipFault(chip, code, level or entry.fault_handling or entry.fault_level or "")] = None
+            found[ReportedFault(chip, code, level or entry.fault_handling or entry.fault_level or "")] = None
     return tuple(found)
 
 

@@ -263,7 +263,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class ChipFault:
+class ReportedFault:
     """One fault code of one chip, with the level that the device plugin or ClusterD gives it."""
 
     chip: int
@@ -292,7 +292,7 @@ class DeviceReport:
     #: What our own device plugin mounted: pod uid to chips (N8).
     mounted: Mapping[str, int] = EMPTY_CHIPS
     #: From the list `<resource>-Fault`.
-    faults: tuple[ChipFault, ...] = ()
+    faults: tuple[ReportedFault, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

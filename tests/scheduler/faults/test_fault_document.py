@@ -36,7 +36,7 @@ def job(number: int = 0, since: int = 5) -> FaultJob:
     )
 
 
-def test_f1_everything_is_read_back() -> None:
+def test_F1_everything_is_read_back() -> None:
     budgets = {"owner": RetryBudget("default/train-0", 1, 3)}
     placement = {"owner": "o", "until": 4, "ranks": {}}
     found = read(write([job()], budgets, [placement]))
@@ -46,7 +46,7 @@ def test_f1_everything_is_read_back() -> None:
     assert found.problem == ""
 
 
-def test_f1_the_document_is_bounded_and_the_oldest_jobs_are_left_out() -> None:
+def test_F1_the_document_is_bounded_and_the_oldest_jobs_are_left_out() -> None:
     text = write([job(number, since=number) for number in range(100)], {}, [], largest=10_000)
     assert len(text.encode()) <= 10_000
     kept = [one.since for one in read(text).jobs]
@@ -58,13 +58,13 @@ def test_f1_the_document_is_bounded_and_the_oldest_jobs_are_left_out() -> None:
 @pytest.mark.parametrize(
     "text", ["", "no json", "[]", "{}", '{"version": 2, "jobs": []}', "[" * 100_000, '{"version": "1"}']
 )
-def test_f1_a_document_that_cannot_be_read_is_as_none(text: str) -> None:
+def test_F1_a_document_that_cannot_be_read_is_as_none(text: str) -> None:
     found = read(text)
     assert (found.jobs, found.retries, found.placements) == ((), (), ())
     assert found.problem
 
 
-def test_f1_one_bad_entry_costs_no_other() -> None:
+def test_F1_one_bad_entry_costs_no_other() -> None:
     document = json.loads(write([job(1), job(2)], {}, []))
     document["jobs"][0]["state"] = "Recovered"
     document["retries"] = {"a": ["default/x", 1, 2], "b": [1]}
@@ -86,7 +86,7 @@ KEYS = sorted(json.loads(write([job()], {}, []))["jobs"][0])
 
 @settings(max_examples=60, deadline=None)
 @given(st.sampled_from(["jobs", "retries", "placements"]), JSON, st.sampled_from(KEYS), JSON)
-def test_f1_no_content_makes_reading_fail(part: str, content: object, key: str, value: object) -> None:
+def test_F1_no_content_makes_reading_fail(part: str, content: object, key: str, value: object) -> None:
     document = json.loads(write([job()], {}, []))
     document["jobs"][0][key] = value
     read(json.dumps(document))

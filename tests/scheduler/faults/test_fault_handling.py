@@ -10,7 +10,7 @@ from ringwise.messages import events as ev
 from ringwise.messages.commands import AnnotatePod, Command, DeletePod
 from ringwise.scheduler.faults.handler import WATCHED_FOR
 from ringwise.scheduler.faults.states import State
-from ringwise.state.model import ChipFault, DeviceReport, NodeReport
+from ringwise.state.model import DeviceReport, NodeReport, ReportedFault
 from tests.scheduler.rig import CHIP, SECOND, Rig
 
 POD_LEVEL = {"fault-scheduling": "force", "pod-rescheduling": "on"}
@@ -94,8 +94,8 @@ def test_a_fault_deletes_the_pod_that_it_hits_and_no_other(fault: object) -> Non
     "report",
     [
         DeviceReport("n3", CHIP, network_unhealthy=0b11),
-        DeviceReport("n3", CHIP, network_unhealthy=0, faults=(ChipFault(2, "1", "NotHandleFault"),)),
-        DeviceReport("n3", CHIP, network_unhealthy=0, faults=(ChipFault(2, "1", "SubHealthFault"),)),
+        DeviceReport("n3", CHIP, network_unhealthy=0, faults=(ReportedFault(2, "1", "NotHandleFault"),)),
+        DeviceReport("n3", CHIP, network_unhealthy=0, faults=(ReportedFault(2, "1", "SubHealthFault"),)),
     ],
 )
 def test_faults_that_leave_running_pods_alone(report: DeviceReport) -> None:
@@ -116,7 +116,7 @@ def test_a_job_that_does_not_ask_for_it_is_left_alone(labels: dict[str, str]) ->
 def test_a_masked_fault_counts_when_its_window_is_over() -> None:
     rig = running(POD_LEVEL, annotations={"huawei.com/schedule.filter.faultCode": "80E01801:30"})
     hit = pod_on(rig, "n3")
-    fault = ChipFault(2, "80E01801", "RestartRequest")
+    fault = ReportedFault(2, "80E01801", "RestartRequest")
     report = DeviceReport("n3", CHIP, unhealthy=0b100, network_unhealthy=0, faults=(fault,))
     rig.tell(ev.ReportSeen(report))
     assert deletions(rig.step()) == {}
@@ -128,7 +128,7 @@ def test_a_masked_fault_counts_when_its_window_is_over() -> None:
 
 def test_a_masked_fault_that_ends_in_its_window_is_no_fault() -> None:
     rig = running(POD_LEVEL, annotations={"huawei.com/schedule.filter.faultLevel": "RestartRequest"})
-    fault = ChipFault(2, "80E01801", "RestartRequest")
+    fault = ReportedFault(2, "80E01801", "RestartRequest")
     rig.tell(ev.ReportSeen(DeviceReport("n3", CHIP, unhealthy=4, network_unhealthy=0, faults=(fault,))))
     rig.step()
     rig.sick("n3", 0)
@@ -256,7 +256,7 @@ def test_a_replacement_is_placed_in_the_turn_in_which_it_appears() -> None:
     }
 
 
-def test_f2_pod_level_becomes_job_level_after_twelve_seconds_without_a_node() -> None:
+def test_F2_pod_level_becomes_job_level_after_twelve_seconds_without_a_node() -> None:
     rig = running(POD_LEVEL, nodes=4)
     hit = pod_on(rig, "n3")
     rig.sick("n3", 1)
@@ -269,7 +269,7 @@ def test_f2_pod_level_becomes_job_level_after_twelve_seconds_without_a_node() ->
     assert sorted(deletions(rig.step(1))) == sorted({"train-0", "train-1", "train-2", "train-3"} - {hit})
 
 
-def test_f2_no_healthy_pod_is_deleted_while_the_owner_creates_no_replacement() -> None:
+def test_F2_no_healthy_pod_is_deleted_while_the_owner_creates_no_replacement() -> None:
     rig = running(POD_LEVEL, nodes=4)
     hit = pod_on(rig, "n3")
     rig.sick("n3", 1)
@@ -340,7 +340,7 @@ def successor(rig: Rig) -> Rig:
     return other
 
 
-def test_f1_a_deletion_that_never_arrived_is_repeated_by_the_next_leader() -> None:
+def test_F1_a_deletion_that_never_arrived_is_repeated_by_the_next_leader() -> None:
     rig = running(POD_LEVEL)
     rig.deaf = True
     hit = pod_on(rig, "n3")
@@ -350,7 +350,7 @@ def test_f1_a_deletion_that_never_arrived_is_repeated_by_the_next_leader() -> No
     assert deletions(other.step()) == {hit: 0}
 
 
-def test_f1_a_deletion_that_arrived_is_not_repeated() -> None:
+def test_F1_a_deletion_that_arrived_is_not_repeated() -> None:
     rig = running(POD_LEVEL)
     rig.sick("n3", 1)
     rig.step()
@@ -359,7 +359,7 @@ def test_f1_a_deletion_that_arrived_is_not_repeated() -> None:
     assert state_of(other) is State.DELETING
 
 
-def test_f1_used_retries_survive_a_restart() -> None:
+def test_F1_used_retries_survive_a_restart() -> None:
     rig = running({"fault-scheduling": "force", "pod-rescheduling": "on", "fault-retry-times": "1"})
     rig.change("train-2", phase="Failed", exit_code=1)
     rig.step()

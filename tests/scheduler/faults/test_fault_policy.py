@@ -125,13 +125,13 @@ def test_a_code_beats_a_level() -> None:
         (FaultPolicy(process_recovery=ProcessRecovery.PAUSE), 0, True, True, Level.JOB),
     ],
 )
-def test_f2_the_level_grows_with_the_seconds(
+def test_F2_the_level_grows_with_the_seconds(
     policy: FaultPolicy, seconds: float, blocks: bool, racks: bool, level: Level
 ) -> None:
     assert level_after(policy, TIMES, seconds, blocks=blocks, racks=racks) is level
 
 
-def test_f2_the_next_level_is_the_next_one_that_the_job_has() -> None:
+def test_F2_the_next_level_is_the_next_one_that_the_job_has() -> None:
     assert following(POD_LEVEL, TIMES, 0, blocks=False, racks=False) == 12
     assert following(POD_LEVEL, TIMES, 0, blocks=True, racks=False) == 6
     assert following(POD_LEVEL, TIMES, 4, blocks=True, racks=True) == 6
@@ -153,7 +153,7 @@ LOST = Position(5, block=2, rack=3)
         (Position(1, 0, 0), Level.JOB, True),
     ],
 )
-def test_f2_which_healthy_pods_are_restarted(pod: Position, level: Level, moves: bool) -> None:
+def test_F2_which_healthy_pods_are_restarted(pod: Position, level: Level, moves: bool) -> None:
     assert is_in_scope(pod, level, [LOST]) is moves
 
 

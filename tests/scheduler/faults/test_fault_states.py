@@ -33,7 +33,7 @@ def test_every_state_can_be_reached_and_ends() -> None:
         assert next_state(state, Happened.TOO_OLD) is State.FORGOTTEN
 
 
-def test_f1_every_state_that_is_kept_has_its_recovery() -> None:
+def test_F1_every_state_that_is_kept_has_its_recovery() -> None:
     assert RECOVERY.keys() == set(State) - ENDED - {State.HEALTHY}
 
 

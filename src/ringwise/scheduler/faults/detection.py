@@ -11,7 +11,7 @@ import enum
 from ringwise.records import dataclass
 from ringwise.scheduler.faults.policy import FaultPolicy, SubHealth
 from ringwise.state.cluster import ClusterState
-from ringwise.state.model import ChipFault, Pod
+from ringwise.state.model import Pod, ReportedFault
 from ringwise.state.node_health import NodeHealth, NodeStatus
 from ringwise.topology.chips import chip_names, chips_of
 from ringwise.wellknown import FAULT_TYPE, NEED_VOLCANO_OPERATION
@@ -49,14 +49,14 @@ class PodFault:
 
 
 @dataclass(frozen=True, slots=True)
-class Diagnosis:
+class Examined:
     """The fault of a pod, and when it has to be looked at again because time alone changes the answer."""
 
     fault: PodFault | None = None
     again: int | None = None
 
 
-HEALTHY = Diagnosis()
+HEALTHY = Examined()
 
 
 class FaultDetector:
@@ -100,7 +100,7 @@ class FaultDetector:
             self._gone.discard(node)
             self._unknown.pop(node, None)
 
-    def _faults(self, node: str, resource: str) -> tuple[ChipFault, ...]:
+    def _faults(self, node: str, resource: str) -> tuple[ReportedFault, ...]:
         report = self._state.report_of(node, resource)
         return () if report is None else report.faults
 
@@ -119,7 +119,7 @@ class FaultDetector:
                 return True
         return False
 
-    def look(self, pod: Pod, policy: FaultPolicy, now: int) -> Diagnosis:
+    def look(self, pod: Pod, policy: FaultPolicy, now: int) -> Examined:
         """Whether the pod is faulty (the order of rules is that of Huawei's plugin)."""
         if pod.node is None or pod.phase == "Succeeded":
             return HEALTHY
@@ -127,28 +127,28 @@ class FaultDetector:
         number = self._state.node_id.get(pod.node)
         again: int | None = None
         if pod.live and number is not None:
-            diagnosis = self._hardware(pod, number, record.chips if record is not None else 0, policy, now)
-            if diagnosis.fault is not None:
-                return diagnosis
-            again = diagnosis.again
+            examined = self._hardware(pod, number, record.chips if record is not None else 0, policy, now)
+            if examined.fault is not None:
+                return examined
+            again = examined.again
         if policy.retries and (pod.phase == "Failed" or pod.exit_code not in (None, 0)):
             code = "" if pod.exit_code is None else f" with exit code {pod.exit_code}"
-            return Diagnosis(PodFault(FaultType.POD, f"the pod failed{code}"))
+            return Examined(PodFault(FaultType.POD, f"the pod failed{code}"))
         said = pod.labels.get(FAULT_TYPE)
         if said == "Separate":
-            return Diagnosis(
+            return Examined(
                 PodFault(FaultType.RELATION, "ClusterD separates the pod because of related faults")
             )
         fault = self._sub_health(pod, number, record.chips if record is not None else 0, policy, said)
-        return Diagnosis(fault, again)
+        return Examined(fault, again)
 
-    def _hardware(self, pod: Pod, number: int, chips: int, policy: FaultPolicy, now: int) -> Diagnosis:
+    def _hardware(self, pod: Pod, number: int, chips: int, policy: FaultPolicy, now: int) -> Examined:
         name = self._state.names[number]
         node = self._state.nodes[number]
         if node is None:
             return self._missing(name, now)
         if self._node_health.status(name) is NodeStatus.UNHEALTHY:
-            return Diagnosis(PodFault(FaultType.NODE, f"node {name} is reported as unhealthy"))
+            return Examined(PodFault(FaultType.NODE, f"node {name} is reported as unhealthy"))
         fleet = self._state.fleets.get(pod.cls.resource or "")
         again: int | None = None
         if fleet is not None and chips:
@@ -157,27 +157,25 @@ class FaultDetector:
                 bad, again = self._without_masked(name, fleet.resource, bad, policy, now)
             if bad:
                 named = chip_names(fleet.resource, chips_of(bad))
-                return Diagnosis(
-                    PodFault(FaultType.CHIP, f"{named} of {name} is unhealthy", chips=bad), again
-                )
+                return Examined(PodFault(FaultType.CHIP, f"{named} of {name} is unhealthy", chips=bad), again)
             # Only a node that lists its chips can show that one is missing.
             vanished = chips & ~fleet.listed[number] if node.devices and node.ready else 0
             if vanished:
                 named = chip_names(fleet.resource, chips_of(vanished))
-                return Diagnosis(
+                return Examined(
                     PodFault(FaultType.CHIP, f"{name} does not list {named} any more", chips=vanished),
                     again,
                 )
         if not node.ready:
-            return Diagnosis(PodFault(FaultType.NODE, f"node {name} is not Ready", unreachable=True))
-        return Diagnosis(None, again)
+            return Examined(PodFault(FaultType.NODE, f"node {name} is not Ready", unreachable=True))
+        return Examined(None, again)
 
-    def _missing(self, name: str, now: int) -> Diagnosis:
+    def _missing(self, name: str, now: int) -> Examined:
         if name not in self._gone:
             due = self._unknown.setdefault(name, now) + UNKNOWN_NODE_GRACE
             if now < due:
-                return Diagnosis(None, due)
-        return Diagnosis(PodFault(FaultType.NODE, f"node {name} does not exist any more", unreachable=True))
+                return Examined(None, due)
+        return Examined(PodFault(FaultType.NODE, f"node {name} does not exist any more", unreachable=True))
 
     def _without_masked(
         self, node: str, resource: str, bad: int, policy: FaultPolicy, now: int

@@ -206,15 +206,15 @@ class FaultHandler:
         for uid, pod in job.pods.items():
             if pod.node is None or uid in handled.deletions or not self._book.is_ours(pod):
                 continue
-            diagnosis = self._detector.look(pod, policy, now)
-            if pod.deleting and not (diagnosis.fault is not None and diagnosis.fault.unreachable):
+            examined = self._detector.look(pod, policy, now)
+            if pod.deleting and not (examined.fault is not None and examined.fault.unreachable):
                 # It terminates by itself. On a node that is lost it never would.
                 continue
-            if diagnosis.again is not None:
-                again = diagnosis.again if again is None else min(again, diagnosis.again)
-            if diagnosis.fault is not None:
+            if examined.again is not None:
+                again = examined.again if again is None else min(again, examined.again)
+            if examined.fault is not None:
                 where = where or positions(job)
-                found[uid] = FaultyPod(uid, pod.name, pod.node, where[uid], diagnosis.fault)
+                found[uid] = FaultyPod(uid, pod.name, pod.node, where[uid], examined.fault)
         if any(uid not in handled.faulty for uid in found):
             handled.faulty.update(found)
             handled.happened(Happened.FAULT_FOUND)
