@@ -21,6 +21,7 @@ from ringwise.kube.watch.readers import ObservedQueue
 from ringwise.kube.write.binder import Binder
 from ringwise.kube.write.executor import Executor
 from ringwise.kube.write.fence import Fence
+from ringwise.kube.write.own_config_maps import OwnConfigMaps
 from ringwise.kube.write.status import StatusWriter
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.retry import Retrier
@@ -126,11 +127,14 @@ def test_the_scheduler_has_what_it_needs_and_no_more() -> None:
                     do.TellPod(uids[1], "default", "b", _some_reason()),
                     do.SetQueueStatus("default", "Open", {}, {}),
                     do.Evict(uids[1], "default", "b", "preempt"),
+                    do.DeletePod(uids[1], "default", "b", "node lost", fault=True),
                     do.Publish("volcano-system", "tor-share-cm", {"x": "y"}),
                 ],
             )
+            await OwnConfigMaps(client).read("mindx-dl", "job-reschedule-reason", "records")
             await elected(client, "ringwise-scheduler")
-            sets = ("reader", "scheduler", "reports", "configuration", "switches", "schedulerLease")
+            sets = ("reader", "scheduler", "reports", "configuration", "switches", "rescheduling")
+            sets += ("rescheduleRecords", "schedulerLease")
             assert called(api) | read_by(jobs_only=False) == granted(*sets)
 
     run(test())

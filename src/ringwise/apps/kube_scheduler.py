@@ -226,6 +226,7 @@ def _settings(options: ComponentOptions) -> RunnerSettings:
         job_commands=options.with_controller and not options.shadow,
         jobs_only=not options.with_scheduler and not options.shadow,
         read_only=options.shadow,
+        namespace=options.lease_namespace,
         in_flight=options.in_flight,
         core_stall_timeout=options.core_stall_timeout,
         registry=installed_registry(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
@@ -18,7 +18,8 @@ from ringwise.kube.run.runner import CoreFailedError, Runner
 from ringwise.kubeclient.client import MAX_RETRY_AFTER, Client
 from ringwise.kubeclient.clock import RealClock
 from ringwise.kubeclient.config import Access
-from ringwise.messages.commands import Evict
+from ringwise.messages.commands import Command, Evict
+from ringwise.messages.events import Event, ReschedulingRead
 from tests.kube.fake_api_server import FakeApiServer, Object
 from tests.kube.harness import (
     CHIP,
@@ -113,6 +114,42 @@ def test_nothing_is_decided_before_all_objects_are_read() -> None:
                 hold.set()
                 await until(lambda: len(bound(api)) == 1)
                 assert runner.ready
+
+    run(test())
+
+
+def test_F1_what_the_previous_leader_wrote_is_read_before_the_first_decision() -> None:
+    class Recorder(SchedulerAdapter):
+        def absorb(self, events: Sequence[Event], now: int) -> None:
+            seen.extend(events)
+            super().absorb(events, now)
+
+        def decide(self, events: Sequence[Event], now: int) -> list[Command]:
+            seen.extend(events)
+            found = [event for event in seen if isinstance(event, ReschedulingRead)]
+            known_at_decisions.append(found == [ReschedulingRead("{}", "[]")])
+            return super().decide(events, now)
+
+    seen: list[Event] = []
+    known_at_decisions: list[bool] = []
+
+    async def test() -> None:
+        async with server() as (api, client):
+            for namespace, name, key, text in (
+                ("volcano-system", "ringwise-rescheduling", "rescheduling.json", "{}"),
+                ("mindx-dl", "job-reschedule-reason", "recent-reschedule-records", "[]"),
+            ):
+                api.put(
+                    CONFIG_MAPS, {"metadata": {"name": name, "namespace": namespace}, "data": {key: text}}
+                )
+            api.put(NODES, node("node-1", 8))
+            api.put(PODS, pod("train", 1))
+            # An API server that cannot answer delays the first decision.
+            api.fault("GET /api/v1/namespaces/volcano-system/configmaps/ringwise", status=500, times=3)
+            async with running(client, parts=lambda: [Recorder(new_scheduler())]):
+                await until(lambda: len(bound(api)) == 1)
+        assert known_at_decisions
+        assert all(known_at_decisions)
 
     run(test())
 

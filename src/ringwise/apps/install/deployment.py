@@ -224,6 +224,9 @@ def _access(choices: Choices) -> Iterator[Object]:
     yield from _access_in(own, "ringwise-configuration", "configuration", "scheduler", own)
     if not choices.shadow:
         yield from _access_in(VOLCANO_SYSTEM, "ringwise-switches", "switches", "scheduler", own)
+        for namespace in dict.fromkeys((VOLCANO_SYSTEM, own)):
+            yield from _access_in(namespace, "ringwise-rescheduling", "rescheduling", "scheduler", own)
+        yield from _access_in(MINDX_DL, "ringwise-rescheduling", "rescheduleRecords", "scheduler", own)
         yield from _access_in(own, SCHEDULER, "schedulerLease", "scheduler", own)
     if choices.with_controller:
         yield from _cluster_access(CONTROLLER, "controller", "controller", own)

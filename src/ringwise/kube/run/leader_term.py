@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol
 
 from ringwise.framework.registry import Registry
@@ -22,15 +23,25 @@ from ringwise.kube.write.binder import MAX_IN_FLIGHT, Binder
 from ringwise.kube.write.executor import Executor
 from ringwise.kube.write.fence import Fence
 from ringwise.kube.write.job_commands import JobCommands
+from ringwise.kube.write.own_config_maps import OwnConfigMaps
 from ringwise.kube.write.status import StatusWriter
 from ringwise.kubeclient.client import PAGE_SIZE, Client
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.resources import JOB_COMMANDS, PODS
-from ringwise.kubeclient.retry import Retrier
+from ringwise.kubeclient.retry import GivenUpError, Retrier
 from ringwise.log import Logger
 from ringwise.messages.commands import Command, SetAside
+from ringwise.messages.events import ReschedulingRead
 from ringwise.records import dataclass
 from ringwise.scheduler.defaults import BUILT_IN
+from ringwise.wellknown import (
+    MINDX_DL,
+    RESCHEDULE_REASON_CONFIG_MAP,
+    RESCHEDULE_RECORDS_KEY,
+    RESCHEDULING_CONFIG_MAP,
+    RESCHEDULING_KEY,
+    VOLCANO_SYSTEM,
+)
 
 _LOG = Logger()
 
@@ -49,6 +60,8 @@ class RunnerSettings:
     jobs_only: bool = False
     #: Decide, and execute nothing.
     read_only: bool = False
+    #: The component's own, for ConfigMaps whose usual namespace does not exist.
+    namespace: str = VOLCANO_SYSTEM
     in_flight: int = MAX_IN_FLIGHT
     page_size: int = PAGE_SIZE
     #: Seconds without progress of the core after which this replica is not healthy and gives up the lease;
@@ -108,6 +121,7 @@ class LeaderTerm:
             observer=observer,
             loop_is_idle=loop_idle_event(),
         )
+        self._config_maps = OwnConfigMaps(self._writer, settings.namespace)
         self._status: StatusWriter | None = None
         self._sink: CommandSink = _Discard() if settings.read_only else self._executor()
         kinds = watched_kinds(
@@ -146,6 +160,22 @@ class LeaderTerm:
         await asyncio.gather(*(reflector.refresh() for reflector in old if reflector is not self._pods))
         if self._pods in old:
             await self._pods.refresh()
+
+    async def read_rescheduling(self) -> None:
+        """F1: what the previous leader wrote. Only after the lease is won: until then it may still write."""
+        if self._settings.jobs_only or self._settings.read_only:
+            return
+        document = await self._read_own(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, RESCHEDULING_KEY)
+        records = await self._read_own(MINDX_DL, RESCHEDULE_REASON_CONFIG_MAP, RESCHEDULE_RECORDS_KEY)
+        self.core.put([ReschedulingRead(document, records)])
+
+    async def _read_own(self, namespace: str, name: str, key: str) -> str:
+        """Nothing is decided while the server cannot be reached; what it refuses counts as missing."""
+        try:
+            return str(await self._retrier.run(partial(self._config_maps.read, namespace, name, key)))
+        except GivenUpError as error:
+            _LOG.error("not read; jobs that are being rescheduled are not known", object=name, why=str(error))
+            return ""
 
     def lead(self) -> None:
         self.core.decide()
@@ -211,6 +241,7 @@ class LeaderTerm:
             self._retrier,
             on_evict_failed=lambda failure: self.core.put([failure]),
             on_set_aside=self._set_aside,
+            config_maps=self._config_maps,
         )
 
     def _set_aside(self, command: SetAside) -> None:

@@ -191,6 +191,8 @@ class Runner:
             ends.add(asyncio.create_task(_wait(election.lost)))
             if not await finished_before(term.reread(election.elected_at), ends):
                 return
+        if not await finished_before(term.read_rescheduling(), ends):
+            return
         term.lead()
         self.deciding.set()
         _LOG.info("deciding")

@@ -14,6 +14,7 @@ from ringwise.kube.write.binder import Binder
 from ringwise.kube.write.event_recorder import ObjectReference
 from ringwise.kube.write.job_resources import JobResources
 from ringwise.kube.write.ordered_work import OrderedWork
+from ringwise.kube.write.own_config_maps import OwnConfigMaps
 from ringwise.kube.write.ownership import (
     ExistingObject,
     Ownership,
@@ -49,7 +50,7 @@ from ringwise.messages.commands import (
 )
 from ringwise.messages.events import EvictFailed
 from ringwise.state.model import PodGroup
-from ringwise.wellknown import APP_MANAGED_BY, DISRUPTION_API, HOST_LISTS_SUFFIX
+from ringwise.wellknown import DISRUPTION_API, HOST_LISTS_SUFFIX
 
 _LOG = Logger()
 
@@ -67,6 +68,7 @@ class Executor:
         retrier: Retrier,
         on_evict_failed: Callable[[EvictFailed], object] = lambda failure: None,
         on_set_aside: Callable[[SetAside], object] = lambda command: None,
+        config_maps: OwnConfigMaps | None = None,
     ) -> None:
         self._on_set_aside = on_set_aside
         self._client = client
@@ -74,6 +76,7 @@ class Executor:
         self._status = status
         self._templates = templates
         self._retrier = retrier
+        self._config_maps = config_maps or OwnConfigMaps(client)
         self._on_evict_failed = on_evict_failed
         self._job_resources = JobResources(client, templates, self._report_foreign)
         self._ordered_work = OrderedWork()
@@ -290,7 +293,8 @@ class Executor:
     async def _publish(self, command: Publish) -> None:
         job = _job_of_config_map(command)
         if not job:
-            await self._retrier.run(partial(self._publish_own, command), _ATTEMPTS)
+            write = partial(self._config_maps.write, command.namespace, command.name, command.data)
+            await self._retrier.run(write, _ATTEMPTS)
             return
         publish = partial(self._job_resources.publish, job, command.namespace, command.name, command.data)
         try:
@@ -299,22 +303,6 @@ class Executor:
             if error.status != 409:
                 raise
             self._job_resources.report_foreign(job, command.namespace, CONFIG_MAPS, command.name)
-
-    async def _publish_own(self, command: Publish) -> None:
-        """A ConfigMap of the scheduler; its permission is limited to this name."""
-        data = {"data": dict(command.data)}
-        try:
-            await self._client.patch(CONFIG_MAPS, command.namespace, command.name, data)
-        except ApiError as error:
-            if error.status != 404:
-                raise
-            meta = {
-                "name": command.name,
-                "namespace": command.namespace,
-                "labels": {APP_MANAGED_BY: "ringwise"},
-            }
-            body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, **data}
-            await self._client.create(CONFIG_MAPS, command.namespace, body)
 
     async def finish(self) -> None:
         """Wait until everything that was started has ended."""

@@ -286,7 +286,14 @@ class PreviousPlacements:
                 "until": kept.until,
                 "nextLevels": list(kept.next_levels),
                 "ranks": {
-                    str(rank): [one.node, dict(one.annotations), one.faulty, one.lost, kept.chips[rank]]
+                    str(rank): [
+                        one.node,
+                        dict(one.annotations),
+                        one.faulty,
+                        one.lost,
+                        kept.chips[rank],
+                        _plain_load(kept.loads[rank]),
+                    ]
                     for rank, one in kept.nodes.items()
                 },
             }
@@ -415,13 +422,26 @@ def _placed_as_a_whole(job: Job, pod: Pod) -> bool:
 def _read_plain(given: Mapping[str, Any]) -> tuple[str, Rescheduling]:
     kept = Rescheduling(str(given["job"]), str(given["resource"]), until=int(given["until"]))
     kept.next_levels = tuple(sorted(int(time) for time in given["nextLevels"]))
-    for text, (node, marks, faulty, lost, chips) in given["ranks"].items():
+    for text, (node, marks, faulty, lost, chips, load) in given["ranks"].items():
         written = {str(key): str(value) for key, value in marks.items()}
         if not isinstance(chips, int) or not 0 <= chips < 1 << MOST_CHIPS_OF_ONE:
             raise ValueError("chips are no mask")
         kept.nodes[int(text)] = PreviousNode(str(node), written, bool(faulty), int(lost))
         kept.chips[int(text)] = chips
+        kept.loads[int(text)] = _read_load(load)
     return str(given["owner"]), kept
+
+
+def _plain_load(load: Load) -> list[Any]:
+    return [load.cpu_milli, load.memory, load.pods, dict(load.extended)]
+
+
+def _read_load(given: list[Any]) -> Load:
+    cpu, memory, pods, extended = given
+    amounts = (cpu, memory, pods, *extended.values())
+    if not all(type(amount) is int and amount >= 0 for amount in amounts):
+        raise ValueError("an amount is no number from 0")
+    return Load(cpu, memory, pods, tuple((str(name), amount) for name, amount in extended.items()))
 
 
 def _owner(job: Job, pod: Pod | None) -> str:

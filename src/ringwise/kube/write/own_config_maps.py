@@ -1,0 +1,60 @@
+"""ConfigMaps of the scheduler itself: written whenever their content changed, read when it begins to lead.
+
+Each belongs in the namespace in which the users of Huawei's components look for it. A cluster need not have
+that namespace; then it is in the scheduler's own. The permissions for a namespace that does not exist do not
+exist either, so the API server answers 403 instead of 404: both mean the same here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from ringwise.kubeclient.client import ApiError, Client
+from ringwise.kubeclient.resources import CONFIG_MAPS
+from ringwise.wellknown import APP_MANAGED_BY, VOLCANO_SYSTEM
+
+_NOT_THERE = (403, 404)
+
+
+class _Stored(msgspec.Struct):
+    data: dict[str, str | None] | None = None
+
+
+class OwnConfigMaps:
+    def __init__(self, client: Client, namespace: str = VOLCANO_SYSTEM) -> None:
+        self._client = client
+        #: The scheduler's own.
+        self._namespace = namespace
+
+    async def write(self, namespace: str, name: str, data: Mapping[str, str]) -> None:
+        """The keys of `data`; other keys of the ConfigMap stay."""
+        try:
+            await self._write_in(namespace, name, data)
+        except ApiError as error:
+            if error.status not in _NOT_THERE or namespace == self._namespace:
+                raise
+            await self._write_in(self._namespace, name, data)
+
+    async def _write_in(self, namespace: str, name: str, data: Mapping[str, str]) -> None:
+        try:
+            await self._client.patch(CONFIG_MAPS, namespace, name, {"data": dict(data)})
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            meta = {"name": name, "namespace": namespace, "labels": {APP_MANAGED_BY: "ringwise"}}
+            body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": dict(data)}
+            await self._client.create(CONFIG_MAPS, namespace, body)
+
+    async def read(self, namespace: str, name: str, key: str) -> str:
+        """The value of a key; empty where there is none. Other errors than a missing object are raised."""
+        for place in dict.fromkeys((namespace, self._namespace)):
+            try:
+                found = await self._client.get(CONFIG_MAPS, place, name, _Stored)
+            except ApiError as error:
+                if error.status not in _NOT_THERE:
+                    raise
+                continue
+            return (found.data or {}).get(key) or ""
+        return ""
