@@ -50,6 +50,8 @@ FAULT_SCHEDULING = "fault-scheduling"
 FAULT_RETRY_TIMES = "fault-retry-times"
 #: What is done with a pod on sub-healthy hardware: ignore, graceExit, forceExit or hotSwitch. User.
 SUB_HEALTHY_STRATEGY = "subHealthyStrategy"
+#: Its values other than to ignore sub-healthy hardware.
+SUB_HEALTH_REACTIONS = frozenset({"graceExit", "forceExit", "hotSwitch"})
 #: On a pod: Separate, SubHealth or software. ClusterD.
 FAULT_TYPE = "fault-type"
 #: Role of the pod in its training job; `worker` is never the master. Owner.
@@ -299,6 +301,16 @@ LAST_ISOLATION_CHANGE = "ringwise.io/last-isolation-change"
 NODE_REPORT_LABEL = "mx-consumer-cim"
 #: Reports of many nodes (in mindx-dl): the prefix is followed by a number. ClusterD.
 CLUSTER_INFO_PREFIX = "cluster-info-device-"
+#: Health of one node (in mindx-dl), only while it has a fault: the prefix is followed by the node's name; and
+#: its data key. NodeD.
+NODE_INFO_PREFIX = "mindx-dl-nodeinfo-"
+NODE_INFO_KEY = "NodeInfo"
+#: The same of many nodes (in mindx-dl); its entries have the names of NodeD's. ClusterD.
+CLUSTER_NODE_INFO = "cluster-info-node-cm"
+#: Health of the own switches of many nodes (in mindx-dl): the prefix is followed by a number; and the names
+#: of its entries, followed by the node's name. ClusterD.
+CLUSTER_SWITCH_INFO_PREFIX = "cluster-info-switch-"
+SWITCH_INFO_PREFIX = "mindx-dl-switchinfo-"
 #: Label of ClusterD's reports, which the scheduler reads. ClusterD.
 CLUSTER_REPORT_LABEL = "mx-consumer-volcano"
 

@@ -133,9 +133,9 @@ def test_the_scheduler_has_what_it_needs_and_no_more() -> None:
             )
             await OwnConfigMaps(client).read("mindx-dl", "job-reschedule-reason", "records")
             await elected(client, "ringwise-scheduler")
-            sets = ("reader", "scheduler", "reports", "configuration", "switches", "rescheduling")
-            sets += ("rescheduleRecords", "schedulerLease")
-            assert called(api) | read_by(jobs_only=False) == granted(*sets)
+            reads = ("reader", "reports", "configuration")
+            writes = ("scheduler", "switches", "rescheduling", "rescheduleRecords", "schedulerLease")
+            assert called(api) | read_by(jobs_only=False) == granted(*reads, *writes)
 
     run(test())
 

@@ -25,7 +25,7 @@ from ringwise.manifests.errors import Findings
 from ringwise.manifests.wire import ConfigMapWire
 from ringwise.records import dataclass
 from ringwise.scheduler.defaults import default_configuration
-from ringwise.state.model import Node, Pod, PodGroup, PriorityClass, Queue, ResourceQuota
+from ringwise.state.model import Node, NodeReport, Pod, PodGroup, PriorityClass, Queue, ResourceQuota
 from ringwise.state.vcjob import VcJob
 from ringwise.wellknown import SCHEDULER_CONFIG_MAP, VOLCANO_SYSTEM
 
@@ -129,6 +129,8 @@ def _add_object(value: WatchedObject, live: LiveCluster) -> None:
             bundle.vcjobs.append(value)
         case NodeReports():
             bundle.reports.extend(value.reports)
+        case NodeReport():
+            bundle.node_reports.append(value)
         case Configuration():
             live.configuration = value
 

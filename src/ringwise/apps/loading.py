@@ -20,6 +20,7 @@ def cluster_events(bundle: Bundle) -> Iterator[ev.Event]:
     """The cluster itself: nodes, reports, topology, queues, priorities, groups. No pods."""
     yield from (ev.NodeSeen(node) for node in bundle.nodes)
     yield from (ev.ReportSeen(report) for report in bundle.reports)
+    yield from (ev.NodeReportSeen(report) for report in bundle.node_reports)
     for config_map in bundle.config_maps:
         if config_map.name == TOR_NODE_CONFIG_MAP:
             topology = topology_of_config_map(config_map.data, config_map.origin)

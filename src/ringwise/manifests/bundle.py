@@ -20,6 +20,7 @@ from ringwise.manifests.groups import (
     resource_quota_from_wire,
 )
 from ringwise.manifests.jobs import vcjob_from_wire
+from ringwise.manifests.node_info import node_reports_of
 from ringwise.manifests.nodes import node_from_wire
 from ringwise.manifests.pods import PodClassCache, pod_from_wire
 from ringwise.manifests.quantities import NotReadableError, nanoseconds
@@ -38,7 +39,16 @@ from ringwise.manifests.wire import (
     ResourceQuotaWire,
 )
 from ringwise.records import dataclass
-from ringwise.state.model import DeviceReport, Node, Pod, PodGroup, PriorityClass, Queue, ResourceQuota
+from ringwise.state.model import (
+    DeviceReport,
+    Node,
+    NodeReport,
+    Pod,
+    PodGroup,
+    PriorityClass,
+    Queue,
+    ResourceQuota,
+)
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.nearest import did_you_mean
 
@@ -71,6 +81,7 @@ class Bundle:
     quotas: list[ResourceQuota] = field(default_factory=list)
     vcjobs: list[VcJob] = field(default_factory=list)
     reports: list[DeviceReport] = field(default_factory=list)
+    node_reports: list[NodeReport] = field(default_factory=list)
     config_maps: list[RawConfigMap] = field(default_factory=list)
     errors: list[ManifestError] = field(default_factory=list)
     #: Objects that are not read, by kind ("Deployment": 3).
@@ -86,7 +97,8 @@ class Bundle:
     def holds_nothing(self) -> bool:
         """Whether there was nothing to read at all, not even an error."""
         lists = (self.nodes, self.pods, self.pod_groups, self.queues, self.priority_classes, self.vcjobs)
-        return not any((*lists, self.quotas, self.reports, self.config_maps, self.errors, self.ignored))
+        others = (self.quotas, self.reports, self.node_reports, self.config_maps)
+        return not any((*lists, *others, self.errors, self.ignored))
 
     @property
     def notes(self) -> list[str]:
@@ -285,20 +297,22 @@ class _BundleReader:
 
     def _take_config_map(self, wire: ConfigMapWire, found: Findings) -> None:
         read = config_map_from_wire(wire, found)
-        if read is None:
+        health = node_reports_of(wire, found)
+        if read is None and health is None:
             # It is not used, so errors in it do not matter.
             found.errors.clear()
             self.bundle.ignored["ConfigMap"] += 1
             return
-        reports, passed_on = read
+        reports, passed_on = read if read is not None else ([], None)
         if passed_on is not None:
             self._keep(self.bundle.config_maps, passed_on, wire.metadata, found)
             return
-        kept: list[list[DeviceReport]] = []
-        self._keep(kept, reports, wire.metadata, found)
-        for report in (report for group in kept for report in group):
+        kept: list[tuple[list[DeviceReport], list[NodeReport]]] = []
+        self._keep(kept, (reports, health or []), wire.metadata, found)
+        for report in (report for group, _ in kept for report in group):
             self.bundle.reports.append(report)
             self.bundle.newest_timestamp = max(self.bundle.newest_timestamp, report.update_time)
+        self.bundle.node_reports += [report for _, group in kept for report in group]
 
     def _take_job(self, wire: JobWire, found: Findings) -> None:
         job = vcjob_from_wire(wire, self._classes, found)

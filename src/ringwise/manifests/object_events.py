@@ -8,6 +8,7 @@ from ringwise.state.model import (
     DeviceReport,
     Isolations,
     Node,
+    NodeReport,
     Pod,
     PodGroup,
     PriorityClass,
@@ -27,6 +28,8 @@ def event_of_object(value: object) -> ev.Event | None:
             return ev.NodeSeen(value)
         case DeviceReport():
             return ev.ReportSeen(value)
+        case NodeReport():
+            return ev.NodeReportSeen(value)
         case PodGroup():
             return ev.PodGroupSeen(value)
         case VcJob():
@@ -58,6 +61,8 @@ def event_of_deletion(value: object) -> ev.Event | None:
             return ev.NodeGone(value.name)
         case DeviceReport():
             return ev.ReportGone(value.node, value.aggregated)
+        case NodeReport():
+            return ev.NodeReportGone(value.node, value.source, value.aggregated)
         case PodGroup():
             return ev.PodGroupGone(value.key)
         case VcJob():

@@ -16,7 +16,8 @@ from ringwise.records import dataclass
 from ringwise.state.fleet import HOSTS, Fleet, HostRule
 from ringwise.state.index import Scorer, View
 from ringwise.state.loads import NO_LOAD, Load, ReservedLoad, ReservedLoads, load_of
-from ringwise.state.model import DeviceReport, Isolation, Isolations, Node, Pod, PodClass
+from ringwise.state.model import DeviceReport, Isolation, Isolations, Node, NodeReport, Pod, PodClass
+from ringwise.state.node_health import SUB_HEALTH_LEVEL, NodeHealth, NodeStatus
 from ringwise.state.node_shapes import NodeClass, NodeShape, ShapeTable, add_extended, label_keys
 from ringwise.state.ranges import out_of_range
 from ringwise.state.reasons import NODE_NOT_READY
@@ -79,7 +80,14 @@ class ClusterState:
         #: What an operator isolated: by node's name, and nodes as a whole by number.
         self.isolations: dict[str, tuple[Isolation, ...]] = {}
         self.isolated_nodes: dict[int, Isolation] = {}
-        self.fleets[HOSTS] = Fleet(HOSTS, self_maintain, self.unreadable_pods, self.isolated_nodes)
+        #: What is reported about nodes beside their chips; by number what is not healthy, and why jobs that
+        #: avoid sub-healthy nodes avoid it.
+        self.health = NodeHealth()
+        self.node_status: dict[int, NodeStatus] = {}
+        self.sub_healthy: dict[int, str] = {}
+        self.fleets[HOSTS] = Fleet(
+            HOSTS, self_maintain, self.unreadable_pods, self.isolated_nodes, self.node_status
+        )
         self.pods_on: list[dict[str, None]] = []
         #: Placed pods with anti-affinity terms: few, and every new pod is checked against them.
         self.averse: dict[str, None] = {}
@@ -212,6 +220,41 @@ class ClusterState:
                 if one.number is not None and one.chip == chip_names(resource, (one.number,))
             )
 
+    def prefer_aggregated(self, preferred: bool) -> None:
+        """N7: of two reports about the same, take ClusterD's. The caller describes the nodes again."""
+        self.use_aggregated = self.health.use_aggregated = preferred
+
+    def put_node_report(self, report: NodeReport) -> bool:
+        """Whether the health of the node changed."""
+        changed = self.health.put(report)
+        if changed:
+            self._redescribe(report.node)
+        return changed
+
+    def drop_node_report(self, node: str, source: str, aggregated: bool) -> bool:
+        changed = self.health.drop(node, source, aggregated)
+        if changed:
+            self._redescribe(node)
+        return changed
+
+    def _assess(self, number: int, name: str) -> None:
+        status = self.health.status(name)
+        self.node_status.pop(number, None)
+        self.sub_healthy.pop(number, None)
+        if status is not NodeStatus.HEALTHY:
+            self.node_status[number] = status
+        bad = [
+            chip_names(resource, (fault.chip,))
+            for resource in self.fleets
+            if (report := self.report_of(name, resource)) is not None
+            for fault in report.faults
+            if fault.level == SUB_HEALTH_LEVEL
+        ]
+        if bad:
+            self.sub_healthy[number] = f"{bad[0]} of {name}"
+        elif status is NodeStatus.SUB_HEALTHY:
+            self.sub_healthy[number] = f"node {name}"
+
     def drop_report(self, node: str, aggregated: bool) -> None:
         for key in [key for key in self.reports if key[0] == node]:
             found = self.reports[key]
@@ -276,7 +319,7 @@ class ClusterState:
         fleet = self.fleets.get(resource)
         if fleet is None:
             fleet = self.fleets[resource] = Fleet(
-                resource, self.self_maintain, self.unreadable_pods, self.isolated_nodes
+                resource, self.self_maintain, self.unreadable_pods, self.isolated_nodes, self.node_status
             )
         fleet.grow(len(self.names))
         return fleet
@@ -306,6 +349,7 @@ class ClusterState:
                 allocatable = 0
             fleet.describe(number, devices, allocatable, report, node.chips_capacity.get(resource))
         self._isolate(number, node.name)
+        self._assess(number, node.name)
 
     def _reshape(self, number: int) -> None:
         node = self.nodes[number]

@@ -11,11 +11,14 @@ from collections.abc import Collection, Mapping
 from ringwise.reasons import Reason
 from ringwise.state.index import Scorer, View
 from ringwise.state.model import DeviceReport, Isolation
+from ringwise.state.node_health import NodeStatus
 from ringwise.state.node_shapes import NodeShape
 from ringwise.state.reasons import (
     IDLE_ABOVE_CAPACITY,
     NODE_ISOLATED,
     NODE_NOT_READY,
+    NODE_PRE_SEPARATED,
+    NODE_UNHEALTHY,
     UNKNOWN_HOLDER,
     UNREADABLE_POD,
     UNSTABLE_NODE,
@@ -59,6 +62,7 @@ class Fleet:
         "isolated_nodes",
         "listed",
         "network",
+        "node_status",
         "recovering",
         "reported",
         "requested",
@@ -79,10 +83,13 @@ class Fleet:
         self_maintain: bool,
         unreadable_pods: Mapping[int, Mapping[str, str]],
         isolated_nodes: Mapping[int, Isolation],
+        node_status: Mapping[int, NodeStatus],
     ) -> None:
         self.resource = resource
         #: Nodes that an operator isolated as a whole; of the cluster.
         self.isolated_nodes = isolated_nodes
+        #: Nodes that are not healthy; of the cluster.
+        self.node_status = node_status
         #: node -> live pods, by uid, that cannot be read and may use chips of any resource; of the cluster.
         self.unreadable_pods = unreadable_pods
         self.self_maintain = self_maintain
@@ -303,6 +310,12 @@ class Fleet:
             by = f" by {isolation.by}" if isolation.by else ""
             why = f": {isolation.reason}" if isolation.reason else ""
             return NODE_ISOLATED(node=name, by=by, why=why)
+        if self.resource and self.node_status:
+            status = self.node_status.get(node)
+            if status is NodeStatus.UNHEALTHY:
+                return NODE_UNHEALTHY(node=name)
+            if status is NodeStatus.PRE_SEPARATE:
+                return NODE_PRE_SEPARATED(node=name)
         holders = self.unknown_holders.get(node)
         if holders:
             # The first by name, not by arrival: equal states give equal reasons.

@@ -26,6 +26,10 @@ STATUSES = {
 }
 
 
+#: Level of fault codes of chips that jobs react to by their own strategy.
+SUB_HEALTH_LEVEL = "SubHealthFault"
+
+
 class NodeHealth:
     """By node; of one source the aggregated report wins where it is to be used, as with chips (N7)."""
 

@@ -22,6 +22,23 @@ NODE_ISOLATED = ReasonKind(
     ("ringwise release {node} --reason TEXT",),
     frozenset({Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED}),
 )
+NODE_UNHEALTHY = ReasonKind(
+    "node-unhealthy",
+    Stage.PREDICATE,
+    "{node} is reported as unhealthy",
+    (
+        "repair {node}: ConfigMap mindx-dl-nodeinfo-{node}, or SwitchInfoCfg in mindx-dl-deviceinfo-{node}, "
+        "says what is wrong",
+    ),
+    frozenset({Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED}),
+)
+NODE_PRE_SEPARATED = ReasonKind(
+    "node-pre-separated",
+    Stage.PREDICATE,
+    "{node} has a fault: its pods stay, and it takes no new NPU pod",
+    ("repair {node} when its pods have ended: mindx-dl-nodeinfo-{node} says what is wrong",),
+    frozenset({Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED}),
+)
 UNREADABLE_POD = ReasonKind(
     "unreadable-pod",
     Stage.PREDICATE,

@@ -51,6 +51,18 @@ configurations:
 """
 _BOUND = {**real_pod(3, 10), "status": {"phase": "Running", "containerStatuses": [{"restartCount": 1}]}}
 
+_NODE_STATUS = '{"NodeStatus": "UnHealthy", "FaultDevList": [{"DeviceType": "CPU", "DeviceId": 0}]}'
+_NODE_INFO = config_map("mindx-dl-nodeinfo-node-1", {"NodeInfo": _NODE_STATUS}, "mindx-dl")
+_NODE_CHUNK = config_map(
+    "cluster-info-node-cm",
+    {"cluster-info-node-cm": f'{{"mindx-dl-nodeinfo-node-1": {_NODE_STATUS}}}'},
+    "mindx-dl",
+)
+_SWITCH_CHUNK = config_map(
+    "cluster-info-switch-0",
+    {"cluster-info-switch-0": '{"mindx-dl-switchinfo-node-1": {"NodeStatus": "SubHealthy"}}'},
+    "mindx-dl",
+)
 VALID: dict[str, list[Any]] = {
     "configuration": [config_map("ringwise", {SCHEDULER_CONFIG_KEY: _CONFIGURATION})],
     "nodes": [real_node(1)],
@@ -66,7 +78,8 @@ VALID: dict[str, list[Any]] = {
     ],
     "queues": [queue(capability={"cpu": "4"}, guarantee={"resource": {"memory": "1Gi"}})],
     "node-reports": [_REPORT],
-    "cluster-reports": [_CHUNK],
+    "node-health": [_NODE_INFO],
+    "cluster-reports": [_CHUNK, _NODE_CHUNK, _SWITCH_CHUNK],
     "topology": [tor_config_map(SwitchTopology((LeafSwitch("10.1.0.1", 0, _SERVERS),), 2))],
     "isolations": [
         config_map(
@@ -79,7 +92,12 @@ VALID: dict[str, list[Any]] = {
     "pods": [real_pod(1, 10), _BOUND],
 }
 #: JSON inside a text: changed on its own, for a change of the whole document seldom leaves it readable.
-INNER = {"node-reports": "DeviceInfoCfg", "cluster-reports": "cluster-info-device-0", "topology": "tor_info"}
+INNER = {
+    "node-health": "NodeInfo",
+    "node-reports": "DeviceInfoCfg",
+    "cluster-reports": "cluster-info-device-0",
+    "topology": "tor_info",
+}
 
 
 def readers() -> dict[str, Reader]:

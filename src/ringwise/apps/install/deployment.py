@@ -31,6 +31,7 @@ from ringwise.wellknown import (
     KUBE_SYSTEM,
     MINDX_DL,
     RBAC_GROUP,
+    RESCHEDULING_CONFIG_MAP,
     SCHEDULER_CONFIG_KEY,
     SCHEDULER_CONFIG_MAP,
     SCHEDULER_LEASE,
@@ -225,8 +226,8 @@ def _access(choices: Choices) -> Iterator[Object]:
     if not choices.shadow:
         yield from _access_in(VOLCANO_SYSTEM, "ringwise-switches", "switches", "scheduler", own)
         for namespace in dict.fromkeys((VOLCANO_SYSTEM, own)):
-            yield from _access_in(namespace, "ringwise-rescheduling", "rescheduling", "scheduler", own)
-        yield from _access_in(MINDX_DL, "ringwise-rescheduling", "rescheduleRecords", "scheduler", own)
+            yield from _access_in(namespace, RESCHEDULING_CONFIG_MAP, "rescheduling", "scheduler", own)
+        yield from _access_in(MINDX_DL, RESCHEDULING_CONFIG_MAP, "rescheduleRecords", "scheduler", own)
         yield from _access_in(own, SCHEDULER, "schedulerLease", "scheduler", own)
     if choices.with_controller:
         yield from _cluster_access(CONTROLLER, "controller", "controller", own)

@@ -11,6 +11,7 @@ from ringwise.kube.watch.readers import ObjectReader
 from ringwise.manifests.device_info import config_map_from_wire
 from ringwise.manifests.errors import ConfigurationError, Findings, ManifestError
 from ringwise.manifests.isolation import read_isolations
+from ringwise.manifests.node_info import node_reports_of
 from ringwise.manifests.switches import topology_of_config_map
 from ringwise.manifests.wire import ConfigMapWire
 from ringwise.scheduler.defaults import BUILT_IN
@@ -24,19 +25,22 @@ class ReportReader(ObjectReader[ConfigMapWire]):
 
     def objects(self, wire: ConfigMapWire, found: Findings) -> KeyedObjects | None:
         read = config_map_from_wire(wire, found)
-        if read is None:
-            # It carries the label but is not a device report.
+        health = node_reports_of(wire, found)
+        if read is None and health is None:
+            # It carries the label but is not a report.
             found.errors.clear()
             return ()
         if found.errors:
             return None
         nodes: dict[str, list[Any]] = {}
-        for report in read[0]:
+        for report in read[0] if read is not None else ():
             nodes.setdefault(report.node, []).append(report)
-        return tuple(
+        devices = (
             (node, NodeReports(node, reports[0].aggregated, tuple(reports)))
             for node, reports in nodes.items()
         )
+        # No node has a slash in its name.
+        return (*devices, *((f"{one.source}/{one.node}", one) for one in health or ()))
 
 
 class TopologyReader(ObjectReader[ConfigMapWire]):

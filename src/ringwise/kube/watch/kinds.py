@@ -151,6 +151,12 @@ def watched_kinds(
         ),
         (
             WatchTarget(
+                CONFIG_MAPS, MINDX_DL, {"labelSelector": f"{NODE_REPORT_LABEL}=true"}, name="node-health"
+            ),
+            ReportReader(),
+        ),
+        (
+            WatchTarget(
                 CONFIG_MAPS,
                 MINDX_DL,
                 {"labelSelector": f"{CLUSTER_REPORT_LABEL}=true"},

@@ -18,6 +18,7 @@ from ringwise.state.model import (
     DeviceReport,
     Isolations,
     Node,
+    NodeReport,
     Pod,
     PodGroup,
     PriorityClass,
@@ -46,6 +47,7 @@ WatchedObject = (
     | ResourceQuota
     | VcJob
     | NodeReports
+    | NodeReport
     | SwitchTopology
     | Configuration
     | Isolations

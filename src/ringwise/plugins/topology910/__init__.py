@@ -23,8 +23,10 @@ from ringwise.framework.extension_points import (
     JOB_ENQUEUEABLE,
     JOB_PLAN,
     JOB_VALID,
+    NODE_FILTER,
     PREDICATE,
     JobPlan,
+    NodeFilter,
     Vote,
 )
 from ringwise.framework.job import Job
@@ -32,12 +34,13 @@ from ringwise.framework.policy import ChipPolicy
 from ringwise.framework.registry import PluginSpec
 from ringwise.framework.session import Session
 from ringwise.placement.reasons import NODE_LABEL_MISSING
-from ringwise.plugins.topology910.reasons import CLUSTER_TOO_SMALL, TOO_FEW_FREE_CHIPS
+from ringwise.plugins.topology910.reasons import CLUSTER_TOO_SMALL, NODE_SUB_HEALTHY, TOO_FEW_FREE_CHIPS
 from ringwise.plugins.topology910.switches import SwitchPlanner
 from ringwise.plugins.topology910.validity import plain_key, policy_of
 from ringwise.reasons import Reason
 from ringwise.state.model import Pod, PodClass
 from ringwise.state.node_shapes import NodeShape
+from ringwise.wellknown import SUB_HEALTH_REACTIONS, SUB_HEALTHY_STRATEGY
 
 if TYPE_CHECKING:
     from ringwise.plugins.topology910.racks import RackPlanner
@@ -57,10 +60,24 @@ class Topology910:
         self._plain: dict[tuple[int, int], ChipPolicy] = {}
         session.register(JOB_VALID, self.valid_job)
         session.register(PREDICATE, self.predicate)
+        session.register(NODE_FILTER, self.sub_healthy)
         session.register(JOB_PLAN, self.plan)
         session.register(JOB_ENQUEUEABLE, self.enqueueable)
         session.register(ALLOCATED, self.allocated)
         session.register(DEALLOCATED, self.deallocated)
+
+    def sub_healthy(self, job: Job, pod: Pod) -> NodeFilter | None:
+        """A job that leaves sub-healthy nodes (`subHealthyStrategy`) does not go to them either."""
+        nodes = self._session.state.sub_healthy
+        strategy = job.labels.get(SUB_HEALTHY_STRATEGY, "") if nodes and pod.cls.chips else ""
+        if strategy not in SUB_HEALTH_REACTIONS:
+            return None
+
+        def check(number: int) -> Reason | None:
+            what = nodes.get(number)
+            return None if what is None else NODE_SUB_HEALTHY(what=what, strategy=strategy)
+
+        return check
 
     def valid_job(self, job: Job) -> Reason | None:
         """N2, S1, P1: refuse what no board allows, and set how the chips of the others are chosen."""

@@ -25,6 +25,13 @@ CONFLICTING_VALUES = ReasonKind(
     ("write the same {key} wherever the job carries it, or only in one place",),
     SPECIFICATION,
 )
+NODE_SUB_HEALTHY = ReasonKind(
+    "node-sub-healthy",
+    Stage.PREDICATE,
+    "{what} is sub-healthy, and the job's label subHealthyStrategy is {strategy}",
+    ("repair the node", "write subHealthyStrategy: ignore to use sub-healthy nodes"),
+    frozenset({Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED, Trigger.JOB_CHANGED}),
+)
 TOO_FEW_FREE_CHIPS = ReasonKind(
     "too-few-free-chips",
     Stage.ENQUEUE,

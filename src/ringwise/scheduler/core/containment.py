@@ -49,6 +49,10 @@ def object_of(event: ev.Event) -> tuple[str, str]:
             return "Job", key
         case ev.ReportSeen(report):
             return "ConfigMap", report.node
+        case ev.NodeReportSeen(health):
+            return "ConfigMap", f"{health.source}/{health.node}"
+        case ev.NodeReportGone(node, source):
+            return "ConfigMap", f"{source}/{node}"
         case ev.ReportGone(node):
             return "ConfigMap", node
     return "ConfigMap", type(event).__name__

@@ -27,7 +27,6 @@ from ringwise.scheduler.faults.previous_placements import HeldPlacement, Previou
 from ringwise.scheduler.reasons import BIND_FAILED
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod, PriorityClass, unreadable_pod
-from ringwise.state.node_health import NodeHealth
 from ringwise.state.owned_annotations import without_stray
 from ringwise.state.reservations import Reservations
 
@@ -53,7 +52,6 @@ class EventHandlers:
         guard: StarvationGuard,
         previous: PreviousPlacements,
         partial_gangs: PartialGangs,
-        node_health: NodeHealth,
         detector: FaultDetector,
         faults: FaultHandler,
         reporter: StatusReporter,
@@ -75,7 +73,6 @@ class EventHandlers:
         self._guard = guard
         self._previous = previous
         self._partial_gangs = partial_gangs
-        self._node_health = node_health
         self._detector = detector
         self._faults = faults
         self._reporter = reporter
@@ -213,12 +210,12 @@ class EventHandlers:
         self._cluster_changed(Trigger.HEALTH_CHANGED)
 
     def _node_report_seen(self, event: ev.NodeReportSeen) -> None:
-        if self._node_health.put(event.report):
+        if self._state.put_node_report(event.report):
             self._faults.node_changed(event.report.node)
             self._cluster_changed(Trigger.HEALTH_CHANGED)
 
     def _node_report_gone(self, event: ev.NodeReportGone) -> None:
-        if self._node_health.drop(event.node, event.source, event.aggregated):
+        if self._state.drop_node_report(event.node, event.source, event.aggregated):
             self._faults.node_changed(event.node)
             self._cluster_changed(Trigger.HEALTH_CHANGED)
 
@@ -406,7 +403,7 @@ class EventHandlers:
     def _configuration_seen(self, event: ev.ConfigurationSeen) -> None:
         self._configuration.current = event.configuration
         settings = event.configuration.settings
-        self._state.use_aggregated = settings.use_cluster_info_manager
+        self._state.prefer_aggregated(settings.use_cluster_info_manager)
         self._state.guarded_annotations = settings.owned_annotations == "guarded"
         self._state.maintain_free_chips(settings.self_maintain_available_card)
         self._revalidate(Trigger.CONFIGURATION_CHANGED)

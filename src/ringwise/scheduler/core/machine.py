@@ -45,7 +45,6 @@ from ringwise.scheduler.view import History, SchedulerView
 from ringwise.state.cluster import ClusterState
 from ringwise.state.loads import NO_LOAD, load_of
 from ringwise.state.model import PodClass
-from ringwise.state.node_health import NodeHealth
 from ringwise.state.reservations import Reservation, Reservations
 from ringwise.topology.boards import BoardCatalog, shipped_catalog
 from ringwise.wellknown import RANK_INDEX, SCHEDULER_NAMES
@@ -69,7 +68,7 @@ class Scheduler:
         settings = self._configuration.settings
         self._registry = registry
         state = self._state = ClusterState(self_maintain=settings.self_maintain_available_card)
-        state.use_aggregated = settings.use_cluster_info_manager
+        state.prefer_aggregated(settings.use_cluster_info_manager)
         state.guarded_annotations = settings.owned_annotations == "guarded"
         topology = TopologyCache(catalog or shipped_catalog())
         labels = (key for board in topology.catalog for key, _ in board.node_labels)
@@ -89,8 +88,7 @@ class Scheduler:
             state, self._book, self._reservations, self._configuration, self._pending, self._triggers
         )
         self._partial_gangs = PartialGangs(state, self._book, self._configuration, self._assumed.evict)
-        node_health = NodeHealth()
-        detector = FaultDetector(state, node_health)
+        detector = FaultDetector(state)
         self._faults = FaultHandler(
             state,
             self._book,
@@ -128,7 +126,6 @@ class Scheduler:
             guard=self._guard,
             previous=self._previous,
             partial_gangs=self._partial_gangs,
-            node_health=node_health,
             detector=detector,
             faults=self._faults,
             reporter=self._reporter,

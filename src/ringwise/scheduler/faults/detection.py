@@ -12,7 +12,7 @@ from ringwise.records import dataclass
 from ringwise.scheduler.faults.policy import FaultPolicy, SubHealth
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod, ReportedFault
-from ringwise.state.node_health import NodeHealth, NodeStatus
+from ringwise.state.node_health import SUB_HEALTH_LEVEL, NodeStatus
 from ringwise.topology.chips import chip_names, chips_of
 from ringwise.wellknown import FAULT_TYPE, NEED_VOLCANO_OPERATION
 
@@ -20,7 +20,6 @@ from ringwise.wellknown import FAULT_TYPE, NEED_VOLCANO_OPERATION
 HARMLESS_LEVELS = frozenset(
     {"NotHandleFault", "SubHealthFault", "PreSeparateNPU", "NormalNPU", "NormalNetwork"}
 )
-SUB_HEALTH_LEVEL = "SubHealthFault"
 #: Nanoseconds for which a node that was never seen may still appear: after a start, pods may be read first.
 UNKNOWN_NODE_GRACE = 60_000_000_000
 
@@ -60,9 +59,9 @@ HEALTHY = Examined()
 
 
 class FaultDetector:
-    def __init__(self, state: ClusterState, node_health: NodeHealth) -> None:
+    def __init__(self, state: ClusterState) -> None:
         self._state = state
-        self._node_health = node_health
+        self._node_health = state.health
         #: When a fault code of a chip was first seen: node -> (chip, code) -> nanoseconds.
         self._first_seen: dict[str, dict[tuple[int, str], int]] = {}
         #: Nodes that pods name and that were never seen, with the time of the first look.

@@ -1,0 +1,96 @@
+"""ConfigMaps about the health of nodes beside their chips: from NodeD, and of the nodes' own switches."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ringwise.manifests.checking import decoded, keyed
+from ringwise.manifests.errors import Findings
+from ringwise.manifests.metadata import identity
+from ringwise.manifests.wire import ConfigMapWire, WireStruct
+from ringwise.state.model import NodeReport
+from ringwise.wellknown import (
+    CLUSTER_NODE_INFO,
+    CLUSTER_SWITCH_INFO_PREFIX,
+    DEVICE_INFO_PREFIX,
+    KUBE_SYSTEM,
+    MINDX_DL,
+    NODE_INFO_KEY,
+    NODE_INFO_PREFIX,
+    SWITCH_INFO_KEY,
+    SWITCH_INFO_PREFIX,
+)
+
+#: The sources of `NodeReport`.
+NODE, SWITCH = "node", "switch"
+
+
+class _Status(WireStruct, rename=None):
+    NodeStatus: str | None = None
+
+
+class _NodeInfo(WireStruct, rename=None):
+    """Both forms: NodeD nests the status beside a check code, the aggregate does not."""
+
+    NodeInfo: _Status | None = None
+    NodeStatus: str | None = None
+
+
+def node_reports_of(wire: ConfigMapWire, found: Findings) -> list[NodeReport] | None:
+    """The health of the nodes that it reports on; None when it reports on none."""
+    given = wire.metadata.namespace if wire.metadata else None
+    name = identity(wire.metadata, "ConfigMap", found).name
+    data = {key: value or "" for key, value in (wire.data or {}).items()}
+    if name.startswith(DEVICE_INFO_PREFIX) and given in (None, "", KUBE_SYSTEM):
+        return _of_own_switches(name.removeprefix(DEVICE_INFO_PREFIX), data, found)
+    if given not in (None, "", MINDX_DL):
+        return None
+    if name.startswith(NODE_INFO_PREFIX):
+        return _of_node(name.removeprefix(NODE_INFO_PREFIX), data, found)
+    if name == CLUSTER_NODE_INFO:
+        return _of_cluster(name, data, NODE_INFO_PREFIX, NODE, found)
+    if name.startswith(CLUSTER_SWITCH_INFO_PREFIX):
+        return _of_cluster(name, data, SWITCH_INFO_PREFIX, SWITCH, found)
+    return None
+
+
+def _of_own_switches(node: str, data: dict[str, str], found: Findings) -> list[NodeReport]:
+    """One that cannot be read is as none: it must not cost the chips that the same ConfigMap reports."""
+    text = data.get(SWITCH_INFO_KEY, "")
+    if not text.strip():
+        return []
+    try:
+        info = msgspec.json.decode(text, type=_Status)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return []
+    return [NodeReport(node, SWITCH, info.NodeStatus or "", origin=found.origin)]
+
+
+def _of_node(node: str, data: dict[str, str], found: Findings) -> list[NodeReport]:
+    path = keyed("data", NODE_INFO_KEY)
+    if NODE_INFO_KEY not in data:
+        found.wrong(path, "is missing")
+        return []
+    info = decoded(data[NODE_INFO_KEY], _NodeInfo, path, found)
+    return [] if info is None else [NodeReport(node, NODE, _status(info), origin=found.origin)]
+
+
+def _of_cluster(
+    name: str, data: dict[str, str], prefix: str, source: str, found: Findings
+) -> list[NodeReport]:
+    path = keyed("data", name)
+    if not data.get(name, "").strip():
+        return []
+    infos = decoded(data[name], dict[str, _NodeInfo], path, found)
+    reports: list[NodeReport] = []
+    for key, info in (infos or {}).items():
+        node = key.removeprefix(prefix)
+        if node == key or not node:
+            found.wrong(keyed(path, key), f"must be {prefix}<node>")
+            continue
+        reports.append(NodeReport(node, source, _status(info), aggregated=True, origin=found.origin))
+    return reports
+
+
+def _status(info: _NodeInfo) -> str:
+    return (info.NodeInfo.NodeStatus if info.NodeInfo is not None else info.NodeStatus) or ""
