@@ -70,11 +70,14 @@ def test_missing_permissions_and_kinds_are_reported_and_the_rest_is_read() -> No
         async with server() as (api, client):
             small_cluster(api)
             api.unknown.add("jobs")
-            api.fault("/namespaces/mindx-dl/configmaps", status=403)
+            api.fault("/namespaces/mindx-dl/configmaps", status=403, times=2)
             live = await read_cluster(client)
+            needed = "you need the verb list on configmaps in namespace mindx-dl"
             assert live.missing == [
-                "cluster-reports: not allowed; you need the verb list on configmaps in namespace mindx-dl "
-                "(ClusterRole ringwise-reader and docs/rbac.md)",
+                *(
+                    f"{kind}: not allowed; {needed} (ClusterRole ringwise-reader and docs/rbac.md)"
+                    for kind in ("node-health", "cluster-reports")
+                ),
                 "jobs: the cluster does not know this kind (ringwise install)",
             ]
             assert live.bundle.nodes

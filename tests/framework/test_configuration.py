@@ -54,6 +54,7 @@ from tests.framework.settings_by_name import value_of
         ("owned-annotations", "open"),
         ("reservation-after", 600),
         ("hold-healthy-nodes", 120),
+        ("fault-cool-down", 600),
         ("gang-recovery-limit", 30),
         ("reschedule-rack-after", 3),
         ("reschedule-block-after", 6),
@@ -67,7 +68,7 @@ def test_defaults_of_the_settings(name: str, default: object) -> None:
 
 
 def test_no_setting_is_left_out_of_the_table_above() -> None:
-    assert len(SETTINGS) == len(dataclasses.fields(Settings)) == 22
+    assert len(SETTINGS) == len(dataclasses.fields(Settings)) == 23
 
 
 @pytest.mark.parametrize(

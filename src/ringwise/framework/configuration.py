@@ -175,6 +175,15 @@ class Settings:
             unit="seconds",
         )
     )
+    fault_cool_down: int = _setting(
+        integer(
+            "fault-cool-down",
+            600,
+            "how long a job avoids a node whose chips broke it, also when they are healthy again",
+            maximum=7 * _DAY,
+            unit="seconds",
+        )
+    )
     reschedule_rack_after: int = _setting(
         integer(
             "reschedule-rack-after",

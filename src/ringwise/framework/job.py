@@ -62,6 +62,8 @@ class Job:
     started: int | None = None
     #: By rank, while the job is being rescheduled.
     previous_nodes: dict[int, PreviousNode] = field(default_factory=dict)
+    #: F3: nodes whose hardware broke it, by name, and until when it avoids them. Kept by the fault handler.
+    cooling: dict[str, int] = field(default_factory=dict)
     inqueue: bool = False
     validated: bool = False
     asked_total: Amounts | None = None

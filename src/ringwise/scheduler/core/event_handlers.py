@@ -297,6 +297,7 @@ class EventHandlers:
 
     def _job_seen(self, job: Job) -> None:
         self._previous.attach(job)
+        self._faults.attach(job)
         self._tor_share.job_changed(job)
         self._pending.activate(job.key)
         self._reporter.job_changed(job)

@@ -54,6 +54,8 @@ class FaultHandler:
         self.changed = False
         #: Whether ClusterD runs: its reports are there.
         self.clusterd = False
+        #: F3: by job, nodes whose hardware broke it, and until when it avoids them. Oldest first.
+        self._cooling: dict[str, dict[str, int]] = {}
         #: Jobs to look at: now, and when time alone changes something.
         self._dirty: dict[str, None] = {}
         self._due: dict[str, int] = {}
@@ -216,6 +218,7 @@ class FaultHandler:
                 where = where or positions(job)
                 found[uid] = FaultyPod(uid, pod.name, pod.node, where[uid], examined.fault)
         if any(uid not in handled.faulty for uid in found):
+            self._cool_down(job, (pod for uid, pod in found.items() if uid not in handled.faulty), now)
             handled.faulty.update(found)
             handled.happened(Happened.FAULT_FOUND)
             handled.since = now
@@ -227,6 +230,25 @@ class FaultHandler:
             handled.faulty = found
             self.changed = True
         return again
+
+    def _cool_down(self, job: Job, faulty: Iterable[FaultyPod], now: int) -> None:
+        """F3: the job avoids the nodes of broken hardware for a while, also when it is healthy again."""
+        nodes = {pod.node for pod in faulty if pod.fault.type in (FaultType.NODE, FaultType.CHIP)}
+        if not nodes:
+            return
+        while self._cooling:
+            oldest = next(iter(self._cooling))
+            if max(self._cooling[oldest].values()) > now:
+                break
+            del self._cooling[oldest]
+        until = now + self._configuration.settings.fault_cool_down * _SECOND
+        kept = {node: end for node, end in self._cooling.pop(job.key, {}).items() if end > now}
+        job.cooling = self._cooling[job.key] = kept | dict.fromkeys(nodes, until)
+
+    def attach(self, job: Job) -> None:
+        """The job was seen, perhaps made anew: it still avoids the nodes that broke it."""
+        if self._cooling and not job.cooling:
+            job.cooling = self._cooling.get(job.key, job.cooling)
 
     # -- what is done -----------------------------------------------------------------------------------
 
