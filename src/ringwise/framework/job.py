@@ -24,6 +24,8 @@ class PreviousNode:
     faulty: bool = False
     #: When the pod was lost, in nanoseconds.
     lost: int = 0
+    #: S9: the node is held for the job while that is rescheduled.
+    held: bool = False
 
 
 @dataclass(slots=True, eq=False)

@@ -1,4 +1,4 @@
-"""Prefers the node a pod had before it was lost (`prefer-previous-node`).
+"""Prefers the node a pod had before it was lost (`prefer-previous-node`, and always after a fault).
 
 The previous node still has the image, so the pod returns there if it fits. Otherwise it
 avoids the previous nodes of the job's other pods, which return too. A pod that failed
@@ -24,7 +24,10 @@ def prefers_previous_node(session: Session, job: Job, pod: Pod) -> bool:
     policy = job.policy
     return (
         bool(job.previous_nodes)
-        and session.settings.prefer_previous_node
+        and (
+            session.settings.prefer_previous_node
+            or any(previous.held for previous in job.previous_nodes.values())
+        )
         and bool(pod.cls.chips)
         and policy is not None
         and policy.block_nodes is None

@@ -85,7 +85,13 @@ class Scheduler:
         self._retries = TimedRetries(self._pending)
         self._guard = StarvationGuard(state, self._book, self._configuration, self._pending)
         self._previous = PreviousPlacements(
-            state, self._book, self._reservations, self._configuration, self._pending, self._triggers
+            state,
+            self._book,
+            self._reservations,
+            self._configuration,
+            self._pending,
+            self._triggers,
+            lambda job: job in self._faults.jobs,
         )
         self._partial_gangs = PartialGangs(state, self._book, self._configuration, self._assumed.evict)
         detector = FaultDetector(state)

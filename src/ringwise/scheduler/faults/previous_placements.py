@@ -7,6 +7,8 @@ previous placements, whatever its PodGroup is called. After a restart of the sch
 annotations of the surviving pods show where those are; placements of pods that were lost
 before the restart, and the reservations for them, are read from the document of F1.
 
+The same holds for other gangs while they are rescheduled because of a fault.
+
 Other jobs are remembered where `prefer-previous-node` is set, without a reservation: the
 previous node is preferred, and may be taken meanwhile. They are kept by the uid of the pods'
 owner and by rank, for 72 hours after the owner lost its last pod, or until all are placed again.
@@ -14,7 +16,7 @@ owner and by rank, for 72 hours after the owner lost its last pod, or until all 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from typing import Any
 
@@ -31,6 +33,7 @@ from ringwise.scheduler.core.sessions import ActiveConfiguration
 from ringwise.state.cluster import ClusterState
 from ringwise.state.loads import NO_LOAD, Load, load_of
 from ringwise.state.model import Pod
+from ringwise.state.node_health import NodeStatus
 from ringwise.state.ranges import MOST_CHIPS_OF_ONE
 from ringwise.state.reservations import Reservation, Reservations
 from ringwise.state.vcjob import VcJob
@@ -91,6 +94,7 @@ class PreviousPlacements:
         configuration: ActiveConfiguration,
         pending: PendingQueue,
         triggers: set[Trigger],
+        is_rescheduled: Callable[[str], bool] = lambda job: False,
     ) -> None:
         self._state = state
         self._book = book
@@ -98,6 +102,8 @@ class PreviousPlacements:
         self._configuration = configuration
         self._pending = pending
         self._triggers = triggers
+        #: Whether pods of this job are being moved because of a fault.
+        self._is_rescheduled = is_rescheduled
         #: Jobs placed as a whole, by owner.
         self._rescheduling: dict[str, Rescheduling] = {}
         #: Other jobs.
@@ -126,10 +132,14 @@ class PreviousPlacements:
             return None
         job = self._book.job_of(uid)
         pod = placement.pod
-        if job is None or not (_placed_as_a_whole(job, pod) or self._prefers_previous_node(pod)):
+        if job is None or not (self._is_held(job, pod) or self._prefers_previous_node(pod)):
             return None
         rank = pod.rank if pod.rank is not None else ranks_of(job)[uid]
         return HeldPlacement(job, pod, placement.node, placement.chips, rank)
+
+    def _is_held(self, job: Job, pod: Pod) -> bool:
+        """S9: jobs placed as a whole always, other gangs while they are moved because of a fault."""
+        return _placed_as_a_whole(job, pod) or (job.group is not None and self._is_rescheduled(job.key))
 
     def _prefers_previous_node(self, pod: Pod) -> bool:
         preferred = self._configuration.settings.prefer_previous_node
@@ -139,7 +149,7 @@ class PreviousPlacements:
         """The pod is gone or failed. Its placement is remembered only while its job continues."""
         if not self._continues(held.job, held.pod):
             return
-        if not _placed_as_a_whole(held.job, held.pod):
+        if not self._is_held(held.job, held.pod):
             self._lost_without_reservation(held, now, failed)
             return
         owner = _owner(held.job, held.pod)
@@ -151,7 +161,10 @@ class PreviousPlacements:
         annotations = {
             key: held.pod.annotations[key] for key in _KEPT_ANNOTATIONS if key in held.pod.annotations
         }
-        kept.nodes[held.rank] = PreviousNode(names[held.node], annotations, False, now)
+        # F3: also where the hardware is healthy again. Jobs placed as a whole have their own rules.
+        broken = failed or held.job.cooling.get(names[held.node], 0) > now
+        faulty = broken and not _placed_as_a_whole(held.job, held.pod)
+        kept.nodes[held.rank] = PreviousNode(names[held.node], annotations, faulty, now, held=True)
         kept.chips[held.rank] = held.chips
         kept.loads[held.rank] = load_of((held.pod.cls,))
         kept.until = now + self._configuration.settings.hold_healthy_nodes * _SECOND
@@ -329,7 +342,8 @@ class PreviousPlacements:
             return True
         node = self._state.nodes[number]
         bad = fleet.unhealthy[number] | fleet.recovering[number] | max(0, fleet.network[number])
-        return node is None or not node.ready or bool(mask & bad)
+        refused = self._state.node_status.get(number, NodeStatus.HEALTHY) >= NodeStatus.PRE_SEPARATE
+        return node is None or not node.ready or refused or bool(mask & bad)
 
     def _reserve(self, kept: Rescheduling, placed: set[int] | None = None) -> None:
         kept.stale = False
@@ -426,7 +440,7 @@ def _read_plain(given: Mapping[str, Any]) -> tuple[str, Rescheduling]:
         written = {str(key): str(value) for key, value in marks.items()}
         if not isinstance(chips, int) or not 0 <= chips < 1 << MOST_CHIPS_OF_ONE:
             raise ValueError("chips are no mask")
-        kept.nodes[int(text)] = PreviousNode(str(node), written, bool(faulty), int(lost))
+        kept.nodes[int(text)] = PreviousNode(str(node), written, bool(faulty), int(lost), held=True)
         kept.chips[int(text)] = chips
         kept.loads[int(text)] = _read_load(load)
     return str(given["owner"]), kept

@@ -1,0 +1,70 @@
+"""S9: while a gang is rescheduled because of a fault its healthy nodes are held for it, with a limit."""
+
+from __future__ import annotations
+
+from ringwise.messages import events as ev
+from tests.scheduler.rig import Rig
+
+
+def restarted(rig: Rig) -> dict[str, str]:
+    """A gang on n1 to n3 of 4 nodes loses a chip and restarts as a whole; where its pods were."""
+    rig.submit("train", pods=3, chips=8, labels={"fault-scheduling": "force"})
+    rig.run()
+    before = {name: pod.node or "" for name, pod in rig.pods.items()}
+    rig.sick(before["train-2"], 1)
+    rig.step()
+    assert all(pod.deleting for pod in rig.pods.values())
+    for pod in list(rig.pods.values()):
+        rig.tell(ev.PodGone(pod.uid))
+    rig.step()
+    return before
+
+
+def test_S9_others_do_not_get_the_healthy_nodes_and_healthy_pods_return_to_them() -> None:
+    rig = Rig(4)
+    before = restarted(rig)
+    rig.submit("first", chips=8)
+    rig.submit("second", chips=8)
+    rig.run()
+    # One node is free; the healthy two of the gang are held.
+    taken = [*rig.nodes_of("first"), *rig.nodes_of("second")]
+    assert len(taken) == 1
+    assert not {before["train-0"], before["train-1"]} & set(taken)
+    rig.gone("first-0") if rig.nodes_of("first") else rig.gone("second-0")
+    for name in before:
+        rig.replacement(name)
+    rig.run()
+    after = {name: pod.node for name, pod in rig.pods.items() if pod.group == "train"}
+    assert {name: after[name] for name in ("train-0", "train-1")} == {
+        name: before[name] for name in ("train-0", "train-1")
+    }
+
+
+def test_S9_the_hold_ends_after_its_limit() -> None:
+    rig = Rig(4)
+    restarted(rig)
+    rig.step(121)
+    for name in ("one", "two", "three"):
+        rig.submit(name, chips=8)
+    rig.run()
+    assert all(rig.nodes_of(name) for name in ("one", "two", "three"))
+
+
+def test_F1_the_holds_survive_a_restart_without_any_pod_of_the_job() -> None:
+    rig = Rig(4)
+    before = restarted(rig)
+    written = [one for one in rig.published() if one.name == "ringwise-rescheduling"]
+    document = written[-1].data["rescheduling.json"]
+    other = Rig(4)
+    other.now, other.groups = rig.now, dict(rig.groups)
+    other.sick(before["train-2"], 1)
+    other.tell(*map(ev.PodGroupSeen, rig.groups.values()), ev.ReschedulingRead(document))
+    other.submit("first", chips=8)
+    other.submit("second", chips=8)
+    other.run()
+    taken = [*other.nodes_of("first"), *other.nodes_of("second")]
+    assert len(taken) == 1
+    assert not {before["train-0"], before["train-1"]} & set(taken)
+    held = other.machine._reservations.of("default/train")
+    assert held is not None
+    assert sorted(load.pods for load in held.loads.values()) == [1, 1]
