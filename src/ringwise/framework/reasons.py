@@ -8,18 +8,15 @@ NO_NODE_FITS = ReasonKind(
     "no-node-fits",
     Stage.PREDICATE,
     "no node of {nodes} can take {pod} ({asks}): {refusals}",
-    ("wait until resources are free", "ringwise why {job} shows the nearest misses"),
+    # What helps depends on the nodes: `why` tries it.
+    (),
     CAPACITY,
 )
 GANG_INCOMPLETE = ReasonKind(
     "gang-incomplete",
     Stage.GANG,
     "{fit} of the {needed:pod} that must start together {fit:=fits|fit}; {pod} does not ({asks}): {refusals}",
-    (
-        "wait until resources for {missing:more pod} are free",
-        "lower minAvailable if the job can start with {fit:pod}",
-        "ringwise why {job} shows the nearest misses",
-    ),
+    (),
     CAPACITY,
 )
 NO_PODS_YET = ReasonKind(
@@ -28,6 +25,14 @@ NO_PODS_YET = ReasonKind(
     "{pods} of the {needed:pod} that must start together {pods:=exists|exist}",
     ("create the missing pods", "lower minMember to {pods:#}"),
     frozenset({Trigger.JOB_CHANGED}),
+)
+NO_CHIP_PLUGIN = ReasonKind(
+    "no-chip-plugin",
+    Stage.ENQUEUE,
+    "the job asks for {resource}, and no plugin of the configuration gives chips: "
+    "the line {line} is missing",
+    ("add the line {line} to the plugins of a tier in volcano-scheduler.conf",),
+    SPECIFICATION,
 )
 RESOURCE_NOT_OFFERED = ReasonKind(
     "resource-not-offered",

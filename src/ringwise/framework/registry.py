@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from ringwise.framework.arguments import Argument, ArgumentFamily, Value, boolean, defaults, find_argument
-from ringwise.framework.configuration import PluginOption
+from ringwise.framework.configuration import Configuration, PluginOption
 from ringwise.framework.session import Incident, Plugin, Session
 from ringwise.records import dataclass
 
@@ -37,7 +37,7 @@ class PluginSpec:
     #: Every name that begins so means this plugin.
     alias_prefix: str = ""
     check_tier: TierCheck | None = None
-    #: Pods get chips through it: without such a plugin none does.
+    #: Pods get chips through it: without such a plugin no pod with chips is placed.
     gives_chips: bool = False
 
     def argument(self, name: str) -> Argument[Any] | None:
@@ -107,8 +107,15 @@ class Registry:
         """The default arguments of every action."""
         return {name: defaults(spec.arguments) for name, spec in self.actions.items()}
 
+    def missing_chip_plugins(self, configuration: Configuration) -> tuple[str, ...]:
+        """The plugins that could give chips, where the configuration has none of them."""
+        givers = tuple(name for name, spec in self.plugins.items() if spec.gives_chips)
+        written = {option.name for tier in configuration.tiers for option in tier.plugins}
+        return () if written.intersection(givers) else givers
+
     def open_plugins(self, session: Session) -> Session:
         """Open the plugins of the session's configuration, tier by tier; returns the session."""
+        session.missing_chip_plugins = self.missing_chip_plugins(session.configuration)
         for tier in session.configuration.tiers:
             session.begin_tier()
             for option in tier.plugins:

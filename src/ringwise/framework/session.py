@@ -42,7 +42,7 @@ from ringwise.framework.extension_points import (
 )
 from ringwise.framework.job import Job, job_key
 from ringwise.framework.node_selection import NodeSelection
-from ringwise.framework.reasons import INTERNAL_ERROR
+from ringwise.framework.reasons import INTERNAL_ERROR, NO_CHIP_PLUGIN
 from ringwise.framework.statement import Allocation, Eviction, Statement
 from ringwise.framework.topology_cache import TopologyCache
 from ringwise.framework.usage import ResourceUsage
@@ -119,6 +119,8 @@ class Session:
         self.incidents: list[Incident] = []
         #: Whether an action enqueues jobs; without one every job is admitted.
         self.enqueues = ENQUEUE in configuration.actions
+        #: Plugins that give chips, where the configuration has none of them.
+        self.missing_chip_plugins: tuple[str, ...] = ()
         self._tiers: list[dict[ExtensionPoint[Any], list[Any]]] = []
         self._functions: dict[ExtensionPoint[Any], list[Any]] = {point: [] for point in EXTENSION_POINTS}
         #: Which plugin a registered function belongs to, by its code object.
@@ -208,7 +210,22 @@ class Session:
 
     def job_valid(self, job: Job) -> Reason | None:
         self.on_progress()
-        return first_reason(self.registered(JOB_VALID), job)
+        reason = first_reason(self.registered(JOB_VALID), job)
+        if reason is None and not job.validated and job.policy is None:
+            return self._without_chip_plugin(job)
+        return reason
+
+    def _without_chip_plugin(self, job: Job) -> Reason | None:
+        """N6: no plugin chose how the job gets its chips, so it would be placed without any."""
+        resource = next((pod.cls.resource for pod in job.in_order if pod.cls.chips), None)
+        if resource is None:
+            return None
+        if self.missing_chip_plugins:
+            line = " or ".join(f"`- name: {name}`" for name in self.missing_chip_plugins)
+            return NO_CHIP_PLUGIN(resource=resource, line=line)
+        failed = [incident for incident in self.incidents if not incident.job]
+        where, error = (failed[0].where, failed[0].error) if failed else ("the chip plugin", "no answer")
+        return INTERNAL_ERROR(where=where, error=error)
 
     def job_ready(self, job: Job) -> bool:
         return all(ready(job) for ready in self._functions[JOB_READY])

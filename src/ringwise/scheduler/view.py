@@ -14,6 +14,7 @@ from typing import Protocol
 
 from ringwise.framework.amounts import Amounts
 from ringwise.framework.configuration import Configuration, Settings
+from ringwise.framework.eviction import awaited_pods
 from ringwise.framework.extension_points import JobPlan
 from ringwise.framework.job import Job, job_key
 from ringwise.framework.session import Incident
@@ -217,6 +218,10 @@ class SchedulerView:
     def reservations(self) -> Iterable[Reservation]:
         return iter(self._reservations)
 
+    def awaited_pods(self, reservation: Reservation) -> list[str]:
+        """The pods that the owner of a reservation still waits for."""
+        return awaited_pods(self._state, reservation)
+
     def reservation_of(self, job: str) -> Reservation | None:
         return self._reservations.of(job)
 
@@ -285,6 +290,11 @@ class SchedulerView:
     @property
     def cycles(self) -> int:
         return self._history.cycles
+
+    @property
+    def missing_chip_plugins(self) -> tuple[str, ...]:
+        """The plugins that could give chips, where the configuration has none of them."""
+        return self.what_if.missing_chip_plugins
 
     @property
     def set_aside(self) -> Sequence[tuple[str, str, str]]:

@@ -16,7 +16,7 @@ from ringwise.framework.reasons import OTHER_SCHEDULER
 from ringwise.messages.job_expansion import group_name
 from ringwise.reasons import Reason, Stage
 from ringwise.records import dataclass
-from ringwise.scheduler.explain.capacity import boards_present
+from ringwise.scheduler.explain.boards_present import boards_present
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.fleet import HOSTS
 from ringwise.state.model import Node, Pod, PodGroup, Queue

@@ -21,6 +21,7 @@ def explanation_document(explanation: Explanation) -> dict[str, Any]:
         "name": job.name,
         "class": job.policy.switch_class if job.policy is not None else None,
         "board": job.policy.board.name if job.policy is not None else None,
+        "board_reason": explanation.board,
         "outcome": explanation.outcome,
         "sentence": explanation.sentence,
         "reason": None if explanation.reason is None else explanation.reason.as_json(),

@@ -7,15 +7,17 @@ from typing import Any
 
 import pytest
 
-from ringwise.framework.configuration import Configuration, Settings
+from ringwise.framework.configuration import Configuration, Settings, Tier
 from ringwise.messages import events as ev
-from ringwise.scheduler.defaults import default_configuration
+from ringwise.scheduler.defaults import default_configuration, default_tiers
 from ringwise.scheduler.explain.doctor import Diagnosis, diagnose
-from ringwise.state.model import DeviceReport, Queue
+from ringwise.scheduler.explain.why import explain
+from ringwise.state.model import DeviceReport, Node, Queue
 from ringwise.topology.chips import mask_of
 from ringwise.topology.switches import Server, make_topology
 from tests.fingerprint import fingerprint, state_of
-from tests.scheduler.clusters import CHIP, gang, node, pod, report, told
+from tests.scheduler.clusters import CHIP, NOW, gang, node, pod, report, scheduler_told, told
+from tests.scheduler.rig import configuration as configured
 
 ARM = {"host-arch": "huawei-arm"}
 
@@ -239,3 +241,40 @@ def test_errors_come_first() -> None:
     seen = ev.ReportSeen(DeviceReport("ghost", CHIP))
     diagnosis = examined(node("n"), seen, ev.QueueSeen(Queue("q", weight=0)))
     assert [one.severity for one in diagnosis.findings] == ["error", "warning", "note"]
+
+
+def without_chip_plugin() -> Configuration:
+    tiers = tuple(
+        Tier(tuple(option for option in tier.plugins if option.name != "topology910"))
+        for tier in default_tiers()
+    )
+    return configured(("enqueue", "allocate", "backfill"), tiers=tiers)
+
+
+def test_without_the_chip_plugin_chip_pods_wait_with_the_missing_line() -> None:
+    view = told(node("n1"), pod("chips", 8), pod("none", 0), configuration=without_chip_plugin())
+    job = view.jobs["default/pod:chips"]
+    assert job.reason is not None
+    assert job.reason.code == "no-chip-plugin"
+    assert "`- name: topology910`" in job.reason.message
+    assert view.cluster.pods["chips"].node < 0
+    assert view.cluster.pods["none"].node == 0
+    assert explain(view, job, NOW).outcome == "pending"
+    (found,) = [finding for finding in diagnose(view).findings if finding.code == "no-chip-plugin"]
+    assert found.severity == "error"
+    assert "`- name: topology910`" in found.cure
+
+
+def test_a_cluster_without_chips_needs_no_chip_plugin() -> None:
+    events: list[ev.Event] = [
+        ev.NodeSeen(Node("n1", cpu_milli=1_000, labels={"host-arch": "huawei-arm"})),
+        pod("none", 0),
+    ]
+    assert told(*events, configuration=without_chip_plugin()).cluster.pods["none"].node == 0
+    assert [f.code for f in diagnose(told(*events, configuration=without_chip_plugin())).findings] == []
+
+
+def test_once_the_chip_plugin_is_configured_the_pods_start() -> None:
+    scheduler = scheduler_told(node("n1"), pod("chips", 8), configuration=without_chip_plugin())
+    scheduler.handle([ev.ConfigurationSeen(default_configuration())], NOW)
+    assert scheduler.view.cluster.pods["chips"].chips == 0xFF

@@ -226,3 +226,70 @@ def test_a_cure_that_ends_jobs_lets_the_job_start(
         commands = again.handle([ev.PodGone(name) for name in gone], NOW + 1)
         bound = {command.pod for command in commands if isinstance(command, Bind)}
         assert bound == {f"new-{n}" for n in range(asked[0])}, cure.text
+
+
+# -- which board ----------------------------------------------------------------------------------
+
+
+def test_n1_the_boards_of_the_nodes_are_tried_and_an_assumed_board_is_named() -> None:
+    """Three chips are not allowed on 910-x8, which is only assumed: no node has it."""
+    labels = {"accelerator-type": "module-910b-8"}
+    view = told(node("node-1", labels=labels), node("node-2", labels=labels), pod("new", 3))
+    answer = why(view, "new")
+    assert answer.outcome == "refused"
+    assert cures(answer)[0] == "with the nodeSelector accelerator-type: module-910b-8 (board 910b-x8)"
+    assert answer.board is not None
+    assert answer.board.startswith("board 910-x8: assumed, because the job names no other board")
+    assert "910b-x8 (accelerator-type: module-910b-8)" in answer.board
+
+
+# -- no false cure --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        PodClass(CHIP, 8, node_selector=(("zone", "nowhere"),)),
+        PodClass(extended=(("example.com/none", 1),)),
+        PodClass(cpu_milli=1_000_000),
+    ],
+)
+def test_waiting_is_not_named_where_it_cannot_help(asked: PodClass) -> None:
+    view = told(
+        node("node-1", cpu_milli=64_000),
+        pod("old", 8, on="node-1", holds=range(8)),
+        pod("new", asked.chips, cls=asked),
+    )
+    answer = why(view, "new")
+    assert answer.reason is not None
+    assert [cure for cure in answer.cures if cure.kind in ("wait", "job-ended", "chips")] == []
+    assert not any("wait" in text or "ringwise why" in text for text in answer.reason.cures)
+
+
+def test_waiting_is_named_where_only_that_helps() -> None:
+    running = [
+        pod(f"old-{number}-{chip}", 1, on=f"node-{number}", holds=[chip])
+        for number in range(1, 5)
+        for chip in range(8)
+    ]
+    view = told(*(node(f"node-{number}") for number in range(1, 5)), *running, gang("new", 4, 8))
+    kinds = [cure.kind for cure in why(view, "new").cures]
+    assert kinds
+    assert set(kinds) <= {"chips", "wait"}
+
+
+def test_what_is_reserved_for_the_job_is_its_own() -> None:
+    scheduler = scheduler_told(
+        node("node-1"),
+        node("node-2"),
+        pod("old", 8, on="node-1", holds=range(8)),
+        gang("new", 2, 8),
+    )
+    scheduler.handle([], NOW + 700_000_000_000)
+    view = scheduler.view
+    reservation = view.reservation_of("default/new")
+    assert reservation is not None
+    assert reservation.chip_count == 16
+    answer = why(view, "new")
+    assert "8 free" in answer.sentence or "1 of the 2" in answer.sentence
+    assert all("reserved for new" not in miss.text for miss in answer.misses)

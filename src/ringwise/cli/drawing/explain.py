@@ -37,7 +37,7 @@ def print_explanation(console: Console, source: Source, answer: Explanation) -> 
     title = f"[bold]{escape(job.namespace)}/{escape(job.name)}[/]{words}: [{colour}]{answer.outcome}[/]"
     print_line(console, title)
     print_line(console, f"  {escape(answer.sentence)}")
-    for line in answer.plan:
+    for line in (*filter(None, (answer.board,)), *answer.plan):
         print_line(console, f"  {escape(line)}")
     _print_refusals(console, answer)
     _print_misses(console, source, answer)
@@ -109,8 +109,11 @@ def _print_cures(console: Console, answer: Explanation) -> None:
     if answer.reason is None:
         return
     if not answer.cures:
-        console.print("\nnothing that was tried would start it now; in general:", style="bold")
-        for text in answer.reason.cures:
+        # What the rules allow is true without being tried; what the cluster would need is not.
+        general = answer.reason.cures if answer.outcome == "refused" else ()
+        words = "; in general:" if general else ""
+        console.print(f"\nnothing that was tried would start it now{words}", style="bold")
+        for text in general:
             print_line(console, f"  -> {escape(text)}")
         return
     console.print("\nit would start (each was tried)", style="bold")

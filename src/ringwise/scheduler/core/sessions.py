@@ -75,6 +75,11 @@ class SessionFactory:
         )
         return self.registry.open_plugins(session)
 
+    @property
+    def missing_chip_plugins(self) -> tuple[str, ...]:
+        """The plugins that could give chips, where the configuration has none of them."""
+        return self.registry.missing_chip_plugins(self._configuration.current)
+
     def capacity(self) -> Amounts:
         """What all ready nodes offer together. Computed again only after nodes changed."""
         if not self._usage.capacity:

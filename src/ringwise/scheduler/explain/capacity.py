@@ -12,12 +12,11 @@ from ringwise.grammar import counted
 from ringwise.placement.racks.model import RackShape, RackSystem
 from ringwise.placement.rules import chip_rule
 from ringwise.placement.switches.classes import SwitchClass
-from ringwise.reasons import Reason
 from ringwise.records import dataclass
+from ringwise.scheduler.explain.boards_present import boards_present
 from ringwise.scheduler.view import ChipTable, ClusterReader, SchedulerView
 from ringwise.state.model import Pod, PodClass, PodGroup
 from ringwise.topology.board import Board
-from ringwise.topology.policy import PolicyFacts, select_board
 from ringwise.topology.superpods import SuperPodId
 from ringwise.wellknown import ACCELERATOR_TYPE
 
@@ -76,41 +75,6 @@ def capacity(view: SchedulerView, now: int, queue: str | None = None) -> list[Bo
         for resource, selector, board in boards_present(view):
             answers.append(_Counting(view, now, resource, selector, board, queue).answer())
     return answers
-
-
-def boards_present(view: SchedulerView) -> list[tuple[str, str, Board]]:
-    """(resource, accelerator-type, board): by the nodes' labels, else by the jobs, else by size."""
-    state, catalog = view.cluster, view.catalog
-    found: dict[tuple[str, str], Board] = {}
-    used = {job.policy.resource: job.policy.board for job in view.jobs.values() if job.policy is not None}
-    for number in state.known_nodes():
-        node = state.nodes[number]
-        if node is None:
-            continue
-        for resource, count in node.chips_allocatable.items():
-            label = node.labels.get(ACCELERATOR_TYPE, "")
-            if (resource, label) in found or not catalog.serving(resource):
-                continue
-            size = max(count, node.chips_capacity.get(resource, 0))
-            board = select_board(
-                catalog, PolicyFacts(resource, {}, {}, {ACCELERATOR_TYPE: label} if label else {})
-            )
-            if isinstance(board, Reason) or size > board.chips_per_node or not label:
-                board = used.get(resource) or _by_size(view, resource, size, board, number)
-                label = ""
-            found.setdefault((resource, label), board)
-    return [
-        (resource, label, board) for (resource, label), board in sorted(found.items(), key=lambda f: f[0])
-    ]
-
-
-def _by_size(view: SchedulerView, resource: str, size: int, board: Board | Reason, number: int) -> Board:
-    serving = view.catalog.serving(resource)
-    if isinstance(board, Reason) and number in view.racks().rack_of:
-        serving = tuple(one for one in serving if one.rack_nodes) or serving
-    if isinstance(board, Board) and board.chips_per_node >= size:
-        return board
-    return next((one for one in serving if one.chips_per_node == size), serving[0])
 
 
 class _Counting:

@@ -100,6 +100,15 @@ def ended_job_cures(search: CureSearch) -> Iterator[Cure]:
         yield search.cure("job-ended", f"if {names} ended", together(parts, taken))
 
 
+def wait_cures(search: CureSearch) -> Iterator[Cure]:
+    """Where nothing smaller helps: whether the job would start once all others have ended."""
+    view, job = search.view, search.job
+    uids = [uid for uid, placed in view.cluster.pods.items() if placed.node >= 0 and uid not in job.pods]
+    if uids:
+        text = "if all running jobs ended: it can only wait, or the cluster must grow"
+        yield from search.attempt("wait", text, _ended(search, uids), len(uids))
+
+
 def _candidates(search: CureSearch) -> list[tuple[str, list[str]]]:
     """Running jobs that hold what this one needs: those on near misses first, then the smallest."""
     view, job = search.view, search.job

@@ -17,7 +17,7 @@ STARTS = float("inf")
 
 @dataclass(frozen=True, slots=True)
 class Cure:
-    #: chips, job-ended, size, min-available, label, selector, queue, node
+    #: board, chips, job-ended, size, min-available, label, selector, queue, node, wait
     kind: str
     text: str
     #: How many jobs ahead in the queue would take the capacity first.

@@ -83,6 +83,20 @@ def _configuration(view: SchedulerView) -> Iterator[Finding]:
             warning,
             "`ringwise config check FILE` shows what each line does",
         )
+    missing = view.missing_chip_plugins
+    if not missing:
+        return
+    offered = any(node.chips_allocatable for node in view.cluster.nodes if node)
+    asked = [job for job in view.jobs.values() if job.chip_pods]
+    if offered or asked:
+        line = " or ".join(f"`- name: {name}`" for name in missing)
+        yield Finding(
+            ERROR,
+            "no-chip-plugin",
+            "configuration",
+            f"no plugin gives chips: jobs that ask for them wait ({len(asked)} now)",
+            f"add the line {line} to the plugins of a tier in volcano-scheduler.conf",
+        )
 
 
 def _set_aside(view: SchedulerView) -> Iterator[Finding]:

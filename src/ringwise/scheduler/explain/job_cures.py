@@ -10,10 +10,11 @@ from ringwise.grammar import counted
 from ringwise.placement.switches.classes import asks_for_switches
 from ringwise.plugins.predicates.reasons import SELECTOR_MISMATCH
 from ringwise.reasons import Reason
+from ringwise.scheduler.explain.boards_present import boards_present
 from ringwise.scheduler.explain.cure_search import Cure, CureSearch, Suppose
 from ringwise.scheduler.explain.what_if import JobChange
 from ringwise.topology.policy import PolicyFacts, select_board
-from ringwise.wellknown import SP_BLOCK, SUPER_POD_AFFINITY, TOR_AFFINITY
+from ringwise.wellknown import ACCELERATOR_TYPE, SP_BLOCK, SUPER_POD_AFFINITY, TOR_AFFINITY
 
 
 def _change(search: CureSearch, change: JobChange) -> Suppose:
@@ -93,6 +94,22 @@ def label_cures(search: CureSearch) -> Iterator[Cure]:
     if asks_for_switches(value) and SP_BLOCK in job.annotations:
         change = JobChange(annotations={SP_BLOCK: None})
         yield from search.attempt("label", "without the annotation sp-block", _change(search, change))
+
+
+def board_cures(search: CureSearch) -> Iterator[Cure]:
+    """N1: the boards that the nodes have, by their label accelerator-type."""
+    job = search.job
+    asking = job.chip_pods
+    if not asking or any(_is_placed(search, pod.uid) for pod in asking):
+        return
+    resources = {pod.cls.resource for pod in asking}
+    selected = {dict(pod.cls.node_selector).get(ACCELERATOR_TYPE) for pod in asking}
+    for resource, label, board in boards_present(search.view):
+        if resource not in resources or not label or selected == {label}:
+            continue
+        change = JobChange(selected=(ACCELERATOR_TYPE, label))
+        text = f"with the nodeSelector {ACCELERATOR_TYPE}: {label} (board {board.name})"
+        yield from search.attempt("board", text, _change(search, change))
 
 
 def selector_cures(search: CureSearch) -> Iterator[Cure]:

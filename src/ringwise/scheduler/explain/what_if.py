@@ -46,6 +46,8 @@ class JobChange:
     annotations: Mapping[str, str | None] | None = None
     #: Keys of the node selector to leave out.
     unselected: frozenset[str] = frozenset()
+    #: Key and value that the node selector gets.
+    selected: tuple[str, str] | None = None
     queue: str | None = None
 
 
@@ -63,6 +65,10 @@ class WhatIf:
     def open_session(self, now: int, pending: Iterable[Job] = ()) -> Session:
         """A session outside any cycle; what it allocates must be discarded."""
         return self._sessions.open(now, pending)
+
+    @property
+    def missing_chip_plugins(self) -> tuple[str, ...]:
+        return self._sessions.missing_chip_plugins
 
     def capacity(self) -> Amounts:
         """What all ready nodes offer together."""
@@ -354,6 +360,9 @@ def _changed_class(cls: PodClass, change: JobChange) -> PodClass:
     if change.unselected:
         kept = tuple(pair for pair in cls.node_selector if pair[0] not in change.unselected)
         cls = replace(cls, node_selector=kept)
+    if change.selected is not None:
+        selector = {**dict(cls.node_selector), change.selected[0]: change.selected[1]}
+        cls = replace(cls, node_selector=tuple(sorted(selector.items())))
     return cls
 
 

@@ -14,15 +14,18 @@ from ringwise.framework.session import Session
 from ringwise.grammar import agrees, counted
 from ringwise.reasons import Reason, Stage
 from ringwise.records import dataclass
+from ringwise.scheduler.explain.boards_present import why_this_board
 from ringwise.scheduler.explain.cluster_cures import (
     chip_cures,
     ended_job_cures,
     isolation_cures,
     node_cures,
+    wait_cures,
 )
 from ringwise.scheduler.explain.cure_search import Cure, CureSearch
 from ringwise.scheduler.explain.forecast import Forecast, forecast
 from ringwise.scheduler.explain.job_cures import (
+    board_cures,
     label_cures,
     minimum_cures,
     queue_cures,
@@ -32,7 +35,7 @@ from ringwise.scheduler.explain.job_cures import (
 from ringwise.scheduler.explain.near_misses import NearMiss, Refusals, refusals_of
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Pod
-from ringwise.wellknown import LOGICAL_RACK, SUPER_POD_ID, SUPER_POD_RANK
+from ringwise.wellknown import ACCELERATOR_TYPE, LOGICAL_RACK, SUPER_POD_ID, SUPER_POD_RANK
 
 #: How many near misses are shown.
 SHOWN_MISSES = 5
@@ -77,6 +80,8 @@ class Explanation:
     kept: int = 0
     cures: list[Cure] = field(default_factory=list)
     locations: list[PodLocation] = field(default_factory=list)
+    #: Why the job, while it does not run, has the board that it has.
+    board: str | None = None
     #: How the job got its nodes, line by line.
     plan: tuple[str, ...] = ()
 
@@ -108,7 +113,7 @@ def explain(view: SchedulerView, job: Job, now: int) -> Explanation:
     """Everything about the job. The state is the same before and after."""
     if job.reason is not None and job.reason.code == OTHER_SCHEDULER.code:
         return Explanation(job, "refused", job.reason.message, job.reason)
-    with view.what_if.question(), view.what_if.with_pods(job):
+    with view.what_if.question(labels=(ACCELERATOR_TYPE,)), view.what_if.with_pods(job):
         waiting = view.has_pending_pods(job)
         placed = any(view.cluster.pods[uid].node >= 0 for uid in job.pods)
         if not waiting and not _refused(job):
@@ -128,7 +133,11 @@ def _of_waiting(view: SchedulerView, job: Job, now: int, placed: bool) -> Explan
     line = _line(view, session, job)
     ahead = line[: line.index(job)] if job in line else []
     reason, refusals = _try_to_place(view, session, job)
-    if reason is None:
+    reservation = view.reservation_of(job.key)
+    if reservation is not None and reservation.evicting and view.awaited_pods(reservation):
+        # Until the evicted pods are gone this is what it waits for.
+        reason = job.reason
+    elif reason is None:
         reason = job.reason
     refused = reason is not None and reason.kind.stage is Stage.VALIDATE
     outcome = "refused" if refused else "starting" if placed else "pending"
@@ -137,12 +146,12 @@ def _of_waiting(view: SchedulerView, job: Job, now: int, placed: bool) -> Explan
     else:
         sentence = reason.message
     answer = Explanation(job, outcome, sentence, reason, refusals, locations=_locations(view, job))
+    answer.board = why_this_board(view, job)
     answer.ahead = tuple(f"{other.namespace}/{other.name}" for other in ahead[:SHOWN_AHEAD])
     if not refused:
         answer.position, answer.waiting = len(ahead) + 1, len(line)
         if reason is not None:
             answer.expected = forecast(view, job, now, ahead)
-        reservation = view.reservation_of(job.key)
         answer.kept = reservation.chip_count if reservation is not None else 0
     if reason is not None:
         answer.cures = find_cures(view, job, now, refusals, ahead)
@@ -155,6 +164,7 @@ def find_cures(
     """What would let a pending job start; each was tried. The cheapest for the cluster come first."""
     search = CureSearch(view, job, now, refusals, list(ahead)[:_MOST_AHEAD])
     kinds = (
+        board_cures,
         size_cures,
         minimum_cures,
         label_cures,
@@ -165,7 +175,8 @@ def find_cures(
         ended_job_cures,
         node_cures,
     )
-    return [cure for cures_of in kinds for cure in cures_of(search)]
+    found = [cure for cures_of in kinds for cure in cures_of(search)]
+    return found or list(wait_cures(search))
 
 
 def _line(view: SchedulerView, session: Session, job: Job) -> list[Job]:
@@ -180,7 +191,9 @@ def _line(view: SchedulerView, session: Session, job: Job) -> list[Job]:
 
 def _try_to_place(view: SchedulerView, session: Session, job: Job) -> tuple[Reason | None, Refusals | None]:
     """Try to place the job, and collect the verdicts of all nodes at the moment when it fails."""
-    stopped = view.what_if.obstacle(session, job)
+    with session.reservations.open_to(job.key):
+        # What is reserved for the job is its own.
+        stopped = view.what_if.obstacle(session, job)
     if job.policy is None and any(pod.cls.chips for pod in job.pods.values()):
         return stopped, None
     statement = session.statement()

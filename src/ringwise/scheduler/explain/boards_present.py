@@ -1,0 +1,76 @@
+"""Which boards the nodes of the cluster have, and why a job has the board that it has (N1)."""
+
+from __future__ import annotations
+
+from ringwise.framework.job import Job
+from ringwise.reasons import Reason
+from ringwise.scheduler.view import SchedulerView
+from ringwise.topology.board import Board
+from ringwise.topology.policy import PolicyFacts, select_board
+from ringwise.wellknown import ACCELERATOR_TYPE, SCHEDULE_POLICY, SP_BLOCK
+
+
+def boards_present(view: SchedulerView) -> list[tuple[str, str, Board]]:
+    """(resource, accelerator-type, board): by the nodes' labels, else by the jobs, else by size."""
+    state, catalog = view.cluster, view.catalog
+    found: dict[tuple[str, str], Board] = {}
+    used = {job.policy.resource: job.policy.board for job in view.jobs.values() if job.policy is not None}
+    for number in state.known_nodes():
+        node = state.nodes[number]
+        if node is None:
+            continue
+        for resource, count in node.chips_allocatable.items():
+            label = node.labels.get(ACCELERATOR_TYPE, "")
+            if (resource, label) in found or not catalog.serving(resource):
+                continue
+            size = max(count, node.chips_capacity.get(resource, 0))
+            board = select_board(
+                catalog, PolicyFacts(resource, {}, {}, {ACCELERATOR_TYPE: label} if label else {})
+            )
+            if isinstance(board, Reason) or size > board.chips_per_node or not label:
+                board = used.get(resource) or _by_size(view, resource, size, board, number)
+                label = ""
+            found.setdefault((resource, label), board)
+    return [
+        (resource, label, board) for (resource, label), board in sorted(found.items(), key=lambda f: f[0])
+    ]
+
+
+def _by_size(view: SchedulerView, resource: str, size: int, board: Board | Reason, number: int) -> Board:
+    serving = view.catalog.serving(resource)
+    if isinstance(board, Reason) and number in view.racks().rack_of:
+        serving = tuple(one for one in serving if one.rack_nodes) or serving
+    if isinstance(board, Board) and board.chips_per_node >= size:
+        return board
+    return next((one for one in serving if one.chips_per_node == size), serving[0])
+
+
+def why_this_board(view: SchedulerView, job: Job) -> str | None:
+    """Why the board of a job with chips was chosen, in a sentence; None where nothing chooses one."""
+    asking = job.chip_pods
+    if not asking:
+        return None
+    resource = asking[0].cls.resource or ""
+    selectors = [dict(pod.cls.node_selector) for pod in asking]
+    label = next((one[ACCELERATOR_TYPE] for one in selectors if one.get(ACCELERATOR_TYPE)), "")
+    board = select_board(
+        view.catalog,
+        PolicyFacts(resource, job.annotations, job.labels, {ACCELERATOR_TYPE: label} if label else {}),
+    )
+    if isinstance(board, Reason):
+        return None
+    if job.annotations.get(SCHEDULE_POLICY) in board.policies:
+        return f"board {board.name}: chosen by the annotation {SCHEDULE_POLICY}"
+    if SP_BLOCK in job.annotations and board.superpod:
+        return f"board {board.name}: chosen by the annotation {SP_BLOCK}"
+    if label:
+        return f"board {board.name}: chosen by the nodeSelector {ACCELERATOR_TYPE}: {label}"
+    if any(job.labels.get(key) == value for key, value in board.job_labels):
+        labels = ", ".join(f"{key}: {value}" for key, value in board.job_labels)
+        return f"board {board.name}: chosen by the labels {labels}"
+    present = {found.name: type for offered, type, found in boards_present(view) if offered == resource}
+    text = f"board {board.name}: assumed, because the job names no other board of {resource}"
+    others = [f"{name} ({ACCELERATOR_TYPE}: {type})" for name, type in present.items() if type]
+    if board.name not in present and others:
+        text += f"; the nodes have {', '.join(others)}"
+    return text
