@@ -83,6 +83,8 @@ class Reason:
     details: Mapping[str, Any] = field(default_factory=dict)
     #: Cures found for this case, in addition to those of the kind.
     found_cures: tuple[str, ...] = ()
+    #: Whether the cures of the kind are named, too.
+    general_cures: bool = True
 
     @property
     def code(self) -> str:
@@ -94,6 +96,8 @@ class Reason:
 
     @property
     def cures(self) -> tuple[str, ...]:
+        if not self.general_cures:
+            return self.found_cures
         readable = _Readable(self.details)
         return (
             *self.found_cures,
@@ -102,6 +106,10 @@ class Reason:
 
     def with_cures(self, cures: Iterable[str]) -> Reason:
         return Reason(self.kind, self.details, tuple(cures))
+
+    def with_only(self, cures: Iterable[str]) -> Reason:
+        """The same reason with these cures and no others."""
+        return Reason(self.kind, self.details, tuple(cures), general_cures=False)
 
     def as_json(self) -> dict[str, Any]:
         return {

@@ -19,6 +19,7 @@ from ringwise.messages.events import Decide
 from ringwise.plugins.predicates.reasons import NODE_CORDONED, SELECTOR_MISMATCH, UNTOLERATED_TAINT
 from ringwise.plugins.topology910.validity import board_policy
 from ringwise.reasons import Reason
+from ringwise.scheduler.explain.cure_search import SHARED_BUDGET, SearchBudget
 from ringwise.scheduler.journal import Journal
 from ringwise.topology.boards import BoardCatalog
 from ringwise.topology.superpods import NodeId
@@ -60,8 +61,9 @@ def place(
     answers = {command.uid: command for command in commands if isinstance(command, Bind)}
     bound = {pod.uid for pod in bundle.pods if pod.node is not None}
     candidates = observer.of if observer is not None else {}
+    budget = SearchBudget(SHARED_BUDGET)
     jobs = [
-        job_answer(view, job, answers, bound, candidates)
+        job_answer(view, job, answers, bound, candidates, now, budget)
         for job in sorted(
             (*view.jobs.values(), *view.jobs_of_others()), key=lambda job: (job.namespace, job.name, job.key)
         )

@@ -44,6 +44,7 @@ from ringwise.views.cluster import (
     pod_documents,
     queue_documents,
     top_document,
+    with_present_reasons,
 )
 from ringwise.views.times import time_text
 
@@ -56,7 +57,8 @@ def _get(live: LiveLab, parameters: Parameters) -> QueryResult:
         nodes = node_documents(live.objects)
         return _listed(kind, nodes, lambda console: draw_nodes(console, live, nodes))
     if kind == "jobs":
-        views = [view for view in job_views(live.objects) if namespace in (None, view.namespace)]
+        chosen = [view for view in job_views(live.objects) if namespace in (None, view.namespace)]
+        views = with_present_reasons(live.objects, chosen, now)
         jobs = [view.document() for view in views]
         return _listed(kind, jobs, lambda console: draw_jobs(console, views, now))
     if kind == "queues":
@@ -119,7 +121,8 @@ def _node(live: LiveLab, name: str) -> QueryResult:
 
 
 def _job(live: LiveLab, key: str) -> QueryResult:
-    view = next(found for found in job_views(live.objects) if found.key == key)
+    found = [view for view in job_views(live.objects) if view.key == key]
+    view = with_present_reasons(live.objects, found[:1], live.now)[0]
     pods = pod_documents(live.objects, view.pods)
     document = {**view.document(), "object": plain(view.vcjob), "counts": view.counts, "all_pods": pods}
 
@@ -127,6 +130,8 @@ def _job(live: LiveLab, key: str) -> QueryResult:
         _facts(console, f"job {key} ({view.kind})", _job_facts(view))
         if view.reason is not None:
             print_line(console, f"  {escape(view.reason.message)}", style="yellow")
+            if view.board is not None:
+                print_line(console, f"  {escape(view.board)}")
             for cure in view.reason.cures:
                 print_line(console, f"  -> {escape(cure)}")
         _titled_pods(console, live, pods)
@@ -255,8 +260,9 @@ def _ended(view: JobView) -> QueryResult:
 
 def _top(live: LiveLab, height: Any = None) -> QueryResult:
     objects = live.objects
-    document = top_document(objects, status_document(live))
-    waiting = not_placed(job_views(objects))
+    views = with_present_reasons(objects, job_views(objects), live.now)
+    document = top_document(objects, status_document(live), views)
+    waiting = not_placed(views)
     return QueryResult(document, lambda console: draw_top(console, live, document, waiting, height))
 
 

@@ -29,8 +29,7 @@ NO_PODS_YET = ReasonKind(
 NO_CHIP_PLUGIN = ReasonKind(
     "no-chip-plugin",
     Stage.ENQUEUE,
-    "the job asks for {resource}, and no plugin of the configuration gives chips: "
-    "the line {line} is missing",
+    "the job asks for {resource}, and no plugin of the configuration gives chips: the line {line} is missing",
     ("add the line {line} to the plugins of a tier in volcano-scheduler.conf",),
     SPECIFICATION,
 )
@@ -59,7 +58,7 @@ QUEUE_OVERUSED = ReasonKind(
     "queue-overused",
     Stage.ENQUEUE,
     "queue {queue} uses all it deserves while others wait",
-    ("wait until jobs of {queue} end", "raise the weight of {queue}"),
+    ("raise the weight of {queue}",),
     CAPACITY | {Trigger.QUEUE_CHANGED},
 )
 OTHER_SCHEDULER = ReasonKind(
@@ -108,7 +107,7 @@ QUEUE_CAPABILITY_REACHED = ReasonKind(
     "queue-capability-reached",
     Stage.GANG,
     "queue {queue} uses {used} of {resource} and the pod asks for {asked}; it may use {limit}",
-    ("wait until jobs of {queue} end", "raise capability {resource} of {queue} to {needed}"),
+    ("raise capability {resource} of {queue} to {needed}",),
     QUEUE_ROOM,
 )
 QUEUE_QUOTA_INSUFFICIENT = ReasonKind(
@@ -116,6 +115,6 @@ QUEUE_QUOTA_INSUFFICIENT = ReasonKind(
     Stage.ENQUEUE,
     "queue resource quota insufficient: queue {queue} has given away {taken} of the {limit} of {resource} "
     "it may use, and the job needs {asked}",
-    ("wait until jobs of {queue} end", "use a queue with {asked} of {resource} to spare"),
+    ("use a queue with {asked} of {resource} to spare",),
     QUEUE_ROOM,
 )

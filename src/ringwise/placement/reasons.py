@@ -150,7 +150,6 @@ NODE_LABEL_MISSING = ReasonKind(
 # --- leaf switches ---------------------------------------------------------------
 
 _SWITCH_CAPACITY = CAPACITY | {Trigger.TOPOLOGY_CHANGED}
-_FREE_NODES = "wait until more nodes under leaf switches are free"
 
 LABEL_UNKNOWN = ReasonKind(
     "switch-label-unknown",
@@ -164,7 +163,7 @@ ONE_SWITCH_TOO_SMALL = ReasonKind(
     Stage.PLAN,
     "a {job_class} job stays under one leaf switch: it needs {pods:free node} under one switch; "
     "the best, {best}, has {best_free}",
-    ("a job of at most {best_free:pod} would fit now", _FREE_NODES),
+    ("a job of at most {best_free:pod} would fit now",),
     _SWITCH_CAPACITY,
 )
 SHARED_LIMIT = ReasonKind(
@@ -172,7 +171,7 @@ SHARED_LIMIT = ReasonKind(
     Stage.PLAN,
     "needs {pods:node}: idle switches give {idle}, the remaining {left} may go under at most "
     "{limit:shared switch}, and the best allowed ({best}) hold {best_free}; {missing} short",
-    ("a job of at most {largest:pod} would be placed now", _FREE_NODES),
+    ("a job of at most {largest:pod} would be placed now",),
     _SWITCH_CAPACITY,
 )
 COMMON_FULL = ReasonKind(
@@ -181,7 +180,7 @@ COMMON_FULL = ReasonKind(
     "needs {pods:node}: the rules for foundation models give {foundation}, the common job's fallback "
     "{fallback} (idle switches {idle}, unhealthy shared ones {unhealthy}, healthy shared ones without a "
     "foundation-model job {healthy}); {missing} short",
-    ("a job of at most {largest:pod} would be placed now", _FREE_NODES),
+    ("a job of at most {largest:pod} would be placed now",),
     _SWITCH_CAPACITY,
 )
 ROWS_TOO_FEW = ReasonKind(
@@ -190,7 +189,7 @@ ROWS_TOO_FEW = ReasonKind(
     "needs {pods:node}: the largest idle switch, {best}, has {best_free} free; "
     "{complete:complete switch} of {width:node} {complete:=holds|hold} {complete_nodes}; "
     "logical switches hold {logical_nodes}",
-    ("a job of at most {largest:pod} would be placed now", _FREE_NODES),
+    ("a job of at most {largest:pod} would be placed now",),
     _SWITCH_CAPACITY,
 )
 LEFTOVER_TOO_SMALL = ReasonKind(
@@ -198,7 +197,7 @@ LEFTOVER_TOO_SMALL = ReasonKind(
     Stage.PLAN,
     "needs {pods:node}: idle switches have {idle} free, others without a cross-switch foundation-model "
     "job {others}; {missing} short",
-    ("a job of at most {largest:pod} would be placed now", _FREE_NODES),
+    ("a job of at most {largest:pod} would be placed now",),
     _SWITCH_CAPACITY,
 )
 PEERS_SWITCH_FULL = ReasonKind(

@@ -31,7 +31,6 @@ CLUSTER_OVERCOMMITTED = ReasonKind(
     "promised to jobs that were let in, the job needs {asked}, and {limit} is the limit "
     "({factor} x {capacity})",
     (
-        "wait until jobs end",
         "raise overcommit-factor, which is {factor}",
         "add nodes with {resource}",
     ),

@@ -21,7 +21,7 @@ QUOTA_INSUFFICIENT = ReasonKind(
     Stage.ENQUEUE,
     "resource quota insufficient, requested: {requested}, used: {used}, limited: {limited} "
     "(ResourceQuota {quota})",
-    ("wait until pods of namespace {namespace} end", "raise the ResourceQuota {quota}"),
+    ("raise the ResourceQuota {quota}",),
     frozenset({Trigger.QUOTA_CHANGED, Trigger.JOB_CHANGED, Trigger.JOB_ENDED}),
 )
 

@@ -16,7 +16,9 @@ from ringwise.framework.reasons import OTHER_SCHEDULER
 from ringwise.messages.job_expansion import group_name
 from ringwise.reasons import Reason, Stage
 from ringwise.records import dataclass
-from ringwise.scheduler.explain.boards_present import boards_present
+from ringwise.scheduler.explain.boards_present import boards_present, why_this_board
+from ringwise.scheduler.explain.cure_search import SHARED_BUDGET, SearchBudget
+from ringwise.scheduler.explain.why import reason_now
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.fleet import HOSTS
 from ringwise.state.model import Node, Pod, PodGroup, Queue
@@ -74,6 +76,8 @@ class JobView:
     counts: dict[str, int] = field(default_factory=dict)
     #: Waiting alone will not help it.
     never: bool = False
+    #: Why a refused job has the board whose rules refuse it.
+    board: str | None = None
 
     @property
     def key(self) -> str:
@@ -149,6 +153,16 @@ def job_views(objects: ClusterObjects) -> list[JobView]:
     for view in found:
         view.never = _never(objects, view)
     found.sort(key=lambda view: view.created)
+    return found
+
+
+def with_present_reasons(objects: ClusterObjects, views: Iterable[JobView], now: int) -> list[JobView]:
+    """The same jobs, those that are not placed with their reasons as of now and with cures that were tried."""
+    found, budget = list(views), SearchBudget(SHARED_BUDGET)
+    for view in not_placed(found):
+        if view.job is not None and view.reason is not None:
+            view.reason = reason_now(objects.view, view.job, now, budget)
+            view.board = why_this_board(objects.view, view.job) if view.outcome == "refused" else None
     return found
 
 
@@ -396,9 +410,10 @@ def chip_totals(view: SchedulerView) -> dict[str, int]:
     return {"chips": chips, "held": held, "faulty": faulty}
 
 
-def top_document(objects: ClusterObjects, status: Mapping[str, Any]) -> dict[str, Any]:
+def top_document(
+    objects: ClusterObjects, status: Mapping[str, Any], views: Sequence[JobView]
+) -> dict[str, Any]:
     """What `ringwise top -o json` prints: the status, all nodes and queues, the jobs that are not placed."""
-    views = job_views(objects)
     return {
         "status": status,
         "nodes": node_documents(objects),

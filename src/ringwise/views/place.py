@@ -14,6 +14,9 @@ from ringwise.messages.commands import Bind
 from ringwise.placement.switches.classes import SwitchClass
 from ringwise.reasons import Reason, Stage
 from ringwise.records import dataclass
+from ringwise.scheduler.explain.boards_present import why_this_board
+from ringwise.scheduler.explain.cure_search import SearchBudget
+from ringwise.scheduler.explain.why import reason_now
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.fleet import HOSTS
 from ringwise.state.model import Pod
@@ -54,6 +57,8 @@ class JobAnswer:
     pods: list[PodAnswer]
     #: How a job that was placed as a whole got its nodes.
     plan: tuple[str, ...] = ()
+    #: Why a refused job has the board whose rules refuse it.
+    board: str | None = None
 
 
 @dataclass(slots=True)
@@ -90,10 +95,13 @@ def job_answer(
     answers: dict[str, Bind],
     bound: set[str],
     candidates: Mapping[str, list[dict[str, Any]]],
+    now: int,
+    budget: SearchBudget,
 ) -> JobAnswer:
     waits = view.has_pending_pods(job)
     placed = any(uid in answers for uid in job.pods)
-    outcome = _outcome(job, waits, placed)
+    reason = None if placed or _runs(job, waits) else reason_now(view, job, now, budget)
+    outcome = _outcome(job, reason, waits, placed)
     ranks = ranks_of(job)
     pods = [
         _pod(view, job, pod, ranks[pod.uid], answers.get(pod.uid), pod.uid in bound)
@@ -108,9 +116,10 @@ def job_answer(
         job.name,
         _switch_class(view, job, outcome),
         outcome,
-        None if outcome in (PLACED, RUNNING) else job.reason,
+        reason,
         pods,
         plan.lines if plan is not None else (),
+        why_this_board(view, job) if outcome == REFUSED else None,
     )
 
 
@@ -122,16 +131,17 @@ def _switch_class(view: SchedulerView, job: Job, outcome: str) -> str | None:
     return found.value if isinstance(found, SwitchClass) else None
 
 
-def _outcome(job: Job, waits: bool, placed: bool) -> str:
+def _runs(job: Job, waits: bool) -> bool:
+    of_other = job.reason is not None and job.reason.code == OTHER_SCHEDULER.code
+    return bool(job.pods) and not waits and not of_other
+
+
+def _outcome(job: Job, reason: Reason | None, waits: bool, placed: bool) -> str:
     if placed:
         return PLACED
-    if job.reason is not None and job.reason.code == OTHER_SCHEDULER.code:
-        return REFUSED
-    if not waits and job.pods:
+    if _runs(job, waits):
         return RUNNING
-    if job.reason is not None and job.reason.kind.stage is Stage.VALIDATE:
-        return REFUSED
-    return PENDING
+    return REFUSED if reason is not None and reason.kind.stage is Stage.VALIDATE else PENDING
 
 
 def _pod(view: SchedulerView, job: Job, pod: Pod, rank: int, answer: Bind | None, bound: bool) -> PodAnswer:

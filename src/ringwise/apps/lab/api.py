@@ -21,7 +21,7 @@ from ringwise.apps.lab.submission import Submission
 from ringwise.embed.objects import ConflictError
 from ringwise.embed.records import ObjectRefusedError
 from ringwise.manifests.errors import ConfigurationError
-from ringwise.views.cluster import ClusterObjects, JobView, job_views
+from ringwise.views.cluster import ClusterObjects, JobView, job_views, with_present_reasons
 
 #: A query: the lab and the parameters in, a document out.
 Query = Callable[[LiveLab, Mapping[str, Any]], Any]
@@ -137,7 +137,8 @@ class LabServer:
             answer = self._guarded(lambda: self.live.submit(submission))
             self._wake.set()
             objects = self.live.objects
-        jobs = [view.document() for view in _jobs_of(objects, answer.jobs)]
+        views = with_present_reasons(objects, _jobs_of(objects, answer.jobs), self.live.now)
+        jobs = [view.document() for view in views]
         return {"dry_run": submission.dry_run, "objects": answer.objects, "jobs": jobs}
 
     def _do(self, request: web.Request, body: bytes) -> Any:
@@ -168,7 +169,7 @@ class LabServer:
             "settled": done,
             # Nothing more will happen before the limit.
             "over": not done and (live.settings.speed is None or live.now >= limit),
-            "jobs": [view.document() for view in jobs()],
+            "jobs": [view.document() for view in with_present_reasons(live.objects, jobs(), live.now)],
         }
 
     def _done(self, action: str, parameters: Mapping[str, Any]) -> Any:

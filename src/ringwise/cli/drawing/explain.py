@@ -19,7 +19,7 @@ from ringwise.cli.drawing.chips import (
 from ringwise.cli.drawing.lines import print_line
 from ringwise.cli.drawing.tables import Column, Table
 from ringwise.cli.drawing.topology import print_superpods, print_switches
-from ringwise.grammar import agrees, counted
+from ringwise.grammar import counted
 from ringwise.scheduler.explain.capacity import BoardCapacity
 from ringwise.scheduler.explain.doctor import ERROR, NOTE, WARNING, Diagnosis
 from ringwise.scheduler.explain.why import Explanation, PodLocation
@@ -109,8 +109,7 @@ def _print_cures(console: Console, answer: Explanation) -> None:
     if answer.reason is None:
         return
     if not answer.cures:
-        # What the rules allow is true without being tried; what the cluster would need is not.
-        general = answer.reason.cures if answer.outcome == "refused" else ()
+        general = answer.reason.cures
         words = "; in general:" if general else ""
         console.print(f"\nnothing that was tried would start it now{words}", style="bold")
         for text in general:
@@ -118,13 +117,7 @@ def _print_cures(console: Console, answer: Explanation) -> None:
         return
     console.print("\nit would start (each was tried)", style="bold")
     for cure in answer.cures:
-        contested = (
-            f" (unless the {counted(cure.contested, 'job')} ahead of it "
-            f"{agrees(cure.contested, 'takes', 'take')} the chips)"
-            if cure.contested
-            else ""
-        )
-        print_line(console, f"  -> {escape(cure.text)}{contested}")
+        print_line(console, f"  -> {escape(cure.sentence)}")
 
 
 def _print_locations(console: Console, source: Source, answer: Explanation) -> None:

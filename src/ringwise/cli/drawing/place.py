@@ -47,6 +47,8 @@ def _print_job(console: Console, answer: PlaceAnswer, job: JobAnswer) -> None:
     )
     if job.reason is not None:
         print_line(console, f"  {escape(job.reason.message)}")
+        if job.board is not None:
+            print_line(console, f"  {escape(job.board)}")
         for cure in job.reason.cures:
             print_line(console, f"  -> {escape(cure)}", style="dim")
     for line in job.plan:

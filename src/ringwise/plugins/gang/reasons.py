@@ -22,16 +22,13 @@ GANG_NOT_COMPLETE = ReasonKind(
     "gang-not-complete",
     Stage.GANG,
     "{started} of the {needed:pod} of {job} that must start together {started:=has|have} a node",
-    ("wait until resources for {missing:more pod} are free", "lower minAvailable to {started:#}"),
+    ("lower minAvailable to {started:#}",),
     CAPACITY,
 )
 TASKS_NOT_COMPLETE = ReasonKind(
     "tasks-not-complete",
     Stage.GANG,
     "{short} of the {tasks:task} of {job} {short:=lacks|lack} pods that must start together",
-    (
-        "wait until resources for their pods are free",
-        "lower the minAvailable of {short:=that task|those tasks}",
-    ),
+    ("lower the minAvailable of {short:=that task|those tasks}",),
     CAPACITY,
 )

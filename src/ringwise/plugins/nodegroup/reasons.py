@@ -33,7 +33,7 @@ NODE_GROUP_LIMIT = ReasonKind(
     Stage.PREDICATE,
     "node group resource limit exceeded: queue {queue} uses {used} of {resource} in the node group {group}, "
     "the pod asks for {asked}, and {limit} is the limit",
-    ("wait until jobs of {queue} end", "raise the limit of {resource} for {group} of queue {queue}"),
+    ("raise the limit of {resource} for {group} of queue {queue}",),
     CAPACITY | _RULES,
 )
 NODE_GROUP_LIMITS_INVALID = ReasonKind(

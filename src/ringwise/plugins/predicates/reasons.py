@@ -40,17 +40,14 @@ TOO_MANY_PODS = ReasonKind(
     "too-many-pods",
     Stage.PREDICATE,
     "the node runs {pods:pod} and takes at most {limit}",
-    ("wait until a pod of the node ends", "raise the node's pod limit of {limit}"),
+    ("raise the node's pod limit of {limit}",),
     CAPACITY,
 )
 INSUFFICIENT_RESOURCE = ReasonKind(
     "insufficient-resource",
     Stage.PREDICATE,
     "the pod asks for {asked} of {resource}; {free} of {allocatable} {free:=is|are} free here",
-    (
-        "wait until {missing} more of {resource} {missing:=is|are} free on a node",
-        "ask for at most {free:#} of {resource}",
-    ),
+    ("ask for at most {free:#} of {resource}",),
     CAPACITY,
 )
 
@@ -60,7 +57,7 @@ PORT_TAKEN = ReasonKind(
     "host-port-taken",
     Stage.PREDICATE,
     "port {port}/{protocol} of {node} is used by {pod}",
-    ("wait until {pod} ends", "use another host port than {port}"),
+    ("use another host port than {port}",),
     CAPACITY,
 )
 POD_AFFINITY_UNMET = ReasonKind(
@@ -74,16 +71,13 @@ POD_ANTI_AFFINITY = ReasonKind(
     "pod-anti-affinity",
     Stage.PREDICATE,
     "{pods:pod} in the {key} of {node} {pods:=matches|match} the pod's required anti-affinity: {wanted}",
-    ("wait until {pods:=that pod ends|those pods end}", "relax the pod's required anti-affinity"),
+    ("relax the pod's required anti-affinity",),
     CAPACITY | SPECIFICATION,
 )
 ANTI_AFFINITY_OF_OTHERS = ReasonKind(
     "unwanted-by-neighbour",
     Stage.PREDICATE,
     "{pods:pod} in the {key} of {node} {pods:=has|have} an anti-affinity to this pod: {wanted}",
-    (
-        "wait until {pods:=that pod ends|those pods end}",
-        "change the pod's labels so that they do not match {wanted}",
-    ),
+    ("change the pod's labels so that they do not match {wanted}",),
     CAPACITY | SPECIFICATION,
 )

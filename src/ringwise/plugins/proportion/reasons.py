@@ -10,9 +10,6 @@ QUEUE_SHARE_USED = ReasonKind(
     Stage.GANG,
     "queue {queue} uses {used} of {resource} and the pod asks for {asked}; "
     "its share is {deserved} while other queues want theirs",
-    (
-        "wait until jobs of {queue} end or other queues want less",
-        "raise the weight of {queue}, which is {weight}",
-    ),
+    ("raise the weight of {queue}, which is {weight}",),
     QUEUE_ROOM,
 )

@@ -36,7 +36,7 @@ TOO_FEW_FREE_CHIPS = ReasonKind(
     "too-few-free-chips",
     Stage.ENQUEUE,
     "the job needs {needed:chip} of {resource} at once and the cluster has {free} free",
-    ("wait until {needed:chip is|chips are} free", "ask for fewer chips"),
+    ("ask for fewer chips",),
     CAPACITY,
 )
 CLUSTER_TOO_SMALL = ReasonKind(

@@ -6,12 +6,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 
 from ringwise.framework.job import Job
+from ringwise.grammar import agrees, counted
 from ringwise.records import dataclass
 from ringwise.scheduler.explain.near_misses import Refusals
 from ringwise.scheduler.view import SchedulerView
 
 #: Pods that may be placed or released while looking for cures: keeps the search short on any cluster.
 BUDGET = 8_000
+#: The same for all jobs of a command that shows many.
+SHARED_BUDGET = 4 * BUDGET
 STARTS = float("inf")
 
 
@@ -23,6 +26,21 @@ class Cure:
     #: How many jobs ahead in the queue would take the capacity first.
     contested: int = 0
 
+    @property
+    def sentence(self) -> str:
+        """Its text, with the jobs that may prevent it."""
+        if not self.contested:
+            return self.text
+        ahead = f"{counted(self.contested, 'job')} ahead of it {agrees(self.contested, 'takes', 'take')}"
+        return f"{self.text} (unless the {ahead} the chips)"
+
+
+class SearchBudget:
+    """How much may still be tried, for one job or for all jobs of a command."""
+
+    def __init__(self, units: int = BUDGET) -> None:
+        self.left = units
+
 
 #: Opens a supposition: a context in which something is different.
 Suppose = Callable[[], AbstractContextManager[None]]
@@ -32,7 +50,13 @@ class CureSearch:
     """One search for one job: everything that is tried counts against one budget."""
 
     def __init__(
-        self, view: SchedulerView, job: Job, now: int, refusals: Refusals | None, ahead: list[Job]
+        self,
+        view: SchedulerView,
+        job: Job,
+        now: int,
+        refusals: Refusals | None,
+        ahead: list[Job],
+        budget: SearchBudget,
     ) -> None:
         self.view = view
         self.job = job
@@ -41,7 +65,9 @@ class CureSearch:
         self.misses = refusals.misses if refusals is not None else ()
         self.codes = refusals.counts if refusals is not None else {}
         self._ahead = ahead
-        self._budget = BUDGET
+        self._budget = budget
+        #: No job uses up what is meant for several.
+        self._reserve = max(0, budget.left - BUDGET)
         # A session is opened for every attempt: plugins read all jobs, then the pods.
         self._cost = 20 + len(view.jobs) // 20 + len(job.in_order)
         if job.policy is not None and (job.policy.block_nodes or job.policy.switch_class):
@@ -50,9 +76,9 @@ class CureSearch:
 
     def progress(self, suppose: Suppose, extra: int = 0) -> float:
         """How many pods of its gang can be placed under the supposition; infinite when the job starts."""
-        if self._budget <= 0:
+        if self._budget.left <= self._reserve:
             return -1
-        self._budget -= self._cost + extra
+        self._budget.left -= self._cost + extra
         with suppose():
             reason = self.view.what_if.verdict(self.job, self.now)
         if reason is None:

@@ -12,7 +12,7 @@ from ringwise.framework.ranks import ranks_of
 from ringwise.framework.reasons import OTHER_SCHEDULER
 from ringwise.framework.session import Session
 from ringwise.grammar import agrees, counted
-from ringwise.reasons import Reason, Stage
+from ringwise.reasons import CAPACITY, Reason, Stage
 from ringwise.records import dataclass
 from ringwise.scheduler.explain.boards_present import why_this_board
 from ringwise.scheduler.explain.cluster_cures import (
@@ -22,7 +22,7 @@ from ringwise.scheduler.explain.cluster_cures import (
     node_cures,
     wait_cures,
 )
-from ringwise.scheduler.explain.cure_search import Cure, CureSearch
+from ringwise.scheduler.explain.cure_search import Cure, CureSearch, SearchBudget
 from ringwise.scheduler.explain.forecast import Forecast, forecast
 from ringwise.scheduler.explain.job_cures import (
     board_cures,
@@ -128,17 +128,67 @@ def _refused(job: Job) -> bool:
 # -- waiting -------------------------------------------------------------------------------------
 
 
-def _of_waiting(view: SchedulerView, job: Job, now: int, placed: bool) -> Explanation:
+@dataclass(slots=True)
+class _Present:
+    """What holds for a waiting job at this moment."""
+
+    reason: Reason | None
+    refusals: Refusals | None
+    #: The waiting jobs of its queue, itself among them, and those that are served before it.
+    line: list[Job]
+    ahead: list[Job]
+    cures: list[Cure]
+
+
+def reason_now(view: SchedulerView, job: Job, now: int, budget: SearchBudget) -> Reason | None:
+    """Why a waiting job waits, with cures that were tried, both as of now; the same that `explain` finds.
+
+    The reason that the job carries is from the middle of the cycle that decided it. `budget` is
+    shared by all jobs of a command; once it is used up, reasons are as they were and name `why`.
+    """
+    reason = job.reason
+    if reason is None or reason.code == OTHER_SCHEDULER.code:
+        return reason
+    if budget.left <= 0:
+        return reason.with_only((f"ringwise why {job.namespace}/{job.name} tries what would help",))
+    with view.what_if.question(labels=(ACCELERATOR_TYPE,)), view.what_if.with_pods(job):
+        return _present(view, job, now, budget).reason
+
+
+def _present(view: SchedulerView, job: Job, now: int, budget: SearchBudget) -> _Present:
     session = view.what_if.open_session(now, [job])
     line = _line(view, session, job)
     ahead = line[: line.index(job)] if job in line else []
     reason, refusals = _try_to_place(view, session, job)
+    # The session reads all jobs, the refusals all nodes.
+    budget.left -= len(view.jobs) // 20 + len(job.pods) + view.cluster.node_count // 4
     reservation = view.reservation_of(job.key)
-    if reservation is not None and reservation.evicting and view.awaited_pods(reservation):
-        # Until the evicted pods are gone this is what it waits for.
+    evicting = reservation is not None and reservation.evicting and bool(view.awaited_pods(reservation))
+    if evicting or reason is None:
+        # Until the evicted pods are gone they are what it waits for.
         reason = job.reason
-    elif reason is None:
-        reason = job.reason
+    cures: list[Cure] = []
+    if reason is not None:
+        if not evicting:
+            cures = find_cures(view, job, now, refusals, ahead, budget)
+        reason = _with_tried(reason, cures)
+    return _Present(reason, refusals, line, ahead, cures)
+
+
+def _with_tried(reason: Reason, cures: Sequence[Cure]) -> Reason:
+    """The reason with the cures that were tried.
+
+    Without any, general ones remain where objects, the configuration or time cure it. What free capacity
+    would do was tried, and does not help.
+    """
+    if cures:
+        return reason.with_only(cure.sentence for cure in cures)
+    return reason if reason.kind.cured_by - CAPACITY else reason.with_only(())
+
+
+def _of_waiting(view: SchedulerView, job: Job, now: int, placed: bool) -> Explanation:
+    present = _present(view, job, now, SearchBudget())
+    reason, refusals, line, ahead = present.reason, present.refusals, present.line, present.ahead
     refused = reason is not None and reason.kind.stage is Stage.VALIDATE
     outcome = "refused" if refused else "starting" if placed else "pending"
     if reason is None:
@@ -152,17 +202,22 @@ def _of_waiting(view: SchedulerView, job: Job, now: int, placed: bool) -> Explan
         answer.position, answer.waiting = len(ahead) + 1, len(line)
         if reason is not None:
             answer.expected = forecast(view, job, now, ahead)
+        reservation = view.reservation_of(job.key)
         answer.kept = reservation.chip_count if reservation is not None else 0
-    if reason is not None:
-        answer.cures = find_cures(view, job, now, refusals, ahead)
+    answer.cures = present.cures
     return answer
 
 
 def find_cures(
-    view: SchedulerView, job: Job, now: int, refusals: Refusals | None, ahead: Sequence[Job]
+    view: SchedulerView,
+    job: Job,
+    now: int,
+    refusals: Refusals | None,
+    ahead: Sequence[Job],
+    budget: SearchBudget,
 ) -> list[Cure]:
     """What would let a pending job start; each was tried. The cheapest for the cluster come first."""
-    search = CureSearch(view, job, now, refusals, list(ahead)[:_MOST_AHEAD])
+    search = CureSearch(view, job, now, refusals, list(ahead)[:_MOST_AHEAD], budget)
     kinds = (
         board_cures,
         size_cures,
