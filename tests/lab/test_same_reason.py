@@ -83,6 +83,14 @@ SWITCHES = topology(
     [("leaf-a", [("10.0.0.0", 0), ("10.0.0.1", 1)]), ("leaf-b", [("10.0.0.2", 0), ("10.0.0.3", 1)])], 2
 )
 V2 = configuration_text({"nslb-version": "2.0"})
+WITHOUT_CHIP_PLUGIN = """\
+actions: "enqueue, allocate, backfill"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+  - name: predicates
+"""
 B_NODES: dict[str, Any] = {"selector": {"accelerator-type": "module-910b-8"}}
 LARGE = {"tor-affinity": "large-model-schema"}
 SUPERPOD = {POLICY: "chip2-node16-sp"}
@@ -129,6 +137,7 @@ CASES: Mapping[str, Case] = {
     "malformed-job": Case(job(2, minAvailable=3)),
     "other-scheduler": Case(job(1, schedulerName="volcanoo", pod={"schedulerName": "volcanoo"})),
     "unknown-queue": Case(job(1, queue="defualt")),
+    "no-chip-plugin": Case(job(1), settings=WITHOUT_CHIP_PLUGIN),
     "queue-not-open": Case(job(1, queue="closed"), [*board(2), queue("closed", state="Closed")]),
     "request-not-allowed": Case(job(1, 3)),
     "multi-pod-request-not-allowed": Case(job(2, 4)),
@@ -319,6 +328,8 @@ def test_09_one_outcome_and_one_reason_in_every_command(code: str, folders: Path
     told = {name: (found["outcome"], (found["reason"] or {}).get("code")) for name, found in answers.items()}
     assert set(told.values()) == {(_outcome(code), code)}, told
     assert len({found["reason"]["message"] for found in answers.values()}) == 1, answers
+    # Number 10: and the same cures, each tried at the moment.
+    assert len({tuple(found["reason"]["cures"]) for found in answers.values()}) == 1, answers
     if case.wanted["kind"] == "Job":
         _same_in_the_webhook(case, answers["place"])
 

@@ -107,5 +107,5 @@ def check_reason(job: Plain) -> None:
     assert reason is not None, job
     assert reason["code"]
     assert reason["message"]
-    assert reason["cures"]
+    assert reason["cures"], reason
     assert reason["code"] != "internal-error", reason

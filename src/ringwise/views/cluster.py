@@ -157,7 +157,7 @@ def job_views(objects: ClusterObjects) -> list[JobView]:
 
 
 def with_present_reasons(objects: ClusterObjects, views: Iterable[JobView], now: int) -> list[JobView]:
-    """The same jobs, those that are not placed with their reasons as of now and with cures that were tried."""
+    """The same jobs; those that are not placed have their reasons as of now, with cures that were tried."""
     found, budget = list(views), SearchBudget(SHARED_BUDGET)
     for view in not_placed(found):
         if view.job is not None and view.reason is not None:

@@ -43,6 +43,8 @@ SHOWN_MISSES = 5
 SHOWN_AHEAD = 5
 #: Pending jobs that are served first when a cure is tried under competition.
 _MOST_AHEAD = 32
+#: How many kinds of nodes are named with what they need, where nothing else helps.
+_MOST_NEEDED = 3
 
 
 class UnknownJobError(LookupError):
@@ -171,19 +173,25 @@ def _present(view: SchedulerView, job: Job, now: int, budget: SearchBudget) -> _
     if reason is not None:
         if not evicting:
             cures = find_cures(view, job, now, refusals, ahead, budget)
-        reason = _with_tried(reason, cures)
+        reason = _with_tried(reason, cures, refusals)
     return _Present(reason, refusals, line, ahead, cures)
 
 
-def _with_tried(reason: Reason, cures: Sequence[Cure]) -> Reason:
+def _with_tried(reason: Reason, cures: Sequence[Cure], refusals: Refusals | None) -> Reason:
     """The reason with the cures that were tried.
 
     Without any, general ones remain where objects, the configuration or time cure it. What free capacity
-    would do was tried, and does not help.
+    would do was tried, and does not help: what remains is what the nearest nodes themselves need.
     """
     if cures:
         return reason.with_only(cure.sentence for cure in cures)
-    return reason if reason.kind.cured_by - CAPACITY else reason.with_only(())
+    if reason.kind.cured_by - CAPACITY:
+        return reason
+    needed: dict[str, str] = {}
+    for miss in refusals.misses if refusals is not None else ():
+        for text in miss.reason.cures[:1]:
+            needed.setdefault(miss.reason.code, f"on {miss.node}: {text}")
+    return reason.with_only(list(needed.values())[:_MOST_NEEDED])
 
 
 def _of_waiting(view: SchedulerView, job: Job, now: int, placed: bool) -> Explanation:
