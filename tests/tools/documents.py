@@ -36,10 +36,14 @@ TEXT = "(text)"
 def decisions(document: Any) -> Any:
     """The document with its sentences left out: wording may change, decisions may not.
 
-    A sentence is a text with a space in it. How many sentences give advice is wording, too.
+    A sentence is a text with a space in it. How many sentences give advice is wording, too, and whether any
+    does: cures are those that help at the moment.
     """
     if isinstance(document, dict):
-        return {key: value if key in _VERBATIM else decisions(value) for key, value in document.items()}
+        return {
+            key: value if key in _VERBATIM else TEXT if _is_advice(key, value) else decisions(value)
+            for key, value in document.items()
+        }
     if isinstance(document, list):
         if all(isinstance(item, str) and " " not in item for item in document):
             # Names: those of the jobs on a node were in an order that depended on what had been asked.
@@ -49,6 +53,10 @@ def decisions(document: Any) -> Any:
     if isinstance(document, str) and " " in document:
         return TEXT
     return document
+
+
+def _is_advice(key: str, value: Any) -> bool:
+    return key == "cures" and isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
 def field_paths(document: Any) -> set[str]:
@@ -92,9 +100,9 @@ def first_difference(left: Any, right: Any, path: str = "") -> str | None:
     return f"{path}: {_short(left)}, {_short(right)}"
 
 
-#: New fields that may have any value: the name of a document's schema, and faulty chips in the drawings of
-#: switches, SuperPoDs and racks.
-_ADDED = frozenset({"schema", "faulty", "faulty_nodes"})
+#: New fields that may have any value: the name of a document's schema, why a job has its board, and faulty
+#: chips in the drawings of switches, SuperPoDs and racks.
+_ADDED = frozenset({"schema", "board_reason", "faulty", "faulty_nodes"})
 
 
 def known_before(before: Any, after: Any) -> Any:

@@ -156,7 +156,8 @@ def _job_facts(view: JobView) -> dict[str, Any]:
 
 
 def _queue(live: LiveLab, name: str) -> QueryResult:
-    views = [view for view in job_views(live.objects) if view.queue == name]
+    own = [view for view in job_views(live.objects) if view.queue == name]
+    views = with_present_reasons(live.objects, own, live.now)
     document = next(found for found in queue_documents(live.objects) if found["name"] == name)
     object_ = plain(live.cluster.get(Queue, name))
     document = {**document, "object": object_, "in_it": [view.document() for view in views]}

@@ -20,6 +20,7 @@ from ringwise.cli.drawing.lines import print_line
 from ringwise.cli.drawing.tables import Column, Table
 from ringwise.cli.drawing.topology import print_superpods, print_switches
 from ringwise.grammar import counted
+from ringwise.scheduler.explain.boards_present import board_of_node
 from ringwise.scheduler.explain.capacity import BoardCapacity
 from ringwise.scheduler.explain.doctor import ERROR, NOTE, WARNING, Diagnosis
 from ringwise.scheduler.explain.why import Explanation, PodLocation
@@ -152,7 +153,8 @@ def _picture(source: Source, answer: Explanation, node: int, given: int = 0) -> 
     fleet = source.view.cluster.fleets[policy.resource]
     if fleet.allocatable[node] < 0:
         return ""
-    return chip_picture(fleet, node, policy.board, free=fleet.free_mask[node], given=given)
+    board = board_of_node(source.view, policy.resource, node, policy.board)
+    return chip_picture(fleet, node, board, free=fleet.free_mask[node], given=given)
 
 
 # -- capacity ------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from ringwise.cli.drawing.chips import CLASS_LEGEND, LEGEND, SCORE_LEGEND, chip_
 from ringwise.cli.drawing.lines import print_line
 from ringwise.cli.drawing.tables import Column, Table
 from ringwise.cli.drawing.topology import print_superpods, print_switches
+from ringwise.scheduler.explain.boards_present import board_of_node
 from ringwise.topology.chips import mask_of
 from ringwise.views.place import PLACED, JobAnswer, PlaceAnswer
 
@@ -106,9 +107,10 @@ def _pictures(answer: PlaceAnswer, job: JobAnswer, name: str) -> tuple[str, str]
     fleet, node = view.cluster.fleets[policy.resource], view.cluster.node_id[pod.node]
     before = answer.free_before.get((pod.node, policy.resource), 0)
     given = mask_of(pod.chips) if job.outcome == PLACED and not pod.bound else 0
+    board = board_of_node(view, policy.resource, node, policy.board)
     return (
-        chip_picture(fleet, node, policy.board, free=before),
-        chip_picture(fleet, node, policy.board, free=fleet.free_mask[node], given=given),
+        chip_picture(fleet, node, board, free=before),
+        chip_picture(fleet, node, board, free=fleet.free_mask[node], given=given),
     )
 
 

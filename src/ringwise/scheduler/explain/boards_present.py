@@ -45,6 +45,17 @@ def _by_size(view: SchedulerView, resource: str, size: int, board: Board | Reaso
     return next((one for one in serving if one.chips_per_node == size), serving[0])
 
 
+def board_of_node(view: SchedulerView, resource: str, number: int, otherwise: Board) -> Board:
+    """The board that a node has by its own label; `otherwise` where it has none that says so."""
+    node = view.cluster.nodes[number]
+    label = node.labels.get(ACCELERATOR_TYPE, "") if node is not None else ""
+    if node is None or not label:
+        return otherwise
+    board = select_board(view.catalog, PolicyFacts(resource, {}, {}, {ACCELERATOR_TYPE: label}))
+    fits = isinstance(board, Board) and node.chips_capacity.get(resource, 0) <= board.chips_per_node
+    return board if isinstance(board, Board) and fits else otherwise
+
+
 def why_this_board(view: SchedulerView, job: Job) -> str | None:
     """Why the board of a job with chips was chosen, in a sentence; None where nothing chooses one."""
     asking = job.chip_pods
