@@ -22,6 +22,8 @@ from ringwise.cli.output import stdout_console, stop
 from ringwise.embed.fleets import make_fleet
 from ringwise.grammar import counted
 from ringwise.placement.switches.classes import LARGE_MODEL_SCHEMA
+from ringwise.scheduler.explain.cure_search import SHARED_BUDGET, SearchBudget
+from ringwise.scheduler.explain.why import reason_now
 from ringwise.topology.boards import shipped_catalog
 from ringwise.topology.chips import mask_of
 from ringwise.wellknown import (
@@ -215,8 +217,9 @@ def _draw_jobs(console: Console, stage: DemoCluster, *names: str) -> None:
 
 
 def _draw_refusals(console: Console, stage: DemoCluster, *names: str) -> None:
+    budget = SearchBudget(SHARED_BUDGET)
     for name in names:
-        reason = stage.job(name).reason
+        reason = reason_now(stage.scheduler.view, stage.job(name), stage.cluster.now, budget)
         if reason is None:
             continue
         print_line(console, f"[bold]{escape(name)}[/]: {escape(reason.message)}")

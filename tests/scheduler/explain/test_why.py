@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind
 from ringwise.messages.job_expansion import pod_group_of
-from ringwise.scheduler.explain.why import Explanation, UnknownJobError, explain, find_job
+from ringwise.scheduler.explain.boards_present import board_of_node
+from ringwise.scheduler.explain.cure_search import BUDGET, SearchBudget
+from ringwise.scheduler.explain.why import Explanation, UnknownJobError, explain, find_job, reason_now
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Pod, PodClass, Queue, Taint
 from ringwise.state.vcjob import PodTemplate, Task, VcJob
@@ -293,3 +295,37 @@ def test_what_is_reserved_for_the_job_is_its_own() -> None:
     answer = why(view, "new")
     assert "8 free" in answer.sentence or "1 of the 2" in answer.sentence
     assert all("reserved for new" not in miss.text for miss in answer.misses)
+
+
+# -- the same in every command ----------------------------------------------------------------------
+
+
+def test_10_a_reason_of_a_cycle_is_renewed_with_the_cures_of_why() -> None:
+    view = told(node("node-1"), pod("old", 8, on="node-1", holds=range(8)), pod("new", 8))
+    job = view.jobs["default/pod:new"]
+    found = reason_now(view, job, NOW, SearchBudget())
+    assert found is not None
+    assert list(found.cures) == [cure.sentence for cure in why(view, "new").cures]
+    assert any("old" in text for text in found.cures)
+
+
+def test_10_jobs_of_one_command_share_a_budget_and_then_name_why() -> None:
+    view = told(node("node-1"), pod("old", 8, on="node-1", holds=range(8)), pod("new", 8))
+    job = view.jobs["default/pod:new"]
+    budget = SearchBudget(3 * BUDGET)
+    reason_now(view, job, NOW, budget)
+    assert 2 * BUDGET - BUDGET // 2 < budget.left < 3 * BUDGET
+    budget.left = 0
+    found = reason_now(view, job, NOW, budget)
+    assert found is not None
+    assert found.cures == ("ringwise why default/new tries what would help",)
+
+
+def test_11_a_node_has_the_board_of_its_label() -> None:
+    labels = {"accelerator-type": "module-910b-8"}
+    view = told(
+        node("node-1", labels=labels), node("node-2"), node("node-3", labels={"accelerator-type": "odd"})
+    )
+    assumed = view.catalog["910-x8"]
+    names = [board_of_node(view, CHIP, number, assumed).name for number in range(3)]
+    assert names == ["910b-x8", "910-x8", "910-x8"]
