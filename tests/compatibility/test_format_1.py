@@ -35,8 +35,8 @@ ROOT = Path(__file__).parents[2]
 RECORDED = Path(__file__).parent / "format-1"
 #: Recorded decisions that a rule has changed since. The files are still read, the answers differ.
 DECIDED_OTHERWISE = {21: "S1: a job whose live pods carry marks is no padding job"}
-#: Recorded answers in which a pending job's reason counted what was free in the middle of the cycle. It counts
-#: what is free after it.
+#: Recorded answers in which the reason of a pending job counted what was free in the middle of the cycle.
+#: It counts what is free after it.
 SAID_OTHERWISE = frozenset({14, 25})
 NAMES: dict[str, Any] = json.loads((RECORDED / "names.json").read_text(encoding="utf-8"))
 

@@ -178,20 +178,20 @@ def _present(view: SchedulerView, job: Job, now: int, budget: SearchBudget) -> _
 
 
 def _with_tried(reason: Reason, cures: Sequence[Cure], refusals: Refusals | None) -> Reason:
-    """The reason with the cures that were tried.
+    """The reason with the cures that were tried, and with what the rules found out about this case.
 
     Without any, general ones remain where objects, the configuration or time cure it. What free capacity
     would do was tried, and does not help: what remains is what the nearest nodes themselves need.
     """
     if cures:
-        return reason.with_only(cure.sentence for cure in cures)
+        return reason.with_only([*(cure.sentence for cure in cures), *reason.found_cures])
     if reason.kind.cured_by - CAPACITY:
         return reason
     needed: dict[str, str] = {}
     for miss in refusals.misses if refusals is not None else ():
         for text in miss.reason.cures[:1]:
             needed.setdefault(miss.reason.code, f"on {miss.node}: {text}")
-    return reason.with_only(list(needed.values())[:_MOST_NEEDED])
+    return reason.with_only([*reason.found_cures, *list(needed.values())[:_MOST_NEEDED]])
 
 
 def _of_waiting(view: SchedulerView, job: Job, now: int, placed: bool) -> Explanation:
