@@ -133,6 +133,7 @@ class JobView:
             "created": self.created,
             "nodes": list(dict.fromkeys(pod.node for pod in self.pods if pod.node is not None)),
             "reason": None if self.reason is None else self.reason.as_json(),
+            "board_reason": self.board,
         }
 
 

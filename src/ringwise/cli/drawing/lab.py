@@ -187,6 +187,8 @@ def _draw_submitted_job(console: Console, job: dict[str, Any]) -> None:
     )
     if reason is not None:
         print_line(console, f"  {escape(reason['message'])}")
+        if job["board_reason"] is not None:
+            print_line(console, f"  {escape(job['board_reason'])}")
         for cure in reason["cures"]:
             print_line(console, f"  -> {escape(cure)}")
 
