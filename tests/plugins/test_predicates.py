@@ -26,7 +26,7 @@ def refusal(
     reason = session.node_selection(lab["new"], lab.pod("new-0")).refusal(shape)
     if reason is None:
         return None
-    assert reason.cures
+    assert reason.message
     assert "unknown)" not in reason.message + " ".join(reason.cures)
     return reason.code
 

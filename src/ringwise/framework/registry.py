@@ -109,9 +109,11 @@ class Registry:
 
     def missing_chip_plugins(self, configuration: Configuration) -> tuple[str, ...]:
         """The plugins that could give chips, where the configuration has none of them."""
-        givers = tuple(name for name, spec in self.plugins.items() if spec.gives_chips)
-        written = {option.name for tier in configuration.tiers for option in tier.plugins}
-        return () if written.intersection(givers) else givers
+        written = (self.plugin_named(option.name) for tier in configuration.tiers for option in tier.plugins)
+        if any(spec is not None and spec.gives_chips for spec in written):
+            # The usual case: all names, with those of installed packages, are not read.
+            return ()
+        return tuple(name for name, spec in self.plugins.items() if spec.gives_chips)
 
     def open_plugins(self, session: Session) -> Session:
         """Open the plugins of the session's configuration, tier by tier; returns the session."""
