@@ -28,6 +28,7 @@ from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.scheduler.journal import Batch
 from ringwise.topology.boards import BoardCatalog
+from ringwise.wellknown import RESCHEDULING_CONFIG_MAP
 
 FORMAT, VERSION = "ringwise-journal", 1
 #: Files with a longer line are rejected.
@@ -361,13 +362,20 @@ def _sorted_json(command: Any) -> bytes:
 
 
 def _compare(recorded: Recorded, decided: list[Any]) -> Difference | None:
-    for position in range(max(len(recorded.commands), len(decided))):
-        then = recorded.commands[position] if position < len(recorded.commands) else None
+    before = [command for command in recorded.commands if not _is_record(command)]
+    decided = [command for command in decided if not _is_record(command)]
+    for position in range(max(len(before), len(decided))):
+        then = before[position] if position < len(before) else None
         now = decided[position] if position < len(decided) else None
         # The order of the entries of a map is no decision.
         if _sorted_json(_decision(then)) != _sorted_json(_decision(now)):
             return Difference(recorded.line, recorded.now, position, then, now)
     return None
+
+
+def _is_record(command: Any) -> bool:
+    """The record for the next leader (F1) follows from the decisions; older versions wrote none, or less."""
+    return isinstance(command, dict) and command.get("name") == RESCHEDULING_CONFIG_MAP
 
 
 #: Sentences of a command. They may be worded differently in another version.

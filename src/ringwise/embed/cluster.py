@@ -85,6 +85,11 @@ class EmbeddedCluster:
         key = self._pod_keys.get(uid)
         return None if key is None else self.get(Pod, key)
 
+    def published(self, namespace: str, name: str, key: str) -> str:
+        """The value of a data key that scheduler or controller published; empty where there is none."""
+        found = self.table.get(PUBLISHED, f"{namespace}/{name}")
+        return found.data.get(key, "") if isinstance(found, ConfigMap) else ""
+
     def additions(self, uid: str) -> want.PodAdditions:
         """What job plugins added to the pod: environment, host name, mounts."""
         found = self.table.get(ADDITIONS, uid)
@@ -251,8 +256,12 @@ class EmbeddedCluster:
             self.submit(group)
 
     def _publish(self, published: ConfigMap) -> None:
+        """Write its keys; other keys of the ConfigMap stay."""
         key = f"{published.namespace}/{published.name}"
-        if self.table.get(PUBLISHED, key) != published:
+        before = self.table.get(PUBLISHED, key)
+        if isinstance(before, ConfigMap):
+            published = replace(published, data={**before.data, **published.data})
+        if before != published:
             self.table.put(PUBLISHED, key, published)
 
     def _create_pod(self, command: want.CreatePod) -> None:

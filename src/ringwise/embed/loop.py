@@ -11,7 +11,15 @@ from ringwise.embed.objects import TableWatch
 from ringwise.embed.records import events_of
 from ringwise.grammar import counted
 from ringwise.messages.commands import Command
-from ringwise.messages.events import Event
+from ringwise.messages.events import Event, ReschedulingRead
+from ringwise.wellknown import (
+    MINDX_DL,
+    RESCHEDULE_REASON_CONFIG_MAP,
+    RESCHEDULE_RECORDS_KEY,
+    RESCHEDULING_CONFIG_MAP,
+    RESCHEDULING_KEY,
+    VOLCANO_SYSTEM,
+)
 
 #: Rounds of events and commands at one time. With more, scheduler and controller undo each other's work.
 MAX_ROUNDS = 10_000
@@ -43,7 +51,8 @@ class EmbeddedLoop:
         self.done: dict[str, int] = {}
         self._for_controller = cluster.watch()
         self._for_scheduler = cluster.watch()
-        self._failures: list[Event] = []
+        #: For the scheduler alone: what it wrote before it started, and commands that failed.
+        self._for_scheduler_only: list[Event] = _rescheduling(cluster)
         self._injected: list[Event] = []
 
     def inject(self, *events: Event) -> None:
@@ -58,7 +67,7 @@ class EmbeddedLoop:
     def replace_scheduler(self, scheduler: Decider) -> None:
         self.scheduler = scheduler
         self._for_scheduler = self.cluster.watch()
-        self._failures.clear()
+        self._for_scheduler_only = _rescheduling(self.cluster)
 
     def step(self) -> int:
         """Run until there are no commands at the current time. Returns the number of commands executed."""
@@ -68,11 +77,11 @@ class EmbeddedLoop:
             # The first round calls both also without events: a deadline may have passed.
             injected, self._injected = self._injected, []
             executed = self._call(self.controller, self._for_controller, injected, always=not rounds)
-            failures, self._failures = self._failures, []
-            extra = failures + injected
+            own, self._for_scheduler_only = self._for_scheduler_only, []
+            extra = own + injected
             executed += self._call(self.scheduler, self._for_scheduler, extra, always=not rounds)
             total += executed
-            if not executed and not self._injected and not self._failures and self._settled():
+            if not executed and not self._injected and not self._for_scheduler_only and self._settled():
                 return total
         raise NotConvergingError(
             f"no end after {MAX_ROUNDS} rounds and {counted(total, 'command')}: {self.done}"
@@ -133,4 +142,11 @@ class EmbeddedLoop:
         for command in commands:
             name = type(command).__name__
             self.done[name] = self.done.get(name, 0) + 1
-            self._failures += self.cluster.apply(command)
+            self._for_scheduler_only += self.cluster.apply(command)
+
+
+def _rescheduling(cluster: EmbeddedCluster) -> list[Event]:
+    """F1: what the scheduler before it wrote about jobs that are being rescheduled."""
+    document = cluster.published(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, RESCHEDULING_KEY)
+    records = cluster.published(MINDX_DL, RESCHEDULE_REASON_CONFIG_MAP, RESCHEDULE_RECORDS_KEY)
+    return [ReschedulingRead(document, records)] if document or records else []

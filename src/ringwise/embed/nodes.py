@@ -13,7 +13,7 @@ from ringwise.embed.kubelet import (
 )
 from ringwise.embed.objects import ObjectTable
 from ringwise.embed.records import ObjectRefusedError, report_key
-from ringwise.state.model import DeviceReport, Node, Pod
+from ringwise.state.model import DeviceReport, Node, NodeReport, Pod
 from ringwise.topology.chips import chip_names, mask_of
 from ringwise.wellknown import ASCEND_REAL, KUBELET_DEVICES, PREDICATE_TIME
 
@@ -51,6 +51,10 @@ class SimulatedNodes:
         for resource in node.chips_capacity:
             self._table.remove("DeviceReport", report_key(name, resource))
             self._assignments.pop((name, resource), None)
+        for report in self._table.kind("NodeReport"):
+            if isinstance(report, NodeReport) and report.node == name:
+                key = report_key(name, report.source, report.aggregated)
+                self._table.remove("NodeReport", key)
         self._table.remove("Node", name)
 
     # -- faults ------------------------------------------------------------------------

@@ -10,7 +10,16 @@ from ringwise.embed.objects import ObjectChange
 from ringwise.manifests.object_events import event_of_deletion, event_of_object
 from ringwise.messages.events import Event
 from ringwise.records import dataclass
-from ringwise.state.model import DeviceReport, Node, Pod, PodGroup, PriorityClass, Queue, ResourceQuota
+from ringwise.state.model import (
+    DeviceReport,
+    Node,
+    NodeReport,
+    Pod,
+    PodGroup,
+    PriorityClass,
+    Queue,
+    ResourceQuota,
+)
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.switches import SwitchTopology
 
@@ -39,7 +48,16 @@ class ConfigMap:
 
 
 Storable = (
-    Node | Pod | PodGroup | Queue | PriorityClass | ResourceQuota | VcJob | DeviceReport | SwitchTopology
+    Node
+    | Pod
+    | PodGroup
+    | Queue
+    | PriorityClass
+    | ResourceQuota
+    | VcJob
+    | DeviceReport
+    | NodeReport
+    | SwitchTopology
 )
 
 
@@ -52,6 +70,8 @@ def key_of(value: Storable) -> TableKey:
     match value:
         case DeviceReport():
             return TableKey("DeviceReport", report_key(value.node, value.resource, value.aggregated))
+        case NodeReport():
+            return TableKey("NodeReport", report_key(value.node, value.source, value.aggregated))
         case SwitchTopology():
             return TableKey("SwitchTopology", TOPOLOGY)
         case Node() | Queue() | PriorityClass():
@@ -60,8 +80,9 @@ def key_of(value: Storable) -> TableKey:
             return TableKey(type(value).__name__, value.key)
 
 
-def report_key(node: str, resource: str, aggregated: bool = False) -> str:
-    return f"{node}/{resource}" + ("/aggregated" if aggregated else "")
+def report_key(node: str, what: str, aggregated: bool = False) -> str:
+    """`what`: the resource of a device report, the source of a report on the node itself."""
+    return f"{node}/{what}" + ("/aggregated" if aggregated else "")
 
 
 def merged(before: object | None, value: Storable, now: int, uid: str) -> Storable:

@@ -19,6 +19,7 @@ from ringwise.messages.commands import PodAdditions
 from ringwise.state.model import (
     DeviceReport,
     Node,
+    NodeReport,
     Pod,
     PodClass,
     PodGroup,
@@ -42,6 +43,7 @@ _TYPES: dict[str, Any] = {
     "ResourceQuota": ResourceQuota,
     "VcJob": VcJob,
     "DeviceReport": DeviceReport,
+    "NodeReport": NodeReport,
     "SwitchTopology": SwitchTopology,
     TIMELINE: PodTimeline,
     PUBLISHED: ConfigMap,

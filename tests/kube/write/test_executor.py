@@ -119,6 +119,30 @@ def job_state(one: Executing) -> Any:
     return one.api.get(JOBS, "default/train").get("status", {}).get("state", {}).get("phase")
 
 
+def test_F1_the_record_of_a_rescheduling_is_written_before_its_pods_are_deleted() -> None:
+    async def test() -> None:
+        async with executing() as one:
+            uids = [one.api.put(PODS, pod(f"train-{n}"))["metadata"]["uid"] for n in range(40)]
+            one.api.fault("ringwise-rescheduling", status=503, times=2)
+            await one.do(
+                Publish("volcano-system", "ringwise-rescheduling", {"rescheduling.json": "{}"}),
+                *(DeletePod(uid, "default", f"train-{n}", fault=True) for n, uid in enumerate(uids)),
+            )
+            writes = [write for write in one.writes() if "events" not in write]
+            assert writes[:4] == [*["PATCH ringwise-rescheduling"] * 3, "POST configmaps"]
+            assert sorted(writes[4:]) == sorted(f"DELETE train-{n}" for n in range(40))
+            # A record that cannot be written does not keep faulty pods for ever.
+            one.api.fault("ringwise-rescheduling", status=503, times=100)
+            uid = one.api.put(PODS, pod("later"))["metadata"]["uid"]
+            await one.do(
+                Publish("volcano-system", "ringwise-rescheduling", {"rescheduling.json": "[]"}),
+                DeletePod(uid, "default", "later", fault=True),
+            )
+            assert "DELETE later" in one.writes()
+
+    run(test())
+
+
 def test_the_status_is_written_before_pods_are_deleted() -> None:
     async def test() -> None:
         async with executing() as one:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ringwise.messages import events as ev
-from ringwise.scheduler.faults.previous_placements import KEPT_FOR
+from ringwise.scheduler.faults.remembered_nodes import KEPT_FOR
 from ringwise.state.model import Owner, Pod, PodClass
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.switches import LeafSwitch, Server, SwitchTopology

@@ -39,7 +39,12 @@ from ringwise.wellknown import SCHEDULER_CONFIG_KEY, SCHEDULER_CONFIG_MAP, VOLCA
 
 #: Where the lab keeps the configuration it was given, as a cluster would.
 CONFIGURATION_MAP = (VOLCANO_SYSTEM, SCHEDULER_CONFIG_MAP)
-_WORDS = {"VcJob": "Job", "DeviceReport": "device report", "SwitchTopology": "leaf switches"}
+_WORDS = {
+    "VcJob": "Job",
+    "DeviceReport": "device report",
+    "NodeReport": "node report",
+    "SwitchTopology": "leaf switches",
+}
 
 
 @dataclass(frozen=True, slots=True)

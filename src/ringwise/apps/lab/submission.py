@@ -17,6 +17,7 @@ from ringwise.messages.job_expansion import group_name
 from ringwise.state.model import (
     DeviceReport,
     Node,
+    NodeReport,
     Owner,
     Pod,
     PodClass,
@@ -43,6 +44,7 @@ class Submission(msgspec.Struct):
     #: Text of a volcano-scheduler.conf, and where it stood.
     configuration: tuple[str, str] | None = None
     quotas: list[ResourceQuota] = []
+    node_reports: list[NodeReport] = []
     #: Only tell what would become of it.
     dry_run: bool = False
 
@@ -50,6 +52,7 @@ class Submission(msgspec.Struct):
         """In the order in which they are stored: what others need comes first."""
         yield from self.nodes
         yield from self.reports
+        yield from self.node_reports
         if self.topology is not None:
             yield self.topology
         yield from self.queues
@@ -79,6 +82,7 @@ def submission_of(bundle: Bundle) -> tuple[Submission, list[str]]:
         bundle.vcjobs,
         bundle.pods,
         quotas=bundle.quotas,
+        node_reports=bundle.node_reports,
     )
     for config_map in bundle.config_maps:
         if config_map.name == TOR_NODE_CONFIG_MAP:

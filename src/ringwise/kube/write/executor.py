@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -50,12 +50,19 @@ from ringwise.messages.commands import (
 )
 from ringwise.messages.events import EvictFailed
 from ringwise.state.model import PodGroup
-from ringwise.wellknown import DISRUPTION_API, HOST_LISTS_SUFFIX
+from ringwise.wellknown import (
+    DISRUPTION_API,
+    HOST_LISTS_SUFFIX,
+    RESCHEDULING_CONFIG_MAP,
+    VOLCANO_SYSTEM,
+)
 
 _LOG = Logger()
 
 #: The controller repeats creations and deletions that failed; more attempts here would only delay others.
 _ATTEMPTS = 5
+#: Writes of the record of F1, and the deletions that it has to precede.
+_RESCHEDULING = f"{VOLCANO_SYSTEM}/{RESCHEDULING_CONFIG_MAP}"
 
 
 class Executor:
@@ -85,10 +92,13 @@ class Executor:
         """Start all commands; called in the event loop."""
         binds: list[Bind] = []
         rest: list[Command] = []
+        faulty: list[DeletePod] = []
         for command in commands:
             match command:
                 case Bind():
                     binds.append(command)
+                case DeletePod() if command.fault:
+                    faulty.append(command)
                 case SetGroupStatus():
                     self._status.group(command)
                 case TellPod():
@@ -104,6 +114,13 @@ class Executor:
             self._binder.submit(binds)
         if rest:
             self._in_order(rest)
+        if faulty:
+            # F1: the next leader must know what is deleted, so the record of it is written first.
+            self._ordered_work.add(_RESCHEDULING, [partial(self._start_deletions, faulty)])
+
+    async def _start_deletions(self, commands: Sequence[DeletePod]) -> None:
+        for command in commands:
+            self._ordered_work.add(f"evict {command.uid}", [partial(self._execute, command)])
 
     def _in_order(self, commands: list[Command]) -> None:
         """Commands of the controller come job by job: creations, then the status, then deletions.
@@ -133,8 +150,6 @@ class Executor:
             case Publish():
                 return _job_of_config_map(command) or f"{command.namespace}/{command.name}"
             case Evict() | AnnotatePod():
-                return f"evict {command.uid}"
-            case DeletePod() if command.fault:
                 return f"evict {command.uid}"
         return current
 

@@ -261,6 +261,8 @@ class EventHandlers:
                 # The confirmation of our binding: a pod without a PodGroup has no status to write.
                 return
         if job is not None:
+            if pod.deleting:
+                self._previous.leaving(pod.uid, self._now)
             self._faults.pod_changed(job, self._state.pods[pod.uid].pod)
             self._job_seen(job)
 
@@ -283,6 +285,7 @@ class EventHandlers:
             self._faults.job_changed(job.key)
         if was_placed:
             self._placement_ended(job, held)
+        self._previous.stays(event.uid)
         self._job_may_be_gone(job)
 
     def _placement_ended(self, job: Job | None, held: HeldPlacement | None, *, failed: bool = False) -> None:
@@ -366,6 +369,7 @@ class EventHandlers:
         """The pod stays; a later cycle may evict it again."""
         job = self._book.job_of(event.uid)
         if job is not None:
+            self._previous.stays(event.uid)
             self._faults.deletion_failed(job.key, event.uid, self._now)
             if self._assumed.evict_failed(job, event.uid):
                 self._job_seen(job)

@@ -18,7 +18,7 @@ from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation
 from ringwise.framework.topology_cache import TopologyCache
 from ringwise.framework.usage import ResourceUsage
-from ringwise.messages.commands import Bind, Command
+from ringwise.messages.commands import Bind, Command, DeletePod
 from ringwise.messages.events import Decide, Event
 from ringwise.reasons import Trigger
 from ringwise.scheduler.core.assumed_pods import AssumedPods
@@ -100,7 +100,7 @@ class Scheduler:
             self._book,
             self._configuration,
             detector,
-            self._assumed.delete,
+            self._delete_faulty,
             self._partial_gangs.was_complete,
         )
         self._rescheduling = ReschedulingPublisher(self._faults, self._previous)
@@ -204,8 +204,13 @@ class Scheduler:
         commands += self._contained("status", self._reporter.changes)
         commands += self._contained("partial gangs", lambda: self._partial_gangs.evictions(now))
         commands += self._contained("leaf switch states", self._tor_share.changes)
-        commands += self._contained("rescheduling record", self._rescheduling.changes)
-        return [*commands, *self._containment.commands()]
+        # F1: first, so that what is deleted is known to the next leader.
+        records = self._contained("rescheduling record", self._rescheduling.changes)
+        return [*records, *commands, *self._containment.commands()]
+
+    def _delete_faulty(self, job: Job, uid: str, why: str, grace: int | None) -> DeletePod:
+        self._previous.leaving(uid, self._now)
+        return self._assumed.delete(job, uid, why, grace)
 
     def _contained(self, step: str, run: Callable[[], Sequence[Command] | None]) -> Sequence[Command]:
         """Run a step of the turn. A failure that no job accounts for costs this turn that step only."""

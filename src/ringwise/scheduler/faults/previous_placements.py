@@ -17,7 +17,7 @@ owner and by rank, for 72 hours after the owner lost its last pod, or until all 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import replace
 from typing import Any
 
 from ringwise.framework.job import Job, PreviousNode
@@ -30,11 +30,12 @@ from ringwise.records import dataclass
 from ringwise.scheduler.core.job_book import JobBook
 from ringwise.scheduler.core.pending_queue import PendingQueue
 from ringwise.scheduler.core.sessions import ActiveConfiguration
+from ringwise.scheduler.faults.remembered_nodes import RememberedNodes
+from ringwise.scheduler.faults.rescheduling import LeavingPod, Rescheduling, plain_rank, read_plain
 from ringwise.state.cluster import ClusterState
 from ringwise.state.loads import NO_LOAD, Load, load_of
 from ringwise.state.model import Pod
 from ringwise.state.node_health import NodeStatus
-from ringwise.state.ranges import MOST_CHIPS_OF_ONE
 from ringwise.state.reservations import Reservation, Reservations
 from ringwise.state.vcjob import VcJob
 from ringwise.wellknown import (
@@ -50,8 +51,6 @@ from ringwise.wellknown import (
 
 WHY = "being rescheduled"
 _SECOND = 1_000_000_000
-#: Nanoseconds for which the previous nodes of jobs without a reservation are kept.
-KEPT_FOR = 72 * 3600 * _SECOND
 _KEPT_ANNOTATIONS = (IS_SHARED_TOR, IS_HEALTHY, SHARED_TOR_IP, SUPER_POD_RANK, SUPER_POD_ID, LOGICAL_RACK)
 
 
@@ -64,25 +63,6 @@ class HeldPlacement:
     node: int
     chips: int
     rank: int
-
-
-@dataclass(slots=True)
-class Rescheduling:
-    """A job placed as a whole that lost pods."""
-
-    job: str
-    resource: str
-    #: By rank. The job has the very same dict as `previous_nodes`.
-    nodes: dict[int, PreviousNode] = field(default_factory=dict)
-    #: rank -> chips on that node
-    chips: dict[int, int] = field(default_factory=dict)
-    #: rank -> what else its pod asks for
-    loads: dict[int, Load] = field(default_factory=dict)
-    until: int = 0
-    #: Times at which the rules allow more than before: a job with blocks takes other nodes than its own,
-    #: a job for racks moves further (F2).
-    next_levels: tuple[int, ...] = ()
-    stale: bool = True
 
 
 class PreviousPlacements:
@@ -106,6 +86,8 @@ class PreviousPlacements:
         self._is_rescheduled = is_rescheduled
         #: Jobs placed as a whole, by owner.
         self._rescheduling: dict[str, Rescheduling] = {}
+        #: Pods of such jobs that are being deleted, by uid.
+        self._leaving: dict[str, LeavingPod] = {}
         #: Other jobs.
         self._preferred = RememberedNodes()
         #: Jobs whose vcjob is gone while pods of them still terminate.
@@ -152,30 +134,59 @@ class PreviousPlacements:
         if not self._is_held(held.job, held.pod):
             self._lost_without_reservation(held, now, failed)
             return
-        owner = _owner(held.job, held.pod)
-        kept = self._rescheduling.get(owner)
-        if kept is None:
-            kept = Rescheduling(held.job.key, held.pod.cls.resource or "")
-            self._rescheduling[owner] = kept
-        names = self._state.names
-        annotations = {
-            key: held.pod.annotations[key] for key in _KEPT_ANNOTATIONS if key in held.pod.annotations
-        }
-        # F3: also where the hardware is healthy again. Jobs placed as a whole have their own rules.
-        broken = failed or held.job.cooling.get(names[held.node], 0) > now
-        faulty = broken and not _placed_as_a_whole(held.job, held.pod)
-        kept.nodes[held.rank] = PreviousNode(names[held.node], annotations, faulty, now, held=True)
-        kept.chips[held.rank] = held.chips
-        kept.loads[held.rank] = load_of((held.pod.cls,))
-        kept.until = now + self._configuration.settings.hold_healthy_nodes * _SECOND
-        kept.next_levels = self._next_levels(held.pod, now)
-        kept.stale = True
-        self.changed = True
+        kept = self._remember(self._leaving_pod(held, failed, now), now)
         held.job.previous_nodes = kept.nodes
 
-    def _next_levels(self, pod: Pod, now: int) -> tuple[int, ...]:
+    def _leaving_pod(self, held: HeldPlacement, failed: bool, now: int) -> LeavingPod:
+        pod, name = held.pod, self._state.names[held.node]
+        annotations = {key: pod.annotations[key] for key in _KEPT_ANNOTATIONS if key in pod.annotations}
+        # F3: also where the hardware is healthy again. Jobs placed as a whole have their own rules.
+        broken = failed or held.job.cooling.get(name, 0) > now
+        faulty = broken and not _placed_as_a_whole(held.job, pod)
+        return LeavingPod(
+            _owner(held.job, pod),
+            held.job.key,
+            pod.cls.resource or "",
+            held.rank,
+            PreviousNode(name, annotations, faulty, now, held=True),
+            held.chips,
+            load_of((pod.cls,)),
+        )
+
+    def _remember(self, pod: LeavingPod, now: int) -> Rescheduling:
+        kept = self._rescheduling.get(pod.owner)
+        if kept is None:
+            kept = self._rescheduling[pod.owner] = Rescheduling(pod.job, pod.resource)
+        kept.nodes[pod.rank] = replace(pod.node, lost=now)
+        kept.chips[pod.rank] = pod.chips
+        kept.loads[pod.rank] = pod.load
+        kept.until = now + self._hold
+        kept.next_levels = self._next_levels(pod.node.annotations, now)
+        kept.stale = True
+        self.changed = True
+        return kept
+
+    @property
+    def _hold(self) -> int:
+        return self._configuration.settings.hold_healthy_nodes * _SECOND
+
+    def leaving(self, uid: str, now: int) -> None:
+        """F1: the pod is being deleted: its placement is known should the scheduler end before the pod."""
+        held = self.held_by(uid) if uid not in self._leaving else None
+        if held is None or not self._is_held(held.job, held.pod):
+            return
+        if self._continues(held.job, held.pod):
+            self._leaving[uid] = self._leaving_pod(held, False, now)
+            self.changed = True
+
+    def stays(self, uid: str) -> None:
+        """The pod is gone and remembered, or its deletion failed."""
+        if self._leaving.pop(uid, None) is not None:
+            self.changed = True
+
+    def _next_levels(self, annotations: Mapping[str, str], now: int) -> tuple[int, ...]:
         times = {now + WAIT_SECONDS * _SECOND + 1}
-        if LOGICAL_RACK in pod.annotations:
+        if LOGICAL_RACK in annotations:
             settings = self._configuration.settings
             levels = (
                 settings.reschedule_rack_after,
@@ -221,6 +232,8 @@ class PreviousPlacements:
 
     def forget(self, owner: str) -> None:
         self._preferred.forget(owner)
+        for uid in [uid for uid, pod in self._leaving.items() if pod.owner == owner]:
+            self.stays(uid)
         kept = self._rescheduling.pop(owner, None)
         if kept is None:
             return
@@ -290,8 +303,16 @@ class PreviousPlacements:
     # -- a restart of the scheduler (F1) --------------------------------------------------------
 
     def plain(self) -> Iterator[dict[str, Any]]:
-        """Every job that is being rescheduled, as values of JSON."""
-        for owner, kept in self._rescheduling.items():
+        """Every job that is being rescheduled or loses pods, as values of JSON."""
+        leaving: dict[str, dict[str, LeavingPod]] = {}
+        for uid, pod in self._leaving.items():
+            leaving.setdefault(pod.owner, {})[uid] = pod
+        for owner in dict.fromkeys((*self._rescheduling, *leaving)):
+            going = leaving.get(owner, {})
+            kept = self._rescheduling.get(owner)
+            if kept is None:
+                first = next(iter(going.values()))
+                kept = Rescheduling(first.job, first.resource, until=first.node.lost + self._hold)
             yield {
                 "owner": owner,
                 "job": kept.job,
@@ -299,15 +320,11 @@ class PreviousPlacements:
                 "until": kept.until,
                 "nextLevels": list(kept.next_levels),
                 "ranks": {
-                    str(rank): [
-                        one.node,
-                        dict(one.annotations),
-                        one.faulty,
-                        one.lost,
-                        kept.chips[rank],
-                        _plain_load(kept.loads[rank]),
-                    ]
+                    str(rank): plain_rank(one, kept.chips[rank], kept.loads[rank])
                     for rank, one in kept.nodes.items()
+                },
+                "leaving": {
+                    uid: [pod.rank, *plain_rank(pod.node, pod.chips, pod.load)] for uid, pod in going.items()
                 },
             }
 
@@ -315,19 +332,32 @@ class PreviousPlacements:
         """What the previous leader knew. One entry that cannot be read costs no other."""
         for given in placements:
             try:
-                owner, kept = _read_plain(given)
+                owner, kept, leaving = read_plain(given)
             except (KeyError, TypeError, ValueError, AttributeError):
                 continue
             # No clock runs so far ahead that a hold could last longer than its setting.
-            latest = now + self._configuration.settings.hold_healthy_nodes * _SECOND
-            kept.until = min(kept.until, latest)
-            if kept.until <= now or owner in self._rescheduling:
-                continue
-            self._rescheduling[owner] = kept
+            kept.until = min(kept.until, now + self._hold)
+            if kept.nodes and kept.until > now and owner not in self._rescheduling:
+                self._rescheduling[owner] = kept
+            for uid, pod in leaving.items():
+                placed = self._state.pods.get(uid)
+                if placed is not None and placed.node >= 0:
+                    self._leaving[uid] = pod
+                elif self._may_go_on(pod):
+                    # It went between the two leaders; how long ago is not known.
+                    self._remember(pod, now)
             job = self._book.jobs.get(kept.job)
-            if job is not None and not job.previous_nodes:
-                job.previous_nodes = kept.nodes
+            if job is not None and not job.previous_nodes and owner in self._rescheduling:
+                job.previous_nodes = self._rescheduling[owner].nodes
                 self._pending.activate(job.key)
+
+    def _may_go_on(self, pod: LeavingPod) -> bool:
+        """Whether its job may go on: it was not deleted, and did not end, while no scheduler looked."""
+        for vcjob in self._book.vcjobs.values():
+            if vcjob.uid == pod.owner:
+                return not vcjob.over
+        # Without its vcjob, its PodGroup shows that it goes on.
+        return pod.job in self._book.jobs and pod.owner == pod.job
 
     def _placed_ranks(self, job: Job) -> set[int]:
         placements = self._state.pods
@@ -370,92 +400,12 @@ class PreviousPlacements:
             )
 
 
-@dataclass(slots=True)
-class _OwnerNodes:
-    #: The job has the very same dict as `previous_nodes`.
-    by_rank: dict[int, PreviousNode] = field(default_factory=dict)
-    lost: int = 0
-
-
-class RememberedNodes:
-    """Previous nodes without a reservation, by owner (`prefer-previous-node`)."""
-
-    def __init__(self) -> None:
-        #: In the order in which the owners last lost a pod.
-        self._owners: dict[str, _OwnerNodes] = {}
-
-    def __len__(self) -> int:
-        return len(self._owners)
-
-    def lost(self, owner: str, job: Job, rank: int, node: PreviousNode) -> None:
-        nodes = self._owners.pop(owner, None) or _OwnerNodes()
-        self._owners[owner] = nodes
-        nodes.by_rank[rank] = node
-        nodes.lost = node.lost
-        job.previous_nodes = nodes.by_rank
-
-    def attach(self, job: Job) -> None:
-        if self._owners and not job.previous_nodes:
-            nodes = self._owners.get(_pods_owner(job))
-            if nodes is not None:
-                job.previous_nodes = nodes.by_rank
-
-    def forget(self, owner: str) -> None:
-        nodes = self._owners.pop(owner, None)
-        if nodes is not None:
-            nodes.by_rank.clear()
-
-    def forget_old(self, now: int) -> None:
-        while self._owners:
-            owner, nodes = next(iter(self._owners.items()))
-            if nodes.lost + KEPT_FOR > now:
-                return
-            self.forget(owner)
-
-    def settle(self, job: Job, placed: set[int]) -> None:
-        """After a cycle: once all remembered ranks are placed again, only their present nodes count."""
-        owner = _pods_owner(job)
-        nodes = self._owners.get(owner)
-        if nodes is not None and nodes.by_rank.keys() <= placed:
-            self.forget(owner)
-
-
-def _pods_owner(job: Job) -> str:
-    owner = next(iter(job.pods.values())).owner if job.pods else None
-    return "" if owner is None else owner.uid
-
-
 def _placed_as_a_whole(job: Job, pod: Pod) -> bool:
     return (
         asks_for_switches(job.labels.get(TOR_AFFINITY))
         or SP_BLOCK in job.annotations
         or LOGICAL_RACK in pod.annotations
     )
-
-
-def _read_plain(given: Mapping[str, Any]) -> tuple[str, Rescheduling]:
-    kept = Rescheduling(str(given["job"]), str(given["resource"]), until=int(given["until"]))
-    kept.next_levels = tuple(sorted(int(time) for time in given["nextLevels"]))
-    for text, (node, marks, faulty, lost, chips, load) in given["ranks"].items():
-        written = {str(key): str(value) for key, value in marks.items()}
-        if not isinstance(chips, int) or not 0 <= chips < 1 << MOST_CHIPS_OF_ONE:
-            raise ValueError("chips are no mask")
-        kept.nodes[int(text)] = PreviousNode(str(node), written, bool(faulty), int(lost), held=True)
-        kept.chips[int(text)] = chips
-        kept.loads[int(text)] = _read_load(load)
-    return str(given["owner"]), kept
-
-
-def _plain_load(load: Load) -> list[Any]:
-    return [load.cpu_milli, load.memory, load.pods, dict(load.extended)]
-
-
-def _read_load(given: list[Any]) -> Load:
-    cpu, memory, pods, extended = given
-    amounts = (cpu, memory, pods, *extended.values())
-    if not all(type(amount) is int and amount >= 0 for amount in amounts):
-        raise ValueError("an amount is no number from 0")
-    return Load(cpu, memory, pods, tuple((str(name), amount) for name, amount in extended.items()))
 
 
 def _owner(job: Job, pod: Pod | None) -> str:

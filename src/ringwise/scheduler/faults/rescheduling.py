@@ -1,0 +1,85 @@
+"""What is known of a job that is being rescheduled: where its lost and leaving pods were (F1).
+
+Also as values of JSON: the next leader reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+from typing import Any
+
+from ringwise.framework.job import PreviousNode
+from ringwise.records import dataclass
+from ringwise.state.loads import Load
+from ringwise.state.ranges import MOST_CHIPS_OF_ONE
+
+
+@dataclass(slots=True)
+class Rescheduling:
+    """A job placed as a whole that lost pods."""
+
+    job: str
+    resource: str
+    #: By rank. The job has the very same dict as `previous_nodes`.
+    nodes: dict[int, PreviousNode] = field(default_factory=dict)
+    #: rank -> chips on that node
+    chips: dict[int, int] = field(default_factory=dict)
+    #: rank -> what else its pod asks for
+    loads: dict[int, Load] = field(default_factory=dict)
+    until: int = 0
+    #: Times at which the rules allow more than before: a job with blocks takes other nodes than its own,
+    #: a job for racks moves further (F2).
+    next_levels: tuple[int, ...] = ()
+    stale: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class LeavingPod:
+    """F1: the placement of a pod that is being deleted: it may be gone before the next leader looks."""
+
+    owner: str
+    job: str
+    resource: str
+    rank: int
+    node: PreviousNode
+    chips: int
+    load: Load
+
+
+def plain_rank(node: PreviousNode, chips: int, load: Load) -> list[Any]:
+    return [node.node, dict(node.annotations), node.faulty, node.lost, chips, _plain_load(load)]
+
+
+def read_plain(given: Mapping[str, Any]) -> tuple[str, Rescheduling, dict[str, LeavingPod]]:
+    kept = Rescheduling(str(given["job"]), str(given["resource"]), until=int(given["until"]))
+    kept.next_levels = tuple(sorted(int(time) for time in given["nextLevels"]))
+    for text, written in given["ranks"].items():
+        rank = int(text)
+        kept.nodes[rank], kept.chips[rank], kept.loads[rank] = _read_rank(written)
+    owner = str(given["owner"])
+    leaving = {
+        str(uid): LeavingPod(owner, kept.job, kept.resource, int(rank), *_read_rank(written))
+        for uid, (rank, *written) in given["leaving"].items()
+    }
+    return owner, kept, leaving
+
+
+def _read_rank(given: list[Any]) -> tuple[PreviousNode, int, Load]:
+    node, marks, faulty, lost, chips, load = given
+    written = {str(key): str(value) for key, value in marks.items()}
+    if not isinstance(chips, int) or not 0 <= chips < 1 << MOST_CHIPS_OF_ONE:
+        raise ValueError("chips are no mask")
+    return PreviousNode(str(node), written, bool(faulty), int(lost), held=True), chips, _read_load(load)
+
+
+def _plain_load(load: Load) -> list[Any]:
+    return [load.cpu_milli, load.memory, load.pods, dict(load.extended)]
+
+
+def _read_load(given: list[Any]) -> Load:
+    cpu, memory, pods, extended = given
+    amounts = (cpu, memory, pods, *extended.values())
+    if not all(type(amount) is int and amount >= 0 for amount in amounts):
+        raise ValueError("an amount is no number from 0")
+    return Load(cpu, memory, pods, tuple((str(name), amount) for name, amount in extended.items()))
