@@ -161,15 +161,16 @@ def test_the_controller_has_what_it_needs_and_no_more() -> None:
             api.put(walls, {"metadata": {"name": "job", "namespace": "default"}})
             gang = PodGroup("default", "job-u", "g", owner=Owner("Job", "job", "u"))
             made = CorePod("p", "default", "job-t-0", PodClass(), task="t", owner=Owner("Job", "job", "u"))
-            additions = do.PodAdditions(
-                subdomain="job", mounts=(("/root/.ssh", "Secret", "job-ssh"),), isolated=True
+            wanted = do.CreateJobResources(
+                "default/job", (do.JobService("job"),), isolated=True, keys=do.JobKeys("job-ssh", "")
             )
             await written(
                 client,
                 [
                     do.CreateGroup(gang),
                     do.CreateGroup(gang),
-                    do.CreatePod(made, "default/job", additions),
+                    wanted,
+                    do.CreatePod(made, "default/job"),
                     do.Publish("default", "job-svc", {"t.host": "job-t-0.job"}),
                     do.SetJobStatus("default/job", "Running"),
                     do.DeletePod("", "default", "job-t-0", "over"),

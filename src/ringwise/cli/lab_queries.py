@@ -207,13 +207,23 @@ def _pod(live: LiveLab, key: str) -> QueryResult:
         reason = document["reason"]
         if reason is not None:
             print_line(console, f"  {escape(reason['message'])}", style="yellow")
-        for title, pairs in (("annotations", pod.annotations), ("environment", dict(additions["env"]))):
+        environment = _environment(live, pod)
+        for title, pairs in (("annotations", pod.annotations), ("environment", environment)):
             if pairs:
                 console.print(f"  {title}:")
                 for name, value in sorted(pairs.items()):
                     print_line(console, f"    {escape(name)}: {escape(value)}")
 
     return QueryResult(document, draw)
+
+
+def _environment(live: LiveLab, pod: Pod) -> dict[str, str]:
+    """The variables that job plugins set, with the values that a container would read now."""
+    additions = live.cluster.additions(pod.uid)
+    found = {**dict(additions.env), **dict(additions.container_env)}
+    for name, source in additions.env_from:
+        found[name] = live.cluster.published(pod.namespace, source, name)
+    return found
 
 
 def _facts(console: Console, title: str, facts: Mapping[str, Any]) -> None:

@@ -64,6 +64,9 @@ class JobRecord:
     updated: bool = False
     group_requested: int | None = None
     group_deleted: bool = False
+    #: Replicas of each task in the published host lists; None: not known to this controller.
+    published_replicas: tuple[int, ...] | None = None
+    resources_requested: bool = False
     reported: SetJobStatus | None = None
     #: When time alone changes something; None: only events do.
     due: int | None = None

@@ -13,6 +13,7 @@ lost when the controller restarts.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from heapq import heappop, heappush
@@ -44,7 +45,6 @@ from ringwise.messages.commands import (
     DeleteGroup,
     DeleteJob,
     DeletePod,
-    Publish,
 )
 from ringwise.messages.job_expansion import group_name, pod_group_of, pods_of
 from ringwise.state.model import Pod, PodGroup
@@ -65,7 +65,6 @@ class Controller:
         self._job_of_group: dict[str, str] = {}
         self._priorities: dict[str, int] = {}
         self._deleted: dict[str, None] = {}
-        self._published: dict[str, Publish] = {}
         self._timers: list[tuple[int, str]] = []
         self._timer_of: dict[str, int] = {}
         self._commands: dict[str, list[str]] = {}
@@ -120,7 +119,6 @@ class Controller:
                 record = self._records.pop(event.key, None)
                 if record is not None:
                     self._job_of_group.pop(_group_key(record.job), None)
-                    self._published.pop(event.key, None)
             case ev.PodSeen():
                 self._pod_seen(event.pod, now)
             case ev.PodGone():
@@ -323,20 +321,38 @@ class Controller:
         ]
         for name in late:
             del record.create_requested[name]
+        self._publish_hosts(record, job, creates)
         if sum(1 for _ in record.own_pods()) + len(record.create_requested) < job.replicas:
             self._create_pods(record, job, now, creates)
         if record.create_requested:
             record.wake_at(min(requested for _, requested in record.create_requested.values()) + RETRY_AFTER)
+
+    def _publish_hosts(self, record: JobRecord, job: VcJob, creates: list[Command]) -> None:
+        """The host lists follow the replicas of the job, before pods are created or deleted for them.
+
+        A new controller publishes them where pods are missing or too many: else its predecessor did.
+        """
+        replicas = tuple(task.replicas for task in job.tasks)
+        if record.published_replicas == replicas:
+            return
+        if record.published_replicas is None:
+            places = Counter(pod.task for pod in record.own_pods())
+            if all(places[task.name] == task.replicas for task in job.tasks):
+                record.published_replicas = replicas
+                return
+        record.published_replicas = replicas
+        hosts = JobPlugins(job).host_lists()
+        if hosts is not None:
+            creates.append(hosts)
 
     def _create_pods(self, record: JobRecord, job: VcJob, now: int, creates: list[Command]) -> None:
         taken = {f"{job.namespace}/{name}" for name in record.create_requested}
         taken.update(pod.key for pod in record.pods.values())
         ready = {task.name for task in job.tasks if _dependencies_met(record, task)}
         plugins = JobPlugins(job)
-        hosts = plugins.host_lists()
-        if hosts is not None and self._published.get(job.key) != hosts:
-            self._published[job.key] = hosts
-            creates.append(hosts)
+        if not record.resources_requested:
+            record.resources_requested = True
+            creates.append(plugins.resources())
         for pod in pods_of(job, taken):
             if pod.task in ready:
                 record.create_requested[pod.name] = (pod.task, now)

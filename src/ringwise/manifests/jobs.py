@@ -112,6 +112,8 @@ def _template(wire: TemplateWire, path: str, classes: PodClassCache, found: Find
         gated=bool(spec.scheduling_gates),
         chip_containers=chip_containers,
         rank=rank,
+        hostname=spec.hostname or "",
+        subdomain=spec.subdomain or "",
     )
 
 

@@ -147,6 +147,8 @@ class PodSpecWire(WireStruct):
     tolerations: list[TolerationWire] | None = None
     scheduling_gates: list[SchedulingGateWire] | None = None
     host_network: bool | None = None
+    hostname: str | None = None
+    subdomain: str | None = None
 
 
 class PodStatusWire(WireStruct):

@@ -99,10 +99,30 @@ class DeleteGroup:
 
 
 @dataclass(frozen=True, slots=True)
+class ContainerPort:
+    """A port that a container declares, unless it declares that number already."""
+
+    name: str
+    number: int
+    #: Empty: every container.
+    container: str = ""
+    in_init_containers: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class InitContainer:
+    name: str
+    image: str
+    command: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class PodAdditions:
     """What job plugins add to a pod in addition to labels and annotations."""
 
+    #: Of every container and init container.
     env: tuple[tuple[str, str], ...] = ()
+    #: Where the template has none.
     hostname: str = ""
     subdomain: str = ""
     #: (path in every container, kind, name): ConfigMaps and Secrets of the job.
@@ -111,6 +131,46 @@ class PodAdditions:
     isolated: bool = False
     #: Its host name resolves before it is ready.
     found_early: bool = False
+    #: Of the containers, and not of init containers.
+    container_env: tuple[tuple[str, str], ...] = ()
+    #: (variable, ConfigMap): the value is the key of that name, read when a container starts.
+    env_from: tuple[tuple[str, str], ...] = ()
+    ports: tuple[ContainerPort, ...] = ()
+    #: (container, command): replaces the command of the template.
+    commands: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    init_containers: tuple[InitContainer, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class JobService:
+    """A Service of a job: for all its pods or for those of one task; headless where it has no ports."""
+
+    name: str
+    task: str = ""
+    ports: tuple[tuple[str, int], ...] = ()
+    #: Host names of pods resolve before the pods are ready.
+    found_early: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class JobKeys:
+    """The Secret with the ssh keys of a job. Without a private key a new pair is made."""
+
+    secret: str
+    config: str
+    private: str = ""
+    public: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CreateJobResources:
+    """What a job needs besides its pods. It is created before the first pod; what exists stays."""
+
+    key: str
+    services: tuple[JobService, ...] = ()
+    #: Only pods of the job may connect to each other.
+    isolated: bool = False
+    keys: JobKeys | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +237,7 @@ Command = (
     | SetAside
     | CreateGroup
     | DeleteGroup
+    | CreateJobResources
     | CreatePod
     | DeletePod
     | AnnotatePod

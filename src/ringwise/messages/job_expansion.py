@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Iterator, Mapping
 
+from ringwise.state.job_plugins import arguments_of
 from ringwise.state.model import Owner, Pod, PodClass, PodGroup
 from ringwise.state.owned_annotations import owned_in
 from ringwise.state.vcjob import Task, VcJob
@@ -140,15 +141,12 @@ def _rank(job: VcJob, task: Task, index: int, first: int) -> int | None:
 
 def _hccl_rank(job: VcJob, task: Task, index: int) -> int | None:
     """Masters first, then workers; other tasks have no rank."""
-    names = {"master": "master", "worker": "worker"}
-    for argument in job.plugins["hcclrank"]:
-        key, _, value = argument.lstrip("-").partition("=")
-        if key in names and value:
-            names[key] = value
-    if task.name == names["master"]:
+    arguments = arguments_of("hcclrank", job.plugins["hcclrank"])
+    master, worker = arguments.text("master"), arguments.text("worker")
+    if task.name == master:
         return index
-    if task.name == names["worker"]:
-        return index + sum(other.replicas for other in job.tasks if other.name == names["master"])
+    if task.name == worker:
+        return index + sum(other.replicas for other in job.tasks if other.name == master)
     return None
 
 

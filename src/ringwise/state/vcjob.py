@@ -8,6 +8,7 @@ from dataclasses import field
 
 from ringwise.grammar import counted
 from ringwise.records import dataclass
+from ringwise.state.job_plugins import plugin_problems
 from ringwise.state.model import EMPTY, PodClass
 from ringwise.wellknown import VOLCANO_SCHEDULER
 
@@ -78,6 +79,9 @@ class PodTemplate:
     chip_containers: int = 0
     #: A rank in the template itself; it is valid for a task of one pod only.
     rank: int | None = None
+    #: Host name and domain of its pods, where the template sets them.
+    hostname: str = ""
+    subdomain: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +179,7 @@ def problems_of(job: VcJob) -> tuple[str, ...]:
     if job.replicas > MOST_PODS:
         problems.append(f"the job has {counted(job.replicas, 'pod')} and at most {MOST_PODS} are allowed")
     problems += _policy_problems("the job", job.policies)
+    problems += plugin_problems(job.plugins, list(names))
     ring = _ring_of_dependencies(job.tasks)
     if ring:
         problems.append(f"tasks wait for each other: {', '.join(ring)}")

@@ -24,11 +24,14 @@ from ringwise.messages import events as ev
 from ringwise.messages.commands import (
     Command,
     CreateGroup,
+    CreateJobResources,
     CreatePod,
     DeleteGroup,
     DeleteJob,
     DeletePod,
     Evict,
+    JobKeys,
+    JobService,
     PodAdditions,
     Publish,
     SetJobStatus,
@@ -59,6 +62,10 @@ JOB = {
 }
 #: The folder of root's keys in a container.
 SSH_FOLDER = "/root/.ssh"
+#: What svc and ssh need.
+WANTED = CreateJobResources(
+    "default/train", (JobService("train"),), isolated=True, keys=JobKeys("train-ssh", "")
+)
 COMMANDS = "/apis/bus.volcano.sh/v1alpha1/commands"
 
 
@@ -175,10 +182,7 @@ def test_jobs_do_not_wait_for_each_other() -> None:
 def test_resources_of_a_job_are_created_once() -> None:
     async def test() -> None:
         async with executing() as one:
-            additions = PodAdditions(
-                subdomain="train", mounts=((SSH_FOLDER, "Secret", "train-ssh"),), isolated=True
-            )
-            await one.do(*(CreatePod(worker(index), "default/train", additions) for index in range(3)))
+            await one.do(WANTED, *(CreatePod(worker(index), "default/train") for index in range(3)))
             assert len(one.api.all(PODS)) == 3
             assert one.writes().count("POST services") == 1
             assert one.writes().count("POST secrets") == 1
@@ -189,8 +193,32 @@ def test_resources_of_a_job_are_created_once() -> None:
             secret = one.api.get("/api/v1/secrets", "default/train-ssh")
             assert secret["stringData"]["authorized_keys"] == secret["stringData"]["id_rsa.pub"]
             # Again: everything exists, and there is no error.
-            await one.do(CreatePod(worker(0), "default/train", additions))
+            await one.do(WANTED, CreatePod(worker(0), "default/train"))
             assert one.api.all(EVENTS) == []
+
+    run(test())
+
+
+def test_keys_of_the_user_and_a_service_for_one_task() -> None:
+    async def test() -> None:
+        async with executing() as one:
+            wanted = CreateJobResources(
+                "default/train",
+                (JobService("train-head-svc", "head", (("gcs", 6379),)),),
+                keys=JobKeys("train-ssh", "Port 2222\n", "private", "public"),
+            )
+            await one.do(wanted, CreatePod(worker(0), "default/train"))
+            secret = one.api.get("/api/v1/secrets", "default/train-ssh")
+            assert secret["stringData"] == {
+                "id_rsa": "private",
+                "id_rsa.pub": "public",
+                "authorized_keys": "public",
+                "config": "Port 2222\n",
+            }
+            spec = one.api.get("/api/v1/services", "default/train-head-svc")["spec"]
+            assert spec["selector"]["volcano.sh/task-spec"] == "head"
+            assert "clusterIP" not in spec
+            assert spec["ports"] == [{"name": "gcs", "port": 6379, "protocol": "TCP", "targetPort": "gcs"}]
 
     run(test())
 
@@ -199,10 +227,12 @@ def test_resources_of_a_job_are_created_once() -> None:
 def test_only_pods_of_the_job_can_connect_to_each_other(open_to_all: bool) -> None:
     async def test() -> None:
         async with executing() as one:
-            additions = PodAdditions(subdomain="train", isolated=not open_to_all, found_early=open_to_all)
-            await one.do(CreatePod(worker(0), "default/train", additions))
-            service = one.api.get("/api/v1/services", "default/train")
-            assert service["spec"]["publishNotReadyAddresses"] is open_to_all
+            service = JobService("train", found_early=open_to_all)
+            wanted = CreateJobResources("default/train", (service,), isolated=not open_to_all)
+            await one.do(wanted, CreatePod(worker(0), "default/train"))
+            made = one.api.get("/api/v1/services", "default/train")
+            assert made["spec"]["publishNotReadyAddresses"] is open_to_all
+            assert "ports" not in made["spec"]
             walls = one.api.all("/apis/networking.k8s.io/v1/networkpolicies")
             assert len(walls) == (not open_to_all)
             for wall in walls:
@@ -356,15 +386,13 @@ def test_an_object_of_another_owner_is_reported_and_not_written(collection: str,
             name = FOREIGN[collection]
             meta = {"name": name, "namespace": "default", "ownerReferences": OWNERS[owner]}
             before = one.api.put(collection, {"metadata": meta, "data": {"theirs": "x"}, "spec": {"a": 1}})
-            additions = PodAdditions(
-                subdomain="train", mounts=((SSH_FOLDER, "Secret", "train-ssh"),), isolated=True
-            )
             group = PodGroup("default", "train-j1", min_member=2, owner=Owner("Job", "train", "j1"))
             for _ in range(2):
                 await one.do(
                     CreateGroup(group),
+                    WANTED,
                     Publish("default", "train-svc", {"worker.host": "h"}),
-                    CreatePod(worker(0), "default/train", additions),
+                    CreatePod(worker(0), "default/train"),
                 )
             await one.do(DeleteGroup("default/train-j1"))
             assert one.api.get(collection, f"default/{name}") == before
@@ -404,7 +432,8 @@ def test_what_an_earlier_job_of_the_name_left_is_waited_for(collection: str) -> 
             await one.do(
                 CreateGroup(group),
                 Publish("default", "train-svc", {"worker.host": "h"}),
-                CreatePod(worker(0), "default/train", PodAdditions(subdomain="train", isolated=True)),
+                CreateJobResources("default/train", (JobService("train"),), isolated=True),
+                CreatePod(worker(0), "default/train"),
             )
             (owner,) = one.api.get(collection, f"default/{name}")["metadata"]["ownerReferences"]
             assert owner["uid"] == "j1"
@@ -417,8 +446,7 @@ def test_a_secret_created_before_a_later_failure_is_known_as_ours() -> None:
     async def test() -> None:
         async with executing() as one:
             one.api.fault("POST /api/v1/namespaces/default/persistentvolumeclaims", status=503, times=2)
-            additions = PodAdditions(mounts=((SSH_FOLDER, "Secret", "train-ssh"),))
-            await one.do(CreatePod(worker(0), "default/train", additions))
+            await one.do(WANTED, CreatePod(worker(0), "default/train"))
             assert len(one.api.all(PODS)) == 1
             assert one.writes().count("POST secrets") == 1
             assert one.api.count("GET /api/v1/namespaces/default/secrets") == 0

@@ -8,12 +8,12 @@ import msgspec
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from ringwise.controller.job_plugins import HOME_SSH
 from ringwise.kube.watch.job_templates import JobTemplates
 from ringwise.kube.write.executor import group_body, job_status
 from ringwise.kube.write.pod_templates import render
-from ringwise.kube.write.ssh_keys import key_pair
-from ringwise.messages.commands import CreatePod, PodAdditions, SetJobStatus
+from ringwise.kube.write.ssh_keys import key_pair, public_key_of
+from ringwise.messages.commands import ContainerPort, CreatePod, InitContainer, PodAdditions, SetJobStatus
+from ringwise.state.job_plugins import HOME_SSH
 from ringwise.state.model import Owner, Pod, PodClass, PodGroup
 
 #: The folder of root's keys in a container.
@@ -93,10 +93,72 @@ def test_job_plugins_add_to_every_container() -> None:
     assert (spec["hostname"], spec["subdomain"]) == ("train-worker-0", "train")
     assert spec["volumes"] == [
         {"name": "train-svc", "configMap": {"name": "train-svc"}},
-        {"name": "train-ssh", "secret": {"secretName": "train-ssh", "defaultMode": 0o600}},
+        {
+            "name": "train-ssh",
+            "secret": {
+                "secretName": "train-ssh",
+                "defaultMode": 0o600,
+                # Below a folder: the root of a volume is writable for everyone, and sshd rejects that.
+                "items": [
+                    {"key": key, "path": f".ssh/{key}"}
+                    for key in ("id_rsa", "id_rsa.pub", "authorized_keys", "config")
+                ],
+            },
+        },
     ]
-    mounted = [(mount["name"], mount["mountPath"]) for mount in spec["containers"][0]["volumeMounts"]]
-    assert mounted == [("train-svc", "/etc/volcano"), ("train-ssh", SSH_FOLDER)]
+    for container in (*spec["containers"], *spec["initContainers"]):
+        assert container["volumeMounts"] == [
+            {"name": "train-svc", "mountPath": "/etc/volcano"},
+            {"name": "train-ssh", "mountPath": SSH_FOLDER, "subPath": ".ssh"},
+        ]
+
+
+def test_keys_outside_of_the_home_of_root_are_readable_for_all() -> None:
+    additions = PodAdditions(mounts=(("/keys", "Secret", "train-ssh"),))
+    (volume,) = made({"spec": {"containers": [{"name": "main"}]}}, additions)["spec"]["volumes"]
+    assert volume["secret"]["defaultMode"] == 0o644
+
+
+def test_variables_ports_and_commands_reach_the_containers_they_are_for() -> None:
+    template = {
+        "spec": {
+            "hostname": "own",
+            "initContainers": [{"name": "first"}],
+            "containers": [{"name": "main", "ports": [{"containerPort": 22}]}, {"name": "side"}],
+        }
+    }
+    additions = PodAdditions(
+        hostname="train-worker-0",
+        subdomain="train",
+        env=(("MPI_HOST", "a"),),
+        container_env=(("RANK", "1"),),
+        env_from=(("VC_WORKER_NUM", "train-svc"),),
+        ports=(ContainerPort("mpi", 22, in_init_containers=True), ContainerPort("gcs", 6379, "side")),
+        commands=(("side", ("sh", "-c", "ray start")), ("absent", ("x",))),
+        init_containers=(InitContainer("wait", "busybox", ("sh",)), InitContainer("first", "i", ("x",))),
+    )
+    spec = made(template, additions)["spec"]
+    # The name of the template wins.
+    assert (spec["hostname"], spec["subdomain"]) == ("own", "train")
+    first, wait = spec["initContainers"]
+    main, side = spec["containers"]
+    everywhere = [
+        {"name": "MPI_HOST", "value": "a"},
+        {
+            "name": "VC_WORKER_NUM",
+            "valueFrom": {"configMapKeyRef": {"name": "train-svc", "key": "VC_WORKER_NUM"}},
+        },
+    ]
+    assert first == {
+        "name": "first",
+        "env": everywhere,
+        "ports": [{"name": "mpi", "containerPort": 22}],
+    }
+    assert (wait["name"], wait["image"], wait["command"]) == ("wait", "busybox", ["sh"])
+    assert main["env"] == side["env"] == [*everywhere, {"name": "RANK", "value": "1"}]
+    assert main["ports"] == [{"containerPort": 22}]
+    assert side["ports"] == [{"name": "mpi", "containerPort": 22}, {"name": "gcs", "containerPort": 6379}]
+    assert ("command" in main, side["command"]) == (False, ["sh", "-c", "ray start"])
 
 
 def test_volumes_of_the_job_are_mounted_in_every_pod() -> None:
@@ -158,3 +220,5 @@ def test_a_key_pair_fits_together() -> None:
     assert key.key_size == 2048
     assert serialization.load_ssh_public_key(public.encode()) == key.public_key()
     assert key_pair("other")[0] != private
+    assert public_key_of(private).split() == public.split()[:2]
+    assert public_key_of("no key") == ""

@@ -36,6 +36,7 @@ from ringwise.messages.commands import (
     Bind,
     Command,
     CreateGroup,
+    CreateJobResources,
     CreatePod,
     DeleteGroup,
     DeleteJob,
@@ -107,6 +108,8 @@ class Executor:
                     self._status.queues.put(command)
                 case SetAside():
                     self._on_set_aside(command)
+                case CreateJobResources():
+                    self._job_resources.want(command)
                 case _:
                     rest.append(command)
         if binds:
@@ -186,7 +189,7 @@ class Executor:
         pod = command.pod
         try:
             await self._retrier.run(
-                partial(self._job_resources.ensure, command.job, pod.namespace, command.additions), _ATTEMPTS
+                partial(self._job_resources.ensure, command.job, pod.namespace), _ATTEMPTS
             )
             body = _rendered(command, templates)
             await self._retrier.run(partial(self._client.create, PODS, pod.namespace, body), _ATTEMPTS)

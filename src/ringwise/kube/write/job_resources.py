@@ -19,7 +19,7 @@ from ringwise.kube.write.ownership import (
     not_yet_deleted,
     ownership,
 )
-from ringwise.kube.write.ssh_keys import key_pair
+from ringwise.kube.write.ssh_keys import SSH_FILES, key_pair, public_key_of
 from ringwise.kubeclient.client import JSON_PATCH, ApiError, Client, UnreachableError
 from ringwise.kubeclient.resources import (
     CLAIMS,
@@ -29,12 +29,11 @@ from ringwise.kubeclient.resources import (
     SERVICES,
     Resource,
 )
-from ringwise.messages.commands import PodAdditions
-from ringwise.wellknown import APP_MANAGED_BY, JOB_NAME, JOB_NAMESPACE
+from ringwise.messages.commands import CreateJobResources, JobKeys, JobService
+from ringwise.wellknown import APP_MANAGED_BY, JOB_NAME, JOB_NAMESPACE, TASK_SPEC
 
 #: Jobs remembered as complete.
 _MAX_REMEMBERED = 10_000
-_SSH_CONFIG = "StrictHostKeyChecking no\nUserKnownHostsFile /dev/null\n"
 
 
 #: Reports to the job, in its namespace, an object of its name that is not its own.
@@ -51,42 +50,45 @@ class JobResources:
         self._client = client
         self._templates = templates
         self._on_foreign = on_foreign
+        #: What was last wanted, by job key.
+        self._wanted: dict[str, CreateJobResources] = {}
         self._complete: dict[str, None] = {}
         #: UID of the job and name of the Secrets that were created for jobs that are not complete yet.
         self._secrets: dict[str, set[str]] = {}
         self._locks: dict[str, asyncio.Lock] = {}
 
-    async def ensure(self, job: str, namespace: str, additions: PodAdditions) -> None:
+    def want(self, wanted: CreateJobResources) -> None:
+        """What `ensure` creates for the job before its next pod."""
+        if len(self._wanted) >= _MAX_REMEMBERED:
+            del self._wanted[next(iter(self._wanted))]
+        self._wanted[wanted.key] = wanted
+
+    async def ensure(self, job: str, namespace: str) -> None:
         templates = self._templates.get(job)
         if templates is None or templates.uid in self._complete:
             return
         lock = self._locks.setdefault(templates.uid, asyncio.Lock())
         async with lock:
             if templates.uid not in self._complete:
-                await self._create_all(templates, namespace, additions)
+                await self._create_all(templates, namespace, self._wanted.get(job))
                 if len(self._complete) >= _MAX_REMEMBERED:
                     del self._complete[next(iter(self._complete))]
                 self._complete[templates.uid] = None
+                self._wanted.pop(job, None)
                 self._secrets.pop(templates.uid, None)
         self._locks.pop(templates.uid, None)
 
-    async def _create_all(self, templates: JobTemplates, namespace: str, additions: PodAdditions) -> None:
+    async def _create_all(
+        self, templates: JobTemplates, namespace: str, wanted: CreateJobResources | None
+    ) -> None:
         pods = {JOB_NAME: templates.name, JOB_NAMESPACE: namespace}
-        if additions.subdomain:
-            service = _service(pods, additions.found_early)
-            await self._create(SERVICES, templates, namespace, additions.subdomain, service)
-        if additions.isolated:
+        for service in wanted.services if wanted is not None else ():
+            await self._create(SERVICES, templates, namespace, service.name, _service(pods, service))
+        if wanted is not None and wanted.isolated:
             await self._create(NETWORK_POLICIES, templates, namespace, templates.name, _network_policy(pods))
-        for _, kind, name in additions.mounts:
-            if kind == "Secret":
-                private, public = await asyncio.to_thread(key_pair, f"{templates.name}@ringwise")
-                data = {
-                    "id_rsa": private,
-                    "id_rsa.pub": public,
-                    "authorized_keys": public,
-                    "config": _SSH_CONFIG,
-                }
-                await self._create_secret(templates, namespace, name, {"stringData": data})
+        if wanted is not None and wanted.keys is not None:
+            data = await asyncio.to_thread(_key_files, wanted.keys, f"{templates.name}@ringwise")
+            await self._create_secret(templates, namespace, wanted.keys.secret, {"stringData": data})
         for volume in templates.volumes:
             if volume.claim is not None:
                 await self._create(CLAIMS, templates, namespace, volume.name, {"spec": volume.claim})
@@ -186,16 +188,25 @@ def _body(
     }
 
 
-def _service(pods: dict[str, str], found_early: bool) -> dict[str, Any]:
-    return {
-        "spec": {
-            # Headless: it only gives DNS names to pods.
-            "clusterIP": "None",
-            "selector": pods,
-            "publishNotReadyAddresses": found_early,
-            "ports": [{"name": "placeholder", "port": 1, "protocol": "TCP", "targetPort": 1}],
-        }
-    }
+def _key_files(keys: JobKeys, comment: str) -> dict[str, str]:
+    if keys.private:
+        private, public = keys.private, keys.public or public_key_of(keys.private)
+    else:
+        private, public = key_pair(comment)
+    return dict(zip(SSH_FILES, (private, public, public, keys.config), strict=True))
+
+
+def _service(pods: dict[str, str], service: JobService) -> dict[str, Any]:
+    selector = {**pods, TASK_SPEC: service.task} if service.task else pods
+    if not service.ports:
+        # Headless: it only gives DNS names to pods.
+        names: dict[str, Any] = {"clusterIP": "None", "publishNotReadyAddresses": service.found_early}
+        return {"spec": {**names, "selector": selector}}
+    ports = [
+        {"name": name, "port": number, "protocol": "TCP", "targetPort": name}
+        for name, number in service.ports
+    ]
+    return {"spec": {"selector": selector, "ports": ports}}
 
 
 def _network_policy(pods: dict[str, str]) -> dict[str, Any]:

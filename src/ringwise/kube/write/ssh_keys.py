@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+#: Keys of the Secret, which are the names of the files.
+SSH_FILES = ("id_rsa", "id_rsa.pub", "authorized_keys", "config")
 _BITS = 2048
 _EXPONENT = 65537
 
@@ -20,3 +22,20 @@ def key_pair(comment: str) -> tuple[str, str]:
     )
     public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
     return private.decode(), f"{public.decode()} {comment}\n"
+
+
+def public_key_of(private: str) -> str:
+    """The public key of a private one; empty when it cannot be read."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives import serialization
+
+    for load in (serialization.load_pem_private_key, serialization.load_ssh_private_key):
+        try:
+            key = load(private.encode(), password=None)
+            public = key.public_key().public_bytes(
+                serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
+            )
+        except (ValueError, TypeError, UnsupportedAlgorithm):
+            continue
+        return f"{public.decode()}\n"
+    return ""

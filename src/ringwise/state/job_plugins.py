@@ -1,0 +1,171 @@
+"""The job plugins of vcjobs: their names, their arguments, and what each needs of the job.
+
+Arguments are written as Go programs take them: `--port=23456`, `-port 23456`, `--wait-master-enabled`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ringwise.records import dataclass
+from ringwise.topology.nearest import did_you_mean
+
+#: Default path of the keys: in the home of root, as in Volcano.
+HOME_SSH = "/root/.ssh"
+_TRUE = frozenset({"1", "t", "T", "true", "True", "TRUE"})
+_FALSE = frozenset({"0", "f", "F", "false", "False", "FALSE"})
+_MOST_PORT = 65535
+_MOST_SECONDS = 2**31 - 1
+
+Value = str | int | bool
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """One argument. The type of the default is the type of the value; `most` limits a number."""
+
+    default: Value
+    most: int = _MOST_PORT
+
+
+#: Every job plugin with its arguments.
+JOB_PLUGINS: Mapping[str, Mapping[str, Flag]] = {
+    "env": {},
+    "svc": {
+        "publish-not-ready-addresses": Flag(False),
+        "disable-network-policy": Flag(False),
+        "inject-hosts-env": Flag(True),
+    },
+    "ssh": {
+        "ssh-key-file-path": Flag(HOME_SSH),
+        "ssh-private-key": Flag(""),
+        "ssh-public-key": Flag(""),
+        "ssh-port": Flag(22),
+    },
+    "pytorch": {
+        "master": Flag("master"),
+        "worker": Flag("worker"),
+        "port": Flag(23456),
+        "wait-master-enabled": Flag(False),
+        "wait-master-timeout": Flag(300, _MOST_SECONDS),
+        "wait-master-image": Flag("busybox:1.36.1"),
+    },
+    "tensorflow": {
+        "ps": Flag("ps"),
+        "worker": Flag("worker"),
+        "chief": Flag("chief"),
+        "evaluator": Flag("evaluator"),
+        "port": Flag(2222),
+    },
+    "mpi": {"master": Flag("master"), "worker": Flag("worker"), "port": Flag(22)},
+    "ray": {
+        "head": Flag("head"),
+        "headContainer": Flag("head"),
+        "worker": Flag("worker"),
+        "workerContainer": Flag("worker"),
+        "port": Flag(6379),
+        "dashboardPort": Flag(8265),
+        "clientPort": Flag(10001),
+    },
+    "hcclrank": {"master": Flag("master"), "worker": Flag("worker")},
+}
+#: Plugins that a plugin needs; Volcano's admission adds them to the job.
+NEEDED_PLUGINS: Mapping[str, tuple[str, ...]] = {
+    "tensorflow": ("svc",),
+    "pytorch": ("svc",),
+    "mpi": ("svc", "ssh"),
+    "ray": ("svc",),
+}
+#: Plugins that cannot work without the task that an argument names.
+_NEEDED_TASK = {"mpi": "master", "ray": "head"}
+
+
+@dataclass(frozen=True, slots=True)
+class PluginArguments:
+    """The arguments of one plugin with its defaults, and what is wrong with them."""
+
+    values: Mapping[str, Value]
+    problems: tuple[str, ...] = ()
+
+    def text(self, name: str) -> str:
+        return str(self.values[name])
+
+    def number(self, name: str) -> int:
+        return int(self.values[name])
+
+    def switch(self, name: str) -> bool:
+        return bool(self.values[name])
+
+
+def arguments_of(plugin: str, arguments: Sequence[str]) -> PluginArguments:
+    """The arguments of a known plugin. A wrong one keeps its default; the last of several counts."""
+    flags = JOB_PLUGINS[plugin]
+    values = {name: flag.default for name, flag in flags.items()}
+    problems: list[str] = []
+    rest = iter(arguments)
+    for argument in rest:
+        name, equals, text = argument.lstrip("-").partition("=")
+        if not argument.startswith("-") or argument.startswith("---"):
+            problems.append(f"job plugin {plugin}: {argument!r} is no argument; write --name=value")
+            continue
+        flag = flags.get(name)
+        if flag is None:
+            problems.append(_unknown(f"job plugin {plugin} has no argument --{name}", name, flags, "--"))
+            continue
+        if not equals:
+            text = "true" if isinstance(flag.default, bool) else next(rest, "")
+        value = _value(flag, text)
+        if value is None:
+            problems.append(f"job plugin {plugin}: --{name} must be {_allowed(flag)}, got {text!r}")
+        else:
+            values[name] = value
+    return PluginArguments(values, tuple(problems))
+
+
+def plugin_problems(plugins: Mapping[str, Sequence[str]], tasks: Sequence[str]) -> list[str]:
+    """Unknown plugins and arguments, and plugins whose task the job does not have."""
+    problems: list[str] = []
+    for plugin, arguments in plugins.items():
+        if plugin not in JOB_PLUGINS:
+            problems.append(_unknown(f"there is no job plugin {plugin}", plugin, JOB_PLUGINS))
+            continue
+        given = arguments_of(plugin, arguments)
+        problems += given.problems
+        needed = given.text(_NEEDED_TASK[plugin]) if plugin in _NEEDED_TASK else ""
+        if needed and needed not in tasks:
+            problems.append(
+                f"job plugin {plugin} needs a task called {needed}; "
+                f"--{_NEEDED_TASK[plugin]}=NAME names another one"
+            )
+    return problems
+
+
+def with_needed(plugins: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+    """The plugins of a job with those that they need."""
+    complete = {name: tuple(arguments) for name, arguments in plugins.items()}
+    for name in plugins:
+        for needed in NEEDED_PLUGINS.get(name, ()):
+            complete.setdefault(needed, ())
+    return complete
+
+
+def _value(flag: Flag, text: str) -> Value | None:
+    if isinstance(flag.default, bool):
+        return True if text in _TRUE else False if text in _FALSE else None
+    if isinstance(flag.default, int):
+        is_number = text.isascii() and text.isdigit() and len(text) <= 10
+        return int(text) if is_number and 1 <= int(text) <= flag.most else None
+    # An empty name or path would be a wrong one; keys may be empty.
+    return text if text or not flag.default else None
+
+
+def _allowed(flag: Flag) -> str:
+    if isinstance(flag.default, bool):
+        return "true or false"
+    return f"a number from 1 to {flag.most}" if isinstance(flag.default, int) else "a text"
+
+
+def _unknown(message: str, name: str, known: Mapping[str, object], prefix: str = "") -> str:
+    if not known:
+        return f"{message}; it takes none"
+    return f"{message}{did_you_mean(name, known)}; allowed: {', '.join(prefix + one for one in known)}"
