@@ -7,7 +7,7 @@ runs pods. It decides nothing.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TypeVar
 
