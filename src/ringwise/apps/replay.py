@@ -9,7 +9,7 @@ may end in the middle of a line (the process died while writing); everything bef
 from __future__ import annotations
 
 import enum
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Collection, Generator, Iterable, Mapping
 from contextlib import closing
 from dataclasses import field, fields, is_dataclass
 from pathlib import Path
@@ -219,8 +219,12 @@ def _plain(value: Any) -> Any:
 # -- reading ------------------------------------------------------------------------------------
 
 
-def open_journal(path: Path) -> JournalFile:
-    """Read the header now and the batches as they are asked for."""
+def open_journal(path: Path, only: Collection[type] | None = None) -> JournalFile:
+    """Read the header now and the batches as they are asked for.
+
+    With `only`, events of other types are left out, and nothing can be decided again: the plugins of the
+    configuration need not be installed.
+    """
     try:
         file = path.open("rb")
     except OSError as problem:
@@ -243,16 +247,18 @@ def open_journal(path: Path) -> JournalFile:
             f"{path}: line 1: is {one_line(header.format)} version {header.version}; "
             f"this Ringwise reads {FORMAT} version {VERSION}"
         )
-    unknown = _not_installed(configuration)
+    unknown = _not_installed(configuration) if only is None else None
     if unknown is not None:
         file.close()
         raise JournalError(f"{path}: line 1: {unknown}")
     journal = JournalFile(configuration, tuple(header.scheduler_names), header.ringwise)
-    journal.batches = _batches(file, path, journal)
+    journal.batches = _batches(file, path, journal, None if only is None else frozenset(only))
     return journal
 
 
-def _batches(file: IO[bytes], path: Path, journal: JournalFile) -> Generator[Recorded, None, None]:
+def _batches(
+    file: IO[bytes], path: Path, journal: JournalFile, only: frozenset[type] | None
+) -> Generator[Recorded, None, None]:
     with file:
         number = 1
         while True:
@@ -261,7 +267,7 @@ def _batches(file: IO[bytes], path: Path, journal: JournalFile) -> Generator[Rec
                 return
             number += 1
             try:
-                yield _recorded(text, number)
+                yield _recorded(text, number, only)
             except (msgspec.MsgspecError, RecursionError, UnicodeError, ValueError) as problem:
                 if not text.endswith(b"\n"):
                     journal.note = f"line {number} is cut off and was left out"
@@ -269,13 +275,15 @@ def _batches(file: IO[bytes], path: Path, journal: JournalFile) -> Generator[Rec
                 raise JournalError(f"{path}: line {number}: {_one(problem)}") from None
 
 
-def _recorded(text: bytes, number: int) -> Recorded:
+def _recorded(text: bytes, number: int, only: frozenset[type] | None) -> Recorded:
     line = msgspec.json.decode(text, type=_Line)
     events: list[ev.Event] = []
     for name, raw in line.events:
         kind = _EVENT_TYPES.get(name)
         if kind is None:
             raise ValueError(f"there is no event {name}; known are {', '.join(sorted(_EVENT_TYPES))}")
+        if only is not None and kind not in only:
+            continue
         if kind is ev.ConfigurationSeen:
             seen = msgspec.json.decode(raw, type=_ConfigurationSeenWire)
             configuration = _configuration(seen.configuration)

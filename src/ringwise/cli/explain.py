@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import click
 
 from ringwise.cli.completion import LabName
 from ringwise.cli.exit_codes import ExitCode, code_of_outcomes
-from ringwise.cli.output import exit_code_option, output_option
+from ringwise.cli.output import exit_code_option, output_option, stop
 from ringwise.cli.queries import (
     QueryResult,
     answer_query,
@@ -28,14 +29,27 @@ if TYPE_CHECKING:
 
 @click.command("why")
 @click.argument("job", type=LabName("job"), metavar="[NAMESPACE/]JOB")
+@click.option("--story", is_flag=True, help="Tell its life so far, from the journal of the lab.")
+@click.option(
+    "--journal",
+    "journals",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="With --story: read this journal instead; may be repeated, oldest first.",
+)
 @source_options()
 @output_option
 @exit_code_option
-def why_command(job: str, output: str, exit_code: bool, **options: Any) -> None:
+def why_command(
+    job: str, story: bool, journals: tuple[Path, ...], output: str, exit_code: bool, **options: Any
+) -> None:
     """Explain why JOB waits or where it runs, and what would change that.
 
     Every cure in the result was tried on the state of the cluster, and undone.
     """
+    if story or journals:
+        _tell_story(job, journals, output, **options)
+        return
     answer_query(
         "why",
         lambda source: why_result(source, job, exit_code),
@@ -43,6 +57,39 @@ def why_command(job: str, output: str, exit_code: bool, **options: Any) -> None:
         parameters={"job": job, "exit_code": exit_code},
         **options,
     )
+
+
+def _tell_story(job: str, journals: tuple[Path, ...], output: str, lab: Path | None, **options: Any) -> None:
+    if options["files"]:
+        raise stop("ringwise: manifests hold no story: give --journal FILE, or query a lab")
+    if not journals:
+        query_lab(lab, "story", output, job=job)
+        return
+    if lab is not None:
+        raise stop("ringwise: --journal reads files and --lab queries a lab: give one of them")
+    from ringwise.apps.replay import JournalError
+
+    try:
+        result = story_result(job, journals)
+    except (JournalError, LookupError) as error:
+        raise stop(f"ringwise: {error}") from None
+    show_result(result, output)
+
+
+def story_result(job: str, journals: Sequence[Path]) -> QueryResult:
+    """Raises JournalError and UnknownStoryError."""
+    from ringwise.apps.story import story_of
+    from ringwise.views.story import story_document
+
+    told = story_of(job, journals)
+
+    def draw(console: Console) -> None:
+        from ringwise.cli.drawing.story import print_story
+
+        print_story(console, told.story, told.until)
+
+    notes = [f"note: {note}" for note in told.notes]
+    return QueryResult(story_document(told.story, told.until), draw, notes)
 
 
 def why_result(source: Source, name: str, exit_code: bool = False) -> QueryResult:

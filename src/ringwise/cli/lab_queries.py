@@ -30,7 +30,7 @@ from ringwise.cli.drawing.lab import (
 )
 from ringwise.cli.drawing.lines import print_line
 from ringwise.cli.drawing.tables import Column, Table
-from ringwise.cli.explain import capacity_result, diagnosis_result, why_result
+from ringwise.cli.explain import capacity_result, diagnosis_result, story_result, why_result
 from ringwise.cli.queries import QueryResult, render_result
 from ringwise.cli.topology import topology_result
 from ringwise.scheduler.explain.doctor import diagnose
@@ -257,6 +257,14 @@ def _why(live: LiveLab, parameters: Parameters) -> QueryResult:
         return _ended(over[-1])
 
 
+def _story(live: LiveLab, parameters: Parameters) -> QueryResult:
+    """Raises UnknownStoryError. Every turn is in the journal on disk before a query is answered."""
+    if not live.folder.journal.exists():
+        raise UnknownNameError("this lab keeps no journal (--journal-size 0)")
+    journals = [path for path in (live.folder.older_journal, live.folder.journal) if path.exists()]
+    return story_result(str(parameters.get("job")), journals)
+
+
 def _ended(view: JobView) -> QueryResult:
     message = view.vcjob.message if view.vcjob is not None else ""
     sentence = f"it is {view.phase}" + (f": {message}" if message else "")
@@ -299,6 +307,7 @@ QUERIES: dict[str, Query] = {
     ),
     "top": _rendered(lambda live, parameters: _top(live, parameters.get("height"))),
     "why": _rendered(_why),
+    "story": _rendered(_story),
     "capacity": _rendered(lambda live, parameters: capacity_result(live.source, parameters.get("queue"))),
     "doctor": _rendered(lambda live, _parameters: diagnosis_result(diagnose(live.view))),
     "topology": _rendered(

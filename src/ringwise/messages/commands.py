@@ -57,6 +57,20 @@ class TellPod:
 
 
 @dataclass(frozen=True, slots=True)
+class TellJob:
+    """What a fault did to a job, as an event on its PodGroup; on its pod, where it has no group."""
+
+    #: Key of the PodGroup; of a pod without one, `namespace/name` of the pod.
+    key: str
+    #: One word: what happened.
+    reason: str
+    message: str
+    #: Uid of the pod of a job without a PodGroup.
+    pod: str = ""
+    warning: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class SetQueueStatus:
     """How many PodGroups of a queue are in which phase, and what its pods use. Sent only when it changed."""
 
@@ -232,6 +246,7 @@ Command = (
     | Evict
     | SetGroupStatus
     | TellPod
+    | TellJob
     | SetQueueStatus
     | Publish
     | SetAside

@@ -18,6 +18,7 @@ VERSIONS = {
     "place": 1,
     "pods": 1,
     "queues": 1,
+    "story": 1,
     "top": 1,
     "topology": 1,
     "why": 1,

@@ -15,7 +15,7 @@ from ringwise.kube.write.fence import Fence
 from ringwise.kube.write.status import StatusWriter
 from ringwise.manifests.errors import Findings
 from ringwise.manifests.quantities import rfc3339
-from ringwise.messages.commands import SetGroupStatus, TellPod
+from ringwise.messages.commands import SetGroupStatus, TellJob, TellPod
 from ringwise.reasons import Reason, ReasonKind, Stage
 from tests.kube.fake_api_server import FakeApiServer
 from tests.kube.harness import EVENTS, GROUPS, PODS, InstantClock, group, pod, run, server, until
@@ -176,6 +176,19 @@ def test_a_condition_is_not_written_on_another_pod_of_the_same_name() -> None:
             one.writer.pod(TellPod("earlier", "default", "train", reason()))
             await one.writer.finish()
             assert "conditions" not in one.api.get(PODS, "default/train")["status"]
+
+    run(test())
+
+
+def test_what_a_fault_did_is_an_event_on_the_pod_group_or_on_a_pod_without_one() -> None:
+    async def test() -> None:
+        async with writer_setup() as one:
+            uid = one.api.get(PODS, "default/train")["metadata"]["uid"]
+            one.writer.job(TellJob("default/gang", "FaultFound", "node n1 is not Ready", warning=True))
+            one.writer.job(TellJob("default/train", "Recovered", "1 pod has a node again", pod=uid))
+            await one.writer.finish()
+            assert ("PodGroup", "FaultFound", "node n1 is not Ready") in events(one.api)
+            assert ("Pod", "Recovered", "1 pod has a node again") in events(one.api)
 
     run(test())
 

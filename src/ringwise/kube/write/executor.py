@@ -47,6 +47,7 @@ from ringwise.messages.commands import (
     SetGroupStatus,
     SetJobStatus,
     SetQueueStatus,
+    TellJob,
     TellPod,
 )
 from ringwise.messages.events import EvictFailed
@@ -104,6 +105,8 @@ class Executor:
                     self._status.group(command)
                 case TellPod():
                     self._status.pod(command)
+                case TellJob():
+                    self._status.job(command)
                 case SetQueueStatus():
                     self._status.queues.put(command)
                 case SetAside():

@@ -24,7 +24,7 @@ from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.resources import POD_GROUPS, PODS, VCJOBS, Resource
 from ringwise.kubeclient.retry import Retrier
 from ringwise.manifests.quantities import rfc3339
-from ringwise.messages.commands import Bind, SetGroupStatus, TellPod
+from ringwise.messages.commands import Bind, SetGroupStatus, TellJob, TellPod
 
 Write = Callable[[], Awaitable[object]]
 
@@ -121,6 +121,14 @@ class StatusWriter:
         pod = ObjectReference.to(PODS, command.namespace, command.pod, command.uid)
         # Under the pod's uid: the event of its binding replaces this one.
         self.events.record(pod, "FailedScheduling", text, warning=True, key=command.uid)
+
+    def job(self, command: TellJob) -> None:
+        """An event on the PodGroup, or on the pod of a job without one."""
+        namespace, _, name = command.key.partition("/")
+        observed = self._groups.get(command.key)
+        uid = command.pod or (observed.uid if observed is not None else "")
+        regarding = ObjectReference.to(PODS if command.pod else POD_GROUPS, namespace, name, uid)
+        self.events.record(regarding, command.reason, command.message, warning=command.warning)
 
     def binding(self, binds: Iterable[Bind]) -> None:
         """These pods are about to be bound: an Unschedulable condition that still waits is obsolete."""

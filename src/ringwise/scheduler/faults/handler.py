@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterable
 
 from ringwise.framework.job import Job
 from ringwise.framework.ranks import ranks_of
-from ringwise.messages.commands import AnnotatePod, Command, DeletePod
+from ringwise.messages.commands import AnnotatePod, Command, DeletePod, TellJob
 from ringwise.placement.racks.levels import Level, LevelTimes
 from ringwise.scheduler.core.job_book import JobBook
 from ringwise.scheduler.core.sessions import ActiveConfiguration
+from ringwise.scheduler.faults import job_events
 from ringwise.scheduler.faults.detection import FaultDetector, FaultType
 from ringwise.scheduler.faults.fault_job import Deletion, FaultJob, FaultyPod, positions
 from ringwise.scheduler.faults.policy import FaultPolicy, Mode, SubHealth, read_fault_policy
@@ -59,6 +60,8 @@ class FaultHandler:
         #: Jobs to look at: now, and when time alone changes something.
         self._dirty: dict[str, None] = {}
         self._due: dict[str, int] = {}
+        #: What this review has to say about jobs.
+        self._told: list[TellJob] = []
 
     # -- facts ---------------------------------------------------------------------------------------
 
@@ -119,6 +122,8 @@ class FaultHandler:
         for key in keys:
             self._due.pop(key, None)
             commands += self._review(key, now)
+            commands += self._told
+            self._told.clear()
         return commands
 
     def _wake_at(self, key: str, times: Iterable[int | None]) -> None:
@@ -143,6 +148,7 @@ class FaultHandler:
             handled = FaultJob(key, owner_of(job), now)
         elif now >= self._too_old(handled):
             handled.happened(Happened.TOO_OLD)
+            self._told.append(job_events.forgotten(job, WATCHED_FOR + self._grace))
             self._end(handled)
             return []
         commands: list[Command] = []
@@ -218,7 +224,9 @@ class FaultHandler:
                 where = where or positions(job)
                 found[uid] = FaultyPod(uid, pod.name, pod.node, where[uid], examined.fault)
         if any(uid not in handled.faulty for uid in found):
-            self._cool_down(job, (pod for uid, pod in found.items() if uid not in handled.faulty), now)
+            new = [pod for uid, pod in found.items() if uid not in handled.faulty]
+            self._told.append(job_events.fault_found(job, new))
+            self._cool_down(job, new, now)
             handled.faulty.update(found)
             handled.happened(Happened.FAULT_FOUND)
             handled.since = now
@@ -255,6 +263,7 @@ class FaultHandler:
     def _look_at_blocked(self, handled: FaultJob, job: Job, policy: FaultPolicy) -> None:
         if not handled.faulty:
             handled.happened(Happened.FAULT_GONE)
+            self._told.append(job_events.fault_gone(job))
         elif not self._refusal(handled, policy):
             handled.happened(Happened.FAULT_FOUND)
 
@@ -272,7 +281,9 @@ class FaultHandler:
         refusal = self._refusal(handled, policy)
         if refusal:
             handled.happened(Happened.REFUSED)
-            handled.blocked = refusal
+            if handled.blocked != refusal:
+                handled.blocked = refusal
+                self._told.append(job_events.blocked(job, handled))
             self.changed = True
             return []
         handled.blocked = ""
@@ -284,10 +295,13 @@ class FaultHandler:
         level = Level.POD if hot_switch else self._level(handled, job, policy, 0)
         self.records.add(handled, now)
         if handled.external:
-            return self._mark(handled, job)
+            commands = self._mark(handled, job)
+            self._told.append(job_events.rescheduling(job, handled, level))
+            return commands
         if not hot_switch:
             level = effective_level(policy, level, handled.affected, positions(job).values())
         self._plan_deletions(handled, job, level, now)
+        self._told.append(job_events.rescheduling(job, handled, level))
         return []
 
     def _mark(self, handled: FaultJob, job: Job) -> list[Command]:
@@ -342,6 +356,8 @@ class FaultHandler:
         over = not handled.external and now >= handled.deleting_since + self._grace * _SECOND
         if over and not by_force and any(not one.forced for one in handled.deletions.values()):
             handled.happened(Happened.GRACE_OVER)
+            left = [one.name for one in handled.deletions.values() if not one.forced]
+            self._told.append(job_events.grace_over(job, left))
         for uid, one in handled.deletions.items():
             pod = job.pods[uid]
             force = by_force or over or one.unreachable
@@ -374,8 +390,10 @@ class FaultHandler:
         return f"its {handled.level.name.lower()} is restarted {because}"
 
     def _wait(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> list[Command]:
-        if self._placed(job) >= max(1, job.min_available):
+        placed = self._placed(job)
+        if placed >= max(1, job.min_available):
             handled.happened(Happened.PLACED)
+            self._told.append(job_events.recovered(job, placed, round((now - handled.since) / _SECOND, 1)))
             return []
         if handled.waiting_since is None:
             if any(pod.node is None and pod.live for pod in job.pods.values()):
@@ -389,6 +407,7 @@ class FaultHandler:
         if not self._plan_deletions(handled, job, level, now):
             return []
         handled.happened(Happened.NEXT_LEVEL)
+        self._told.append(job_events.escalated(job, handled, level, round(handled.seconds_waited(now), 1)))
         handled.stop_clock(now)
         return self._delete_rest(handled, job, policy, now)
 

@@ -1,0 +1,444 @@
+"""The life of jobs, from the turns of a journal: submitted, waited for, placed, faults, what moved and why.
+
+Only events and commands are read, never a scheduler: a story can be told of a journal alone, also of jobs
+that are gone, and goes on in the journal of the next scheduler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import field
+from typing import Any
+
+from ringwise.grammar import agrees, counted
+from ringwise.messages import events as ev
+from ringwise.records import dataclass
+from ringwise.state.model import ENDED, Pod, PodGroup
+from ringwise.state.vcjob import VcJob
+from ringwise.topology.natural import natural_key
+from ringwise.topology.numbers import INT32, whole_number
+from ringwise.wellknown import RANK_INDEX
+
+# What an entry is about.
+SUBMITTED, FOUND, WAITS, PLACED, RUNS = "submitted", "found", "waits", "placed", "runs"
+FAULT, RESTART, BLOCKED, RECOVERED = "fault", "restart", "blocked", "recovered"
+DELETED, GONE, FAILED = "deleted", "gone", "failed"
+ENDED_WELL, ENDED_BADLY, REMOVED, SCHEDULER = "completed", "ended", "removed", "scheduler"
+
+#: Pods and nodes that one sentence names.
+_NAMED = 3
+_NODES = 4
+#: What the words of events on PodGroups stand for; those of other words are faults.
+_TOLD = {
+    "Rescheduling": RESTART,
+    "ReschedulingEscalated": RESTART,
+    "GraceOver": RESTART,
+    "ReschedulingBlocked": BLOCKED,
+    "Recovered": RECOVERED,
+}
+#: Events that a story is made of; a reader of journals may leave out all others.
+EVENTS = (
+    ev.VcJobSeen,
+    ev.VcJobGone,
+    ev.PodGroupSeen,
+    ev.PodGroupGone,
+    ev.PodSeen,
+    ev.PodGone,
+    ev.BindFailed,
+)
+#: Phases in which a vcjob is over.
+_OVER = {"Completed": ENDED_WELL, "Failed": ENDED_BADLY, "Aborted": ENDED_BADLY, "Terminated": ENDED_BADLY}
+
+
+@dataclass(frozen=True, slots=True)
+class PodStep:
+    """Where one pod came from and went to; None: nowhere."""
+
+    pod: str
+    rank: int | None
+    before: str | None
+    after: str | None
+    chips: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StoryEntry:
+    #: Nanoseconds since 1970.
+    at: int
+    kind: str
+    text: str
+    #: Nanoseconds that what ends here took: the wait before a placement, the run before an end.
+    took: int | None = None
+    pods: tuple[PodStep, ...] = ()
+    #: The word of the event on the PodGroup, or the code of the reason to wait.
+    code: str = ""
+
+
+@dataclass(slots=True)
+class _PodState:
+    pod: str
+    rank: int | None
+    node: str | None = None
+    phase: str = "Pending"
+    leaving: bool = False
+
+
+@dataclass(slots=True)
+class JobStory:
+    """One job by the name that its users know."""
+
+    namespace: str
+    name: str
+    entries: list[StoryEntry] = field(default_factory=list)
+    uid: str = ""
+    #: By uid.
+    pods: dict[str, _PodState] = field(default_factory=dict)
+    #: By pod name: the last node.
+    last_nodes: dict[str, str] = field(default_factory=dict)
+    phase: str = ""
+    reason: str = ""
+    waiting_since: int | None = None
+    leaving_since: int | None = None
+    placed_at: int | None = None
+    running_since: int | None = None
+    removed: bool = False
+    #: Whether all its pods ran since the last placement.
+    runs: bool = False
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def faults(self) -> int:
+        return sum(entry.code == "FaultFound" for entry in self.entries)
+
+    @property
+    def moved(self) -> int:
+        """How often a pod went to another node than before."""
+        return sum(_is_moved(step) for entry in self.entries for step in entry.pods)
+
+    def time_in(self, kind: str) -> int:
+        return sum(entry.took or 0 for entry in self.entries if entry.kind == kind)
+
+    def add(
+        self,
+        at: int,
+        kind: str,
+        text: str,
+        took: int | None = None,
+        pods: Iterable[PodStep] = (),
+        code: str = "",
+    ) -> None:
+        self.entries.append(StoryEntry(at, kind, text, took, tuple(pods), code))
+
+
+@dataclass(slots=True)
+class _Turn:
+    """What one turn tells about one job: pods of a kind are one entry."""
+
+    bound: list[PodStep] = field(default_factory=list)
+    found: list[PodStep] = field(default_factory=list)
+    deleted: dict[str, list[PodStep]] = field(default_factory=dict)
+    gone: int = 0
+
+
+class StoryBook:
+    """Reads turns in their order and keeps the stories of all jobs in them."""
+
+    def __init__(self) -> None:
+        self.jobs: dict[str, JobStory] = {}
+        #: Key of a PodGroup, and uid of a pod, to the key of their job.
+        self._groups: dict[str, str] = {}
+        self._pods: dict[str, str] = {}
+        self._turns = 0
+
+    def find(self, name: str) -> list[JobStory]:
+        """By `namespace/name`, or by the name alone."""
+        return [story for story in self.jobs.values() if name in (story.key, story.name)]
+
+    def scheduler_started(self, now: int) -> None:
+        """The turns that follow are those of a new scheduler: it sees all objects once more."""
+        for story in self.jobs.values():
+            if self._turns and any(pod.phase not in ENDED for pod in story.pods.values()):
+                story.add(now, SCHEDULER, "the scheduler started again")
+
+    def turn(self, now: int, events: Iterable[ev.Event], commands: Iterable[Mapping[str, Any]]) -> None:
+        """One turn; commands as the journal writes them."""
+        turns: dict[str, _Turn] = {}
+        for event in events:
+            self._event(event, now, turns)
+        for command in commands:
+            self._command(command, now, turns)
+        for key, turn in turns.items():
+            self._close(self.jobs[key], turn, now)
+        self._turns += 1
+
+    # -- events ------------------------------------------------------------------------------------
+
+    def _event(self, event: ev.Event, now: int, turns: dict[str, _Turn]) -> None:
+        match event:
+            case ev.VcJobSeen(job):
+                self._vcjob(job, now)
+            case ev.VcJobGone(key):
+                if key in self.jobs:
+                    self._removed(self.jobs[key], now)
+            case ev.PodGroupSeen(group):
+                self._group(group, now)
+            case ev.PodGroupGone(key):
+                story = self.jobs.get(self._groups.pop(key, ""))
+                if story is not None and story.key == key:
+                    self._removed(story, now)
+            case ev.PodSeen(pod):
+                self._pod(pod, now, turns)
+            case ev.PodGone(uid):
+                self._pod_gone(uid, now, turns)
+            case ev.BindFailed(uid, why):
+                story = self.jobs.get(self._pods.get(uid, ""))
+                if story is not None and uid in story.pods:
+                    state = story.pods[uid]
+                    story.add(now, FAILED, f"the binding of {state.pod} to {state.node} failed: {why}")
+                    state.node = None
+                    story.waiting_since = now
+
+    def _story(self, namespace: str, name: str, uid: str, created: int, now: int) -> JobStory:
+        key = f"{namespace}/{name}"
+        story = self.jobs.get(key)
+        if story is None:
+            story = self.jobs[key] = JobStory(namespace, name)
+            _submitted(story, created, now)
+        elif uid and story.uid and story.uid != uid:
+            # Another job of the same name.
+            story.pods.clear()
+            story.last_nodes.clear()
+            story.phase = ""
+            _submitted(story, created, now)
+        story.uid = uid or story.uid
+        return story
+
+    def _vcjob(self, job: VcJob, now: int) -> None:
+        story = self._story(job.namespace, job.name, job.uid, job.created, now)
+        if job.phase == story.phase:
+            return
+        before, story.phase = story.phase, job.phase
+        why = ": ".join(part for part in (job.reason, job.message) if part)
+        if job.phase in _OVER:
+            ran = None if story.running_since is None else now - story.running_since
+            story.add(now, _OVER[job.phase], job.phase + (f": {why}" if why else ""), ran)
+            story.running_since = None
+        elif job.phase == "Restarting" and before:
+            story.add(now, RESTART, "all its pods are created again" + (f": {why}" if why else ""))
+
+    def _group(self, group: PodGroup, now: int) -> None:
+        owner = group.owner
+        of_vcjob = owner is not None and owner.kind == "Job"
+        name = owner.name if of_vcjob and owner is not None else group.name
+        uid = "" if of_vcjob else group.uid
+        self._groups[group.key] = self._story(group.namespace, name, uid, group.created, now).key
+
+    def _pod(self, pod: Pod, now: int, turns: dict[str, _Turn]) -> None:
+        key = self._pods.get(pod.uid)
+        story = self.jobs[key] if key is not None else self._story_of(pod, now)
+        self._pods[pod.uid] = story.key
+        turn = turns.setdefault(story.key, _Turn())
+        state = story.pods.get(pod.uid)
+        rank = pod.rank if pod.rank is not None else _rank(pod.annotations)
+        if state is None:
+            for uid in [uid for uid, other in story.pods.items() if other.pod == pod.name]:
+                del story.pods[uid]
+            state = story.pods[pod.uid] = _PodState(pod.name, rank)
+            if pod.node is not None and pod.live:
+                turn.found.append(PodStep(pod.name, rank, None, pod.node, pod.named_chips))
+                story.last_nodes[pod.name] = pod.node
+                state.node, state.phase = pod.node, pod.phase
+                story.runs = True
+                story.running_since = story.running_since or now
+                return
+        state.rank = rank if rank is not None else state.rank
+        if pod.node is not None:
+            state.node = pod.node
+        if pod.deleting and not state.leaving:
+            state.leaving = True
+            step = PodStep(state.pod, state.rank, state.node, None)
+            turn.deleted.setdefault("deleted by the owner or a user", []).append(step)
+        if pod.phase != state.phase:
+            state.phase = pod.phase
+            if pod.phase == "Failed":
+                code = "" if pod.exit_code is None else f" with exit code {pod.exit_code}"
+                story.add(now, FAILED, f"{pod.name} on {pod.node or 'no node'} failed{code}")
+
+    def _story_of(self, pod: Pod, now: int) -> JobStory:
+        if pod.group is None:
+            return self._story(pod.namespace, pod.name, pod.uid, pod.created, now)
+        known = self._groups.get(f"{pod.namespace}/{pod.group}")
+        if known is not None:
+            return self.jobs[known]
+        owner = pod.owner
+        name = owner.name if owner is not None and owner.kind == "Job" else pod.group
+        return self._story(pod.namespace, name, "", pod.created, now)
+
+    def _pod_gone(self, uid: str, now: int, turns: dict[str, _Turn]) -> None:
+        story = self.jobs.get(self._pods.pop(uid, ""))
+        if story is None or uid not in story.pods:
+            return
+        state = story.pods.pop(uid)
+        turns.setdefault(story.key, _Turn()).gone += state.leaving
+        if state.node is not None and not story.removed:
+            story.waiting_since = now
+
+    def _removed(self, story: JobStory, now: int) -> None:
+        if not story.removed:
+            story.add(now, REMOVED, "deleted")
+        story.removed = True
+        story.waiting_since = None
+
+    # -- commands ----------------------------------------------------------------------------------
+
+    def _command(self, command: Mapping[str, Any], now: int, turns: dict[str, _Turn]) -> None:
+        match command.get("type"):
+            case "Bind":
+                self._bind(command, turns)
+            case "SetGroupStatus" if command.get("reason"):
+                self._waits(self.jobs.get(self._groups.get(command["key"], "")), command["reason"], now)
+            case "TellPod":
+                story = self.jobs.get(self._pods.get(command["uid"], ""))
+                alone = story is not None and story.name == command["pod"]
+                self._waits(story if alone else None, command["reason"], now)
+            case "TellJob":
+                key = self._pods.get(command["pod"]) or self._groups.get(command["key"], "")
+                if key in self.jobs:
+                    kind = _TOLD.get(command["reason"], FAULT)
+                    self.jobs[key].add(now, kind, command["message"], code=command["reason"])
+            case "DeletePod" | "Evict":
+                self._delete(command, turns)
+
+    def _bind(self, command: Mapping[str, Any], turns: dict[str, _Turn]) -> None:
+        story = self.jobs.get(self._pods.get(command["uid"], ""))
+        if story is None:
+            return
+        name, node = command["pod"], command["node"]
+        state = story.pods.get(command["uid"])
+        rank = _rank(command.get("annotations") or {})
+        if state is not None:
+            rank = state.rank if rank is None else rank
+            state.node, state.rank = node, rank
+        step = PodStep(name, rank, story.last_nodes.get(name), node, tuple(command.get("chips") or ()))
+        turns.setdefault(story.key, _Turn()).bound.append(step)
+        story.last_nodes[name] = node
+
+    def _waits(self, story: JobStory | None, reason: Mapping[str, Any], now: int) -> None:
+        if story is not None and reason["code"] != story.reason:
+            story.reason = reason["code"]
+            story.add(now, WAITS, reason["message"], code=reason["code"])
+
+    def _delete(self, command: Mapping[str, Any], turns: dict[str, _Turn]) -> None:
+        story = self.jobs.get(self._pods.get(command["uid"], ""))
+        if story is None or command["uid"] not in story.pods:
+            return
+        state = story.pods[command["uid"]]
+        if state.leaving:
+            return
+        state.leaving = True
+        step = PodStep(state.pod, state.rank, state.node, None)
+        turns.setdefault(story.key, _Turn()).deleted.setdefault(command["why"], []).append(step)
+
+    # -- the end of a turn ---------------------------------------------------------------------------
+
+    def _close(self, story: JobStory, turn: _Turn, now: int) -> None:
+        if turn.found:
+            where = _nodes(step.after for step in turn.found)
+            story.add(now, FOUND, f"{_pods(turn.found)} on {where} when the journal began", pods=turn.found)
+            story.waiting_since = None
+        for why, steps in turn.deleted.items():
+            story.add(
+                now, DELETED, f"{_pods(steps)} on {_nodes(step.before for step in steps)}: {why}", pods=steps
+            )
+            if story.leaving_since is None:
+                story.leaving_since = now
+        if turn.gone and not any(pod.leaving for pod in story.pods.values()):
+            took = None if story.leaving_since is None else now - story.leaving_since
+            story.add(
+                now, GONE, f"{agrees(turn.gone, 'the deleted pod is', 'the deleted pods are')} gone", took
+            )
+            story.leaving_since = None
+        if turn.bound:
+            took = None if story.waiting_since is None else now - story.waiting_since
+            while story.entries and story.entries[-1].kind == WAITS and story.entries[-1].at == now:
+                # It waited for what the same moment brought.
+                story.entries.pop()
+            story.add(now, PLACED, _placement(turn.bound), took, turn.bound)
+            story.waiting_since = None
+            story.reason = ""
+            story.placed_at = now
+            story.runs = False
+        live = [pod for pod in story.pods.values() if pod.phase not in ENDED and not pod.leaving]
+        running = [pod for pod in live if pod.phase == "Running"]
+        if not story.runs and live and len(running) == len(live) and story.placed_at is not None:
+            story.runs = True
+            story.running_since = now
+            story.add(now, RUNS, f"{counted(live, 'pod runs', 'pods run')}", now - story.placed_at)
+        elif story.phase == "" and story.runs and story.pods and not live and not _leaving(story):
+            # A job without a vcjob: its pods say when it is over.
+            good = all(pod.phase == "Succeeded" for pod in story.pods.values())
+            ran = None if story.running_since is None else now - story.running_since
+            story.runs = False
+            story.add(now, ENDED_WELL if good else ENDED_BADLY, "all its pods have ended", ran)
+
+
+def _submitted(story: JobStory, created: int, now: int) -> None:
+    at = created if 0 < created <= now else now
+    story.add(at, SUBMITTED, "submitted")
+    story.waiting_since = at
+    story.reason = ""
+    story.placed_at = story.running_since = story.leaving_since = None
+    story.runs = story.removed = False
+
+
+def _is_moved(step: PodStep) -> bool:
+    return step.before is not None and step.after is not None and step.before != step.after
+
+
+def _leaving(story: JobStory) -> bool:
+    return any(pod.leaving for pod in story.pods.values())
+
+
+def _rank(annotations: Mapping[str, str]) -> int | None:
+    return whole_number(annotations.get(RANK_INDEX, ""), 0, INT32)
+
+
+def _placement(steps: list[PodStep]) -> str:
+    """Which pods are new, which are back on their nodes, and which moved."""
+    new = [step for step in steps if step.before is None]
+    back = [step for step in steps if step.before == step.after]
+    moved = [step for step in steps if _is_moved(step)]
+    parts = []
+    if new:
+        parts.append(f"{_pods(new)} on {_nodes(step.after for step in new)}")
+    if moved:
+        named = [f"{step.pod} from {step.before} to {step.after}" for step in _ordered(moved)[:_NAMED]]
+        parts.append("moved: " + ", ".join(named) + _more(moved))
+    if back:
+        own = agrees(len(back), "its node", "their nodes")
+        parts.append(f"back on {own}: {_pods(back)} ({_nodes(step.after for step in back)})")
+    return "; ".join(parts)
+
+
+def _ordered(steps: Iterable[PodStep]) -> list[PodStep]:
+    return sorted(steps, key=lambda step: natural_key(step.pod))
+
+
+def _pods(steps: list[PodStep]) -> str:
+    if len(steps) > _NAMED:
+        return counted(steps, "pod")
+    return ", ".join(step.pod for step in _ordered(steps))
+
+
+def _nodes(names: Iterable[str | None]) -> str:
+    found = sorted({name for name in names if name}, key=natural_key)
+    return ", ".join(found[: _NAMED + 1]) + (
+        f" and {len(found) - _NAMED - 1} more" if len(found) > _NAMED + 1 else ""
+    )
+
+
+def _more(found: list[PodStep]) -> str:
+    return f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""

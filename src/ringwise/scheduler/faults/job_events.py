@@ -1,0 +1,98 @@
+"""What happens to a job because of a fault, in sentences: events on its PodGroup, and lines of its story."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ringwise.framework.job import Job
+from ringwise.grammar import agrees, counted
+from ringwise.messages.commands import TellJob
+from ringwise.placement.racks.levels import Level
+from ringwise.scheduler.faults.fault_job import FaultJob, FaultyPod
+
+#: Pods that one sentence names.
+_NAMED = 3
+
+FAULT_FOUND = "FaultFound"
+RESCHEDULING = "Rescheduling"
+ESCALATED = "ReschedulingEscalated"
+BLOCKED = "ReschedulingBlocked"
+FORCED = "GraceOver"
+RECOVERED = "Recovered"
+FORGOTTEN = "FaultForgotten"
+
+
+def fault_found(job: Job, pods: Iterable[FaultyPod]) -> TellJob:
+    found = sorted(pods, key=lambda pod: pod.position.rank)
+    words = [f"{pod.name}: {pod.fault.why}" for pod in found[:_NAMED]]
+    return _tell(job, FAULT_FOUND, "; ".join(words) + _others(found), warning=True)
+
+
+def rescheduling(job: Job, handled: FaultJob, level: Level) -> TellJob:
+    if handled.external:
+        names = _names(pod.name for pod in handled.faulty.values())
+        return _tell(job, RESCHEDULING, f"{names} marked; another component deletes the faulty pods")
+    why = ""
+    if level is Level.JOB and any(place.master for place in handled.affected):
+        why = " (rank 0 is affected)"
+    return _tell(job, RESCHEDULING, f"{_scope(level, handled)} restarted{why}")
+
+
+def escalated(job: Job, handled: FaultJob, level: Level, seconds: float) -> TellJob:
+    waited = f"no nodes for the lost pods within {seconds:g} s"
+    return _tell(job, ESCALATED, f"{waited}: {_scope(level, handled)} restarted", warning=True)
+
+
+def blocked(job: Job, handled: FaultJob) -> TellJob:
+    return _tell(job, BLOCKED, f"no pod is restarted: {handled.blocked}", warning=True)
+
+
+def grace_over(job: Job, pods: Sequence[str]) -> TellJob:
+    are = agrees(len(pods), "is", "are")
+    return _tell(job, FORCED, f"the grace is over: {_names(pods)} {are} deleted by force", warning=True)
+
+
+def recovered(job: Job, placed: int, seconds: float) -> TellJob:
+    have = agrees(placed, "has a node", "have nodes")
+    return _tell(job, RECOVERED, f"{counted(placed, 'pod')} {have} again, {seconds:g} s after the last fault")
+
+
+def fault_gone(job: Job) -> TellJob:
+    return _tell(job, RECOVERED, "the hardware is healthy again; no pod was restarted")
+
+
+def forgotten(job: Job, seconds: int) -> TellJob:
+    return _tell(
+        job, FORGOTTEN, f"not complete {seconds} s after the last fault; from now on it waits as others"
+    )
+
+
+def _scope(level: Level, handled: FaultJob) -> str:
+    pods = counted(handled.deletions, "pod")
+    are = agrees(len(handled.deletions), "is", "are")
+    match level:
+        case Level.JOB:
+            return f"job level: {agrees(len(handled.deletions), '', 'all ')}{pods} {are}"
+        case Level.BLOCK:
+            return f"block level: {pods} of the blocks that lost pods {are}"
+        case Level.RACK:
+            return f"rack level: {pods} of the logical racks that lost pods {are}"
+    return f"pod level: {_names(one.name for one in handled.deletions.values())} {are}"
+
+
+def _names(names: Iterable[str]) -> str:
+    found = list(names)
+    return ", ".join(found[:_NAMED]) + _others(found)
+
+
+def _others(found: Sequence[object]) -> str:
+    more = len(found) - _NAMED
+    return f" and {more} more" if more > 0 else ""
+
+
+def _tell(job: Job, reason: str, message: str, *, warning: bool = False) -> TellJob:
+    if job.group is not None:
+        return TellJob(job.key, reason, message, warning=warning)
+    pod = next(iter(job.pods.values()), None)
+    key = job.key if pod is None else pod.key
+    return TellJob(key, reason, message, pod="" if pod is None else pod.uid, warning=warning)

@@ -1,0 +1,103 @@
+"""`why JOB --story`: the life of a job from the journal, in the lab and from files.
+
+After a wanted change: RINGWISE_WRITE_GOLDEN=1 pytest tests/lab/test_story.py
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ringwise.embed.clock import SECOND
+from tests.lab.rig import Terminal, job, nodes, running
+
+GOLDEN = Path(__file__).parent / "golden" / "story.txt"
+START = 1_768_032_000 * SECOND
+
+
+def fault_job(name: str, pods: int, **labels: str) -> str:
+    given = ", ".join(f'{key}: "{value}"' for key, value in labels.items())
+    text = job(name, pods, 8)
+    return text.replace("namespace: lab}", "namespace: lab, labels: {" + given + "}}", 1)
+
+
+@pytest.fixture
+def fixed_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ringwise.apps.lab.lab.time.time_ns", lambda: START)
+
+
+POD_LEVEL = {"fault-scheduling": "grace", "pod-rescheduling": "on"}
+
+
+@pytest.mark.usefixtures("fixed_start")
+def test_the_life_of_a_job_with_two_faults_a_wait_and_a_restart_of_the_lab(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path, columns=80)
+    with running(tmp_path, nodes(5)):
+        terminal.submit(job("other", 3, 8, minutes=10))
+        terminal.submit(fault_job("train", 3, **POD_LEVEL))
+        terminal.ok("advance 11m")
+        assert {entry["kind"] for entry in terminal.json("why train --story")["entries"]} == {
+            "submitted", "waits", "placed", "runs"
+        }  # fmt: skip
+        hit = terminal.seats()["lab/train-worker-1"][0]
+        terminal.ok(f"fault {hit} 3")
+        terminal.ok("advance 1m")
+        before = terminal.json("why train --story")["entries"]
+    with running(tmp_path, nodes(5)):
+        master = terminal.seats()["lab/train-worker-0"][0]
+        terminal.ok(f"fault {master} 0")
+        terminal.ok("advance 1m")
+        story = terminal.json("why lab/train --story")
+        assert story["entries"][: len(before)] == before
+        printed = terminal.ok("why train --story")
+    assert (story["faults"], story["moved_pods"]) == (2, 2)
+    moved = [entry["pods"] for entry in story["entries"] if entry["kind"] == "placed"]
+    assert [(pod["name"], pod["from"]) for pod in moved[1]] == [("train-worker-1", hit)]
+    assert [pod["from"] == pod["to"] for pod in moved[2]] == [False, True, True]
+    assert max(len(line) for line in printed.splitlines()) <= 80
+    if os.environ.get("RINGWISE_WRITE_GOLDEN"):
+        GOLDEN.write_text(printed, encoding="utf-8")
+    assert printed == GOLDEN.read_text(encoding="utf-8")
+    page = Path(__file__).parents[2] / "docs" / "why.md"
+    assert f"$ ringwise why train --story\n{printed}```" in page.read_text(encoding="utf-8")
+    # The files alone tell the same, without a lab.
+    files = " ".join(f"--journal {tmp_path / name}" for name in ("journal.1.jsonl", "journal.jsonl"))
+    assert terminal.ok(f"why train --story {files}") == printed
+
+
+@pytest.mark.usefixtures("fixed_start")
+def test_a_journal_that_begins_later_says_what_it_found(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, nodes(3)):
+        terminal.submit(job("train", 2, 8))
+        terminal.ok("advance 1m")
+    with running(tmp_path, nodes(3)):
+        pass
+    story = terminal.json(f"why train --journal {tmp_path / 'journal.jsonl'}")
+    assert [entry["kind"] for entry in story["entries"]] == ["submitted", "found"]
+    assert "on node-0, node-1 when the journal began" in story["entries"][1]["text"]
+
+
+@pytest.mark.usefixtures("fixed_start")
+def test_a_deleted_job_keeps_its_story_and_a_new_one_of_its_name_begins_again(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, nodes(2)):
+        for _ in range(2):
+            terminal.submit(job("train", 1, 8, minutes=1))
+            terminal.ok("advance 2m")
+            terminal.ok("delete job train")
+        kinds = [entry["kind"] for entry in terminal.json("why train --story")["entries"]]
+    one = ["submitted", "placed", "runs", "completed", "removed"]
+    assert kinds == one * 2
+
+
+def test_what_cannot_be_told_is_one_clear_line(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, nodes(1)):
+        terminal.submit(job("train"))
+        assert "tells of no job trian (did you mean" in terminal.refused("why trian --story")
+    assert "cannot be read: no such file" in terminal.refused(f"why train --journal {tmp_path / 'none'}")
+    refused = terminal.refused(f"why train --story -f {tmp_path / 'none'}")
+    assert refused == "ringwise: manifests hold no story: give --journal FILE, or query a lab\n"
