@@ -61,7 +61,7 @@ def test_the_life_of_a_job_with_two_faults_a_wait_and_a_restart_of_the_lab(tmp_p
         GOLDEN.write_text(printed, encoding="utf-8")
     assert printed == GOLDEN.read_text(encoding="utf-8")
     page = Path(__file__).parents[2] / "docs" / "why.md"
-    assert f"$ ringwise why train --story\n{printed}```" in page.read_text(encoding="utf-8")
+    assert f"```\n{printed}```" in page.read_text(encoding="utf-8")
     # The files alone tell the same, without a lab.
     files = " ".join(f"--journal {tmp_path / name}" for name in ("journal.1.jsonl", "journal.jsonl"))
     assert terminal.ok(f"why train --story {files}") == printed

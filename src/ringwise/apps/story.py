@@ -52,6 +52,6 @@ def find_story(book: StoryBook, name: str) -> JobStory:
         return found[0]
     if found:
         keys = ", ".join(story.key for story in found[:5])
-        raise UnknownStoryError(f"{len(found)} jobs are called {name}; say which: {keys}")
+        raise UnknownStoryError(f"more than one job is called {name}; say which: {keys}")
     known = [*book.jobs, *(story.name for story in book.jobs.values())]
     raise UnknownStoryError(f"the journal tells of no job {name}{did_you_mean(name, known)}")
