@@ -137,6 +137,7 @@ class NodePlugin:
             read_pods=self._pods.read,
         )
         self._events = FaultEvents(client, self._clock, settings.node, settings.pod, self.names, chips)
+        self._reporting = asyncio.Lock()
         self._internal_ip = ""
         self._described = False
         self._restored = False
@@ -264,16 +265,20 @@ class NodePlugin:
 
     async def _look_at_chips(self) -> None:
         while True:
-            try:
-                seen, self._switch_faults = await asyncio.to_thread(self._look)
-            except DriverError as problem:
-                _LOG.error("chips not read", why=str(problem))
-            else:
-                self.monitor.saw(seen, self._clock.now() // 1_000_000)
-                tracker = self.monitor.tracker
-                self._events.add(tracker.take_changes(), tracker.configuration)
-                self._refresh()
+            await self.look()
             await self._clock.sleep(self.settings.period)
+
+    async def look(self) -> None:
+        """Read the faults of the chips, and tell kubelet what changed."""
+        try:
+            seen, self._switch_faults = await asyncio.to_thread(self._look)
+        except DriverError as problem:
+            _LOG.error("chips not read", why=str(problem))
+            return
+        self.monitor.saw(seen, self._clock.now() // 1_000_000)
+        tracker = self.monitor.tracker
+        self._events.add(tracker.take_changes(), tracker.configuration)
+        self._refresh()
 
     def _look(self) -> tuple[Seen, Sequence[Any]]:
         self.answers.look()
@@ -317,18 +322,22 @@ class NodePlugin:
 
     async def _report(self) -> None:
         while True:
+            await self._wait(await self.report())
+
+    async def report(self) -> float:
+        """Make pods, Node and ConfigMap say what the node has; seconds until the next time."""
+        async with self._reporting:
             self._news.clear()
-            pause = self.settings.period
             try:
                 if not self._restored:
                     self._restore(await self.reporter.read())
                 if not self._described:
                     await self._describe()
-                pause = await self._report_once()
+                return await self._report_once()
             except API_ERRORS as error:
                 self._observer.api_failed("report")
                 _LOG.warning("not reported", why=str(error))
-            await self._wait(pause)
+                return self.settings.period
 
     async def _wait(self, seconds: float) -> None:
         """Until there is news, at most so long; reports have their least distance."""

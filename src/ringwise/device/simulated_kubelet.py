@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import Any
@@ -119,11 +119,15 @@ class SimulatedKubelet:
 
     async def stop(self) -> None:
         servers, self._servers = self._servers, []
-        for plugin in list(self.plugins.values()):
-            await self._drop(plugin)
+        await self.forget_plugins()
         for server in servers:
             await server.stop(0)
         (self._folder / KUBELET_SOCKET).unlink(missing_ok=True)
+
+    async def forget_plugins(self) -> None:
+        """End all calls to plugins."""
+        for plugin in list(self.plugins.values()):
+            await self._drop(plugin)
 
     async def _drop(self, plugin: RegisteredPlugin) -> None:
         self.plugins.pop(plugin.resource, None)
@@ -171,10 +175,16 @@ class SimulatedKubelet:
 
     async def devices(self, resource: str, healthy: int) -> dict[str, bool]:
         """The devices of a resource, when so many of them are healthy."""
+        return await self.devices_when(resource, lambda devices: sum(devices.values()) == healthy)
+
+    async def devices_when(
+        self, resource: str, wanted: Callable[[Mapping[str, bool]], bool]
+    ) -> dict[str, bool]:
+        """The devices of a resource, id to whether it is healthy, when they are as wanted."""
         while True:
             changed = self._changed
             plugin = self.plugins.get(resource)
-            if plugin is not None and plugin.lists and sum(plugin.devices.values()) == healthy:
+            if plugin is not None and plugin.lists and wanted(plugin.devices):
                 return plugin.devices
             await changed.wait()
 

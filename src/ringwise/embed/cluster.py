@@ -13,11 +13,13 @@ from typing import TypeVar
 
 import msgspec
 
+from ringwise.embed.containers import Container
 from ringwise.embed.kubelet import PodTimeline, PodTimers, PodTransition, SimulationSettings, next_transition
 from ringwise.embed.nodes import SimulatedNodes
 from ringwise.embed.objects import ConflictError, ObjectTable, TableWatch
 from ringwise.embed.records import (
     ADDITIONS,
+    CONTAINER,
     PUBLISHED,
     TIMELINE,
     ConfigMap,
@@ -29,12 +31,14 @@ from ringwise.embed.records import (
     key_of,
     merged,
 )
+from ringwise.manifests.chips import chips_in
+from ringwise.manifests.errors import Findings
 from ringwise.messages import commands as want
 from ringwise.messages.events import BindFailed, Event
 from ringwise.reasons import Reason
 from ringwise.state.model import ENDED, Owner, Pod, PodGroup, Queue
 from ringwise.state.vcjob import VcJob
-from ringwise.wellknown import RANK_INDEX
+from ringwise.wellknown import ASCEND_REAL, RANK_INDEX
 
 Kept = TypeVar("Kept")
 
@@ -94,6 +98,11 @@ class EmbeddedCluster:
         """What job plugins added to the pod: environment, host name, mounts."""
         found = self.table.get(ADDITIONS, uid)
         return found if isinstance(found, want.PodAdditions) else want.PodAdditions()
+
+    def container(self, uid: str) -> Container | None:
+        """What the pod's container got of its node's device plugin."""
+        found = self.table.get(CONTAINER, uid)
+        return found if isinstance(found, Container) else None
 
     def watch(self, version: int | None = None) -> TableWatch:
         return TableWatch(self.table, version)
@@ -316,17 +325,36 @@ class EmbeddedCluster:
             if pod is not None:
                 self._carry_out(pod, transition)
         self.now = to
+        self._take_annotations()
+
+    def _take_annotations(self) -> None:
+        """Pods get what device plugins wrote to them; the chips they name are theirs."""
+        agents = self.nodes.agents
+        for uid, annotations in agents.changes().items() if agents is not None else ():
+            pod = self.pod(uid)
+            resource = None if pod is None else pod.cls.resource
+            if pod is None or resource is None:
+                continue
+            found = Findings(f"pod {pod.key}")
+            holds = chips_in(annotations.get(resource, ""), resource, resource, found)
+            mounted = chips_in(annotations.get(ASCEND_REAL, ""), resource, ASCEND_REAL, found)
+            if pod.live and holds != pod.holds:
+                self.nodes.reassign(pod, holds)
+            self._store(replace(pod, annotations=annotations, holds=holds, mounted=mounted))
 
     def _carry_out(self, pod: Pod, transition: PodTransition) -> None:
         match transition:
             case PodTransition.REMOVE:
                 self._remove_pod(pod)
             case PodTransition.START:
-                started = self.nodes.start(pod, self.now)
+                started, container = self.nodes.start(pod, self.now)
+                if container is not None:
+                    self.table.put(CONTAINER, pod.uid, container)
                 timeline = self._timeline(pod)
                 if timeline is not None and started.phase == "Running":
                     self._put_timeline(started, msgspec.structs.replace(timeline, started=self.now))
                 self._put_pod(started)
+                self._take_annotations()
             case PodTransition.END:
                 ended = self.nodes.end(pod, self.now, self.settings)
                 self._put_pod(ended)
@@ -359,6 +387,7 @@ class EmbeddedCluster:
         self.table.remove("Pod", pod.key)
         self.table.remove(TIMELINE, pod.uid)
         self.table.remove(ADDITIONS, pod.uid)
+        self.table.remove(CONTAINER, pod.uid)
         self._timers.set(pod.uid, None)
         self._owners.remove(pod)
         self._pod_keys.pop(pod.uid, None)

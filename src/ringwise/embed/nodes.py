@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ringwise.embed.clock import SECOND
+from ringwise.embed.containers import Container, NodeAgents
 from ringwise.embed.kubelet import (
     GIVEN_OUT,
     ChipAssignments,
@@ -27,6 +27,8 @@ class SimulatedNodes:
     def __init__(self, table: ObjectTable) -> None:
         self._table = table
         self._assignments: dict[tuple[str, str], ChipAssignments] = {}
+        #: Kubelets and device plugins with code of their own.
+        self.agents: NodeAgents | None = None
 
     def get(self, name: str) -> Node | None:
         found = self._table.get("Node", name)
@@ -99,10 +101,39 @@ class SimulatedNodes:
         if assignments is None:
             return
         assignments.release(pod.uid, pod.holds)
+        agents = self._agents_for(pod.node or "", pod.cls.resource or "")
+        if agents is not None:
+            agents.release(pod)
         self._report_free(pod, assignments, now)
 
-    def start(self, pod: Pod, now: int) -> Pod:
-        """The pod running with its chips mounted, or failed because it cannot get them."""
+    def reassign(self, pod: Pod, chips: tuple[int, ...]) -> None:
+        """A pod has other chips than it was bound with."""
+        assignments = self._assignments_for(pod)
+        if assignments is not None:
+            mounted = pod.uid in assignments.mounted
+            assignments.release(pod.uid, pod.holds)
+            assignments.assign(pod.uid, chips)
+            if mounted:
+                assignments.mounted[pod.uid] = mask_of(chips)
+
+    def start(self, pod: Pod, now: int) -> tuple[Pod, Container | None]:
+        """The pod running with its chips mounted, or failed because it cannot get them.
+
+        With agents also what its container got.
+        """
+        agents = self._agents_for(pod.node or "", pod.cls.resource or "") if pod.cls.chips else None
+        if agents is None:
+            return self._started(pod, now), None
+        container = agents.start(pod)
+        if container.refused:
+            return replace(pod, phase="Failed", exit_code=NOT_ADMITTED, ended=now), container
+        assignments = self._assignments_for(pod)
+        if assignments is not None:
+            assignments.mounted[pod.uid] = mask_of(pod.holds)
+            self._report_free(pod, assignments, now)
+        return replace(pod, phase="Running"), container
+
+    def _started(self, pod: Pod, now: int) -> Pod:
         assignments = self._assignments_for(pod)
         resource = pod.cls.resource
         if assignments is None or resource is None:
@@ -121,6 +152,12 @@ class SimulatedNodes:
         code = script_or_failure(pod, settings).exit_code
         return replace(pod, phase="Failed" if code else "Succeeded", exit_code=code, ended=now)
 
+    def _agents_for(self, name: str, resource: str) -> NodeAgents | None:
+        node = self.get(name)
+        if self.agents is None or node is None or not self.agents.serve(node, resource):
+            return None
+        return self.agents
+
     def _assignments_for(self, pod: Pod) -> ChipAssignments | None:
         if pod.node is None or pod.cls.resource is None or not pod.cls.chips:
             return None
@@ -136,6 +173,10 @@ class SimulatedNodes:
     ) -> None:
         """Write the report with its list of free chips, as a device plugin does."""
         node = self._known(report.node)
+        agents = self._agents_for(report.node, report.resource)
+        if agents is not None:
+            self._table.put("DeviceReport", report_key(report.node, report.resource), agents.report(report))
+            return
         assignments = (
             assignments or self._assignments.get((report.node, report.resource)) or ChipAssignments()
         )
@@ -145,7 +186,7 @@ class SimulatedNodes:
         free = listed & ~assignments.in_use & ~report.unhealthy & ~report.recovering
         updated = replace(report, free=free)
         if updated != self.report(report.node, report.resource):
-            updated = replace(updated, update_time=max(report.update_time, now // SECOND))
+            updated = replace(updated, update_time=max(report.update_time, now))
             self._table.put("DeviceReport", report_key(report.node, report.resource), updated)
 
     def _known(self, name: str) -> Node:

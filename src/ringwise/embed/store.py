@@ -12,9 +12,10 @@ from typing import Any
 
 import msgspec
 
+from ringwise.embed.containers import Container
 from ringwise.embed.kubelet import PodTimeline
 from ringwise.embed.objects import ObjectChange, ObjectTable, TooOldError
-from ringwise.embed.records import ADDITIONS, PUBLISHED, TIMELINE, ConfigMap
+from ringwise.embed.records import ADDITIONS, CONTAINER, PUBLISHED, TIMELINE, ConfigMap
 from ringwise.messages.commands import PodAdditions
 from ringwise.state.model import (
     DeviceReport,
@@ -48,6 +49,7 @@ _TYPES: dict[str, Any] = {
     TIMELINE: PodTimeline,
     PUBLISHED: ConfigMap,
     ADDITIONS: PodAdditions,
+    CONTAINER: Container,
 }
 _DECODERS = {kind: msgspec.json.Decoder(type) for kind, type in _TYPES.items()}
 _SCHEMA = """
