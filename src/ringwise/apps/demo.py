@@ -10,6 +10,7 @@ from ringwise.apps.source import Source
 from ringwise.controller.machine import Controller
 from ringwise.embed.clock import SECOND, VirtualClock
 from ringwise.embed.cluster import EmbeddedCluster
+from ringwise.embed.containers import Container
 from ringwise.embed.fleets import GeneratedFleet
 from ringwise.embed.loop import EmbeddedLoop
 from ringwise.framework.configuration import Configuration
@@ -68,6 +69,37 @@ class Placement:
     pod: Pod
     rank: int
     before: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mounting:
+    """A pod as the scheduler bound it, as its node started it, and what its container got."""
+
+    bound: Pod
+    started: Pod
+    container: Container
+
+
+def mounting(fleet: GeneratedFleet, board: Board, mount_by: str) -> tuple[DemoCluster, Mounting]:
+    """Let a pod of two chips go all the way to its container, through a real device plugin."""
+    from ringwise.apps.lab.device_plugins import DevicePlugins, MountSettings
+
+    stage = DemoCluster(fleet, board)
+    stage.settle("node-0", "notebook", (0, 1))
+    plugins = DevicePlugins(stage.cluster, MountSettings(mount_by))
+    stage.cluster.nodes.agents = plugins
+    try:
+        stage.submit(job_of("train", 1, 2))
+        bound = stage.cluster.get(Pod, "demo/train-worker-0")
+        stage.pass_time()
+        started = stage.cluster.get(Pod, "demo/train-worker-0")
+        assert bound is not None, "there is room for two chips"
+        assert started is not None, "it does not end"
+        container = stage.cluster.container(bound.uid)
+        assert container is not None, "the agents start every pod with chips"
+    finally:
+        plugins.close()
+    return stage, Mounting(bound, started, container)
 
 
 class DemoCluster:

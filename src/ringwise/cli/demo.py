@@ -18,7 +18,7 @@ from ringwise.cli.drawing.lines import print_line
 from ringwise.cli.drawing.tables import Column, Table
 from ringwise.cli.drawing.topology import print_superpods, print_switches
 from ringwise.cli.exit_codes import ExitCode
-from ringwise.cli.output import stdout_console, stop
+from ringwise.cli.output import has_grpc, stdout_console, stop
 from ringwise.embed.fleets import make_fleet
 from ringwise.grammar import counted
 from ringwise.placement.switches.classes import LARGE_MODEL_SCHEMA
@@ -29,6 +29,9 @@ from ringwise.topology.chips import mask_of
 from ringwise.wellknown import (
     ACCELERATOR_TYPE,
     ASCEND910,
+    ASCEND_REAL,
+    KUBELET_DEVICES,
+    PREDICATE_TIME,
     SCHEDULE_POLICY,
     SP_BLOCK,
     SUPER_POD_AFFINITY,
@@ -43,7 +46,7 @@ _SHOWN_PODS = 4
 def demo() -> None:
     """Place jobs of every kind on embedded clusters, and explain each result."""
     console = stdout_console()
-    stages = [*_main_story(console), *_packing(console), _superpods(console)]
+    stages = [*_main_story(console), *_packing(console), _superpods(console), *_containers(console)]
     wrongs = [line for stage in stages for line in stage.wrongs()]
     if wrongs:
         raise stop(*wrongs, code=ExitCode.FAILED)
@@ -171,6 +174,35 @@ def _superpods(console: Console) -> DemoCluster:
 
 
 # -- drawing --------------------------------------------------------------------------------------------
+
+
+def _containers(console: Console) -> list[DemoCluster]:
+    _title(console, "From decision to device: what the container of a pod of two chips gets")
+    if not has_grpc():
+        print_line(console, "not shown: gRPC is not installed (pip install 'ringwise[device]')")
+        return []
+    from ringwise.apps.demo import mounting
+
+    table = Table([Column("who"), Column("what", wraps=True)])
+    stages = []
+    for world in ("plain", "ascend-docker"):
+        stage, way = mounting(make_fleet(1, "910b-x8"), shipped_catalog()["910b-x8"], world)
+        stages.append(stage)
+        bound, started, container = way.bound, way.started, way.container
+        nodes, settings = [one.container for one in container.devices], container.environment
+        if world == "plain":
+            table.add(
+                "scheduler", f"{ASCEND910}={bound.annotations[ASCEND910]} with the binding to {bound.node}"
+            )
+            table.add("kubelet", f"Allocate({', '.join(container.ids)})")
+            for key in (ASCEND_REAL, KUBELET_DEVICES, PREDICATE_TIME):
+                table.add("device plugin", f"{key}={started.annotations[key]}")
+            table.add("container", " ".join(nodes))
+        else:
+            words = " ".join(f"{key}={value}" for key, value in settings.items() if value)
+            table.add("", f"with Ascend Docker Runtime instead: {words}")
+    table.print(console)
+    return stages
 
 
 def _title(console: Console, words: str) -> None:

@@ -16,7 +16,7 @@ import click
 
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.listening import default_address, own_address, shown_default
-from ringwise.cli.output import stop
+from ringwise.cli.output import require_grpc, stop
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -185,6 +185,7 @@ def _options(command: Command) -> Command:
 @_options
 def device_plugin(**given: Any) -> None:
     """Give the chips of this node to containers, as the scheduler decided, and report their health."""
+    require_grpc("ringwise device-plugin")
     from ringwise.apps.device_plugin import DeviceOptions, run
     from ringwise.apps.logs import log_to
     from ringwise.device.drivers.port import DriverError

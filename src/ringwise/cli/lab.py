@@ -20,7 +20,7 @@ from ringwise.cli.drawing.lab import counts_text
 from ringwise.cli.inputs import load_configuration
 from ringwise.cli.lab_commands import duration_argument
 from ringwise.cli.lab_queries import QUERIES
-from ringwise.cli.output import board_option, complain, configuration_option, stop
+from ringwise.cli.output import board_option, complain, configuration_option, require_grpc, stop
 from ringwise.embed.kubelet import SimulationSettings
 from ringwise.embed.store import StoreError
 from ringwise.grammar import counted
@@ -89,6 +89,16 @@ _FLEET = ("nodes", "board", "leaf_size", "superpod_size")
     help="How long pods take to terminate.",
 )
 @click.option(
+    "--device-plugin/--no-device-plugin",
+    default=False,
+    help="Run the real device plugin for each node with pods, with simulated chips and a kubelet stand-in.",
+)
+@click.option(
+    "--mount-by",
+    type=click.Choice(["plain", "ascend-docker", "cdi"]),
+    help="With --device-plugin: how chips come into containers.  [default: plain]",
+)
+@click.option(
     "--journal-size",
     type=click.IntRange(0),
     default=MOST_BYTES >> 20,
@@ -111,6 +121,8 @@ def lab_command(
     duration: int | None,
     start_delay: int,
     grace: int,
+    device_plugin: bool,
+    mount_by: str | None,
     journal_size: int,
 ) -> None:
     """Run a cluster of simulated nodes with the real scheduler until Ctrl-C.
@@ -118,6 +130,10 @@ def lab_command(
     From another terminal: submit, get, describe, delete, cordon, uncordon, drain, fault, why,
     capacity, doctor, topology show, top. What the cluster holds survives a restart.
     """
+    if mount_by is not None and not device_plugin:
+        raise click.UsageError("--mount-by needs --device-plugin")
+    if device_plugin:
+        require_grpc("ringwise lab --device-plugin")
     settings = LabSettings(
         fleet=FleetSettings(nodes, board, leaf_size, superpod_size),
         configuration=_configuration(config),
@@ -125,6 +141,7 @@ def lab_command(
         simulation=SimulationSettings(start_delay, grace, duration),
         speed=None if virtual else speed,
         journal_bytes=journal_size << 20,
+        mount_by=(mount_by or "plain") if device_plugin else None,
     )
     folder = LabFolder(data or default_folder())
     os.umask(0o077)

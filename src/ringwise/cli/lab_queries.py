@@ -33,6 +33,7 @@ from ringwise.cli.drawing.tables import Column, Table
 from ringwise.cli.explain import capacity_result, diagnosis_result, story_result, why_result
 from ringwise.cli.queries import QueryResult, render_result
 from ringwise.cli.topology import topology_result
+from ringwise.embed.containers import Container
 from ringwise.scheduler.explain.doctor import diagnose
 from ringwise.scheduler.explain.why import UnknownJobError
 from ringwise.state.model import Node, Pod, Queue
@@ -186,7 +187,14 @@ def _pod(live: LiveLab, key: str) -> QueryResult:
     pod = live.cluster.get(Pod, key)
     assert pod is not None
     additions = plain(live.cluster.additions(pod.uid))
-    document = {**pod_documents(live.objects, [pod])[0], "object": plain(pod), "additions": additions}
+    container = live.cluster.container(pod.uid)
+    document = {
+        **pod_documents(live.objects, [pod])[0],
+        "object": plain(pod),
+        "additions": additions,
+        "container": plain(container),
+    }
+    given = {} if container is None else container.environment
 
     def draw(console: Console) -> None:
         asks = f"{pod.cls.chips} x {pod.cls.resource}" if pod.cls.chips else "no chips"
@@ -207,7 +215,10 @@ def _pod(live: LiveLab, key: str) -> QueryResult:
         reason = document["reason"]
         if reason is not None:
             print_line(console, f"  {escape(reason['message'])}", style="yellow")
-        environment = _environment(live, pod)
+        if container is not None:
+            _draw_container(console, container)
+        # What the pod's own specification sets comes last, and so wins.
+        environment = {**given, **_environment(live, pod)}
         for title, pairs in (("annotations", pod.annotations), ("environment", environment)):
             if pairs:
                 console.print(f"  {title}:")
@@ -224,6 +235,27 @@ def _environment(live: LiveLab, pod: Pod) -> dict[str, str]:
     for name, source in additions.env_from:
         found[name] = live.cluster.published(pod.namespace, source, name)
     return found
+
+
+def _draw_container(console: Console, container: Container) -> None:
+    """What the device plugin's answer brought into the container."""
+    if container.refused:
+        print_line(console, f"  UnexpectedAdmissionError: {escape(container.refused)}", style="red")
+        return
+    nodes = [
+        one.container if one.container == one.host else f"{one.container} (host {one.host})"
+        for one in container.devices
+    ]
+    for title, names in (
+        ("kubelet's ids", container.ids),
+        ("device nodes", nodes),
+        ("CDI devices", container.cdi_devices),
+        ("mounts, read only", container.mounts),
+    ):
+        if names:
+            console.print(f"  {title}:")
+            for name in names:
+                print_line(console, f"    {escape(name)}")
 
 
 def _facts(console: Console, title: str, facts: Mapping[str, Any]) -> None:

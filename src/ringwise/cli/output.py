@@ -116,6 +116,18 @@ def stop(*lines: object, code: int = ExitCode.BAD_INPUT) -> click.exceptions.Exi
     return click.exceptions.Exit(code)
 
 
+def has_grpc() -> bool:
+    """Whether what the device plugin needs is installed."""
+    from importlib.util import find_spec
+
+    return all(find_spec(name) is not None for name in ("grpc", "google.protobuf"))
+
+
+def require_grpc(command: str) -> None:
+    if not has_grpc():
+        raise stop(f"{command} needs gRPC, which is not installed: pip install 'ringwise[device]'")
+
+
 @contextmanager
 def reading_progress(what: str) -> Iterator[Callable[[int, int], None]]:
     """A progress bar on stderr; silent where stderr is no terminal."""

@@ -330,17 +330,17 @@ class EmbeddedCluster:
     def _take_annotations(self) -> None:
         """Pods get what device plugins wrote to them; the chips they name are theirs."""
         agents = self.nodes.agents
-        for uid, annotations in agents.changes().items() if agents is not None else ():
+        for uid, written in agents.changes().items() if agents is not None else ():
             pod = self.pod(uid)
             resource = None if pod is None else pod.cls.resource
             if pod is None or resource is None:
                 continue
             found = Findings(f"pod {pod.key}")
-            holds = chips_in(annotations.get(resource, ""), resource, resource, found)
-            mounted = chips_in(annotations.get(ASCEND_REAL, ""), resource, ASCEND_REAL, found)
+            holds = chips_in(written.get(resource, ""), resource, resource, found)
+            mounted = chips_in(written.get(ASCEND_REAL, ""), resource, ASCEND_REAL, found)
             if pod.live and holds != pod.holds:
                 self.nodes.reassign(pod, holds)
-            self._store(replace(pod, annotations=annotations, holds=holds, mounted=mounted))
+            self._store(replace(pod, annotations=written, holds=holds, mounted=mounted))
 
     def _carry_out(self, pod: Pod, transition: PodTransition) -> None:
         match transition:

@@ -1,4 +1,4 @@
-"""What containers get on simulated nodes, and the port to kubelets and device plugins with code of their own."""
+"""What containers get on simulated nodes, and the port to real device plugins for them."""
 
 from __future__ import annotations
 
@@ -49,6 +49,9 @@ class NodeAgents(Protocol):
 
     def release(self, pod: Pod) -> None:
         """A pod has ended or is gone."""
+
+    def forget(self, node: str) -> None:
+        """A node is gone."""
 
     def report(self, report: DeviceReport) -> DeviceReport:
         """What the node reports when its chips have the health that this report names."""

@@ -50,6 +50,8 @@ class SimulatedNodes:
 
     def remove(self, name: str) -> None:
         node = self._known(name)
+        if self.agents is not None:
+            self.agents.forget(name)
         for resource in node.chips_capacity:
             self._table.remove("DeviceReport", report_key(name, resource))
             self._assignments.pop((name, resource), None)

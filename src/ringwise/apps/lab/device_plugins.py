@@ -45,7 +45,7 @@ from ringwise.wellknown import (
 MOST_RUNNING = 64
 #: Seconds after which something that does not happen has failed.
 _PATIENCE = 60.0
-#: Seconds between two turns of a plugin that the lab does not ask for. The lab asks whenever something changes.
+#: Seconds between two turns of a plugin by itself. The lab asks for one whenever something changes.
 _PERIOD = 1800.0
 #: Fault codes of a chip that is broken (SeparateNPU), and of one whose network is (PreSeparateNPU).
 BROKEN_CHIP, BROKEN_NETWORK = 0x80E18402, 0x110001024
@@ -236,9 +236,7 @@ class _RunningNode:
     async def _kept_in_step(self) -> None:
         """The plugin has looked at its chips, and kubelet knows what it saw."""
         await self.plugin.look()
-        await self.kubelet.devices_when(
-            self.resource, lambda devices: devices == dict(self.plugin.devices)
-        )
+        await self.kubelet.devices_when(self.resource, lambda devices: devices == dict(self.plugin.devices))
 
 
 async def _until(holds: Callable[[], bool]) -> None:
@@ -255,7 +253,8 @@ class DevicePlugins:
     ) -> None:
         self._cluster = cluster
         self._mounting = mounting or MountSettings()
-        self._most = most
+        #: Plugins that may run at the same time.
+        self.most = most
         self._clock = _LabClock(lambda: cluster.now)
         self._watch = cluster.watch()
         #: Live pods with chips by node and key, as far as the table showed them.
@@ -312,6 +311,12 @@ class DevicePlugins:
         if running is not None:
             self._do(running.remove_pod(pod.namespace, pod.name))
 
+    def forget(self, node: str) -> None:
+        self._follow()
+        self._pods.pop(node, None)
+        for key in [key for key in self._running if key[0] == node]:
+            self._do(self._running.pop(key).stop())
+
     def report(self, report: DeviceReport) -> DeviceReport:
         return self._with(report.node, report.resource, lambda node: node.report(report))
 
@@ -338,7 +343,6 @@ class DevicePlugins:
     ) -> Answer:
         """Let the plugin of a node work; it is started where it does not run."""
         self._follow()
-        self._forget_removed()
         here = [pod for pod in self._pods.get(name, {}).values() if pod.cls.resource == resource]
 
         async def worked() -> Answer:
@@ -364,7 +368,7 @@ class DevicePlugins:
         return _pod_object(pod, self._written.get(pod.uid, pod.annotations))
 
     async def _started(self, name: str, resource: str) -> _RunningNode:
-        while len(self._running) >= self._most:
+        while len(self._running) >= self.most:
             await self._running.pop(next(iter(self._running))).stop()
         node = self._cluster.nodes.get(name)
         assert node is not None, "only nodes of the cluster have pods and reports"
@@ -383,11 +387,6 @@ class DevicePlugins:
                 made.api.put("pods", self._object(pod))
         await made.start()
         return made
-
-    def _forget_removed(self) -> None:
-        for name, resource in [key for key in self._running if self._cluster.nodes.get(key[0]) is None]:
-            self._do(self._running.pop((name, resource)).stop())
-            self._pods.pop(name, None)
 
     def _do(self, work: Coroutine[Any, Any, Answer]) -> Answer:
         return asyncio.run_coroutine_threadsafe(asyncio.wait_for(work, _PATIENCE), self._loop).result()
@@ -449,9 +448,7 @@ def _kubelet_container(kept: Container) -> KubeletContainer:
             messages.DeviceSpec(container_path=one.container, host_path=one.host, permissions=one.permissions)
             for one in kept.devices
         ],
-        mounts=[
-            messages.Mount(container_path=path, host_path=path, read_only=True) for path in kept.mounts
-        ],
+        mounts=[messages.Mount(container_path=path, host_path=path, read_only=True) for path in kept.mounts],
         cdi_devices=[messages.CDIDevice(name=name) for name in kept.cdi_devices],
     )
     return KubeletContainer(kept.ids, answer)

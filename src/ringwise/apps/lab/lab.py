@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ringwise.apps.extensions import new_scheduler, read_user_configuration
 from ringwise.apps.lab.folder import LabFolder
@@ -36,6 +36,9 @@ from ringwise.state.vcjob import VcJob
 from ringwise.topology.boards import shipped_catalog
 from ringwise.views.cluster import ClusterObjects
 from ringwise.wellknown import SCHEDULER_CONFIG_KEY, SCHEDULER_CONFIG_MAP, VOLCANO_SYSTEM
+
+if TYPE_CHECKING:
+    from ringwise.apps.lab.device_plugins import DevicePlugins
 
 #: Where the lab keeps the configuration it was given, as a cluster would.
 CONFIGURATION_MAP = (VOLCANO_SYSTEM, SCHEDULER_CONFIG_MAP)
@@ -67,6 +70,8 @@ class LabSettings:
     #: Seconds of the lab in one second; None: virtual time, moved by `advance`.
     speed: float | None = 1.0
     journal_bytes: int = MOST_BYTES
+    #: How device plugins bring the chips into containers; None: no plugins run, nodes only pretend to.
+    mount_by: str | None = None
 
 
 @dataclass(slots=True)
@@ -100,9 +105,21 @@ class LiveLab:
         self.configuration = self._kept_configuration()
         if not self.continued:
             self._populate(settings.fleet)
+        #: The device plugins of the nodes, where they run.
+        self.plugins = self._start_plugins(settings.mount_by)
         self.journal = LabJournal(folder, settings.journal_bytes)
         self.scheduler = self._new_scheduler()
         self.lab = EmbeddedLoop(self.cluster, self.scheduler, Controller(), self.clock)
+
+    def _start_plugins(self, mount_by: str | None) -> DevicePlugins | None:
+        if mount_by is None:
+            return None
+        # gRPC is not needed for anything else here, and may not be installed.
+        from ringwise.apps.lab.device_plugins import DevicePlugins, MountSettings
+
+        plugins = DevicePlugins(self.cluster, MountSettings(mount_by))
+        self.cluster.nodes.agents = plugins
+        return plugins
 
     def _new_scheduler(self) -> Scheduler:
         scheduler = new_scheduler(self.configuration, self.catalog)
@@ -188,6 +205,8 @@ class LiveLab:
 
     def close(self) -> None:
         """Nothing is saved here: after an error the memory may hold what must not be kept."""
+        if self.plugins is not None:
+            self.plugins.close()
         self.store.close()
         self.journal.close()
 
@@ -226,7 +245,9 @@ class LiveLab:
             store = Store(folder.database)
             store.save(self.cluster.table, self.now)
             store.close()
-            copy = LiveLab(folder, replace(self.settings, configuration=None, speed=None, journal_bytes=0))
+            copy = LiveLab(
+                folder, replace(self.settings, configuration=None, speed=None, journal_bytes=0, mount_by=None)
+            )
             try:
                 return copy.submit(submission), copy.objects
             finally:

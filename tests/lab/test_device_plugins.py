@@ -1,0 +1,176 @@
+"""A lab whose nodes run the real device plugin: gRPC to a kubelet stand-in, simulated chips."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ringwise.apps.lab.device_plugins import DevicePlugins
+from ringwise.embed.fleets import make_fleet
+from ringwise.topology.boards import shipped_catalog
+from ringwise.wellknown import ASCEND910, ASCEND_REAL, KUBELET_DEVICES, PREDICATE_TIME
+from tests.lab.rig import SMALL, Terminal, job, pod, running
+
+CONSUMED = "18446744073709551615"
+WITH_PLUGIN = replace(SMALL, mount_by="plain")
+
+
+def test_D2_a_container_of_the_lab_gets_the_chips_of_the_decision(tmp_path: Path) -> None:
+    with running(tmp_path, WITH_PLUGIN):
+        other = Terminal(tmp_path)
+        other.submit(job("train", 1, 4))
+        other.ok("advance 5s")
+        seen = other.json("describe pod lab/train-worker-0")
+        chips = seen["chips"]
+        container = seen["container"]
+        assert seen["phase"] == "Running"
+        nodes = [one["host"] for one in container["devices"]]
+        assert nodes[:3] == ["/dev/davinci_manager", "/dev/hisi_hdc", "/dev/devmm_svm"]
+        assert nodes[3:] == [f"/dev/davinci{chip}" for chip in chips]
+        assert "/usr/local/dcmi" in container["mounts"]
+        notes = seen["object"]["annotations"]
+        names = ",".join(f"Ascend910-{chip}" for chip in chips)
+        assert (notes[ASCEND910], notes[ASCEND_REAL], notes[KUBELET_DEVICES]) == (names, names, names)
+        assert notes[PREDICATE_TIME] == CONSUMED
+        assert f'"pod_name":"train-worker-0","server_id":"{seen["object"]["uid"]}"' in next(
+            value for key, value in notes.items() if key.endswith("-configuration")
+        )
+        text = other.ok("describe pod lab/train-worker-0")
+        assert "  device nodes:\n    /dev/davinci_manager\n" in text
+        assert "  mounts, read only:\n    /usr/local/Ascend/driver/lib64\n" in text
+
+
+@pytest.mark.parametrize(
+    ("mount_by", "part", "wanted"),
+    [
+        ("ascend-docker", "environment", {"ASCEND_VISIBLE_DEVICES": "0,1", "ASCEND_RUNTIME_OPTIONS": ""}),
+        ("cdi", "cdi_devices", ["huawei.com/npu=Ascend910-0", "huawei.com/npu=Ascend910-1"]),
+    ],
+)
+def test_a_lab_mounts_in_every_way(tmp_path: Path, mount_by: str, part: str, wanted: object) -> None:
+    with running(tmp_path, replace(SMALL, mount_by=mount_by)):
+        other = Terminal(tmp_path)
+        other.submit(job("train", 1, 2))
+        other.ok("advance 5s")
+        seen = other.json("describe pod lab/train-worker-0")["container"]
+        assert (seen[part], seen["devices"]) == (wanted, [])
+
+
+def test_the_environment_of_plugin_and_job_are_shown_together(tmp_path: Path) -> None:
+    with running(tmp_path, replace(SMALL, mount_by="ascend-docker")):
+        other = Terminal(tmp_path)
+        other.submit(job("train", 1, 2).replace("spec:\n", "spec:\n  plugins: {env: []}\n", 1))
+        other.ok("advance 5s")
+        text = other.ok("describe pod lab/train-worker-0")
+        assert "    ASCEND_VISIBLE_DEVICES: 0,1\n" in text
+        assert "    VC_TASK_INDEX: 0\n" in text
+
+
+def test_a_lab_continues_with_what_its_containers_have(tmp_path: Path) -> None:
+    with running(tmp_path, WITH_PLUGIN):
+        other = Terminal(tmp_path)
+        other.submit(job("first", 1, 4))
+        other.ok("advance 5s")
+        before = other.json("describe pod lab/first-worker-0")
+    with running(tmp_path, WITH_PLUGIN) as server:
+        assert other.json("describe pod lab/first-worker-0")["container"] == before["container"]
+        other.submit(job("second", 1, 4))
+        other.ok("advance 5s")
+        after = other.json("describe pod lab/second-worker-0")
+        assert (after["node"], after["phase"]) == (before["node"], "Running")
+        assert not set(before["chips"]) & set(after["chips"])
+        report = server.live.cluster.nodes.report(before["node"], ASCEND910)
+        assert report is not None
+        assert len(report.mounted) == 2
+        other.seats()
+
+
+def test_a_broken_chip_is_seen_by_the_plugin_and_refused(tmp_path: Path) -> None:
+    with running(tmp_path, WITH_PLUGIN) as server:
+        other = Terminal(tmp_path)
+        other.submit(job("train", 1, 2))
+        where = other.json("describe pod lab/train-worker-0")
+        other.ok(f"fault {where['node']} 1")
+        report = server.live.cluster.nodes.report(where["node"], ASCEND910)
+        assert report is not None
+        assert report.unhealthy == 0b10
+        assert [(one.chip, one.code) for one in report.faults] == [(1, "80E18402")]
+        other.ok("advance 2s")
+        seen = other.json("describe pod lab/train-worker-0")
+        assert seen["phase"] == "Failed"
+        assert "Ascend910-1" in seen["container"]["refused"]
+        assert "UnexpectedAdmissionError: chip Ascend910-1" in other.ok("describe pod lab/train-worker-0")
+        other.ok(f"fault {where['node']} 1 --heal")
+        healed = server.live.cluster.nodes.report(where["node"], ASCEND910)
+        assert healed is not None
+        assert (healed.unhealthy, healed.faults) == (0, ())
+
+
+def test_the_network_of_a_chip_breaks(tmp_path: Path) -> None:
+    with running(tmp_path, WITH_PLUGIN) as server:
+        Terminal(tmp_path).ok("fault node-1 3 --network")
+        report = server.live.cluster.nodes.report("node-1", ASCEND910)
+        assert report is not None
+        assert (report.unhealthy, report.network_unhealthy) == (0, 0b1000)
+
+
+def test_more_nodes_than_plugins_at_a_time(tmp_path: Path) -> None:
+    """The plugin that was not needed for longest is stopped; what it mounted is known when it comes back."""
+    with running(tmp_path, replace(WITH_PLUGIN, fleet=replace(SMALL.fleet, nodes=5))) as server:
+        plugins = server.live.plugins
+        assert plugins is not None
+        plugins.most = 2
+        other = Terminal(tmp_path)
+        other.submit(*(job(f"whole-{number}", 1, 8) for number in range(5)))
+        other.ok("advance 5s")
+        assert len(plugins.running) == 2
+        seats = other.seats()
+        assert len(seats) == 5
+        assert {one["phase"] for one in other.json("get pods")["pods"]} == {"Running"}
+        for name in ("whole-0", "whole-1", "whole-2"):
+            other.ok(f"delete job lab/{name}")
+        other.ok("advance 5s")
+        other.submit(*(job(f"half-{number}", 1, 4) for number in range(6)))
+        other.ok("advance 5s")
+        assert len(other.seats()) == 8
+        for name in ("node-0", "node-1"):
+            other.ok(f"delete node {name}")
+        assert set(plugins.running) <= {"node-2", "node-3", "node-4"}
+        other.submit(job("last", 1, 8))
+        other.ok("advance 5s")
+        other.seats()
+
+
+def test_pods_of_before_the_plugin_keep_their_chips(tmp_path: Path) -> None:
+    with running(tmp_path, SMALL):
+        other = Terminal(tmp_path)
+        other.submit(job("old", 1, 4), pod("by-hand", 1, node="node-3", holds="Ascend910-7"))
+        other.ok("advance 5s")
+        before = other.seats()
+    with running(tmp_path, WITH_PLUGIN):
+        other.submit(job("new", 1, 4))
+        other.ok("advance 5s")
+        after = other.seats()
+        assert {key: after[key] for key in before} == before
+        assert after["lab/new-worker-0"][0] == before["lab/old-worker-0"][0]
+
+
+@pytest.mark.parametrize("board", [board.name for board in shipped_catalog()])
+def test_every_shipped_board_has_chips_that_the_plugin_knows(board: str) -> None:
+    """The lab's nodes of each board are served, under the resource that the scheduler decides about."""
+    from ringwise.apps.lab.device_plugins import chip_facts
+    from ringwise.device.cards import card_type, resource_of
+
+    node = make_fleet(1, board).nodes[0]
+    for resource in node.chips_capacity:
+        facts = chip_facts(node, resource)
+        assert facts is not None
+        assert resource_of(card_type(facts["chip_name"], facts.get("board", 0))) == resource
+
+
+def test_a_resource_of_a_users_board_is_not_served() -> None:
+    node = make_fleet(1, "910b-x8").nodes[0]
+    node.chips_capacity = {"huawei.com/Ascend999": 8}
+    assert not DevicePlugins.serve(None, node, "huawei.com/Ascend999")  # type: ignore[arg-type]
