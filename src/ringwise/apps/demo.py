@@ -10,7 +10,7 @@ from ringwise.apps.source import Source
 from ringwise.controller.machine import Controller
 from ringwise.embed.clock import SECOND, VirtualClock
 from ringwise.embed.cluster import EmbeddedCluster
-from ringwise.embed.containers import Container
+from ringwise.embed.containers import PodContainer
 from ringwise.embed.fleets import GeneratedFleet
 from ringwise.embed.loop import EmbeddedLoop
 from ringwise.framework.configuration import Configuration
@@ -77,7 +77,7 @@ class Mounting:
 
     bound: Pod
     started: Pod
-    container: Container
+    container: PodContainer
 
 
 def mounting(fleet: GeneratedFleet, board: Board, mount_by: str) -> tuple[DemoCluster, Mounting]:

@@ -33,7 +33,7 @@ from ringwise.cli.drawing.tables import Column, Table
 from ringwise.cli.explain import capacity_result, diagnosis_result, story_result, why_result
 from ringwise.cli.queries import QueryResult, render_result
 from ringwise.cli.topology import topology_result
-from ringwise.embed.containers import Container
+from ringwise.embed.containers import PodContainer
 from ringwise.scheduler.explain.doctor import diagnose
 from ringwise.scheduler.explain.why import UnknownJobError
 from ringwise.state.model import Node, Pod, Queue
@@ -237,7 +237,7 @@ def _environment(live: LiveLab, pod: Pod) -> dict[str, str]:
     return found
 
 
-def _draw_container(console: Console, container: Container) -> None:
+def _draw_container(console: Console, container: PodContainer) -> None:
     """What the device plugin's answer brought into the container."""
     if container.refused:
         print_line(console, f"  UnexpectedAdmissionError: {escape(container.refused)}", style="red")

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import msgspec
 
-from ringwise.embed.containers import Container
+from ringwise.embed.containers import PodContainer
 from ringwise.embed.kubelet import PodTimeline, PodTimers, PodTransition, SimulationSettings, next_transition
 from ringwise.embed.nodes import SimulatedNodes
 from ringwise.embed.objects import ConflictError, ObjectTable, TableWatch
@@ -99,10 +99,10 @@ class EmbeddedCluster:
         found = self.table.get(ADDITIONS, uid)
         return found if isinstance(found, want.PodAdditions) else want.PodAdditions()
 
-    def container(self, uid: str) -> Container | None:
+    def container(self, uid: str) -> PodContainer | None:
         """What the pod's container got of its node's device plugin."""
         found = self.table.get(CONTAINER, uid)
-        return found if isinstance(found, Container) else None
+        return found if isinstance(found, PodContainer) else None
 
     def watch(self, version: int | None = None) -> TableWatch:
         return TableWatch(self.table, version)

@@ -11,7 +11,7 @@ from ringwise.state.model import DeviceReport, Node, Pod
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceNode:
+class ContainerDevice:
     """A device node: its path in the container and on the host."""
 
     container: str
@@ -20,12 +20,12 @@ class DeviceNode:
 
 
 @dataclass(frozen=True, slots=True)
-class Container:
+class PodContainer:
     """What the container of a pod got. Stored in lab files."""
 
     #: Kubelet's ids of its devices.
     ids: tuple[str, ...] = ()
-    devices: tuple[DeviceNode, ...] = ()
+    devices: tuple[ContainerDevice, ...] = ()
     #: Paths of the host that it sees, read only.
     mounts: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class NodeAgents(Protocol):
     def serve(self, node: Node, resource: str) -> bool:
         """Whether chips of this resource go through them on this node."""
 
-    def start(self, pod: Pod) -> Container:
+    def start(self, pod: Pod) -> PodContainer:
         """Ask for the devices of a bound pod."""
 
     def release(self, pod: Pod) -> None:

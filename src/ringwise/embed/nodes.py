@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ringwise.embed.containers import Container, NodeAgents
+from ringwise.embed.containers import NodeAgents, PodContainer
 from ringwise.embed.kubelet import (
     GIVEN_OUT,
     ChipAssignments,
@@ -118,7 +118,7 @@ class SimulatedNodes:
             if mounted:
                 assignments.mounted[pod.uid] = mask_of(chips)
 
-    def start(self, pod: Pod, now: int) -> tuple[Pod, Container | None]:
+    def start(self, pod: Pod, now: int) -> tuple[Pod, PodContainer | None]:
         """The pod running with its chips mounted, or failed because it cannot get them.
 
         With agents also what its container got.

@@ -27,7 +27,7 @@ from ringwise.topology.switches import SwitchTopology
 TIMELINE = "Life"
 PUBLISHED = "ConfigMap"
 ADDITIONS = "PodAdditions"
-CONTAINER = "Container"
+CONTAINER = "PodContainer"
 #: Key of the topology in the table; there is only one.
 TOPOLOGY = "leaf-switches"
 

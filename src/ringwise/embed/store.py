@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from ringwise.embed.containers import Container
+from ringwise.embed.containers import PodContainer
 from ringwise.embed.kubelet import PodTimeline
 from ringwise.embed.objects import ObjectChange, ObjectTable, TooOldError
 from ringwise.embed.records import ADDITIONS, CONTAINER, PUBLISHED, TIMELINE, ConfigMap
@@ -49,7 +49,7 @@ _TYPES: dict[str, Any] = {
     TIMELINE: PodTimeline,
     PUBLISHED: ConfigMap,
     ADDITIONS: PodAdditions,
-    CONTAINER: Container,
+    CONTAINER: PodContainer,
 }
 _DECODERS = {kind: msgspec.json.Decoder(type) for kind, type in _TYPES.items()}
 _SCHEMA = """

@@ -21,10 +21,9 @@ from ringwise.device.drivers.simulated import SimulatedDriver
 from ringwise.device.plugin import NodePlugin
 from ringwise.device.service import Registration
 from ringwise.device.settings import PluginSettings
-from ringwise.device.simulated_kubelet import AdmissionError, SimulatedKubelet
-from ringwise.device.simulated_kubelet import Container as KubeletContainer
+from ringwise.device.simulated_kubelet import AdmissionError, Container, SimulatedKubelet
 from ringwise.embed.cluster import EmbeddedCluster
-from ringwise.embed.containers import Container, DeviceNode
+from ringwise.embed.containers import ContainerDevice, PodContainer
 from ringwise.manifests.device_info import config_map_from_wire
 from ringwise.manifests.errors import Findings
 from ringwise.manifests.wire import ConfigMapWire, MetaWire
@@ -203,12 +202,12 @@ class _RunningNode:
             self.api.remove("pods", namespace, name)
             await _until(lambda: uid not in self.plugin.allocator.pods)
 
-    async def admit(self, key: str, count: int) -> Container:
+    async def admit(self, key: str, count: int) -> PodContainer:
         """Kubelet's part of a pod's start."""
         try:
             given = await self.kubelet.admit(key, self.resource, count)
         except AdmissionError as problem:
-            return Container(refused=str(problem))
+            return PodContainer(refused=str(problem))
         await self.plugin.report()
         return container_of(given)
 
@@ -297,10 +296,10 @@ class DevicePlugins:
     def serve(self, node: Node, resource: str) -> bool:
         return bool(node.chips_capacity.get(resource)) and chip_facts(node, resource) is not None
 
-    def start(self, pod: Pod) -> Container:
+    def start(self, pod: Pod) -> PodContainer:
         return self._with(pod.node or "", pod.cls.resource or "", lambda node: self._admitted(node, pod))
 
-    async def _admitted(self, node: _RunningNode, pod: Pod) -> Container:
+    async def _admitted(self, node: _RunningNode, pod: Pod) -> PodContainer:
         await node.put_pod(self._object(pod))
         return await node.admit(pod.key, pod.cls.chips)
 
@@ -428,12 +427,12 @@ def _differs(one: Object, other: Object) -> bool:
     return facts(one) != facts(other)
 
 
-def container_of(given: KubeletContainer) -> Container:
+def container_of(given: Container) -> PodContainer:
     answer = given.answer
-    return Container(
+    return PodContainer(
         ids=given.ids,
         devices=tuple(
-            DeviceNode(one.container_path, one.host_path, one.permissions) for one in answer.devices
+            ContainerDevice(one.container_path, one.host_path, one.permissions) for one in answer.devices
         ),
         mounts=tuple(one.host_path for one in answer.mounts),
         environment=dict(answer.envs),
@@ -441,7 +440,7 @@ def container_of(given: KubeletContainer) -> Container:
     )
 
 
-def _kubelet_container(kept: Container) -> KubeletContainer:
+def _kubelet_container(kept: PodContainer) -> Container:
     answer = messages.ContainerAllocateResponse(
         envs=dict(kept.environment),
         devices=[
@@ -451,4 +450,4 @@ def _kubelet_container(kept: Container) -> KubeletContainer:
         mounts=[messages.Mount(container_path=path, host_path=path, read_only=True) for path in kept.mounts],
         cdi_devices=[messages.CDIDevice(name=name) for name in kept.cdi_devices],
     )
-    return KubeletContainer(kept.ids, answer)
+    return Container(kept.ids, answer)
