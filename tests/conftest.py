@@ -7,8 +7,13 @@ or fails for its own sake. `HYPOTHESIS_PROFILE=search` looks for new examples.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from ringwise.cli import output as printing
 
 # A shared machine may be slow at any moment: time never decides a test.
 _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
@@ -19,3 +24,19 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 # What is printed is as wide as the test says, not as the terminal that runs it.
 os.environ.pop("COLUMNS", None)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _printed_documents_keep_to_their_schema() -> Iterator[None]:
+    """Every document that any test prints with `-o json` or `-o yaml` is checked."""
+    make_text = printing.document_text
+
+    def checked(document: Any, output: str) -> str:
+        from tests.tools.schemas import check_document
+
+        check_document(document)
+        return make_text(document, output)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(printing, "document_text", checked)
+        yield

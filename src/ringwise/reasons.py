@@ -14,7 +14,7 @@ import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 from string import Formatter
-from typing import Any
+from typing import Any, TypedDict
 
 from ringwise.grammar import Quantity
 from ringwise.records import dataclass
@@ -75,6 +75,15 @@ class ReasonKind:
         return Reason(self, details)
 
 
+class ReasonFields(TypedDict):
+    """A reason in a document. docs/reasons.md lists the codes; the details are its numbers and names."""
+
+    code: str
+    message: str
+    details: dict[str, Any]
+    cures: list[str]
+
+
 @dataclass(frozen=True, slots=True)
 class Reason:
     """A kind with its details. Equal kinds with equal details are equal reasons."""
@@ -111,7 +120,7 @@ class Reason:
         """The same reason with these cures and no others."""
         return Reason(self.kind, self.details, tuple(cures), general_cures=False)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> ReasonFields:
         return {
             "code": self.code,
             "message": self.message,

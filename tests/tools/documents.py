@@ -100,13 +100,13 @@ def first_difference(left: Any, right: Any, path: str = "") -> str | None:
     return f"{path}: {_short(left)}, {_short(right)}"
 
 
-#: New fields that may have any value: the name of a document's schema, why a job has its board, and faulty
-#: chips in the drawings of switches, SuperPoDs and racks.
-_ADDED = frozenset({"schema", "board_reason", "faulty", "faulty_nodes"})
+#: New fields that may have any value: the name of a document's schema, why a job has its board, the queue of
+#: a job that has ended, and faulty chips in the drawings of switches, SuperPoDs and racks.
+_ADDED = frozenset({"schema", "board_reason", "queue", "faulty", "faulty_nodes"})
 
 
 def known_before(before: Any, after: Any) -> Any:
-    """`after` without the fields that `before` does not have and that are null, false or empty.
+    """`after` without the fields that `before` does not have and that are null, false, zero or empty.
 
     Fields of `_ADDED` may have any value.
     """
@@ -114,8 +114,7 @@ def known_before(before: Any, after: Any) -> Any:
         return {
             key: known_before(before[key], value) if key in before else value
             for key, value in after.items()
-            if key in before
-            or not (value is None or value is False or value in ([], {}, "") or key in _ADDED)
+            if key in before or not (value is None or value in (False, 0, [], {}, "") or key in _ADDED)
         }
     if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
         return [known_before(one, other) for one, other in zip(before, after, strict=True)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -20,6 +20,7 @@ from ringwise.manifests.wire import ConfigMapWire, PodWire, WireStruct
 from ringwise.records import dataclass
 from ringwise.state.model import Isolation
 from ringwise.topology.natural import natural_key
+from ringwise.views.documents.cluster import ChipFields, ChipsDocument
 from ringwise.wellknown import (
     ASCEND_REAL,
     CHIP_RESOURCE_PREFIX,
@@ -59,7 +60,7 @@ class ChipRow:
     faults: str
     note: str
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> ChipFields:
         return {
             "node": self.node,
             "chip": self.chip,
@@ -77,6 +78,11 @@ class _Listed(WireStruct, rename=None):
 
 class _Info(WireStruct, rename=None):
     DeviceInfo: _Listed | None = None
+
+
+def chips_document(rows: Iterable[ChipRow]) -> ChipsDocument:
+    """What `ringwise chips list -o json` prints."""
+    return {"schema": "ringwise.io/chips/v1", "chips": [row.as_json() for row in rows]}
 
 
 def chip_rows(access: Access, node: str | None) -> list[ChipRow]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from ringwise.apps.extensions import new_scheduler
 from ringwise.apps.source import input_events
@@ -23,6 +22,7 @@ from ringwise.scheduler.explain.cure_search import SHARED_BUDGET, SearchBudget
 from ringwise.scheduler.journal import Journal
 from ringwise.topology.boards import BoardCatalog
 from ringwise.topology.superpods import NodeId
+from ringwise.views.documents.place import CandidateFields
 from ringwise.views.place import (
     PlaceAnswer,
     first_by_rank,
@@ -76,7 +76,7 @@ class _Candidates:
     """Collects the verdict of every node on the first pod of each job, just before the job is decided."""
 
     def __init__(self) -> None:
-        self.of: dict[str, list[dict[str, Any]]] = {}
+        self.of: dict[str, list[CandidateFields]] = {}
 
     def __call__(self, session: Session, job: Job) -> None:
         pod = next((pod for pod in first_by_rank(job) if session.is_pending(pod)), None)
@@ -91,7 +91,7 @@ class _Candidates:
         selection = session.node_selection(job, pod)
         filters = node_filters(session, job, pod)
         outside = _outside_racks(session, job)
-        found: list[dict[str, Any]] = []
+        found: list[CandidateFields] = []
         for node in session.state.known_nodes():
             score, reason = selection.verdict(node)
             if reason is not None and reason.code in UNASKED:

@@ -28,6 +28,7 @@ from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.scheduler.journal import Batch
 from ringwise.topology.boards import BoardCatalog
+from ringwise.views.documents.reference import DifferenceFields, ReplayDocument
 from ringwise.wellknown import RESCHEDULING_CONFIG_MAP
 
 FORMAT, VERSION = "ringwise-journal", 1
@@ -112,7 +113,7 @@ class Difference:
     recorded: Any
     decided: Any
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> DifferenceFields:
         return {
             "line": self.line,
             "now": self.now,
@@ -131,8 +132,9 @@ class Replay:
     difference: Difference | None = None
     note: str | None = None
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> ReplayDocument:
         return {
+            "schema": "ringwise.io/replay/v1",
             "identical": self.difference is None,
             "written_by": self.written_by,
             "batches": self.batches,

@@ -27,7 +27,7 @@ def chips() -> None:
 @output_option
 def list_command(node: str | None, kubeconfig: str | None, context: str | None, output: str) -> None:
     """Every chip with its state, its pod and its faults."""
-    from ringwise.apps.chips import ChipsError, chip_rows
+    from ringwise.apps.chips import ChipsError, chip_rows, chips_document
     from ringwise.kubeclient.client import ApiError, UnreachableError
     from ringwise.kubeclient.config import find_access
     from ringwise.kubeclient.credentials import KubeConfigError
@@ -39,7 +39,7 @@ def list_command(node: str | None, kubeconfig: str | None, context: str | None, 
     except (ApiError, UnreachableError) as problem:
         raise stop(f"the API server cannot be asked: {problem}", code=ExitCode.FAILED) from None
     if output != "table":
-        print_document({"chips": [row.as_json() for row in rows]}, output)
+        print_document(chips_document(rows), output)
         return
     from ringwise.cli.drawing.tables import Column, Table
 

@@ -163,6 +163,11 @@ COMMANDS = {
     "scheduler": CommandEntry(
         "ringwise.cli.components", "scheduler", "Run the scheduler on a Kubernetes cluster."
     ),
+    "schema": CommandEntry(
+        "ringwise.cli.schema",
+        "schema_command",
+        "Print the JSON schema of the document NAME; without it, list them.",
+    ),
     "submit": CommandEntry(
         "ringwise.cli.lab_commands",
         "submit_command",

@@ -62,6 +62,20 @@ class BoardName(_Text):
         return [CompletionItem(name) for name in shipped_boards() if name.startswith(incomplete)]
 
 
+class SchemaName(_Text):
+    """The name of a document's schema."""
+
+    name = "text"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        from ringwise.views.schemas import DOCUMENTS
+
+        found = [kind for kind in DOCUMENTS if kind.name.startswith(incomplete)]
+        return [CompletionItem(kind.name, help=kind.summary) for kind in found]
+
+
 def _names(kind: str, parameters: dict[str, Any]) -> list[str]:
     """No lab, or one of another version, completes nothing: a tab key prints no error."""
     from ringwise.apps.lab.client import LabClient, NoLabError, RefusedByLabError

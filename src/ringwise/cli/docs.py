@@ -1,4 +1,4 @@
-"""Write the reference pages that are made from the code: `python -m ringwise.cli.docs FOLDER`."""
+"""Write what is made from the code, reference pages and schemas: `python -m ringwise.cli.docs FOLDER`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from ringwise.apps.docs.boards_reference import boards_page
 from ringwise.apps.docs.commands_reference import commands_page
 from ringwise.apps.docs.migration_page import migration_page
 from ringwise.apps.docs.reasons_reference import reasons_page
+from ringwise.apps.docs.schemas_reference import schemas_page
 from ringwise.apps.docs.settings_reference import settings_page
 from ringwise.apps.docs.switches_page import drawn_page
 from ringwise.cli.commands import cli
 from ringwise.cli.exit_codes import MEANINGS
+from ringwise.views import schemas
+from ringwise.views.schemas import DOCUMENTS, schema_text
 
 
 def pages(folder: Path) -> dict[str, str]:
@@ -27,6 +30,7 @@ def pages(folder: Path) -> dict[str, str]:
         "commands.md": commands_page(cli, {int(code): text for code, text in MEANINGS.items()}),
         "migration.md": migration_page(migration),
         "reasons.md": reasons_page(),
+        "schemas.md": schemas_page(),
         "settings.md": settings_page(),
         "switches.md": drawn_page(switches, folder.resolve().parent),
     }
@@ -37,5 +41,12 @@ def write_pages(folder: Path) -> None:
         (folder / name).write_text(page, encoding="utf-8")
 
 
+def write_schemas() -> None:
+    """The files that the package ships, in the sources."""
+    for kind in DOCUMENTS:
+        (Path(schemas.__file__).parent / kind.file).write_text(schema_text(kind), encoding="utf-8")
+
+
 if __name__ == "__main__":
+    write_schemas()
     write_pages(Path(sys.argv[1]))

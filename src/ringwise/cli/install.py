@@ -18,7 +18,7 @@ from ringwise.apps.install.deployment import (
     is_image_reference,
     objects,
 )
-from ringwise.apps.install.steps import InstallError, Step, install, printed, uninstall
+from ringwise.apps.install.steps import InstallError, Step, install, printed, steps_document, uninstall
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.output import complain, output_option, print_document, stop, with_options
 from ringwise.kubeclient.client import ApiError, Client, UnreachableError
@@ -155,7 +155,7 @@ def _carry_out(
         cure = "; use an account that may do this (cluster-admin)" if error.status == 403 else ""
         raise stop(f"ringwise: the API server refused: {error}{cure}", code=ExitCode.FAILED) from None
     if output != "table":
-        print_document({"objects": [step.as_json() for step in steps]}, output)
+        print_document(steps_document(steps), output)
 
 
 async def _steps(

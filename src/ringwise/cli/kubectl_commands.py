@@ -49,6 +49,12 @@ from ringwise.kubeclient.client import ApiError, Client, UnreachableError
 from ringwise.kubeclient.config import find_access
 from ringwise.kubeclient.credentials import KubeConfigError
 from ringwise.state.fleet import HOSTS
+from ringwise.views.documents.cluster import (
+    LiveJobFields,
+    LiveJobsDocument,
+    LiveNodeFields,
+    LiveNodesDocument,
+)
 from ringwise.views.place import PLACED, JobAnswer, place_document
 
 _SHOWN_ERRORS = 3
@@ -166,7 +172,7 @@ def get_live(kind: str, namespace: str | None, output: str, **options: Any) -> N
 
 
 def _jobs_result(jobs: list[JobAnswer]) -> QueryResult:
-    documents: list[dict[str, Any]] = [
+    documents: list[LiveJobFields] = [
         {
             "namespace": job.namespace,
             "name": job.name,
@@ -196,12 +202,13 @@ def _jobs_result(jobs: list[JobAnswer]) -> QueryResult:
             )
         table.print(console)
 
-    return QueryResult({"jobs": documents}, draw)
+    document: LiveJobsDocument = {"schema": "ringwise.io/live-jobs/v1", "jobs": documents}
+    return QueryResult(document, draw)
 
 
 def _nodes_result(source: Source) -> QueryResult:
     state = source.view.cluster
-    documents = [
+    documents: list[LiveNodeFields] = [
         {
             "node": state.names[number],
             "resource": resource,
@@ -220,7 +227,8 @@ def _nodes_result(source: Source) -> QueryResult:
             table.add(*map(str, one.values()))
         table.print(console)
 
-    return QueryResult({"nodes": documents}, draw)
+    document: LiveNodesDocument = {"schema": "ringwise.io/live-nodes/v1", "nodes": documents}
+    return QueryResult(document, draw)
 
 
 def _few(names: list[str]) -> str:

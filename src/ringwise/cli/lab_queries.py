@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence, Sized
 from typing import Any
 
 from rich.console import Console
@@ -47,6 +47,18 @@ from ringwise.views.cluster import (
     top_document,
     with_present_reasons,
 )
+from ringwise.views.documents.cluster import (
+    JobDocument,
+    JobsDocument,
+    NodeDocument,
+    NodesDocument,
+    PodDocument,
+    PodFields,
+    PodsDocument,
+    QueueDocument,
+    QueuesDocument,
+)
+from ringwise.views.explain import ended_document
 from ringwise.views.times import time_text
 
 Parameters = Mapping[str, Any]
@@ -56,26 +68,28 @@ def _get(live: LiveLab, parameters: Parameters) -> QueryResult:
     kind, namespace, now = parameters.get("kind"), parameters.get("namespace"), live.now
     if kind == "nodes":
         nodes = node_documents(live.objects)
-        return _listed(kind, nodes, lambda console: draw_nodes(console, live, nodes))
+        all_nodes: NodesDocument = {"schema": "ringwise.io/nodes/v1", "nodes": nodes}
+        return _listed(kind, nodes, all_nodes, lambda console: draw_nodes(console, live, nodes))
     if kind == "jobs":
         chosen = [view for view in job_views(live.objects) if namespace in (None, view.namespace)]
         views = with_present_reasons(live.objects, chosen, now)
         jobs = [view.document() for view in views]
-        return _listed(kind, jobs, lambda console: draw_jobs(console, views, now))
+        all_jobs: JobsDocument = {"schema": "ringwise.io/jobs/v1", "jobs": jobs}
+        return _listed(kind, jobs, all_jobs, lambda console: draw_jobs(console, views, now))
     if kind == "queues":
         queues = queue_documents(live.objects)
-        return _listed(kind, queues, lambda console: draw_queues(console, queues))
+        all_queues: QueuesDocument = {"schema": "ringwise.io/queues/v1", "queues": queues}
+        return _listed(kind, queues, all_queues, lambda console: draw_queues(console, queues))
     if kind == "pods":
         pods = [pod for pod in pod_documents(live.objects) if namespace in (None, pod["namespace"])]
-        return _listed(kind, pods, lambda console: draw_pods(console, pods, now))
+        all_pods: PodsDocument = {"schema": "ringwise.io/pods/v1", "pods": pods}
+        return _listed(kind, pods, all_pods, lambda console: draw_pods(console, pods, now))
     raise UnknownNameError(f"there is no kind {kind}; known are nodes, jobs, queues, pods")
 
 
-def _listed(kind: str, documents: list[dict[str, Any]], draw: Callable[[Console], None]) -> QueryResult:
+def _listed(kind: str, found: Sized, document: object, draw: Callable[[Console], None]) -> QueryResult:
     """A list of objects; where there is none, a line that says so."""
-    return QueryResult(
-        {kind: documents}, draw if documents else lambda console: console.print(f"there are no {kind}")
-    )
+    return QueryResult(document, draw if found else lambda console: console.print(f"there are no {kind}"))
 
 
 # -- one object --------------------------------------------------------------------------------
@@ -90,9 +104,9 @@ def _describe(live: LiveLab, parameters: Parameters) -> QueryResult:
 def _node(live: LiveLab, name: str) -> QueryResult:
     node = live.cluster.get(Node, name)
     assert node is not None
-    document = next(found for found in node_documents(live.objects) if found["name"] == name)
+    fields = next(found for found in node_documents(live.objects) if found["name"] == name)
     pods = pod_documents(live.objects, [pod for pod in live.cluster.all(Pod) if pod.node == name])
-    document = {**document, "object": plain(node), "on_it": pods}
+    document: NodeDocument = {"schema": "ringwise.io/node/v1", **fields, "object": plain(node), "on_it": pods}
 
     def draw(console: Console) -> None:
         _facts(
@@ -125,7 +139,13 @@ def _job(live: LiveLab, key: str) -> QueryResult:
     found = [view for view in job_views(live.objects) if view.key == key]
     view = with_present_reasons(live.objects, found[:1], live.now)[0]
     pods = pod_documents(live.objects, view.pods)
-    document = {**view.document(), "object": plain(view.vcjob), "counts": view.counts, "all_pods": pods}
+    document: JobDocument = {
+        "schema": "ringwise.io/job/v1",
+        **view.document(),
+        "object": plain(view.vcjob),
+        "counts": view.counts,
+        "all_pods": pods,
+    }
 
     def draw(console: Console) -> None:
         _facts(console, f"job {key} ({view.kind})", _job_facts(view))
@@ -159,9 +179,13 @@ def _job_facts(view: JobView) -> dict[str, Any]:
 def _queue(live: LiveLab, name: str) -> QueryResult:
     own = [view for view in job_views(live.objects) if view.queue == name]
     views = with_present_reasons(live.objects, own, live.now)
-    document = next(found for found in queue_documents(live.objects) if found["name"] == name)
-    object_ = plain(live.cluster.get(Queue, name))
-    document = {**document, "object": object_, "in_it": [view.document() for view in views]}
+    fields = next(found for found in queue_documents(live.objects) if found["name"] == name)
+    document: QueueDocument = {
+        "schema": "ringwise.io/queue/v1",
+        **fields,
+        "object": plain(live.cluster.get(Queue, name)),
+        "in_it": [view.document() for view in views],
+    }
 
     def draw(console: Console) -> None:
         _facts(
@@ -188,7 +212,8 @@ def _pod(live: LiveLab, key: str) -> QueryResult:
     assert pod is not None
     additions = plain(live.cluster.additions(pod.uid))
     container = live.cluster.container(pod.uid)
-    document = {
+    document: PodDocument = {
+        "schema": "ringwise.io/pod/v1",
         **pod_documents(live.objects, [pod])[0],
         "object": plain(pod),
         "additions": additions,
@@ -267,7 +292,7 @@ def _facts(console: Console, title: str, facts: Mapping[str, Any]) -> None:
     table.print(console)
 
 
-def _titled_pods(console: Console, live: LiveLab, pods: list[dict[str, Any]]) -> None:
+def _titled_pods(console: Console, live: LiveLab, pods: Sequence[PodFields]) -> None:
     if pods:
         console.print()
         draw_pods(console, pods, live.now)
@@ -300,7 +325,7 @@ def _story(live: LiveLab, parameters: Parameters) -> QueryResult:
 def _ended(view: JobView) -> QueryResult:
     message = view.vcjob.message if view.vcjob is not None else ""
     sentence = f"it is {view.phase}" + (f": {message}" if message else "")
-    document = {"namespace": view.namespace, "name": view.name, "outcome": "ended", "sentence": sentence}
+    document = ended_document(view, sentence)
 
     def draw(console: Console) -> None:
         print_line(console, f"[bold]{escape(view.key)}[/]: [dim]ended[/]")

@@ -72,13 +72,17 @@ def with_options(options: tuple[Callable[[Command], Command], ...]) -> Callable[
 
 
 def print_document(document: Any, output: str) -> None:
-    """Print as JSON or YAML; equal documents are equal bytes."""
+    """Print as JSON or YAML a document that names its schema (`views/schemas`), or a Kubernetes object."""
+    click.echo(document_text(document, output), nl=False)
+
+
+def document_text(document: Any, output: str) -> str:
+    """Equal documents are equal bytes."""
     if output == "json":
-        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
-        return
+        return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
     import yaml
 
-    click.echo(yaml.safe_dump(document, sort_keys=False, allow_unicode=True), nl=False)
+    return str(yaml.safe_dump(document, sort_keys=False, allow_unicode=True))
 
 
 def stdout_console() -> Console:

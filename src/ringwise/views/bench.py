@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from ringwise import __version__
 from ringwise.records import dataclass
+from ringwise.views.documents.reference import BenchDocument, MachineFields
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +21,11 @@ class Measured:
 
 
 def bench_document(
-    name: str, machine: Mapping[str, Any], seconds: float, results: Iterable[Measured]
-) -> dict[str, Any]:
+    name: str, machine: MachineFields, seconds: float, results: Iterable[Measured]
+) -> BenchDocument:
     """What `ringwise bench -o json` prints."""
     return {
+        "schema": "ringwise.io/bench/v1",
         "bench": name,
         "version": __version__,
         "machine": machine,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from ringwise.grammar import counted
 from ringwise.placement.rules import ScoreTable, chip_rule
 from ringwise.topology.board import Board
 from ringwise.topology.counts import counts_text
 from ringwise.topology.rule_specs import RULE_SPECS
+from ringwise.views.documents.reference import BoardDocument, BoardFields, BoardsDocument
 from ringwise.wellknown import ACCELERATOR_TYPE, SCHEDULE_POLICY
 
 #: A picture is at most this wide.
@@ -102,8 +102,12 @@ def raw_scores(board: Board, request: int) -> Iterator[tuple[int, list[int | Non
         yield on_left, row
 
 
-def board_document(board: Board) -> dict[str, Any]:
+def board_document(board: Board) -> BoardDocument:
     """What `ringwise boards show -o json` prints."""
+    return {"schema": "ringwise.io/board/v1", **_board(board)}
+
+
+def _board(board: Board) -> BoardFields:
     spec = RULE_SPECS[board.rule]
     return {
         "name": board.name,
@@ -147,6 +151,6 @@ def board_document(board: Board) -> dict[str, Any]:
     }
 
 
-def boards_document(boards: Iterable[Board]) -> dict[str, Any]:
+def boards_document(boards: Iterable[Board]) -> BoardsDocument:
     """What `ringwise boards -o json` prints."""
-    return {"boards": [board_document(board) for board in boards]}
+    return {"schema": "ringwise.io/boards/v1", "boards": [_board(board) for board in boards]}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import Any
 
 from ringwise.framework.amounts import lacking
 from ringwise.framework.job import Job
@@ -26,6 +25,16 @@ from ringwise.state.vcjob import OVER, VcJob
 from ringwise.topology.board import Board
 from ringwise.topology.chips import chips_of
 from ringwise.topology.natural import natural_key
+from ringwise.views.documents.cluster import (
+    ChipsFields,
+    ChipTotals,
+    JobFields,
+    NodeFields,
+    PodFields,
+    QueueFields,
+    StatusFields,
+    TopDocument,
+)
 from ringwise.wellknown import ACCELERATOR_TYPE
 
 
@@ -115,7 +124,7 @@ class JobView:
         over = self.phase in OVER or (self.pods and not any(pod.live for pod in self.pods))
         return "ended" if over else "pending"
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> JobFields:
         """The job in `get jobs -o json`, `describe job` and `top`."""
         return {
             "namespace": self.namespace,
@@ -291,7 +300,7 @@ def boards_by_node(objects: ClusterObjects) -> dict[tuple[str, str], Board]:
     return {(resource, kind): board for resource, kind, board in boards_present(objects.view)}
 
 
-def node_documents(objects: ClusterObjects) -> list[dict[str, Any]]:
+def node_documents(objects: ClusterObjects) -> list[NodeFields]:
     boards = boards_by_node(objects)
     resolved = objects.view.switches()
     pods: dict[str, int] = {}
@@ -319,7 +328,7 @@ def node_documents(objects: ClusterObjects) -> list[dict[str, Any]]:
 
 def _chips(
     objects: ClusterObjects, node: Node, resource: str, boards: dict[tuple[str, str], Board]
-) -> dict[str, Any] | None:
+) -> ChipsFields | None:
     state = objects.view.cluster
     fleet, number = state.fleets.get(resource), state.node_id.get(node.name)
     if fleet is None or number is None or resource == HOSTS or fleet.allocatable[number] < 0:
@@ -342,9 +351,9 @@ def _chips(
 # -- queues -------------------------------------------------------------------------------------
 
 
-def queue_documents(objects: ClusterObjects, views: Iterable[JobView] | None = None) -> list[dict[str, Any]]:
+def queue_documents(objects: ClusterObjects, views: Iterable[JobView] | None = None) -> list[QueueFields]:
     jobs = list(job_views(objects) if views is None else views)
-    found = []
+    found: list[QueueFields] = []
     for queue in sorted(objects.queues, key=lambda queue: natural_key(queue.name)):
         own = [view for view in jobs if view.queue == queue.name]
         found.append(
@@ -366,8 +375,8 @@ def queue_documents(objects: ClusterObjects, views: Iterable[JobView] | None = N
 # -- pods ---------------------------------------------------------------------------------------
 
 
-def pod_documents(objects: ClusterObjects, pods: Iterable[Pod] | None = None) -> list[dict[str, Any]]:
-    found = []
+def pod_documents(objects: ClusterObjects, pods: Iterable[Pod] | None = None) -> list[PodFields]:
+    found: list[PodFields] = []
     for pod in sorted(
         objects.pods if pods is None else pods,
         key=lambda pod: (pod.namespace, natural_key(pod.name)),
@@ -396,7 +405,7 @@ def pod_documents(objects: ClusterObjects, pods: Iterable[Pod] | None = None) ->
 # -- the whole cluster ---------------------------------------------------------------------------
 
 
-def chip_totals(view: SchedulerView) -> dict[str, int]:
+def chip_totals(view: SchedulerView) -> ChipTotals:
     """All chips of the cluster: how many there are, are held, are faulty."""
     state = view.cluster
     chips = held = faulty = 0
@@ -411,11 +420,10 @@ def chip_totals(view: SchedulerView) -> dict[str, int]:
     return {"chips": chips, "held": held, "faulty": faulty}
 
 
-def top_document(
-    objects: ClusterObjects, status: Mapping[str, Any], views: Sequence[JobView]
-) -> dict[str, Any]:
+def top_document(objects: ClusterObjects, status: StatusFields, views: Sequence[JobView]) -> TopDocument:
     """What `ringwise top -o json` prints: the status, all nodes and queues, the jobs that are not placed."""
     return {
+        "schema": "ringwise.io/top/v1",
         "status": status,
         "nodes": node_documents(objects),
         "queues": queue_documents(objects, views),

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ringwise.manifests.configuration import ConfigurationCheck
-from ringwise.views import VERSIONS
+from ringwise.views.documents.reference import ConfigurationDocument
 
 
-def configuration_document(check: ConfigurationCheck) -> dict[str, Any]:
+def configuration_document(check: ConfigurationCheck) -> ConfigurationDocument:
     """What each line does, and the counts of warnings and errors."""
     return {
-        "version": VERSIONS["configuration"],
+        "schema": "ringwise.io/configuration/v1",
+        "version": 1,
         "file": check.origin,
         "loads": check.configuration is not None,
         "warnings": check.count("warning"),

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict
-from typing import Any
 
-from ringwise.scheduler.explain.capacity import BoardCapacity, JobShape
+from ringwise.scheduler.explain.capacity import BoardCapacity, ChipCounts, JobShape
 from ringwise.scheduler.explain.doctor import Diagnosis
-from ringwise.scheduler.explain.findings import NOTE, WARNING
+from ringwise.scheduler.explain.findings import NOTE, WARNING, Finding
 from ringwise.scheduler.explain.why import Explanation, PodLocation
+from ringwise.views.cluster import JobView
+from ringwise.views.documents.explain import (
+    CapacityDocument,
+    ChipCountFields,
+    DoctorDocument,
+    FindingFields,
+    PodLocationFields,
+    ShapeFields,
+    WhyDocument,
+)
 from ringwise.views.times import time_text
 
 
-def explanation_document(explanation: Explanation) -> dict[str, Any]:
+def explanation_document(explanation: Explanation) -> WhyDocument:
     """What `ringwise why -o json` prints."""
     job, refusals, expected = explanation.job, explanation.refusals, explanation.expected
     return {
+        "schema": "ringwise.io/why/v1",
         "namespace": job.namespace,
         "name": job.name,
         "class": job.policy.switch_class if job.policy is not None else None,
@@ -59,8 +68,32 @@ def explanation_document(explanation: Explanation) -> dict[str, Any]:
     }
 
 
-def _location(location: PodLocation) -> dict[str, Any]:
-    document: dict[str, Any] = {
+def ended_document(view: JobView, sentence: str) -> WhyDocument:
+    """What `ringwise why -o json` prints for a job that is over: the scheduler has forgotten it."""
+    return {
+        "schema": "ringwise.io/why/v1",
+        "namespace": view.namespace,
+        "name": view.name,
+        "class": None,
+        "board": None,
+        "board_reason": None,
+        "outcome": "ended",
+        "sentence": sentence,
+        "reason": None,
+        "refusals": None,
+        "fitting_nodes": None,
+        "near_misses": [],
+        "queue": {"name": view.queue, "position": None, "waiting": 0, "ahead": []},
+        "kept_chips": 0,
+        "expected_start": None,
+        "cures": [],
+        "pods": [],
+        "plan": [],
+    }
+
+
+def _location(location: PodLocation) -> PodLocationFields:
+    document: PodLocationFields = {
         "name": location.pod,
         "rank": location.rank,
         "node": location.node,
@@ -74,24 +107,38 @@ def _location(location: PodLocation) -> dict[str, Any]:
     return document
 
 
-def capacity_document(counted: Iterable[BoardCapacity]) -> dict[str, Any]:
+def capacity_document(counted: Iterable[BoardCapacity]) -> CapacityDocument:
     """What `ringwise capacity -o json` prints."""
     return {
+        "schema": "ringwise.io/capacity/v1",
         "boards": [
             {
                 "board": board.board,
                 "resource": board.resource,
                 "accelerator_type": board.selector or None,
-                "chips": asdict(board.chips),
+                "chips": _chips(board.chips),
                 "largest_gang": board.largest_gang,
                 "shapes": [_shape(shape) for shape in board.shapes],
             }
             for board in counted
-        ]
+        ],
     }
 
 
-def _shape(shape: JobShape) -> dict[str, Any]:
+def _chips(counts: ChipCounts) -> ChipCountFields:
+    return {
+        "nodes": counts.nodes,
+        "chips": counts.chips,
+        "held": counts.held,
+        "free": counts.free,
+        "faulty": counts.faulty,
+        "network_faulty": counts.network_faulty,
+        "reserved": counts.reserved,
+        "closed": counts.closed,
+    }
+
+
+def _shape(shape: JobShape) -> ShapeFields:
     return {
         "form": shape.form,
         "kind": shape.kind,
@@ -103,13 +150,24 @@ def _shape(shape: JobShape) -> dict[str, Any]:
     }
 
 
-def diagnosis_document(diagnosis: Diagnosis) -> dict[str, Any]:
+def diagnosis_document(diagnosis: Diagnosis) -> DoctorDocument:
     """What `ringwise doctor -o json` prints."""
     return {
+        "schema": "ringwise.io/doctor/v1",
         "nodes": diagnosis.nodes,
         "jobs": diagnosis.jobs,
         "errors": diagnosis.errors,
         "warnings": diagnosis.count(WARNING),
         "notes": diagnosis.count(NOTE),
-        "findings": [asdict(finding) for finding in diagnosis.findings],
+        "findings": [_finding(finding) for finding in diagnosis.findings],
+    }
+
+
+def _finding(finding: Finding) -> FindingFields:
+    return {
+        "severity": finding.severity,
+        "code": finding.code,
+        "where": finding.where,
+        "what": finding.what,
+        "cure": finding.cure,
     }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import field
-from typing import Any
 
 from ringwise.framework.job import Job
 from ringwise.framework.ranks import ranks_of
@@ -21,6 +20,13 @@ from ringwise.scheduler.view import SchedulerView
 from ringwise.state.fleet import HOSTS
 from ringwise.state.model import Pod
 from ringwise.topology.chips import mask_of
+from ringwise.views.documents.place import (
+    CandidateFields,
+    PlacedJobFields,
+    PlaceDocument,
+    PlacedPodFields,
+    PlacedSwitchFields,
+)
 from ringwise.wellknown import LOGICAL_RACK, SUPER_POD_ID, SUPER_POD_RANK
 
 PLACED, PENDING, REFUSED, RUNNING = "placed", "pending", "refused", "running"
@@ -40,7 +46,7 @@ class PodAnswer:
     rack: int | None = None
     logical_rack: int | None = None
     annotations: dict[str, str] | None = None
-    candidates: list[dict[str, Any]] | None = None
+    candidates: list[CandidateFields] | None = None
     #: Bound in the input already.
     bound: bool = False
 
@@ -66,7 +72,7 @@ class PlaceAnswer:
     """The result of one cycle over an input."""
 
     jobs: list[JobAnswer]
-    switches: list[dict[str, Any]] | None
+    switches: list[PlacedSwitchFields] | None
     view: SchedulerView
     #: (node, resource) -> free chips before the run.
     free_before: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -94,7 +100,7 @@ def job_answer(
     job: Job,
     answers: dict[str, Bind],
     bound: set[str],
-    candidates: Mapping[str, list[dict[str, Any]]],
+    candidates: Mapping[str, list[CandidateFields]],
     now: int,
     budget: SearchBudget,
 ) -> JobAnswer:
@@ -194,7 +200,7 @@ def free_before(view: SchedulerView, binds: Iterable[Bind]) -> dict[tuple[str, s
     return free
 
 
-def switch_documents(view: SchedulerView) -> list[dict[str, Any]] | None:
+def switch_documents(view: SchedulerView) -> list[PlacedSwitchFields] | None:
     """The switches after this run. A node is free when no pod holds a chip of it."""
     resolved = view.switches()
     if resolved is None:
@@ -211,15 +217,18 @@ def switch_documents(view: SchedulerView) -> list[dict[str, Any]] | None:
     ]
 
 
-def place_document(answer: PlaceAnswer) -> dict[str, Any]:
+def place_document(answer: PlaceAnswer) -> PlaceDocument:
     """What `ringwise place -o json` prints."""
-    document: dict[str, Any] = {"jobs": [_job_document(job) for job in answer.jobs]}
+    document: PlaceDocument = {
+        "schema": "ringwise.io/place/v1",
+        "jobs": [_job_document(job) for job in answer.jobs],
+    }
     if answer.switches is not None:
         document["switches"] = answer.switches
     return document
 
 
-def _job_document(job: JobAnswer) -> dict[str, Any]:
+def _job_document(job: JobAnswer) -> PlacedJobFields:
     return {
         "namespace": job.namespace,
         "name": job.name,
@@ -230,8 +239,8 @@ def _job_document(job: JobAnswer) -> dict[str, Any]:
     }
 
 
-def _pod_document(pod: PodAnswer) -> dict[str, Any]:
-    document: dict[str, Any] = {
+def _pod_document(pod: PodAnswer) -> PlacedPodFields:
+    document: PlacedPodFields = {
         "name": pod.name,
         "rank": pod.rank,
         "node": pod.node,
@@ -242,7 +251,7 @@ def _pod_document(pod: PodAnswer) -> dict[str, Any]:
         "annotations": pod.annotations,
     }
     if pod.logical_rack is not None:
-        document |= {"rack": pod.rack, "logical_rack": pod.logical_rack}
+        document["rack"], document["logical_rack"] = pod.rack, pod.logical_rack
     if pod.candidates is not None:
         document["candidates"] = pod.candidates
     return document

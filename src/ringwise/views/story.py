@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ringwise.scheduler.explain.story import PLACED, JobStory, PodStep, StoryEntry
+from ringwise.views.documents.explain import PodStepFields, StoryDocument, StoryEntryFields
 from ringwise.views.times import time_text
 
 _SECOND = 1_000_000_000
 
 
-def story_document(story: JobStory, until: int) -> dict[str, Any]:
+def story_document(story: JobStory, until: int) -> StoryDocument:
     """What `ringwise why JOB --story -o json` prints; `until` is the end of what is known."""
     return {
+        "schema": "ringwise.io/story/v1",
         "namespace": story.namespace,
         "name": story.name,
         "until": time_text(until),
@@ -23,7 +23,7 @@ def story_document(story: JobStory, until: int) -> dict[str, Any]:
     }
 
 
-def entry_document(entry: StoryEntry) -> dict[str, Any]:
+def entry_document(entry: StoryEntry) -> StoryEntryFields:
     return {
         "time": time_text(entry.at),
         "nanoseconds": entry.at,
@@ -35,7 +35,7 @@ def entry_document(entry: StoryEntry) -> dict[str, Any]:
     }
 
 
-def _step(step: PodStep) -> dict[str, Any]:
+def _step(step: PodStep) -> PodStepFields:
     return {
         "name": step.pod,
         "rank": step.rank,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
-from typing import Any
 
 from ringwise.framework.selectors import FORBIDDING
 from ringwise.placement.switches.states import SwitchFacts
@@ -14,6 +13,13 @@ from ringwise.scheduler.view import SchedulerView
 from ringwise.state.fleet import HOSTS
 from ringwise.topology.superpods import SuperPodId
 from ringwise.topology.switches import ResolvedTopology
+from ringwise.views.documents.topology import (
+    NodeCountFields,
+    RackFields,
+    SuperPodFields,
+    SwitchFields,
+    TopologyDocument,
+)
 from ringwise.wellknown import SUPER_POD_RANK
 
 
@@ -38,7 +44,7 @@ class RackPicture:
     blocks: dict[tuple[str, int], list[str]] = field(default_factory=dict)
     faulty: set[str] = field(default_factory=set)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> RackFields:
         return {"rack": self.rack, **_nodes_json(self)}
 
 
@@ -62,20 +68,24 @@ class SuperPodPicture:
     def reserved(self) -> int:
         return min(self.reserve, len(self.free))
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> SuperPodFields:
         nodes = _nodes_json(self)
-        document = {
+        document: SuperPodFields = {
             "superpod": self.superpod,
-            "free_nodes": nodes.pop("free_nodes"),
+            "free_nodes": nodes["free_nodes"],
             "reserved_nodes": self.reserved,
-            **nodes,
+            "busy_nodes": nodes["busy_nodes"],
+            "unusable_nodes": nodes["unusable_nodes"],
+            "faulty_nodes": nodes["faulty_nodes"],
+            "free": nodes["free"],
+            "blocks": nodes["blocks"],
         }
         if self.racks:
             document["racks"] = [rack.as_json() for rack in self.racks]
         return document
 
 
-def _nodes_json(picture: SuperPodPicture | RackPicture) -> dict[str, Any]:
+def _nodes_json(picture: SuperPodPicture | RackPicture) -> NodeCountFields:
     return {
         "free_nodes": len(picture.free),
         "busy_nodes": len(picture.busy),
@@ -188,7 +198,7 @@ def _jobs_on(view: SchedulerView, number: int) -> list[str]:
     return list(names)
 
 
-def topology_document(view: SchedulerView) -> dict[str, Any]:
+def topology_document(view: SchedulerView) -> TopologyDocument:
     """What `ringwise topology show -o json` prints."""
     picture = switch_picture(view)
     switches = None
@@ -197,6 +207,7 @@ def topology_document(view: SchedulerView) -> dict[str, Any]:
             picture.resolved, picture.states, picture.free_nodes, picture.jobs_of_node, picture.faulty_nodes
         )
     return {
+        "schema": "ringwise.io/topology/v1",
         "switches": switches,
         "superpods": [one.as_json() for one in superpod_pictures(view)],
         "problems": [problem.as_json() for problem in topology_problems(view)],
@@ -209,7 +220,7 @@ def switch_rows(
     free_nodes: Collection[str],
     jobs_of_node: Mapping[str, Sequence[str]],
     faulty_nodes: Collection[str] = (),
-) -> list[dict[str, Any]]:
+) -> list[SwitchFields]:
     """Every switch with its state and nodes."""
     return [
         {

@@ -6,10 +6,10 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 from ringwise.views.bench import Measured, bench_document
+from ringwise.views.documents.reference import BenchDocument, MachineFields
 
 
 def at_least(name: str, value: float, unit: str, goal: float) -> Measured:
@@ -27,13 +27,13 @@ def shown(name: str, value: float, unit: str) -> Measured:
 Bench = Callable[[bool], list[Measured]]
 
 
-def run_bench(name: str, bench: Bench, full: bool) -> dict[str, Any]:
+def run_bench(name: str, bench: Bench, full: bool) -> BenchDocument:
     started = time.perf_counter()
     results = bench(full)
     return bench_document(name, machine(), time.perf_counter() - started, results)
 
 
-def machine() -> Mapping[str, Any]:
+def machine() -> MachineFields:
     return {"cpu": _cpu_name(), "cores": os.cpu_count(), "python": sys.version.split()[0]}
 
 

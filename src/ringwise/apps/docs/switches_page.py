@@ -16,6 +16,7 @@ from ringwise.manifests.configuration import read_configuration
 from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.state.model import Pod
 from ringwise.topology.boards import shipped_catalog
+from ringwise.views.documents.place import PlacedSwitchFields
 from ringwise.views.place import PlaceAnswer
 
 _DRAWING = re.compile(r"<!-- drawn from (?P<file>\S+) -->\n```\n.*?```\n", re.DOTALL)
@@ -93,5 +94,5 @@ def _letter(pod: Pod) -> str:
     return (pod.group or pod.name)[0]
 
 
-def _words(switch: dict[str, object]) -> str:
-    return str(switch["state"]) if switch["healthy"] else f"{switch['state']}, unhealthy"
+def _words(switch: PlacedSwitchFields) -> str:
+    return switch["state"] if switch["healthy"] else f"{switch['state']}, unhealthy"

@@ -5,7 +5,7 @@ Existing definitions and an existing configuration are used as they are.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from ringwise.grammar import counted
 from ringwise.kubeclient.client import STRATEGIC_PATCH, ApiError, Client
 from ringwise.kubeclient.resources import Resource
 from ringwise.records import dataclass
+from ringwise.views.documents.changes import InstallDocument, InstalledFields
 from ringwise.wellknown import (
     DEFINITION_API,
     DEPLOYMENT_API,
@@ -92,8 +93,13 @@ class Step:
     def __str__(self) -> str:
         return f"{self.kind} {self.name}: {self.outcome}{f' ({self.note})' if self.note else ''}"
 
-    def as_json(self) -> dict[str, str]:
+    def as_json(self) -> InstalledFields:
         return {"kind": self.kind, "name": self.name, "outcome": self.outcome, "note": self.note}
+
+
+def steps_document(steps: Iterable[Step]) -> InstallDocument:
+    """What `ringwise install -o json` and `ringwise uninstall -o json` print."""
+    return {"schema": "ringwise.io/install/v1", "objects": [step.as_json() for step in steps]}
 
 
 class _Meta(msgspec.Struct, rename="camel"):

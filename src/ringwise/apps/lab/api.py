@@ -22,6 +22,13 @@ from ringwise.embed.objects import ConflictError
 from ringwise.embed.records import ObjectRefusedError
 from ringwise.manifests.errors import ConfigurationError
 from ringwise.views.cluster import ClusterObjects, JobView, job_views, with_present_reasons
+from ringwise.views.documents.changes import (
+    AdvanceDocument,
+    DeletedFields,
+    DeleteDocument,
+    NodeChangeDocument,
+    SubmitDocument,
+)
 
 #: A query: the lab and the parameters in, a document out.
 Query = Callable[[LiveLab, Mapping[str, Any]], Any]
@@ -139,7 +146,9 @@ class LabServer:
             objects = self.live.objects
         views = with_present_reasons(objects, _jobs_of(objects, answer.jobs), self.live.now)
         jobs = [view.document() for view in views]
-        return {"dry_run": submission.dry_run, "objects": answer.objects, "jobs": jobs}
+        return SubmitDocument(
+            schema="ringwise.io/submit/v1", dry_run=submission.dry_run, objects=answer.objects, jobs=jobs
+        )
 
     def _do(self, request: web.Request, body: bytes) -> Any:
         action = request.match_info["action"]
@@ -176,16 +185,20 @@ class LabServer:
         live = self.live
         if action in NODE_ACTIONS:
             node = find_name(live, "node", _word(parameters, "node"))
-            return {"node": node, "action": action, "leaving": live.change_node(node, action, parameters)}
+            leaving = live.change_node(node, action, parameters)
+            return NodeChangeDocument(
+                schema="ringwise.io/node-change/v1", node=node, action=action, leaving=leaving
+            )
         if action == "delete":
             chosen = _chosen(live, parameters)
             live.delete(chosen)
-            return {"deleted": [{"kind": kind, "name": key} for kind, key in chosen]}
+            deleted = [DeletedFields(kind=kind, name=key) for kind, key in chosen]
+            return DeleteDocument(schema="ringwise.io/delete/v1", deleted=deleted)
         if action == "wait":
             return self._wait(parameters)
         if action == "advance":
             live.advance(_count(parameters, "nanoseconds"))
-            return {"now": live.cluster.now}
+            return AdvanceDocument(schema="ringwise.io/advance/v1", now=live.cluster.now)
         raise ObjectRefusedError(f"the lab does not know how to {action}")
 
 

@@ -35,6 +35,7 @@ from ringwise.state.model import DeviceReport, Node, Pod, PodGroup, Queue
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.boards import shipped_catalog
 from ringwise.views.cluster import ClusterObjects
+from ringwise.views.documents.changes import SubmittedFields
 from ringwise.wellknown import SCHEDULER_CONFIG_KEY, SCHEDULER_CONFIG_MAP, VOLCANO_SYSTEM
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class LabSettings:
 
 @dataclass(slots=True)
 class Submitted:
-    objects: list[dict[str, str]] = field(default_factory=list)
+    objects: list[SubmittedFields] = field(default_factory=list)
     #: Keys of jobs as their users know them.
     jobs: list[str] = field(default_factory=list)
 

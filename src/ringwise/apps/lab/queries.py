@@ -11,6 +11,7 @@ from ringwise.embed.clock import VirtualClock
 from ringwise.state.model import Node, Pod, Queue
 from ringwise.topology.nearest import did_you_mean
 from ringwise.views.cluster import chip_totals, job_views
+from ringwise.views.documents.cluster import StatusFields
 
 KINDS = ("node", "job", "queue", "pod")
 
@@ -19,7 +20,7 @@ class UnknownNameError(LookupError):
     """No object, or more than one, has that name."""
 
 
-def status_document(live: LiveLab) -> dict[str, Any]:
+def status_document(live: LiveLab) -> StatusFields:
     """The lab in a few numbers."""
     views = job_views(live.objects)
     return {

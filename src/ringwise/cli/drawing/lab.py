@@ -16,6 +16,7 @@ from ringwise.cli.drawing.lines import print_line
 from ringwise.cli.drawing.tables import Column, Table
 from ringwise.grammar import agrees, counted
 from ringwise.views.cluster import JobView
+from ringwise.views.documents.cluster import StatusFields
 from ringwise.views.times import duration_text, time_text
 
 _COLOURS = {
@@ -240,7 +241,7 @@ def _draw_hidden(console: Console, count: int, one: str, many: str = "") -> None
         console.print(f"... and {counted(count, one, many)}", style="dim")
 
 
-def headline(status: dict[str, Any]) -> str:
+def headline(status: StatusFields) -> str:
     speed = status["speed"]
     pace = "virtual time" if speed is None else "" if speed == 1 else f"{speed:g} times as fast"
     used = f"{status['held']} of {counted(status['chips'], 'chip')} in use"
@@ -252,7 +253,7 @@ def headline(status: dict[str, Any]) -> str:
     )
 
 
-def counts_text(status: dict[str, Any]) -> str:
+def counts_text(status: StatusFields) -> str:
     refused = f", {status['refused']} refused" if status["refused"] else ""
     return f"{counted(status['placed'], 'job')} placed, {status['waiting']} waiting{refused}"
 

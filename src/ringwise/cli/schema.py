@@ -1,0 +1,30 @@
+"""`ringwise schema`: the JSON schemas of the documents that commands print with `-o json`."""
+
+from __future__ import annotations
+
+import click
+
+from ringwise.cli.completion import SchemaName
+from ringwise.cli.output import stdout_console, stop
+from ringwise.views.schemas import DOCUMENTS, find_kind, shipped_text
+
+
+@click.command("schema")
+@click.argument("name", type=SchemaName(), required=False)
+def schema_command(name: str | None) -> None:
+    """Print the JSON schema of the document NAME; without it, list them.
+
+    NAME is a name of the list, or what a document has in its field `schema`.
+    """
+    if name is not None:
+        try:
+            click.echo(shipped_text(find_kind(name)), nl=False)
+        except LookupError as error:
+            raise stop(f"ringwise: {error}") from None
+        return
+    from ringwise.cli.drawing.tables import Column, Table
+
+    table = Table([Column("name"), Column("schema"), Column("printed by", wraps=True)])
+    for kind in DOCUMENTS:
+        table.add(kind.name, kind.schema, ", ".join(kind.commands))
+    table.print(stdout_console())

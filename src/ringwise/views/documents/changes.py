@@ -1,0 +1,73 @@
+"""The documents of commands that change something: what became of it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypedDict
+
+from msgspec import Meta
+
+from ringwise.views.documents.cluster import JobFields
+from ringwise.views.documents.common import Nanoseconds
+
+
+class SubmittedFields(TypedDict):
+    """What became of one object."""
+
+    kind: str
+    name: str
+    action: str
+
+
+class SubmitDocument(TypedDict):
+    """What became of the jobs that were submitted to the lab."""
+
+    schema: Literal["ringwise.io/submit/v1"]
+    dry_run: bool
+    objects: list[SubmittedFields]
+    jobs: list[JobFields]
+
+
+class DeletedFields(TypedDict):
+    """An object that was deleted."""
+
+    kind: str
+    name: str
+
+
+class DeleteDocument(TypedDict):
+    """What was deleted from the lab."""
+
+    schema: Literal["ringwise.io/delete/v1"]
+    deleted: list[DeletedFields]
+
+
+class NodeChangeDocument(TypedDict):
+    """What was done to a node of the lab."""
+
+    schema: Literal["ringwise.io/node-change/v1"]
+    node: str
+    action: Annotated[str, Meta(description="cordon, uncordon, drain or fault.")]
+    leaving: Annotated[list[str], Meta(description="Pods that are evicted.")]
+
+
+class AdvanceDocument(TypedDict):
+    """The time of the lab after it was advanced."""
+
+    schema: Literal["ringwise.io/advance/v1"]
+    now: Nanoseconds
+
+
+class InstalledFields(TypedDict):
+    """What happened to one object."""
+
+    kind: str
+    name: str
+    outcome: Annotated[str, Meta(description="created, configured, unchanged, kept, deleted or not there.")]
+    note: str
+
+
+class InstallDocument(TypedDict):
+    """What was installed on a cluster, or removed from it."""
+
+    schema: Literal["ringwise.io/install/v1"]
+    objects: list[InstalledFields]

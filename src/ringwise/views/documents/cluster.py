@@ -1,0 +1,244 @@
+"""The documents of nodes, jobs, queues, pods and chips, and of a cluster at a glance."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypedDict
+
+from msgspec import Meta
+
+from ringwise.reasons import ReasonFields
+from ringwise.views.documents.common import Amounts, Nanoseconds, Stored
+
+
+class ChipsFields(TypedDict):
+    """The chips of one resource of a node, by number."""
+
+    resource: str
+    board: str | None
+    count: int
+    free: list[int]
+    held: list[int]
+    faulty: list[int]
+    network_faulty: list[int]
+    reserved: list[int]
+    closed: Annotated[str | None, Meta(description="Why the node takes no new pods.")]
+
+
+class NodeFields(TypedDict):
+    """A node."""
+
+    name: str
+    ready: bool
+    cordoned: bool
+    address: str | None
+    switch: str | None
+    superpod: int | None
+    pods: int
+    chips: list[ChipsFields]
+
+
+class JobFields(TypedDict):
+    """A job: a vcjob, a PodGroup of another owner, or a pod without a group."""
+
+    namespace: str
+    name: str
+    kind: Annotated[str, Meta(description="vcjob, PodGroup or Pod.")]
+    queue: str
+    priority: int
+    phase: str
+    outcome: Annotated[str, Meta(description="placed, pending, refused or ended.")]
+    pods: int
+    min_available: int
+    placed: int
+    running: int
+    chips: int
+    created: Nanoseconds
+    nodes: list[str]
+    reason: ReasonFields | None
+    board_reason: Annotated[str | None, Meta(description="Why that board was assumed.")]
+
+
+class QueueFields(TypedDict):
+    """A queue."""
+
+    name: str
+    state: str
+    weight: int
+    reclaimable: bool
+    capability: Amounts
+    guarantee: Amounts
+    used: Amounts
+    jobs: int
+    waiting: int
+
+
+class PodFields(TypedDict):
+    """A pod."""
+
+    namespace: str
+    name: str
+    job: str | None
+    phase: str
+    node: str | None
+    resource: str | None
+    asks: int
+    chips: list[int]
+    rank: int | None
+    created: Nanoseconds
+    exit_code: int | None
+    reason: ReasonFields | None
+
+
+class NodesDocument(TypedDict):
+    """All nodes of the lab."""
+
+    schema: Literal["ringwise.io/nodes/v1"]
+    nodes: list[NodeFields]
+
+
+class JobsDocument(TypedDict):
+    """All jobs of the lab."""
+
+    schema: Literal["ringwise.io/jobs/v1"]
+    jobs: list[JobFields]
+
+
+class QueuesDocument(TypedDict):
+    """All queues of the lab."""
+
+    schema: Literal["ringwise.io/queues/v1"]
+    queues: list[QueueFields]
+
+
+class PodsDocument(TypedDict):
+    """All pods of the lab."""
+
+    schema: Literal["ringwise.io/pods/v1"]
+    pods: list[PodFields]
+
+
+class NodeDocument(NodeFields):
+    """A node of the lab with its pods."""
+
+    schema: Literal["ringwise.io/node/v1"]
+    object: Stored
+    on_it: list[PodFields]
+
+
+class JobDocument(JobFields):
+    """A job of the lab with its pods."""
+
+    schema: Literal["ringwise.io/job/v1"]
+    object: Stored
+    counts: Annotated[dict[str, int], Meta(description="Phase -> pods, as its status says.")]
+    all_pods: list[PodFields]
+
+
+class QueueDocument(QueueFields):
+    """A queue of the lab with its jobs."""
+
+    schema: Literal["ringwise.io/queue/v1"]
+    object: Stored
+    in_it: list[JobFields]
+
+
+class PodDocument(PodFields):
+    """A pod of the lab."""
+
+    schema: Literal["ringwise.io/pod/v1"]
+    object: Stored
+    additions: Annotated[dict[str, Any] | None, Meta(description="What job plugins add to its containers.")]
+    container: Annotated[
+        dict[str, Any] | None,
+        Meta(description="What its container got; its fields have no version."),
+    ]
+
+
+class ChipTotals(TypedDict):
+    """All chips of a cluster."""
+
+    chips: int
+    held: int
+    faulty: int
+
+
+class StatusFields(ChipTotals):
+    """The lab in a few numbers."""
+
+    folder: str
+    now: Nanoseconds
+    speed: Annotated[float | None, Meta(description="Seconds of the lab in a second; null: virtual time.")]
+    nodes: int
+    jobs: int
+    waiting: int
+    placed: int
+    refused: int
+    pods: int
+    commands: Annotated[dict[str, int], Meta(description="Command of the scheduler -> how many.")]
+    incidents: list[str]
+    alarms: list[str]
+
+
+class TopDocument(TypedDict):
+    """The lab at a glance: its status, all nodes and queues, the jobs that are not placed."""
+
+    schema: Literal["ringwise.io/top/v1"]
+    status: StatusFields
+    nodes: list[NodeFields]
+    queues: list[QueueFields]
+    waiting: list[JobFields]
+
+
+class LiveJobFields(TypedDict):
+    """A job of a cluster."""
+
+    namespace: str
+    name: str
+    state: Annotated[str, Meta(description="running, starting, pending or refused.")]
+    pods: int
+    chips: int
+    nodes: list[str]
+    reason: ReasonFields | None
+
+
+class LiveJobsDocument(TypedDict):
+    """The jobs of a cluster."""
+
+    schema: Literal["ringwise.io/live-jobs/v1"]
+    jobs: list[LiveJobFields]
+
+
+class LiveNodeFields(TypedDict):
+    """The chips of one resource of a node, counted."""
+
+    node: str
+    resource: str
+    chips: int
+    held: int
+    free: int
+
+
+class LiveNodesDocument(TypedDict):
+    """The nodes of a cluster that have chips."""
+
+    schema: Literal["ringwise.io/live-nodes/v1"]
+    nodes: list[LiveNodeFields]
+
+
+class ChipFields(TypedDict):
+    """A chip as its node reports it."""
+
+    node: str
+    chip: str
+    state: Annotated[str, Meta(description="free, used, unhealthy or isolated.")]
+    pod: str | None
+    network_healthy: bool
+    faults: str | None
+    note: str | None
+
+
+class ChipsDocument(TypedDict):
+    """The chips of a cluster."""
+
+    schema: Literal["ringwise.io/chips/v1"]
+    chips: list[ChipFields]

@@ -1,0 +1,23 @@
+"""Parts that several documents have."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypedDict
+
+from msgspec import Meta
+
+Amounts = Annotated[dict[str, int], Meta(description="Resource name -> amount; cpu in thousandths.")]
+Nanoseconds = Annotated[int, Meta(description="Nanoseconds since 1970.")]
+Stored = Annotated[
+    dict[str, Any] | None, Meta(description="The object as it is stored. Its fields have no version.")
+]
+#: `class` is a word of Python.
+WithClass = TypedDict(
+    "WithClass",
+    {
+        "class": Annotated[
+            str | None,
+            Meta(description="foundation-model, common or padding; null without affinity to switches."),
+        ]
+    },
+)

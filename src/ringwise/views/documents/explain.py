@@ -1,0 +1,184 @@
+"""The documents of `why`, `capacity` and `doctor`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, NotRequired, TypedDict
+
+from msgspec import Meta
+
+from ringwise.reasons import ReasonFields
+from ringwise.views.documents.common import Nanoseconds, WithClass
+
+
+class NearMissFields(TypedDict):
+    """A node that nearly fits."""
+
+    node: str
+    missing_chips: int
+    text: str
+    code: str
+
+
+class QueuePositionFields(TypedDict):
+    """Where the job is in its queue."""
+
+    name: str
+    position: int | None
+    waiting: int
+    ahead: list[str]
+
+
+class ExpectedStartFields(TypedDict):
+    """When the job can start if the jobs before it end as they expect."""
+
+    starts: Nanoseconds
+    after: Annotated[list[str], Meta(description="Jobs that have to end before.")]
+    time: str
+
+
+class CureFields(TypedDict):
+    """A change that was tried and helps."""
+
+    kind: str
+    text: str
+    contested_by: Annotated[int, Meta(description="Jobs ahead in the queue that would take it first.")]
+
+
+class PodLocationFields(TypedDict):
+    """Where a pod of the job is."""
+
+    name: str
+    rank: int
+    node: str | None
+    chips: list[int]
+    switch: str | None
+    superpod: str | None
+    block: str | None
+    rack: NotRequired[int]
+
+
+class WhyDocument(WithClass):
+    """Why a job waits or where it runs, and what would change that."""
+
+    schema: Literal["ringwise.io/why/v1"]
+    namespace: str
+    name: str
+    board: str | None
+    board_reason: Annotated[str | None, Meta(description="Why that board was assumed.")]
+    outcome: Annotated[str, Meta(description="running, starting, pending, refused or ended.")]
+    sentence: str
+    reason: ReasonFields | None
+    refusals: Annotated[dict[str, int] | None, Meta(description="Reason code -> nodes that refuse for it.")]
+    fitting_nodes: int | None
+    near_misses: list[NearMissFields]
+    queue: QueuePositionFields
+    kept_chips: Annotated[int, Meta(description="Chips that are reserved for the job.")]
+    expected_start: ExpectedStartFields | None
+    cures: list[CureFields]
+    pods: list[PodLocationFields]
+    plan: list[str]
+
+
+#: `from` is a word of Python.
+_WithFrom = TypedDict("_WithFrom", {"from": str | None})
+
+
+class PodStepFields(_WithFrom):
+    """Where a pod came from and went to; null: nowhere."""
+
+    name: str
+    rank: int | None
+    to: str | None
+    chips: list[int]
+
+
+class StoryEntryFields(TypedDict):
+    """Something that happened to the job."""
+
+    time: str
+    nanoseconds: Nanoseconds
+    kind: str
+    code: Annotated[
+        str | None, Meta(description="The word of the event on the PodGroup, or the code of the reason.")
+    ]
+    text: str
+    took_seconds: Annotated[float | None, Meta(description="How long what ends here took.")]
+    pods: list[PodStepFields]
+
+
+class StoryDocument(TypedDict):
+    """The life of a job."""
+
+    schema: Literal["ringwise.io/story/v1"]
+    namespace: str
+    name: str
+    until: Annotated[str, Meta(description="The end of what is known.")]
+    faults: int
+    moved_pods: int
+    waited_seconds: float
+    entries: list[StoryEntryFields]
+
+
+class ChipCountFields(TypedDict):
+    """Where the chips of one board are."""
+
+    nodes: int
+    chips: int
+    held: int
+    free: int
+    faulty: int
+    network_faulty: int
+    reserved: int
+    closed: int
+
+
+class ShapeFields(TypedDict):
+    """Jobs of one form."""
+
+    form: str
+    kind: Annotated[str, Meta(description="one-pod, gang, block or switches.")]
+    chips_per_pod: int
+    pods: int
+    jobs: Annotated[int, Meta(description="Jobs of this form that would start now.")]
+    upper_bound: int
+    stranded_chips: int
+
+
+class BoardCapacityFields(TypedDict):
+    """The capacity of the nodes with one board."""
+
+    board: str
+    resource: str
+    accelerator_type: str | None
+    chips: ChipCountFields
+    largest_gang: int
+    shapes: list[ShapeFields]
+
+
+class CapacityDocument(TypedDict):
+    """How many more jobs of each shape would start now."""
+
+    schema: Literal["ringwise.io/capacity/v1"]
+    boards: list[BoardCapacityFields]
+
+
+class FindingFields(TypedDict):
+    """A problem of a cluster, with its place and its cure."""
+
+    severity: Annotated[str, Meta(description="error, warning or note.")]
+    code: str
+    where: str
+    what: str
+    cure: str
+
+
+class DoctorDocument(TypedDict):
+    """What is wrong with a cluster."""
+
+    schema: Literal["ringwise.io/doctor/v1"]
+    nodes: int
+    jobs: int
+    errors: int
+    warnings: int
+    notes: int
+    findings: list[FindingFields]

@@ -1,0 +1,144 @@
+"""The documents of `boards`, `config check`, `bench` and `replay`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypedDict
+
+from msgspec import Meta
+
+from ringwise.views.documents.common import Nanoseconds
+
+
+class RequestFields(TypedDict):
+    """How many chips a pod may ask for."""
+
+    one_pod: list[int]
+    multi_pod: list[int]
+    multi_pod_field: Annotated[list[int], Meta(description="As the documents of the vendor have it.")]
+
+
+class RuleFields(TypedDict):
+    """The rule that chooses the chips of a node."""
+
+    name: str
+    fits: str
+    score: str
+    chips: str
+    parameters: dict[str, Any]
+
+
+class TableFields(TypedDict):
+    """Scores by request (the rows) and free chips (the columns)."""
+
+    title: str
+    columns: str
+    unfit: int
+    rows: dict[str, list[int]]
+
+
+class BoardFields(TypedDict):
+    """A board: its chips, rings, valid requests and rule."""
+
+    name: str
+    title: str
+    resources: list[str]
+    policies: list[str]
+    accelerator_types: list[str]
+    job_labels: dict[str, str]
+    node_labels: dict[str, str]
+    chips_per_node: int
+    ring_word: str
+    rings: list[list[int]]
+    requests: RequestFields
+    watches_network: bool
+    superpod: bool
+    rack_nodes: int
+    domain_racks: int
+    rule: RuleFields
+    tables: list[TableFields]
+
+
+class BoardDocument(BoardFields):
+    """One board."""
+
+    schema: Literal["ringwise.io/board/v1"]
+
+
+class BoardsDocument(TypedDict):
+    """All known boards."""
+
+    schema: Literal["ringwise.io/boards/v1"]
+    boards: list[BoardFields]
+
+
+class ConfigurationLineFields(TypedDict):
+    """What one line of the file does."""
+
+    line: int
+    what: str
+    verdict: str
+    effect: str
+
+
+class ConfigurationDocument(TypedDict):
+    """What each line of a volcano-scheduler.conf does."""
+
+    schema: Literal["ringwise.io/configuration/v1"]
+    version: Annotated[Literal[1], Meta(description="The version of the schema, as `schema` has it.")]
+    file: str
+    loads: bool
+    warnings: int
+    errors: int
+    lines: list[ConfigurationLineFields]
+
+
+class MachineFields(TypedDict):
+    """Where it was measured."""
+
+    cpu: str
+    cores: int | None
+    python: str
+
+
+class FigureFields(TypedDict):
+    """One figure, with its goal if it has one."""
+
+    name: str
+    value: float
+    unit: str
+    goal: str | None
+    holds: bool | None
+
+
+class BenchDocument(TypedDict):
+    """The figures of a benchmark."""
+
+    schema: Literal["ringwise.io/bench/v1"]
+    bench: str
+    version: Annotated[str, Meta(description="The version of Ringwise.")]
+    machine: MachineFields
+    seconds: float
+    results: list[FigureFields]
+
+
+class DifferenceFields(TypedDict):
+    """The first command that is not as it was recorded."""
+
+    line: int
+    now: Nanoseconds
+    command: int
+    recorded: Annotated[Any, Meta(description="The command as the journal has it.")]
+    decided: Annotated[Any, Meta(description="The command as it is decided now.")]
+
+
+class ReplayDocument(TypedDict):
+    """Whether a journal is decided today as it was recorded."""
+
+    schema: Literal["ringwise.io/replay/v1"]
+    identical: bool
+    written_by: str
+    batches: int
+    events: int
+    commands: int
+    difference: DifferenceFields | None
+    note: str | None

@@ -1,0 +1,108 @@
+"""The JSON schemas of all documents: made from their types, shipped as files, printed by a command."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from importlib.resources import files
+from typing import Any, get_args, get_type_hints
+
+import msgspec
+
+from ringwise.views.documents import changes, cluster, explain, place, reference, topology
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+class DocumentKind:
+    """A kind of document, and the commands that print it."""
+
+    def __init__(self, fields: type, *commands: str) -> None:
+        self.fields = fields
+        self.commands = commands
+
+    @cached_property
+    def schema(self) -> str:
+        """The value of the field `schema`: `ringwise.io/NAME/VERSION`."""
+        (schema,) = get_args(get_type_hints(self.fields)["schema"])
+        return str(schema)
+
+    @property
+    def name(self) -> str:
+        return self.schema.split("/")[1]
+
+    @property
+    def summary(self) -> str:
+        return " ".join((self.fields.__doc__ or "").split())
+
+    @property
+    def file(self) -> str:
+        """The name of the file in this folder."""
+        return self.schema.partition("/")[2].replace("/", "-") + ".json"
+
+
+#: Commands that print Kubernetes objects instead, which say with `apiVersion` and `kind` what they are.
+PRINT_KUBERNETES_OBJECTS = ("ringwise install --print", "ringwise topology import")
+
+DOCUMENTS = (
+    DocumentKind(changes.AdvanceDocument, "ringwise advance"),
+    DocumentKind(reference.BenchDocument, "ringwise bench"),
+    DocumentKind(reference.BoardDocument, "ringwise boards show"),
+    DocumentKind(reference.BoardsDocument, "ringwise boards", "ringwise boards list"),
+    DocumentKind(explain.CapacityDocument, "ringwise capacity", "kubectl ringwise capacity"),
+    DocumentKind(cluster.ChipsDocument, "ringwise chips list"),
+    DocumentKind(reference.ConfigurationDocument, "ringwise config check"),
+    DocumentKind(changes.DeleteDocument, "ringwise delete"),
+    DocumentKind(explain.DoctorDocument, "ringwise doctor", "kubectl ringwise doctor"),
+    DocumentKind(changes.InstallDocument, "ringwise install", "ringwise uninstall"),
+    DocumentKind(cluster.JobDocument, "ringwise describe job"),
+    DocumentKind(cluster.JobsDocument, "ringwise get jobs"),
+    DocumentKind(cluster.LiveJobsDocument, "kubectl ringwise get jobs"),
+    DocumentKind(cluster.LiveNodesDocument, "kubectl ringwise get nodes"),
+    DocumentKind(cluster.NodeDocument, "ringwise describe node"),
+    DocumentKind(
+        changes.NodeChangeDocument,
+        "ringwise cordon",
+        "ringwise drain",
+        "ringwise fault",
+        "ringwise uncordon",
+    ),
+    DocumentKind(cluster.NodesDocument, "ringwise get nodes"),
+    DocumentKind(place.PlaceDocument, "ringwise place", "kubectl ringwise place"),
+    DocumentKind(cluster.PodDocument, "ringwise describe pod"),
+    DocumentKind(cluster.PodsDocument, "ringwise get pods"),
+    DocumentKind(cluster.QueueDocument, "ringwise describe queue"),
+    DocumentKind(cluster.QueuesDocument, "ringwise get queues"),
+    DocumentKind(reference.ReplayDocument, "ringwise replay"),
+    DocumentKind(explain.StoryDocument, "ringwise why --story"),
+    DocumentKind(changes.SubmitDocument, "ringwise submit"),
+    DocumentKind(cluster.TopDocument, "ringwise top"),
+    DocumentKind(topology.TopologyDocument, "ringwise topology show", "kubectl ringwise topology show"),
+    DocumentKind(explain.WhyDocument, "ringwise why", "kubectl ringwise why"),
+)
+
+
+def json_schema(kind: DocumentKind) -> dict[str, Any]:
+    """The JSON schema of a document, made from its type."""
+    made = msgspec.json.schema(kind.fields)
+    return {"$schema": DIALECT, "$id": kind.schema, **made}
+
+
+def schema_text(kind: DocumentKind) -> str:
+    """What the file of the schema contains."""
+    return msgspec.json.format(msgspec.json.encode(json_schema(kind)), indent=2).decode() + "\n"
+
+
+def shipped_text(kind: DocumentKind) -> str:
+    """The file of the schema, as it was installed."""
+    return files(__name__).joinpath(kind.file).read_text(encoding="utf-8")
+
+
+def find_kind(name: str) -> DocumentKind:
+    """By name (`place`) or by the value of the field `schema`. Raises LookupError."""
+    for kind in DOCUMENTS:
+        if name in (kind.name, kind.schema):
+            return kind
+    from ringwise.topology.nearest import did_you_mean
+
+    names = [kind.name for kind in DOCUMENTS]
+    raise LookupError(f"there is no schema {name}{did_you_mean(name, names)}; known are {', '.join(names)}")

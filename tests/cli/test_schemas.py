@@ -1,0 +1,219 @@
+"""Every document that a command prints names a schema that the package ships, and keeps to it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+from jsonschema import Draft202012Validator
+
+from ringwise.apps.bench import decide
+from ringwise.apps.bench.report import at_least, shown
+from ringwise.cli.commands import cli
+from ringwise.cli.kubectl_commands import plugin
+from ringwise.views import schemas
+from ringwise.views.schemas import (
+    DOCUMENTS,
+    PRINT_KUBERNETES_OBJECTS,
+    DocumentKind,
+    find_kind,
+    json_schema,
+    schema_text,
+    shipped_text,
+)
+from tests.cli.command_tree import command_paths
+from tests.deploy.test_live import small_cluster
+from tests.device.test_commands import kubeconfig
+from tests.kube.fake_api_server import FakeApiServer
+from tests.kube.harness import CONFIG_MAPS, PODS, run
+from tests.lab.rig import Terminal, job, running
+from tests.tools.schemas import check_document
+
+ROOT = Path(__file__).parents[2]
+CLUSTER = f"-f {ROOT}/examples/cluster.yaml -f {ROOT}/examples/jobs"
+#: Commands of the lab in an order in which all of them succeed.
+IN_THE_LAB = {
+    "ringwise submit": "submit -",
+    "ringwise get nodes": "get nodes",
+    "ringwise get jobs": "get jobs",
+    "ringwise get queues": "get queues",
+    "ringwise get pods": "get pods",
+    "ringwise describe node": "describe node node-0",
+    "ringwise describe job": "describe job train",
+    "ringwise describe queue": "describe queue default",
+    "ringwise describe pod": "describe pod train-worker-0",
+    "ringwise top": "top",
+    "ringwise why --story": "why train --story",
+    "ringwise fault": "fault node-0 3",
+    "ringwise cordon": "cordon node-0",
+    "ringwise uncordon": "uncordon node-0",
+    "ringwise drain": "drain node-0 --yes",
+    "ringwise advance": "advance 1h",
+    "ringwise delete": "delete job train",
+}
+ON_FILES = {
+    "ringwise bench": "bench decide",
+    "ringwise boards": "boards",
+    "ringwise boards list": "boards list",
+    "ringwise boards show": "boards show a3-x16",
+    "ringwise capacity": f"capacity {CLUSTER}",
+    "ringwise config check": "config check conf",
+    "ringwise doctor": f"doctor {CLUSTER}",
+    "ringwise place": f"place --scores --journal journal {CLUSTER}",
+    "ringwise replay": "replay journal",
+    "ringwise topology show": f"topology show -f {ROOT}/examples/switches/common-first.yaml",
+    "ringwise why": f"why large-gang {CLUSTER}",
+}
+ON_A_CLUSTER = {
+    "ringwise chips list": "chips list",
+    "ringwise install": "install",
+    "ringwise uninstall": "uninstall",
+    "kubectl ringwise capacity": "capacity",
+    "kubectl ringwise doctor": "doctor",
+    "kubectl ringwise get jobs": "get jobs",
+    "kubectl ringwise get nodes": "get nodes",
+    "kubectl ringwise place": f"place -f {ROOT}/examples/jobs/01-one-chip.yaml",
+    "kubectl ringwise topology show": "topology show",
+    "kubectl ringwise why": "why gang",
+}
+
+
+def test_every_command_that_prints_json_is_in_the_table() -> None:
+    """A new command with `-o json`, or a new kind of `get` and `describe`, needs a document with a schema."""
+    named = {command for kind in DOCUMENTS for command in kind.commands}
+    # An option may choose another document.
+    named = {command.partition(" --")[0] for command in named}
+    assert named == set(commands_with_json()) - {"ringwise topology import"}
+    assert set(PRINT_KUBERNETES_OBJECTS) == {"ringwise install --print", "ringwise topology import"}
+
+
+def commands_with_json() -> Iterator[str]:
+    for root, name in ((cli, "ringwise"), (plugin, "kubectl ringwise")):
+        for path in command_paths(root, name):
+            command = _command(root, path.removeprefix(name).split())
+            formats = [
+                choice for option in command.params if "-o" in option.opts for choice in _choices(option)
+            ]
+            if "json" in formats:
+                yield from (f"{path}{kind}" for kind in _kinds(command))
+
+
+def _command(root: click.Command, words: list[str]) -> click.Command:
+    for word in words:
+        assert isinstance(root, click.Group)
+        found = root.get_command(click.Context(root), word)
+        assert found is not None
+        root = found
+    return root
+
+
+def _kinds(command: click.Command) -> list[str]:
+    """`get` and `describe` print another document for every kind."""
+    (kinds,) = [_choices(one) for one in command.params if one.name == "kind"] or [[]]
+    if command.name not in ("get", "describe"):
+        return [""]
+    plural = command.name == "get"
+    return [f" {kind}" for kind in kinds if kind.endswith("s") == plural]
+
+
+def _choices(parameter: click.Parameter) -> list[str]:
+    return [str(choice) for choice in getattr(parameter.type, "choices", ())]
+
+
+@pytest.mark.parametrize("kind", DOCUMENTS, ids=lambda kind: kind.name)
+def test_the_shipped_schema_is_current_and_valid(kind: DocumentKind) -> None:
+    assert shipped_text(kind) == schema_text(kind), "run `make docs`"
+    Draft202012Validator.check_schema(json_schema(kind))
+    assert kind.schema == f"ringwise.io/{kind.name}/v1"
+    assert kind.summary.endswith(".")
+
+
+def test_no_schema_is_shipped_that_no_document_has() -> None:
+    folder = Path(schemas.__file__).parent
+    assert {file.name for file in folder.glob("*.json")} == {kind.file for kind in DOCUMENTS}
+    assert [kind.name for kind in DOCUMENTS] == sorted({kind.name for kind in DOCUMENTS})
+
+
+def test_the_check_finds_a_wrong_a_missing_and_an_undeclared_field() -> None:
+    good = {"schema": "ringwise.io/advance/v1", "now": 1}
+    assert check_document(good) == "ringwise.io/advance/v1"
+    for bad in ({**good, "now": "1"}, {"schema": good["schema"]}, {**good, "more": 1}):
+        with pytest.raises(AssertionError, match=re.escape("ringwise.io/advance/v1")):
+            check_document(bad)
+    with pytest.raises(LookupError, match="there is no schema ringwise"):
+        check_document({"schema": "ringwise.io/other/v1"})
+
+
+# -- every command once ----------------------------------------------------------------------------
+
+
+def test_every_command_is_run_here() -> None:
+    assert {*IN_THE_LAB, *ON_FILES, *ON_A_CLUSTER} == {one for kind in DOCUMENTS for one in kind.commands}
+
+
+def named_by(command: str) -> str:
+    (schema,) = [kind.schema for kind in DOCUMENTS if command in kind.commands]
+    return schema
+
+
+def assert_prints(command: str, ran: Result) -> None:
+    assert ran.stdout, (command, ran.output, ran.exception)
+    assert check_document(json.loads(ran.stdout)) == named_by(command)
+
+
+def test_documents_about_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "conf").write_text('actions: "enqueue, allocate"\ntiers:\n- plugins: [{name: gang}]\n')
+    figures = [at_least("speed-up", 2.0, "x", 1.0), shown("decision", 1.5, "us")]
+    monkeypatch.setattr(decide, "run", lambda full: figures)
+    for command, words in ON_FILES.items():
+        arguments = shlex.split(f"{words} -o json")
+        assert_prints(command, CliRunner().invoke(cli, arguments))
+
+
+def test_documents_of_the_lab(tmp_path: Path) -> None:
+    with running(tmp_path):
+        terminal = Terminal(tmp_path)
+        for command, words in IN_THE_LAB.items():
+            given = job("train", 2, 8) if words == "submit -" else None
+            assert_prints(command, terminal.run(f"{words} -o json", given))
+        terminal.submit(job("short", minutes=1))
+        terminal.ok("advance 2h")
+        assert terminal.json("why short")["outcome"] == "ended"
+
+
+def test_documents_about_a_cluster(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with FakeApiServer() as api:
+            small_cluster(api)
+            api.remove(CONFIG_MAPS, "kube-system/basic-tor-node-cm")
+            api.remove(PODS, "default/odd")
+            config = kubeconfig(tmp_path, api.url)
+            for command, words in ON_A_CLUSTER.items():
+                root = plugin if command.startswith("kubectl") else cli
+                arguments = shlex.split(f"{words} -o json --kubeconfig {config}")
+                ran = await asyncio.to_thread(CliRunner().invoke, root, arguments)
+                assert_prints(command, ran)
+
+    run(test())
+
+
+# -- the command -----------------------------------------------------------------------------------
+
+
+def test_schemas_are_listed_and_printed() -> None:
+    listed = CliRunner().invoke(cli, ["schema"])
+    assert listed.exit_code == 0
+    assert all(kind.schema in listed.stdout for kind in DOCUMENTS)
+    for name in ("why", "ringwise.io/why/v1"):
+        assert CliRunner().invoke(cli, ["schema", name]).stdout == schema_text(find_kind("why"))
+    wrong = CliRunner().invoke(cli, ["schema", "wy"])
+    assert (wrong.exit_code, wrong.stdout) == (2, "")
+    assert "there is no schema wy (did you mean 'why'?)" in wrong.stderr
