@@ -301,11 +301,7 @@ def place_answer(run: Callable[..., Any], folder: Path, seed: int, *more: str) -
 METRICS = """
 import json
 from ringwise.metrics.prometheus import Metrics
-found = {}
-for value in vars(Metrics()).values():
-    if hasattr(value, "_labelnames"):
-        found[value._name] = [value._type, *value._labelnames]
-print(json.dumps(found))
+print(json.dumps({family.name: [family.kind, *family.labels] for family in Metrics().families()}))
 """
 
 

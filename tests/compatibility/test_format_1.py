@@ -198,11 +198,7 @@ def test_reason_codes_stay() -> None:
 
 
 def test_metrics_stay_with_their_types_and_labels() -> None:
-    known = {
-        value._name: [value._type, *value._labelnames]
-        for value in vars(Metrics()).values()
-        if hasattr(value, "_labelnames")
-    }
+    known = {family.name: [family.kind, *family.labels] for family in Metrics().families()}
     assert {name: known.get(name) for name in NAMES["metrics"]} == NAMES["metrics"]
 
 

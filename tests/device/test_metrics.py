@@ -16,8 +16,8 @@ def test_figures_of_chips_and_calls() -> None:
             node.bind("train", "Ascend910-1")
             await node.admit("train")
             metrics = DeviceMetrics()
-            collector = metrics.follow(node.plugin)
-            collector.readings = {1: Readings(temperature=41.0, memory_used=7.0)}
+            metrics.follow(node.plugin)
+            metrics.readings = {1: Readings(temperature=41.0, memory_used=7.0)}
             metrics.allocated(0.01)
             metrics.api_failed("report")
             lines = metrics.text().decode().splitlines()
@@ -37,6 +37,11 @@ def test_figures_of_chips_and_calls() -> None:
             assert (found["machine_npu_nums"], found["machine_healthy_npu_nums"]) == ("8.0", "7.0")
             assert found["ringwise_device_allocate_seconds_count"] == "1.0"
             assert found['ringwise_device_api_errors_total{what="report"}'] == "1.0"
+            metrics.readings = {}
+            node.plugin.chips.pop(1)
+            again = metrics.text().decode()
+            assert 'id="1"' not in again
+            assert "\nnpu_chip_info_temperature{" not in again
 
     run(test())
 

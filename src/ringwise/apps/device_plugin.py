@@ -12,7 +12,7 @@ from ringwise.device.drivers.dcmi import Dcmi
 from ringwise.device.drivers.npu_smi import NpuSmi
 from ringwise.device.drivers.port import Driver, DriverError, NoChipsError
 from ringwise.device.drivers.simulated import SimulatedDriver, SimulatedFile, control_socket
-from ringwise.device.metrics import ChipCollector, DeviceMetrics
+from ringwise.device.metrics import DeviceMetrics
 from ringwise.device.plugin import NodePlugin
 from ringwise.device.service import Registration, SilentKubeletError
 from ringwise.device.settings import PluginSettings
@@ -127,7 +127,7 @@ async def serve(
         except UnknownCardError as problem:
             raise DriverError(str(problem)) from None
         registration = Registration(plugin)
-        collector = metrics.follow(plugin)
+        metrics.follow(plugin)
         if options.simulated_socket is not None and isinstance(driver, SimulatedDriver):
             await stack.enter_async_context(control_socket(driver, options.simulated_socket))
         await stack.enter_async_context(
@@ -150,7 +150,7 @@ async def serve(
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(plugin.run()), group.create_task(registration.run())]
             if options.metrics_address:
-                tasks.append(group.create_task(_read_figures(driver, plugin, collector)))
+                tasks.append(group.create_task(_read_figures(driver, plugin, metrics)))
             group.create_task(_ended(stop, tasks))
 
 
@@ -160,10 +160,10 @@ async def _ended(stop: asyncio.Event, tasks: list[asyncio.Task[None]]) -> None:
         task.cancel()
 
 
-async def _read_figures(driver: Driver, plugin: NodePlugin, collector: ChipCollector) -> None:
+async def _read_figures(driver: Driver, plugin: NodePlugin, metrics: DeviceMetrics) -> None:
     while True:
         try:
-            collector.readings = await asyncio.to_thread(driver.readings, plugin.chips)
+            metrics.readings = await asyncio.to_thread(driver.readings, plugin.chips)
         except DriverError as problem:
             _LOG.info("figures not read", why=str(problem))
         await asyncio.sleep(READING_PERIOD)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ringwise.apps.docs.boards_reference import boards_page
 from ringwise.apps.docs.commands_reference import commands_page
+from ringwise.apps.docs.metrics_reference import metrics_page
 from ringwise.apps.docs.migration_page import migration_page
 from ringwise.apps.docs.reasons_reference import reasons_page
 from ringwise.apps.docs.schemas_reference import schemas_page
@@ -28,6 +29,7 @@ def pages(folder: Path) -> dict[str, str]:
     return {
         "boards.md": boards_page(),
         "commands.md": commands_page(cli, {int(code): text for code, text in MEANINGS.items()}),
+        "metrics.md": metrics_page(),
         "migration.md": migration_page(migration),
         "reasons.md": reasons_page(),
         "schemas.md": schemas_page(),

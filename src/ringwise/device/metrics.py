@@ -2,66 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import GaugeMetricFamily
-from prometheus_client.metrics_core import Metric
-from prometheus_client.registry import Collector
+from collections.abc import Mapping
 
 from ringwise.device.drivers.port import Readings
 from ringwise.device.plugin import NodePlugin
+from ringwise.metrics.families import HistogramFamily, MetricFamily, MetricSet, counter, gauge
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 _CHIP_LABELS = ("id", "model_name", "vdie_id", "pcie_bus_info", "namespace", "pod_name", "container_name")
-#: Field of the readings to metric and text. Units are those of the exporter: C, W, V, %, MHz, MB.
-_READINGS = {
-    "temperature": ("npu_chip_info_temperature", "Temperature of the chip in degrees Celsius"),
-    "power": ("npu_chip_info_power", "Power of the chip in watts"),
-    "voltage": ("npu_chip_info_voltage", "Voltage of the chip in volts"),
-    "utilization": ("npu_chip_info_utilization", "Utilization of the AI cores in percent"),
-    "frequency": ("npu_chip_info_aicore_current_freq", "Frequency of the AI cores in MHz"),
-    "memory_total": ("npu_chip_info_hbm_total_memory", "HBM of the chip in MB"),
-    "memory_used": ("npu_chip_info_hbm_used_memory", "HBM in use in MB"),
-}
 
 
-class DeviceMetrics:
-    """One set of figures; hears what the plugin does."""
+def _chips(name: str, text: str) -> MetricFamily:
+    return gauge(name, text, *_CHIP_LABELS)
+
+
+class DeviceMetrics(MetricSet):
+    """One set of figures; hears what the plugin does. Those of chips are computed for each scrape."""
 
     def __init__(self) -> None:
-        registry = CollectorRegistry()
-        self._registry = registry
-        self._allocate = Histogram(
-            "ringwise_device_allocate_seconds",
-            "Time of an Allocate call",
-            buckets=_SECONDS,
-            registry=registry,
+        self._allocate = HistogramFamily(
+            "ringwise_device_allocate_seconds", "Time of an Allocate call", _SECONDS
         )
-        self._failures = Counter(
-            "ringwise_device_allocate_failures", "Allocate calls that failed", registry=registry
+        self._failures = counter("ringwise_device_allocate_failures", "Allocate calls that failed")
+        self._corrections = counter("ringwise_device_corrections", "Pods whose annotations were corrected")
+        self._reports = counter("ringwise_device_reports", "Writes of the node's ConfigMap")
+        self._api = counter("ringwise_device_api_errors", "Requests to the API server that failed", "what")
+        self._mounts = gauge("ringwise_device_mounts", "Containers with chips that the plugin knows")
+        self._number = gauge("machine_npu_nums", "Chips of the node")
+        self._healthy = gauge("machine_healthy_npu_nums", "Healthy chips of the node")
+        self._unhealthy = gauge("machine_unhealthy_npu_nums", "Unhealthy chips of the node")
+        self._health = _chips("npu_chip_info_health_status", "1: the chip is healthy, 0: it is not")
+        self._network = _chips(
+            "npu_chip_info_network_status", "1: the chip's network is healthy, 0: it is not"
         )
-        self._corrections = Counter(
-            "ringwise_device_corrections", "Pods whose annotations were corrected", registry=registry
-        )
-        self._reports = Counter(
-            "ringwise_device_reports", "Writes of the node's ConfigMap", registry=registry
-        )
-        self._api = Counter(
-            "ringwise_device_api_errors",
-            "Requests to the API server that failed",
-            ["what"],
-            registry=registry,
-        )
+        self._code = _chips("npu_chip_info_error_code", "First fault code of the chip; absent without one")
+        # Units are those of the exporter: C, W, V, %, MHz, MB.
+        self._temperature = _chips("npu_chip_info_temperature", "Temperature of the chip in degrees Celsius")
+        self._power = _chips("npu_chip_info_power", "Power of the chip in watts")
+        self._voltage = _chips("npu_chip_info_voltage", "Voltage of the chip in volts")
+        self._utilization = _chips("npu_chip_info_utilization", "Utilization of the AI cores in percent")
+        self._frequency = _chips("npu_chip_info_aicore_current_freq", "Frequency of the AI cores in MHz")
+        self._memory_total = _chips("npu_chip_info_hbm_total_memory", "HBM of the chip in MB")
+        self._memory_used = _chips("npu_chip_info_hbm_used_memory", "HBM in use in MB")
+        self._plugin: NodePlugin | None = None
+        #: Physical id of a chip -> what the last look at the driver found.
+        self.readings: Mapping[int, Readings] = {}
 
-    def follow(self, plugin: NodePlugin) -> ChipCollector:
+    def follow(self, plugin: NodePlugin) -> None:
         """Show the chips of a plugin, too."""
-        collector = ChipCollector(plugin)
-        self._registry.register(collector)
-        return collector
+        self._plugin = plugin
 
     def text(self) -> bytes:
-        return generate_latest(self._registry)
+        if self._plugin is not None:
+            self._read_chips(self._plugin)
+        return super().text()
+
+    # -- what the plugin does ------------------------------------------------------------------
 
     def allocated(self, seconds: float) -> None:
         self._allocate.observe(seconds)
@@ -76,30 +72,20 @@ class DeviceMetrics:
         self._reports.inc()
 
     def api_failed(self, what: str) -> None:
-        self._api.labels(what).inc()
+        self._api.inc(what)
 
+    # -- chips ---------------------------------------------------------------------------------
 
-class ChipCollector(Collector):
-    """Computed for each scrape; the readings are those of the last look at the driver."""
-
-    def __init__(self, plugin: NodePlugin) -> None:
-        self._plugin = plugin
-        self.readings: Mapping[int, Readings] = {}
-
-    def describe(self) -> Iterable[Metric]:
-        return ()
-
-    def collect(self) -> Iterable[Metric]:
-        plugin = self._plugin
+    def _read_chips(self, plugin: NodePlugin) -> None:
         reports = {report.name: report for report in plugin.reports}
         healthy = sum(report.healthy for report in reports.values())
-        yield _single("machine_npu_nums", "Chips of the node", len(reports))
-        yield _single("machine_healthy_npu_nums", "Healthy chips of the node", healthy)
-        yield _single("machine_unhealthy_npu_nums", "Unhealthy chips of the node", len(reports) - healthy)
-        health = _chips("npu_chip_info_health_status", "1: the chip is healthy, 0: it is not")
-        network = _chips("npu_chip_info_network_status", "1: the chip's network is healthy, 0: it is not")
-        code = _chips("npu_chip_info_error_code", "First fault code of the chip; absent without one")
-        figures = {field: _chips(name, text) for field, (name, text) in _READINGS.items()}
+        self._number.set(len(reports))
+        self._healthy.set(healthy)
+        self._unhealthy.set(len(reports) - healthy)
+        self._mounts.set(len(plugin.allocator.ledger.mounts))
+        for family in self.families():
+            if family.labels == _CHIP_LABELS and isinstance(family, MetricFamily):
+                family.clear()
         for chip in plugin.chips:
             name = plugin.names[chip.physical]
             report = reports.get(name)
@@ -115,27 +101,22 @@ class ChipCollector(Collector):
                 pod.name if pod is not None else "",
                 "",
             )
-            health.add_metric(labels, int(report.healthy))
-            network.add_metric(labels, int(report.network_healthy))
+            self._health.set(int(report.healthy), *labels)
+            self._network.set(int(report.network_healthy), *labels)
             codes = (*report.fault.codes, *report.network_fault.codes)
             if codes:
-                code.add_metric(labels, int(codes[0], 16))
-            reading = self.readings.get(chip.physical, Readings())
-            for field, family in figures.items():
-                value = getattr(reading, field)
-                if value is not None:
-                    family.add_metric(labels, value)
-        yield from (health, network, code, *figures.values())
-        yield _single(
-            "ringwise_device_mounts",
-            "Containers with chips that the plugin knows",
-            len(plugin.allocator.ledger.mounts),
-        )
+                self._code.set(int(codes[0], 16), *labels)
+            self._set_readings(self.readings.get(chip.physical, Readings()), labels)
 
-
-def _single(name: str, text: str, value: float) -> GaugeMetricFamily:
-    return GaugeMetricFamily(name, text, value=value)
-
-
-def _chips(name: str, text: str) -> GaugeMetricFamily:
-    return GaugeMetricFamily(name, text, labels=_CHIP_LABELS)
+    def _set_readings(self, reading: Readings, labels: tuple[str, ...]) -> None:
+        for family, value in (
+            (self._temperature, reading.temperature),
+            (self._power, reading.power),
+            (self._voltage, reading.voltage),
+            (self._utilization, reading.utilization),
+            (self._frequency, reading.frequency),
+            (self._memory_total, reading.memory_total),
+            (self._memory_used, reading.memory_used),
+        ):
+            if value is not None:
+                family.set(value, *labels)

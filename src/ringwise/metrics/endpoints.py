@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import NamedTuple, Protocol
 
-from ringwise.metrics.prometheus import CONTENT_TYPE
+from ringwise.metrics.families import CONTENT_TYPE
 from ringwise.topology.numbers import whole_number
 
 #: Seconds within which a client must have sent its request, and read the answer.
