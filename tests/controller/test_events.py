@@ -8,7 +8,7 @@ import pytest
 
 from ringwise.controller.job_record import later
 from ringwise.controller.machine import Controller
-from ringwise.messages.commands import Command, CreateGroup, CreatePod, DeletePod, SetJobStatus
+from ringwise.messages.commands import Command, CreateGroup, CreatePod, DeletePod, SetJobStatus, TellJob
 from ringwise.messages.events import (
     JobCommand,
     PodGone,
@@ -100,10 +100,26 @@ def test_pods_that_the_controller_deletes_are_not_evicted() -> None:
 def test_pods_requested_before_a_restart_are_not_counted_after_it() -> None:
     controller, pods = with_pods(job_of())
     restarted = status_in(controller.handle([JobCommand("default/train", "RestartJob")], 2))
-    assert (restarted.phase, restarted.version, restarted.counts["Pending"]) == ("Pending", 1, 0)
+    assert (restarted.phase, restarted.version, restarted.counts["Pending"]) == ("Restarting", 1, 0)
+    # The phase was reported, and time alone leads to the next one.
+    assert controller.next_deadline() == 2
+    assert status_in(controller.handle([], 2)).phase == "Pending"
     # One that comes all the same belongs to the old attempt and goes.
     late = controller.handle([PodSeen(pods[0])], 3)
     assert [command.uid for command in late if isinstance(command, DeletePod)] == [pods[0].uid]
+
+
+def test_actions_are_events_on_the_job() -> None:
+    controller, _ = with_pods(job_of())
+    told = [
+        (command.reason, command.message.split(",")[0].split(":")[0])
+        for command in controller.handle([JobCommand("default/train", "AbortJob")], 2)
+        if isinstance(command, TellJob)
+    ]
+    assert told == [
+        ("CommandIssued", "Start to execute command AbortJob"),
+        ("ExecuteAction", "Start to execute action AbortJob"),
+    ]
 
 
 def test_a_lost_status_is_written_again() -> None:

@@ -160,6 +160,23 @@ def test_partial_restarts_kill_only_their_target_and_keep_the_group(action: str,
     assert (kept.uid, kept.created) == (group.uid, group.created)
 
 
+def test_a_restarted_pod_beyond_the_minimum_is_a_restart_of_the_job_too() -> None:
+    """The phase is Restarting although the job keeps its minimum, and the cause stays in the status."""
+    policy = Policy("RestartPod", ("PodEvicted",))
+    elastic = task_of("work", 3, min_available=1, annotations=FOREVER, policies=[policy])
+    lab = lab_with(job_of(elastic, min_available=1))
+    at(lab, 5)
+    lab.cluster.delete("Pod", "default/train-work-2")
+    after = at(lab, 20)
+    assert (after.phase, after.retry_count, after.counts["Running"]) == ("Running", 1, 3)
+    assert (after.reason, after.message) == (
+        "PodEvicted",
+        "pod train-work-2 was evicted: RestartPod",
+    )
+    assert [phase for phase, _ in after.conditions] == ["Restarting", "Pending", "Running"]
+    assert lab.done["TellJob"] == 1
+
+
 @pytest.mark.parametrize(
     ("action", "end"), [("AbortJob", "Aborted"), ("TerminateJob", "Terminated"), ("CompleteJob", "Completed")]
 )

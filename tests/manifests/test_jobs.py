@@ -136,7 +136,12 @@ def test_the_pods_of_a_job() -> None:
     }
     assert (group.min_member, group.min_task_member) == (3, {"master": 1, "worker": 2})
     assert (group.annotations, group.labels) == ({"sp-block": "16"}, {"tor-affinity": "normal-schema"})
-    assert group.min_resources == {ASCEND: 16}
+    assert group.min_resources == {
+        ASCEND: 16,
+        f"requests.{ASCEND}": 16,
+        "pods": 3,
+        "count/pods": 3,
+    }
     assert len({one.uid for one in pods}) == 3
     assert [one.uid for one in pods_of(read(document))] == [one.uid for one in pods]
 
@@ -181,7 +186,42 @@ def test_the_smallest_gang_is_counted_by_priority(min_available: int, chips: int
     high = task("high", 3, 1, minAvailable=2)
     high["template"]["spec"]["priorityClassName"] = "high"
     job = read(vcjob(tasks=[low, high], minAvailable=min_available))
-    assert pod_group_of(job, {"high": 100}).min_resources == {ASCEND: chips}
+    needed = pod_group_of(job, {"high": 100}).min_resources
+    assert (needed[ASCEND], needed["pods"]) == (chips, min_available)
+
+
+def test_a_group_needs_what_quotas_count() -> None:
+    """As in Kubernetes: containers together, or an init container, whichever is more; and the overhead."""
+    one = task(replicas=2, chips=0)
+    one["template"]["spec"] = {
+        "overhead": {"cpu": "100m", "example.com/gpu": 1},
+        "initContainers": [{"name": "first", "resources": {"limits": {"memory": "4Gi"}}}],
+        "containers": [
+            {
+                "name": "main",
+                "resources": {
+                    "requests": {"cpu": 1, "memory": "1Gi", "example.com/gpu": 1},
+                    "limits": {"cpu": 2, "example.com/gpu": 1, "ephemeral-storage": "1Gi"},
+                },
+            },
+            {"name": "side", "resources": {"requests": {"cpu": "500m"}, "limits": {"memory": "1Gi"}}},
+        ],
+    }
+    assert pod_group_of(read(vcjob(tasks=[one]))).min_resources == {
+        "cpu": 2 * 1600,
+        "requests.cpu": 2 * 1600,
+        "limits.cpu": 2 * 2100,
+        "memory": 2 * (4 << 30),
+        "requests.memory": 2 * (4 << 30),
+        "limits.memory": 2 * (4 << 30),
+        "ephemeral-storage": 2 << 30,
+        "requests.ephemeral-storage": 2 << 30,
+        "limits.ephemeral-storage": 2 << 30,
+        "example.com/gpu": 2 * 2,
+        "requests.example.com/gpu": 2 * 2,
+        "pods": 2,
+        "count/pods": 2,
+    }
 
 
 def test_a_task_inherits_from_its_job() -> None:

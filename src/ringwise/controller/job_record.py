@@ -8,8 +8,9 @@ from dataclasses import field
 from ringwise.messages.commands import SetJobStatus
 from ringwise.messages.job_expansion import pods_of
 from ringwise.records import dataclass
+from ringwise.state.job_plugins import with_needed
 from ringwise.state.model import ENDED, Pod
-from ringwise.state.vcjob import OVER, Task, VcJob
+from ringwise.state.vcjob import OVER, Task, VcJob, claim_names
 from ringwise.wellknown import JOB_VERSION, TASK_INDEX
 
 #: A request without effect is repeated after this time, in nanoseconds.
@@ -54,6 +55,9 @@ class JobRecord:
     since: int = 0
     retries: int = 0
     version: int = 0
+    conditions: tuple[tuple[str, int], ...] = ()
+    #: An action began in this call: its phase is reported before the next one follows.
+    action_started: bool = False
     #: Pods whose deletion (by uid) and creation (by name) was requested, and when.
     delete_requested: dict[str, int] = field(default_factory=dict)
     create_requested: dict[str, tuple[str, int]] = field(default_factory=dict)
@@ -82,6 +86,7 @@ class JobRecord:
             since=job.since,
             retries=job.retry_count,
             version=job.version,
+            conditions=job.conditions,
         )
 
     def own_pods(self) -> Iterator[Pod]:
@@ -135,6 +140,9 @@ class JobRecord:
             version=self.version,
             since=self.since,
             tasks=counts.tasks,
+            min_available=self.job.min_available,
+            conditions=self.conditions,
+            controlled=_controlled(self.job),
         )
 
     def agrees(self, job: VcJob) -> bool:
@@ -149,6 +157,8 @@ class JobRecord:
     def move(self, phase: str, now: int, reason: str = "", message: str = "") -> None:
         if phase != self.phase:
             self.since = now
+            earlier = tuple(entry for entry in self.conditions if entry[0] != phase)
+            self.conditions = (*earlier, (phase, now))
         self.phase, self.reason, self.message = phase, reason, message
 
     def note_eviction(self, pod: Pod, now: int) -> None:
@@ -178,6 +188,14 @@ class JobRecord:
     def wake_at(self, moment: int) -> None:
         if self.due is None or moment < self.due:
             self.due = moment
+
+
+def _controlled(job: VcJob) -> dict[str, str]:
+    """What Volcano lists as made for the job: its plugins, and its volume claims."""
+    found = {f"plugin-{name}": name for name in with_needed(job.plugins) if name != "hcclrank"}
+    for claim in claim_names(job):
+        found[f"volume-pvc-{claim}"] = claim
+    return found
 
 
 def same_counts(left: Mapping[str, int], right: Mapping[str, int]) -> bool:

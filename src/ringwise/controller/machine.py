@@ -29,6 +29,7 @@ from ringwise.controller.job_record import (
 )
 from ringwise.controller.phases import (
     EXPIRING,
+    INVALID,
     PARTIAL,
     is_allowed,
     must_delete,
@@ -45,6 +46,7 @@ from ringwise.messages.commands import (
     DeleteGroup,
     DeleteJob,
     DeletePod,
+    TellJob,
 )
 from ringwise.messages.job_expansion import group_name, pod_group_of, pods_of
 from ringwise.state.model import Pod, PodGroup
@@ -207,9 +209,12 @@ class Controller:
             return
         creates: list[Command] = []
         deletes: list[Command] = []
+        record.action_started = False
         if job.problems and record.phase in ("", "Pending"):
-            record.move("Pending", now, "Invalid", "; ".join(job.problems))
+            record.move("Pending", now, INVALID, "; ".join(job.problems))
         else:
+            if record.reason == INVALID:
+                record.reason = record.message = ""
             self._reconcile(record, now, creates, deletes)
         commands += creates
         status = record.status(record.counts())
@@ -218,6 +223,8 @@ class Controller:
             commands.append(status)
         commands += deletes
         self._expire(record, now, commands)
+        if record.action_started:
+            record.wake_at(now)
         if record.due is not None and self._timer_of.get(job.key) != record.due:
             self._timer_of[job.key] = record.due
             heappush(self._timers, (record.due, job.key))
@@ -225,10 +232,14 @@ class Controller:
     def _reconcile(self, record: JobRecord, now: int, creates: list[Command], deletes: list[Command]) -> None:
         for action in self._commands.get(record.job.key, ()):
             if is_allowed(record.phase or "Pending", action) and action not in PARTIAL:
-                start_action(record, action, now, "CommandIssued", f"{action} was requested")
+                issued = f"Start to execute command {action}, which is deleted first so that it runs once"
+                creates.append(TellJob(record.job.key, "CommandIssued", issued))
+                self._start(record, action, now, "CommandIssued", f"{action} was requested", creates)
                 self._delete_group(record, deletes)
-        self._apply_policies(record, now, deletes)
+        self._apply_policies(record, now, creates, deletes)
         self._delete_unneeded(record, now, deletes)
+        if record.action_started:
+            return
         before = record.phase
         self._advance(record, now)
         if record.phase != before:
@@ -241,7 +252,18 @@ class Controller:
             if creates:
                 self._advance(record, now)
 
-    def _apply_policies(self, record: JobRecord, now: int, deletes: list[Command]) -> None:
+    def _start(
+        self, record: JobRecord, action: str, now: int, reason: str, cause: str, creates: list[Command]
+    ) -> None:
+        """The phase of the action is reported first; the next call goes on from there."""
+        start_action(record, action, now, reason, cause)
+        record.action_started = True
+        message = f"Start to execute action {action}: {cause}"
+        creates.append(TellJob(record.job.key, "ExecuteAction", message))
+
+    def _apply_policies(
+        self, record: JobRecord, now: int, creates: list[Command], deletes: list[Command]
+    ) -> None:
         if record.phase not in ("Pending", "Running"):
             record.evicted.clear()
             return
@@ -252,7 +274,8 @@ class Controller:
         if found.action in PARTIAL and target is None:
             record.evicted.clear()
             return
-        start_action(record, found.action, now, found.cause.event, f"{found.cause.sentence}: {found.action}")
+        cause = f"{found.cause.sentence}: {found.action}"
+        self._start(record, found.action, now, found.cause.event, cause, creates)
         if target is None:
             self._delete_group(record, deletes)
             return

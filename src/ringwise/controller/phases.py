@@ -22,34 +22,40 @@ FINISHED = frozenset({"Aborted", "Completed", "Terminated", "Failed"})
 #: Phases in which `ttlSecondsAfterFinished` counts.
 EXPIRING = frozenset({"Completed", "Failed", "Terminated"})
 STOPPING = {"AbortJob": "Aborting", "TerminateJob": "Terminating", "CompleteJob": "Completing"}
+#: Reason of a job that can never run as it is.
+INVALID = "Invalid"
 PARTIAL = frozenset({"RestartTask", "RestartPod", "RestartPartition"})
 _ACTIVE = frozenset({"Pending", "Running"})
 
 
 def next_phase(record: JobRecord, counts: Counts) -> tuple[str, str, str] | None:
-    """The phase that follows (with reason and message), None while nothing changes."""
+    """The phase that follows (with reason and message), None while nothing changes.
+
+    The cause of a restart stays until the job ends.
+    """
     job = record.job
+    cause = record.reason, record.message
     match record.phase:
         case "":
             return "Pending", "", ""
         case "Pending":
             if job.min_available <= counts[RUNNING] + counts[SUCCEEDED] + counts[FAILED]:
-                return "Running", "", ""
+                return "Running", *cause
         case "Running":
-            return _after_running(job, counts)
+            return _after_running(job, counts, cause)
         case "Restarting":
             if record.retries >= job.max_retry:
                 why = f"{record.message}; it was the last of {job.max_retry} attempts".removeprefix("; ")
                 return "Failed", record.reason, why
             if job.replicas - counts[TERMINATING] >= job.min_available:
-                return "Pending", "", ""
+                return "Pending", *cause
         case "Aborting" | "Terminating" | "Completing":
             if not (counts[PENDING] or counts[RUNNING] or counts[UNKNOWN] or counts[TERMINATING]):
                 return ENDING[record.phase], record.reason, record.message
     return None
 
 
-def _after_running(job: VcJob, counts: Counts) -> tuple[str, str, str] | None:
+def _after_running(job: VcJob, counts: Counts, cause: tuple[str, str]) -> tuple[str, str, str] | None:
     succeeded, failed, replicas = counts[SUCCEEDED], counts[FAILED], job.replicas
     if job.min_success is not None and succeeded >= job.min_success:
         return (
@@ -63,7 +69,7 @@ def _after_running(job: VcJob, counts: Counts) -> tuple[str, str, str] | None:
             return "Completed", "", f"{succeeded} of {counted(replicas, 'pod')} succeeded"
         return "Failed", "", why
     if counts[PENDING] > replicas - job.min_available:
-        return "Pending", "", ""
+        return "Pending", *cause
     return None
 
 

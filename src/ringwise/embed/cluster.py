@@ -298,6 +298,7 @@ class EmbeddedCluster:
             version=command.version,
             since=command.since,
             counts=dict(command.counts),
+            conditions=command.conditions,
         )
         if changed != job:
             self._store(changed)

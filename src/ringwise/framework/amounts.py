@@ -9,6 +9,19 @@ from ringwise.state.model import PodClass
 Amounts = dict[str, int]
 
 
+#: Names in `minResources` that only ResourceQuotas have. What pods use is not counted under them.
+_QUOTA_NAMES = ("requests.", "limits.", "count/")
+
+
+def without_quota_names(amounts: Mapping[str, int]) -> Amounts:
+    """The part of `minResources` that nodes offer and queues limit."""
+    return {
+        name: amount
+        for name, amount in amounts.items()
+        if name != "pods" and not name.startswith(_QUOTA_NAMES)
+    }
+
+
 def amounts_of(pod_class: PodClass) -> Amounts:
     """What one pod of this class requests; a resource that is absent is not requested."""
     asked: Amounts = {}

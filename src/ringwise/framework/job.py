@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 
-from ringwise.framework.amounts import Amounts, add, amounts_of
+from ringwise.framework.amounts import Amounts, add, amounts_of, without_quota_names
 from ringwise.framework.policy import ChipPolicy
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
@@ -131,7 +131,7 @@ class Job:
     def min_asked(self) -> Amounts:
         """What it needs at once: `minResources` where it is given, else what the smallest gang requests."""
         if self.group is not None and self.group.min_resources:
-            return dict(self.group.min_resources)
+            return without_quota_names(self.group.min_resources)
         total: Amounts = {}
         for pod in self.in_order[: self.min_available]:
             add(total, amounts_of(pod.cls))

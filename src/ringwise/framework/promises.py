@@ -7,7 +7,7 @@ that another one was promised.
 
 from __future__ import annotations
 
-from ringwise.framework.amounts import Amounts, add
+from ringwise.framework.amounts import Amounts, add, without_quota_names
 from ringwise.framework.extension_points import JOB_ENQUEUED
 from ringwise.framework.job import Job
 from ringwise.framework.session import Session
@@ -35,7 +35,8 @@ class Promises:
         for pod in job.pods.values():
             if pod.gated:
                 add(gated, self._session.usage.amounts(pod.cls))
-        return {name: max(0, amount - gated.get(name, 0)) for name, amount in group.min_resources.items()}
+        needs = without_quota_names(group.min_resources)
+        return {name: max(0, amount - gated.get(name, 0)) for name, amount in needs.items()}
 
     def unused(self, queue: str) -> Amounts:
         """What jobs of the queue were promised and do not use."""

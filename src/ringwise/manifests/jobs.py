@@ -8,6 +8,7 @@ from ringwise.manifests.groups import DEFAULT_QUEUE
 from ringwise.manifests.metadata import identity, kept_annotations, number_in, texts
 from ringwise.manifests.pods import PodClassCache, never_preempts, preemptable, priority_of, rank_variable
 from ringwise.manifests.quantities import NotReadableError, duration
+from ringwise.manifests.resources import pod_limits
 from ringwise.manifests.strings import shared
 from ringwise.manifests.wire import (
     DependsOnWire,
@@ -21,7 +22,7 @@ from ringwise.manifests.wire import (
     TaskWire,
     TemplateWire,
 )
-from ringwise.state.vcjob import PodTemplate, Policy, Task, VcJob, problems_of
+from ringwise.state.vcjob import PodTemplate, Policy, Task, VcJob, Volume, problems_of
 from ringwise.wellknown import RANK_INDEX, VOLCANO_SCHEDULER
 
 #: Volcano's default of maxRetry.
@@ -67,6 +68,10 @@ def vcjob_from_wire(wire: JobWire, classes: PodClassCache, found: Findings) -> V
         retry_count=found.count("status.retryCount", status.retry_count, 0),
         version=found.count("status.version", status.version, 0),
         origin=found.origin,
+        volumes=tuple(
+            Volume(one.mount_path or "", one.volume_claim_name or "", one.volume_claim is not None)
+            for one in spec.volumes or ()
+        ),
     )
     job.problems = problems_of(job)
     return job
@@ -114,6 +119,7 @@ def _template(wire: TemplateWire, path: str, classes: PodClassCache, found: Find
         rank=rank,
         hostname=spec.hostname or "",
         subdomain=spec.subdomain or "",
+        limits=tuple(pod_limits(spec, f"{path}.spec", found).items()),
     )
 
 

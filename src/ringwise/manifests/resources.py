@@ -9,7 +9,7 @@ from ringwise.manifests.checking import keyed
 from ringwise.manifests.errors import Findings, shown
 from ringwise.manifests.quantities import NotReadableError, quantity, whole_quantity
 from ringwise.manifests.strings import shared
-from ringwise.manifests.wire import ContainerWire, Quantities, ResourcesWire
+from ringwise.manifests.wire import ContainerWire, PodSpecWire, Quantities, ResourcesWire
 from ringwise.records import dataclass
 from ringwise.state.ranges import MOST_CHIPS_OF_ONE
 from ringwise.wellknown import CHIP_RESOURCE_PREFIX
@@ -19,6 +19,8 @@ MEMORY = "memory"
 PODS = "pods"
 #: Resources that are sizes in bytes and may be fractions.
 _SIZES = ("ephemeral-storage", "hugepages-", "memory", "storage")
+#: Resources whose limits a quota counts.
+_LIMITED = (CPU, MEMORY, "ephemeral-storage")
 #: Kubernetes keeps an amount in an int64.
 _LARGEST = 2**63 - 1
 
@@ -99,37 +101,65 @@ def pod_requests(
     The sum of containers and sidecars, or the largest init container with the sidecars started before it,
     whichever is more; plus the overhead.
     """
-    chip_containers = 0
-    total: dict[str, int] = {}
-    for position, container in enumerate(containers):
-        if container.resources is None:
-            continue
-        requested = _container_requests(
-            container.resources, f"{path}.containers[{position}].resources", found
+    requested = [
+        _container_requests(one.resources, f"{path}.containers[{position}].resources", found)
+        for position, one in enumerate(containers)
+        if one.resources is not None
+    ]
+    of_init = [
+        (
+            one.restart_policy == "Always",
+            _container_requests(one.resources, f"{path}.initContainers[{position}].resources", found),
         )
-        chip_containers += _requests_chips(requested)
-        _add(total, requested)
-    if init_containers:
-        peak: dict[str, int] = {}
-        sidecars: dict[str, int] = {}
-        for position, container in enumerate(init_containers):
-            if container.resources is None:
-                continue
-            where = f"{path}.initContainers[{position}].resources"
-            requested = _container_requests(container.resources, where, found)
-            chip_containers += _requests_chips(requested)
-            if container.restart_policy == "Always":
-                _add(sidecars, requested)
-            else:
-                _raise_to(peak, {name: count + sidecars.get(name, 0) for name, count in requested.items()})
-        _add(total, sidecars)
-        _raise_to(total, peak)
+        for position, one in enumerate(init_containers)
+        if one.resources is not None
+    ]
+    chip_containers = sum(map(_requests_chips, [*requested, *(amounts for _, amounts in of_init)]))
+    total = _of_whole_pod(requested, of_init)
     if overhead:
         _add(total, amounts(overhead, f"{path}.overhead", found, MOST_CHIPS_OF_ONE))
     for name, count in total.items():
         if count > _LARGEST:
             found.wrong(f"{path}.containers", f"must request less than 2^63 of {shown(name)} in all")
     return Requests(total, chip_containers)
+
+
+def pod_limits(spec: PodSpecWire, path: str, found: Findings) -> dict[str, int]:
+    """The limits of a whole pod on cpu, memory and local storage; the overhead is added to a limit.
+
+    Only what a quota counts as `limits.*`. Errors are those of the requests and are not reported again.
+    """
+    silent = Findings(found.origin)
+
+    def limits(one: ContainerWire) -> dict[str, int]:
+        given = one.resources.limits if one.resources is not None else None
+        wanted = {name: value for name, value in (given or {}).items() if name in _LIMITED}
+        return amounts(wanted, path, silent)
+
+    of_init = [(one.restart_policy == "Always", limits(one)) for one in spec.init_containers or ()]
+    total = _of_whole_pod([limits(one) for one in spec.containers or ()], of_init)
+    overhead = {name: value for name, value in (spec.overhead or {}).items() if name in total}
+    _add(total, amounts(overhead, path, silent))
+    return total
+
+
+def _of_whole_pod(
+    containers: Sequence[Mapping[str, int]], init_containers: Sequence[tuple[bool, Mapping[str, int]]]
+) -> dict[str, int]:
+    """Containers run together. Init containers run one by one, those that stay (sidecars) with all later."""
+    total: dict[str, int] = {}
+    for amounts in containers:
+        _add(total, amounts)
+    peak: dict[str, int] = {}
+    sidecars: dict[str, int] = {}
+    for is_sidecar, amounts in init_containers:
+        if is_sidecar:
+            _add(sidecars, amounts)
+        else:
+            _raise_to(peak, {name: count + sidecars.get(name, 0) for name, count in amounts.items()})
+    _add(total, sidecars)
+    _raise_to(total, peak)
+    return total
 
 
 def _requests_chips(requested: Mapping[str, int]) -> bool:

@@ -309,6 +309,12 @@ class TaskWire(WireStruct):
     depends_on: DependsOnWire | None = None
 
 
+class VolumeWire(WireStruct):
+    mount_path: str | None = None
+    volume_claim_name: str | None = None
+    volume_claim: Any = None
+
+
 class JobSpecWire(WireStruct):
     scheduler_name: str | None = None
     min_available: int | None = None
@@ -321,6 +327,7 @@ class JobSpecWire(WireStruct):
     ttl_seconds_after_finished: int | None = None
     priority_class_name: str | None = None
     running_estimate: str | None = None
+    volumes: list[VolumeWire] | None = None
 
 
 class JobStatusWire(WireStruct):

@@ -232,6 +232,20 @@ class SetJobStatus:
     since: int = 0
     #: Per task the pods in each phase.
     tasks: Mapping[str, Mapping[str, int]] = field(default_factory=dict, hash=False)
+    min_available: int = 0
+    #: Each phase that it was in and when it last began, the present one last.
+    conditions: tuple[tuple[str, int], ...] = ()
+    #: Plugins and volume claims that were made for it.
+    controlled: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TellJob:
+    """An event on a vcjob."""
+
+    key: str
+    reason: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,5 +271,6 @@ Command = (
     | DeletePod
     | AnnotatePod
     | SetJobStatus
+    | TellJob
     | DeleteJob
 )

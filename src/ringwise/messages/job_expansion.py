@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from ringwise.state.job_plugins import arguments_of
 from ringwise.state.model import Owner, Pod, PodClass, PodGroup
 from ringwise.state.owned_annotations import owned_in
-from ringwise.state.vcjob import Task, VcJob
+from ringwise.state.vcjob import PodTemplate, Task, VcJob
 from ringwise.wellknown import (
     GROUP_NAME,
     JOB_NAME,
@@ -169,9 +169,21 @@ def _min_resources(job: VcJob, priorities: Mapping[str, int]) -> dict[str, int]:
         left -= max(more, 0)
     total: dict[str, int] = {}
     for position, task in enumerate(by_priority):
-        for name, count in resources_of(task.template.cls):
-            total[name] = total.get(name, 0) + count * taken[position]
+        for name, count in _quota_usage(task.template):
+            if taken[position]:
+                total[name] = total.get(name, 0) + count * taken[position]
     return total
+
+
+def _quota_usage(template: PodTemplate) -> Iterator[tuple[str, int]]:
+    """What a pod uses, under every name that a ResourceQuota has for it, and extended resources as such."""
+    for name, count in resources_of(template.cls):
+        yield name, count
+        yield f"requests.{name}", count
+    for name, count in template.limits:
+        yield f"limits.{name}", count
+    yield "pods", 1
+    yield "count/pods", 1
 
 
 def resources_of(cls: PodClass) -> Iterator[tuple[str, int]]:

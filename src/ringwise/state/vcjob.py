@@ -82,6 +82,8 @@ class PodTemplate:
     #: Host name and domain of its pods, where the template sets them.
     hostname: str = ""
     subdomain: str = ""
+    #: Limits of a whole pod on cpu, memory and local storage, which quotas count beside requests.
+    limits: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,15 @@ class Task:
     #: Tasks that must run before this one, and whether any or all of them.
     depends_on: tuple[str, ...] = ()
     depends_on_any: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """A volume of all pods of a job: a claim that exists, or one that is made for the job."""
+
+    mount_path: str
+    claim_name: str = ""
+    has_claim: bool = False
 
 
 @dataclass(slots=True)
@@ -131,6 +142,9 @@ class VcJob:
     reason: str = ""
     message: str = ""
     counts: Mapping[str, int] = field(default_factory=dict)
+    volumes: tuple[Volume, ...] = ()
+    #: Each phase that the job was in and when it last began, the present one last. From the status.
+    conditions: tuple[tuple[str, int], ...] = ()
 
     @property
     def key(self) -> str:
@@ -149,6 +163,13 @@ class VcJob:
     @property
     def over(self) -> bool:
         return self.phase in OVER or self.deleting
+
+
+def claim_names(job: VcJob) -> list[str]:
+    """The volume claims of the job, in the order of its volumes."""
+    return [
+        volume.claim_name or f"{job.name}-volume-{position}" for position, volume in enumerate(job.volumes)
+    ]
 
 
 def problems_of(job: VcJob) -> tuple[str, ...]:

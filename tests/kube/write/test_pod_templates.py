@@ -201,8 +201,13 @@ def test_a_job_status_has_a_time_with_nanoseconds() -> None:
         counts={"Running": 2},
         since=1_700_000_000_123_456_789,
         tasks={"worker": {"Running": 2}},
+        min_available=2,
+        conditions=(("Pending", 1_700_000_000_000_000_000), ("Running", 1_700_000_000_123_456_789)),
+        controlled={"plugin-svc": "svc"},
     )
     status = job_status(command)
+    assert (status["minAvailable"], status["controlledResources"]) == (2, {"plugin-svc": "svc"})
+    assert [one["status"] for one in status["conditions"]] == ["Pending", "Running"]
     assert status["state"]["lastTransitionTime"] == "2023-11-14T22:13:20.123456789Z"
     assert (status["running"], status["pending"]) == (2, 0)
     # In a merge patch null removes a field.

@@ -368,14 +368,24 @@ class QuotaReader(ObjectReader[ResourceQuotaWire]):
 # -- vcjobs
 
 
+#: A job has one condition for each phase; there are ten.
+_MOST_CONDITIONS = 20
+
+
 class _JobState(PhaseStatusWire):
     reason: str | None = None
     message: str | None = None
     last_transition_time: str | None = None
 
 
+class _JobCondition(WireStruct):
+    status: str | None = None
+    last_transition_time: str | None = None
+
+
 class _JobStatus(JobStatusWire):
     state: _JobState | None = None
+    conditions: list[_JobCondition] | None = None
     pending: int | None = None
     running: int | None = None
     succeeded: int | None = None
@@ -415,6 +425,11 @@ class JobReader(ObjectReader[_WatchedJob]):
                 "Unknown": status.unknown,
             }
             job.counts = {phase: min(count, INT32) for phase, count in counts.items() if count and count > 0}
+            job.conditions = tuple(
+                (one.status, time_of(one.last_transition_time, "status.conditions", Findings(found.origin)))
+                for one in (status.conditions or ())[-_MOST_CONDITIONS:]
+                if one.status
+            )
             state = status.state
             if state is not None:
                 job.reason, job.message = state.reason or "", state.message or ""

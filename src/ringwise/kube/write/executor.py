@@ -111,6 +111,8 @@ class Executor:
                     self._status.queues.put(command)
                 case SetAside():
                     self._on_set_aside(command)
+                case TellJob():
+                    self._tell_job(command)
                 case CreateJobResources():
                     self._job_resources.want(command)
                 case _:
@@ -294,6 +296,14 @@ class Executor:
         job = ObjectReference.to(VCJOBS, namespace, templates.name, templates.uid)
         self._status.events.record_once(job, "ForeignObject", message)
 
+    def _tell_job(self, command: TellJob) -> None:
+        templates = self._templates.get(command.key)
+        if templates is not None:
+            namespace, _, name = command.key.partition("/")
+            job = ObjectReference.to(VCJOBS, namespace, name, templates.uid)
+            key = f"{command.reason} {command.key} {command.message}"
+            self._status.events.record(job, command.reason, command.message, key=key)
+
     async def _set_job_status(self, command: SetJobStatus) -> None:
         namespace, _, name = command.key.partition("/")
         try:
@@ -415,4 +425,10 @@ def job_status(command: SetJobStatus) -> dict[str, Any]:
         "retryCount": command.retries,
         "version": command.version,
         "taskStatusCount": tasks,
+        "minAvailable": command.min_available,
+        "conditions": [
+            {"status": phase, "lastTransitionTime": rfc3339(began, exact=True)}
+            for phase, began in command.conditions
+        ],
+        "controlledResources": dict(command.controlled),
     }
