@@ -8,7 +8,7 @@ import pytest
 
 from ringwise.controller.job_record import later
 from ringwise.controller.machine import Controller
-from ringwise.messages.commands import Command, CreateGroup, CreatePod, DeletePod, SetJobStatus, TellJob
+from ringwise.messages.commands import Command, CreateGroup, CreatePod, DeletePod, SetJobStatus, TellVcJob
 from ringwise.messages.events import (
     JobCommand,
     PodGone,
@@ -114,7 +114,7 @@ def test_actions_are_events_on_the_job() -> None:
     told = [
         (command.reason, command.message.split(",")[0].split(":")[0])
         for command in controller.handle([JobCommand("default/train", "AbortJob")], 2)
-        if isinstance(command, TellJob)
+        if isinstance(command, TellVcJob)
     ]
     assert told == [
         ("CommandIssued", "Start to execute command AbortJob"),

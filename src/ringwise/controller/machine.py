@@ -46,7 +46,7 @@ from ringwise.messages.commands import (
     DeleteGroup,
     DeleteJob,
     DeletePod,
-    TellJob,
+    TellVcJob,
 )
 from ringwise.messages.job_expansion import group_name, pod_group_of, pods_of
 from ringwise.state.model import Pod, PodGroup
@@ -233,7 +233,7 @@ class Controller:
         for action in self._commands.get(record.job.key, ()):
             if is_allowed(record.phase or "Pending", action) and action not in PARTIAL:
                 issued = f"Start to execute command {action}, which is deleted first so that it runs once"
-                creates.append(TellJob(record.job.key, "CommandIssued", issued))
+                creates.append(TellVcJob(record.job.key, "CommandIssued", issued))
                 self._start(record, action, now, "CommandIssued", f"{action} was requested", creates)
                 self._delete_group(record, deletes)
         self._apply_policies(record, now, creates, deletes)
@@ -259,7 +259,7 @@ class Controller:
         start_action(record, action, now, reason, cause)
         record.action_started = True
         message = f"Start to execute action {action}: {cause}"
-        creates.append(TellJob(record.job.key, "ExecuteAction", message))
+        creates.append(TellVcJob(record.job.key, "ExecuteAction", message))
 
     def _apply_policies(
         self, record: JobRecord, now: int, creates: list[Command], deletes: list[Command]

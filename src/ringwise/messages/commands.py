@@ -240,7 +240,7 @@ class SetJobStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class TellJob:
+class TellVcJob:
     """An event on a vcjob."""
 
     key: str
@@ -271,6 +271,6 @@ Command = (
     | DeletePod
     | AnnotatePod
     | SetJobStatus
-    | TellJob
+    | TellVcJob
     | DeleteJob
 )

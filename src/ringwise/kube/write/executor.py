@@ -49,6 +49,7 @@ from ringwise.messages.commands import (
     SetQueueStatus,
     TellJob,
     TellPod,
+    TellVcJob,
 )
 from ringwise.messages.events import EvictFailed
 from ringwise.state.model import PodGroup
@@ -111,7 +112,7 @@ class Executor:
                     self._status.queues.put(command)
                 case SetAside():
                     self._on_set_aside(command)
-                case TellJob():
+                case TellVcJob():
                     self._tell_job(command)
                 case CreateJobResources():
                     self._job_resources.want(command)
@@ -296,7 +297,7 @@ class Executor:
         job = ObjectReference.to(VCJOBS, namespace, templates.name, templates.uid)
         self._status.events.record_once(job, "ForeignObject", message)
 
-    def _tell_job(self, command: TellJob) -> None:
+    def _tell_job(self, command: TellVcJob) -> None:
         templates = self._templates.get(command.key)
         if templates is not None:
             namespace, _, name = command.key.partition("/")
