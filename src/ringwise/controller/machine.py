@@ -37,6 +37,7 @@ from ringwise.controller.phases import (
     start_action,
 )
 from ringwise.controller.policies import due_action, targets
+from ringwise.framework.amounts import without_quota_names
 from ringwise.grammar import counted
 from ringwise.messages import events as ev
 from ringwise.messages.commands import (
@@ -407,7 +408,8 @@ def _group_spec(group: PodGroup) -> tuple[object, ...]:
         dict(group.min_task_member),
         group.queue,
         group.priority_class,
-        dict(group.min_resources),
+        # Names of quotas follow from the others, and groups of earlier versions do not have them.
+        without_quota_names(group.min_resources),
     )
 
 
