@@ -170,8 +170,7 @@ def _min_resources(job: VcJob, priorities: Mapping[str, int]) -> dict[str, int]:
     total: dict[str, int] = {}
     for position, task in enumerate(by_priority):
         for name, count in _quota_usage(task.template):
-            if taken[position]:
-                total[name] = total.get(name, 0) + count * taken[position]
+            total[name] = total.get(name, 0) + count * taken[position]
     return total
 
 
