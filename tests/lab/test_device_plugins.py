@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ringwise.apps.lab.device_plugins import DevicePlugins
+from ringwise.apps.lab.lab import LabSettings
 from ringwise.embed.fleets import make_fleet
+from ringwise.state.model import Pod
 from ringwise.topology.boards import shipped_catalog
 from ringwise.wellknown import ASCEND910, ASCEND_REAL, KUBELET_DEVICES, PREDICATE_TIME
 from tests.lab.rig import SMALL, Terminal, job, pod, running
@@ -174,3 +177,107 @@ def test_a_resource_of_a_users_board_is_not_served() -> None:
     node = make_fleet(1, "910b-x8").nodes[0]
     node.chips_capacity = {"huawei.com/Ascend999": 8}
     assert not DevicePlugins.serve(None, node, "huawei.com/Ascend999")  # type: ignore[arg-type]
+
+
+# -- isolation, and what doctor says -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("settings", [SMALL, WITH_PLUGIN], ids=["no plugin", "plugin"])
+def test_isolated_chips_of_a_lab_are_not_used_and_shown(tmp_path: Path, settings: LabSettings) -> None:
+    one = replace(settings, fleet=replace(SMALL.fleet, nodes=1))
+    with running(tmp_path, one):
+        other = Terminal(tmp_path)
+        way = f"--by ann --reason 'it smells' --lab {tmp_path}"
+        assert other.ok(f"isolate node-0 Ascend910-0 {way}") == "chip Ascend910-0 of node node-0 isolated\n"
+        assert "isolated already" in other.ok(f"isolate node-0 Ascend910-0 {way}")
+        assert "has no chip Ascend910-9; it has Ascend910-0, " in other.refused(
+            f"isolate node-0 Ascend910-9 {way}"
+        )
+        other.ok("fault node-0 5")
+        other.submit(job("one", 1, 1))
+        other.ok("advance 5s")
+        assert other.json("describe pod lab/one-worker-0")["chips"] == [1]
+        assert "isolated" in other.ok("get nodes").splitlines()[0]
+        assert other.json("get nodes")["nodes"][0]["chips"][0]["isolated"] == [0]
+        found = [one for one in other.json("doctor")["findings"] if one["code"] == "isolated"]
+        assert [one["where"] for one in found] == ["node node-0"]
+        assert "Ascend910-0 was isolated by ann at " in found[0]["what"]
+        assert found[0]["cure"] == "when it is repaired: ringwise release node-0 Ascend910-0 --reason ..."
+    with running(tmp_path, one) as server:
+        assert other.json("get nodes")["nodes"][0]["chips"][0]["isolated"] == [0]
+        assert "released" in other.ok(f"release node-0 Ascend910-0 {way}")
+        assert "is not isolated" in other.ok(f"release node-0 Ascend910-0 {way}")
+        assert "isolated" not in other.ok("get nodes")
+        report = server.live.cluster.nodes.report("node-0", ASCEND910)
+        assert report is not None
+        assert report.unhealthy == 1 << 5
+
+
+def test_a_whole_node_is_isolated_and_released(tmp_path: Path) -> None:
+    with running(tmp_path, replace(WITH_PLUGIN, fleet=replace(SMALL.fleet, nodes=1))):
+        other = Terminal(tmp_path)
+        way = f"--by ann --reason move --lab {tmp_path}"
+        other.ok(f"isolate node-0 {way}")
+        other.submit(job("one", 1, 1))
+        other.ok("advance 5s")
+        assert other.seats() == {}
+        assert other.json("get nodes")["nodes"][0]["chips"][0]["isolated"] == list(range(8))
+        other.ok(f"release node-0 {way}")
+        other.ok("advance 5s")
+        assert other.json("describe pod lab/one-worker-0")["phase"] == "Running"
+
+
+def test_a_lab_takes_the_isolations_of_a_cluster(tmp_path: Path) -> None:
+    text = """apiVersion: v1
+kind: ConfigMap
+metadata: {name: ringwise-isolation, namespace: kube-system}
+data:
+  node-1_Ascend910-3: '{"by": "ann", "at": "2026-01-01T00:00:00Z", "reason": "fan"}'
+"""
+    with running(tmp_path, SMALL):
+        other = Terminal(tmp_path)
+        other.submit(text)
+        assert other.json("get nodes")["nodes"][1]["chips"][0]["isolated"] == [3]
+
+
+def test_D2_doctor_names_where_kubelet_plugin_and_scheduler_differ(tmp_path: Path) -> None:
+    with running(tmp_path, replace(WITH_PLUGIN, fleet=replace(SMALL.fleet, nodes=1))) as server:
+        other = Terminal(tmp_path)
+        other.submit(job("train", 1, 2))
+        other.ok("advance 5s")
+        assert _differences(other) == []
+        cluster = server.live.cluster
+        report = cluster.nodes.report("node-0", ASCEND910)
+        train = cluster.get(Pod, "lab/train-worker-0")
+        assert report is not None
+        assert train is not None
+        assert report.kubelet_ids == {"lab/train-worker-0": 0b11}
+        for changes, words in (
+            (
+                {"kubelet_ids": {}},
+                "pod lab/train-worker-0 runs, and kubelet lists no device for it; the device plugin",
+            ),
+            ({"kubelet_ids": {}, "mounted": {}}, "kubelet lists no device for it; the scheduler gave it"),
+            (
+                {"mounted": {}},
+                "the ids Ascend910-0,Ascend910-1; the device plugin does not know which chips it has",
+            ),
+            ({"mounted": {train.uid: 1}}, "the device plugin mounted Ascend910-0"),
+            (
+                {"kubelet_ids": {**report.kubelet_ids, "lab/ghost": 4}},
+                "kubelet gave pod lab/ghost the id Ascend910-2; the scheduler knows no such pod there",
+            ),
+            ({"kubelet_ids": None, "kubelet_silent": True}, "kubelet does not tell the device plugin"),
+        ):
+            cluster.submit(replace(report, **changes))
+            server.live.turn()
+            found = _differences(other)
+            assert len(found) == 1, found
+            assert words in found[0]["what"]
+            assert found[0]["cure"]
+
+
+def _differences(other: Terminal) -> list[dict[str, str]]:
+    codes = ("mounts-differ", "kubelet-silent", "views-differ")
+    ran = other.run("doctor -o json")
+    return [one for one in json.loads(ran.stdout)["findings"] if one["code"] in codes]

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import getpass
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.output import output_option, print_document, stdout_console, stop
+from ringwise.cli.queries import lab_client
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -60,6 +62,11 @@ def _options(command: Command) -> Command:
             click.option("--by", default=getpass.getuser, show_default="you", help="Who does it."),
             click.option("--kubeconfig", help="Default: $KUBECONFIG, the pod's account, ~/.kube/config."),
             click.option("--context", help="A context of the kubeconfig."),
+            click.option(
+                "--lab",
+                type=click.Path(path_type=Path, file_okay=False),
+                help="Folder of a lab: do it there, not in a cluster.",
+            ),
         )
     ):
         command = option(command)
@@ -69,7 +76,7 @@ def _options(command: Command) -> Command:
 @click.command("isolate")
 @_options
 def isolate_command(
-    node: str, chip: str, reason: str, by: str, kubeconfig: str | None, context: str | None
+    node: str, chip: str, reason: str, by: str, lab: Path | None, **access: str | None
 ) -> None:
     """Take CHIP (like Ascend910-3) of NODE out of use, or all chips of NODE.
 
@@ -78,8 +85,10 @@ def isolate_command(
     from ringwise.apps.chips import isolate
 
     what = _what(node, chip)
-    changed = _carried_out(
-        kubeconfig, context, lambda access: isolate(access, node, chip, by=by, at=_now(), reason=reason)
+    changed = (
+        _carried_out(access, lambda way: isolate(way, node, chip, by=by, at=_now(), reason=reason))
+        if lab is None
+        else _done_in_lab(lab, access, "isolate", node=node, chip=chip, by=by, reason=reason)
     )
     click.echo(f"{what} isolated" if changed else f"{what} is isolated already")
 
@@ -87,14 +96,16 @@ def isolate_command(
 @click.command("release")
 @_options
 def release_command(
-    node: str, chip: str, reason: str, by: str, kubeconfig: str | None, context: str | None
+    node: str, chip: str, reason: str, by: str, lab: Path | None, **access: str | None
 ) -> None:
     """Give CHIP of NODE back, or NODE, that was isolated."""
     from ringwise.apps.chips import release
 
     what = _what(node, chip)
-    changed = _carried_out(
-        kubeconfig, context, lambda access: release(access, node, chip, by=by, at=_now(), reason=reason)
+    changed = (
+        _carried_out(access, lambda way: release(way, node, chip, by=by, at=_now(), reason=reason))
+        if lab is None
+        else _done_in_lab(lab, access, "release", node=node, chip=chip, by=by, reason=reason)
     )
     click.echo(f"{what} released" if changed else f"{what} is not isolated")
 
@@ -111,14 +122,22 @@ def _what(node: str, chip: str) -> str:
     return f"chip {chip} of node {node}" if chip else f"node {node}"
 
 
-def _carried_out(kubeconfig: str | None, context: str | None, action: Callable[[Any], bool]) -> bool:
+def _done_in_lab(lab: Path, access: Mapping[str, str | None], action: str, **parameters: str) -> bool:
+    given = [f"--{name}" for name, value in access.items() if value is not None]
+    if given:
+        raise click.UsageError(f"--lab changes a lab and {given[0]} names a cluster: give one of them")
+    with lab_client(lab, "asking the lab") as client:
+        return bool(client.do(action, **parameters)["changed"])
+
+
+def _carried_out(access: Mapping[str, str | None], action: Callable[[Any], bool]) -> bool:
     from ringwise.apps.chips import ChipsError
     from ringwise.kubeclient.client import ApiError, UnreachableError
     from ringwise.kubeclient.config import find_access
     from ringwise.kubeclient.credentials import KubeConfigError
 
     try:
-        return action(find_access(kubeconfig, context))
+        return action(find_access(access["kubeconfig"], access["context"]))
     except (ChipsError, KubeConfigError) as problem:
         raise stop(problem) from None
     except (ApiError, UnreachableError) as problem:

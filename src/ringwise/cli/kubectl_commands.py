@@ -49,6 +49,7 @@ from ringwise.kubeclient.client import ApiError, Client, UnreachableError
 from ringwise.kubeclient.config import find_access
 from ringwise.kubeclient.credentials import KubeConfigError
 from ringwise.state.fleet import HOSTS
+from ringwise.views.cluster import isolated_chips
 from ringwise.views.documents.cluster import (
     LiveJobFields,
     LiveJobsDocument,
@@ -215,6 +216,7 @@ def _nodes_result(source: Source) -> QueryResult:
             "chips": fleet.allocatable[number],
             "held": fleet.held[number].bit_count(),
             "free": fleet.free_mask[number].bit_count(),
+            "isolated": isolated_chips(source.view, state.names[number], fleet, number).bit_count(),
         }
         for resource, fleet in sorted(state.fleets.items())
         for number in state.known_nodes()
@@ -222,7 +224,7 @@ def _nodes_result(source: Source) -> QueryResult:
     ]
 
     def draw(console: Console) -> None:
-        table = Table([Column(name) for name in ("node", "resource", "chips", "held", "free")])
+        table = Table([Column(name) for name in ("node", "resource", "chips", "held", "free", "isolated")])
         for one in documents:
             table.add(*map(str, one.values()))
         table.print(console)

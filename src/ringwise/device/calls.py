@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import msgspec
 
 from ringwise.device.allocation import AllocationError
-from ringwise.device.allocator import AllocateResult, Allocator
+from ringwise.device.allocator import AllocateResult, Allocator, Listing
 from ringwise.device.ledger_file import LedgerFile
 from ringwise.device.pods import NodePod
 from ringwise.device.rpc import KubeletError, PodResources
@@ -96,6 +96,8 @@ class Calls:
         self._why_not = why_not
         self._read_pods = read_pods
         self._serving = asyncio.Lock()
+        #: What kubelet listed last; None: it did not answer.
+        self.listing: Listing | None = None
 
     async def allocate(self, requests: Sequence[Sequence[str]]) -> list[AllocateResult]:
         """One allocation for each container of a call (rule D2). Raises AllocationError."""
@@ -207,7 +209,9 @@ class Calls:
             listing = await self._pod_resources.list()
         except KubeletError as error:
             _LOG.info("mounts not compared with kubelet", why=str(error))
+            self.listing = None
             return False
+        self.listing = listing
         self._allocator.listed(listing, self._clock.now(), during_call=during_call)
         return True
 

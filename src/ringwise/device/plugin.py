@@ -405,6 +405,7 @@ class NodePlugin:
                 self.monitor.tracker.escalations(), self.monitor.tracker.configuration.spelling
             ),
             mounted=self.allocator.chips_of_pods(),
+            listed=self._calls.listing,
         )
 
     # -- ConfigMaps ------------------------------------------------------------------------------------

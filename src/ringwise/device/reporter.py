@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from ringwise.device.allocator import Listing
 from ringwise.device.cards import (
     ASCEND910A3,
     ASCEND910A5,
@@ -35,6 +36,7 @@ from ringwise.wellknown import (
     DEVICE_INFO_PREFIX,
     ISOLATED_CHIPS_KEY,
     KUBE_SYSTEM,
+    KUBELET_LISTING_KEY,
     MANUALLY_SEPARATE_KEY,
     MOUNTED_CHIPS_KEY,
     NODE_REPORT_LABEL,
@@ -90,6 +92,7 @@ class Content:
         isolated: Sequence[str],
         reasons: str,
         mounted: Mapping[str, Sequence[str]],
+        listed: Listing | None,
     ) -> None:
         self.lists = lists
         self.separated = ",".join(separated)
@@ -99,6 +102,7 @@ class Content:
             UPGRADE_REASON_KEY: reasons,
             DESCRIPTION_KEY: DESCRIPTION,
             MOUNTED_CHIPS_KEY: compact({uid: ",".join(chips) for uid, chips in sorted(mounted.items())}),
+            KUBELET_LISTING_KEY: _listing_text(listed),
             ISOLATED_CHIPS_KEY: ",".join(isolated),
         }
         if switch_info is not None:
@@ -123,6 +127,15 @@ class Content:
             document["UpdateTime"] = seconds
             rest[SWITCH_INFO_KEY] = compact(document)
         return {**written, **rest}
+
+
+def _listing_text(listed: Listing | None) -> str:
+    """Pod to the ids that kubelet lists for it; empty where kubelet did not answer."""
+    if listed is None:
+        return ""
+    return compact(
+        {pod: ",".join(sorted(one for ids in lists for one in ids)) for pod, lists in sorted(listed.items())}
+    )
 
 
 class Reporter:

@@ -53,6 +53,9 @@ class NodeAgents(Protocol):
     def forget(self, node: str) -> None:
         """A node is gone."""
 
+    def broken(self, report: DeviceReport) -> tuple[int, int]:
+        """The chips of a report that are broken themselves, and those whose network is."""
+
     def report(self, report: DeviceReport) -> DeviceReport:
         """What the node reports when its chips have the health that this report names."""
 

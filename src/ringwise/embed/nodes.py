@@ -72,7 +72,7 @@ class SimulatedNodes:
             wrong = [chip for chip in chips if not 0 <= chip < capacity]
             if wrong:
                 raise ObjectRefusedError(f"{name} has the chips 0 to {capacity - 1}, not {wrong[0]}")
-            report = self.report(name, resource) or DeviceReport(name, resource)
+            report = self._own_health(self.report(name, resource) or DeviceReport(name, resource))
             mask = mask_of(chips)
             if network:
                 bad = report.network_unhealthy or 0
@@ -168,7 +168,15 @@ class SimulatedNodes:
     def _report_free(self, pod: Pod, assignments: ChipAssignments, now: int) -> None:
         report = self.report(pod.node or "", pod.cls.resource or "")
         if report is not None:
-            self._write_report(report, now, assignments)
+            self._write_report(self._own_health(report), now, assignments)
+
+    def _own_health(self, report: DeviceReport) -> DeviceReport:
+        """The report without chips that are reported as unhealthy because they are isolated."""
+        agents = self._agents_for(report.node, report.resource)
+        if agents is None:
+            return report
+        own, network = agents.broken(report)
+        return replace(report, unhealthy=own, network_unhealthy=network)
 
     def _write_report(
         self, report: DeviceReport, now: int, assignments: ChipAssignments | None = None

@@ -12,6 +12,7 @@ from ringwise.messages.events import Event
 from ringwise.records import dataclass
 from ringwise.state.model import (
     DeviceReport,
+    Isolations,
     Node,
     NodeReport,
     Pod,
@@ -22,6 +23,7 @@ from ringwise.state.model import (
 )
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.switches import SwitchTopology
+from ringwise.wellknown import ISOLATION_CONFIG_MAP
 
 # Kinds of the table. Lab files contain these names.
 TIMELINE = "Life"
@@ -30,6 +32,8 @@ ADDITIONS = "PodAdditions"
 CONTAINER = "PodContainer"
 #: Key of the topology in the table; there is only one.
 TOPOLOGY = "leaf-switches"
+#: Key of all isolations in the table.
+ISOLATIONS = ISOLATION_CONFIG_MAP
 
 
 class ObjectRefusedError(Exception):
@@ -58,6 +62,7 @@ Storable = (
     | VcJob
     | DeviceReport
     | NodeReport
+    | Isolations
     | SwitchTopology
 )
 
@@ -75,6 +80,8 @@ def key_of(value: Storable) -> TableKey:
             return TableKey("NodeReport", report_key(value.node, value.source, value.aggregated))
         case SwitchTopology():
             return TableKey("SwitchTopology", TOPOLOGY)
+        case Isolations():
+            return TableKey("Isolations", ISOLATIONS)
         case Node() | Queue() | PriorityClass():
             return TableKey(type(value).__name__, value.name)
         case Pod() | PodGroup() | ResourceQuota() | VcJob():

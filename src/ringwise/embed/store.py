@@ -19,6 +19,7 @@ from ringwise.embed.records import ADDITIONS, CONTAINER, PUBLISHED, TIMELINE, Co
 from ringwise.messages.commands import PodAdditions
 from ringwise.state.model import (
     DeviceReport,
+    Isolations,
     Node,
     NodeReport,
     Pod,
@@ -45,6 +46,7 @@ _TYPES: dict[str, Any] = {
     "VcJob": VcJob,
     "DeviceReport": DeviceReport,
     "NodeReport": NodeReport,
+    "Isolations": Isolations,
     "SwitchTopology": SwitchTopology,
     TIMELINE: PodTimeline,
     PUBLISHED: ConfigMap,

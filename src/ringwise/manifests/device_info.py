@@ -8,7 +8,7 @@ from dataclasses import replace
 import msgspec
 
 from ringwise.manifests.checking import decoded, keyed
-from ringwise.manifests.chips import chips_in
+from ringwise.manifests.chips import chip_of, chips_in
 from ringwise.manifests.errors import Findings
 from ringwise.manifests.metadata import identity
 from ringwise.manifests.quantities import NANOSECONDS
@@ -26,6 +26,7 @@ from ringwise.wellknown import (
     FAULT_SUFFIX,
     ISOLATION_CONFIG_MAP,
     KUBE_SYSTEM,
+    KUBELET_LISTING_KEY,
     MINDX_DL,
     MOUNTED_CHIPS_KEY,
     NETWORK_UNHEALTHY_SUFFIX,
@@ -109,7 +110,17 @@ def _of_node(name: str, data: dict[str, str], found: Findings) -> list[DeviceRep
     reports = list(_reports(name.removeprefix(DEVICE_INFO_PREFIX), info, False, path, found))
     if written := data.get(MOUNTED_CHIPS_KEY):
         mounted = decoded(written, dict[str, str], keyed("data", MOUNTED_CHIPS_KEY), found) or {}
-        return [replace(report, mounted=_mounted(mounted, report.resource, found)) for report in reports]
+        reports = [replace(report, mounted=_mounted(mounted, report.resource, found)) for report in reports]
+    if KUBELET_LISTING_KEY in data:
+        text = data[KUBELET_LISTING_KEY]
+        reports = [
+            replace(
+                report,
+                kubelet_ids=_kubelet_ids(text, report.resource) if text else None,
+                kubelet_silent=not text,
+            )
+            for report in reports
+        ]
     return reports
 
 
@@ -122,6 +133,16 @@ def _mounted(written: Mapping[str, str], resource: str, found: Findings) -> Mapp
         for uid, names in written.items()
         if names.strip().startswith(prefix)
     }
+
+
+def _kubelet_ids(text: str, resource: str) -> Mapping[str, int] | None:
+    """What kubelet lists. No decision depends on it, so what cannot be read counts as not reported."""
+    try:
+        listed = msgspec.json.decode(text, type=dict[str, str])
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+    ids = {pod: [chip_of(name, resource) for name in names.split(",")] for pod, names in listed.items()}
+    return {pod: mask_of(one for one in found if one is not None) for pod, found in ids.items()}
 
 
 def _of_cluster(name: str, data: dict[str, str], found: Findings) -> list[DeviceReport]:

@@ -18,7 +18,7 @@ from ringwise.records import dataclass
 from ringwise.scheduler.explain.boards_present import boards_present, why_this_board
 from ringwise.scheduler.explain.cure_search import SHARED_BUDGET, SearchBudget
 from ringwise.scheduler.explain.why import reason_now
-from ringwise.scheduler.view import SchedulerView
+from ringwise.scheduler.view import ChipTable, SchedulerView
 from ringwise.state.fleet import HOSTS
 from ringwise.state.model import Node, Pod, PodGroup, Queue
 from ringwise.state.vcjob import OVER, VcJob
@@ -344,8 +344,15 @@ def _chips(
         "faulty": list(chips_of(fleet.unhealthy[number] | fleet.recovering[number])),
         "network_faulty": list(chips_of(max(0, fleet.network[number]))),
         "reserved": list(chips_of(fleet.reserved[number])),
+        "isolated": list(chips_of(isolated_chips(objects.view, node.name, fleet, number))),
         "closed": None if closed is None else closed.message,
     }
+
+
+def isolated_chips(view: SchedulerView, node: str, fleet: ChipTable, number: int) -> int:
+    """Chips that an operator isolated, by themselves or with their node."""
+    whole = any(not one.chip for one in view.cluster.isolations.get(node, ()))
+    return fleet.listed[number] if whole else fleet.isolated[number]
 
 
 # -- queues -------------------------------------------------------------------------------------

@@ -189,6 +189,11 @@ class LabServer:
             return NodeChangeDocument(
                 schema="ringwise.io/node-change/v1", node=node, action=action, leaving=leaving
             )
+        if action in ("isolate", "release"):
+            node = find_name(live, "node", _word(parameters, "node"))
+            by, reason, chip = (_word(parameters, name) for name in ("by", "reason", "chip"))
+            changed = live.isolate(node, chip, by=by, reason=reason, on=action == "isolate")
+            return {"node": node, "chip": chip, "action": action, "changed": changed}
         if action == "delete":
             chosen = _chosen(live, parameters)
             live.delete(chosen)

@@ -24,11 +24,14 @@ from ringwise.device.settings import PluginSettings
 from ringwise.device.simulated_kubelet import AdmissionError, Container, SimulatedKubelet
 from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.embed.containers import ContainerDevice, PodContainer
+from ringwise.embed.records import ISOLATIONS
 from ringwise.manifests.device_info import config_map_from_wire
 from ringwise.manifests.errors import Findings
+from ringwise.manifests.isolation import isolated_chips, key_of, value_of
 from ringwise.manifests.wire import ConfigMapWire, MetaWire
 from ringwise.records import dataclass
-from ringwise.state.model import DeviceReport, Node, Pod
+from ringwise.state.model import DeviceReport, Isolation, Isolations, Node, Pod
+from ringwise.topology.chips import mask_of
 from ringwise.views.times import time_text
 from ringwise.wellknown import (
     ACCELERATOR_TYPE,
@@ -36,6 +39,7 @@ from ringwise.wellknown import (
     CHIP_RESOURCE_PREFIX,
     DEVICE_INFO_PREFIX,
     INFERENCE_CARD_LABEL,
+    ISOLATION_CONFIG_MAP,
     KUBE_SYSTEM,
     NPU,
 )
@@ -202,6 +206,17 @@ class _RunningNode:
             self.api.remove("pods", namespace, name)
             await _until(lambda: uid not in self.plugin.allocator.pods)
 
+    async def isolate(self, isolations: list[Isolation]) -> None:
+        """Publish what is isolated on this node, and wait until the plugin knows it."""
+        data = {key_of(one.node, one.chip): value_of(one.by, one.at, one.reason) for one in isolations}
+        present = self.api.get("configmaps", KUBE_SYSTEM, ISOLATION_CONFIG_MAP)
+        if data != (present or {}).get("data", {}):
+            meta = {"namespace": KUBE_SYSTEM, "name": ISOLATION_CONFIG_MAP}
+            self.api.put("configmaps", {"metadata": meta, "data": data})
+            names = tuple(self.plugin.names.values())
+            wanted = frozenset(isolated_chips(isolations, self._name, names))
+            await _until(lambda: self.plugin.monitor.isolated == wanted)
+
     async def admit(self, key: str, count: int) -> PodContainer:
         """Kubelet's part of a pod's start."""
         try:
@@ -310,6 +325,22 @@ class DevicePlugins:
         if running is not None:
             self._do(running.remove_pod(pod.namespace, pod.name))
 
+    def broken(self, report: DeviceReport) -> tuple[int, int]:
+        def having(code: int) -> int:
+            return mask_of(one.chip for one in report.faults if one.code == f"{code:X}")
+
+        if report.faults:
+            return having(BROKEN_CHIP), having(BROKEN_NETWORK)
+        # Broken before plugins ran, or not at all.
+        isolated = self._isolated(report.node)
+        whole = any(not one.chip for one in isolated)
+        away = -1 if whole else mask_of(one.number for one in isolated if one.number is not None)
+        return report.unhealthy & ~away, (report.network_unhealthy or 0)
+
+    def _isolated(self, node: str) -> list[Isolation]:
+        every = self._cluster.get(Isolations, ISOLATIONS)
+        return [one for one in every.entries if one.node == node] if every is not None else []
+
     def forget(self, node: str) -> None:
         self._follow()
         self._pods.pop(node, None)
@@ -343,6 +374,7 @@ class DevicePlugins:
         """Let the plugin of a node work; it is started where it does not run."""
         self._follow()
         here = [pod for pod in self._pods.get(name, {}).values() if pod.cls.resource == resource]
+        isolated = self._isolated(name)
 
         async def worked() -> Answer:
             running = self._running.pop((name, resource), None)
@@ -350,6 +382,7 @@ class DevicePlugins:
                 running = await self._started(name, resource)
             self._running[name, resource] = running
             self._take(running)
+            await running.isolate(isolated)
             for pod in here:
                 await running.put_pod(self._object(pod))
             answer = await work(running)

@@ -21,21 +21,24 @@ from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.embed.fleets import make_fleet
 from ringwise.embed.kubelet import SimulationSettings
 from ringwise.embed.loop import EmbeddedLoop
-from ringwise.embed.records import PUBLISHED, ConfigMap, ObjectRefusedError, Storable, key_of
+from ringwise.embed.records import ISOLATIONS, PUBLISHED, ConfigMap, ObjectRefusedError, Storable, key_of
 from ringwise.embed.store import Store
 from ringwise.framework.configuration import Configuration
 from ringwise.grammar import agrees, counted
 from ringwise.manifests.bundle import Bundle
+from ringwise.manifests.chips import chip_of
 from ringwise.messages.events import ConfigurationSeen
 from ringwise.records import dataclass
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.scheduler.view import SchedulerView
-from ringwise.state.model import DeviceReport, Node, Pod, PodGroup, Queue
+from ringwise.state.model import DeviceReport, Isolation, Isolations, Node, Pod, PodGroup, Queue
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.boards import shipped_catalog
+from ringwise.topology.chips import chip_names
 from ringwise.views.cluster import ClusterObjects
 from ringwise.views.documents.changes import SubmittedFields
+from ringwise.views.times import time_text
 from ringwise.wellknown import SCHEDULER_CONFIG_KEY, SCHEDULER_CONFIG_MAP, VOLCANO_SYSTEM
 
 if TYPE_CHECKING:
@@ -48,6 +51,7 @@ _WORDS = {
     "DeviceReport": "device report",
     "NodeReport": "node report",
     "SwitchTopology": "leaf switches",
+    "Isolations": "isolations",
 }
 
 
@@ -377,6 +381,30 @@ class LiveLab:
                 raise ObjectRefusedError(f"nothing is known about {action}")
         self.turn()
         return leaving
+
+    def isolate(self, node: str, chip: str, *, by: str, reason: str, on: bool) -> bool:
+        """Take a chip (by its name) or a whole node out of use, or give it back; False: it was so already."""
+        self._catch_up()
+        self._check_chip(node, chip)
+        kept = self.cluster.get(Isolations, ISOLATIONS) or Isolations()
+        others = tuple(one for one in kept.entries if (one.node, one.chip) != (node, chip))
+        if on == (len(others) < len(kept.entries)):
+            return False
+        made = Isolation(node, chip, by, time_text(self.cluster.now), reason, chip_of(chip))
+        self.cluster.submit(Isolations((*others, made) if on else others))
+        if self.plugins is not None:
+            # The node's device plugin mirrors it into its report.
+            self.cluster.nodes.set_health(node, (), healthy=True, now=self.cluster.now)
+        self.turn()
+        return True
+
+    def _check_chip(self, name: str, chip: str) -> None:
+        """Raises ObjectRefusedError for a chip that the node does not have."""
+        node = self.cluster.get(Node, name)
+        capacity = node.chips_capacity if node is not None else {}
+        known = [chip_names(resource, (at,)) for resource, count in capacity.items() for at in range(count)]
+        if chip and chip not in known:
+            raise ObjectRefusedError(f"{name} has no chip {chip}; it has {', '.join(known) or 'none'}")
 
 
 def _owner_key(group: PodGroup) -> str:

@@ -12,10 +12,12 @@ from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.embed.records import ObjectRefusedError, Storable, key_of, merged
 from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.errors import ConfigurationError
+from ringwise.manifests.isolation import read_isolations
 from ringwise.manifests.switches import topology_of_config_map
 from ringwise.messages.job_expansion import group_name
 from ringwise.state.model import (
     DeviceReport,
+    Isolations,
     Node,
     NodeReport,
     Owner,
@@ -29,7 +31,14 @@ from ringwise.state.model import (
 from ringwise.state.ranges import out_of_range
 from ringwise.state.vcjob import VcJob, problems_of
 from ringwise.topology.switches import SwitchTopology
-from ringwise.wellknown import GROUP_NAME, JOB_NAME, JOB_VERSION, SCHEDULER_CONFIG_KEY, TOR_NODE_CONFIG_MAP
+from ringwise.wellknown import (
+    GROUP_NAME,
+    ISOLATION_CONFIG_MAP,
+    JOB_NAME,
+    JOB_VERSION,
+    SCHEDULER_CONFIG_KEY,
+    TOR_NODE_CONFIG_MAP,
+)
 
 
 class Submission(msgspec.Struct):
@@ -45,6 +54,7 @@ class Submission(msgspec.Struct):
     configuration: tuple[str, str] | None = None
     quotas: list[ResourceQuota] = []
     node_reports: list[NodeReport] = []
+    isolations: Isolations | None = None
     #: Only tell what would become of it.
     dry_run: bool = False
 
@@ -55,6 +65,8 @@ class Submission(msgspec.Struct):
         yield from self.node_reports
         if self.topology is not None:
             yield self.topology
+        if self.isolations is not None:
+            yield self.isolations
         yield from self.queues
         yield from self.priority_classes
         yield from self.quotas
@@ -89,6 +101,9 @@ def submission_of(bundle: Bundle) -> tuple[Submission, list[str]]:
             made.topology = topology_of_config_map(config_map.data, config_map.origin)
             if made.topology.unusable is not None:
                 problems.append(made.topology.unusable.message)
+            continue
+        if config_map.name == ISOLATION_CONFIG_MAP:
+            made.isolations = Isolations(tuple(read_isolations(config_map.data)))
             continue
         text = config_map.data.get(SCHEDULER_CONFIG_KEY)
         if text is None:

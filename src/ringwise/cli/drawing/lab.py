@@ -59,6 +59,8 @@ def draw_nodes(console: Console, live: LiveLab, nodes: Iterable[Mapping[str, Any
     shown = list(nodes)
     columns = [Column(name) for name in ("node", "state", "chips", "free", "faulty")]
     columns += [Column("board", moves=True), Column("pods")]
+    isolated = any(one["isolated"] for node in shown for one in node["chips"])
+    columns += [Column("isolated")] if isolated else []
     switches = any(node["switch"] for node in shown)
     superpods = any(node["superpod"] is not None for node in shown)
     columns += [Column("switch", moves=True)] if switches else []
@@ -75,6 +77,8 @@ def draw_nodes(console: Console, live: LiveLab, nodes: Iterable[Mapping[str, Any
             ", ".join(one["board"] or "-" for one in chips),
             str(node["pods"]),
         ]
+        away = ", ".join(chip_list(one["isolated"]) for one in chips if one["isolated"])
+        row += [away] if isolated else []
         row += [node["switch"] or "-"] if switches else []
         row += ["-" if node["superpod"] is None else str(node["superpod"])] if superpods else []
         table.add(*row)

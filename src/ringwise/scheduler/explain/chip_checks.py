@@ -10,6 +10,7 @@ from ringwise.scheduler.view import ChipTable, SchedulerView
 from ringwise.state.fleet import HOSTS
 from ringwise.state.reasons import UNSTABLE_NODE
 from ringwise.topology.chips import chip_names, chips_of, mask_of
+from ringwise.topology.natural import natural_key
 from ringwise.wellknown import ASCEND_REAL
 
 #: A report older than this, beside the newest one, is stale. Nanoseconds.
@@ -28,7 +29,29 @@ def chip_findings(view: SchedulerView) -> Iterator[Finding]:
     for resource, fleet in sorted(view.cluster.fleets.items()):
         if resource != HOSTS:
             yield from _fleet(view, resource, fleet)
+    yield from _isolations(view)
     yield from _reports(view)
+
+
+def _isolations(view: SchedulerView) -> Iterator[Finding]:
+    """What an operator took out of use; that may have been forgotten."""
+    state = view.cluster
+    for name, entries in sorted(state.isolations.items(), key=lambda item: natural_key(item[0])):
+        number = state.node_id.get(name)
+        present = number is not None and state.nodes[number] is not None
+        for one in entries:
+            by = f" by {one.by}" if one.by else ""
+            at = f" at {one.at}" if one.at else ""
+            why = f": {one.reason}" if one.reason else ""
+            what = f"{name} {one.chip}" if one.chip else name
+            gone = "" if present else "; there is no such node"
+            yield Finding(
+                NOTE,
+                "isolated",
+                f"node {name}",
+                f"{one.chip or 'the whole node'} was isolated{by}{at}{why}{gone}",
+                f"when it is repaired: ringwise release {what} --reason ...",
+            )
 
 
 def _fleet(view: SchedulerView, resource: str, fleet: ChipTable) -> Iterator[Finding]:
@@ -43,6 +66,7 @@ def _fleet(view: SchedulerView, resource: str, fleet: ChipTable) -> Iterator[Fin
         yield from _holders(view, resource, fleet, number)
         yield from _annotations(view, resource, number)
         yield from _views(view, resource, fleet, number)
+        yield from _mounts(view, resource, number)
     if assumed:
         yield Finding(
             WARNING,
@@ -124,6 +148,65 @@ def _annotations(view: SchedulerView, resource: str, number: int) -> Iterator[Fi
             f"node {name}",
             f"pod {key} holds {_names(resource, placement.chips)}, {named_by}",
             f"delete {key} if it was edited, and install the admission policy (annotationPolicy)",
+        )
+
+
+def _mounts(view: SchedulerView, resource: str, number: int) -> Iterator[Finding]:
+    """D2, N8: where kubelet, our device plugin and the scheduler disagree about a pod."""
+    state = view.cluster
+    name = state.names[number]
+    report = state.reports.get((name, resource), {}).get(False)
+    if report is None:
+        return
+    if report.kubelet_silent:
+        yield Finding(
+            WARNING,
+            "kubelet-silent",
+            f"node {name}",
+            "kubelet does not tell the device plugin which pod has which devices, so exchanges stay unseen",
+            "look at kubelet, and at the socket in its folder pod-resources that the plugin must reach",
+        )
+    if report.kubelet_ids is None:
+        return
+    here = {
+        (placement := state.pods[uid]).pod.key: (uid, placement)
+        for uid in state.pods_on[number]
+        if state.pods[uid].pod.cls.resource == resource
+    }
+
+    def differs(what: str, cure: str) -> Finding:
+        return Finding(WARNING, "mounts-differ", f"node {name}", what, cure)
+
+    for key, ids in sorted(report.kubelet_ids.items()):
+        given = f"kubelet gave pod {key} the {agrees(ids.bit_count(), 'id', 'ids')} {_names(resource, ids)}"
+        if key not in here:
+            yield differs(
+                f"{given}; the scheduler knows no such pod there",
+                "kubelet has not cleaned up a pod that is gone: restart kubelet if this stays",
+            )
+            continue
+        mounted = report.mounted.get(here[key][0], 0)
+        if not mounted:
+            yield differs(
+                f"{given}; the device plugin does not know which chips it has",
+                f"delete {key} if this stays: its chips may be given to another pod",
+            )
+        elif mounted.bit_count() != ids.bit_count():
+            yield differs(
+                f"{given}; the device plugin mounted {_names(resource, mounted)}",
+                f"delete {key}: what is in its container is not what it asked for",
+            )
+    for key, (uid, placement) in sorted(here.items()):
+        pod = placement.pod
+        if key in report.kubelet_ids or pod.phase != "Running" or not placement.chips:
+            continue
+        mounted = report.mounted.get(uid, 0)
+        who = "the device plugin mounted" if mounted else "the scheduler gave it"
+        yield differs(
+            f"pod {key} runs, and kubelet lists no device for it; {who} "
+            f"{_names(resource, mounted or placement.chips)}",
+            f"delete {key} if this stays: its container runs without these chips, "
+            "or kubelet has lost its records",
         )
 
 

@@ -21,6 +21,7 @@ class ChipsFields(TypedDict):
     faulty: list[int]
     network_faulty: list[int]
     reserved: list[int]
+    isolated: Annotated[list[int], Meta(description="Taken out of use with `ringwise isolate`.")]
     closed: Annotated[str | None, Meta(description="Why the node takes no new pods.")]
 
 
@@ -216,6 +217,7 @@ class LiveNodeFields(TypedDict):
     chips: int
     held: int
     free: int
+    isolated: int
 
 
 class LiveNodesDocument(TypedDict):
