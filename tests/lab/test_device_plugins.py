@@ -270,7 +270,7 @@ def test_D2_doctor_names_where_kubelet_plugin_and_scheduler_differ(tmp_path: Pat
             ({"kubelet_ids": None, "kubelet_silent": True}, "kubelet does not tell the device plugin"),
         ):
             cluster.submit(replace(report, **changes))
-            server.live.turn()
+            other.ok("advance 1s")
             found = _differences(other)
             assert len(found) == 1, found
             assert words in found[0]["what"]
