@@ -68,6 +68,17 @@ DISTRIBUTED = "distributed"
 RING_CONTROLLER = "ring-controller.atlas"
 #: The pod was created by an operator, which wants the rank table from the scheduler. Owner.
 OPERATOR_NAME = "training.kubeflow.org/operator-name"
+#: Job of the pod, its role there and its number in that role, in the spellings of Kubeflow and in the old
+#: short ones. Owner.
+OPERATOR_JOB_NAME = "training.kubeflow.org/job-name"
+REPLICA_INDEX = "training.kubeflow.org/replica-index"
+SHORT_JOB_NAME = "job-name"
+SHORT_REPLICA_TYPE = "replica-type"
+SHORT_REPLICA_INDEX = "replica-index"
+#: Job of the pod and its number there. Kubernetes' job controller.
+KUBERNETES_JOB_NAME = "batch.kubernetes.io/job-name"
+#: Framework of an AscendJob: mindspore, pytorch or tensorflow. User.
+FRAMEWORK = "framework"
 
 # -- Annotations of jobs, PodGroups and pods: requests ----------------------------------------------
 
@@ -109,6 +120,8 @@ RACK_REQUEST_PREFIX = "ra-"
 #: PodGroup of the pod, in the two spellings that Volcano reads. Owner.
 GROUP_NAME = "scheduling.k8s.io/group-name"
 VOLCANO_GROUP_NAME = "scheduling.volcano.sh/group-name"
+#: How many pods of a Deployment, ReplicaSet, StatefulSet or Job must be placed together. User, on the owner.
+GROUP_MIN_MEMBER = "scheduling.volcano.sh/group-min-member"
 #: Queue of a pod without a PodGroup, or of a job. User or owner.
 QUEUE_NAME = "volcano.sh/queue-name"
 SCHEDULING_QUEUE_NAME = "scheduling.volcano.sh/queue-name"
@@ -384,6 +397,9 @@ OLD_TASK_INDEX_VARIABLE = "VK_TASK_INDEX"
 BATCH_GROUP = "batch.volcano.sh"
 SCHEDULING_GROUP = "scheduling.volcano.sh"
 KUBERNETES_SCHEDULING_GROUP = "scheduling.k8s.io"
+#: Those of AscendJobs, and of PyTorchJobs and the like.
+ASCEND_JOB_GROUP = "mindxdl.gitee.com"
+KUBEFLOW_GROUP = "kubeflow.org"
 RBAC_GROUP = "rbac.authorization.k8s.io"
 #: Group and version, as `apiVersion` has it: vcjobs, PodGroups and Queues, Commands.
 BATCH_API = "batch.volcano.sh/v1alpha1"
@@ -395,6 +411,7 @@ LEASE_API = "coordination.k8s.io/v1"
 NETWORK_POLICY_API = "networking.k8s.io/v1"
 DISRUPTION_API = "policy/v1"
 DEPLOYMENT_API = "apps/v1"
+KUBERNETES_JOB_API = "batch/v1"
 RBAC_API = "rbac.authorization.k8s.io/v1"
 DEFINITION_API = "apiextensions.k8s.io/v1"
 WEBHOOK_API = "admissionregistration.k8s.io/v1"

@@ -45,9 +45,12 @@ def group(queue: str = "default") -> dict[str, Any]:
 
 
 def review(object: dict[str, Any], operation: str = "CREATE", old: dict[str, Any] | None = None) -> bytes:
+    group = GROUPS.get(object.get("kind", ""), "")
+    if isinstance(api := object.get("apiVersion"), str):
+        group = api.rpartition("/")[0]
     request = {
         "uid": "the-review",
-        "kind": {"group": GROUPS.get(object.get("kind", ""), ""), "kind": object.get("kind", "")},
+        "kind": {"group": group, "kind": object.get("kind", "")},
         "operation": operation,
         "object": object,
         "oldObject": old,

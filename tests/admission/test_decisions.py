@@ -16,6 +16,7 @@ from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.state.model import Queue
 from ringwise.topology.boards import shipped_catalog
 from tests.admission.reviews import container, group, pod, review, vcjob
+from tests.place.workloads import ascend_job, operator_job, replicated, role
 
 CATALOG = shipped_catalog()
 IN_GROUP = {"scheduling.k8s.io/group-name": "gang"}
@@ -185,6 +186,48 @@ def test_other_names_for_our_pods() -> None:
             answered = answer(review(object), known)
             assert answered is not None
             assert answered["response"]["allowed"] is allowed
+
+
+# -- kinds that others expand into pods
+
+
+@pytest.mark.parametrize(
+    ("object", "allowed"),
+    [
+        (replicated("Deployment", 4), True),
+        (replicated("Deployment", 3), False),
+        # Two pods of four chips are right alone; the scheduler decides about the gang.
+        (replicated("Deployment", 4, 2), True),
+        (replicated("Deployment", 3, 2), False),
+        (replicated("Deployment", 3, 0), True),
+        (replicated("Deployment", 3, metadata={"ownerReferences": [{"kind": "Other", "name": "a"}]}), True),
+        (replicated("Deployment", 3, pod={"schedulerName": "default-scheduler"}), True),
+        (replicated("StatefulSet", 8, 3), True),
+        (replicated("Job", 3), False),
+        (ascend_job({"Master": role(8), "Worker": role(8, 3)}), True),
+        (ascend_job({"Master": role(4), "Worker": role(4, 3)}), False),
+        (ascend_job({"Scheduler": role(0), "Worker": role(8, 2)}, "mindspore"), True),
+        (ascend_job({"Master": role(8)}, policy={"queue": "closed"}), False),
+        (ascend_job({"Master": role(3)}, schedulerName="default-scheduler"), True),
+        (operator_job("PyTorchJob", {"Master": role(3)}), False),
+        (operator_job("MPIJob", {"Launcher": role(0), "Worker": role(8, 2)}), True),
+    ],
+)
+def test_15_owners_of_pods_are_judged_like_their_pods(object: dict[str, Any], allowed: bool) -> None:
+    assert respond(object)["allowed"] is allowed
+
+
+def test_15_what_an_operator_would_refuse_is_only_told() -> None:
+    response = respond(ascend_job({"Wroker": role(8)}))
+    assert response["allowed"] is True
+    (warning,) = response["warnings"]
+    assert "spec.replicaSpecs.Wroker: must be one of Master, Scheduler, Chief, Worker" in warning
+
+
+def test_15_a_huge_operator_job_is_not_expanded() -> None:
+    response = respond(operator_job("JAXJob", {"Worker": role(8, 2_000_000_000)}))
+    assert response["allowed"] is True
+    assert response["warnings"][0].startswith("not checked at submission (2000000000 pods")
 
 
 # -- hostile input

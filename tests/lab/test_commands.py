@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from tests.lab.rig import SMALL, Terminal, job, nodes, pod, queue, running
+from tests.place.workloads import ascend_job, replicated, role
 
 JOBS = str(Path(__file__).parents[2] / "examples" / "jobs")
 QUERIES = [
@@ -166,6 +167,29 @@ def test_all_or_nothing(terminal: Terminal) -> None:
     said = terminal.refused("submit -", "---\n".join([job("new"), pod("here", 1)]))
     assert said == "ringwise: pod lab/here exists already; delete it first\n"
     assert [found["name"] for found in terminal.json("get jobs")["jobs"]] == ["here"]
+
+
+def test_15_other_kinds_of_jobs_are_submitted_and_deleted(terminal: Terminal, tmp_path: Path) -> None:
+    """The lab has no operators: it gets the PodGroup and the pods that they would create."""
+    documents = [
+        ascend_job({"Master": role(8), "Worker": role(8, 2)}),
+        replicated("Job", 8, 1, "batch"),
+        replicated("Deployment", 8, 1, "late"),
+    ]
+    file = tmp_path / "jobs.json"
+    file.write_text("\n".join(json.dumps(document) for document in documents))
+    submitted = terminal.json(f"submit {file}")["jobs"]
+    assert {job["name"]: job["outcome"] for job in submitted} == {
+        "batch": "placed",
+        "late": "placed",
+        "train": "pending",
+    }
+    assert len(terminal.seats()) == 2
+    assert "vcjob/train: pending" in terminal.ok("why vcjob/train")
+    terminal.ok(f"delete -f {file}")
+    terminal.ok("advance 1m")
+    assert terminal.seats() == {}
+    assert terminal.json("get jobs")["jobs"] == []
 
 
 def test_bad_input_is_told_as_place_tells_it(terminal: Terminal) -> None:

@@ -23,6 +23,7 @@ from tests.manifests.builders import (
     real_pod,
     vcjob,
 )
+from tests.place.workloads import ascend_job, operator_job, replicated, role
 
 VALID = [
     real_node(1),
@@ -63,6 +64,14 @@ VALID = [
             },
         },
     },
+]
+
+VALID += [
+    replicated("Deployment", 1, 2, metadata={"annotations": {"scheduling.volcano.sh/group-min-member": "1"}}),
+    replicated("StatefulSet", 1, 2, ordinals={"start": 1}, podManagementPolicy="Parallel"),
+    replicated("Job", 1, 2, completions=3, suspend=False),
+    ascend_job({"Master": role(1), "Worker": role(1, 2)}, policy={"minAvailable": 2, "queue": "q"}),
+    operator_job("MPIJob", {"Launcher": role(0), "Worker": role(1)}, policy={"minResources": {"cpu": "1"}}),
 ]
 
 STRANGE = st.one_of(
@@ -112,6 +121,9 @@ def check(data: bytes) -> None:
         assert isinstance(error, ManifestError)
         assert str(error).startswith("stdin: document ")
         assert str(error).isprintable()
+    # What workloads are expanded to: pods and PodGroups have names of their own.
+    for things in (bundle.pods, bundle.pod_groups):
+        assert len({one.key for one in things}) == len(things)
     for job in bundle.vcjobs:
         assert len(pods_of(job)) == (0 if job.problems or job.over else job.replicas)
         pod_group_of(job)

@@ -137,7 +137,7 @@ def place_live(files: tuple[str, ...], scores: bool, exit_code: bool, output: st
     except AlreadyThereError as error:
         raise stop(error) from None
     if not asked:
-        raise stop("ringwise: the files hold no vcjob, PodGroup or pod to place")
+        raise stop("ringwise: the files hold no job, PodGroup or pod to place")
     answer = place(
         live.bundle,
         _configuration(live, options),

@@ -9,8 +9,9 @@ from ringwise.state.model import Pod
 def ranks_of(job: Job) -> dict[str, int]:
     """The rank of every pod, by uid.
 
-    A pod keeps the rank it was created with, unless an earlier pod has the same. The others
-    get the lowest unused ones in natural name order, pods with chips before pods without.
+    A pod keeps the rank it was created with, unless an earlier pod has the same; a pod without chips leaves
+    it to one with chips (Huawei's operator counts a Scheduler without chips apart from the Workers). The
+    others get the lowest unused ones in natural name order, pods with chips before pods without.
     Failed pods come last: their ranks belong to the pods that replace them.
     """
     if job.ranks is None:
@@ -49,13 +50,12 @@ def _assign(job: Job) -> dict[str, int]:
 
 def _give(pods: list[Pod], ranks: dict[str, int], used: set[int]) -> None:
     waiting = []
-    for pod in pods:
+    for pod in sorted(pods, key=lambda pod: not pod.cls.chips):
         if pod.rank is not None and pod.rank not in used:
             ranks[pod.uid] = pod.rank
             used.add(pod.rank)
         else:
             waiting.append(pod)
-    waiting.sort(key=lambda pod: not pod.cls.chips)
     following = 0
     for pod in waiting:
         while following in used:

@@ -10,7 +10,7 @@ from dataclasses import field
 from typing import TypeVar
 
 from ringwise import wellknown
-from ringwise.grammar import counted
+from ringwise.grammar import agrees, counted
 from ringwise.manifests.device_info import RawConfigMap, config_map_from_wire
 from ringwise.manifests.errors import Findings, ManifestError
 from ringwise.manifests.groups import (
@@ -32,11 +32,20 @@ from ringwise.manifests.wire import (
     JobWire,
     MetaWire,
     NodeWire,
+    OperatorJobWire,
     PodGroupWire,
     PodWire,
     PriorityClassWire,
     QueueWire,
+    ReplicatedWire,
     ResourceQuotaWire,
+)
+from ringwise.manifests.workload_pods import add_workloads
+from ringwise.manifests.workloads import (
+    OPERATOR_KINDS,
+    REPLICATED_KINDS,
+    operator_job_from_wire,
+    replicated_from_wire,
 )
 from ringwise.records import dataclass
 from ringwise.state.model import (
@@ -50,6 +59,7 @@ from ringwise.state.model import (
     ResourceQuota,
 )
 from ringwise.state.vcjob import VcJob
+from ringwise.state.workload import Workload
 from ringwise.topology.nearest import did_you_mean
 
 Wire = TypeVar("Wire")
@@ -62,11 +72,11 @@ MAX_JOB_PODS = 1_000_000
 
 _SYSTEM_CLASSES = (wellknown.SYSTEM_CLUSTER_CRITICAL, wellknown.SYSTEM_NODE_CRITICAL)
 #: Kinds that people write and that are looked at for unknown fields; pods and nodes of a dump are thousands.
-_WRITTEN = frozenset({"Job", "PodGroup", "Queue", "Pod"})
-
-_THROUGH_PODS = frozenset(
-    {"Deployment", "StatefulSet", "ReplicaSet", "DaemonSet", "Job", "CronJob", "AscendJob", "InferServiceSet"}
+_WRITTEN = frozenset(
+    {"Job", "PodGroup", "Queue", "Pod", *(kind for _, kind in (*REPLICATED_KINDS, *OPERATOR_KINDS))}
 )
+
+_THROUGH_PODS = frozenset({"DaemonSet", "CronJob", "InferServiceSet"})
 
 
 @dataclass(slots=True)
@@ -84,8 +94,12 @@ class Bundle:
     node_reports: list[NodeReport] = field(default_factory=list)
     config_maps: list[RawConfigMap] = field(default_factory=list)
     errors: list[ManifestError] = field(default_factory=list)
-    #: Objects that are not read, by kind ("Deployment": 3).
+    #: Objects that are not read, by kind ("DaemonSet": 3).
     ignored: Counter[str] = field(default_factory=Counter)
+    #: Owners of pods that are not read, by kind: another scheduler places their pods, which ask for no
+    #: chips; or they have an owner themselves, which stands for them.
+    of_others: Counter[str] = field(default_factory=Counter)
+    of_owners: Counter[str] = field(default_factory=Counter)
     #: Unknown fields, names that the API server would refuse, priority classes that are missing.
     remarks: list[str] = field(default_factory=list)
     #: Files without any object.
@@ -98,12 +112,19 @@ class Bundle:
         """Whether there was nothing to read at all, not even an error."""
         lists = (self.nodes, self.pods, self.pod_groups, self.queues, self.priority_classes, self.vcjobs)
         others = (self.quotas, self.reports, self.node_reports, self.config_maps)
-        return not any((*lists, *others, self.errors, self.ignored))
+        return not any(
+            (*lists, *others, self.errors, self.ignored, self.of_others, self.of_owners, self.remarks)
+        )
 
     @property
     def notes(self) -> list[str]:
         """What a user should know: what was not read, and what looks like a mistake."""
         unread = [_warning(kind, count) for kind, count in sorted(self.ignored.items())]
+        unread += [
+            f"{kind}: {counted(count, 'object')} not read; another scheduler places "
+            f"{agrees(count, 'its', 'their')} pods"
+            for kind, count in sorted(self.of_others.items())
+        ]
         return [*unread, *self.remarks, *self._missing_classes()]
 
     def _missing_classes(self) -> Iterator[str]:
@@ -187,6 +208,7 @@ class _BundleReader:
         #: Where each kind, namespace and name was defined first.
         self._origins: dict[tuple[str, str, str], str] = {}
         self._job_pods = 0
+        self._workloads: list[Workload] = []
         self._not_listed = 0
         self._kind = ""
 
@@ -209,6 +231,7 @@ class _BundleReader:
                     progress(done, total)
         except _TooManyError:
             self._add_summary(f"there are more than {MAX_ERRORS} errors; reading stopped here")
+        add_workloads(self.bundle.pods, self.bundle.pod_groups, self._workloads)
         if self._not_listed:
             self._add_summary(f"{counted(self._not_listed, 'more error is', 'more errors are')} not listed")
 
@@ -254,6 +277,8 @@ class _BundleReader:
             case wellknown.BATCH_GROUP, "Job":
                 if (job := self._wire(document, JobWire, found)) is not None:
                     self._take_job(job, found)
+            case owner if owner in REPLICATED_KINDS or owner in OPERATOR_KINDS:
+                self._take_workload(owner, document, found)
             case _ if not document.kind.endswith("List"):
                 bundle.ignored[document.kind] += 1
         for error in found.errors:
@@ -317,10 +342,44 @@ class _BundleReader:
     def _take_job(self, wire: JobWire, found: Findings) -> None:
         job = vcjob_from_wire(wire, self._classes, found)
         if not job.problems:
-            self._job_pods += job.replicas
-            if self._job_pods > MAX_JOB_PODS:
-                found.wrong("spec.tasks", f"the jobs of this input have more than {MAX_JOB_PODS} pods in all")
+            self._count_pods(job.replicas, "spec.tasks", found)
         self._keep(self.bundle.vcjobs, job, wire.metadata, found)
+
+    def _count_pods(self, count: int, path: str, found: Findings) -> None:
+        self._job_pods += count
+        if self._job_pods > MAX_JOB_PODS:
+            found.wrong(path, f"the jobs of this input have more than {MAX_JOB_PODS} pods in all")
+
+    def _take_workload(self, owner: tuple[str, str], document: ManifestDocument, found: Findings) -> None:
+        """An owner of pods. One with an owner of its own, such as a Deployment's ReplicaSet, is left out."""
+        notes: list[str] = []
+        workload: Workload | None = None
+        meta: MetaWire | None = None
+        form = OPERATOR_KINDS.get(owner)
+        if form is None:
+            if (replicated := self._wire(document, ReplicatedWire, found)) is not None:
+                meta = replicated.metadata
+                workload = replicated_from_wire(replicated, document.kind, self._classes, found, notes)
+        elif (job := self._wire(document, OperatorJobWire, found)) is not None:
+            meta = job.metadata
+            workload = operator_job_from_wire(job, document.kind, form, self._classes, found, notes)
+        if workload is None:
+            return
+        if meta is not None and meta.owner_references:
+            found.errors.clear()
+            self.bundle.of_owners[document.kind] += 1
+            return
+        theirs = workload.roles and not set(workload.schedulers) & set(wellknown.SCHEDULER_NAMES)
+        if theirs and not workload.asks_for_chips:
+            found.errors.clear()
+            self.bundle.of_others[document.kind] += 1
+            return
+        # A vcjob and a Kubernetes Job of one name are two objects.
+        self._kind = f"{document.kind}.{owner[0]}" if owner[0] else document.kind
+        self._count_pods(workload.replicas, "spec", found)
+        self._keep(self._workloads, workload, meta, found)
+        if len(self.bundle.remarks) < MAX_ERRORS:
+            self.bundle.remarks += notes
 
 
 def _progress_from(progress: Progress | None, done: int, total: int) -> Callable[[int], None]:

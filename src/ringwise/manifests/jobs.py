@@ -84,7 +84,7 @@ def _task(wire: TaskWire, position: int, path: str, classes: PodClassCache, foun
         name=shared(wire.name or f"default{position}"),
         replicas=replicas,
         min_available=found.count(f"{path}.minAvailable", wire.min_available, replicas),
-        template=_template(wire.template or TemplateWire(), f"{path}.template", classes, found),
+        template=template_from_wire(wire.template or TemplateWire(), f"{path}.template", classes, found),
         policies=_policies(wire.policies, f"{path}.policies", found),
         max_retry=found.count(f"{path}.maxRetry", wire.max_retry, DEFAULT_RETRIES, least=-1),
         depends_on=tuple(depends.name or ()),
@@ -92,7 +92,7 @@ def _task(wire: TaskWire, position: int, path: str, classes: PodClassCache, foun
     )
 
 
-def _template(wire: TemplateWire, path: str, classes: PodClassCache, found: Findings) -> PodTemplate:
+def template_from_wire(wire: TemplateWire, path: str, classes: PodClassCache, found: Findings) -> PodTemplate:
     meta = wire.metadata or MetaWire()
     spec = wire.spec or PodSpecWire()
     if not spec.containers:

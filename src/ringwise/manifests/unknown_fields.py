@@ -11,6 +11,7 @@ from typing import Any
 
 from ringwise.manifests.errors import shown
 from ringwise.topology.nearest import did_you_mean
+from ringwise.wellknown import KUBERNETES_JOB_API
 
 #: A name as RFC 1123 has it.
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -73,8 +74,46 @@ _KNOWN: Mapping[str, tuple[str, ...]] = {
         *("terminationMessagePolicy", "tty", "volumeDevices", "volumeMounts", "workingDir"),
     ),
     "resources": ("limits", "requests", "claims"),
+    "Deployment": (
+        *("replicas", "selector", "template", "strategy", "minReadySeconds", "revisionHistoryLimit"),
+        *("paused", "progressDeadlineSeconds"),
+    ),
+    "ReplicaSet": ("replicas", "selector", "template", "minReadySeconds"),
+    "ReplicationController": ("replicas", "selector", "template", "minReadySeconds"),
+    "StatefulSet": (
+        *("replicas", "selector", "template", "serviceName", "podManagementPolicy", "updateStrategy"),
+        *("revisionHistoryLimit", "minReadySeconds", "volumeClaimTemplates", "ordinals"),
+        "persistentVolumeClaimRetentionPolicy",
+    ),
+    "Kubernetes Job": (
+        *("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "selector"),
+        *("manualSelector", "template", "ttlSecondsAfterFinished", "completionMode", "suspend"),
+        *("podFailurePolicy", "successPolicy", "backoffLimitPerIndex", "maxFailedIndexes"),
+        *("podReplacementPolicy", "managedBy"),
+    ),
+    "AscendJob": ("schedulerName", "runPolicy", "successPolicy", "replicaSpecs"),
+    "PyTorchJob": ("runPolicy", "pytorchReplicaSpecs", "elasticPolicy", "nprocPerNode"),
+    "TFJob": ("runPolicy", "tfReplicaSpecs", "successPolicy", "enableDynamicWorker"),
+    "MPIJob": (
+        *("runPolicy", "mpiReplicaSpecs", "slotsPerWorker", "cleanPodPolicy", "mainContainer"),
+        *("sshAuthMountPath", "launcherCreationPolicy", "mpiImplementation", "runLauncherAsWorker"),
+    ),
+    "PaddleJob": ("runPolicy", "paddleReplicaSpecs", "elasticPolicy"),
+    "XGBoostJob": ("runPolicy", "xgbReplicaSpecs"),
+    "JAXJob": ("runPolicy", "jaxReplicaSpecs"),
+    "runPolicy": (
+        *("cleanPodPolicy", "ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit"),
+        *("schedulingPolicy", "suspend", "managedBy"),
+    ),
+    "schedulingPolicy": ("minAvailable", "queue", "minResources", "priorityClass", "scheduleTimeoutSeconds"),
+    "role": ("replicas", "template", "restartPolicy"),
 }
-_SPECS = ("Job", "PodGroup", "Queue", "Pod")
+_SPECS = frozenset(
+    {
+        *("Job", "PodGroup", "Queue", "Pod", "Deployment", "ReplicaSet", "ReplicationController"),
+        *("StatefulSet", "AscendJob", "PyTorchJob", "TFJob", "MPIJob", "PaddleJob", "XGBoostJob", "JAXJob"),
+    }
+)
 
 
 def manifest_notes(origin: str, kind: str, document: Mapping[str, Any]) -> Iterator[str]:
@@ -97,22 +136,43 @@ def manifest_notes(origin: str, kind: str, document: Mapping[str, Any]) -> Itera
 
 def _unknown(kind: str, document: Mapping[str, Any]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     spec = _map(document.get("spec"))
+    if kind == "Job" and document.get("apiVersion") == KUBERNETES_JOB_API:
+        kind = "Kubernetes Job"
     yield from _of("object", document, "")
     yield from _of("metadata", document.get("metadata"), "metadata")
     yield from _of(kind, spec, "spec")
     if kind == "Pod":
         yield from _of_containers(spec, "spec")
+    if "template" in _KNOWN[kind]:
+        yield from _of_template(spec.get("template"), "spec.template")
+    if "runPolicy" in _KNOWN[kind]:
+        yield from _of_operator_job(spec, kind)
     for place, policy in _items(spec, "policies", "spec"):
         yield from _of("policy", policy, place)
     for place, task in _items(spec, "tasks", "spec"):
         yield from _of("task", task, place)
         for policy_place, policy in _items(task, "policies", place):
             yield from _of("policy", policy, policy_place)
-        template = _map(_map(task).get("template"))
-        yield from _of("template", template, f"{place}.template")
-        yield from _of("metadata", template.get("metadata"), f"{place}.template.metadata")
-        yield from _of("Pod", template.get("spec"), f"{place}.template.spec")
-        yield from _of_containers(template.get("spec"), f"{place}.template.spec")
+        yield from _of_template(_map(task).get("template"), f"{place}.template")
+
+
+def _of_operator_job(spec: Mapping[Any, Any], kind: str) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    policy = _map(spec.get("runPolicy"))
+    yield from _of("runPolicy", policy, "spec.runPolicy")
+    yield from _of("schedulingPolicy", policy.get("schedulingPolicy"), "spec.runPolicy.schedulingPolicy")
+    roles = next(name for name in _KNOWN[kind] if name.lower().endswith("replicaspecs"))
+    for name, role in _map(spec.get(roles)).items():
+        place = f"spec.{roles}.{name}"
+        yield from _of("role", role, place)
+        yield from _of_template(_map(role).get("template"), f"{place}.template")
+
+
+def _of_template(value: object, path: str) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    template = _map(value)
+    yield from _of("template", template, path)
+    yield from _of("metadata", template.get("metadata"), f"{path}.metadata")
+    yield from _of("Pod", template.get("spec"), f"{path}.spec")
+    yield from _of_containers(template.get("spec"), f"{path}.spec")
 
 
 def _of_containers(spec: object, path: str) -> Iterator[tuple[str, str, tuple[str, ...]]]:

@@ -340,3 +340,74 @@ class JobWire(WireStruct):
     metadata: MetaWire | None = None
     spec: JobSpecWire | None = None
     status: JobStatusWire | None = None
+
+
+class OrdinalsWire(WireStruct):
+    start: int | None = None
+
+
+class ConditionWire(WireStruct):
+    type: str = ""
+    status: str = ""
+
+
+class ConditionsWire(WireStruct):
+    conditions: list[ConditionWire] | None = None
+
+
+class ReplicatedSpecWire(WireStruct):
+    """Spec of a Deployment, ReplicaSet, StatefulSet, ReplicationController or Kubernetes Job."""
+
+    replicas: int | None = None
+    template: TemplateWire | None = None
+    ordinals: OrdinalsWire | None = None
+    pod_management_policy: str | None = None
+    parallelism: int | None = None
+    completions: int | None = None
+    suspend: bool | None = None
+
+
+class ReplicatedWire(WireStruct):
+    metadata: MetaWire | None = None
+    spec: ReplicatedSpecWire | None = None
+    status: ConditionsWire | None = None
+
+
+class RoleWire(WireStruct):
+    replicas: int | None = None
+    template: TemplateWire | None = None
+
+
+class SchedulingPolicyWire(WireStruct):
+    min_available: int | None = None
+    queue: str | None = None
+    min_resources: Quantities | None = None
+    priority_class: str | None = None
+
+
+class RunPolicyWire(WireStruct):
+    scheduling_policy: SchedulingPolicyWire | None = None
+    suspend: bool | None = None
+
+
+Roles = dict[str, RoleWire | None]
+
+
+class OperatorJobSpecWire(WireStruct):
+    """Spec of an AscendJob or of a job of Kubeflow. Each kind has a field of its own for the roles."""
+
+    scheduler_name: str | None = None
+    run_policy: RunPolicyWire | None = None
+    replica_specs: Roles | None = None
+    pytorch_replica_specs: Roles | None = None
+    tf_replica_specs: Roles | None = None
+    mpi_replica_specs: Roles | None = None
+    paddle_replica_specs: Roles | None = None
+    xgb_replica_specs: Roles | None = None
+    jax_replica_specs: Roles | None = None
+
+
+class OperatorJobWire(WireStruct):
+    metadata: MetaWire | None = None
+    spec: OperatorJobSpecWire | None = None
+    status: ConditionsWire | None = None

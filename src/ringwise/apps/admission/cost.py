@@ -23,8 +23,28 @@ class _Task(msgspec.Struct):
     replicas: Any = None
 
 
-class _Spec(msgspec.Struct):
+_Roles = dict[str, _Task | None]
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    """Of a vcjob or of an operator's job. A Deployment is checked by one of its pods."""
+
     tasks: list[_Task] | None = None
+    replica_specs: _Roles | None = None
+    pytorch_replica_specs: _Roles | None = None
+    tf_replica_specs: _Roles | None = None
+    mpi_replica_specs: _Roles | None = None
+    paddle_replica_specs: _Roles | None = None
+    xgb_replica_specs: _Roles | None = None
+    jax_replica_specs: _Roles | None = None
+
+    def parts(self) -> list[_Task]:
+        roles = (
+            *(self.replica_specs, self.pytorch_replica_specs, self.tf_replica_specs),
+            *(self.mpi_replica_specs, self.paddle_replica_specs, self.xgb_replica_specs),
+            self.jax_replica_specs,
+        )
+        return [*(self.tasks or ()), *(role or _Task() for group in roles for role in (group or {}).values())]
 
 
 class _Object(msgspec.Struct):
@@ -61,6 +81,6 @@ def cost_of(raw: msgspec.Raw) -> Cost:
         found = msgspec.json.decode(raw, type=_Object)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return Cost(len(bytes(raw)))
-    tasks = (found.spec.tasks if found.spec is not None else None) or []
+    tasks = found.spec.parts() if found.spec is not None else []
     replicas = [task.replicas if isinstance(task.replicas, int) else 1 for task in tasks]
     return Cost(len(bytes(raw)), len(tasks), sum(max(0, count) for count in replicas) or 1)

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from ringwise.wellknown import BATCH_GROUP, KUBE_SYSTEM, NAMESPACE_NAME, SCHEDULING_GROUP, WEBHOOK_API
+from ringwise.manifests.workloads import APPS_GROUP, KUBERNETES_BATCH_GROUP
+from ringwise.wellknown import (
+    ASCEND_JOB_GROUP,
+    BATCH_GROUP,
+    KUBE_SYSTEM,
+    KUBEFLOW_GROUP,
+    NAMESPACE_NAME,
+    SCHEDULING_GROUP,
+    WEBHOOK_API,
+)
 
 NAME = "ringwise-admission"
 PATH = "/validate"
@@ -13,6 +22,17 @@ WEBHOOK_PORT = 9443
 #: Seconds. `kubectl apply` waits for the webhook, so a slow answer is worse than none.
 TIMEOUT = 5
 _OURS = "object.spec.schedulerName in ['volcano', 'ringwise']"
+#: Built-in kinds: the API server has filled in the schedulerName of the template.
+_OURS_BY_TEMPLATE = "object.spec.template.spec.schedulerName in ['volcano', 'ringwise']"
+_BUILT_IN = (
+    (APPS_GROUP, "v1", ("deployments", "replicasets", "statefulsets")),
+    (KUBERNETES_BATCH_GROUP, "v1", ("jobs",)),
+    ("", "v1", ("replicationcontrollers",)),
+)
+_OPERATOR_JOBS = (
+    (ASCEND_JOB_GROUP, "v1", ("ascendjobs",)),
+    (KUBEFLOW_GROUP, "*", ("pytorchjobs", "tfjobs", "mpijobs", "paddlejobs", "xgboostjobs", "jaxjobs")),
+)
 
 
 def webhook_configuration(namespace: str, labels: dict[str, str]) -> dict[str, Any]:
@@ -44,29 +64,40 @@ def webhook_configuration(namespace: str, labels: dict[str, str]) -> dict[str, A
             {
                 "name": "jobs.ringwise.io",
                 **everywhere,
-                "rules": [_rule(BATCH_GROUP, "v1alpha1", "jobs", "CREATE", "UPDATE")],
+                "rules": [_rule(BATCH_GROUP, "v1alpha1", ("jobs",), "CREATE", "UPDATE")],
             },
             {
                 "name": "podgroups.ringwise.io",
                 **everywhere,
-                "rules": [_rule(SCHEDULING_GROUP, "v1beta1", "podgroups", "CREATE")],
+                "rules": [_rule(SCHEDULING_GROUP, "v1beta1", ("podgroups",), "CREATE")],
             },
             {
                 "name": "pods.ringwise.io",
                 **everywhere,
-                "rules": [_rule("", "v1", "pods", "CREATE")],
+                "rules": [_rule("", "v1", ("pods",), "CREATE")],
                 # Pods of other schedulers are not sent to the webhook.
                 "matchConditions": [{"name": "our-scheduler", "expression": _OURS}],
             },
+            {
+                "name": "workloads.ringwise.io",
+                **everywhere,
+                "rules": _rules(_BUILT_IN),
+                "matchConditions": [{"name": "our-scheduler", "expression": _OURS_BY_TEMPLATE}],
+            },
+            {"name": "operator-jobs.ringwise.io", **everywhere, "rules": _rules(_OPERATOR_JOBS)},
         ],
     }
 
 
-def _rule(group: str, version: str, resource: str, *operations: str) -> dict[str, Any]:
+def _rules(kinds: tuple[tuple[str, str, tuple[str, ...]], ...]) -> list[dict[str, Any]]:
+    return [_rule(group, version, resources, "CREATE", "UPDATE") for group, version, resources in kinds]
+
+
+def _rule(group: str, version: str, resources: tuple[str, ...], *operations: str) -> dict[str, Any]:
     return {
         "apiGroups": [group],
         "apiVersions": [version],
         "operations": list(operations),
-        "resources": [resource],
+        "resources": list(resources),
         "scope": "Namespaced",
     }

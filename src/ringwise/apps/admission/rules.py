@@ -24,10 +24,19 @@ from ringwise.manifests.errors import Findings, ManifestError
 from ringwise.manifests.groups import pod_group_from_wire
 from ringwise.manifests.jobs import vcjob_from_wire
 from ringwise.manifests.pods import PodClassCache, pod_from_wire
-from ringwise.manifests.wire import JobWire, MetaWire, PodGroupWire, PodWire
+from ringwise.manifests.wire import (
+    JobWire,
+    MetaWire,
+    OperatorJobWire,
+    PodGroupWire,
+    PodWire,
+    ReplicatedWire,
+)
+from ringwise.manifests.workloads import OPERATOR_KINDS, operator_job_from_wire, replicated_from_wire
 from ringwise.messages import events as ev
 from ringwise.messages.events import Decide
 from ringwise.messages.job_expansion import pod_group_of
+from ringwise.messages.workload_expansion import workload_group, workload_pods
 from ringwise.plugins.topology910.reasons import MIXED_RESOURCES
 from ringwise.reasons import SPECIFICATION, Reason, Stage, Trigger
 from ringwise.records import dataclass
@@ -102,6 +111,42 @@ def judge_pod_group(raw: msgspec.Raw | bytes, cluster: KnownCluster) -> Verdict:
         return Verdict(_malformed(found.errors))
     view = _scheduler(cluster, [ev.PodGroupSeen(group)]).view
     return _verdict(_before_plugins(view, view.jobs[group.key], cluster))
+
+
+def judge_replicated(raw: msgspec.Raw | bytes, cluster: KnownCluster, kind: str) -> Verdict:
+    """A Deployment and the like: its pods are admitted one by one, so one of them is checked."""
+    found = Findings(kind)
+    wire = msgspec.json.decode(raw, type=ReplicatedWire)
+    _complete(wire.metadata)
+    workload = replicated_from_wire(wire, kind, PodClassCache(), found, [])
+    pod = next(workload_pods(workload), None)
+    if pod is None or (wire.metadata is not None and wire.metadata.owner_references):
+        # A Deployment was checked before its ReplicaSet.
+        return ALLOWED
+    if pod.scheduler not in cluster.scheduler_names:
+        return _not_ours(cluster, pod.scheduler) if pod.cls.chips else ALLOWED
+    if found.errors:
+        return Verdict(warnings=_malformed(found.errors))
+    alone = replace(pod, group=None)
+    if workload.replicas == 1 and workload.creates_group:
+        return _judged(cluster, [ev.PodSeen(alone)])
+    return _judged_as_member(cluster, alone)
+
+
+def judge_operator_job(raw: msgspec.Raw | bytes, cluster: KnownCluster, kind: tuple[str, str]) -> Verdict:
+    """An AscendJob or a job of Kubeflow. What cannot be read is its operator's to refuse, and only told."""
+    found = Findings(kind[1])
+    wire = msgspec.json.decode(raw, type=OperatorJobWire)
+    _complete(wire.metadata)
+    job = operator_job_from_wire(wire, kind[1], OPERATOR_KINDS[kind], PodClassCache(), found, [])
+    if job.roles and not any(name in cluster.scheduler_names for name in job.schedulers):
+        return _not_ours(cluster, job.schedulers[0]) if job.asks_for_chips else ALLOWED
+    if found.errors:
+        return Verdict(warnings=_malformed(found.errors))
+    group = workload_group(job)
+    if group is None or not job.replicas:
+        return ALLOWED
+    return _judged(cluster, [ev.PodGroupSeen(group), *map(ev.PodSeen, workload_pods(job))])
 
 
 def judge_pod(raw: msgspec.Raw | bytes, cluster: KnownCluster) -> Verdict:

@@ -9,6 +9,7 @@ import asyncio
 import signal
 import ssl
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -21,8 +22,10 @@ from ringwise.apps.admission.rules import (
     ALLOWED,
     KnownCluster,
     Verdict,
+    judge_operator_job,
     judge_pod,
     judge_pod_group,
+    judge_replicated,
     judge_vcjob,
 )
 from ringwise.apps.admission.serving_certificate import CertificateManager, server_context
@@ -38,6 +41,7 @@ from ringwise.kubeclient.config import Access, find_access
 from ringwise.kubeclient.credentials import KubeConfigError
 from ringwise.kubeclient.retry import Backoff
 from ringwise.log import Logger
+from ringwise.manifests.workloads import OPERATOR_KINDS, REPLICATED_KINDS
 from ringwise.messages.events import Event
 from ringwise.metrics.endpoints import parse_address
 from ringwise.reasons import Reason
@@ -95,6 +99,8 @@ _JUDGES: dict[tuple[str, str], Callable[[msgspec.Raw, KnownCluster], Verdict]] =
     (BATCH_GROUP, "Job"): judge_vcjob,
     (SCHEDULING_GROUP, "PodGroup"): judge_pod_group,
     ("", "Pod"): judge_pod,
+    **{kind: partial(judge_replicated, kind=kind[1]) for kind in REPLICATED_KINDS},
+    **{kind: partial(judge_operator_job, kind=kind) for kind in OPERATOR_KINDS},
 }
 
 

@@ -6,11 +6,11 @@ import importlib
 import pkgutil
 from collections.abc import Iterator
 
-import ringwise
+from ringwise import actions, framework, placement, plugins, scheduler, state, topology
 from ringwise.reasons import ReasonKind, Stage, general_form, kinds_in
 
 #: The packages that define reasons.
-_PACKAGES = ("topology", "state", "placement", "framework", "plugins", "actions", "scheduler")
+_PACKAGES = (topology, state, placement, framework, plugins, actions, scheduler)
 
 _STAGE_WORDS = {
     Stage.VALIDATE: "Refused: the job as it is can never run",
@@ -32,8 +32,7 @@ def all_kinds() -> list[ReasonKind]:
 
 
 def _walk() -> Iterator[ReasonKind]:
-    for name in _PACKAGES:
-        package = importlib.import_module(f"{ringwise.__name__}.{name}")
+    for package in _PACKAGES:
         yield from kinds_in(vars(package))
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             yield from kinds_in(vars(importlib.import_module(module.name)))

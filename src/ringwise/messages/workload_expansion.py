@@ -1,0 +1,101 @@
+"""The PodGroup and pods of a workload that is no vcjob, as its controller or operator creates them.
+
+Names that end with random letters on a cluster (Deployment, ReplicaSet, Job) end with a number here, so that
+equal inputs have equal answers.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+from ringwise.messages.job_expansion import resources_of
+from ringwise.state.model import Owner, Pod, PodGroup
+from ringwise.state.owned_annotations import owned_in
+from ringwise.state.workload import Role, Workload
+from ringwise.wellknown import GROUP_NAME, RANK_INDEX, TASK_SPEC
+
+_UIDS = uuid.UUID("5d0e3f0a-6a55-5a7c-9d36-8a4be2c1f7d4")
+
+
+def workload_group(workload: Workload) -> PodGroup | None:
+    """Its PodGroup; None where its pods get none, or name one themselves."""
+    if workload.group is None or not workload.creates_group:
+        return None
+    return PodGroup(
+        namespace=workload.namespace,
+        name=workload.group,
+        uid=str(uuid.uuid5(_UIDS, f"{workload.uid}/podgroup")),
+        min_member=workload.min_member,
+        queue=workload.queue,
+        priority_class=workload.priority_class,
+        min_resources=workload.min_resources or _min_resources(workload),
+        created=workload.created,
+        labels=workload.group_labels,
+        annotations=workload.group_annotations,
+        # A PodGroup whose owner is a Job is read as that of the vcjob of this name.
+        owner=_owner(workload) if workload.kind != "Job" else None,
+        origin=workload.origin,
+    )
+
+
+def workload_pods(workload: Workload) -> Iterator[Pod]:
+    """All its pods, role by role."""
+    owner = _owner(workload)
+    for role in workload.roles:
+        for index in range(role.replicas):
+            yield _pod(workload, role, index, owner)
+
+
+def _owner(workload: Workload) -> Owner:
+    return Owner(workload.kind, workload.name, workload.uid)
+
+
+def _pod(workload: Workload, role: Role, index: int, owner: Owner) -> Pod:
+    template = role.template
+    task = role.name.lower()
+    stem = workload.stem or workload.name
+    stem = f"{stem}-{task}" if task else stem
+    name = stem if role.unnumbered else f"{stem}-{role.first + index}"
+    stray = owned_in(template.annotations)
+    annotations = {key: value for key, value in template.annotations.items() if key not in stray}
+    if workload.group is not None and workload.creates_group:
+        annotations[GROUP_NAME] = workload.group
+        if task:
+            annotations[TASK_SPEC] = task
+    rank = template.rank if role.first_rank is None else role.first_rank + index
+    if role.writes_rank:
+        annotations[RANK_INDEX] = str(rank)
+    return Pod(
+        uid=str(uuid.uuid5(_UIDS, f"{workload.uid}/{name}")),
+        namespace=workload.namespace,
+        name=name,
+        cls=template.cls,
+        created=workload.created,
+        labels={**template.labels, **role.labels, **dict.fromkeys(role.index_labels, str(index))},
+        annotations=annotations,
+        group=workload.group,
+        task=task,
+        rank=rank,
+        owner=owner,
+        scheduler=template.scheduler,
+        priority=template.priority,
+        priority_class=template.priority_class,
+        preemptable=template.preemptable,
+        never_preempts=template.never_preempts,
+        gated=template.gated,
+        chip_containers=template.chip_containers,
+        origin=workload.origin,
+    )
+
+
+def _min_resources(workload: Workload) -> dict[str, int]:
+    """What the smallest gang requests: its first pods, role by role."""
+    total: dict[str, int] = {}
+    left = workload.min_member
+    for role in workload.roles:
+        taken = min(role.replicas, left)
+        left -= taken
+        for name, count in resources_of(role.template.cls):
+            total[name] = total.get(name, 0) + count * taken
+    return total
