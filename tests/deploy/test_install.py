@@ -165,7 +165,12 @@ class _OfAge(Client):
 
 
 @pytest.mark.parametrize(
-    ("minor", "limited"), [("27", []), ("28+", ["pods.ringwise.io"]), ("", ["pods.ringwise.io"])]
+    ("minor", "limited"),
+    [
+        ("27", []),
+        ("28+", ["pods.ringwise.io", "workloads.ringwise.io"]),
+        ("", ["pods.ringwise.io", "workloads.ringwise.io"]),
+    ],
 )
 def test_an_old_server_gets_no_match_conditions(minor: str, limited: list[str]) -> None:
     async def test() -> None:

@@ -91,8 +91,8 @@ def test_ignored_objects_are_counted() -> None:
     assert bundle.notes == [
         "DaemonSet: 1 object not read; such jobs are scheduled through their pods",
         "Service: 2 objects not read; scheduling does not need them",
-        "Deployment: 1 object not read; another scheduler places its pods",
-        "Job: 1 object not read; another scheduler places its pods",
+        "Deployment: 1 object not read; placed by another scheduler",
+        "Job: 1 object not read; placed by another scheduler",
     ]
 
 

@@ -101,7 +101,7 @@ def test_15_pods_of_another_scheduler_are_told_or_left_out() -> None:
     theirs = {"schedulerName": "default-scheduler"}
     bundle = read(replicated("Deployment", 0, 2, pod=theirs))
     assert bundle.pods == []
-    assert bundle.notes == ["Deployment: 1 object not read; another scheduler places its pods"]
+    assert bundle.notes == ["Deployment: 1 object not read; placed by another scheduler"]
     without = replicated("Deployment", 8, 1)
     del without["spec"]["template"]["spec"]["schedulerName"]
     job = job_of(ask([*NODES, without]), "app-0")

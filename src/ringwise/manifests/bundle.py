@@ -10,7 +10,7 @@ from dataclasses import field
 from typing import TypeVar
 
 from ringwise import wellknown
-from ringwise.grammar import agrees, counted
+from ringwise.grammar import counted
 from ringwise.manifests.device_info import RawConfigMap, config_map_from_wire
 from ringwise.manifests.errors import Findings, ManifestError
 from ringwise.manifests.groups import (
@@ -121,8 +121,7 @@ class Bundle:
         """What a user should know: what was not read, and what looks like a mistake."""
         unread = [_warning(kind, count) for kind, count in sorted(self.ignored.items())]
         unread += [
-            f"{kind}: {counted(count, 'object')} not read; another scheduler places "
-            f"{agrees(count, 'its', 'their')} pods"
+            f"{kind}: {counted(count, 'object')} not read; placed by another scheduler"
             for kind, count in sorted(self.of_others.items())
         ]
         return [*unread, *self.remarks, *self._missing_classes()]
