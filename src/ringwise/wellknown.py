@@ -338,6 +338,9 @@ TOR_LEVEL_KEY = "tor_level"
 TOR_SHARE_CONFIG_MAP = "tor-share-cm"
 TOR_SHARE_KEY = "global-tor-info"
 
+#: On a node: `UnHealthy` makes it unhealthy, whatever NodeD reports. Operator.
+NODE_HEALTHY_STATUS = "NodeHealthyStatus"
+
 #: Faulty nodes and the retries that jobs have left (in volcano-system), and its data keys. Scheduler.
 FAULT_NODES_CONFIG_MAP = "vcjob-fault-npu-cm"
 FAULT_NODE_KEY = "fault-node"

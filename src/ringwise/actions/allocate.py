@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Any
 
 from ringwise.framework.backfill_reservations import lending_owners, reserved_free
+from ringwise.framework.cool_down import cooling_chips, set_aside
 from ringwise.framework.gang_placement import pending_pods, place_gang
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import QUEUE_OVERUSED
@@ -149,6 +150,16 @@ def _attempt(
 
 
 def _place(session: Session, job: Job, complete: bool) -> tuple[Statement, Reason | None]:
+    chips = cooling_chips(session, job) if job.cooling else {}
+    if chips:
+        with set_aside(session, job, chips):
+            answer = _try_to_place(session, job, complete)
+        if answer[1] is None:
+            return answer
+    return _try_to_place(session, job, complete)
+
+
+def _try_to_place(session: Session, job: Job, complete: bool) -> tuple[Statement, Reason | None]:
     statement = session.statement()
     try:
         reason = place_gang(session, job, statement, beyond_gang=complete)

@@ -13,6 +13,8 @@ from ringwise.grammar import counted
 from ringwise.messages.commands import Command
 from ringwise.messages.events import Event, ReschedulingRead
 from ringwise.wellknown import (
+    FAULT_NODE_KEY,
+    FAULT_NODES_CONFIG_MAP,
     MINDX_DL,
     RESCHEDULE_REASON_CONFIG_MAP,
     RESCHEDULE_RECORDS_KEY,
@@ -149,4 +151,5 @@ def _rescheduling(cluster: EmbeddedCluster) -> list[Event]:
     """F1: what the scheduler before it wrote about jobs that are being rescheduled."""
     document = cluster.published(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, RESCHEDULING_KEY)
     records = cluster.published(MINDX_DL, RESCHEDULE_REASON_CONFIG_MAP, RESCHEDULE_RECORDS_KEY)
-    return [ReschedulingRead(document, records)] if document or records else []
+    nodes = cluster.published(VOLCANO_SYSTEM, FAULT_NODES_CONFIG_MAP, FAULT_NODE_KEY)
+    return [ReschedulingRead(document, records, nodes)] if document or records or nodes else []

@@ -15,7 +15,6 @@ from ringwise.framework.extension_points import (
 from ringwise.framework.job import Job
 from ringwise.framework.node_selection import NodeSelection, SelectedNode
 from ringwise.framework.previous_node import (
-    cooling_nodes,
     pods_with_previous_node_first,
     prefers_previous_node,
     select_again,
@@ -194,11 +193,6 @@ def _select_node(
     preferred = _node_preferences(session, job, pod)
     if prefers_previous_node(session, job, pod):
         selected = select_again(session, job, pod, selection, hidden, filters, preferred)
-        if selected is not None:
-            return selected
-    if job.cooling and pod.cls.chips:
-        # F3: used again only where nothing else fits.
-        selected = selection.choose(hidden, filters, preferred, cooling_nodes(session, job))
         if selected is not None:
             return selected
     return selection.choose(hidden, filters, preferred)

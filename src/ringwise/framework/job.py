@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
+from typing import NamedTuple
 
 from ringwise.framework.amounts import Amounts, add, amounts_of, without_quota_names
 from ringwise.framework.policy import ChipPolicy
@@ -26,6 +27,17 @@ class PreviousNode:
     lost: int = 0
     #: S9: the node is held for the job while that is rescheduled.
     held: bool = False
+
+
+class BrokenChip(NamedTuple):
+    """Hardware that broke a job: a chip of a node, or the node itself."""
+
+    node: str
+    #: WHOLE_NODE: every chip of it.
+    chip: int
+
+
+WHOLE_NODE = -1
 
 
 @dataclass(slots=True, eq=False)
@@ -64,8 +76,8 @@ class Job:
     started: int | None = None
     #: By rank, while the job is being rescheduled.
     previous_nodes: dict[int, PreviousNode] = field(default_factory=dict)
-    #: F3: nodes whose hardware broke it, by name, and until when it avoids them. Kept by the fault handler.
-    cooling: dict[str, int] = field(default_factory=dict)
+    #: F3: chips that broke it, and until when it avoids them. Kept by the fault handler.
+    cooling: dict[BrokenChip, int] = field(default_factory=dict)
     inqueue: bool = False
     validated: bool = False
     asked_total: Amounts | None = None

@@ -63,17 +63,10 @@ def select_again(
         selected = _if_it_fits(selection, own, filters)
         if selected is not None:
             return selected
-    avoided = _used_nodes(session, job) | cooling_nodes(session, job)
-    selected = selection.choose(hidden, filters, preferred, avoided)
+    selected = selection.choose(hidden, filters, preferred, _used_nodes(session, job))
     if selected is None and previous is not None and previous.faulty:
         return _if_it_fits(selection, own, filters)
     return selected
-
-
-def cooling_nodes(session: Session, job: Job) -> set[int]:
-    """F3: the nodes whose hardware broke the job a short while ago."""
-    ids, now = session.state.node_id, session.now
-    return {ids[name] for name, until in job.cooling.items() if until > now and name in ids}
 
 
 def _if_it_fits(

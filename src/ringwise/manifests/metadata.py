@@ -22,6 +22,7 @@ from ringwise.wellknown import (
     IS_SHARED_TOR,
     KUBERNETES_SCHEDULING_PREFIX,
     NEED_VOLCANO_OPERATION,
+    NODE_HEALTHY_STATUS,
     POD_TYPE,
     PREDICATE_TIME,
     PROCESS_RECOVER_STRATEGY,
@@ -79,6 +80,7 @@ _KEPT = frozenset(
         IN_HOT_SWITCH,
         POD_TYPE,
         RESET_INFO,
+        NODE_HEALTHY_STATUS,
     }
 )
 #: Limit of the API server for all annotations of one object.

@@ -139,6 +139,8 @@ class ReschedulingRead:
     document: str = ""
     #: The value of `recent-reschedule-records`.
     records: str = ""
+    #: The value of `fault-node`.
+    fault_nodes: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,12 +17,13 @@ from ringwise.state.fleet import HOSTS, Fleet, HostRule
 from ringwise.state.index import Scorer, View
 from ringwise.state.loads import NO_LOAD, Load, ReservedLoad, ReservedLoads, load_of
 from ringwise.state.model import DeviceReport, Isolation, Isolations, Node, NodeReport, Pod, PodClass
-from ringwise.state.node_health import SUB_HEALTH_LEVEL, NodeHealth, NodeStatus
+from ringwise.state.node_health import STATUSES, SUB_HEALTH_LEVEL, NodeHealth, NodeStatus
 from ringwise.state.node_shapes import NodeClass, NodeShape, ShapeTable, add_extended, label_keys
 from ringwise.state.ranges import out_of_range
 from ringwise.state.reasons import NODE_NOT_READY
 from ringwise.topology.chips import chip_names, chips_of, mask_of
 from ringwise.topology.natural import natural_key
+from ringwise.wellknown import NODE_HEALTHY_STATUS
 
 #: Shapes that no node has and watched labels that no pod asks for, which may be kept a while.
 _SPARE_SHAPES, _SPARE_LABELS = 64, 64
@@ -239,6 +240,10 @@ class ClusterState:
 
     def _assess(self, number: int, name: str) -> None:
         status = self.health.status(name)
+        node = self.nodes[number]
+        written = "" if node is None else node.annotations.get(NODE_HEALTHY_STATUS, "")
+        if STATUSES.get(written) is NodeStatus.UNHEALTHY:
+            status = NodeStatus.UNHEALTHY
         self.node_status.pop(number, None)
         self.sub_healthy.pop(number, None)
         if status is not NodeStatus.HEALTHY:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 
 from ringwise.state.model import NodeReport
 
@@ -31,7 +32,7 @@ SUB_HEALTH_LEVEL = "SubHealthFault"
 
 
 class NodeHealth:
-    """By node; of one source the aggregated report wins where it is to be used, as with chips (N7)."""
+    """By node; of one source the aggregated report counts where it is to be used, as with chips (N7)."""
 
     def __init__(self) -> None:
         self._reports: dict[str, dict[tuple[str, bool], NodeReport]] = {}
@@ -60,7 +61,10 @@ class NodeHealth:
             return NodeStatus.HEALTHY
         worst = NodeStatus.HEALTHY
         for (source, aggregated), report in found.items():
-            beaten = (source, not aggregated) in found and aggregated is not self.use_aggregated
-            if not beaten:
+            counts = self.use_aggregated if aggregated else not self._is_beaten(found, source)
+            if counts:
                 worst = max(worst, STATUSES.get(report.status, NodeStatus.HEALTHY))
         return worst
+
+    def _is_beaten(self, found: Mapping[tuple[str, bool], NodeReport], source: str) -> bool:
+        return self.use_aggregated and (source, True) in found

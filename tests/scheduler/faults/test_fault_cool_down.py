@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import pytest
 
 from ringwise.messages import events as ev
+from tests.scheduler.faults.test_restarts import (
+    VCJOB,
+    break_chip,
+    by_rank,
+    racks,
+    report_of,
+    successor,
+    superpods,
+    switches,
+)
 from tests.scheduler.rig import Rig
 
 LABELS = {"fault-scheduling": "force", "pod-rescheduling": "on"}
@@ -66,3 +79,109 @@ def test_F3_a_failed_pod_alone_makes_no_node_suspect() -> None:
     rig.change("train-0", phase="Failed", exit_code=1)
     rig.step()
     assert not rig.machine._book.jobs["default/train"].cooling
+
+
+# -- per chip ----------------------------------------------------------------------------------------
+
+
+def test_F3_only_the_broken_chip_is_avoided_not_its_node() -> None:
+    """One node with eight chips: the job asks for two, one of its chips breaks and heals."""
+    rig = Rig(1)
+    rig.submit("train", chips=2, labels=LABELS)
+    rig.run()
+    ((_, chips),) = rig.places("train").values()
+    rig.sick("n1", 1 << chips[0])
+    rig.step()
+    rig.sick("n1", 0)
+    rig.tell(ev.PodGone(rig.pods["train-0"].uid))
+    rig.replacement("train-0")
+    rig.run()
+    ((node, after),) = rig.places("train").values()
+    assert node == "n1"
+    assert chips[0] not in after
+    # Others get it.
+    for number in range(3):
+        rig.submit(f"other{number}", chips=2)
+    rig.run()
+    assert any(chips[0] in rig.places(f"other{number}")[f"other{number}-0"][1] for number in range(3))
+
+
+def test_F3_the_chip_is_used_again_where_no_other_is_free() -> None:
+    rig = Rig(1)
+    rig.submit("train", chips=4, labels=LABELS)
+    rig.submit("other", chips=4)
+    rig.run()
+    _, chips = rig.places("train")["train-0"]
+    rig.sick("n1", 1 << chips[0])
+    rig.step()
+    rig.sick("n1", 0)
+    rig.tell(ev.PodGone(rig.pods["train-0"].uid))
+    rig.replacement("train-0")
+    rig.run()
+    assert rig.places("train")["train-0"] == ("n1", chips)
+
+
+# -- jobs that are placed as a whole -------------------------------------------------------------------
+
+
+def fail_and_heal(rig: Rig, rank: int) -> tuple[dict[int, str | None], str]:
+    """The whole job restarts because of a chip of this rank, which is healthy when the pods come back."""
+    rig.run()
+    before = by_rank(rig)
+    broken = break_chip(rig, rank)
+    rig.tell(ev.ReportSeen(report_of(rig, broken, 0)))
+    rig.tell(*(ev.PodGone(pod.uid) for pod in rig.pods.values()))
+    rig.step()
+    for name in list(rig.pods):
+        rig.replacement(name)
+    rig.run()
+    return before, broken
+
+
+@pytest.mark.parametrize("make", [switches, superpods, racks])
+def test_F3_jobs_placed_as_a_whole_avoid_the_healed_chip_too(make: Callable[[], Rig]) -> None:
+    rig = make()
+    rig.tell(ev.VcJobSeen(VCJOB))
+    rig.run()
+    rank = max(by_rank(rig))
+    before, broken = fail_and_heal(rig, rank)
+    after = by_rank(rig)
+    assert after[rank] not in (None, broken)
+    assert {key: after[key] for key in before if key != rank} == {
+        key: node for key, node in before.items() if key != rank
+    }
+
+
+@pytest.mark.parametrize("make", [switches, superpods])
+def test_F3_they_use_it_again_where_nothing_else_fits(make: Callable[[], Rig]) -> None:
+    rig = make()
+    rig.tell(ev.VcJobSeen(VCJOB))
+    rig.run()
+    for node in set(rig.machine.view.cluster.node_id) - set(by_rank(rig).values()):
+        seen = rig.machine.view.cluster.nodes[rig.machine.view.cluster.node_id[node]]
+        assert seen is not None
+        rig.tell(ev.NodeSeen(replace(seen, unschedulable=True)))
+    before, _ = fail_and_heal(rig, max(by_rank(rig)))
+    rig.step(11)
+    rig.run()
+    assert by_rank(rig) == before
+
+
+# -- restarts ------------------------------------------------------------------------------------------
+
+
+def test_F1_F3_the_next_leader_avoids_the_chip_too() -> None:
+    rig = Rig(2)
+    rig.submit("train", chips=8, labels=LABELS)
+    rig.run()
+    (node,) = rig.nodes_of("train")
+    rig.sick(node, 1)
+    rig.step()
+    rig.sick(node, 0)
+    rig.step()
+    new = successor(rig)
+    new.tell(ev.PodGone(new.pods["train-0"].uid))
+    new.replacement("train-0")
+    new.run()
+    assert len(new.nodes_of("train")) == 1
+    assert new.nodes_of("train") != [node]

@@ -96,18 +96,19 @@ def by_rank(rig: Rig) -> dict[int, str | None]:
     }
 
 
+def report_of(rig: Rig, node: str, unhealthy: int) -> DeviceReport:
+    cluster = rig.machine.view.cluster
+    seen = cluster.nodes[cluster.node_id[node]]
+    assert seen is not None
+    return DeviceReport(
+        node, CHIP, unhealthy=unhealthy, network_unhealthy=0, superpod=seen.superpod, rack=seen.rack
+    )
+
+
 def break_chip(rig: Rig, rank: int) -> str:
     """A chip under this rank breaks, and the whole job is deleted; the node."""
     node = by_rank(rig)[rank] or ""
-    number = int(node[1:])
-    seen = rig.machine.view.cluster.nodes[rig.machine.view.cluster.node_id[node]]
-    assert seen is not None
-    rig.tell(
-        ev.ReportSeen(
-            DeviceReport(node, CHIP, unhealthy=1, network_unhealthy=0, superpod=seen.superpod, rack=seen.rack)
-        )
-    )
-    assert number
+    rig.tell(ev.ReportSeen(report_of(rig, node, 1)))
     rig.step()
     assert all(pod.deleting for pod in rig.pods.values() if pod.group == "train")
     return node

@@ -21,9 +21,11 @@ from ringwise.scheduler.core.timed_retries import TimedRetries
 from ringwise.scheduler.core.tor_share_publisher import TorSharePublisher
 from ringwise.scheduler.faults.detection import FaultDetector
 from ringwise.scheduler.faults.document import read
+from ringwise.scheduler.faults.fault_nodes import FaultNodes
 from ringwise.scheduler.faults.handler import FaultHandler
 from ringwise.scheduler.faults.partial_gangs import PartialGangs
 from ringwise.scheduler.faults.previous_placements import HeldPlacement, PreviousPlacements
+from ringwise.scheduler.faults.publisher import ReschedulingPublisher
 from ringwise.scheduler.reasons import BIND_FAILED
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod, PriorityClass, unreadable_pod
@@ -54,6 +56,8 @@ class EventHandlers:
         partial_gangs: PartialGangs,
         detector: FaultDetector,
         faults: FaultHandler,
+        fault_nodes: FaultNodes,
+        rescheduling: ReschedulingPublisher,
         reporter: StatusReporter,
         tor_share: TorSharePublisher,
         containment: Containment,
@@ -75,6 +79,8 @@ class EventHandlers:
         self._partial_gangs = partial_gangs
         self._detector = detector
         self._faults = faults
+        self._fault_nodes = fault_nodes
+        self._rescheduling = rescheduling
         self._reporter = reporter
         self._tor_share = tor_share
         self._now = 0
@@ -182,28 +188,35 @@ class EventHandlers:
         known = event.node.name in self._state.node_id
         self._state.put_node(event.node)
         self._detector.node_seen(event.node.name)
-        self._faults.node_changed(event.node.name)
+        self._health_changed(event.node.name)
         self._cluster_changed(Trigger.NODE_CHANGED if known else Trigger.NODE_ADDED)
 
     def _node_gone(self, event: ev.NodeGone) -> None:
         self._state.drop_node(event.name)
         self._detector.node_gone(event.name)
-        self._faults.node_changed(event.name)
+        self._health_changed(event.name)
         self._cluster_changed(Trigger.NODE_CHANGED)
 
     def _report_seen(self, event: ev.ReportSeen) -> None:
         self._state.put_report(event.report)
-        self._faults.clusterd |= event.report.aggregated
+        if event.report.aggregated:
+            self._faults.aggregated.add(event.report.node)
         self._chips_reported(event.report.node)
 
     def _report_gone(self, event: ev.ReportGone) -> None:
         self._state.drop_report(event.node, event.aggregated)
+        if event.aggregated:
+            self._faults.aggregated.discard(event.node)
         self._chips_reported(event.node)
 
     def _chips_reported(self, node: str) -> None:
         self._detector.report_seen(node, self._now)
-        self._faults.node_changed(node)
+        self._health_changed(node)
         self._cluster_changed(Trigger.HEALTH_CHANGED)
+
+    def _health_changed(self, node: str) -> None:
+        self._faults.node_changed(node)
+        self._fault_nodes.node_changed(node, self._now)
 
     def _isolations_seen(self, event: ev.IsolationsSeen) -> None:
         self._state.put_isolations(event.isolations)
@@ -211,20 +224,21 @@ class EventHandlers:
 
     def _node_report_seen(self, event: ev.NodeReportSeen) -> None:
         if self._state.put_node_report(event.report):
-            self._faults.node_changed(event.report.node)
+            self._health_changed(event.report.node)
             self._cluster_changed(Trigger.HEALTH_CHANGED)
 
     def _node_report_gone(self, event: ev.NodeReportGone) -> None:
         if self._state.drop_node_report(event.node, event.source, event.aggregated):
-            self._faults.node_changed(event.node)
+            self._health_changed(event.node)
             self._cluster_changed(Trigger.HEALTH_CHANGED)
 
     def _rescheduling_read(self, event: ev.ReschedulingRead) -> None:
         """F1. What cannot be read is as if it were not there; faults that still exist are found again."""
         self._faults.records.read(event.records)
+        self._rescheduling.was_written(event)
         if event.document:
             found = read(event.document)
-            self._faults.restore(found.jobs, found.retries)
+            self._faults.restore(found, self._now)
             self._previous.restore(found.placements, self._now)
 
     def _topology_seen(self, event: ev.TopologySeen) -> None:
@@ -411,6 +425,9 @@ class EventHandlers:
         self._state.prefer_aggregated(settings.use_cluster_info_manager)
         self._state.guarded_annotations = settings.owned_annotations == "guarded"
         self._state.maintain_free_chips(settings.self_maintain_available_card)
+        for name in self._state.node_id:
+            # Other reports may count now.
+            self._health_changed(name)
         self._revalidate(Trigger.CONFIGURATION_CHANGED)
 
     def _revalidate(self, trigger: Trigger) -> None:

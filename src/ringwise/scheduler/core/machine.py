@@ -36,6 +36,7 @@ from ringwise.scheduler.core.tor_share_publisher import TorSharePublisher
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.scheduler.explain.what_if import WhatIf
 from ringwise.scheduler.faults.detection import FaultDetector
+from ringwise.scheduler.faults.fault_nodes import FaultNodes
 from ringwise.scheduler.faults.handler import FaultHandler
 from ringwise.scheduler.faults.partial_gangs import PartialGangs
 from ringwise.scheduler.faults.previous_placements import PreviousPlacements
@@ -103,7 +104,8 @@ class Scheduler:
             self._delete_faulty,
             self._partial_gangs.was_complete,
         )
-        self._rescheduling = ReschedulingPublisher(self._faults, self._previous)
+        fault_nodes = FaultNodes(state)
+        self._rescheduling = ReschedulingPublisher(self._faults, self._previous, fault_nodes)
         self._tor_share = TorSharePublisher(state, self._book.jobs, topology, self._configuration)
         self._reporter = StatusReporter(
             state, self._book, usage, self._partial_gangs.was_complete, self._containment
@@ -134,6 +136,8 @@ class Scheduler:
             partial_gangs=self._partial_gangs,
             detector=detector,
             faults=self._faults,
+            fault_nodes=fault_nodes,
+            rescheduling=self._rescheduling,
             reporter=self._reporter,
             tor_share=self._tor_share,
             containment=self._containment,

@@ -61,7 +61,6 @@ HEALTHY = Examined()
 class FaultDetector:
     def __init__(self, state: ClusterState) -> None:
         self._state = state
-        self._node_health = state.health
         #: When a fault code of a chip was first seen: node -> (chip, code) -> nanoseconds.
         self._first_seen: dict[str, dict[tuple[int, str], int]] = {}
         #: Nodes that pods name and that were never seen, with the time of the first look.
@@ -108,7 +107,7 @@ class FaultDetector:
     def is_suspect(self, number: int) -> bool:
         """Whether pods of this node may be faulty because of it: cheap, for every report of every node."""
         node = self._state.nodes[number]
-        if node is None or not node.ready or self._node_health.status(node.name) is not NodeStatus.HEALTHY:
+        if node is None or not node.ready or number in self._state.node_status:
             return True
         if node.name in self._first_seen:
             return True
@@ -146,7 +145,7 @@ class FaultDetector:
         node = self._state.nodes[number]
         if node is None:
             return self._missing(name, now)
-        if self._node_health.status(name) is NodeStatus.UNHEALTHY:
+        if self._state.node_status.get(number) is NodeStatus.UNHEALTHY:
             return Examined(PodFault(FaultType.NODE, f"node {name} is reported as unhealthy"))
         fleet = self._state.fleets.get(pod.cls.resource or "")
         again: int | None = None
@@ -212,7 +211,7 @@ class FaultDetector:
             why = f"{named} of {name} is sub-healthy"
         elif said == "SubHealth":
             why = "ClusterD says that the pod is on sub-healthy hardware"
-        elif self._node_health.status(name) is NodeStatus.SUB_HEALTHY:
+        elif self._state.node_status.get(number) is NodeStatus.SUB_HEALTHY:
             why = f"node {name} is sub-healthy"
         else:
             return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from ringwise.framework.job import Job
+from ringwise.framework.job import WHOLE_NODE, BrokenChip, Job
 from ringwise.framework.ranks import ranks_of
 from ringwise.messages.commands import AnnotatePod, Command, DeletePod, TellJob
 from ringwise.placement.racks.levels import Level, LevelTimes
@@ -16,13 +16,15 @@ from ringwise.scheduler.core.job_book import JobBook
 from ringwise.scheduler.core.sessions import ActiveConfiguration
 from ringwise.scheduler.faults import job_events
 from ringwise.scheduler.faults.detection import FaultDetector, FaultType
+from ringwise.scheduler.faults.document import ReadDocument
 from ringwise.scheduler.faults.fault_job import Deletion, FaultJob, FaultyPod, positions
 from ringwise.scheduler.faults.policy import FaultPolicy, Mode, SubHealth, read_fault_policy
-from ringwise.scheduler.faults.records import RescheduleRecords, RetryBudget, RetryBudgets
+from ringwise.scheduler.faults.records import RescheduleRecords, RetryBudgets
 from ringwise.scheduler.faults.scope import effective_level, is_in_scope, level_after, next_level_after
 from ringwise.scheduler.faults.states import ENDED, Happened, State
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod
+from ringwise.topology.chips import chips_of
 from ringwise.wellknown import FAULT_TYPE, NEED_VOLCANO_OPERATION, POD_STATUS
 
 _SECOND = 1_000_000_000
@@ -53,10 +55,10 @@ class FaultHandler:
         self.records = RescheduleRecords()
         #: Whether anything changed that survives a restart (F1).
         self.changed = False
-        #: Whether ClusterD runs: its reports are there.
-        self.clusterd = False
-        #: F3: by job, nodes whose hardware broke it, and until when it avoids them. Oldest first.
-        self._cooling: dict[str, dict[str, int]] = {}
+        #: Nodes of which ClusterD reports the chips: it runs while there are any.
+        self.aggregated: set[str] = set()
+        #: F3: by owner, chips that broke its job, and until when that avoids them. Oldest first.
+        self.cooling: dict[str, dict[BrokenChip, int]] = {}
         #: Jobs to look at: now, and when time alone changes something.
         self._dirty: dict[str, None] = {}
         self._due: dict[str, int] = {}
@@ -141,7 +143,7 @@ class FaultHandler:
                 handled.happened(Happened.JOB_GONE)
                 self._end(handled)
             return [] if job is None else self._review(key, now)
-        policy = read_fault_policy(job.labels, job.annotations, clusterd=self.clusterd)
+        policy = read_fault_policy(job.labels, job.annotations, clusterd=bool(self.aggregated))
         if handled is None:
             if policy.mode is Mode.OFF or not self._is_handled(job):
                 return []
@@ -240,23 +242,29 @@ class FaultHandler:
         return again
 
     def _cool_down(self, job: Job, faulty: Iterable[FaultyPod], now: int) -> None:
-        """F3: the job avoids the nodes of broken hardware for a while, also when it is healthy again."""
-        nodes = {pod.node for pod in faulty if pod.fault.type in (FaultType.NODE, FaultType.CHIP)}
-        if not nodes:
+        """F3: the job avoids broken hardware for a while, also when it is healthy again."""
+        broken: list[BrokenChip] = []
+        for pod in faulty:
+            if pod.fault.type is FaultType.NODE:
+                broken.append(BrokenChip(pod.node, WHOLE_NODE))
+            elif pod.fault.type is FaultType.CHIP:
+                broken += (BrokenChip(pod.node, chip) for chip in chips_of(pod.fault.chips))
+        if not broken:
             return
-        while self._cooling:
-            oldest = next(iter(self._cooling))
-            if max(self._cooling[oldest].values()) > now:
+        while self.cooling:
+            oldest = next(iter(self.cooling))
+            if max(self.cooling[oldest].values()) > now:
                 break
-            del self._cooling[oldest]
+            del self.cooling[oldest]
         until = now + self._configuration.settings.fault_cool_down * _SECOND
-        kept = {node: end for node, end in self._cooling.pop(job.key, {}).items() if end > now}
-        job.cooling = self._cooling[job.key] = kept | dict.fromkeys(nodes, until)
+        owner = owner_of(job)
+        kept = {chip: end for chip, end in self.cooling.pop(owner, {}).items() if end > now}
+        job.cooling = self.cooling[owner] = kept | dict.fromkeys(broken, until)
 
     def attach(self, job: Job) -> None:
-        """The job was seen, perhaps made anew: it still avoids the nodes that broke it."""
-        if self._cooling and not job.cooling:
-            job.cooling = self._cooling.get(job.key, job.cooling)
+        """The job was seen, perhaps made anew: it still avoids the chips that broke it."""
+        if self.cooling and not job.cooling:
+            job.cooling = self.cooling.get(owner_of(job), job.cooling)
 
     # -- what is done -----------------------------------------------------------------------------------
 
@@ -434,9 +442,18 @@ class FaultHandler:
 
     # -- F1 --------------------------------------------------------------------------------------------
 
-    def restore(self, jobs: Iterable[FaultJob], retries: Iterable[tuple[str, RetryBudget]]) -> None:
-        """Jobs and used retries as the previous leader left them."""
-        self.retries.owners.update(retries)
+    def restore(self, found: ReadDocument, now: int) -> None:
+        """Jobs, used retries and chips to avoid as the previous leader left them."""
+        self.retries.owners.update(found.retries)
+        latest = now + self._configuration.settings.fault_cool_down * _SECOND
+        for owner, chips in found.cooling:
+            kept = {chip: min(until, latest) for chip, until in chips.items() if until > now}
+            if kept:
+                self.cooling[owner] = kept
+        if self.cooling:
+            for job in self._book.jobs.values():
+                self.attach(job)
+        jobs = found.jobs
         for handled in jobs:
             self.jobs[handled.key] = handled
             self._dirty[handled.key] = None

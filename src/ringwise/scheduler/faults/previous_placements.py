@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ringwise.framework.job import Job, PreviousNode
+from ringwise.framework.job import WHOLE_NODE, Job, PreviousNode
 from ringwise.framework.ranks import ranks_of
 from ringwise.messages.job_expansion import group_name
 from ringwise.placement.superpods.reschedule import WAIT_SECONDS
@@ -140,9 +140,10 @@ class PreviousPlacements:
     def _leaving_pod(self, held: HeldPlacement, failed: bool, now: int) -> LeavingPod:
         pod, name = held.pod, self._state.names[held.node]
         annotations = {key: pod.annotations[key] for key in _KEPT_ANNOTATIONS if key in pod.annotations}
-        # F3: also where the hardware is healthy again. Jobs placed as a whole have their own rules.
-        broken = failed or held.job.cooling.get(name, 0) > now
-        faulty = broken and not _placed_as_a_whole(held.job, pod)
+        # F3: also where the hardware is healthy again. Switch and SuperPoD jobs return to a node on which
+        # only the pod failed (S9, P7).
+        faulty = failed and not _placed_as_a_whole(held.job, pod)
+        faulty = faulty or _is_cooling(held.job, name, held.chips, now)
         return LeavingPod(
             _owner(held.job, pod),
             held.job.key,
@@ -373,6 +374,9 @@ class PreviousPlacements:
         node = self._state.nodes[number]
         bad = fleet.unhealthy[number] | fleet.recovering[number] | max(0, fleet.network[number])
         refused = self._state.node_status.get(number, NodeStatus.HEALTHY) >= NodeStatus.PRE_SEPARATE
+        if node is not None and node.devices is not None:
+            # It came back with other chips.
+            bad |= ~fleet.listed[number]
         return node is None or not node.ready or refused or bool(mask & bad)
 
     def _reserve(self, kept: Rescheduling, placed: set[int] | None = None) -> None:
@@ -398,6 +402,14 @@ class PreviousPlacements:
             self._reservations.make(
                 Reservation(kept.job, kept.resource, chips, loads, expires=kept.until, why=WHY)
             )
+
+
+def _is_cooling(job: Job, node: str, chips: int, now: int) -> bool:
+    """F3: whether one of these chips broke the job a short while ago."""
+    return any(
+        broken.node == node and until > now and (broken.chip == WHOLE_NODE or chips >> broken.chip & 1)
+        for broken, until in job.cooling.items()
+    )
 
 
 def _placed_as_a_whole(job: Job, pod: Pod) -> bool:

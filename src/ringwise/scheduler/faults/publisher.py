@@ -7,11 +7,16 @@ document and never arrived is asked for again.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ringwise.messages.commands import Publish
+from ringwise.messages.events import ReschedulingRead
 from ringwise.scheduler.faults.document import write
+from ringwise.scheduler.faults.fault_nodes import FaultNodes
 from ringwise.scheduler.faults.handler import FaultHandler
 from ringwise.scheduler.faults.previous_placements import PreviousPlacements
 from ringwise.wellknown import (
+    FAULT_NODE_KEY,
     FAULT_NODES_CONFIG_MAP,
     MINDX_DL,
     REMAINING_RETRIES_KEY,
@@ -24,33 +29,38 @@ from ringwise.wellknown import (
 
 
 class ReschedulingPublisher:
-    def __init__(self, faults: FaultHandler, previous: PreviousPlacements) -> None:
+    def __init__(self, faults: FaultHandler, previous: PreviousPlacements, nodes: FaultNodes) -> None:
         self._faults = faults
         self._previous = previous
-        #: What was written last, by ConfigMap. A cluster without faults writes nothing.
-        self._written: dict[str, str] = {RESCHEDULING_CONFIG_MAP: write((), {}, ())}
+        self._nodes = nodes
+        #: What was written last, by data key. A cluster without faults writes nothing.
+        self._written: dict[str, str] = {RESCHEDULING_KEY: write((), {}, ()), FAULT_NODE_KEY: "[]"}
+
+    def was_written(self, event: ReschedulingRead) -> None:
+        """By the previous leader."""
+        if event.fault_nodes:
+            self._written[FAULT_NODE_KEY] = event.fault_nodes
+            self._nodes.changed = True
 
     def changes(self) -> list[Publish]:
+        commands: list[Publish] = []
         faults, previous = self._faults, self._previous
-        if not (faults.changed or previous.changed):
-            return []
-        faults.changed = previous.changed = False
-        commands = self._write(
-            VOLCANO_SYSTEM,
-            RESCHEDULING_CONFIG_MAP,
-            RESCHEDULING_KEY,
-            write(faults.jobs.values(), faults.retries.owners, previous.plain()),
-        )
-        if faults.retries.owners or FAULT_NODES_CONFIG_MAP in self._written:
-            text = faults.retries.document()
-            commands += self._write(VOLCANO_SYSTEM, FAULT_NODES_CONFIG_MAP, REMAINING_RETRIES_KEY, text)
-        if len(faults.records):
-            text = faults.records.document()
-            commands += self._write(MINDX_DL, RESCHEDULE_REASON_CONFIG_MAP, RESCHEDULE_RECORDS_KEY, text)
-        return commands
+        shown: dict[str, str] = {}
+        if faults.changed or previous.changed:
+            faults.changed = previous.changed = False
+            written = write(faults.jobs.values(), faults.retries.owners, previous.plain(), faults.cooling)
+            commands += self._write(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, {RESCHEDULING_KEY: written})
+            if len(faults.records):
+                records = {RESCHEDULE_RECORDS_KEY: faults.records.document()}
+                commands += self._write(MINDX_DL, RESCHEDULE_REASON_CONFIG_MAP, records)
+            if faults.retries.owners or REMAINING_RETRIES_KEY in self._written:
+                shown[REMAINING_RETRIES_KEY] = faults.retries.document()
+        if self._nodes.changed:
+            self._nodes.changed = False
+            shown[FAULT_NODE_KEY] = self._nodes.document()
+        return commands + self._write(VOLCANO_SYSTEM, FAULT_NODES_CONFIG_MAP, shown)
 
-    def _write(self, namespace: str, name: str, key: str, text: str) -> list[Publish]:
-        if self._written.get(name) == text:
-            return []
-        self._written[name] = text
-        return [Publish(namespace, name, {key: text})]
+    def _write(self, namespace: str, name: str, data: Mapping[str, str]) -> list[Publish]:
+        new = {key: text for key, text in data.items() if self._written.get(key) != text}
+        self._written |= new
+        return [Publish(namespace, name, new)] if new else []
