@@ -351,6 +351,7 @@ RESCHEDULE_RECORDS_KEY = "recent-reschedule-records"
 #: Jobs that are being rescheduled (rule F1; in volcano-system), and its data key. Scheduler.
 RESCHEDULING_CONFIG_MAP = "ringwise-rescheduling"
 RESCHEDULING_KEY = "rescheduling.json"
+COOL_DOWNS_KEY = "cool-downs.json"
 
 #: Configuration of the scheduler (in volcano-system), and its data keys. Administrator.
 SCHEDULER_CONFIG_MAP = "volcano-scheduler-configmap"

@@ -104,6 +104,10 @@ def test_a_lab_folder_of_format_1_is_opened_and_goes_on(lab: dict[str, Any], nam
     before, after = expected()["lab"][name], lab[name]
     assert missing_fields(name, after) == set()
     known = known_before(before, after)
+    if name in ("top", "top later"):
+        # Faulty nodes are published now, too.
+        for document in (before, known):
+            document["status"]["commands"].pop("Publish", None)
     assert first_difference(decisions(in_words_of_today(before)), decisions(known)) is None
 
 

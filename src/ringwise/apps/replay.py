@@ -29,7 +29,11 @@ from ringwise.records import dataclass
 from ringwise.scheduler.journal import Batch
 from ringwise.topology.boards import BoardCatalog
 from ringwise.views.documents.reference import DifferenceFields, ReplayDocument
-from ringwise.wellknown import RESCHEDULING_CONFIG_MAP
+from ringwise.wellknown import (
+    FAULT_NODES_CONFIG_MAP,
+    RESCHEDULE_REASON_CONFIG_MAP,
+    RESCHEDULING_CONFIG_MAP,
+)
 
 FORMAT, VERSION = "ringwise-journal", 1
 #: Files with a longer line are rejected.
@@ -383,9 +387,12 @@ def _compare(recorded: Recorded, decided: list[Any]) -> Difference | None:
     return None
 
 
+#: Records of faults and for the next leader (F1). They follow from the decisions; older versions wrote none.
+_RECORDS = frozenset({FAULT_NODES_CONFIG_MAP, RESCHEDULE_REASON_CONFIG_MAP, RESCHEDULING_CONFIG_MAP})
+
+
 def _is_record(command: Any) -> bool:
-    """The record for the next leader (F1) follows from the decisions; older versions wrote none, or less."""
-    return isinstance(command, dict) and command.get("name") == RESCHEDULING_CONFIG_MAP
+    return isinstance(command, dict) and command.get("name") in _RECORDS and command["type"] == "Publish"
 
 
 #: Sentences of a command. They may be worded differently in another version.

@@ -13,6 +13,7 @@ from ringwise.grammar import counted
 from ringwise.messages.commands import Command
 from ringwise.messages.events import Event, ReschedulingRead
 from ringwise.wellknown import (
+    COOL_DOWNS_KEY,
     FAULT_NODE_KEY,
     FAULT_NODES_CONFIG_MAP,
     MINDX_DL,
@@ -152,4 +153,7 @@ def _rescheduling(cluster: EmbeddedCluster) -> list[Event]:
     document = cluster.published(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, RESCHEDULING_KEY)
     records = cluster.published(MINDX_DL, RESCHEDULE_REASON_CONFIG_MAP, RESCHEDULE_RECORDS_KEY)
     nodes = cluster.published(VOLCANO_SYSTEM, FAULT_NODES_CONFIG_MAP, FAULT_NODE_KEY)
-    return [ReschedulingRead(document, records, nodes)] if document or records or nodes else []
+    cool_downs = cluster.published(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, COOL_DOWNS_KEY)
+    if not (document or records or nodes or cool_downs):
+        return []
+    return [ReschedulingRead(document, records, cool_downs, nodes)]

@@ -15,6 +15,7 @@ from ringwise.framework.extension_points import (
 from ringwise.framework.job import Job
 from ringwise.framework.node_selection import NodeSelection, SelectedNode
 from ringwise.framework.previous_node import (
+    UsedNodes,
     pods_with_previous_node_first,
     prefers_previous_node,
     select_again,
@@ -153,6 +154,7 @@ def _place_one_by_one(
     # so they come back as soon as a pod of another class is placed.
     current: NodeSelection | None = None
     hidden: dict[int, Reason] = {}
+    used = UsedNodes(session, job)
     try:
         for pod in pods:
             selection = session.node_selection(job, pod)
@@ -164,7 +166,7 @@ def _place_one_by_one(
             if hidden and current is not None and selection is not current:
                 current.unhide(hidden)
             current = selection
-            selected = _select_node(session, job, pod, selection, hidden)
+            selected = _select_node(session, job, pod, selection, hidden, used)
             if selected is None:
                 failed_classes.add(selection)
                 failed = failed or _no_node(session, job, pod, selection, hidden)
@@ -175,6 +177,7 @@ def _place_one_by_one(
                 continue
             chips = selection.chips_of_chosen(selected.node)
             statement.allocate(Allocation(job, pod, selected.node, chips, selected.score))
+            used.add(selected.node)
             placed += 1
             if missing is not None and placed >= missing and session.job_ready(job):
                 return None
@@ -187,12 +190,17 @@ def _place_one_by_one(
 
 
 def _select_node(
-    session: Session, job: Job, pod: Pod, selection: NodeSelection, hidden: dict[int, Reason]
+    session: Session,
+    job: Job,
+    pod: Pod,
+    selection: NodeSelection,
+    hidden: dict[int, Reason],
+    used: UsedNodes,
 ) -> SelectedNode | None:
     filters = node_filters(session, job, pod)
     preferred = _node_preferences(session, job, pod)
     if prefers_previous_node(session, job, pod):
-        selected = select_again(session, job, pod, selection, hidden, filters, preferred)
+        selected = select_again(session, job, pod, selection, hidden, filters, preferred, used)
         if selected is not None:
             return selected
     return selection.choose(hidden, filters, preferred)

@@ -24,10 +24,8 @@ def prefers_previous_node(session: Session, job: Job, pod: Pod) -> bool:
     policy = job.policy
     return (
         bool(job.previous_nodes)
-        and (
-            session.settings.prefer_previous_node
-            or any(previous.held for previous in job.previous_nodes.values())
-        )
+        # Those of one job are all held, or none is.
+        and (session.settings.prefer_previous_node or next(iter(job.previous_nodes.values())).held)
         and bool(pod.cls.chips)
         and policy is not None
         and policy.block_nodes is None
@@ -55,6 +53,7 @@ def select_again(
     hidden: dict[int, Reason],
     filters: Sequence[NodeFilter],
     preferred: Mapping[int, float],
+    used: UsedNodes,
 ) -> SelectedNode | None:
     """Its previous node, else the best one that no rank of the job used; None for the usual order."""
     previous = job.previous_nodes.get(ranks_of(job)[pod.uid])
@@ -63,7 +62,7 @@ def select_again(
         selected = _if_it_fits(selection, own, filters)
         if selected is not None:
             return selected
-    selected = selection.choose(hidden, filters, preferred, _used_nodes(session, job))
+    selected = selection.choose(hidden, filters, preferred, used.nodes())
     if selected is None and previous is not None and previous.faulty:
         return _if_it_fits(selection, own, filters)
     return selected
@@ -77,9 +76,22 @@ def _if_it_fits(
     return SelectedNode(node, selection.verdict(node)[0] or 0)
 
 
-def _used_nodes(session: Session, job: Job) -> set[int]:
-    """The nodes where ranks of the job were or are."""
-    ids, placements = session.state.node_id, session.state.pods
-    used = {ids.get(previous.node, -1) for previous in job.previous_nodes.values()}
-    used.update(placements[uid].node for uid, pod in job.pods.items() if pod.cls.chips)
-    return used
+class UsedNodes:
+    """The nodes where ranks of the job were or are: found once for all pods that are placed together."""
+
+    def __init__(self, session: Session, job: Job) -> None:
+        self._session = session
+        self._job = job
+        self._nodes: set[int] | None = None
+
+    def add(self, node: int) -> None:
+        if self._nodes is not None:
+            self._nodes.add(node)
+
+    def nodes(self) -> set[int]:
+        if self._nodes is None:
+            ids, placements = self._session.state.node_id, self._session.state.pods
+            used = {ids.get(previous.node, -1) for previous in self._job.previous_nodes.values()}
+            used.update(placements[uid].node for uid, pod in self._job.pods.items() if pod.cls.chips)
+            self._nodes = used
+        return self._nodes

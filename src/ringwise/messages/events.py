@@ -139,6 +139,8 @@ class ReschedulingRead:
     document: str = ""
     #: The value of `recent-reschedule-records`.
     records: str = ""
+    #: F3: the chips that jobs avoid.
+    cool_downs: str = ""
     #: The value of `fault-node`.
     fault_nodes: str = ""
 

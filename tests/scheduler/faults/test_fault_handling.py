@@ -7,7 +7,7 @@ import json
 import pytest
 
 from ringwise.messages import events as ev
-from ringwise.messages.commands import AnnotatePod, Command, DeletePod
+from ringwise.messages.commands import AnnotatePod, Bind, Command, DeletePod
 from ringwise.scheduler.faults.handler import WATCHED_FOR
 from ringwise.scheduler.faults.states import State
 from ringwise.state.model import DeviceReport, NodeReport, ReportedFault
@@ -385,3 +385,26 @@ def test_records_are_written_for_users_of_huaweis_plugin() -> None:
     assert (job["JobID"], job["TotalRescheduleTimes"]) == ("default/train", 1)
     (task,) = job["RescheduleRecords"][0]["ReasonOfTask"]
     assert (task["RescheduleReason"], task["PodName"], task["NodeName"]) == ("CardUnhealthy", hit, "n3")
+
+
+# -- how long it takes ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("labels", [{"pod-rescheduling": "on"}, {}], ids=["pod level", "whole job"])
+def test_with_a_spare_node_the_replacement_is_bound_in_the_turn_in_which_it_appears(
+    labels: dict[str, str],
+) -> None:
+    """From the report of the fault no virtual time passes: nothing waits for a clock or a later cycle."""
+    rig = Rig(4)
+    rig.submit("train", pods=3, chips=8, labels={"fault-scheduling": "force", **labels})
+    rig.run()
+    start = rig.now
+    rig.sick(rig.nodes_of("train")[2], 1)
+    deleted = [command.pod for command in rig.step() if isinstance(command, DeletePod)]
+    assert "train-2" in deleted
+    for name in deleted:
+        rig.tell(ev.PodGone(rig.pods[name].uid))
+        rig.replacement(name)
+    bound = [command.pod for command in rig.step() if isinstance(command, Bind)]
+    assert sorted(bound) == sorted(deleted)
+    assert rig.now == start

@@ -9,6 +9,7 @@ import pytest
 
 from ringwise.messages import events as ev
 from ringwise.messages.commands import DeletePod
+from ringwise.scheduler.faults import fault_nodes
 from ringwise.state.model import Device, DeviceReport, Node, NodeReport, ReportedFault
 from tests.scheduler.rig import CHIP, Rig
 
@@ -86,13 +87,14 @@ def test_F1_what_an_earlier_leader_published_is_corrected() -> None:
     assert written(rig) == []
 
 
-def test_the_document_of_faulty_nodes_has_a_bound() -> None:
-    rig = Rig(6000)
-    for number in range(1, 6001):
+def test_the_document_of_faulty_nodes_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fault_nodes, "LARGEST_DOCUMENT", 2_000)
+    rig = Rig(20)
+    for number in range(1, 21):
         rig.sick(f"n{number}", 0xFF)
     rig.step()
     text = [one.data["fault-node"] for one in rig.published() if "fault-node" in one.data][-1]
-    assert 700_000 < len(text.encode()) <= 800 * 1024
+    assert 1_500 < len(text.encode()) <= 2_000
     assert written(rig)[0]["NodeName"] == "n1"
 
 

@@ -81,13 +81,12 @@ def successor(rig: Rig) -> Rig:
                 newest["topology"] = event
     new.tell(*newest.values(), ev.VcJobSeen(VCJOB))
     new.tell(*map(ev.PodGroupSeen, rig.groups.values()), *map(ev.PodSeen, rig.pods.values()))
-    new.tell(ev.ReschedulingRead(written(rig)))
+    new.tell(ev.ReschedulingRead(written(rig), cool_downs=written(rig, "cool-downs.json")))
     return new
 
 
-def written(rig: Rig) -> str:
-    found = [one for one in rig.published() if one.name == "ringwise-rescheduling"]
-    return found[-1].data["rescheduling.json"]
+def written(rig: Rig, key: str = "rescheduling.json") -> str:
+    return next((one.data[key] for one in reversed(rig.published()) if key in one.data), "")
 
 
 def by_rank(rig: Rig) -> dict[int, str | None]:

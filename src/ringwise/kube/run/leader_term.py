@@ -35,6 +35,7 @@ from ringwise.messages.events import ReschedulingRead
 from ringwise.records import dataclass
 from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.wellknown import (
+    COOL_DOWNS_KEY,
     FAULT_NODE_KEY,
     FAULT_NODES_CONFIG_MAP,
     MINDX_DL,
@@ -170,7 +171,8 @@ class LeaderTerm:
         document = await self._read_own(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, RESCHEDULING_KEY)
         records = await self._read_own(MINDX_DL, RESCHEDULE_REASON_CONFIG_MAP, RESCHEDULE_RECORDS_KEY)
         nodes = await self._read_own(VOLCANO_SYSTEM, FAULT_NODES_CONFIG_MAP, FAULT_NODE_KEY)
-        self.core.put([ReschedulingRead(document, records, nodes)])
+        cool_downs = await self._read_own(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, COOL_DOWNS_KEY)
+        self.core.put([ReschedulingRead(document, records, cool_downs, nodes)])
 
     async def _read_own(self, namespace: str, name: str, key: str) -> str:
         """Nothing is decided while the server cannot be reached; what it refuses counts as missing."""

@@ -12,6 +12,7 @@ from ringwise.reasons import Trigger
 from ringwise.scheduler.core.assumed_pods import AssumedPods
 from ringwise.scheduler.core.bind_backoff import BindBackoff
 from ringwise.scheduler.core.containment import Containment, SavedPod, object_of
+from ringwise.scheduler.core.inventory import Inventory
 from ringwise.scheduler.core.job_book import JobBook
 from ringwise.scheduler.core.pending_queue import PendingQueue
 from ringwise.scheduler.core.reservation import StarvationGuard
@@ -57,6 +58,7 @@ class EventHandlers:
         detector: FaultDetector,
         faults: FaultHandler,
         fault_nodes: FaultNodes,
+        inventory: Inventory,
         rescheduling: ReschedulingPublisher,
         reporter: StatusReporter,
         tor_share: TorSharePublisher,
@@ -80,6 +82,7 @@ class EventHandlers:
         self._detector = detector
         self._faults = faults
         self._fault_nodes = fault_nodes
+        self._inventory = inventory
         self._rescheduling = rescheduling
         self._reporter = reporter
         self._tor_share = tor_share
@@ -179,7 +182,7 @@ class EventHandlers:
             self._state.put_pod(stand_in)
         self._book.recount()
         self._topology.nodes_changed()
-        self._usage.capacity.clear()
+        self._inventory.everything_changed()
         self._tor_share.cluster_changed()
 
     # -- nodes ------------------------------------------------------------------------------
@@ -215,6 +218,7 @@ class EventHandlers:
         self._cluster_changed(Trigger.HEALTH_CHANGED)
 
     def _health_changed(self, node: str) -> None:
+        self._inventory.node_changed(node)
         self._faults.node_changed(node)
         self._fault_nodes.node_changed(node, self._now)
 
@@ -236,9 +240,9 @@ class EventHandlers:
         """F1. What cannot be read is as if it were not there; faults that still exist are found again."""
         self._faults.records.read(event.records)
         self._rescheduling.was_written(event)
-        if event.document:
+        if event.document or event.cool_downs:
             found = read(event.document)
-            self._faults.restore(found, self._now)
+            self._faults.restore(found.jobs, found.retries, event.cool_downs, self._now)
             self._previous.restore(found.placements, self._now)
 
     def _topology_seen(self, event: ev.TopologySeen) -> None:
@@ -249,7 +253,6 @@ class EventHandlers:
         self._topology.nodes_changed()
         self._tor_share.cluster_changed()
         self._triggers.add(trigger)
-        self._usage.capacity.clear()
 
     # -- pods and their groups ------------------------------------------------------------------
 
@@ -263,6 +266,8 @@ class EventHandlers:
         if self._state.pods[pod.uid].pod is pod:
             self._assumed.forget(pod.uid)
         placement = self._state.pods[pod.uid]
+        self._inventory.pods_changed(placed[0])
+        self._inventory.pods_changed(placement.node)
         if placed[0] >= 0 and placement.node < 0:
             self._placement_ended(job, held, failed=True)
         elif placed[0] >= 0 and placed != (placement.node, placement.chips):
@@ -292,6 +297,8 @@ class EventHandlers:
         self._backoff.forget_pod(event.uid)
         self._reporter.forget_pod(event.uid)
         node = placement.pod.node if placement is not None else None
+        if placement is not None:
+            self._inventory.pods_changed(placement.node)
         job = self._book.drop_pod(event.uid)
         if node is not None:
             self._detector.pod_gone(node)

@@ -15,16 +15,74 @@ def offered(state: ClusterState) -> Amounts:
     the total: the queues' shares of the rest would otherwise be smaller than what is free.
     """
     total: Amounts = {}
-    for number, node in enumerate(state.nodes):
-        there: Amounts = {}
-        if node is not None and node.ready:
-            there = {"cpu": node.cpu_milli, "memory": node.memory, **dict(node.extended)}
-        add(total, _at_least(there, _used(state, number)))
+    for number in range(len(state.nodes)):
+        add(total, _offered_by(state, number)[0])
+    return total
+
+
+class Inventory:
+    """The same, kept while nodes change: a report about one node costs nothing for the others."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        self._by_node: dict[int, Amounts] = {}
+        self._total: Amounts = {}
+        self._changed: set[int] = set()
+        #: Nodes on which more is in use than they offer: there the pods count.
+        self._exceeded: set[int] = set()
+        self._all = True
+
+    @property
+    def stale(self) -> bool:
+        return self._all or bool(self._changed)
+
+    def node_changed(self, name: str) -> None:
+        number = self._state.node_id.get(name)
+        if number is not None:
+            self._changed.add(number)
+
+    def pods_changed(self, number: int) -> None:
+        """A pod came to the node, or left it."""
+        if number in self._exceeded:
+            self._changed.add(number)
+
+    def everything_changed(self) -> None:
+        self._all = True
+
+    def total(self) -> Amounts:
+        if self._all:
+            self._all = False
+            self._by_node.clear()
+            self._total.clear()
+            self._exceeded.clear()
+            self._changed.update(range(len(self._state.nodes)))
+        for number in self._changed:
+            amounts, exceeded = _offered_by(self._state, number)
+            before = self._by_node.get(number, {})
+            if amounts != before:
+                add(self._total, before, -1)
+                add(self._total, amounts)
+                self._by_node[number] = amounts
+            (self._exceeded.add if exceeded else self._exceeded.discard)(number)
+        self._changed.clear()
+        return self._total
+
+
+def _offered_by(state: ClusterState, number: int) -> tuple[Amounts, bool]:
+    """What one node adds, and whether more than it offers is in use there."""
+    node = state.nodes[number]
+    there: Amounts = {}
+    if node is not None and node.ready:
+        there = {"cpu": node.cpu_milli, "memory": node.memory, **dict(node.extended)}
+    used = _used(state, number)
+    exceeded = any(count > there.get(name, 0) for name, count in used.items())
+    total = {name: max(there.get(name, 0), used.get(name, 0)) for name in there | used}
     for resource, fleet in state.fleets.items():
         if resource != HOSTS:
-            counts = zip(fleet.allocatable, fleet.requested, strict=True)
-            add(total, {resource: sum(max(0, count, used) for count, used in counts)})
-    return total
+            count, requested = fleet.allocatable[number], fleet.requested[number]
+            exceeded = exceeded or requested > count
+            total[resource] = max(0, count, requested)
+    return {name: amount for name, amount in total.items() if amount}, exceeded
 
 
 def _used(state: ClusterState, number: int) -> Amounts:
@@ -37,7 +95,3 @@ def _used(state: ClusterState, number: int) -> Amounts:
         cls = state.pods[uid].pod.cls
         add(used, {name: count for name, count in amounts_of(cls).items() if name != cls.resource})
     return used
-
-
-def _at_least(there: Amounts, used: Amounts) -> Amounts:
-    return {name: max(there.get(name, 0), used.get(name, 0)) for name in there | used}

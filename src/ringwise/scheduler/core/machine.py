@@ -26,6 +26,7 @@ from ringwise.scheduler.core.bind_backoff import BindBackoff
 from ringwise.scheduler.core.binding_annotations import binding_annotations
 from ringwise.scheduler.core.containment import Containment, describe
 from ringwise.scheduler.core.event_handlers import EventHandlers
+from ringwise.scheduler.core.inventory import Inventory
 from ringwise.scheduler.core.job_book import JobBook
 from ringwise.scheduler.core.pending_queue import PendingQueue
 from ringwise.scheduler.core.reservation import StarvationGuard
@@ -110,10 +111,12 @@ class Scheduler:
         self._reporter = StatusReporter(
             state, self._book, usage, self._partial_gangs.was_complete, self._containment
         )
+        inventory = Inventory(state)
         self._sessions = SessionFactory(
             state=state,
             book=self._book,
             usage=usage,
+            inventory=inventory,
             reservations=self._reservations,
             topology=topology,
             configuration=self._configuration,
@@ -137,6 +140,7 @@ class Scheduler:
             detector=detector,
             faults=self._faults,
             fault_nodes=fault_nodes,
+            inventory=inventory,
             rescheduling=self._rescheduling,
             reporter=self._reporter,
             tor_share=self._tor_share,

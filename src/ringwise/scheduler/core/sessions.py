@@ -11,7 +11,7 @@ from ringwise.framework.registry import Registry
 from ringwise.framework.session import Session
 from ringwise.framework.topology_cache import TopologyCache
 from ringwise.framework.usage import ResourceUsage
-from ringwise.scheduler.core.inventory import offered
+from ringwise.scheduler.core.inventory import Inventory, offered
 from ringwise.scheduler.core.job_book import JobBook
 from ringwise.state.cluster import ClusterState
 from ringwise.state.reservations import Reservations
@@ -39,6 +39,7 @@ class SessionFactory:
         state: ClusterState,
         book: JobBook,
         usage: ResourceUsage,
+        inventory: Inventory,
         reservations: Reservations,
         topology: TopologyCache,
         configuration: ActiveConfiguration,
@@ -47,6 +48,7 @@ class SessionFactory:
         self._state = state
         self._book = book
         self._usage = usage
+        self._inventory = inventory
         self._reservations = reservations
         self._topology = topology
         self._configuration = configuration
@@ -81,7 +83,12 @@ class SessionFactory:
         return self.registry.missing_chip_plugins(self._configuration.current)
 
     def capacity(self) -> Amounts:
-        """What all ready nodes offer together. Computed again only after nodes changed."""
-        if not self._usage.capacity:
-            self._usage.capacity.update(offered(self._state))
-        return self._usage.capacity
+        """What all ready nodes offer together."""
+        capacity = self._usage.capacity
+        if self._inventory.stale:
+            capacity.clear()
+            capacity.update(self._inventory.total())
+        elif not capacity:
+            # A what-if changed a node.
+            capacity.update(offered(self._state))
+        return capacity

@@ -269,6 +269,7 @@ class WhatIf:
             self._usage.capacity.clear()
             self._sessions.capacity()
 
+        self._sessions.capacity()
         put(node)
         try:
             yield

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from types import MappingProxyType
 from typing import Any, TypeVar
 
-from ringwise.framework.job import BrokenChip
 from ringwise.placement.racks.levels import Level
 from ringwise.records import dataclass
 from ringwise.scheduler.faults.detection import FaultType, PodFault
@@ -22,8 +20,8 @@ from ringwise.scheduler.faults.scope import Position
 from ringwise.scheduler.faults.states import ENDED, State
 
 VERSION = 1
-#: Bytes. A ConfigMap holds 1 MiB.
-LARGEST_DOCUMENT = 900 * 1024
+#: Bytes. A ConfigMap holds 1 MiB; this one has another data key.
+LARGEST_DOCUMENT = 750 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +32,6 @@ class ReadDocument:
     retries: tuple[tuple[str, RetryBudget], ...] = ()
     #: Previous placements, as `PreviousPlacements` writes them.
     placements: tuple[Mapping[str, Any], ...] = ()
-    #: F3: by owner, chips that broke its job, and until when that avoids them.
-    cooling: tuple[tuple[str, dict[BrokenChip, int]], ...] = ()
     problem: str = ""
 
 
@@ -43,22 +39,17 @@ def write(
     jobs: Iterable[FaultJob],
     retries: Mapping[str, RetryBudget],
     placements: Iterable[Mapping[str, Any]],
-    cooling: Mapping[str, Mapping[BrokenChip, int]] = MappingProxyType({}),
     *,
     largest: int = LARGEST_DOCUMENT,
 ) -> str:
     budgets = {owner: [one.job, one.used, one.allowed] for owner, one in retries.items()}
     parts = [("placements", _compact(one), int(one.get("until", 0))) for one in placements]
     parts += [("jobs", _compact(_job(one)), one.since) for one in jobs]
-    parts += [
-        ("cooling", _compact([owner, [[*chip, until] for chip, until in chips.items()]]), min(chips.values()))
-        for owner, chips in cooling.items()
-    ]
     # Newest first: the oldest do not fit.
     parts.sort(key=lambda part: part[2], reverse=True)
     fixed = {"version": VERSION, "retries": budgets}
     room = largest - len(_compact(fixed).encode()) - 100
-    taken: dict[str, list[str]] = {"jobs": [], "placements": [], "cooling": []}
+    taken: dict[str, list[str]] = {"jobs": [], "placements": []}
     left_out = 0
     for name, text, _ in parts:
         size = len(text.encode()) + 1
@@ -85,8 +76,7 @@ def read(text: str) -> ReadDocument:
     retries = _each(
         list(budgets.items()) if isinstance(budgets, dict) else budgets, "retries", _read_budget, wrong
     )
-    cooling = _each(found.get("cooling"), "cooling", _read_cooling, wrong)
-    return ReadDocument(jobs, retries, placements, cooling, "; ".join(wrong))
+    return ReadDocument(jobs, retries, placements, "; ".join(wrong))
 
 
 Part = TypeVar("Part")
@@ -212,13 +202,6 @@ def _read_placement(given: Any) -> Mapping[str, Any]:
     if not isinstance(given, dict):
         raise TypeError("a placement is an object")
     return given
-
-
-def _read_cooling(given: Any) -> tuple[str, dict[BrokenChip, int]]:
-    owner, chips = given
-    return _text(owner), {
-        BrokenChip(_text(node), _number(chip)): _number(until) for node, chip, until in chips
-    }
 
 
 def _text(given: Any) -> str:

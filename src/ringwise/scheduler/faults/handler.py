@@ -15,11 +15,11 @@ from ringwise.placement.racks.levels import Level, LevelTimes
 from ringwise.scheduler.core.job_book import JobBook
 from ringwise.scheduler.core.sessions import ActiveConfiguration
 from ringwise.scheduler.faults import job_events
+from ringwise.scheduler.faults.cool_downs import CoolDowns
 from ringwise.scheduler.faults.detection import FaultDetector, FaultType
-from ringwise.scheduler.faults.document import ReadDocument
 from ringwise.scheduler.faults.fault_job import Deletion, FaultJob, FaultyPod, positions
 from ringwise.scheduler.faults.policy import FaultPolicy, Mode, SubHealth, read_fault_policy
-from ringwise.scheduler.faults.records import RescheduleRecords, RetryBudgets
+from ringwise.scheduler.faults.records import RescheduleRecords, RetryBudget, RetryBudgets
 from ringwise.scheduler.faults.scope import effective_level, is_in_scope, level_after, next_level_after
 from ringwise.scheduler.faults.states import ENDED, Happened, State
 from ringwise.state.cluster import ClusterState
@@ -57,8 +57,8 @@ class FaultHandler:
         self.changed = False
         #: Nodes of which ClusterD reports the chips: it runs while there are any.
         self.aggregated: set[str] = set()
-        #: F3: by owner, chips that broke its job, and until when that avoids them. Oldest first.
-        self.cooling: dict[str, dict[BrokenChip, int]] = {}
+        #: F3.
+        self.cool_downs = CoolDowns()
         #: Jobs to look at: now, and when time alone changes something.
         self._dirty: dict[str, None] = {}
         self._due: dict[str, int] = {}
@@ -251,20 +251,13 @@ class FaultHandler:
                 broken += (BrokenChip(pod.node, chip) for chip in chips_of(pod.fault.chips))
         if not broken:
             return
-        while self.cooling:
-            oldest = next(iter(self.cooling))
-            if max(self.cooling[oldest].values()) > now:
-                break
-            del self.cooling[oldest]
         until = now + self._configuration.settings.fault_cool_down * _SECOND
-        owner = owner_of(job)
-        kept = {chip: end for chip, end in self.cooling.pop(owner, {}).items() if end > now}
-        job.cooling = self.cooling[owner] = kept | dict.fromkeys(broken, until)
+        job.cooling = self.cool_downs.add(owner_of(job), broken, now, until)
 
     def attach(self, job: Job) -> None:
-        """The job was seen, perhaps made anew: it still avoids the chips that broke it."""
-        if self.cooling and not job.cooling:
-            job.cooling = self.cooling.get(owner_of(job), job.cooling)
+        """The job was seen."""
+        if len(self.cool_downs):
+            self.cool_downs.attach(job, owner_of(job))
 
     # -- what is done -----------------------------------------------------------------------------------
 
@@ -442,18 +435,14 @@ class FaultHandler:
 
     # -- F1 --------------------------------------------------------------------------------------------
 
-    def restore(self, found: ReadDocument, now: int) -> None:
+    def restore(
+        self, jobs: Iterable[FaultJob], retries: Iterable[tuple[str, RetryBudget]], cool_downs: str, now: int
+    ) -> None:
         """Jobs, used retries and chips to avoid as the previous leader left them."""
-        self.retries.owners.update(found.retries)
-        latest = now + self._configuration.settings.fault_cool_down * _SECOND
-        for owner, chips in found.cooling:
-            kept = {chip: min(until, latest) for chip, until in chips.items() if until > now}
-            if kept:
-                self.cooling[owner] = kept
-        if self.cooling:
-            for job in self._book.jobs.values():
-                self.attach(job)
-        jobs = found.jobs
+        self.retries.owners.update(retries)
+        self.cool_downs.read(cool_downs, now, now + self._configuration.settings.fault_cool_down * _SECOND)
+        for job in self._book.jobs.values():
+            self.attach(job)
         for handled in jobs:
             self.jobs[handled.key] = handled
             self._dirty[handled.key] = None

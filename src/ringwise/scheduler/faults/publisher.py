@@ -16,6 +16,7 @@ from ringwise.scheduler.faults.fault_nodes import FaultNodes
 from ringwise.scheduler.faults.handler import FaultHandler
 from ringwise.scheduler.faults.previous_placements import PreviousPlacements
 from ringwise.wellknown import (
+    COOL_DOWNS_KEY,
     FAULT_NODE_KEY,
     FAULT_NODES_CONFIG_MAP,
     MINDX_DL,
@@ -43,22 +44,30 @@ class ReschedulingPublisher:
             self._nodes.changed = True
 
     def changes(self) -> list[Publish]:
-        commands: list[Publish] = []
         faults, previous = self._faults, self._previous
+        own: dict[str, str] = {}
         shown: dict[str, str] = {}
+        records: dict[str, str] = {}
         if faults.changed or previous.changed:
             faults.changed = previous.changed = False
-            written = write(faults.jobs.values(), faults.retries.owners, previous.plain(), faults.cooling)
-            commands += self._write(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, {RESCHEDULING_KEY: written})
-            if len(faults.records):
-                records = {RESCHEDULE_RECORDS_KEY: faults.records.document()}
-                commands += self._write(MINDX_DL, RESCHEDULE_REASON_CONFIG_MAP, records)
-            if faults.retries.owners or REMAINING_RETRIES_KEY in self._written:
-                shown[REMAINING_RETRIES_KEY] = faults.retries.document()
+            own[RESCHEDULING_KEY] = write(faults.jobs.values(), faults.retries.owners, previous.plain())
+        if faults.cool_downs.changed:
+            faults.cool_downs.changed = False
+            own[COOL_DOWNS_KEY] = faults.cool_downs.document()
+        if faults.records.changed:
+            faults.records.changed = False
+            records[RESCHEDULE_RECORDS_KEY] = faults.records.document()
+        if faults.retries.changed:
+            faults.retries.changed = False
+            shown[REMAINING_RETRIES_KEY] = faults.retries.document()
         if self._nodes.changed:
             self._nodes.changed = False
             shown[FAULT_NODE_KEY] = self._nodes.document()
-        return commands + self._write(VOLCANO_SYSTEM, FAULT_NODES_CONFIG_MAP, shown)
+        return [
+            *self._write(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, own),
+            *self._write(MINDX_DL, RESCHEDULE_REASON_CONFIG_MAP, records),
+            *self._write(VOLCANO_SYSTEM, FAULT_NODES_CONFIG_MAP, shown),
+        ]
 
     def _write(self, namespace: str, name: str, data: Mapping[str, str]) -> list[Publish]:
         new = {key: text for key, text in data.items() if self._written.get(key) != text}

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ringwise.records import dataclass
+from ringwise.scheduler.faults.bounded_texts import BoundedTexts, compact
 from ringwise.scheduler.faults.fault_job import FaultJob
 
 #: Records of one job, and reasons of one record.
@@ -26,6 +27,9 @@ class RescheduleRecords:
     def __init__(self) -> None:
         #: In the order in which the jobs were last rescheduled.
         self._jobs: dict[str, dict[str, Any]] = {}
+        self._texts = BoundedTexts(LARGEST_DOCUMENT - 2)
+        #: Whether there are records that were not written yet.
+        self.changed = False
 
     def __len__(self) -> int:
         return len(self._jobs)
@@ -57,18 +61,17 @@ class RescheduleRecords:
         }
         known["TotalRescheduleTimes"] += 1
         known["RescheduleRecords"] = [record, *known["RescheduleRecords"]][:MOST_RECORDS]
-        self._jobs[handled.key] = known
+        self._put(handled.key, known)
+
+    def _put(self, key: str, value: dict[str, Any]) -> None:
+        self._jobs[key] = value
+        self.changed = True
+        for gone in self._texts.put(key, value):
+            del self._jobs[gone]
 
     def document(self) -> str:
         """The value of the data key; jobs that do not fit are forgotten, oldest first."""
-        texts = {key: _compact(value) for key, value in self._jobs.items()}
-        size = sum(len(text.encode()) + len(_compact(key).encode()) + 2 for key, text in texts.items())
-        for key in list(texts):
-            if size + 2 <= LARGEST_DOCUMENT:
-                break
-            size -= len(texts.pop(key).encode()) + len(_compact(key).encode()) + 2
-            del self._jobs[key]
-        return "{" + ",".join(f"{_compact(key)}:{text}" for key, text in texts.items()) + "}"
+        return self._texts.document()
 
     def read(self, text: str) -> None:
         """What a previous leader, or Huawei's plugin, wrote. What cannot be read is left out."""
@@ -78,7 +81,8 @@ class RescheduleRecords:
             return
         for key, value in found.items() if isinstance(found, dict) else ():
             if _is_job_record(value):
-                self._jobs[key] = {**value, "RescheduleRecords": value["RescheduleRecords"][:MOST_RECORDS]}
+                self._put(key, {**value, "RescheduleRecords": value["RescheduleRecords"][:MOST_RECORDS]})
+        self.changed = False
 
 
 def _is_job_record(value: object) -> bool:
@@ -86,10 +90,6 @@ def _is_job_record(value: object) -> bool:
         return False
     times = value.get("TotalRescheduleTimes")
     return isinstance(times, int) and all(isinstance(one, dict) for one in value["RescheduleRecords"])
-
-
-def _compact(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 @dataclass(slots=True)
@@ -105,6 +105,8 @@ class RetryBudgets:
 
     def __init__(self) -> None:
         self.owners: dict[str, RetryBudget] = {}
+        #: Whether the document changed since it was written.
+        self.changed = False
 
     def left(self, owner: str, allowed: int) -> int:
         budget = self.owners.get(owner)
@@ -114,16 +116,19 @@ class RetryBudgets:
         budget = self.owners.pop(owner, None) or RetryBudget(job, 0, allowed)
         budget.used += 1
         budget.job, budget.allowed = job, allowed
+        self.changed = True
         self.owners[owner] = budget
         while len(self.owners) > MOST_BUDGETS:
             del self.owners[next(iter(self.owners))]
 
     def forget(self, owner: str) -> bool:
-        return self.owners.pop(owner, None) is not None
+        known = self.owners.pop(owner, None) is not None
+        self.changed |= known
+        return known
 
     def document(self) -> str:
         """The value of `remain-retry-times`: job to owner and restarts that are left."""
-        return _compact(
+        return compact(
             {
                 budget.job: {"UUID": owner, "Times": max(0, budget.allowed - budget.used)}
                 for owner, budget in self.owners.items()
