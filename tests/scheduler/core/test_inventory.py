@@ -58,7 +58,7 @@ def test_the_kept_total_is_the_counted_one(batches: list[list[ev.Event]]) -> Non
         kept = dict(machine._sessions.capacity())
         # Pods that come to a node which is large enough change nothing; others are seen with the next node.
         machine._sessions._inventory.everything_changed()
-        assert kept == offered(machine.view.cluster) or _exceeded_by_new_pods(batch), batch
+        assert kept == offered(machine._state) or _exceeded_by_new_pods(batch), batch
 
 
 def _exceeded_by_new_pods(batch: list[ev.Event]) -> bool:
