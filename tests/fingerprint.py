@@ -31,6 +31,7 @@ def fingerprint(state: ClusterState) -> tuple[object, ...]:
             tuple(fleet.reserved),
             tuple(fleet.free_mask),
             fleet.free_total,
+            fleet.healthy_total,
             tuple(sorted((code, count) for code, count in fleet.closed_counts.items() if count)),
             tuple(sorted(fleet.extra_claims.items())),
             tuple(sorted((n, tuple(sorted(h.items()))) for n, h in fleet.unknown_holders.items())),

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from string import Formatter
 from typing import Any, TypedDict
 
@@ -90,10 +90,12 @@ class Reason:
 
     kind: ReasonKind
     details: Mapping[str, Any] = field(default_factory=dict)
-    #: Cures found for this case, in addition to those of the kind.
+    #: Cures that were tried in this case.
     found_cures: tuple[str, ...] = ()
     #: Whether the cures of the kind are named, too.
     general_cures: bool = True
+    #: What else is known about this case; part of the message.
+    hints: tuple[str, ...] = ()
 
     @property
     def code(self) -> str:
@@ -101,7 +103,7 @@ class Reason:
 
     @property
     def message(self) -> str:
-        return self.kind.sentence.format_map(_Readable(self.details))
+        return "; ".join((self.kind.sentence.format_map(_Readable(self.details)), *self.hints))
 
     @property
     def cures(self) -> tuple[str, ...]:
@@ -114,11 +116,20 @@ class Reason:
         )
 
     def with_cures(self, cures: Iterable[str]) -> Reason:
-        return Reason(self.kind, self.details, tuple(cures))
+        """The same reason with cures that were tried, besides those of its kind."""
+        return Reason(self.kind, self.details, tuple(cures), hints=self.hints)
 
     def with_only(self, cures: Iterable[str]) -> Reason:
         """The same reason with these cures and no others."""
-        return Reason(self.kind, self.details, tuple(cures), general_cures=False)
+        return Reason(self.kind, self.details, tuple(cures), general_cures=False, hints=self.hints)
+
+    def with_hints(self, hints: Iterable[str]) -> Reason:
+        """The same reason with more that is known about this case."""
+        return replace(self, hints=(*self.hints, *hints))
+
+    def suggesting(self, word: str | None) -> Reason:
+        """The same reason with the word that was probably meant, if there is one."""
+        return self.with_hints([f"did you mean {word}?"] if word else ())
 
     def as_json(self) -> ReasonFields:
         return {

@@ -68,53 +68,43 @@ def test_a_job_that_can_run_some_day_is_allowed(object: dict[str, Any]) -> None:
 REFUSED = [
     (
         vcjob(3),
-        "a pod asks for 3 chips; 910-x8 allows 1, 2, 4, 8 per pod in a job of 1 pod. "
-        "What helps: ask for 1, 2, 4, 8 chips in each pod",
+        "a pod asks for 3 chips; 910-x8 allows 1, 2, 4, 8 per pod in a job of 1 pod",
     ),
     (
         vcjob(4, replicas=2),
-        "2 pods ask for 4, 4 chips; on 910-x8 each pod of a multi-pod job must ask for 8. "
-        "What helps: ask for 8 chips in each pod; put the chips into one pod, which may ask for 1, 2, 4, 8; "
-        "set multi-pod-requests: vendor to allow 1, 2, 4, 8 chips in each pod",
+        "2 pods ask for 4, 4 chips; on 910-x8 each pod of a multi-pod job must ask for 8",
     ),
     (
         vcjob(8, queue="defualt"),
-        "there is no queue defualt; known are closed, default. "
-        "What helps: create the queue defualt; use the queue default",
+        "there is no queue defualt; known are closed, default; did you mean default?",
     ),
     (
         vcjob(8, queue="closed"),
-        "queue closed is Closed and takes no jobs. What helps: open the queue closed; use another queue",
+        "queue closed is Closed and takes no jobs",
     ),
     (
         vcjob(8, minAvailable=2),
-        "the job wants at least 2 pods and its tasks have 1. "
-        "What helps: correct the job's manifest and submit it again",
+        "the job wants at least 2 pods and its tasks have 1",
     ),
     (
         vcjob(8, metadata={"annotations": {"sp-block": "16"}}),
-        "the job's one pod asks for 8 chips and sp-block is 16; in a one-pod job they must be equal. "
-        'What helps: set sp-block to "8", or remove it',
+        "the job's one pod asks for 8 chips and sp-block is 16; in a one-pod job they must be equal",
     ),
     (
         vcjob(8, minAvailable=-1),
-        "spec.minAvailable: must be a whole number of 0 or more, got -1. "
-        "What helps: correct the job's manifest and submit it again",
+        "spec.minAvailable: must be a whole number of 0 or more, got -1",
     ),
     (
         pod(1, container(1, "second")),
-        "2 containers of pod pod request chips; only one may. "
-        "What helps: give all 2 chips to one container; make a pod of each container",
+        "2 containers of pod pod request chips; only one may",
     ),
     (
         pod(3, annotations=IN_GROUP),
-        "a pod asks for 3 chips; 910-x8 allows 1, 2, 4, 8 per pod in a job of 1 pod. "
-        "What helps: ask for 1, 2, 4, 8 chips in each pod",
+        "a pod asks for 3 chips; 910-x8 allows 1, 2, 4, 8 per pod in a job of 1 pod",
     ),
     (
         group("nobody"),
-        "there is no queue nobody; known are closed, default. "
-        "What helps: create the queue nobody; use the queue closed",
+        "there is no queue nobody; known are closed, default",
     ),
 ]
 

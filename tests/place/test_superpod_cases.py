@@ -189,7 +189,7 @@ def test_a_superpod_that_is_too_large_is_an_error_P6() -> None:
     job = job_objects(2, 32, A3_SP_BLOCK, "vcjob")
     reported = job_of(ask([*objects, *job], {"super-pod-size": "4"}, scores=False), "job")
     assert reported["outcome"] in ("pending", "refused")
-    assert "super-pod-size" in reported["reason"]["message"] + " ".join(reported["reason"]["cures"])
+    assert "super-pod-size" in reported["reason"]["message"]
 
 
 @pytest.mark.parametrize("reported", ["missing", "negative"])

@@ -78,16 +78,10 @@ def test_board_is_found_N1(
 
 
 @pytest.mark.parametrize(
-    ("resource", "annotations", "selector", "code", "cure"),
+    ("resource", "annotations", "selector", "code", "words"),
     [
         (A910, {POLICY: "chip8-nod8"}, {}, "unknown-schedule-policy", "did you mean chip8-node8?"),
-        (
-            A910,
-            {POLICY: "chip8-nod8"},
-            {},
-            "unknown-schedule-policy",
-            "remove the annotation to get the board 910-x8",
-        ),
+        (A910, {POLICY: "chip8-nod8"}, {}, "unknown-schedule-policy", "known are chip"),
         (NPU, {POLICY: "chip8-nod8"}, {TYPE: "half"}, "unknown-schedule-policy", "did you mean chip8-node8?"),
         (NPU, {}, {TYPE: "half"}, "schedule-policy-needed", "chip8-node8-sp"),
         (NPU, {"sp-block": "8"}, {}, "schedule-policy-needed", "chip8-node8-sp"),
@@ -100,12 +94,12 @@ def test_board_is_found_N1(
     ],
 )
 def test_no_board_is_found_N1(
-    resource: str, annotations: Mapping[str, str], selector: Mapping[str, str], code: str, cure: str
+    resource: str, annotations: Mapping[str, str], selector: Mapping[str, str], code: str, words: str
 ) -> None:
     reason = select(resource, annotations, {}, selector)
     assert isinstance(reason, Reason)
     assert reason.code == code
-    assert any(cure in offered for offered in reason.cures)
+    assert words in reason.message
     assert "unknown)" not in reason.message + "".join(reason.cures)
 
 
@@ -113,7 +107,7 @@ def test_an_unknown_310_strategy_is_refused_N1() -> None:
     reason = select("huawei.com/Ascend310", labels={"npu-310-strategy": "cart"})
     assert isinstance(reason, Reason)
     assert "npu-310-strategy=cart" in reason.message
-    assert any("npu-310-strategy=card" in cure for cure in reason.cures)
+    assert "allowed are npu-310-strategy=card" in reason.message
 
 
 OWN = """

@@ -18,7 +18,7 @@ from ringwise.messages.events import Decide
 from ringwise.plugins.predicates.reasons import NODE_CORDONED, SELECTOR_MISMATCH, UNTOLERATED_TAINT
 from ringwise.plugins.topology910.validity import board_policy
 from ringwise.reasons import Reason
-from ringwise.scheduler.explain.cure_search import SHARED_BUDGET, SearchBudget
+from ringwise.scheduler.explain.why import reasons_now
 from ringwise.scheduler.journal import Journal
 from ringwise.topology.boards import BoardCatalog
 from ringwise.topology.superpods import NodeId
@@ -28,6 +28,7 @@ from ringwise.views.place import (
     first_by_rank,
     free_before,
     is_listed,
+    is_waiting,
     job_answer,
     switch_documents,
 )
@@ -61,15 +62,23 @@ def place(
     answers = {command.uid: command for command in commands if isinstance(command, Bind)}
     bound = {pod.uid for pod in bundle.pods if pod.node is not None}
     candidates = observer.of if observer is not None else {}
-    budget = SearchBudget(SHARED_BUDGET)
-    jobs = [
-        job_answer(view, job, answers, bound, candidates, now, budget)
+    listed = [
+        job
         for job in sorted(
             (*view.jobs.values(), *view.jobs_of_others()), key=lambda job: (job.namespace, job.name, job.key)
         )
         if is_listed(view, job, answers, everything)
     ]
-    return PlaceAnswer(jobs, switch_documents(view), view, free_before(view, answers.values()), errors)
+    present = reasons_now(view, [job for job in listed if is_waiting(view, job, answers)], now)
+    jobs = [job_answer(view, job, answers, bound, candidates, present.of) for job in listed]
+    return PlaceAnswer(
+        jobs,
+        switch_documents(view),
+        view,
+        free_before(view, answers.values()),
+        errors,
+        present.not_searched,
+    )
 
 
 class _Candidates:

@@ -22,8 +22,7 @@ from ringwise.cli.output import has_grpc, stdout_console, stop
 from ringwise.embed.fleets import make_fleet
 from ringwise.grammar import counted
 from ringwise.placement.switches.classes import LARGE_MODEL_SCHEMA
-from ringwise.scheduler.explain.cure_search import SHARED_BUDGET, SearchBudget
-from ringwise.scheduler.explain.why import reason_now
+from ringwise.scheduler.explain.why import reasons_now
 from ringwise.topology.boards import shipped_catalog
 from ringwise.topology.chips import mask_of
 from ringwise.wellknown import (
@@ -249,9 +248,10 @@ def _draw_jobs(console: Console, stage: DemoCluster, *names: str) -> None:
 
 
 def _draw_refusals(console: Console, stage: DemoCluster, *names: str) -> None:
-    budget = SearchBudget(SHARED_BUDGET)
-    for name in names:
-        reason = reason_now(stage.scheduler.view, stage.job(name), stage.cluster.now, budget)
+    jobs = [stage.job(name) for name in names]
+    present = reasons_now(stage.scheduler.view, jobs, stage.cluster.now).of
+    for name, job in zip(names, jobs, strict=True):
+        reason = present[job.key]
         if reason is None:
             continue
         print_line(console, f"[bold]{escape(name)}[/]: {escape(reason.message)}")

@@ -81,7 +81,8 @@ def _get(live: LiveLab, parameters: Parameters) -> QueryResult:
         all_queues: QueuesDocument = {"schema": "ringwise.io/queues/v1", "queues": queues}
         return _listed(kind, queues, all_queues, lambda console: draw_queues(console, queues))
     if kind == "pods":
-        pods = [pod for pod in pod_documents(live.objects) if namespace in (None, pod["namespace"])]
+        some = [pod for pod in live.objects.pods if namespace in (None, pod.namespace)]
+        pods = pod_documents(live.objects, some, now)
         all_pods: PodsDocument = {"schema": "ringwise.io/pods/v1", "pods": pods}
         return _listed(kind, pods, all_pods, lambda console: draw_pods(console, pods, now))
     raise UnknownNameError(f"there is no kind {kind}; known are nodes, jobs, queues, pods")
@@ -105,7 +106,7 @@ def _node(live: LiveLab, name: str) -> QueryResult:
     node = live.cluster.get(Node, name)
     assert node is not None
     fields = next(found for found in node_documents(live.objects) if found["name"] == name)
-    pods = pod_documents(live.objects, [pod for pod in live.cluster.all(Pod) if pod.node == name])
+    pods = pod_documents(live.objects, [pod for pod in live.cluster.all(Pod) if pod.node == name], live.now)
     document: NodeDocument = {"schema": "ringwise.io/node/v1", **fields, "object": plain(node), "on_it": pods}
 
     def draw(console: Console) -> None:
@@ -138,7 +139,7 @@ def _node(live: LiveLab, name: str) -> QueryResult:
 def _job(live: LiveLab, key: str) -> QueryResult:
     found = [view for view in job_views(live.objects) if view.key == key]
     view = with_present_reasons(live.objects, found[:1], live.now)[0]
-    pods = pod_documents(live.objects, view.pods)
+    pods = pod_documents(live.objects, view.pods, live.now)
     document: JobDocument = {
         "schema": "ringwise.io/job/v1",
         **view.document(),
@@ -214,7 +215,7 @@ def _pod(live: LiveLab, key: str) -> QueryResult:
     container = live.cluster.container(pod.uid)
     document: PodDocument = {
         "schema": "ringwise.io/pod/v1",
-        **pod_documents(live.objects, [pod])[0],
+        **pod_documents(live.objects, [pod], live.now)[0],
         "object": plain(pod),
         "additions": additions,
         "container": plain(container),
@@ -240,6 +241,8 @@ def _pod(live: LiveLab, key: str) -> QueryResult:
         reason = document["reason"]
         if reason is not None:
             print_line(console, f"  {escape(reason['message'])}", style="yellow")
+            for cure in reason["cures"]:
+                print_line(console, f"  -> {escape(cure)}")
         if container is not None:
             _draw_container(console, container)
         # What the pod's own specification sets comes last, and so wins.

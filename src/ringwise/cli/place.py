@@ -68,6 +68,11 @@ def place_command(
     complain(*answer.errors)
     for note in bundle.notes:
         complain(f"note: {note}")
+    if answer.not_searched:
+        complain(
+            f"note: no cures were tried for {counted(answer.not_searched, 'job')}; "
+            "ringwise why JOB -f ... tries them"
+        )
     assumed = assumed_chips(answer.view.cluster)
     if assumed:
         shown = ", ".join(assumed[:3]) + (", ..." if len(assumed) > 3 else "")

@@ -92,11 +92,9 @@ INTERNAL_ERROR = ReasonKind(
 WAITING_FOR_EVICTIONS = ReasonKind(
     "making-room",
     Stage.GANG,
-    "{victims:pod is|pods are} evicted for it ({why}); what it needs on {nodes} is reserved for it",
-    (
-        "wait until {victims:=it is|they are} gone",
-        "it is tried again if {victims:=that pod is|they are} not gone after {seconds} s",
-    ),
+    "{victims:pod is|pods are} evicted for it ({why}); what it needs on {nodes} is reserved for it; "
+    "it is tried again if {victims:=that pod is|they are} not gone after {seconds} s",
+    (),
     CAPACITY | {Trigger.TIME_PASSED},
 )
 

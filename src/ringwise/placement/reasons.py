@@ -47,7 +47,8 @@ NO_CHIPS_ASKED = ReasonKind(
 POD_WITHOUT_CHIPS = ReasonKind(
     "pod-without-chips",
     Stage.VALIDATE,
-    "{without} of {pods:pod} {without:=asks|ask} for no chip, which on {board} only exempt pods may",
+    "{without} of {pods:pod} {without:=asks|ask} for no chip, which on {board} only pods may "
+    "that are annotated volcano.sh/task-spec: scheduler or huawei.com/skip-ascend-plugin: enabled",
     cures=(
         "annotate those pods with volcano.sh/task-spec: scheduler or huawei.com/skip-ascend-plugin: enabled",
         "ask for {allowed:chip} in each pod",

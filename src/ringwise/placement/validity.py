@@ -79,8 +79,8 @@ def _check_pods(board: Board, asking: list[int], multi_pod_requests: str) -> Rea
     reason = REQUEST_NOT_ALLOWED(request=wrong, board=board.name, pods=pods, allowed=counts_text(allowed))
     whole = max(board.requests(2, multi_pod_requests), default=0)
     if pods == 1 and whole and wrong > whole and not wrong % whole:
-        return reason.with_cures(
-            (f"split the pod into {counted(wrong // whole, 'pod')} of {counted(whole, 'chip')}",)
+        return reason.with_hints(
+            [f"{counted(wrong // whole, 'pod')} of {counted(whole, 'chip')} would be allowed"]
         )
     return reason
 

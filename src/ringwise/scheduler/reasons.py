@@ -14,7 +14,7 @@ POD_GROUP_MISSING = ReasonKind(
 BIND_FAILED = ReasonKind(
     "bind-failed",
     Stage.GANG,
-    "the API server refused to bind {pod} to {node}: {why}",
-    ("it is tried again after {seconds} s", "see in the API server's answer who refuses it, and why"),
+    "the API server refused to bind {pod} to {node}: {why}; it is tried again after {seconds} s",
+    ("see in the API server's answer who refuses it, and why",),
     CAPACITY | {Trigger.JOB_CHANGED, Trigger.TIME_PASSED},
 )

@@ -48,6 +48,7 @@ class Fleet:
 
     __slots__ = (
         "_counted",
+        "_healthy",
         "allocatable",
         "assumed",
         "capacity",
@@ -57,6 +58,7 @@ class Fleet:
         "faulty",
         "free_mask",
         "free_total",
+        "healthy_total",
         "held",
         "isolated",
         "isolated_nodes",
@@ -118,6 +120,9 @@ class Fleet:
         #: Free chips of all nodes that are not closed, and each node's part of that sum.
         self.free_total = 0
         self._counted: list[int] = []
+        #: Chips of all nodes, free or not, without the unhealthy ones; and how many of each node.
+        self.healthy_total = 0
+        self._healthy: list[int] = []
         #: Why a node takes no pod with this resource at all.
         self.closed: list[Reason | None] = []
         #: How many nodes are closed, by the code of the reason.
@@ -150,19 +155,9 @@ class Fleet:
         self.supposed_free += [0] * missing
         self.free_mask += [0] * missing
         self._counted += [0] * missing
+        self._healthy += [0] * missing
         self.closed += [None] * missing
         self.assumed += [False] * missing
-
-    @property
-    def healthy_total(self) -> int:
-        """Chips of all nodes, free or not, without the unhealthy ones."""
-        return sum(
-            (listed & ~unhealthy).bit_count()
-            for listed, unhealthy, allocatable in zip(
-                self.listed, self.unhealthy, self.allocatable, strict=True
-            )
-            if allocatable >= 0
-        )
 
     # -- inventory -----------------------------------------------------------------
 
@@ -288,6 +283,9 @@ class Fleet:
         counted = free.bit_count() if closed is None and allocatable >= 0 else 0
         self.free_total += counted - self._counted[node]
         self._counted[node] = counted
+        healthy = (self.listed[node] & ~self.unhealthy[node]).bit_count() if allocatable >= 0 else 0
+        self.healthy_total += healthy - self._healthy[node]
+        self._healthy[node] = healthy
         for (_, _, withholds_network), view in self.views.items():
             if shape is None or closed is not None or allocatable < 0:
                 view.drop(node)

@@ -72,7 +72,7 @@ def _by_policy(facts: PolicyFacts, serving: tuple[Board, ...]) -> Board | Reason
         )
     types = {name: board for board in serving for name in board.accelerator_types}
     if facts.resource in POLICY_ONLY:
-        return _no_policy(facts.resource, policy, policies, None)
+        return _no_policy(facts.resource, policy, policies)
     chosen = facts.node_selector.get(ACCELERATOR_TYPE, "")
     if SP_BLOCK in facts.annotations:
         board = _superpod_board(serving, chosen)
@@ -81,7 +81,7 @@ def _by_policy(facts: PolicyFacts, serving: tuple[Board, ...]) -> Board | Reason
     if not chosen:
         default = types.get("") or next((board for board in serving if board.fallback != "never"), None)
         if policy or default is None:
-            return _no_policy(facts.resource, policy, policies, default)
+            return _no_policy(facts.resource, policy, policies)
         return default
     board = _board_of_type(types, chosen)
     if board is None:
@@ -147,15 +147,13 @@ def _unknown_resource(catalog: BoardCatalog, resource: str) -> Reason:
     return _suggesting(UNKNOWN_RESOURCE(resource=resource, allowed=allowed), resource, allowed)
 
 
-def _no_policy(resource: str, policy: str, policies: Mapping[str, Board], default: Board | None) -> Reason:
+def _no_policy(resource: str, policy: str, policies: Mapping[str, Board]) -> Reason:
     allowed = tuple(sorted(policies))
     if not policy:
         return POLICY_NEEDED(resource=resource, allowed=allowed)
     reason = UNKNOWN_POLICY(policy=policy, resource=resource, allowed=allowed)
-    more = (f"remove the annotation to get the board {default.name}",) if default else ()
-    return _suggesting(reason, policy, allowed, more)
+    return _suggesting(reason, policy, allowed)
 
 
-def _suggesting(reason: Reason, word: str, allowed: Iterable[str], more: tuple[str, ...] = ()) -> Reason:
-    found = nearest(word, (name for name in allowed if "*" not in name))
-    return reason.with_cures((f"did you mean {found}?", *more) if found else more)
+def _suggesting(reason: Reason, word: str, allowed: Iterable[str]) -> Reason:
+    return reason.suggesting(nearest(word, (name for name in allowed if "*" not in name)))

@@ -16,8 +16,7 @@ from ringwise.messages.job_expansion import group_name
 from ringwise.reasons import Reason, Stage
 from ringwise.records import dataclass
 from ringwise.scheduler.explain.boards_present import boards_present, why_this_board
-from ringwise.scheduler.explain.cure_search import SHARED_BUDGET, SearchBudget
-from ringwise.scheduler.explain.why import reason_now
+from ringwise.scheduler.explain.why import reasons_now
 from ringwise.scheduler.view import ChipTable, SchedulerView
 from ringwise.state.fleet import HOSTS
 from ringwise.state.model import Node, Pod, PodGroup, Queue
@@ -48,8 +47,6 @@ class ClusterObjects:
     pod_groups: Sequence[PodGroup]
     queues: Sequence[Queue]
     vcjobs: Sequence[VcJob]
-    #: uid of a pod -> why it waits.
-    pod_reasons: Mapping[str, Reason]
 
 
 # -- jobs ----------------------------------------------------------------------------------------
@@ -168,11 +165,13 @@ def job_views(objects: ClusterObjects) -> list[JobView]:
 
 def with_present_reasons(objects: ClusterObjects, views: Iterable[JobView], now: int) -> list[JobView]:
     """The same jobs; those that are not placed have their reasons as of now, with cures that were tried."""
-    found, budget = list(views), SearchBudget(SHARED_BUDGET)
-    for view in not_placed(found):
-        if view.job is not None and view.reason is not None:
-            view.reason = reason_now(objects.view, view.job, now, budget)
-            view.board = why_this_board(objects.view, view.job) if view.outcome == "refused" else None
+    found = list(views)
+    waiting = [(view, view.job) for view in not_placed(found) if view.job and view.reason is not None]
+    reasons = reasons_now(objects.view, [job for _, job in waiting], now).of
+    for view, job in waiting:
+        if job.reason is not None:
+            view.reason = reasons[job.key]
+            view.board = why_this_board(objects.view, job) if view.outcome == "refused" else None
     return found
 
 
@@ -382,14 +381,17 @@ def queue_documents(objects: ClusterObjects, views: Iterable[JobView] | None = N
 # -- pods ---------------------------------------------------------------------------------------
 
 
-def pod_documents(objects: ClusterObjects, pods: Iterable[Pod] | None = None) -> list[PodFields]:
+def pod_documents(objects: ClusterObjects, pods: Iterable[Pod], now: int) -> list[PodFields]:
+    """The pods; those that wait have the reason of their job as of now."""
+    view, chosen = objects.view, list(pods)
+    waiting = {uid: job for job in view.jobs_of_others() for uid in job.pods}
+    waiting |= {pod.uid: job for pod in chosen if (job := view.job_of(pod.uid)) and view.is_pending(pod)}
+    asked = {waiting[pod.uid].key: waiting[pod.uid] for pod in chosen if pod.uid in waiting}
+    present = reasons_now(view, list(asked.values()), now).of
     found: list[PodFields] = []
-    for pod in sorted(
-        objects.pods if pods is None else pods,
-        key=lambda pod: (pod.namespace, natural_key(pod.name)),
-    ):
-        job = objects.view.job_of(pod.uid)
-        reason = objects.pod_reasons.get(pod.uid)
+    for pod in sorted(chosen, key=lambda pod: (pod.namespace, natural_key(pod.name))):
+        job = view.job_of(pod.uid)
+        reason = present[waiting[pod.uid].key] if pod.uid in waiting else None
         found.append(
             {
                 "namespace": pod.namespace,

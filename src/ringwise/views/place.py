@@ -14,8 +14,6 @@ from ringwise.placement.switches.classes import SwitchClass
 from ringwise.reasons import Reason, Stage
 from ringwise.records import dataclass
 from ringwise.scheduler.explain.boards_present import why_this_board
-from ringwise.scheduler.explain.cure_search import SearchBudget
-from ringwise.scheduler.explain.why import reason_now
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.fleet import HOSTS
 from ringwise.state.model import Pod
@@ -77,6 +75,8 @@ class PlaceAnswer:
     #: (node, resource) -> free chips before the run.
     free_before: dict[tuple[str, str], int] = field(default_factory=dict)
     errors: list[ManifestError] = field(default_factory=list)
+    #: Jobs for which no cures were tried, because there are too many.
+    not_searched: int = 0
 
 
 def first_by_rank(job: Job) -> list[Pod]:
@@ -101,12 +101,11 @@ def job_answer(
     answers: dict[str, Bind],
     bound: set[str],
     candidates: Mapping[str, list[CandidateFields]],
-    now: int,
-    budget: SearchBudget,
+    reasons: Mapping[str, Reason | None],
 ) -> JobAnswer:
     waits = view.has_pending_pods(job)
     placed = any(uid in answers for uid in job.pods)
-    reason = None if placed or _runs(job, waits) else reason_now(view, job, now, budget)
+    reason = reasons.get(job.key)
     outcome = _outcome(job, reason, waits, placed)
     ranks = ranks_of(job)
     pods = [
@@ -135,6 +134,12 @@ def _switch_class(view: SchedulerView, job: Job, outcome: str) -> str | None:
         return job.policy.switch_class if job.policy is not None else None
     found = view.switch_class(job)
     return found.value if isinstance(found, SwitchClass) else None
+
+
+def is_waiting(view: SchedulerView, job: Job, answers: Mapping[str, Bind]) -> bool:
+    """Whether the job was neither placed now nor runs."""
+    placed = any(uid in answers for uid in job.pods)
+    return not placed and not _runs(job, view.has_pending_pods(job))
 
 
 def _runs(job: Job, waits: bool) -> bool:

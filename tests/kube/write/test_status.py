@@ -57,8 +57,13 @@ def events(api: FakeApiServer) -> list[tuple[str, str, str]]:
     return [(one["involvedObject"]["kind"], one["reason"], one["message"]) for one in api.all(EVENTS)]
 
 
-def test_the_text_of_a_reason_has_its_cures() -> None:
-    assert reason_text(reason()) == "1 of 8 chips are free. What helps: wait for 8 chips"
+def test_10_the_text_of_a_reason_has_only_cures_that_were_tried() -> None:
+    assert reason().cures == ("wait for 8 chips",)
+    assert reason_text(reason()) == "1 of 8 chips are free"
+    tried = reason().with_cures(["with 1 chip it would start"]).with_hints(["the node is old"])
+    assert reason_text(tried) == (
+        "1 of 8 chips are free; the node is old. What would help now: with 1 chip it would start"
+    )
     assert rfc3339(1_700_000_000_500_000_000) == "2023-11-14T22:13:20Z"
 
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ringwise.kube.write.event_recorder import reason_text
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind
 from ringwise.messages.job_expansion import pod_group_of
-from ringwise.scheduler.explain.boards_present import board_of_node
-from ringwise.scheduler.explain.cure_search import BUDGET, SearchBudget
-from ringwise.scheduler.explain.why import Explanation, UnknownJobError, explain, find_job, reason_now
+from ringwise.reasons import general_form
+from ringwise.scheduler.explain.why import Explanation, UnknownJobError, explain, find_job, reasons_now
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Pod, PodClass, Queue, Taint
 from ringwise.state.vcjob import PodTemplate, Task, VcJob
@@ -303,29 +303,38 @@ def test_what_is_reserved_for_the_job_is_its_own() -> None:
 def test_10_a_reason_of_a_cycle_is_renewed_with_the_cures_of_why() -> None:
     view = told(node("node-1"), pod("old", 8, on="node-1", holds=range(8)), pod("new", 8))
     job = view.jobs["default/pod:new"]
-    found = reason_now(view, job, NOW, SearchBudget())
+    found = reasons_now(view, [job], NOW).of[job.key]
     assert found is not None
     assert list(found.cures) == [cure.sentence for cure in why(view, "new").cures]
     assert any("old" in text for text in found.cures)
 
 
-def test_10_jobs_of_one_command_share_a_budget_and_then_name_why() -> None:
-    view = told(node("node-1"), pod("old", 8, on="node-1", holds=range(8)), pod("new", 8))
-    job = view.jobs["default/pod:new"]
-    budget = SearchBudget(3 * BUDGET)
-    reason_now(view, job, NOW, budget)
-    assert 2 * BUDGET - BUDGET // 2 < budget.left < 3 * BUDGET
-    budget.left = 0
-    found = reason_now(view, job, NOW, budget)
-    assert found is not None
-    assert found.cures == ("ringwise why default/new tries what would help",)
+def test_10_jobs_of_one_command_share_a_budget_and_all_have_reasons_as_of_now(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("ringwise.scheduler.explain.cure_search.SHARED_BUDGET", 1500)
+    waiting = [pod(f"new-{number}", 8) for number in range(40)]
+    view = told(node("node-1"), pod("old", 8, on="node-1", holds=range(8)), *waiting)
+    jobs = [job for job in view.jobs.values() if job.reason is not None]
+    before = books(view)
+    found = reasons_now(view, jobs, NOW)
+    assert books(view) == before
+    assert 0 < found.not_searched < len(jobs) == 40
+    searched = 40 - found.not_searched
+    for number, job in enumerate(jobs):
+        reason = found.of[job.key]
+        assert reason is not None
+        assert reason.message == why(view, job.name).sentence
+        # The search for the last one may end before it finds anything.
+        assert bool(reason.cures) == (number < searched) or number == searched - 1
 
 
-def test_11_a_node_has_the_board_of_its_label() -> None:
-    labels = {"accelerator-type": "module-910b-8"}
-    view = told(
-        node("node-1", labels=labels), node("node-2"), node("node-3", labels={"accelerator-type": "odd"})
-    )
-    assumed = view.catalog["910-x8"]
-    names = [board_of_node(view, CHIP, number, assumed).name for number in range(3)]
-    assert names == ["910b-x8", "910-x8", "910-x8"]
+def test_10_no_cure_is_named_that_was_not_tried() -> None:
+    """A reason has cures of its kind; they are in the reference, not in an answer."""
+    view = told(node("node-1"), pod("new", 8, annotations={"sp-block": "many"}))
+    reason = why(view, "new").reason
+    assert reason is not None
+    assert reason.kind.cures
+    assert all("would" not in text for text in reason.kind.cures)
+    assert not {general_form(text) for text in reason.kind.cures} & set(reason.cures)
+    assert reason_text(reason.kind(**reason.details)) == reason.message

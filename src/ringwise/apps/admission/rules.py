@@ -224,8 +224,9 @@ def _verdict(reason: Reason | None) -> Verdict:
 def _not_ours(cluster: KnownCluster, name: str) -> Verdict:
     """Never refused: another scheduler may serve it."""
     served = sorted(cluster.scheduler_names)
-    known = nearest(name, served) or served[-1]
-    return Verdict(warnings=(OTHER_SCHEDULER(scheduler=name, served=served, nearest=known),))
+    close = nearest(name, served)
+    reason = OTHER_SCHEDULER(scheduler=name, served=served, nearest=close or served[-1])
+    return Verdict(warnings=(reason.suggesting(close),))
 
 
 def _is_final(reason: Reason) -> bool:

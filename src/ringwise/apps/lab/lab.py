@@ -200,7 +200,6 @@ class LiveLab:
             list(every(PodGroup)),
             list(every(Queue)),
             list(every(VcJob)),
-            self.cluster.pod_reasons,
         )
 
     @property

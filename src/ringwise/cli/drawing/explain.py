@@ -110,11 +110,7 @@ def _print_cures(console: Console, answer: Explanation) -> None:
     if answer.reason is None:
         return
     if not answer.cures:
-        general = answer.reason.cures
-        words = "; in general:" if general else ""
-        console.print(f"\nnothing that was tried would start it now{words}", style="bold")
-        for text in general:
-            print_line(console, f"  -> {escape(text)}")
+        console.print("\nnothing that was tried would start it now", style="bold")
         return
     console.print("\nit would start (each was tried)", style="bold")
     for cure in answer.cures:

@@ -194,8 +194,10 @@ def _digest(text: str) -> str:
 
 
 def reason_text(reason: Reason) -> str:
-    """The text of a condition or event: the problem, and what solves it."""
-    cures = reason.cures
-    if not cures:
-        return reason.message
-    return f"{reason.message}. What helps: {'; '.join(cures)}"
+    """The text of a condition, an event or an answer of the webhook: the problem.
+
+    With it the cures that the rules tried when they decided; what helps in general is not named, because
+    it was not tried.
+    """
+    cures = reason.found_cures
+    return f"{reason.message}. What would help now: {'; '.join(cures)}" if cures else reason.message

@@ -320,6 +320,4 @@ def _move(
 
 def _without_soft_cure(reason: Reason) -> Reason:
     """The job is already soft, but its running pods keep their ranks, so its blocks cannot be split now."""
-    return reason.with_cures(
-        ["stop the job's running pods: a soft job is split only when all its pods are placed anew"]
-    )
+    return reason.with_cures(()).with_hints(["a soft job is split only when all its pods are placed anew"])

@@ -65,8 +65,7 @@ def refusal_of_topology(view: TopologyView) -> Reason | None:
 
 
 def with_problems(view: TopologyView, answer: SwitchPlan | Reason) -> SwitchPlan | Reason:
-    """Adds the problems of the topology to the cures of a job that waits (rule S10)."""
+    """Adds the problems of the topology to the reason of a job that waits (rule S10)."""
     if isinstance(answer, SwitchPlan) or not view.problems:
         return answer
-    hints = [f"correct the topology: {problem.message}" for problem in view.problems[:4]]
-    return answer.with_cures([*answer.found_cures, *hints])
+    return answer.with_hints(f"the topology has a fault: {problem.message}" for problem in view.problems[:4])

@@ -63,7 +63,7 @@ class Candidates:
         listing = f"of {counted(len(nodes), 'free node')} {where} " + ", ".join(roles)
         held = largest_matching(demand, supply)
         if held >= least:
-            return reason.with_cures([*reason.found_cures, f"its pods need different nodes: {listing}"])
+            return reason.with_hints([f"its pods need different nodes: {listing}"])
         short = [self.names[cls] for cls, count in sorted(demand.items()) if _nodes(supply, cls) < count]
         return PODS_DIFFER(
             held=held, needed=least, listing=listing, short=short or sorted(self.names.values())

@@ -272,10 +272,10 @@ def _hinting(reason: Reason, outside: Sequence[Reason]) -> Reason:
     """Nodes without a usable rack id take no part; a waiting job names them (R1)."""
     if not outside:
         return reason
-    hints = [f"correct the rack ids: {problem.message}" for problem in outside[:_NAMED_NODES]]
+    hints = [f"the rack ids have a fault: {problem.message}" for problem in outside[:_NAMED_NODES]]
     if len(outside) > _NAMED_NODES:
         more = len(outside) - _NAMED_NODES
         hints.append(
             f"{counted(more, 'more node has', 'more nodes have')} no rack; ringwise doctor lists them"
         )
-    return reason.with_cures([*reason.found_cures, *hints])
+    return reason.with_hints(hints)

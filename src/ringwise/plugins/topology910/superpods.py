@@ -229,9 +229,8 @@ def _line(block: Block) -> str:
 
 
 def _hinting(reason: Reason, superpods: SuperPods) -> Reason:
-    """P6: nodes without a valid SuperPoD id are left out; the cures of a pending job name them."""
+    """P6: nodes without a valid SuperPoD id are left out; the reason of a pending job names them."""
     problems = superpods.problems
     if not problems:
         return reason
-    hints = [f"correct the SuperPoDs: {problem.message}" for problem in problems[:4]]
-    return reason.with_cures([*reason.found_cures, *hints])
+    return reason.with_hints(f"the SuperPoD ids have a fault: {problem.message}" for problem in problems[:4])

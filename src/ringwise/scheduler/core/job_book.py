@@ -102,12 +102,14 @@ class JobBook:
             return job.defects[0]
         if job.queue not in self.queues:
             known = sorted(self.queues)
-            return UNKNOWN_QUEUE(queue=job.queue, known=known, nearest=nearest(job.queue, known) or known[0])
+            close = nearest(job.queue, known)
+            return UNKNOWN_QUEUE(queue=job.queue, known=known, nearest=close or known[0]).suggesting(close)
         return None
 
     def other_scheduler(self, name: str) -> Reason:
         served = sorted(self._names)
-        return OTHER_SCHEDULER(scheduler=name, served=served, nearest=nearest(name, served) or served[-1])
+        close = nearest(name, served)
+        return OTHER_SCHEDULER(scheduler=name, served=served, nearest=close or served[-1]).suggesting(close)
 
     def put_pod(self, pod: Pod) -> Job | None:
         """The pod as the state has it now; None when it belongs to another scheduler."""

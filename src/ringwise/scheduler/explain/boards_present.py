@@ -56,20 +56,33 @@ def board_of_node(view: SchedulerView, resource: str, number: int, otherwise: Bo
     return board if isinstance(board, Board) and fits else otherwise
 
 
-def why_this_board(view: SchedulerView, job: Job) -> str | None:
-    """Why the board of a job with chips was chosen, in a sentence; None where nothing chooses one."""
+def board_of_job(view: SchedulerView, job: Job) -> Board | Reason | None:
+    """The board that a job's chips are chosen by, whether or not it allows the request (N1).
+
+    Pods that select no accelerator-type follow those that do. None for a job without chips.
+    """
     asking = job.chip_pods
     if not asking:
         return None
-    resource = asking[0].cls.resource or ""
-    selectors = [dict(pod.cls.node_selector) for pod in asking]
-    label = next((one[ACCELERATOR_TYPE] for one in selectors if one.get(ACCELERATOR_TYPE)), "")
-    board = select_board(
-        view.catalog,
-        PolicyFacts(resource, job.annotations, job.labels, {ACCELERATOR_TYPE: label} if label else {}),
+    label = selected_type(job)
+    facts = PolicyFacts(
+        asking[0].cls.resource or "", job.annotations, job.labels, {ACCELERATOR_TYPE: label} if label else {}
     )
-    if isinstance(board, Reason):
+    return select_board(view.catalog, facts)
+
+
+def selected_type(job: Job) -> str:
+    """The accelerator-type that its pods with chips select; empty where none does."""
+    selectors = (dict(pod.cls.node_selector) for pod in job.chip_pods)
+    return next((one[ACCELERATOR_TYPE] for one in selectors if one.get(ACCELERATOR_TYPE)), "")
+
+
+def why_this_board(view: SchedulerView, job: Job) -> str | None:
+    """Why the board of a job with chips was chosen, in a sentence; None where nothing chooses one."""
+    board, label = board_of_job(view, job), selected_type(job)
+    if board is None or isinstance(board, Reason):
         return None
+    resource = job.chip_pods[0].cls.resource or ""
     if job.annotations.get(SCHEDULE_POLICY) in board.policies:
         return f"board {board.name}: chosen by the annotation {SCHEDULE_POLICY}"
     if SP_BLOCK in job.annotations and board.superpod:

@@ -77,6 +77,8 @@ def ended_job_cures(search: CureSearch) -> Iterator[Cure]:
     helpful: list[tuple[float, int]] = []
     found = 0
     for position, (names, uids) in enumerate(candidates):
+        if search.is_over:
+            break
         progress = search.progress(_ended(search, uids), len(uids))
         helpful.append((-progress, position))
         if progress == STARTS:
@@ -89,6 +91,8 @@ def ended_job_cures(search: CureSearch) -> Iterator[Cure]:
     # Those that brought the job furthest alone come first.
     candidates = [candidates[position] for _, position in sorted(helpful)]
     for (first, some), (second, more) in combinations(candidates[:_PAIRED], 2):
+        if search.is_over:
+            return
         uids = [*some, *more]
         if search.holds(_ended(search, uids), len(uids)):
             yield search.cure("job-ended", f"if {first} and {second} ended", _ended(search, uids))

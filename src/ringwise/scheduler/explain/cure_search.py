@@ -13,14 +13,16 @@ from ringwise.scheduler.view import SchedulerView
 
 #: Pods that may be placed or released while looking for cures: keeps the search short on any cluster.
 BUDGET = 8_000
-#: The same for all jobs of a command that shows many.
-SHARED_BUDGET = 4 * BUDGET
+#: The same for all jobs of a command that shows many: one to two seconds.
+SHARED_BUDGET = 16 * BUDGET
+#: What one of them gets at least: enough for the cures that change the job itself.
+_LEAST = BUDGET // 8
 STARTS = float("inf")
 
 
 @dataclass(frozen=True, slots=True)
 class Cure:
-    #: board, chips, job-ended, size, min-available, label, selector, queue, node, wait
+    #: board, size, min-available, label, annotation, selector, queue, released, chips, job-ended, node, wait
     kind: str
     text: str
     #: How many jobs ahead in the queue would take the capacity first.
@@ -38,8 +40,15 @@ class Cure:
 class SearchBudget:
     """How much may still be tried, for one job or for all jobs of a command."""
 
-    def __init__(self, units: int = BUDGET) -> None:
+    def __init__(self, units: int = BUDGET, share: int = BUDGET) -> None:
         self.left = units
+        #: What the search for one job may use.
+        self.share = share
+
+    @classmethod
+    def of_jobs(cls, jobs: int) -> SearchBudget:
+        """Many jobs get less each, and the last ones of very many nothing."""
+        return cls(SHARED_BUDGET, max(_LEAST, min(BUDGET, SHARED_BUDGET // max(jobs, 1))))
 
 
 #: Opens a supposition: a context in which something is different.
@@ -67,16 +76,22 @@ class CureSearch:
         self._ahead = ahead
         self._budget = budget
         #: No job uses up what is meant for several.
-        self._reserve = max(0, budget.left - BUDGET)
+        self._reserve = max(0, budget.left - budget.share)
         # A session is opened for every attempt: plugins read all jobs, then the pods.
         self._cost = 20 + len(view.jobs) // 20 + len(job.in_order)
         if job.policy is not None and (job.policy.block_nodes or job.policy.switch_class):
             # Planning reads every node.
             self._cost += view.cluster.node_count // 4
+        self._cost_ahead = sum(10 + len(other.pods) for other in ahead)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more may be tried."""
+        return self._budget.left <= self._reserve
 
     def progress(self, suppose: Suppose, extra: int = 0) -> float:
         """How many pods of its gang can be placed under the supposition; infinite when the job starts."""
-        if self._budget.left <= self._reserve:
+        if self.is_over:
             return -1
         self._budget.left -= self._cost + extra
         with suppose():
@@ -93,6 +108,7 @@ class CureSearch:
         """The cure works; find out whether it still does when the jobs ahead are served first."""
         if not self._ahead:
             return Cure(kind, text)
+        self._budget.left -= self._cost + self._cost_ahead
         with suppose():
             reason = self.view.what_if.verdict(self.job, self.now, self._ahead)
         return Cure(kind, text, len(self._ahead) if reason is not None else 0)

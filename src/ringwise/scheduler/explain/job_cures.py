@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
-from ringwise.grammar import counted
-from ringwise.placement.switches.classes import asks_for_switches
+from ringwise.grammar import agrees, counted
+from ringwise.placement.switches.classes import NORMAL_SCHEMA, asks_for_switches
 from ringwise.plugins.predicates.reasons import SELECTOR_MISMATCH
 from ringwise.reasons import Reason
-from ringwise.scheduler.explain.boards_present import boards_present
-from ringwise.scheduler.explain.cure_search import Cure, CureSearch, Suppose
+from ringwise.scheduler.explain.boards_present import board_of_job, boards_present
+from ringwise.scheduler.explain.cure_search import Cure, CureSearch, Suppose, joined
 from ringwise.scheduler.explain.what_if import JobChange
-from ringwise.topology.policy import PolicyFacts, select_board
-from ringwise.wellknown import ACCELERATOR_TYPE, SP_BLOCK, SUPER_POD_AFFINITY, TOR_AFFINITY
+from ringwise.topology.board import Board
+from ringwise.topology.policy import POLICY_ONLY
+from ringwise.wellknown import (
+    ACCELERATOR_TYPE,
+    RA_BLOCK,
+    SCHEDULE_POLICY,
+    SP_BLOCK,
+    SUPER_POD_AFFINITY,
+    TOR_AFFINITY,
+    UB_MEMORY,
+)
 
 
 def _change(search: CureSearch, change: JobChange) -> Suppose:
@@ -50,11 +59,9 @@ def size_cures(search: CureSearch) -> Iterator[Cure]:
 
 
 def _allowed(search: CureSearch, pods: int) -> frozenset[int]:
-    job = search.job
-    first = job.chip_pods[0]
-    facts = PolicyFacts(first.cls.resource or "", job.annotations, job.labels, dict(first.cls.node_selector))
-    board = job.policy.board if job.policy else select_board(search.view.catalog, facts)
-    if isinstance(board, Reason):
+    policy = search.job.policy
+    board = policy.board if policy is not None else board_of_job(search.view, search.job)
+    if board is None or isinstance(board, Reason):
         return frozenset()
     return board.requests(pods, search.view.settings.multi_pod_requests)
 
@@ -81,46 +88,119 @@ def minimum_cures(search: CureSearch) -> Iterator[Cure]:
 
 
 def label_cures(search: CureSearch) -> Iterator[Cure]:
+    """Labels and annotations that choose the nodes of a job as a whole: leaf switches, SuperPoDs, racks."""
     job = search.job
     value = job.labels.get(TOR_AFFINITY)
     if asks_for_switches(value):
-        change = JobChange(labels={TOR_AFFINITY: None})
-        yield from search.attempt(
-            "label", f"without the label {TOR_AFFINITY}: {value}", _change(search, change)
-        )
-    if SP_BLOCK in job.annotations and job.labels.get(SUPER_POD_AFFINITY) != "soft":
-        change = JobChange(labels={SUPER_POD_AFFINITY: "soft"})
-        yield from search.attempt("label", "with the label super-pod-affinity: soft", _change(search, change))
-    if asks_for_switches(value) and SP_BLOCK in job.annotations:
-        change = JobChange(annotations={SP_BLOCK: None})
-        yield from search.attempt("label", "without the annotation sp-block", _change(search, change))
+        if value != NORMAL_SCHEMA:
+            yield from _edit(search, "label", TOR_AFFINITY, NORMAL_SCHEMA)
+        yield from _edit(search, "label", TOR_AFFINITY, None)
+    if SP_BLOCK not in job.annotations and RA_BLOCK not in job.annotations:
+        return
+    if job.labels.get(SUPER_POD_AFFINITY) != "soft":
+        yield from _edit(search, "label", SUPER_POD_AFFINITY, "soft")
+    yield from _first(_edit(search, "annotation", SP_BLOCK, size) for size in _block_sizes(search))
+    yield from _first(_edit(search, "annotation", RA_BLOCK, size) for size in _rack_sizes(search))
+    for key in (SP_BLOCK, RA_BLOCK, UB_MEMORY):
+        if key in job.annotations:
+            yield from _edit(search, "annotation", key, None)
+
+
+def _edit(search: CureSearch, what: str, key: str, value: str | None) -> Iterator[Cure]:
+    """With another value of a label or an annotation, or, where that is None, without it."""
+    if value is None:
+        text = f"without the {what} {key}"
+    else:
+        text = f"with the {what} {key}: " + (f'"{value}"' if value.isdigit() else value)
+    change = JobChange(labels={key: value}) if what == "label" else JobChange(annotations={key: value})
+    yield from search.attempt(what, text, _change(search, change))
+
+
+def _first(tried: Iterable[Iterator[Cure]]) -> Iterator[Cure]:
+    """The cures of the first attempt that helps."""
+    for cures in tried:
+        found = list(cures)
+        if found:
+            yield from found
+            return
+
+
+def _block_sizes(search: CureSearch) -> Iterator[str]:
+    """Other blocks that divide the job, in chips, the largest first (P1)."""
+    job = search.job
+    board, present = board_of_job(search.view, job), job.annotations.get(SP_BLOCK)
+    if present is None or not isinstance(board, Board):
+        return
+    pods = len(job.chip_pods)
+    for nodes in range(min(pods, search.view.settings.super_pod_size), 0, -1):
+        if not pods % nodes and str(nodes * board.chips_per_node) != present:
+            yield str(nodes * board.chips_per_node)
+
+
+def _rack_sizes(search: CureSearch) -> Iterator[str]:
+    """Smaller logical racks: powers of two, in chips (R1)."""
+    written = search.job.annotations.get(RA_BLOCK, "")
+    board = board_of_job(search.view, search.job)
+    if not written or not isinstance(board, Board):
+        return
+    size = 1
+    while size * 2 <= board.chips_per_node * max(board.rack_nodes, 1):
+        size *= 2
+    while size >= board.chips_per_node:
+        if str(size) != written:
+            yield str(size)
+        size //= 2
 
 
 def board_cures(search: CureSearch) -> Iterator[Cure]:
-    """N1: the boards that the nodes have, by their label accelerator-type."""
+    """N1: the boards that the nodes have, by their label accelerator-type, their policy or job labels."""
     job = search.job
     asking = job.chip_pods
     if not asking or any(_is_placed(search, pod.uid) for pod in asking):
         return
     resources = {pod.cls.resource for pod in asking}
     selected = {dict(pod.cls.node_selector).get(ACCELERATOR_TYPE) for pod in asking}
+    named = SCHEDULE_POLICY in job.annotations
     for resource, label, board in boards_present(search.view):
-        if resource not in resources or not label or selected == {label}:
+        if resource not in resources:
             continue
-        change = JobChange(selected=(ACCELERATOR_TYPE, label))
-        text = f"with the nodeSelector {ACCELERATOR_TYPE}: {label} (board {board.name})"
+        policies = [policy for policy in board.policies if policy != job.annotations.get(SCHEDULE_POLICY)]
+        if policies and (named or resource in POLICY_ONLY):
+            text = f"with the annotation {SCHEDULE_POLICY}: {policies[0]} (board {board.name})"
+            change = JobChange(annotations={SCHEDULE_POLICY: policies[0]})
+            yield from search.attempt("board", text, _change(search, change))
+        elif label and not named and selected != {label}:
+            change = JobChange(selected=(ACCELERATOR_TYPE, label))
+            text = f"with the nodeSelector {ACCELERATOR_TYPE}: {label} (board {board.name})"
+            yield from search.attempt("board", text, _change(search, change))
+    if named:
+        yield from _edit(search, "annotation", SCHEDULE_POLICY, None)
+    choosing = {
+        key
+        for one in resources
+        for board in search.view.catalog.serving(one or "")
+        for key, _ in board.job_labels
+    }
+    written = sorted(choosing & job.labels.keys())
+    if written:
+        text = f"without the {agrees(len(written), 'label', 'labels')} {joined(written)}"
+        change = JobChange(labels=dict.fromkeys(written))
         yield from search.attempt("board", text, _change(search, change))
 
 
 def selector_cures(search: CureSearch) -> Iterator[Cure]:
     if SELECTOR_MISMATCH.code not in search.codes:
         return
-    selector = dict(search.job.in_order[0].cls.node_selector)
-    for key, value in selector.items():
+    selected: dict[str, list[str]] = {}
+    for pod in search.job.in_order:
+        for key, value in pod.cls.node_selector:
+            values = selected.setdefault(key, [])
+            if value not in values:
+                values.append(value)
+    for key, values in selected.items():
         change = JobChange(unselected=frozenset({key}))
-        yield from search.attempt(
-            "selector", f"without the nodeSelector {key}: {value}", _change(search, change)
-        )
+        text = f"without the nodeSelector {key}: {' or '.join(values)}"
+        yield from search.attempt("selector", text, _change(search, change))
 
 
 # -- its queue -----------------------------------------------------------------------------------

@@ -68,7 +68,8 @@ def refusals_of(view: SchedulerView, session: Session, job: Job, pod: Pod) -> Re
             fits += 1
             continue
         counts[reason.code] = counts.get(reason.code, 0) + 1
-        examples.setdefault(reason.code, f"{state.names[node]}: {reason.message}")
+        if reason.code not in examples:
+            examples[reason.code] = f"{state.names[node]}: {reason.message}"
         chips, ring, distance = 0, None, _OTHER_REASON
         if missing_chips is not None and selection.policy is not None:
             fleet = state.fleets[selection.policy.resource]

@@ -41,7 +41,7 @@ class JobChange:
 
     chips: int | None = None
     min_available: int | None = None
-    #: Label or annotation -> value; None removes it.
+    #: Label or annotation -> value, wherever the job carries it; None removes it.
     labels: Mapping[str, str | None] | None = None
     annotations: Mapping[str, str | None] | None = None
     #: Keys of the node selector to leave out.
@@ -233,9 +233,14 @@ class WhatIf:
                 job.min_per_task = {}
             if job.group is not None:
                 # `minResources` of the group does not describe the changed job.
-                job.group = replace(job.group, min_resources={})
+                job.group = replace(
+                    job.group,
+                    min_resources={},
+                    labels=_edited(job.group.labels, change.labels),
+                    annotations=_edited(job.group.annotations, change.annotations),
+                )
             job.pods = {
-                uid: replace(pod, cls=_changed_class(pod.cls, change)) if placements[uid].node < 0 else pod
+                uid: _changed_pod(pod, change) if placements[uid].node < 0 else pod
                 for uid, pod in before.items()
             }
             _set_pods(placements, job.pods)
@@ -353,6 +358,15 @@ class WhatIf:
 def _set_pods(placements: Mapping[str, PodRecord], pods: Mapping[str, Pod]) -> None:
     for uid, pod in pods.items():
         placements[uid].pod = pod
+
+
+def _changed_pod(pod: Pod, change: JobChange) -> Pod:
+    return replace(
+        pod,
+        cls=_changed_class(pod.cls, change),
+        labels=_edited(pod.labels, change.labels),
+        annotations=_edited(pod.annotations, change.annotations),
+    )
 
 
 def _changed_class(cls: PodClass, change: JobChange) -> PodClass:

@@ -12,7 +12,7 @@ from ringwise.framework.ranks import ranks_of
 from ringwise.framework.reasons import OTHER_SCHEDULER
 from ringwise.framework.session import Session
 from ringwise.grammar import agrees, counted
-from ringwise.reasons import CAPACITY, Reason, Stage
+from ringwise.reasons import Reason, Stage
 from ringwise.records import dataclass
 from ringwise.scheduler.explain.boards_present import why_this_board
 from ringwise.scheduler.explain.cluster_cures import (
@@ -43,8 +43,6 @@ SHOWN_MISSES = 5
 SHOWN_AHEAD = 5
 #: Pending jobs that are served first when a cure is tried under competition.
 _MOST_AHEAD = 32
-#: How many kinds of nodes are named with what they need, where nothing else helps.
-_MOST_NEEDED = 3
 
 
 class UnknownJobError(LookupError):
@@ -114,7 +112,7 @@ def find_job(view: SchedulerView, name: str) -> Job:
 def explain(view: SchedulerView, job: Job, now: int) -> Explanation:
     """Everything about the job. The state is the same before and after."""
     if job.reason is not None and job.reason.code == OTHER_SCHEDULER.code:
-        return Explanation(job, "refused", job.reason.message, job.reason)
+        return Explanation(job, "refused", job.reason.message, job.reason.with_only(()))
     with view.what_if.question(labels=(ACCELERATOR_TYPE,)), view.what_if.with_pods(job):
         waiting = view.has_pending_pods(job)
         placed = any(view.cluster.pods[uid].node >= 0 for uid in job.pods)
@@ -142,56 +140,74 @@ class _Present:
     cures: list[Cure]
 
 
-def reason_now(view: SchedulerView, job: Job, now: int, budget: SearchBudget) -> Reason | None:
-    """Why a waiting job waits, with cures that were tried, both as of now; the same that `explain` finds.
+@dataclass(slots=True)
+class PresentReasons:
+    """Why jobs wait at this moment, by their keys; each with cures that were tried."""
 
-    The reason that the job carries is from the middle of the cycle that decided it. `budget` is
-    shared by all jobs of a command; once it is used up, reasons are as they were and name `why`.
+    of: dict[str, Reason | None]
+    #: Jobs for which no cures were tried: the budget of a command is limited.
+    not_searched: int = 0
+
+
+def reasons_now(view: SchedulerView, jobs: Sequence[Job], now: int) -> PresentReasons:
+    """Why waiting jobs wait, with cures that were tried, both as of now; the same that `explain` finds.
+
+    The reason that a job carries is from the middle of the cycle that decided it. All jobs of a command
+    share a budget for the search; once it is used up, no cures are tried.
     """
-    reason = job.reason
-    if reason is None or reason.code == OTHER_SCHEDULER.code:
-        return reason
-    if budget.left <= 0:
-        return reason.with_only((f"ringwise why {job.namespace}/{job.name} tries what would help",))
-    with view.what_if.question(labels=(ACCELERATOR_TYPE,)), view.what_if.with_pods(job):
-        return _present(view, job, now, budget).reason
+    waiting = [job for job in jobs if job.reason is not None]
+    found = PresentReasons({job.key: None for job in jobs})
+    budget = SearchBudget.of_jobs(len(waiting))
+    with view.what_if.question(labels=(ACCELERATOR_TYPE,)):
+        session = view.what_if.open_session(now, waiting)
+        for job in waiting:
+            if job.reason is not None and job.reason.code == OTHER_SCHEDULER.code:
+                found.of[job.key] = job.reason.with_only(())
+                continue
+            with view.what_if.with_pods(job):
+                if budget.left > 0:
+                    found.of[job.key] = _present(view, job, now, budget).reason
+                else:
+                    found.not_searched += 1
+                    found.of[job.key] = _reason_only(view, session, job)
+    return found
+
+
+def _reason_only(view: SchedulerView, session: Session, job: Job) -> Reason | None:
+    with session.reservations.open_to(job.key):
+        reason = view.what_if.obstacle(session, job)
+        if reason is None:
+            statement = session.statement()
+            try:
+                reason = place_gang(session, job, statement)
+            finally:
+                statement.discard()
+    if reason is None or _evicting(view, job):
+        reason = job.reason
+    return None if reason is None else reason.with_only(())
+
+
+def _evicting(view: SchedulerView, job: Job) -> bool:
+    """Until the pods that are evicted for it are gone, they are what the job waits for."""
+    reservation = view.reservation_of(job.key)
+    return reservation is not None and reservation.evicting and bool(view.awaited_pods(reservation))
 
 
 def _present(view: SchedulerView, job: Job, now: int, budget: SearchBudget) -> _Present:
     session = view.what_if.open_session(now, [job])
     line = _line(view, session, job)
     ahead = line[: line.index(job)] if job in line else []
-    reason, refusals = _try_to_place(view, session, job)
-    # The session reads all jobs, the refusals all nodes.
-    budget.left -= len(view.jobs) // 20 + len(job.pods) + view.cluster.node_count // 4
-    reservation = view.reservation_of(job.key)
-    evicting = reservation is not None and reservation.evicting and bool(view.awaited_pods(reservation))
+    reason, refusals = _try_to_place(view, session, job, budget)
+    evicting = _evicting(view, job)
     if evicting or reason is None:
-        # Until the evicted pods are gone they are what it waits for.
         reason = job.reason
     cures: list[Cure] = []
     if reason is not None:
         if not evicting:
             cures = find_cures(view, job, now, refusals, ahead, budget)
-        reason = _with_tried(reason, cures, refusals)
+        # Only what was tried at this moment is named; what helps in general is in the reference of reasons.
+        reason = reason.with_only([cure.sentence for cure in cures])
     return _Present(reason, refusals, line, ahead, cures)
-
-
-def _with_tried(reason: Reason, cures: Sequence[Cure], refusals: Refusals | None) -> Reason:
-    """The reason with the cures that were tried, and with what the rules found out about this case.
-
-    Without any, general ones remain where objects, the configuration or time cure it. What free capacity
-    would do was tried, and does not help: what remains is what the nearest nodes themselves need.
-    """
-    if cures:
-        return reason.with_only([*(cure.sentence for cure in cures), *reason.found_cures])
-    if reason.kind.cured_by - CAPACITY:
-        return reason
-    needed: dict[str, str] = {}
-    for miss in refusals.misses if refusals is not None else ():
-        for text in miss.reason.cures[:1]:
-            needed.setdefault(miss.reason.code, f"on {miss.node}: {text}")
-    return reason.with_only([*reason.found_cures, *list(needed.values())[:_MOST_NEEDED]])
 
 
 def _of_waiting(view: SchedulerView, job: Job, now: int, placed: bool) -> Explanation:
@@ -252,7 +268,9 @@ def _line(view: SchedulerView, session: Session, job: Job) -> list[Job]:
     return sorted(waiting, key=session.job_key)
 
 
-def _try_to_place(view: SchedulerView, session: Session, job: Job) -> tuple[Reason | None, Refusals | None]:
+def _try_to_place(
+    view: SchedulerView, session: Session, job: Job, budget: SearchBudget
+) -> tuple[Reason | None, Refusals | None]:
     """Try to place the job, and collect the verdicts of all nodes at the moment when it fails."""
     with session.reservations.open_to(job.key):
         # What is reserved for the job is its own.
@@ -266,6 +284,8 @@ def _try_to_place(view: SchedulerView, session: Session, job: Job) -> tuple[Reas
             pod = _hardest(session, job)
             if pod is None or (stopped is None and reason is None):
                 return stopped, None
+            # The session reads all jobs, the refusals all nodes.
+            budget.left -= len(view.jobs) // 20 + len(job.pods) + view.cluster.node_count // 4
             return stopped or reason, refusals_of(view, session, job, pod)
     finally:
         statement.discard()
