@@ -65,6 +65,18 @@ def test_a_job_that_can_run_some_day_is_allowed(object: dict[str, Any]) -> None:
     assert respond(object)["allowed"] is True
 
 
+def test_13_unknown_fields_are_warnings() -> None:
+    response = respond(vcjob(8, minAvailble=1))
+    assert response["allowed"] is True
+    assert response["warnings"] == [
+        "spec.minAvailble: unknown field, not read (did you mean 'minAvailable'?)"
+    ]
+    assert "warnings" not in respond(vcjob(8))
+    assert "warnings" not in respond(vcjob(8, minAvailble=1), operation="UPDATE", old=vcjob(8))
+    owner = [{"kind": "ReplicaSet", "name": "made", "uid": "1", "apiVersion": "apps/v1"}]
+    assert "warnings" not in respond(pod(1, strange=1, ownerReferences=owner))
+
+
 REFUSED = [
     (
         vcjob(3),

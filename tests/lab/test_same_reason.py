@@ -195,6 +195,13 @@ CASES: Mapping[str, Case] = {
     ),
     "switch-label-unknown": Case(job(2, labels={"tor-affinity": "big"}), [*board(4), SWITCHES]),
     "switch-topology-missing": Case(job(2, labels=LARGE)),
+    "switch-topology-empty": Case(job(2, labels=LARGE), [*board(2), topology([], 2)]),
+    "switch-tor-count-invalid": Case(
+        job(2, labels=LARGE), [*board(2), topology([("leaf-a", [("10.0.0.0", 0)])], 0)]
+    ),
+    "switch-topology-unreadable": Case(
+        job(2, labels=LARGE), [*board(2), {**SWITCHES, "data": {"tor_info": "{"}}]
+    ),
     "switch-and-superpod": Case(
         job(2, 16, labels=LARGE, pod_annotations={**SUPERPOD, "sp-block": "16"}), [*superpods(4), SWITCHES]
     ),
@@ -283,9 +290,7 @@ OF_ONE_NODE = {kind.code for kind in all_kinds() if kind.stage is Stage.PREDICAT
 #: Problems of the leaf switches and of SuperPoDs: `doctor` names them.
 OF_THE_TOPOLOGY = {
     *("server-is-no-node", "server-under-two-switches", "switch-listed-twice", "switch-too-many-servers"),
-    *("switch-without-servers", "switch-topology-unreadable", "superpod-oversize"),
-    # A lab does not store such a ConfigMap.
-    *("switch-topology-empty", "switch-tor-count-invalid"),
+    *("switch-without-servers", "superpod-oversize"),
 }
 #: What follows from a history, not from manifests: faults, evictions, failed bindings, defects.
 OF_A_HISTORY = {

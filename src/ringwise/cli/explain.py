@@ -153,11 +153,12 @@ def doctor_command(output: str, lab: Path | None, **options: Any) -> None:
         query_lab(lab, "doctor", output, or_files=True)
         return
     from ringwise.apps.queries import examine
-    from ringwise.cli.inputs import load_catalog, load_configuration, read_files
+    from ringwise.cli.inputs import load_catalog, load_configuration, read_files, tell_notes
 
     # Bad documents are findings: reading always goes on.
     bundle = read_files(options["files"], keep_going=True)
-    configuration, catalog = load_configuration(options["config"]), load_catalog(options["boards"])
+    configuration, catalog = load_configuration(options["config"], bundle), load_catalog(options["boards"])
+    tell_notes(bundle)
     show_result(diagnosis_result(examine(bundle, configuration, catalog, now=options["now"])), output)
 
 

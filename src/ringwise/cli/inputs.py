@@ -14,15 +14,20 @@ from ringwise.topology.board import BoardError
 from ringwise.topology.boards import BoardCatalog, shipped_catalog
 
 
-def load_configuration(path: Path | None) -> Configuration:
-    """The configuration of a file; the default one without a file."""
-    if path is None:
+def load_configuration(path: Path | None, bundle: Bundle | None = None) -> Configuration:
+    """The configuration of a file; without one that of the input's ConfigMap, else the default one."""
+    given = bundle.configuration if bundle is not None else None
+    if path is None and given is None:
         return default_configuration()
     from ringwise.apps.extensions import read_user_configuration
     from ringwise.manifests.errors import ConfigurationError
 
     try:
-        configuration = read_user_configuration(path.read_bytes(), str(path))
+        if path is not None:
+            configuration = read_user_configuration(path.read_bytes(), str(path))
+        else:
+            assert given is not None
+            configuration = read_user_configuration(*given)
     except OSError as error:
         raise stop(f"{path}: {error.strerror or error}") from None
     except ConfigurationError as error:
@@ -51,10 +56,18 @@ def read_files(files: Sequence[str], *, keep_going: bool) -> Bundle:
     return bundle
 
 
-def load_bundle(files: Sequence[str], *, keep_going: bool) -> Bundle:
-    """The objects of the files; an error ends the command unless it should keep going."""
+def load_bundle(files: Sequence[str], *, keep_going: bool, may_skip: bool = True) -> Bundle:
+    """The objects of the files; an error ends the command unless it should keep going.
+
+    `may_skip`: the command has the option `--keep-going`.
+    """
     bundle = read_files(files, keep_going=keep_going)
     if bundle.errors and not keep_going:
-        raise stop(*bundle.errors)
+        raise stop(*bundle.errors, *(["--keep-going skips what cannot be read"] if may_skip else []))
     complain(*bundle.errors)
     return bundle
+
+
+def tell_notes(bundle: Bundle) -> None:
+    """What looks like a mistake in the input: unknown fields, names that do not exist."""
+    complain(*(f"note: {note}" for note in bundle.notes))

@@ -129,7 +129,7 @@ def place_live(files: tuple[str, ...], scores: bool, exit_code: bool, output: st
 
     Pending jobs of the cluster are decided with them, in the cluster's order.
     """
-    submitted = load_bundle(files, keep_going=False)
+    submitted = load_bundle(files, keep_going=False, may_skip=False)
     live = _read(**_way(options))
     _complain_about_objects(live)
     try:

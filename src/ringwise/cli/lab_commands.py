@@ -157,17 +157,17 @@ def submit_command(
     if dry_run and wait:
         raise stop("ringwise: --dry-run submits nothing that --wait could wait for: give one of them")
     from ringwise.apps.lab.submission import submission_of
-    from ringwise.cli.inputs import load_bundle
+    from ringwise.cli.inputs import load_bundle, tell_notes
 
     bundle = load_bundle((*files, *more), keep_going=keep_going)
     submission, problems = submission_of(bundle)
     if problems:
         raise stop(*problems)
     submission.dry_run = dry_run
-    for note in bundle.notes:
-        complain(f"note: {note}")
+    tell_notes(bundle)
     with lab_client(lab, "submitting") as client:
         answer = client.submit(submission)
+    complain(*(f"note: {note}" for note in answer.pop("notes")))
     jobs = answer["jobs"]
     code = ExitCode.OK
     if wait:
@@ -273,7 +273,7 @@ def _objects_of_files(files: tuple[str, ...]) -> list[tuple[str, str]]:
     """What `delete -f` deletes: (kind, key). Pods and PodGroups of a vcjob go with it."""
     from ringwise.cli.inputs import load_bundle
 
-    bundle = load_bundle(files, keep_going=False)
+    bundle = load_bundle(files, keep_going=False, may_skip=False)
     vcjobs = {(job.namespace, job.name) for job in bundle.vcjobs}
     found = [("job", job.key) for job in bundle.vcjobs]
     found += [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -110,7 +110,15 @@ def tell_plugin_problems() -> None:
     """At the end of a command that decided something: plugins that could not be loaded or opened."""
     extensions = sys.modules.get("ringwise.apps.extensions")
     if extensions is not None:
-        for problem in extensions.plugin_problems():
+        warn_of_plugins(extensions.plugin_problems())
+
+
+def warn_of_plugins(problems: Iterable[str]) -> None:
+    """Each problem once in a command: the lab and its client may have the same packages."""
+    warned = click.get_current_context().find_root().meta.setdefault("ringwise.plugin-problems", set())
+    for problem in problems:
+        if problem not in warned:
+            warned.add(problem)
             complain(f"warning: {problem}")
 
 

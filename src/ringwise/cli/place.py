@@ -10,7 +10,7 @@ import click
 from ringwise.apps.loading import assumed_chips
 from ringwise.apps.place import place
 from ringwise.cli.exit_codes import ExitCode, code_of_outcomes
-from ringwise.cli.inputs import load_bundle, load_catalog, load_configuration
+from ringwise.cli.inputs import load_bundle, load_catalog, load_configuration, tell_notes
 from ringwise.cli.output import (
     FILES,
     board_option,
@@ -54,20 +54,19 @@ def place_command(
     journal: Path | None,
 ) -> None:
     """Show where the jobs of manifests would be placed; nothing is changed."""
-    configuration = load_configuration(config)
     catalog = load_catalog(boards)
     bundle = load_bundle(files, keep_going=keep_going)
+    configuration = load_configuration(config, bundle)
     recorded = Journal(configuration) if journal is not None else None
     answer = place(
         bundle, configuration, catalog, now=now, scores=scores, everything=everything, journal=recorded
     )
     if answer.errors and not keep_going:
-        raise stop(*answer.errors)
+        raise stop(*answer.errors, "--keep-going leaves such pods out")
     if journal is not None and recorded is not None:
         _write_journal(journal, recorded, answer.view.scheduler_names)
     complain(*answer.errors)
-    for note in bundle.notes:
-        complain(f"note: {note}")
+    tell_notes(bundle)
     if answer.not_searched:
         complain(
             f"note: no cures were tried for {counted(answer.not_searched, 'job')}; "

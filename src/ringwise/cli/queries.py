@@ -26,6 +26,7 @@ from ringwise.cli.output import (
     spinner,
     stdout_console,
     stop,
+    warn_of_plugins,
     with_options,
 )
 from ringwise.records import dataclass
@@ -127,13 +128,15 @@ def _load_source(
 ) -> Source:
     """A scheduler that has read the files and, unless `decide` is false, has run one cycle."""
     from ringwise.apps.source import from_bundle
-    from ringwise.cli.inputs import load_bundle, load_catalog, load_configuration
+    from ringwise.cli.inputs import load_bundle, load_catalog, load_configuration, tell_notes
 
     bundle = load_bundle(files, keep_going=keep_going)
-    source = from_bundle(bundle, load_configuration(config), load_catalog(boards), now=now, decide=decide)
+    configuration, catalog = load_configuration(config, bundle), load_catalog(boards)
+    source = from_bundle(bundle, configuration, catalog, now=now, decide=decide)
     if source.errors and not keep_going:
-        raise stop(*source.errors)
+        raise stop(*source.errors, "--keep-going leaves such pods out")
     complain(*source.errors)
+    tell_notes(bundle)
     return source
 
 
@@ -172,8 +175,10 @@ def lab_client(lab: Path | None, text: str, hint: str = "") -> Iterator[LabClien
     from ringwise.apps.lab.folder import default_folder
 
     try:
+        client = LabClient(lab or default_folder())
         with spinner(text):
-            yield LabClient(lab or default_folder())
+            yield client
+        warn_of_plugins(client.plugin_problems)
     except NoLabError as error:
         raise stop(f"ringwise: {error}{hint}") from None
     except RefusedByLabError as error:

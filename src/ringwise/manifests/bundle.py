@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import field
 from typing import TypeVar
@@ -128,21 +128,41 @@ class Bundle:
 
     def _missing_classes(self) -> Iterator[str]:
         """Priority classes that jobs name and the cluster of the input lacks."""
-        if not self.nodes:
-            return
-        known = [*_SYSTEM_CLASSES, *(found.name for found in self.priority_classes)]
-        named: dict[str, str] = {}
-        for job in self.vcjobs:
-            for name in (job.priority_class, *(task.template.priority_class for task in job.tasks)):
-                named.setdefault(name, job.origin)
-        for group in self.pod_groups:
-            named.setdefault(group.priority_class, group.origin)
-        for name, origin in named.items():
-            if name and name not in known:
-                yield (
-                    f"{origin}: priorityClassName: there is no PriorityClass {name}"
-                    f"{did_you_mean(name, known)}; its priority is 0"
-                )
+        if self.nodes:
+            known = [found.name for found in self.priority_classes]
+            yield from missing_classes(self.vcjobs, self.pod_groups, self.pods, known)
+
+    @property
+    def configuration(self) -> tuple[str, str] | None:
+        """Text and origin of the volcano-scheduler.conf in the input's ConfigMap, if there is one."""
+        for config_map in self.config_maps:
+            text = config_map.data.get(wellknown.SCHEDULER_CONFIG_KEY)
+            if config_map.name == wellknown.SCHEDULER_CONFIG_MAP and text is not None:
+                return text, config_map.origin
+        return None
+
+
+def missing_classes(
+    jobs: Iterable[VcJob], groups: Iterable[PodGroup], pods: Iterable[Pod], classes: Iterable[str]
+) -> Iterator[str]:
+    """A line for each priority class that an object names and that is none of `classes`."""
+    known = [*_SYSTEM_CLASSES, *classes]
+    named: dict[str, str] = {}
+    for job in jobs:
+        for name in (job.priority_class, *(task.template.priority_class for task in job.tasks)):
+            named.setdefault(name, job.origin)
+    for group in groups:
+        named.setdefault(group.priority_class, group.origin)
+    for pod in pods:
+        # A pod that has been through an API server has the number of its class.
+        if pod.node is None and not pod.priority:
+            named.setdefault(pod.priority_class, pod.origin)
+    for name, origin in named.items():
+        if name and name not in known:
+            yield (
+                f"{origin}: priorityClassName: there is no PriorityClass {name}"
+                f"{did_you_mean(name, known)}; its priority is 0"
+            )
 
 
 def _warning(kind: str, count: int) -> str:

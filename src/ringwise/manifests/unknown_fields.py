@@ -117,7 +117,11 @@ _SPECS = frozenset(
 
 
 def manifest_notes(origin: str, kind: str, document: Mapping[str, Any]) -> Iterator[str]:
-    """One line for each unknown field, with the nearest known one, and for a name that is none."""
+    """One line for each unknown field, with the nearest known one, and for a name that is none.
+
+    The lines begin with the origin, where it is given.
+    """
+    origin = f"{origin}: " if origin else ""
     meta = _map(document.get("metadata"))
     if kind not in _SPECS or meta.get("uid"):
         return
@@ -126,12 +130,12 @@ def manifest_notes(origin: str, kind: str, document: Mapping[str, Any]) -> Itera
         valid = re.sub(r"[^-a-z0-9.]+", "-", name.lower()).strip("-.")
         hint = f'; for example "{valid[:60]}"' if valid else ""
         yield (
-            f"{origin}: metadata.name: the API server refuses {shown(name)}: lower-case letters, digits, '-' "
+            f"{origin}metadata.name: the API server refuses {shown(name)}: lower-case letters, digits, '-' "
             f"and '.' are allowed{hint}"
         )
     for path, key, known in _unknown(kind, document):
         where = f"{path}.{key}" if path else key
-        yield f"{origin}: {where[:200]}: unknown field, not read{did_you_mean(key, known)}"
+        yield f"{origin}{where[:200]}: unknown field, not read{did_you_mean(key, known)}"
 
 
 def _unknown(kind: str, document: Mapping[str, Any]) -> Iterator[tuple[str, str, tuple[str, ...]]]:

@@ -10,6 +10,7 @@ import signal
 import ssl
 from collections.abc import Callable
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -41,6 +42,7 @@ from ringwise.kubeclient.config import Access, find_access
 from ringwise.kubeclient.credentials import KubeConfigError
 from ringwise.kubeclient.retry import Backoff
 from ringwise.log import Logger
+from ringwise.manifests.unknown_fields import manifest_notes
 from ringwise.manifests.workloads import OPERATOR_KINDS, REPLICATED_KINDS
 from ringwise.messages.events import Event
 from ringwise.metrics.endpoints import parse_address
@@ -152,9 +154,29 @@ def _checked(request: _Request, cluster: KnownCluster) -> dict[str, Any]:
         more = len(verdict.refusals) - len(shown)
         message = "; also: ".join(shown) + (f"; and {more} more" if more else "")
         response["status"] = {"code": 400, "reason": "BadRequest", "message": message[:_MAX_MESSAGE]}
-    elif verdict.warnings:
-        response["warnings"] = [_warning(reason)[:_MAX_WARNING] for reason in verdict.warnings]
+    warnings = [] if verdict.refusals else [_warning(reason) for reason in verdict.warnings]
+    warnings += _notes(request)
+    if warnings:
+        response["warnings"] = [text[:_MAX_WARNING] for text in warnings]
     return {"apiVersion": ADMISSION_API, "kind": "AdmissionReview", "response": response}
+
+
+def _notes(request: _Request) -> list[str]:
+    """Unknown fields of a new object that a person wrote; pods of a controller are its business."""
+    if request.operation != "CREATE" or request.sub_resource:
+        return []
+    if (request.kind.group, request.kind.kind) not in _JUDGES:
+        return []
+    try:
+        document = msgspec.json.decode(request.object)
+        meta = document["metadata"]
+        if meta.get("ownerReferences"):
+            return []
+        # The API server has set the uid, and what it adds is known; the names it has checked itself.
+        written = {**document, "metadata": {**meta, "uid": ""}}
+        return list(islice(manifest_notes("", request.kind.kind, written), _MAX_REASONS))
+    except (msgspec.MsgspecError, AttributeError, KeyError, TypeError, RecursionError):
+        return []
 
 
 def _warning(reason: Reason) -> str:

@@ -7,6 +7,7 @@ turn of the lab, so no request sees a partial change, and what was answered is o
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -15,12 +16,16 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
+from ringwise.apps.extensions import plugin_problems
+from ringwise.apps.lab.client import PLUGIN_PROBLEMS
 from ringwise.apps.lab.lab import LiveLab
 from ringwise.apps.lab.queries import KINDS, UnknownNameError, all_names, find_name
 from ringwise.apps.lab.submission import Submission
 from ringwise.embed.objects import ConflictError
 from ringwise.embed.records import ObjectRefusedError
+from ringwise.manifests.bundle import missing_classes
 from ringwise.manifests.errors import ConfigurationError
+from ringwise.state.model import PriorityClass
 from ringwise.views.cluster import ClusterObjects, JobView, job_views, with_present_reasons
 from ringwise.views.documents.changes import (
     AdvanceDocument,
@@ -125,7 +130,13 @@ class LabServer:
                 return _refusal(409, str(error))
             except Exception as error:
                 return _refusal(500, f"internal error: {type(error).__name__}: {error}")
-            return web.Response(body=msgspec.json.encode(document), content_type="application/json")
+            # Clients are other processes: they repeat what is wrong with the plugins of this one.
+            problems = json.dumps(plugin_problems())
+            return web.Response(
+                body=msgspec.json.encode(document),
+                content_type="application/json",
+                headers={PLUGIN_PROBLEMS: problems},
+            )
 
         return answer
 
@@ -144,11 +155,15 @@ class LabServer:
             answer = self._guarded(lambda: self.live.submit(submission))
             self._wake.set()
             objects = self.live.objects
+        classes = [found.name for found in self.live.cluster.all(PriorityClass)]
+        classes += [found.name for found in submission.priority_classes]
+        notes = missing_classes(submission.vcjobs, submission.pod_groups, submission.pods, classes)
         views = with_present_reasons(objects, _jobs_of(objects, answer.jobs), self.live.now)
         jobs = [view.document() for view in views]
-        return SubmitDocument(
+        document = SubmitDocument(
             schema="ringwise.io/submit/v1", dry_run=submission.dry_run, objects=answer.objects, jobs=jobs
         )
+        return {**document, "notes": list(notes)}
 
     def _do(self, request: web.Request, body: bytes) -> Any:
         action = request.match_info["action"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,9 @@ import msgspec
 
 from ringwise.apps.lab.folder import LabFolder
 from ringwise.apps.lab.submission import Submission
+
+#: The header in which a lab says what is wrong with its plugins: a JSON list of lines.
+PLUGIN_PROBLEMS = "Ringwise-Plugin-Problems"
 
 
 class NoLabError(Exception):
@@ -34,6 +38,8 @@ class LabClient:
     def __init__(self, folder: Path, timeout: float | None = 300.0) -> None:
         self._folder = LabFolder(folder)
         self._timeout = timeout
+        #: What the lab said about its plugins in its last answer.
+        self.plugin_problems: list[str] = []
 
     def ask(self, question: str, **parameters: Any) -> Any:
         """A question about the lab; nothing changes."""
@@ -61,6 +67,9 @@ class LabClient:
             document = msgspec.json.decode(answer)
         except msgspec.MsgspecError:
             document = {"error": f"the lab answered {response.status}"}
+        with suppress(msgspec.MsgspecError):
+            said = response.getheader(PLUGIN_PROBLEMS, "[]")
+            self.plugin_problems = msgspec.json.decode(said, type=list[str])
         if response.status >= 400:
             raise RefusedByLabError(document.get("error", "the lab refused"))
         return document

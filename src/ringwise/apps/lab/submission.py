@@ -98,9 +98,13 @@ def submission_of(bundle: Bundle) -> tuple[Submission, list[str]]:
     )
     for config_map in bundle.config_maps:
         if config_map.name == TOR_NODE_CONFIG_MAP:
+            # An unusable one is stored, as a cluster would: the jobs that need it have the reason.
             made.topology = topology_of_config_map(config_map.data, config_map.origin)
-            if made.topology.unusable is not None:
-                problems.append(made.topology.unusable.message)
+            continue
+        if config_map.name == ISOLATION_CONFIG_MAP:
+            problems.append(
+                f"{config_map.origin}: a lab isolates no chips; `ringwise fault` makes them unhealthy"
+            )
             continue
         if config_map.name == ISOLATION_CONFIG_MAP:
             made.isolations = Isolations(tuple(read_isolations(config_map.data)))
