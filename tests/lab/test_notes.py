@@ -51,7 +51,7 @@ def test_13_unknown_priority_classes_are_told_by_submit_and_for_bare_pods(tmp_pa
 
 @pytest.mark.parametrize(
     "command",
-    ["get nodes", "get jobs", "top", "why job", "describe job job", "capacity", "doctor", "cordon node-1"],
+    ["get nodes", "get jobs", "top", "why job", "describe job job", "capacity", "doctor", "cordon node-0"],
 )
 def test_20_clients_of_a_lab_repeat_what_is_wrong_with_its_plugins(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
