@@ -27,7 +27,8 @@ def clusters(draw: st.DrawFn) -> Objects:
     objects: Objects = []
     count = draw(st.integers(1, 4))
     for number in range(count):
-        name, spec = f"node-{number}", {}
+        name = f"node-{number}"
+        spec: Plain = {}
         labels = {"zone": draw(st.sampled_from("ab"))}
         if draw(st.integers(0, 3)) == 0:
             labels["accelerator-type"] = draw(st.sampled_from(["module-910b-8", "module"]))
