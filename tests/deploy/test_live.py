@@ -147,7 +147,7 @@ def test_get_lists_jobs_and_nodes(asked: Any) -> None:
     jobs = {one["name"]: one for one in json.loads(asked("get", "-o", "json").stdout)["jobs"]}
     assert (jobs["runs"]["state"], jobs["runs"]["chips"], jobs["runs"]["nodes"]) == ("running", 4, ["node-1"])
     assert jobs["gang"]["state"] == "pending"
-    assert jobs["gang"]["reason"]["cures"]
+    assert jobs["gang"]["reason"]["message"]
     assert json.loads(asked("get", "-n", "elsewhere", "-o", "json").stdout)["jobs"] == []
     (one,) = json.loads(asked("get", "nodes", "-o", "json").stdout)["nodes"]
     assert (one["node"], one["chips"], one["held"], one["free"]) == ("node-1", 8, 4, 4)

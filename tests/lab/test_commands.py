@@ -157,7 +157,7 @@ def test_a_job_that_can_never_run_says_so_and_delays_nobody(
 ) -> None:
     (never, other) = terminal.submit(queue("tiny", chips=4), document, job("other", 4, 8))["jobs"]
     assert never["outcome"] == outcome
-    assert never["reason"]["cures"]
+    assert never["reason"]["message"]
     assert code in (None, never["reason"]["code"])
     assert other["outcome"] == "placed"
 

@@ -63,9 +63,15 @@ def load_bundle(files: Sequence[str], *, keep_going: bool, may_skip: bool = True
     """
     bundle = read_files(files, keep_going=keep_going)
     if bundle.errors and not keep_going:
-        raise stop(*bundle.errors, *(["--keep-going skips what cannot be read"] if may_skip else []))
+        raise stop(*(skippable(bundle.errors) if may_skip else bundle.errors))
     complain(*bundle.errors)
     return bundle
+
+
+def skippable(errors: Sequence[object]) -> list[str]:
+    """Errors of an input, one line each; the last one names the option that goes on without such objects."""
+    lines = [str(error) for error in errors]
+    return [*lines[:-1], f"{lines[-1]} (--keep-going goes on without it)"]
 
 
 def tell_notes(bundle: Bundle) -> None:

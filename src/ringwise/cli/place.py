@@ -10,7 +10,7 @@ import click
 from ringwise.apps.loading import assumed_chips
 from ringwise.apps.place import place
 from ringwise.cli.exit_codes import ExitCode, code_of_outcomes
-from ringwise.cli.inputs import load_bundle, load_catalog, load_configuration, tell_notes
+from ringwise.cli.inputs import load_bundle, load_catalog, load_configuration, skippable, tell_notes
 from ringwise.cli.output import (
     FILES,
     board_option,
@@ -62,7 +62,7 @@ def place_command(
         bundle, configuration, catalog, now=now, scores=scores, everything=everything, journal=recorded
     )
     if answer.errors and not keep_going:
-        raise stop(*answer.errors, "--keep-going leaves such pods out")
+        raise stop(*skippable(answer.errors))
     if journal is not None and recorded is not None:
         _write_journal(journal, recorded, answer.view.scheduler_names)
     complain(*answer.errors)

@@ -128,13 +128,13 @@ def _load_source(
 ) -> Source:
     """A scheduler that has read the files and, unless `decide` is false, has run one cycle."""
     from ringwise.apps.source import from_bundle
-    from ringwise.cli.inputs import load_bundle, load_catalog, load_configuration, tell_notes
+    from ringwise.cli.inputs import load_bundle, load_catalog, load_configuration, skippable, tell_notes
 
     bundle = load_bundle(files, keep_going=keep_going)
     configuration, catalog = load_configuration(config, bundle), load_catalog(boards)
     source = from_bundle(bundle, configuration, catalog, now=now, decide=decide)
     if source.errors and not keep_going:
-        raise stop(*source.errors, "--keep-going leaves such pods out")
+        raise stop(*skippable(source.errors))
     complain(*source.errors)
     tell_notes(bundle)
     return source

@@ -102,11 +102,6 @@ def submission_of(bundle: Bundle) -> tuple[Submission, list[str]]:
             made.topology = topology_of_config_map(config_map.data, config_map.origin)
             continue
         if config_map.name == ISOLATION_CONFIG_MAP:
-            problems.append(
-                f"{config_map.origin}: a lab isolates no chips; `ringwise fault` makes them unhealthy"
-            )
-            continue
-        if config_map.name == ISOLATION_CONFIG_MAP:
             made.isolations = Isolations(tuple(read_isolations(config_map.data)))
             continue
         text = config_map.data.get(SCHEDULER_CONFIG_KEY)
