@@ -151,12 +151,21 @@ def _attempt(
 
 def _place(session: Session, job: Job, complete: bool) -> tuple[Statement, Reason | None]:
     chips = cooling_chips(session, job) if job.cooling else {}
-    if chips:
-        with set_aside(session, job, chips):
-            answer = _try_to_place(session, job, complete)
+    if not chips:
+        return _try_to_place(session, job, complete)
+    # F3; but S9 is stronger: a job keeps its healthy nodes also where it then needs a chip that broke it.
+    for keeps, avoids in ((True, True), (True, False), (False, True), (False, False)):
+        if keeps and not job.previous_nodes:
+            continue
+        session.keeps_previous_nodes = keeps
+        try:
+            with set_aside(session, job, chips if avoids else {}):
+                answer = _try_to_place(session, job, complete)
+        finally:
+            session.keeps_previous_nodes = False
         if answer[1] is None:
-            return answer
-    return _try_to_place(session, job, complete)
+            break
+    return answer
 
 
 def _try_to_place(session: Session, job: Job, complete: bool) -> tuple[Statement, Reason | None]:

@@ -10,8 +10,14 @@ from ringwise.framework.session import Session
 
 
 def cooling_chips(session: Session, job: Job) -> dict[int, int]:
-    """Node to the free chips that the job avoids at the moment."""
+    """Node to the free chips that the job avoids at the moment.
+
+    Jobs with blocks that are rescheduled have a rule of their own: a broken block is refilled with such a node
+    before it moves (P7).
+    """
     policy = job.policy
+    if policy is not None and policy.block_nodes is not None and job.previous_nodes:
+        return {}
     fleet = session.state.fleets.get(policy.resource) if policy is not None and job.cooling else None
     if fleet is None:
         return {}
@@ -26,6 +32,12 @@ def cooling_chips(session: Session, job: Job) -> dict[int, int]:
         if chips:
             masks[node] = masks.get(node, 0) | chips
     return masks
+
+
+def cooling_nodes(session: Session, job: Job) -> set[int]:
+    """Nodes with such chips."""
+    ids, now = session.state.node_id, session.now
+    return {ids[chip.node] for chip, until in job.cooling.items() if until > now and chip.node in ids}
 
 
 @contextmanager

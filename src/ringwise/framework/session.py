@@ -91,6 +91,8 @@ class Session:
     ) -> None:
         self.state = state
         self.reservations = reservations
+        #: A job that lost pods gets its healthy nodes back, or nothing (S9).
+        self.keeps_previous_nodes = False
         self.jobs = jobs
         self.queues = queues
         #: ResourceQuotas by namespace and name.

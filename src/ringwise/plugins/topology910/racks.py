@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from ringwise.framework.cool_down import cooling_nodes
 from ringwise.framework.extension_points import JobPlan
 from ringwise.framework.job import Job, PreviousNode
 from ringwise.framework.policy import ChipPolicy, RackPolicy
@@ -158,7 +159,8 @@ class RackPlanner:
                 state.node_id[previous.node]
                 for previous in job.previous_nodes.values()
                 if previous.faulty and previous.node in state.node_id
-            },
+            }
+            | cooling_nodes(session, job),
             level=level,
             seconds=seconds,
             times=times,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ringwise.framework.cool_down import cooling_nodes
 from ringwise.framework.extension_points import JobPlan
 from ringwise.framework.gang_placement import missing_pods
 from ringwise.framework.job import Job
@@ -139,7 +140,7 @@ class SuperPodPlanner:
             state.node_id[previous.node]
             for previous in job.previous_nodes.values()
             if previous.faulty and previous.node in state.node_id
-        }
+        } | cooling_nodes(session, job)
         lost = max((previous.lost for previous in job.previous_nodes.values()), default=0)
         first = first_ranks(old)
         return reschedule(

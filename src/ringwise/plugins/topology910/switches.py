@@ -66,7 +66,7 @@ class SwitchPlanner:
         seats = self._survivors(job, resolved, ranks)
         kept = self._previous_nodes(job, ranks, pending, found, resolved)
         answer = self._answer(job, policy, resolved, pending, ranks, found, seats, kept)
-        if isinstance(answer, Reason) and kept and not seats:
+        if isinstance(answer, Reason) and kept and not seats and not session.keeps_previous_nodes:
             # No pod of the job is left: it is placed anew.
             kept = {}
             answer = self._answer(job, policy, resolved, pending, ranks, found, seats, kept)

@@ -277,6 +277,8 @@ class EventHandlers:
             self._backoff.forget_pod(pod.uid)
             self._faults.pod_changed(job, pod)
             if job.group is None:
+                if job.previous_nodes:
+                    self._previous.settle(job)
                 # The confirmation of our binding: a pod without a PodGroup has no status to write.
                 return
         if job is not None:

@@ -202,6 +202,15 @@ class FaultDetector:
         if strategy is SubHealth.IGNORE or number is None:
             return None
         name = self._state.names[number]
+        if strategy is SubHealth.HOT_SWITCH:
+            # ClusterD prepares a backup pod first, and says when this one goes; its word is enough.
+            if pod.annotations.get(NEED_VOLCANO_OPERATION) != "delete":
+                return None
+            return PodFault(
+                FaultType.SUB_HEALTH,
+                "ClusterD replaced the pod by a backup (hot switch)",
+                hot_switch=True,
+            )
         bad = 0
         for fault in self._faults(name, pod.cls.resource or ""):
             if fault.level == SUB_HEALTH_LEVEL:
@@ -215,8 +224,4 @@ class FaultDetector:
             why = f"node {name} is sub-healthy"
         else:
             return None
-        hot_switch = strategy is SubHealth.HOT_SWITCH
-        if hot_switch and pod.annotations.get(NEED_VOLCANO_OPERATION) != "delete":
-            # ClusterD prepares the backup pod first and says when.
-            return None
-        return PodFault(FaultType.SUB_HEALTH, why, chips=bad, hot_switch=hot_switch)
+        return PodFault(FaultType.SUB_HEALTH, why, chips=bad)

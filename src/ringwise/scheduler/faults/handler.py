@@ -227,6 +227,8 @@ class FaultHandler:
                 found[uid] = FaultyPod(uid, pod.name, pod.node, where[uid], examined.fault)
         if any(uid not in handled.faulty for uid in found):
             new = [pod for uid, pod in found.items() if uid not in handled.faulty]
+            if handled.state is State.HEALTHY:
+                self._told += (job_events.policy_note(job, note) for note in policy.notes)
             self._told.append(job_events.fault_found(job, new))
             self._cool_down(job, new, now)
             handled.faulty.update(found)

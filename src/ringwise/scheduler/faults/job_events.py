@@ -13,6 +13,7 @@ from ringwise.scheduler.faults.fault_job import FaultJob, FaultyPod
 #: Pods that one sentence names.
 _NAMED = 3
 
+POLICY_NOTE = "FaultPolicy"
 FAULT_FOUND = "FaultFound"
 RESCHEDULING = "Rescheduling"
 ESCALATED = "ReschedulingEscalated"
@@ -20,6 +21,11 @@ BLOCKED = "ReschedulingBlocked"
 FORCED = "GraceOver"
 RECOVERED = "Recovered"
 FORGOTTEN = "FaultForgotten"
+
+
+def policy_note(job: Job, note: str) -> TellJob:
+    """A value of the job that cannot be read, or that acts differently here."""
+    return _tell(job, POLICY_NOTE, note, warning=True)
 
 
 def fault_found(job: Job, pods: Iterable[FaultyPod]) -> TellJob:

@@ -296,10 +296,16 @@ class PreviousPlacements:
         for owner, kept in list(self._rescheduling.items()):
             if kept.job != job.key:
                 continue
-            if all(rank in placed for rank in kept.nodes):
+            if all(rank in placed for rank in kept.nodes) and not self._is_assumed(job):
                 self.forget(owner)
             else:
+                # F1: until the bindings are confirmed: the scheduler may end before it has sent them.
                 self._reserve(kept, placed)
+
+    def _is_assumed(self, job: Job) -> bool:
+        """Whether a binding of it is not confirmed yet."""
+        placements = self._state.pods
+        return any(placements[uid].assumed for uid in job.pods)
 
     # -- a restart of the scheduler (F1) --------------------------------------------------------
 
