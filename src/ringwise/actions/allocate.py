@@ -154,7 +154,7 @@ def _place(session: Session, job: Job, complete: bool) -> tuple[Statement, Reaso
     if not chips:
         return _try_to_place(session, job, complete)
     # F3; but S9 is stronger: a job keeps its healthy nodes also where it then needs a chip that broke it.
-    for keeps, avoids in ((True, True), (True, False), (False, True), (False, False)):
+    for keeps, avoids in ((True, True), (True, False), (False, True)):
         if keeps and not job.previous_nodes:
             continue
         session.keeps_previous_nodes = keeps
@@ -164,8 +164,8 @@ def _place(session: Session, job: Job, complete: bool) -> tuple[Statement, Reaso
         finally:
             session.keeps_previous_nodes = False
         if answer[1] is None:
-            break
-    return answer
+            return answer
+    return _try_to_place(session, job, complete)
 
 
 def _try_to_place(session: Session, job: Job, complete: bool) -> tuple[Statement, Reason | None]:

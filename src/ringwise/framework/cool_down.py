@@ -12,8 +12,8 @@ from ringwise.framework.session import Session
 def cooling_chips(session: Session, job: Job) -> dict[int, int]:
     """Node to the free chips that the job avoids at the moment.
 
-    Jobs with blocks that are rescheduled have a rule of their own: a broken block is refilled with such a node
-    before it moves (P7).
+    Jobs with blocks that are rescheduled have a rule of their own: a broken block is refilled with such a
+    node before it moves (P7).
     """
     policy = job.policy
     if policy is not None and policy.block_nodes is not None and job.previous_nodes:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from ringwise.messages import events as ev
-from ringwise.messages.commands import AnnotatePod, Bind, Command, DeletePod
+from ringwise.messages.commands import AnnotatePod, Bind, Command, DeletePod, TellJob
 from ringwise.scheduler.faults.handler import WATCHED_FOR
 from ringwise.scheduler.faults.states import State
 from ringwise.state.model import DeviceReport, NodeReport, ReportedFault
@@ -408,3 +408,33 @@ def test_with_a_spare_node_the_replacement_is_bound_in_the_turn_in_which_it_appe
     bound = [command.pod for command in rig.step() if isinstance(command, Bind)]
     assert sorted(bound) == sorted(deleted)
     assert rig.now == start
+
+
+def test_a_refused_deletion_is_not_repeated_for_a_pod_that_is_healthy_again() -> None:
+    rig = running(POD_LEVEL)
+    rig.deaf = True
+    node = rig.nodes_of("train")[2]
+    rig.sick(node, 1)
+    assert [c.pod for c in rig.step() if isinstance(c, DeletePod)] == ["train-2"]
+    rig.tell(ev.EvictFailed(rig.pods["train-2"].uid))
+    rig.step()
+    rig.sick(node, 0)
+    rig.step(1)
+    assert [c for c in rig.step(60) if isinstance(c, DeletePod)] == []
+    assert state_of(rig) is None
+
+
+def test_without_clusterd_a_note_says_how_such_a_job_is_handled() -> None:
+    rig = running({"fault-scheduling": "force", "process-recover-enable": "on"})
+    rig.sick(rig.nodes_of("train")[2], 1)
+    told = [c for c in rig.step() if isinstance(c, TellJob) and c.reason == "FaultPolicy"]
+    assert ["needs ClusterD, which does not run" in c.message for c in told] == [True]
+
+
+def test_hot_switch_the_word_of_clusterd_is_enough() -> None:
+    rig = running({"fault-scheduling": "force", "subHealthyStrategy": "hotSwitch"})
+    rig.tell(ev.ReportSeen(DeviceReport("n6", CHIP, network_unhealthy=0, aggregated=True)))
+    rig.step()
+    pod = rig.pods["train-2"]
+    rig.change("train-2", annotations={**pod.annotations, "needVolcanoOpe": "delete"})
+    assert [c.pod for c in rig.step() if isinstance(c, DeletePod)] == ["train-2"]

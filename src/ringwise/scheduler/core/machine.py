@@ -382,6 +382,8 @@ class Scheduler:
         self._bindings += 1
         rank = int(annotations[RANK_INDEX]) if pod.rank is None and RANK_INDEX in annotations else pod.rank
         self._assumed.bind(allocation.job, pod, pod.with_chips(allocation.chips, annotations, rank))
+        if allocation.job.cooling:
+            self._faults.placed(allocation.job, node, allocation.chips)
         if allocation.job.started is None:
             allocation.job.started = self._now
         self._tor_share.job_changed(allocation.job)

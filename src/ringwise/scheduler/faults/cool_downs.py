@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from ringwise.framework.job import BrokenChip, Job
+from ringwise.framework.job import WHOLE_NODE, BrokenChip, Job
 from ringwise.scheduler.faults.bounded_texts import BoundedTexts
 
 #: Bytes of the document; beyond it the oldest faults go first.
@@ -27,6 +27,20 @@ class CoolDowns:
         kept = {chip: end for chip, end in self._chips.get(owner, {}).items() if end > now}
         self._put(owner, kept | dict.fromkeys(broken, until))
         return self._chips[owner]
+
+    def used(self, job: Job, owner: str, node: str, chips: Iterable[int]) -> None:
+        """The job got such chips because nothing else fitted: from now on they are as good as others."""
+        taken = {BrokenChip(node, chip) for chip in (WHOLE_NODE, *chips)}
+        if taken.isdisjoint(job.cooling):
+            return
+        kept = {chip: until for chip, until in job.cooling.items() if chip not in taken}
+        job.cooling = kept
+        if kept:
+            self._put(owner, kept)
+        else:
+            self._chips.pop(owner, None)
+            self._texts.drop(owner)
+            self.changed = True
 
     def _put(self, owner: str, chips: dict[BrokenChip, int]) -> None:
         self._chips.pop(owner, None)

@@ -261,6 +261,10 @@ class FaultHandler:
         if len(self.cool_downs):
             self.cool_downs.attach(job, owner_of(job))
 
+    def placed(self, job: Job, node: str, chips: Iterable[int]) -> None:
+        """A pod of the job got these chips."""
+        self.cool_downs.used(job, owner_of(job), node, chips)
+
     # -- what is done -----------------------------------------------------------------------------------
 
     def _look_at_blocked(self, handled: FaultJob, job: Job, policy: FaultPolicy) -> None:
@@ -355,6 +359,7 @@ class FaultHandler:
     def _delete_rest(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> list[Command]:
         """Ask for the deletions that were not asked for yet; by force where the grace is over."""
         commands: list[Command] = []
+        self._drop_needless(handled, job, policy, now)
         by_force = self._by_force(handled, policy)
         over = not handled.external and now >= handled.deleting_since + self._grace * _SECOND
         if over and not by_force and any(not one.forced for one in handled.deletions.values()):
@@ -377,6 +382,17 @@ class FaultHandler:
             handled.happened(Happened.PODS_GONE)
             self.changed = True
         return commands
+
+    def _drop_needless(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> None:
+        """Deletions that the API server refused, of pods that are healthy again meanwhile."""
+        refused = [uid for uid, one in handled.deletions.items() if one.not_before and not one.sent]
+        for uid in refused:
+            if uid in handled.faulty and self._detector.look(job.pods[uid], policy, now).fault is None:
+                del handled.faulty[uid], handled.deletions[uid]
+                self.changed = True
+        none_carried_out = all(one.not_before and not one.sent for one in handled.deletions.values())
+        if refused and none_carried_out and not handled.faulty and not handled.missing:
+            handled.deletions.clear()
 
     def _by_force(self, handled: FaultJob, policy: FaultPolicy) -> bool:
         kinds = {pod.fault.type for pod in handled.faulty.values()}
