@@ -24,6 +24,11 @@ def section(name: str) -> Any:
     return _document()[name]
 
 
+def sections() -> list[str]:
+    """All sections with cases."""
+    return [name for name in _document() if name != "meta"]
+
+
 def case_id(case: Any) -> str:
     return str(case.get("id") or case.get("note") or case.get("test") or "") if isinstance(case, dict) else ""
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ringwise.device.answers import Answers, HostFiles
-from ringwise.device.cards import Chip
+from ringwise.device.answers import WORLDS, Answers, HostFiles, topology_file
+from ringwise.device.cards import ASCEND910A5, Chip
 from tests.device.cases import case_id, section
 
 
@@ -86,3 +86,33 @@ def test_the_cdi_specification(tmp_path: Path) -> None:
     made.write_cdi_spec(tmp_path / "cdi")
     assert target.stat().st_mtime_ns == before
     assert list(made.answer(["Ascend910-2"]).cdi_devices) == ["huawei.com/npu=Ascend910-2"]
+
+
+@pytest.mark.parametrize(
+    ("facts", "file"),
+    [
+        ({"superpod_type": 0}, "atlas_850_1"),
+        ({"superpod_type": 1}, "atlas_950_1"),
+        ({"superpod_type": 2}, "atlas_950_2"),
+        ({"superpod_type": 3}, "atlas_850_2"),
+        ({"superpod_type": 4}, "atlas_850_3"),
+        ({"superpod_type": 5}, ""),
+        ({}, ""),
+        ({"product": "Atlas 350", "card": 0}, "atlas_350_3"),
+    ],
+)
+@pytest.mark.parametrize("world", WORLDS)
+def test_a5_containers_learn_the_links_of_their_chips(world: str, facts: dict[str, Any], file: str) -> None:
+    chips = [
+        Chip(**{"physical": at, "logic": at, "card": at, "device": 0, "chip_name": "Ascend950PR", **facts})
+        for at in range(4)
+    ]
+    answer = Answers(world, ASCEND910A5, chips).answer(["npu-0"])
+    wanted = f"/usr/local/Ascend/driver/topo/950/{file}.json" if file else None
+    assert answer.envs.get("HCCL_TOPO_FILE_PATH") == wanted
+
+
+def test_a_single_a5_card_and_other_boards() -> None:
+    chip = Chip(0, 0, 0, 0, chip_name="Ascend950PR", product="Atlas 350")
+    assert topology_file(ASCEND910A5, [chip]).endswith("/atlas_350_1.json")
+    assert topology_file("Ascend910B", [Chip(0, 0, 0, 0, superpod_type=1)]) == ""

@@ -6,7 +6,9 @@ plugin sees. The truth is what was answered for each container.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import permutations, product
 
 import pytest
 from hypothesis import settings
@@ -22,6 +24,14 @@ from tests.device.test_allocation import REAL, healthy, waiting_pod
 
 ALL = chips(6)
 SECOND = 1_000_000_000
+
+
+TABLE = "ascend.kubectl.kubernetes.io/ascend-910-configuration"
+
+
+def rank_table(_pod: NodePod, mounted: Sequence[str]) -> tuple[str, str]:
+    """What stands for the rank table: it names the chips."""
+    return TABLE, ";".join(sorted(mounted))
 
 
 class Node(RuleBasedStateMachine):
@@ -46,7 +56,9 @@ class Node(RuleBasedStateMachine):
         self.allocator = self._started(Ledger())
 
     def _started(self, ledger: Ledger) -> Allocator:
-        made = Allocator(RESOURCE, ALL, ledger, mounts_by_environment=self.by_environment)
+        made = Allocator(
+            RESOURCE, ALL, ledger, rank_table=rank_table, mounts_by_environment=self.by_environment
+        )
         made.replace_pods(self.pods.values())
         return made
 
@@ -93,9 +105,16 @@ class Node(RuleBasedStateMachine):
     def ask(self, data: st.DataObject, outcome: str) -> None:
         """Kubelet asks for one of its pods, in any order."""
         uid = data.draw(st.sampled_from(self._waiting()))
-        size = self.pods[uid].asks_for(RESOURCE)
+        self.ask_for(uid, data.draw(st.permutations(self.free_ids())), outcome)
+
+    def free_ids(self) -> list[str]:
         taken = {one for ids in self.ids.values() for one in ids}
-        ids = data.draw(st.permutations([one for one in ALL if one not in taken]))[:size]
+        return [one for one in ALL if one not in taken]
+
+    def ask_for(self, uid: str, free: list[str], outcome: str) -> None:
+        """Kubelet asks for a pod with the first of these ids."""
+        size = self.pods[uid].asks_for(RESOURCE)
+        ids = free[:size]
         if len(ids) < size:
             return
         self.now += SECOND
@@ -180,6 +199,7 @@ class Node(RuleBasedStateMachine):
             assert set(annotations[REAL].split(",")) == set(mounted)
             assert set(annotations["huawei.com/kltDev"].split(",")) == set(self.ids[uid])
             assert annotations["predicate-time"] == CONSUMED
+            assert annotations[TABLE] == rank_table(self.pods[uid], mounted)[1]
 
     @rule()
     def time_passes(self) -> None:
@@ -285,3 +305,72 @@ def test_a_pod_that_took_the_name_of_another_one_does_not_get_its_mount() -> Non
     assert machine.chips_of_pods() == {}
     assert machine.used() == {"Ascend910-0", "Ascend910-1"}
     assert [pod.uid for pod in machine.waiting()] == ["uid-second"]
+
+
+# -- every order of a few pods -----------------------------------------------------------------------
+
+#: How a call ends: answered; the patch is refused; it is unknown whether it was taken; the plugin is killed.
+OUTCOMES = ("works", "refused", "unknown", "killed")
+
+
+def interleavings(pods: int) -> Iterator[tuple[tuple[str, int], ...]]:
+    """Every order in which the pods are bound (0, 1, 2 ...) and asked for, each after it was bound."""
+    for asked in permutations(range(pods)):
+        for places in product(range(pods + 1), repeat=pods):
+            # places[i]: how many pods are bound when the i-th call comes.
+            if sorted(places) == list(places) and all(
+                one < bound for one, bound in zip(asked, places, strict=True)
+            ):
+                events: list[tuple[str, int]] = []
+                bound = 0
+                for one, many in zip(asked, places, strict=True):
+                    events += [("bind", number) for number in range(bound, many)]
+                    bound = max(bound, many)
+                    events.append(("ask", one))
+                yield tuple(events)
+
+
+def test_the_interleavings_of_two_pods() -> None:
+    assert set(interleavings(2)) == {
+        (("bind", 0), ("ask", 0), ("bind", 1), ("ask", 1)),
+        (("bind", 0), ("bind", 1), ("ask", 0), ("ask", 1)),
+        (("bind", 0), ("bind", 1), ("ask", 1), ("ask", 0)),
+    }
+
+
+@pytest.mark.parametrize("machine", [Node, NodeWithRuntime, NodeWithoutListing])
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (2, 1, 2)], ids=str)
+def test_D2_D3_every_interleaving_of_three_pods(machine: type[Node], sizes: tuple[int, ...]) -> None:
+    """Bind order, order of the calls, outcome of each, and where kubelet's list is read in between."""
+    for events in interleavings(len(sizes)):
+        for outcomes in product(OUTCOMES, repeat=len(sizes)):
+            for reported in (False, True):
+                _live_through(machine(), sizes, events, outcomes, reported)
+
+
+def _live_through(
+    node: Node,
+    sizes: tuple[int, ...],
+    events: Sequence[tuple[str, int]],
+    outcomes: Sequence[str],
+    reported: bool,
+) -> None:
+    node.kubelet_answers = not isinstance(node, NodeWithoutListing)
+    decided: dict[str, tuple[str, ...]] = {}
+    for what, number in events:
+        if what == "bind":
+            node.place(sizes[number])
+            uid = f"uid-{node.number}"
+            decided[uid] = tuple(node.pods[uid].annotations[RESOURCE].split(","))
+        elif f"uid-{number + 1}" in node._waiting():
+            # Kubelet's ids are never those of the decision.
+            node.ask_for(f"uid-{number + 1}", node.free_ids()[::-1], outcomes[number])
+        if reported:
+            node.report()
+        node.no_chip_is_in_two_containers()
+        node.a_mounted_chip_never_looks_free()
+    node.report()
+    node.no_chip_is_in_two_containers()
+    asked = [number for what, number in events if what == "ask"]
+    if asked == sorted(asked) and set(outcomes) == {"works"}:
+        assert node.containers == decided

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ import pytest
 from ringwise.device import report
 from ringwise.device.allocator import Allocator
 from ringwise.device.cards import (
+    ASCEND910A5,
+    ASCEND910B,
     Chip,
     UnknownCardError,
     accelerator_type,
@@ -23,6 +26,7 @@ from ringwise.device.cards import (
 from ringwise.device.health.levels import switch_node_status
 from ringwise.device.health.tracker import ChipFault, Escalation
 from ringwise.device.ledger import Ledger
+from ringwise.device.plugin import rank_table_device
 from ringwise.device.report import (
     ChipReport,
     SwitchFault,
@@ -36,7 +40,11 @@ from ringwise.device.report import (
     upgrade_fault_reason,
     uplinks_down,
 )
-from tests.device.cases import RESOURCE, case_id, pod_of, section
+from ringwise.manifests.errors import Findings
+from ringwise.manifests.node_info import node_reports_of, status_of_levels
+from ringwise.manifests.wire import ConfigMapWire, MetaWire
+from ringwise.messages.rank_table import RankTableDevice, rank_table_fragment, rank_table_key
+from tests.device.cases import RESOURCE, case_id, pod_of, section, sections
 
 
 def fault_of(case: dict[str, Any] | None, normal: str) -> ChipFault:
@@ -277,3 +285,78 @@ def test_keys_of_310_chips() -> None:
         "huawei.com/Ascend310P-Fault",
         "huawei.com/Ascend310-Unhealthy",
     }
+
+
+@pytest.mark.parametrize("case", section("pod_configuration_annotation"), ids=case_id)
+def test_rank_tables(case: dict[str, Any]) -> None:
+    """D3: what the configuration annotation says of a pod's chips."""
+    if "device" in case:
+        one = rank_table_device(
+            ASCEND910B, case["device_id"], case["device_ip"], case["known_super_device_id"]
+        )
+        text = rank_table_fragment(pod_name="p", pod_uid="u", node_ip="", devices=[one])
+        assert json.loads(text)["devices"] == [case["device"]]
+        return
+    wanted = json.loads(case["json"])
+    assert rank_table_key(RESOURCE) == case["key"]
+    made = rank_table_fragment(
+        pod_name=wanted["pod_name"],
+        pod_uid=wanted["server_id"],
+        node_ip=wanted["host_ip"],
+        devices=[
+            rank_table_device(
+                ASCEND910B, int(one["device_id"]), one["device_ip"], int(one["super_device_id"])
+            )
+            for one in reversed(wanted["devices"])
+        ],
+        superpod=wanted["super_pod_id"],
+        rack=wanted["rack_id"],
+        server_index=wanted["server_index"],
+    )
+    assert made == case["json"]
+
+
+def test_rank_tables_name_no_address_where_there_is_none() -> None:
+    assert rank_table_device(ASCEND910B, 3, "").ip == "-1"
+    assert rank_table_device(ASCEND910A5, 3, "10.0.0.1", 7) == RankTableDevice(3, "", "7")
+
+
+@pytest.mark.parametrize("case", section("noded_status"))
+def test_the_state_of_a_node_follows_from_its_worst_fault(case: dict[str, Any]) -> None:
+    """As NodeD writes it, with the check code over `NodeInfo` alone."""
+    if "worst" in case:
+        assert status_of_levels(["NotHandleFault", case["worst"]]) == case["NodeStatus"]
+        return
+    written = json.loads(case["example"])
+    info = written["NodeInfo"]
+    assert report.digest(info) == written["CheckCode"]
+    assert status_of_levels(one["FaultLevel"] for one in info["FaultDevList"]) == info["NodeStatus"]
+    del info["NodeStatus"]
+    wire = ConfigMapWire(
+        metadata=MetaWire(name="mindx-dl-nodeinfo-n", namespace="mindx-dl"),
+        data={"NodeInfo": json.dumps(written)},
+    )
+    read = node_reports_of(wire, Findings("here"))
+    assert read is not None
+    assert [one.status for one in read] == ["UnHealthy"]
+
+
+@pytest.mark.parametrize(
+    ("levels", "status"),
+    [
+        ((), ""),
+        (("strange",), ""),
+        (("NotHandleFault",), "Healthy"),
+        (("SeparateFault", "PreSeparateFault"), "UnHealthy"),
+        (("PreSeparateFault", "NotHandleFault"), "PreSeparate"),
+    ],
+)
+def test_levels_of_nodes(levels: tuple[str, ...], status: str) -> None:
+    assert status_of_levels(levels) == status
+
+
+def test_all_sections_of_the_cases_are_used() -> None:
+    """A case that no test runs would be none."""
+    here = Path(__file__).parent
+    text = "".join(path.read_text(encoding="utf-8") for path in here.glob("*.py"))
+    assert {name for name in sections() if f'section("{name}")' not in text} == set()

@@ -95,19 +95,19 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "no containers": (with_spec(containers=[]), "spec.containers: must have at least one container"),
     "a negative chip count": (
         with_resources(limits={ASCEND: -8}),
-        f"{LIMITS}[{ASCEND}]: must be a whole number of 0 to 4096, got -8",
+        f"{LIMITS}[{ASCEND}]: must be a whole number of 0 to 3600, got -8",
     ),
     "a fractional chip count": (
         with_resources(limits={ASCEND: "1500m"}),
-        f'{LIMITS}[{ASCEND}]: must be a whole number of 0 to 4096, got "1500m"',
+        f'{LIMITS}[{ASCEND}]: must be a whole number of 0 to 3600, got "1500m"',
     ),
     "half a chip": (
         with_resources(limits={ASCEND: 0.5}),
-        f"{LIMITS}[{ASCEND}]: must be a whole number of 0 to 4096, got 0.5",
+        f"{LIMITS}[{ASCEND}]: must be a whole number of 0 to 3600, got 0.5",
     ),
     "chips in words": (
         with_resources(limits={ASCEND: "eight"}),
-        f'{LIMITS}[{ASCEND}]: must be a whole number of 0 to 4096, got "eight"',
+        f'{LIMITS}[{ASCEND}]: must be a whole number of 0 to 3600, got "eight"',
     ),
     "other requests than limits": (
         with_resources(limits={ASCEND: 8}, requests={ASCEND: 4}),
@@ -186,7 +186,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a negative allocatable": (
         node_with({ASCEND: "-1"}),
-        f'status.allocatable[{ASCEND}]: must be a whole number of 0 to 4096, got "-1"',
+        f'status.allocatable[{ASCEND}]: must be a whole number of 0 to 3600, got "-1"',
     ),
     "an unknown taint effect": (
         {**node(), "spec": {"taints": [{"key": "a", "effect": "Never"}]}},

@@ -13,12 +13,12 @@ from ringwise.manifests.wire import ContainerWire, PodSpecWire, ResourcesWire
 from tests.manifests.builders import ASCEND, node, pod, text_of
 
 
-@pytest.mark.parametrize("count", [4097, 10**9, 10**15])
+@pytest.mark.parametrize("count", [3601, 10**9, 10**15])
 def test_chips_of_a_node_have_a_range(count: int) -> None:
     bundle = read_bundle(["-"], stdin=text_of(node("a"), node("b", count)), keep_going=True)
     assert [one.name for one in bundle.nodes] == ["a"]
     assert str(bundle.errors[0]) == (
-        f'stdin: document 2: status.capacity[{ASCEND}]: must be a whole number of 0 to 4096, got "{count}"'
+        f'stdin: document 2: status.capacity[{ASCEND}]: must be a whole number of 0 to 3600, got "{count}"'
     )
 
 
@@ -26,7 +26,7 @@ def test_chips_of_a_node_have_a_range(count: int) -> None:
 def test_limits_beyond_64_bits_are_errors_of_their_pod(count: int) -> None:
     bundle = read_bundle(["-"], stdin=text_of(pod("a"), pod("b", count)), keep_going=True)
     assert [one.name for one in bundle.pods] == ["a"]
-    assert all("must be a whole number of 0 to 4096" in str(error) for error in bundle.errors)
+    assert all("must be a whole number of 0 to 3600" in str(error) for error in bundle.errors)
 
 
 def test_classes_that_no_pod_has_are_forgotten() -> None:

@@ -327,7 +327,8 @@ class Allocator:
         if not self.match_pods:
             return []
         found = []
-        mounts = {mount.pod: mount for mount in self._mounts()}
+        # A pod may have a mount and be chosen for another whose answer was lost: what kubelet lists counts.
+        mounts = {mount.pod: mount for mount in sorted(self._mounts(), key=lambda mount: bool(mount.owner))}
         for pod in self.pods.values():
             if not pod.live:
                 continue

@@ -26,6 +26,14 @@ WORLDS = (BY_RUNTIME, BY_NODES, BY_CDI)
 RUNTIME_OPTIONS = "ASCEND_RUNTIME_OPTIONS"
 ALLOW_LINK = "ASCEND_ALLOW_LINK"
 
+TOPOLOGY_FILE = "HCCL_TOPO_FILE_PATH"
+_TOPOLOGY_FOLDER = "/usr/local/Ascend/driver/topo/950"
+#: A5: type of the SuperPoD that the driver reports -> the file that describes its links.
+_TOPOLOGY_FILES = {0: "atlas_850_1", 1: "atlas_950_1", 2: "atlas_950_2", 3: "atlas_850_2", 4: "atlas_850_3"}
+#: A5 standard cards, which are in no SuperPoD: chips on a card -> file.
+_CARD_TOPOLOGY_FILES = {1: "atlas_350_1", 4: "atlas_350_3"}
+_STANDARD_CARD = "atlas 350"
+
 CDI_KIND = NPU
 CDI_VERSION = "0.5.0"
 CDI_FILE = "huawei.com-npu.json"
@@ -107,6 +115,17 @@ def driver_mounts(files: HostFiles) -> list[str]:
     return [path for path in _DRIVER_PATHS if files.has(path)]
 
 
+def topology_file(card: str, chips: Sequence[Chip]) -> str:
+    """A5: the file with the links between the chips of this node; empty where there is none."""
+    if card != ASCEND910A5 or not chips:
+        return ""
+    first = chips[0]
+    name = _TOPOLOGY_FILES.get(first.superpod_type, "")
+    if first.product.lower().startswith(_STANDARD_CARD):
+        name = _CARD_TOPOLOGY_FILES.get(sum(1 for chip in chips if chip.card == first.card), "")
+    return f"{_TOPOLOGY_FOLDER}/{name}.json" if name else ""
+
+
 class Answers:
     """Builds answers for one way of mounting."""
 
@@ -124,6 +143,9 @@ class Answers:
         self._files = files if files is not None else HostFiles()
         self._chips = {name_of(card, chip.physical): chip for chip in chips}
         self._mount_driver = mount_driver
+        topology = topology_file(card, chips)
+        #: Environment of every container, whatever the way of mounting.
+        self._always = {TOPOLOGY_FILE: topology} if topology else {}
         self.look()
 
     def look(self) -> None:
@@ -136,15 +158,16 @@ class Answers:
         if self.world == BY_RUNTIME:
             return self._environment(names)
         if self.world == BY_CDI:
-            return AllocateAnswer(cdi_devices=tuple(f"{CDI_KIND}={name}" for name in names))
+            return AllocateAnswer(self._always, cdi_devices=tuple(f"{CDI_KIND}={name}" for name in names))
         chips = [self._chips[name] for name in names]
         nodes = (*self._common, *chip_nodes(self._card, chips), *self._ub)
-        return AllocateAnswer(devices=nodes, mounts=self._mounts if self._mount_driver else ())
+        return AllocateAnswer(self._always, nodes, self._mounts if self._mount_driver else ())
 
     def _environment(self, names: Sequence[str]) -> AllocateAnswer:
         envs = {
             VISIBLE_DEVICES: ",".join(str(physical_id(name)) for name in names),
             RUNTIME_OPTIONS: "",
+            **self._always,
         }
         if self._card == ASCEND310B:
             envs[ALLOW_LINK] = "True"

@@ -86,10 +86,6 @@ class Ledger:
             del self.claims[uid]
         self.version += bool(gone)
 
-    def of_pod(self, uid: str) -> Mount | None:
-        """The mount that kubelet lists for a pod, or the one it was chosen for and that is not listed yet."""
-        return next((mount for mount in self.mounts if mount.pod == uid), None)
-
     def mapped(self, resource: str) -> dict[str, str]:
         """Kubelet's ids to chips."""
         known: dict[str, str] = {}

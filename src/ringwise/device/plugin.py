@@ -62,6 +62,8 @@ from ringwise.wellknown import (
 
 _LOG = Logger()
 
+#: What a rank table says of a chip without an address, and of one that the driver does not list.
+NO_ADDRESS, NO_SUPER_DEVICE = "-1", "-2"
 #: Seconds between two looks at the addresses of chips.
 DISCOVERY_PERIOD = 60.0
 
@@ -230,12 +232,11 @@ class NodePlugin:
         for name in chips:
             number = physical_id(name)
             chip = by_number.get(number)
-            known = (
-                RankTableDevice(number, chip.ip, str(chip.super_device))
-                if chip
-                else RankTableDevice(number, "", "-2")
+            devices.append(
+                rank_table_device(self.card, number, chip.ip, chip.super_device)
+                if chip is not None
+                else rank_table_device(self.card, number)
             )
-            devices.append(known)
         first = self.chips[0]
         return rank_table_key(self.resource), rank_table_fragment(
             pod_name=pod.name,
@@ -465,6 +466,14 @@ class NodePlugin:
         for problem in found.errors:
             _LOG.error("fault configuration is wrong; the shipped one holds for this part", why=str(problem))
         self._refresh()
+
+
+def rank_table_device(
+    card: str, number: int, ip: str = "", super_device: int | None = None
+) -> RankTableDevice:
+    """One chip in the rank table. A5 boards have no addresses there; elsewhere -1 says that there is none."""
+    address = "" if card == ASCEND910A5 else ip or NO_ADDRESS
+    return RankTableDevice(number, address, NO_SUPER_DEVICE if super_device is None else str(super_device))
 
 
 async def _sleep(clock: Clock, seconds: float) -> None:

@@ -8,10 +8,9 @@ from dataclasses import field, replace
 from ringwise.manifests.quantities import NotReadableError, whole_quantity
 from ringwise.manifests.wire import Quantities, Texts, WireStruct
 from ringwise.records import dataclass
+from ringwise.state.ranges import MOST_CHIPS_OF_ONE
 from ringwise.topology.numbers import UINT64, whole_number
 
-#: A limit outside of this range counts as no request at all.
-MOST_CHIPS_IN_A_LIMIT = 3600
 #: Environment variable that Ascend Docker Runtime mounts by; the last value in a container counts.
 VISIBLE_DEVICES = "ASCEND_VISIBLE_DEVICES"
 
@@ -50,7 +49,7 @@ class NodePod:
     def asks_for(self, resource: str) -> int:
         """Chips in the limits of all containers; 0 when one of them is out of range."""
         asked = [limits.get(resource, 0) for limits in self.limits]
-        return sum(asked) if all(0 <= one <= MOST_CHIPS_IN_A_LIMIT for one in asked) else 0
+        return sum(asked) if all(0 <= one <= MOST_CHIPS_OF_ONE for one in asked) else 0
 
     def annotated(self, changes: Mapping[str, str | None]) -> NodePod:
         """The pod with other annotations; None removes one."""

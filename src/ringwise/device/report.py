@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from ringwise.device.cards import Chip, physical_id
+from ringwise.device.cards import Chip
 from ringwise.device.health.levels import (
     SWITCH_SEPARATE,
     switch_node_status,
@@ -270,17 +270,3 @@ def base_device_infos(names: Mapping[int, str], chips: Sequence[Chip], *, with_l
             info["DeviceID"] = chip.logic
         infos[names[chip.physical]] = info
     return compact(dict(sorted(infos.items())))
-
-
-def device_entry(physical: int, ip: str, super_device: int | None) -> dict[str, str]:
-    """One device of the configuration annotation; -2 is an unknown SuperPoD device."""
-    return {
-        "device_id": str(physical),
-        "device_ip": ip,
-        "super_device_id": "-2" if super_device is None else str(super_device),
-    }
-
-
-def by_number(names: Iterable[str]) -> list[str]:
-    """Chip names by their physical id."""
-    return sorted(names, key=physical_id)

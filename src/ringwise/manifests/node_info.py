@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import msgspec
 
 from ringwise.manifests.checking import decoded, keyed
@@ -25,8 +28,17 @@ from ringwise.wellknown import (
 NODE, SWITCH = "node", "switch"
 
 
+#: NodeD's levels of a node's own hardware, and what the worst of them makes of the node.
+_STATUS_OF_LEVEL = {
+    "NotHandleFault": "Healthy",
+    "PreSeparateFault": "PreSeparate",
+    "SeparateFault": "UnHealthy",
+}
+
+
 class _Status(WireStruct, rename=None):
     NodeStatus: str | None = None
+    FaultDevList: Any = None
 
 
 class _NodeInfo(WireStruct, rename=None):
@@ -34,6 +46,7 @@ class _NodeInfo(WireStruct, rename=None):
 
     NodeInfo: _Status | None = None
     NodeStatus: str | None = None
+    FaultDevList: Any = None
 
 
 def node_reports_of(wire: ConfigMapWire, found: Findings) -> list[NodeReport] | None:
@@ -93,4 +106,17 @@ def _of_cluster(
 
 
 def _status(info: _NodeInfo) -> str:
-    return (info.NodeInfo.NodeStatus if info.NodeInfo is not None else info.NodeStatus) or ""
+    """NodeD's own word; without one, what follows from the worst of its faults."""
+    stated, faults = info.NodeStatus, info.FaultDevList
+    if info.NodeInfo is not None:
+        stated, faults = info.NodeInfo.NodeStatus, info.NodeInfo.FaultDevList
+    if stated or not isinstance(faults, list):
+        return stated or ""
+    return status_of_levels(str(one.get("FaultLevel")) for one in faults if isinstance(one, dict))
+
+
+def status_of_levels(levels: Iterable[str]) -> str:
+    """The state of a node with faults of these levels; levels that are not known count as none."""
+    order = list(_STATUS_OF_LEVEL.values())
+    found = [_STATUS_OF_LEVEL[level] for level in levels if level in _STATUS_OF_LEVEL]
+    return max(found, key=order.index, default="")

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from ringwise.state.model import DeviceReport, Node, Pod
 
-#: Chips of one node or container: far more than any board has.
-MOST_CHIPS_OF_ONE = 4096
+#: Chips of one node or container: far more than any board has. Huawei's device plugin has the same limit.
+MOST_CHIPS_OF_ONE = 3600
 
 
 def out_of_range(value: object) -> str | None:
