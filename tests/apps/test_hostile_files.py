@@ -218,4 +218,4 @@ def test_changed_isolations_are_read_or_skipped() -> None:
 )
 def test_a_lab_refuses_numbers_that_do_not_fit_in_memory(wrong: Submission) -> None:
     (problem,) = refusals(EmbeddedCluster(), wrong.objects())
-    assert "4096" in problem or "4095" in problem
+    assert "3600" in problem or "3599" in problem
