@@ -6,7 +6,12 @@ import json
 from typing import Any
 
 CHIP = "huawei.com/Ascend910"
-GROUPS = {"Job": "batch.volcano.sh", "PodGroup": "scheduling.volcano.sh", "Pod": ""}
+GROUPS = {
+    "Job": "batch.volcano.sh",
+    "PodGroup": "scheduling.volcano.sh",
+    "Queue": "scheduling.volcano.sh",
+    "Pod": "",
+}
 
 
 def container(chips: int, name: str = "main") -> dict[str, Any]:

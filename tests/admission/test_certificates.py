@@ -12,7 +12,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from ringwise.apps.admission.certificates import Pair, make_authority, make_server, parse_pair
-from ringwise.apps.admission.objects import NAME, PATH, webhook_configuration
+from ringwise.apps.admission.objects import NAME, PATH, mutating_configuration, webhook_configuration
 from ringwise.apps.admission.serving_certificate import (
     AUTHORITY_LIFETIME,
     SERVER_LIFETIME,
@@ -26,6 +26,7 @@ from tests.kube.fake_api_server import FakeApiServer
 from tests.kube.harness import InstantClock, ManualClock, run, server, until
 
 SECRETS = "/api/v1/secrets"
+MUTATING = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 KEY = f"volcano-system/{NAME}"
 HOST = f"{NAME}.volcano-system.svc"
@@ -110,6 +111,7 @@ def test_the_form_of_certificates_and_keys_stays() -> None:
 
 def prepared(api: FakeApiServer) -> None:
     api.put(WEBHOOKS, webhook_configuration("volcano-system", {}))
+    api.put(MUTATING, mutating_configuration("volcano-system", {}))
 
 
 def secret(api: FakeApiServer) -> dict[str, str]:
@@ -118,7 +120,11 @@ def secret(api: FakeApiServer) -> dict[str, str]:
 
 
 def published(api: FakeApiServer) -> str:
-    bundles = {hook["clientConfig"]["caBundle"] for hook in api.get(WEBHOOKS, NAME)["webhooks"]}
+    bundles = {
+        hook["clientConfig"]["caBundle"]
+        for kind in (WEBHOOKS, MUTATING)
+        for hook in api.get(kind, NAME)["webhooks"]
+    }
     (bundle,) = bundles
     return base64.b64decode(bundle).decode()
 

@@ -156,6 +156,46 @@ def test_an_existing_job_can_always_be_changed_for_the_better_and_removed() -> N
     assert respond(bad, operation="DELETE")["allowed"] is True
 
 
+def test_only_the_size_and_the_priority_of_a_job_can_change() -> None:
+    old = vcjob(8, 2)
+    larger = copy.deepcopy(old)
+    larger["spec"].update(minAvailable=1, priorityClassName="high")
+    larger["spec"]["tasks"][0].update(replicas=1, minAvailable=1)
+    assert respond(larger, operation="UPDATE", old=old)["allowed"] is True
+    changes: list[dict[str, Any]] = [{"maxRetry": 9}, {"queue": "other"}, {"plugins": {"svc": []}}]
+    for change in changes:
+        changed = copy.deepcopy(old)
+        changed["spec"].update(change)
+        answered = respond(changed, operation="UPDATE", old=old)
+        assert answered["allowed"] is False
+        assert f"spec.{next(iter(change))} was changed" in answered["status"]["message"]
+    more = copy.deepcopy(old)
+    more["spec"]["tasks"].append({**old["spec"]["tasks"][0], "name": "more"})
+    assert respond(more, operation="UPDATE", old=old)["allowed"] is False
+    # What the webhook filled in is missing in the user's file, and the other way round.
+    spelled = copy.deepcopy(old)
+    spelled["spec"].update(maxRetry=3, queue="default")
+    assert respond(spelled, operation="UPDATE", old=old)["allowed"] is True
+    assert respond(old, operation="UPDATE", old=spelled)["allowed"] is True
+
+
+def test_jobs_run_only_in_queues_without_queues_below() -> None:
+    tree = KnownCluster(CATALOG)
+    for queue in (
+        Queue("root"),
+        Queue("default"),
+        Queue("dept", parent="root"),
+        Queue("team", parent="dept"),
+    ):
+        tree.take(QueueSeen(queue))
+    outcome = {}
+    for name in ("root", "default", "dept", "team"):
+        answered = answer(review(vcjob(8, queue=name)), tree)
+        assert answered is not None
+        outcome[name] = answered["response"]["allowed"]
+    assert outcome == {"root": False, "default": True, "dept": False, "team": True}
+
+
 def test_before_queues_are_reported_no_queue_is_unknown() -> None:
     ignorant = KnownCluster(CATALOG)
     answered = answer(review(vcjob(8, queue="anything")), ignorant)

@@ -287,8 +287,9 @@ class Cluster:
     def remove_admission(self) -> None:
         """Delete the webhook and its objects, so that it does not affect other tests."""
         own = f"/api/v1/namespaces/{VOLCANO_SYSTEM}"
-        hooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
-        for path in (hooks, f"{own}/services", f"{own}/secrets"):
+        hooks = "/apis/admissionregistration.k8s.io/v1"
+        kinds = (f"{hooks}/validatingwebhookconfigurations", f"{hooks}/mutatingwebhookconfigurations")
+        for path in (*kinds, f"{own}/services", f"{own}/secrets"):
             self._delete(f"{path}/ringwise-admission")
 
     def _delete(self, path: str, grace: int | None = None) -> None:

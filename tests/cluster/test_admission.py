@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -133,6 +134,52 @@ def test_job_that_an_edit_makes_impossible_is_rejected(cluster: Cluster, port: i
     ]["spec"]["containers"]
     assert DENIED in applied(cluster, changed)
     assert "deleted" in cluster.kubectl("delete", "vcjob/train", f"--namespace={NAMESPACE}", "--wait=false")
+
+
+def test_a_new_job_is_filled_in_and_only_its_size_can_change(cluster: Cluster, port: int) -> None:
+    start(cluster, port)
+    refused(cluster)
+    job = vcjob("bare", 2, 8)
+    for field in ("schedulerName", "minAvailable", "queue", "policies"):
+        del job["spec"][field]
+    del job["spec"]["tasks"][0]["name"]
+    job["spec"]["plugins"] = {"pytorch": []}
+    assert "created" in applied(cluster, job)
+    spec = cluster.api.get(f"{JOBS}/bare")["spec"]
+    assert (spec["queue"], spec["schedulerName"], spec["minAvailable"]) == ("default", "volcano", 2)
+    assert spec["plugins"] == {"pytorch": [], "svc": []}
+    (task,) = spec["tasks"]
+    assert (task["name"], task["minAvailable"], task["maxRetry"]) == ("default0", 2, 3)
+
+    job["spec"]["minAvailable"] = 1
+    job["spec"]["tasks"][0].update(replicas=3, minAvailable=1)
+    assert "configured" in applied(cluster, job)
+    job["spec"]["maxRetry"] = 7
+    assert "spec.maxRetry was changed" in applied(cluster, job)
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"plugins": {"pytorhc": []}}, "there is no job plugin pytorhc"),
+        (
+            {"policies": [{"event": "PodFailed", "action": action} for action in ("AbortJob", "RestartJob")]},
+            "the job has 2 policies for the event PodFailed",
+        ),
+        ({"volumes": [{"mountPath": "/data"}]}, "neither volumeClaim nor volumeClaimName"),
+        ({"queue": "root"}, "has the queues"),
+    ],
+)
+def test_what_volcano_refuses_is_refused(
+    cluster: Cluster, port: int, change: dict[str, Any], problem: str
+) -> None:
+    start(cluster, port)
+    refused(cluster)
+    job = vcjob("wrong", 1, 8)
+    job["spec"].update(change)
+    answer = applied(cluster, job)
+    assert DENIED in answer
+    assert problem in answer
 
 
 def test_a_webhook_that_is_down_rejects_nothing(cluster: Cluster, port: int) -> None:

@@ -12,7 +12,8 @@ from ringwise.controller.job_plugins import JobPlugins
 from ringwise.messages.commands import ContainerPort, JobService, PodAdditions
 from ringwise.messages.job_expansion import pods_of
 from ringwise.state.job_plugins import JOB_PLUGINS, arguments_of, plugin_problems
-from ringwise.state.vcjob import Task, VcJob, problems_of
+from ringwise.state.job_rules import problems_of
+from ringwise.state.vcjob import Task, VcJob
 from tests.embed.builders import job_of, task_of
 
 Plugins = Mapping[str, tuple[str, ...]]

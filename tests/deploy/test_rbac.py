@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ringwise.apps.admission.objects import webhook_configuration
+from ringwise.apps.admission.objects import mutating_configuration, webhook_configuration
 from ringwise.apps.admission.serving_certificate import SERVER_LIFETIME, CertificateManager
 from ringwise.apps.install.deployment import access_rules
 from ringwise.kube.run.leader_election import LeaderElection, LeaseSettings
@@ -194,6 +194,8 @@ def test_the_webhook_has_what_it_needs_and_no_more() -> None:
         async with server() as (api, client):
             hooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
             api.put(hooks, webhook_configuration("volcano-system", {}))
+            fills = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+            api.put(fills, mutating_configuration("volcano-system", {}))
             clock = InstantClock()
             certificates = CertificateManager(client, "volcano-system", clock=clock)
             await certificates.check()

@@ -85,7 +85,74 @@ def test_all_fields_are_read() -> None:
         ),
         (
             vcjob(policies=[{"events": ["*", "PodFailed"], "action": "AbortJob"}]),
-            "the job has a policy for * and other events",
+            "the job has a policy for *, which is every event, and policies for other events: PodFailed",
+        ),
+        (
+            vcjob(
+                policies=[{"event": "*", "action": "AbortJob"}, {"event": "PodEvicted", "action": "AbortJob"}]
+            ),
+            "the job has a policy for *, which is every event, and policies for other events: PodEvicted",
+        ),
+        (
+            vcjob(
+                tasks=[
+                    task(
+                        "a",
+                        policies=[
+                            {"event": "PodFailed", "action": "AbortJob"},
+                            {"events": ["PodEvicted", "PodFailed"], "action": "RestartJob"},
+                        ],
+                    )
+                ]
+            ),
+            "task a has 2 policies for the event PodFailed",
+        ),
+        (
+            vcjob(policies=[{"exitCode": 3, "action": action} for action in ("AbortJob", "RestartJob")]),
+            "the job has 2 policies for exit code 3",
+        ),
+        (vcjob(policies=[{"event": "OutOfSync", "action": "AbortJob"}]), "the unknown event OutOfSync"),
+        (vcjob(policies=[{"event": "PodFailed", "action": "SyncJob"}]), "the unknown action SyncJob"),
+        (vcjob(tasks=[task("Work")]), "task 'Work': a name has at most 63 small letters"),
+        (vcjob(tasks=[task("work.a")]), "task 'work.a': a name"),
+        (vcjob(name="j" * 64), "the job's name has 64 characters"),
+        (vcjob(tasks=[task("w" * 60)]), "would have a name of 68 characters and at most 63"),
+        (vcjob(plugins={"gpu": []}), "there is no job plugin gpu"),
+        (vcjob(volumes=[{"volumeClaimName": "a"}]), "volume 0 of the job has no mountPath"),
+        (vcjob(volumes=[{"mountPath": "/a:b", "volumeClaimName": "a"}]), "a path has no colon"),
+        (
+            vcjob(volumes=[{"mountPath": "/a", "volumeClaimName": name} for name in "ab"]),
+            "2 volumes have the mountPath /a",
+        ),
+        (vcjob(volumes=[{"mountPath": "/a"}]), "volume 0 of the job has neither volumeClaim nor"),
+        (
+            vcjob(volumes=[{"mountPath": "/a", "volumeClaimName": "a", "volumeClaim": {}}]),
+            "volume 0 of the job has volumeClaim and volumeClaimName",
+        ),
+        (vcjob(volumes=[{"mountPath": "/a", "volumeClaimName": "A_"}]), "which is no name of a claim"),
+        (
+            vcjob(networkTopology={"highestTierAllowed": 1, "highestTierName": "rack"}),
+            "the network topology of the job has highestTierAllowed and highestTierName",
+        ),
+        (
+            vcjob(tasks=[task(replicas=4, partitionPolicy={"totalPartitions": 2, "partitionSize": 3})]),
+            "task work has 4 replicas and 2 partitions of 3 are 6",
+        ),
+        (
+            vcjob(
+                tasks=[
+                    task(
+                        replicas=4,
+                        minAvailable=3,
+                        partitionPolicy={"totalPartitions": 2, "partitionSize": 2, "minPartitions": 1},
+                    )
+                ]
+            ),
+            "task work has minAvailable 3 and 1 partitions of 2 are 2",
+        ),
+        (
+            vcjob(tasks=[task(topologyPolicy="restricted")]),
+            "topologyPolicy restricted and container main requests no whole number of cpus",
         ),
         (
             vcjob(tasks=[task("a", dependsOn={"name": ["z"]})]),
@@ -101,8 +168,14 @@ def test_all_fields_are_read() -> None:
 )
 def test_a_job_that_can_never_run_has_problems(document: dict[str, Any], problem: str) -> None:
     job = read(document)
-    assert problem in job.problems
+    assert any(problem in found for found in job.problems), job.problems
     assert pods_of(job) == []
+
+
+def test_partitions_give_the_minimum_of_a_task() -> None:
+    policy = {"totalPartitions": 3, "partitionSize": 2, "minPartitions": 2}
+    job = read(vcjob(tasks=[task(replicas=6, partitionPolicy=policy)]))
+    assert (job.problems, job.tasks[0].min_available, job.min_available) == ((), 4, 4)
 
 
 def test_the_pods_of_a_job() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 
 from ringwise.controller.job_record import FAILED, PENDING, RUNNING, SUCCEEDED, JobRecord
 from ringwise.records import dataclass
+from ringwise.state.job_rules import ANY
 from ringwise.state.model import Pod, PodGroup
 from ringwise.state.vcjob import Policy, Task
 
@@ -22,9 +23,8 @@ TASK_FAILED = "TaskFailed"
 UNKNOWN = "Unknown"
 JOB_UPDATED = "JobUpdated"
 
-_ANY = ("*", "Any")
 #: Actions that change nothing.
-NO_OP_ACTIONS = frozenset({"SyncJob", "Ignore", "EnqueueJob"})
+NO_OP_ACTIONS = frozenset({"Ignore"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class DueAction:
 def policy_for(event: PolicyEvent, task: Task | None, job_policies: tuple[Policy, ...]) -> Policy | None:
     """Task-level policies are tried before job-level ones, the first match wins."""
     for policy in (*(task.policies if task is not None else ()), *job_policies):
-        if event.event in policy.events or any(word in policy.events for word in _ANY):
+        if event.event in policy.events or any(word in policy.events for word in ANY):
             return policy
         if event.event == POD_FAILED and policy.exit_code is not None and policy.exit_code == event.exit_code:
             return policy

@@ -10,8 +10,8 @@ from ringwise.framework.amounts import Amounts, add, amounts_of, without_quota_n
 from ringwise.framework.policy import ChipPolicy
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
+from ringwise.state.job_rules import MOST_PODS
 from ringwise.state.model import EMPTY, Pod, PodGroup
-from ringwise.state.vcjob import MOST_PODS
 from ringwise.topology.natural import natural_key
 
 

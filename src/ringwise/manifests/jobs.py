@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ringwise.manifests.checking import keyed
 from ringwise.manifests.errors import Findings, shown
 from ringwise.manifests.groups import DEFAULT_QUEUE
 from ringwise.manifests.metadata import identity, kept_annotations, number_in, texts
 from ringwise.manifests.pods import PodClassCache, never_preempts, preemptable, priority_of, rank_variable
 from ringwise.manifests.quantities import NotReadableError, duration
-from ringwise.manifests.resources import pod_limits
+from ringwise.manifests.resources import containers_sharing_cpus, pod_limits
 from ringwise.manifests.strings import shared
 from ringwise.manifests.wire import (
     DependsOnWire,
@@ -16,13 +18,15 @@ from ringwise.manifests.wire import (
     JobStatusWire,
     JobWire,
     MetaWire,
+    PartitionPolicyWire,
     PhaseStatusWire,
     PodSpecWire,
     PolicyWire,
     TaskWire,
     TemplateWire,
 )
-from ringwise.state.vcjob import PodTemplate, Policy, Task, VcJob, Volume, problems_of
+from ringwise.state.job_rules import problems_of
+from ringwise.state.vcjob import Partitions, PodTemplate, Policy, Task, VcJob, Volume
 from ringwise.wellknown import RANK_INDEX, VOLCANO_SCHEDULER
 
 #: Volcano's default of maxRetry.
@@ -72,6 +76,7 @@ def vcjob_from_wire(wire: JobWire, classes: PodClassCache, found: Findings) -> V
             Volume(one.mount_path or "", one.volume_claim_name or "", one.volume_claim is not None)
             for one in spec.volumes or ()
         ),
+        tier_conflicts=tuple(_tier_conflicts(spec)),
     )
     job.problems = problems_of(job)
     return job
@@ -81,15 +86,54 @@ def _task(wire: TaskWire, position: int, path: str, classes: PodClassCache, foun
     replicas = found.count(f"{path}.replicas", wire.replicas, 1)
     depends = wire.depends_on or DependsOnWire()
     return Task(
-        name=shared(wire.name or f"default{position}"),
+        name=shared(wire.name or default_task_name(position)),
         replicas=replicas,
-        min_available=found.count(f"{path}.minAvailable", wire.min_available, replicas),
+        min_available=found.count(
+            f"{path}.minAvailable", wire.min_available, default_min_available(wire, replicas)
+        ),
         template=template_from_wire(wire.template or TemplateWire(), f"{path}.template", classes, found),
         policies=_policies(wire.policies, f"{path}.policies", found),
         max_retry=found.count(f"{path}.maxRetry", wire.max_retry, DEFAULT_RETRIES, least=-1),
         depends_on=tuple(depends.name or ()),
         depends_on_any=depends.iteration == "any",
+        partitions=_partitions(wire.partition_policy, f"{path}.partitionPolicy", found),
+        topology_policy=wire.topology_policy or "",
     )
+
+
+def _partitions(wire: PartitionPolicyWire | None, path: str, found: Findings) -> Partitions | None:
+    if wire is None:
+        return None
+    return Partitions(
+        found.count(f"{path}.totalPartitions", wire.total_partitions, 0),
+        found.count(f"{path}.partitionSize", wire.partition_size, 0),
+        found.count(f"{path}.minPartitions", wire.min_partitions, 0),
+    )
+
+
+def _tier_conflicts(spec: JobSpecWire) -> Iterator[str]:
+    """Where both limits of a network topology are set."""
+    topologies = [("the job", spec.network_topology)]
+    for position, task in enumerate(spec.tasks or ()):
+        policy = task.partition_policy
+        where = f"task {task.name or default_task_name(position)}"
+        topologies.append((where, policy.network_topology if policy is not None else None))
+    for where, topology in topologies:
+        if topology is not None and topology.highest_tier_allowed is not None and topology.highest_tier_name:
+            yield where
+
+
+def default_min_available(task: TaskWire, replicas: int) -> int:
+    """All pods of a task, or those of as many partitions as must run."""
+    policy = task.partition_policy
+    if policy is not None and policy.min_partitions and policy.min_partitions > 0:
+        return policy.min_partitions * (policy.partition_size or 0)
+    return replicas
+
+
+def default_task_name(position: int) -> str:
+    """The name that Volcano gives to a task without one."""
+    return f"default{position}"
 
 
 def template_from_wire(wire: TemplateWire, path: str, classes: PodClassCache, found: Findings) -> PodTemplate:
@@ -119,6 +163,7 @@ def template_from_wire(wire: TemplateWire, path: str, classes: PodClassCache, fo
         rank=rank,
         hostname=spec.hostname or "",
         subdomain=spec.subdomain or "",
+        sharing_cpus=tuple(containers_sharing_cpus(spec.containers or ())),
         limits=tuple(pod_limits(spec, f"{path}.spec", found).items()),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 
 from ringwise.manifests.checking import keyed
@@ -141,6 +141,17 @@ def pod_limits(spec: PodSpecWire, path: str, found: Findings) -> dict[str, int]:
     overhead = {name: value for name, value in (spec.overhead or {}).items() if name in total}
     _add(total, amounts(overhead, path, silent))
     return total
+
+
+def containers_sharing_cpus(containers: Sequence[ContainerWire]) -> Iterator[str]:
+    """Containers whose cpu request, or limit where there is none, is no whole number above 0."""
+    silent = Findings("")
+    for container in containers:
+        given = container.resources or ResourcesWire()
+        asked = (given.requests or {}).get(CPU, (given.limits or {}).get(CPU, 0))
+        milli = amount(CPU, asked, "", silent)
+        if milli <= 0 or milli % 1000:
+            yield container.name
 
 
 def _of_whole_pod(

@@ -299,6 +299,18 @@ class DependsOnWire(WireStruct):
     iteration: str | None = None
 
 
+class NetworkTopologyWire(WireStruct):
+    highest_tier_allowed: int | None = None
+    highest_tier_name: str | None = None
+
+
+class PartitionPolicyWire(WireStruct):
+    total_partitions: int | None = None
+    partition_size: int | None = None
+    min_partitions: int | None = None
+    network_topology: NetworkTopologyWire | None = None
+
+
 class TaskWire(WireStruct):
     name: str | None = None
     replicas: int | None = None
@@ -307,6 +319,8 @@ class TaskWire(WireStruct):
     policies: list[PolicyWire] | None = None
     max_retry: int | None = None
     depends_on: DependsOnWire | None = None
+    topology_policy: str | None = None
+    partition_policy: PartitionPolicyWire | None = None
 
 
 class VolumeWire(WireStruct):
@@ -328,6 +342,7 @@ class JobSpecWire(WireStruct):
     priority_class_name: str | None = None
     running_estimate: str | None = None
     volumes: list[VolumeWire] | None = None
+    network_topology: NetworkTopologyWire | None = None
 
 
 class JobStatusWire(WireStruct):

@@ -32,8 +32,9 @@ from ringwise.manifests.wire import (
     TemplateWire,
 )
 from ringwise.records import dataclass
+from ringwise.state.job_rules import MOST_PODS
 from ringwise.state.model import EMPTY
-from ringwise.state.vcjob import MOST_PODS, PodTemplate
+from ringwise.state.vcjob import PodTemplate
 from ringwise.state.workload import Role, Workload
 from ringwise.topology.nearest import did_you_mean
 from ringwise.topology.numbers import INT32, whole_number

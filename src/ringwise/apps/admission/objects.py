@@ -17,6 +17,7 @@ from ringwise.wellknown import (
 
 NAME = "ringwise-admission"
 PATH = "/validate"
+MUTATE_PATH = "/mutate"
 SERVICE_PORT = 443
 WEBHOOK_PORT = 9443
 #: Seconds. `kubectl apply` waits for the webhook, so a slow answer is worse than none.
@@ -35,10 +36,10 @@ _OPERATOR_JOBS = (
 )
 
 
-def webhook_configuration(namespace: str, labels: dict[str, str]) -> dict[str, Any]:
+def _everywhere(namespace: str, path: str) -> dict[str, Any]:
     """Without a caBundle: the webhook creates its authority and writes it here."""
-    client = {"service": {"name": NAME, "namespace": namespace, "path": PATH, "port": SERVICE_PORT}}
-    everywhere = {
+    client = {"service": {"name": NAME, "namespace": namespace, "path": path, "port": SERVICE_PORT}}
+    return {
         "admissionReviewVersions": ["v1"],
         "clientConfig": client,
         # A webhook that is down must not block jobs: the scheduler reports the same reason later.
@@ -56,6 +57,27 @@ def webhook_configuration(namespace: str, labels: dict[str, str]) -> dict[str, A
             ]
         },
     }
+
+
+def mutating_configuration(namespace: str, labels: dict[str, str]) -> dict[str, Any]:
+    """What the API server sends before it stores a new object, to be filled in."""
+    everywhere = {**_everywhere(namespace, MUTATE_PATH), "reinvocationPolicy": "Never"}
+    jobs = _rule(BATCH_GROUP, "v1alpha1", ("jobs",), "CREATE")
+    queues = {**_rule(SCHEDULING_GROUP, "v1beta1", ("queues",), "CREATE"), "scope": "Cluster"}
+    return {
+        "apiVersion": WEBHOOK_API,
+        "kind": "MutatingWebhookConfiguration",
+        "metadata": {"name": NAME, "labels": labels},
+        "webhooks": [
+            {"name": "fill.jobs.ringwise.io", **everywhere, "rules": [jobs]},
+            {"name": "fill.queues.ringwise.io", **everywhere, "rules": [queues]},
+        ],
+    }
+
+
+def webhook_configuration(namespace: str, labels: dict[str, str]) -> dict[str, Any]:
+    """What the API server sends to be checked."""
+    everywhere = _everywhere(namespace, PATH)
     return {
         "apiVersion": WEBHOOK_API,
         "kind": "ValidatingWebhookConfiguration",

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import field, replace
+from typing import Any
 
 import msgspec
 
+from ringwise.apps.admission.defaults import fill_job
 from ringwise.apps.extensions import new_scheduler
 from ringwise.framework.configuration import Configuration
 from ringwise.framework.job import Job
@@ -21,7 +23,7 @@ from ringwise.framework.reasons import (
     TOO_MANY_CHIP_CONTAINERS,
 )
 from ringwise.manifests.errors import Findings, ManifestError
-from ringwise.manifests.groups import pod_group_from_wire
+from ringwise.manifests.groups import DEFAULT_QUEUE, pod_group_from_wire
 from ringwise.manifests.jobs import vcjob_from_wire
 from ringwise.manifests.pods import PodClassCache, pod_from_wire
 from ringwise.manifests.wire import (
@@ -37,6 +39,7 @@ from ringwise.messages import events as ev
 from ringwise.messages.events import Decide
 from ringwise.messages.job_expansion import pod_group_of
 from ringwise.messages.workload_expansion import workload_group, workload_pods
+from ringwise.plugins.capacity.reasons import QUEUE_NOT_A_LEAF
 from ringwise.plugins.topology910.reasons import MIXED_RESOURCES
 from ringwise.reasons import SPECIFICATION, Reason, Stage, Trigger
 from ringwise.records import dataclass
@@ -48,6 +51,8 @@ from ringwise.topology.boards import BoardCatalog
 from ringwise.topology.nearest import nearest
 from ringwise.wellknown import RA_BLOCK, SCHEDULER_NAMES, SP_BLOCK
 
+#: The queue above all others.
+_ROOT = "root"
 #: Triggers of reasons that only the submitter can cure.
 _USER_FIXABLE = SPECIFICATION | {Trigger.QUEUE_CHANGED}
 #: Reasons that concern one pod, whatever the other pods of its job are like.
@@ -97,8 +102,52 @@ def judge_vcjob(raw: msgspec.Raw | bytes, cluster: KnownCluster) -> Verdict:
         return _not_ours(cluster, job.schedulers[0])
     if found.errors or job.problems:
         return Verdict(_malformed(found.errors) + tuple(MALFORMED_JOB(problem=one) for one in job.problems))
+    below = _children(job.queue, cluster)
+    if below:
+        return Verdict((QUEUE_NOT_A_LEAF(queue=job.queue, children=below),))
     events: list[ev.Event] = [ev.VcJobSeen(job), ev.PodGroupSeen(pod_group_of(job))]
     return _judged(cluster, events)
+
+
+def _children(queue: str, cluster: KnownCluster) -> list[str]:
+    """The queues below one. All queues without a parent are below the root, at least the default one."""
+    queues = (cluster.queues or {}).values()
+    if queue == _ROOT:
+        return sorted({DEFAULT_QUEUE, *(one.name for one in queues if one.parent in ("", _ROOT))} - {_ROOT})
+    return sorted(one.name for one in queues if one.parent == queue and one.name != queue)
+
+
+#: What may change in the spec of a vcjob and of its tasks. Claims are named by controllers.
+_CHANGEABLE = ("minAvailable", "priorityClassName")
+_CHANGEABLE_OF_TASKS = ("replicas", "minAvailable")
+
+
+def judge_vcjob_change(raw: msgspec.Raw | bytes, old: msgspec.Raw | bytes) -> Verdict:
+    """Only the size and the priority of a job may change: its pods exist already."""
+    before, after = _fixed_spec(old), _fixed_spec(raw)
+    changed = [name for name in {**before, **after} if before.get(name) != after.get(name)]
+    problems = [
+        f"spec.{name} was changed; in a job only minAvailable and priorityClassName can be changed, and "
+        "replicas and minAvailable of its tasks"
+        for name in changed
+    ]
+    return Verdict(tuple(MALFORMED_JOB(problem=problem) for problem in problems))
+
+
+def _fixed_spec(raw: msgspec.Raw | bytes) -> dict[str, Any]:
+    """The part of a job's spec that cannot change, with defaults: writing them out is no change."""
+    job = msgspec.json.decode(raw)
+    fill_job(job)
+    spec = {name: value for name, value in job["spec"].items() if name not in _CHANGEABLE}
+    for name, ignored in (("tasks", _CHANGEABLE_OF_TASKS), ("volumes", ("volumeClaimName",))):
+        if isinstance(spec.get(name), list):
+            spec[name] = [
+                {key: value for key, value in one.items() if key not in ignored}
+                if isinstance(one, dict)
+                else one
+                for one in spec[name]
+            ]
+    return spec
 
 
 def judge_pod_group(raw: msgspec.Raw | bytes, cluster: KnownCluster) -> Verdict:

@@ -22,7 +22,7 @@ import msgspec
 
 from ringwise.apps.admission.certificates import Pair, make_authority, make_server, parse_pair
 from ringwise.apps.admission.objects import NAME
-from ringwise.apps.install.steps import SECRETS, WEBHOOKS
+from ringwise.apps.install.steps import MUTATING_WEBHOOKS, SECRETS, WEBHOOKS
 from ringwise.kubeclient.client import STRATEGIC_PATCH, ApiError, Client
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.config import load_pair
@@ -189,14 +189,23 @@ class CertificateManager:
             await self._client.replace(SECRETS, self._namespace, NAME, body)
 
     async def _publish(self, bundle: str) -> None:
-        """Write the authorities into the webhook configuration, so that the API server trusts the server."""
+        """Write the authorities into the webhook configurations, so that the API server trusts the server."""
         encoded = base64.b64encode(bundle.encode()).decode()
-        found = await self._client.get(WEBHOOKS, None, NAME, _Hooks)
-        stale = [hook.name for hook in found.webhooks or () if hook.client_config.ca_bundle != encoded]
-        if stale:
-            hooks = [{"name": name, "clientConfig": {"caBundle": encoded}} for name in stale]
-            await self._client.patch(WEBHOOKS, None, NAME, {"webhooks": hooks}, content_type=STRATEGIC_PATCH)
-            _LOG.info("authorities written to the webhook configuration", webhooks=stale)
+        for resource in (WEBHOOKS, MUTATING_WEBHOOKS):
+            try:
+                found = await self._client.get(resource, None, NAME, _Hooks)
+            except ApiError as error:
+                if error.status != 404 or resource is WEBHOOKS:
+                    raise
+                # Left out by the administrator, or installed by an earlier version: nothing is filled in.
+                continue
+            stale = [hook.name for hook in found.webhooks or () if hook.client_config.ca_bundle != encoded]
+            if stale:
+                hooks = [{"name": name, "clientConfig": {"caBundle": encoded}} for name in stale]
+                await self._client.patch(
+                    resource, None, NAME, {"webhooks": hooks}, content_type=STRATEGIC_PATCH
+                )
+                _LOG.info("authorities written to the webhook configuration", webhooks=stale)
 
 
 def _is_due(entry: _Entry, lifetime: timedelta, now: datetime) -> bool:

@@ -1,4 +1,6 @@
-"""The validating webhook: `kubectl apply` of a job that can never run prints the reason and what helps.
+"""The webhook: `kubectl apply` of a job that can never run prints the reason and what helps.
+
+It also fills in what a user may leave out of new jobs and queues.
 
 After any error in the webhook itself the object is allowed.
 """
@@ -6,6 +8,7 @@ After any error in the webhook itself the object is allowed.
 from __future__ import annotations
 
 import asyncio
+import base64
 import signal
 import ssl
 from collections.abc import Callable
@@ -18,7 +21,8 @@ from aiohttp import web
 
 from ringwise.apps.admission.connections import LimitedSite, OpenConnections, read_body
 from ringwise.apps.admission.cost import Cost, cost_of
-from ringwise.apps.admission.objects import PATH, TIMEOUT, WEBHOOK_PORT
+from ringwise.apps.admission.defaults import FILLED, Operation
+from ringwise.apps.admission.objects import MUTATE_PATH, PATH, TIMEOUT, WEBHOOK_PORT
 from ringwise.apps.admission.rules import (
     ALLOWED,
     KnownCluster,
@@ -28,6 +32,7 @@ from ringwise.apps.admission.rules import (
     judge_pod_group,
     judge_replicated,
     judge_vcjob,
+    judge_vcjob_change,
 )
 from ringwise.apps.admission.serving_certificate import CertificateManager, server_context
 from ringwise.apps.extensions import installed_registry
@@ -196,7 +201,39 @@ def _verdict(request: _Request, cluster: KnownCluster) -> Verdict:
         unchanged = bytes(new.spec) == bytes(old.spec)
         if unchanged or new.metadata.deletion_timestamp or judge(request.old_object, cluster).refusals:
             return ALLOWED
+        if judge is judge_vcjob:
+            fixed = judge_vcjob_change(request.object, request.old_object)
+            if fixed.refusals:
+                return fixed
     return judge(request.object, cluster)
+
+
+def filled(body: bytes) -> dict[str, Any] | None:
+    """The AdmissionReview of the response, with what is filled in; None when the body is no review."""
+    request = read_review(body)
+    if request is None:
+        return None
+    response: dict[str, Any] = {"uid": request.uid, "allowed": True}
+    fill = FILLED.get((request.kind.group, request.kind.kind))
+    if fill is not None and request.operation == "CREATE" and not request.sub_resource:
+        excess = cost_of(request.object).excess
+        if excess:
+            _LOG.warning("not filled in", kind=request.kind.kind, why=excess)
+        else:
+            response |= _patch(request, fill)
+    return {"apiVersion": ADMISSION_API, "kind": "AdmissionReview", "response": response}
+
+
+def _patch(request: _Request, fill: Callable[[dict[str, Any]], list[Operation]]) -> dict[str, Any]:
+    try:
+        sent = msgspec.json.decode(request.object)
+        operations = fill(sent) if isinstance(sent, dict) else []
+    except (msgspec.MsgspecError, ValueError, RecursionError) as problem:
+        _LOG.warning("not filled in", kind=request.kind.kind, why=repr(problem)[:300])
+        operations = []
+    if not operations:
+        return {}
+    return {"patchType": "JSONPatch", "patch": base64.b64encode(msgspec.json.encode(operations)).decode()}
 
 
 class Reviews:
@@ -240,8 +277,15 @@ def application(cluster: KnownCluster) -> web.Application:
             return web.Response(status=400, text="the body is no AdmissionReview of admission.k8s.io/v1")
         return web.json_response(answered)
 
+    async def mutate(request: web.Request) -> web.Response:
+        answered = filled(await read_body(request))
+        if answered is None:
+            return web.Response(status=400, text="the body is no AdmissionReview of admission.k8s.io/v1")
+        return web.json_response(answered)
+
     app = web.Application(client_max_size=MAX_REVIEW_BYTES)
     app.router.add_post(PATH, validate)
+    app.router.add_post(MUTATE_PATH, mutate)
     return app
 
 

@@ -18,7 +18,12 @@ import yaml
 
 from ringwise import __version__
 from ringwise.apps.admission.objects import NAME as ADMISSION
-from ringwise.apps.admission.objects import SERVICE_PORT, WEBHOOK_PORT, webhook_configuration
+from ringwise.apps.admission.objects import (
+    SERVICE_PORT,
+    WEBHOOK_PORT,
+    mutating_configuration,
+    webhook_configuration,
+)
 from ringwise.records import dataclass
 from ringwise.wellknown import (
     APP_COMPONENT,
@@ -381,6 +386,7 @@ def _admission(choices: Choices) -> Iterator[Object]:
         },
     }
     yield webhook_configuration(choices.namespace, _labels("admission"))
+    yield mutating_configuration(choices.namespace, _labels("admission"))
 
 
 def _device_plugin(choices: Choices) -> Iterator[Object]:

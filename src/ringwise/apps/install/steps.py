@@ -48,6 +48,9 @@ WEBHOOKS = Resource(
     "validatingwebhookconfigurations",
     namespaced=False,
 )
+MUTATING_WEBHOOKS = Resource(
+    WEBHOOK_API, "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", namespaced=False
+)
 POLICIES = Resource(WEBHOOK_API, "ValidatingAdmissionPolicy", "validatingadmissionpolicies", namespaced=False)
 POLICY_BINDINGS = Resource(
     WEBHOOK_API, "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", namespaced=False
@@ -60,6 +63,7 @@ _RESOURCES = {
         DAEMON_SETS,
         NAMESPACES,
         WEBHOOKS,
+        MUTATING_WEBHOOKS,
         POLICIES,
         POLICY_BINDINGS,
         Resource("v1", "ServiceAccount", "serviceaccounts"),

@@ -15,6 +15,7 @@ from ringwise.manifests.errors import ConfigurationError
 from ringwise.manifests.isolation import read_isolations
 from ringwise.manifests.switches import topology_of_config_map
 from ringwise.messages.job_expansion import group_name
+from ringwise.state.job_rules import problems_of
 from ringwise.state.model import (
     DeviceReport,
     Isolations,
@@ -29,7 +30,7 @@ from ringwise.state.model import (
     ResourceQuota,
 )
 from ringwise.state.ranges import out_of_range
-from ringwise.state.vcjob import VcJob, problems_of
+from ringwise.state.vcjob import VcJob
 from ringwise.topology.switches import SwitchTopology
 from ringwise.wellknown import (
     GROUP_NAME,

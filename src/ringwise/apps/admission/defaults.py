@@ -1,0 +1,123 @@
+"""What the mutating webhook fills in, as Volcano's does: fields that a user may leave out of a job or queue.
+
+Everything that reads these objects knows the same defaults, so nothing depends on the webhook. It makes
+them visible: `kubectl get vcjob -o yaml` shows what will happen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ringwise.manifests.groups import DEFAULT_QUEUE
+from ringwise.manifests.jobs import DEFAULT_RETRIES, default_task_name
+from ringwise.state.job_plugins import NEEDED_PLUGINS
+from ringwise.wellknown import (
+    BATCH_GROUP,
+    HIERARCHY,
+    HIERARCHY_WEIGHTS,
+    SCHEDULING_GROUP,
+    VOLCANO_SCHEDULER,
+)
+
+#: One operation of a JSON patch.
+Operation = dict[str, Any]
+
+
+class _Patch:
+    """Sets fields of an object and notes the operations that do the same at the API server."""
+
+    def __init__(self) -> None:
+        self.operations: list[Operation] = []
+
+    def set(self, holder: dict[str, Any], path: str, field: str, value: Any) -> None:
+        holder[field] = value
+        escaped = field.replace("~", "~0").replace("/", "~1")
+        self.operations.append({"op": "add", "path": f"{path}/{escaped}", "value": value})
+
+
+def fill_job(job: dict[str, Any]) -> list[Operation]:
+    """Fill in a vcjob in place. What is no object or list is left as it is: the check reports it."""
+    patch, spec = _Patch(), job.get("spec")
+    if not isinstance(spec, dict):
+        return []
+    if not spec.get("queue"):
+        patch.set(spec, "/spec", "queue", DEFAULT_QUEUE)
+    if not spec.get("schedulerName"):
+        patch.set(spec, "/spec", "schedulerName", VOLCANO_SCHEDULER)
+    if not spec.get("maxRetry"):
+        patch.set(spec, "/spec", "maxRetry", DEFAULT_RETRIES)
+    total = 0
+    for position, task in enumerate(_list(spec.get("tasks"))):
+        if isinstance(task, dict):
+            total += _fill_task(task, position, patch)
+    if not spec.get("minAvailable") and total:
+        patch.set(spec, "/spec", "minAvailable", total)
+    plugins = spec.get("plugins")
+    if isinstance(plugins, dict):
+        for name in list(plugins):
+            for needed in NEEDED_PLUGINS.get(name, ()):
+                if needed not in plugins:
+                    patch.set(plugins, "/spec/plugins", needed, [])
+    return patch.operations
+
+
+def _fill_task(task: dict[str, Any], position: int, patch: _Patch) -> int:
+    """Fill in a task, and return how many pods of it must run."""
+    path = f"/spec/tasks/{position}"
+    if not task.get("name"):
+        patch.set(task, path, "name", default_task_name(position))
+    replicas = task.get("replicas", 1)
+    if task.get("minAvailable") is None:
+        patch.set(task, path, "minAvailable", _smallest(task, replicas))
+    if not task.get("maxRetry"):
+        patch.set(task, path, "maxRetry", DEFAULT_RETRIES)
+    template = task.get("template")
+    pod = template.get("spec") if isinstance(template, dict) else None
+    if isinstance(pod, dict) and pod.get("hostNetwork") is True and not pod.get("dnsPolicy"):
+        patch.set(pod, f"{path}/template/spec", "dnsPolicy", "ClusterFirstWithHostNet")
+    return task["minAvailable"] if isinstance(task["minAvailable"], int) else 0
+
+
+def _smallest(task: Mapping[str, Any], replicas: Any) -> Any:
+    policy = task.get("partitionPolicy")
+    if isinstance(policy, dict):
+        partitions, size = policy.get("minPartitions"), policy.get("partitionSize")
+        if isinstance(partitions, int) and isinstance(size, int) and partitions > 0:
+            return partitions * size
+    return replicas
+
+
+def fill_queue(queue: dict[str, Any]) -> list[Operation]:
+    """Fill in a Queue in place."""
+    patch = _Patch()
+    if not isinstance(queue.get("spec"), dict):
+        patch.set(queue, "", "spec", {})
+    spec = queue["spec"]
+    if spec.get("reclaimable") is None:
+        patch.set(spec, "/spec", "reclaimable", True)
+    if not spec.get("weight"):
+        patch.set(spec, "/spec", "weight", 1)
+    meta = queue.get("metadata")
+    annotations = meta.get("annotations") if isinstance(meta, dict) else None
+    if isinstance(annotations, dict):
+        path, weights = annotations.get(HIERARCHY), annotations.get(HIERARCHY_WEIGHTS)
+        if _is_text(path) and _is_text(weights) and str(path).split("/")[0] != "root":
+            patch.set(annotations, "/metadata/annotations", HIERARCHY, f"root/{path}")
+            patch.set(annotations, "/metadata/annotations", HIERARCHY_WEIGHTS, f"1/{weights}")
+    return patch.operations
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+#: By group and kind: what is filled in when an object is created.
+FILLED: Mapping[tuple[str, str], Callable[[dict[str, Any]], list[Operation]]] = {
+    (BATCH_GROUP, "Job"): fill_job,
+    (SCHEDULING_GROUP, "Queue"): fill_queue,
+}

@@ -1,0 +1,146 @@
+"""What the mutating webhook fills in, and that it is what everything assumes that reads the objects."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ringwise.apps.admission.defaults import fill_job, fill_queue
+from ringwise.apps.admission.webhook import filled
+from ringwise.manifests.errors import Findings
+from ringwise.manifests.jobs import vcjob_from_wire
+from ringwise.manifests.pods import PodClassCache
+from ringwise.manifests.wire import JobWire
+from tests.admission.reviews import container, review, vcjob
+
+TEMPLATE = {"spec": {"containers": [container(8)]}}
+
+
+def patched(object: dict[str, Any], operation: str = "CREATE") -> dict[str, Any]:
+    """The object as the API server stores it."""
+    answered = filled(review(object, operation))
+    assert answered is not None
+    response = answered["response"]
+    assert response["allowed"] is True
+    stored = copy.deepcopy(object)
+    if "patch" not in response:
+        return stored
+    assert response["patchType"] == "JSONPatch"
+    for one in json.loads(base64.b64decode(response["patch"])):
+        assert one["op"] == "add"
+        *path, last = [part.replace("~1", "/").replace("~0", "~") for part in one["path"].split("/")[1:]]
+        place: Any = stored
+        for part in path:
+            place = place[int(part)] if isinstance(place, list) else place[part]
+        place[last] = one["value"]
+    return stored
+
+
+def bare(**spec: Any) -> dict[str, Any]:
+    return {"kind": "Job", "metadata": {"name": "train", "namespace": "team"}, "spec": spec}
+
+
+def test_a_bare_job_is_filled_in() -> None:
+    stored = patched(
+        bare(
+            tasks=[
+                {"replicas": 3, "template": TEMPLATE},
+                {"replicas": 2, "minAvailable": 1, "name": "ps", "maxRetry": 5, "template": TEMPLATE},
+            ]
+        )
+    )
+    spec = stored["spec"]
+    assert (spec["queue"], spec["schedulerName"], spec["maxRetry"]) == ("default", "volcano", 3)
+    assert spec["minAvailable"] == 4
+    assert [(task["name"], task["minAvailable"], task["maxRetry"]) for task in spec["tasks"]] == [
+        ("default0", 3, 3),
+        ("ps", 1, 5),
+    ]
+
+
+def test_what_is_there_stays() -> None:
+    job = patched(vcjob(8, queue="research", maxRetry=7))
+    assert (job["spec"]["queue"], job["spec"]["maxRetry"], job["spec"]["minAvailable"]) == ("research", 7, 1)
+    assert patched(job) == job
+    assert patched(vcjob(8), "UPDATE") == vcjob(8)
+
+
+def test_needed_plugins_and_the_dns_of_the_host_network() -> None:
+    host = {"spec": {"hostNetwork": True, "containers": [container(8)]}}
+    stored = patched(bare(plugins={"mpi": ["--port=1"]}, tasks=[{"name": "master", "template": host}]))
+    assert stored["spec"]["plugins"] == {"mpi": ["--port=1"], "svc": [], "ssh": []}
+    assert stored["spec"]["tasks"][0]["template"]["spec"]["dnsPolicy"] == "ClusterFirstWithHostNet"
+
+
+def test_a_queue_is_filled_in() -> None:
+    meta = {
+        "name": "q",
+        "annotations": {"volcano.sh/hierarchy": "a/b", "volcano.sh/hierarchy-weights": "1/2"},
+    }
+    queue = {"kind": "Queue", "metadata": meta}
+    fill_queue(queue)
+    assert queue["spec"] == {"reclaimable": True, "weight": 1}
+    assert meta["annotations"] == {
+        "volcano.sh/hierarchy": "root/a/b",
+        "volcano.sh/hierarchy-weights": "1/1/2",
+    }
+    given_all = {"spec": {"reclaimable": False, "weight": 4}, "metadata": {"name": "q"}}
+    assert fill_queue(given_all) == []
+
+
+@pytest.mark.parametrize(
+    "tasks",
+    [
+        [{"replicas": 2, "template": TEMPLATE}],
+        [{"template": TEMPLATE}, {"replicas": 3, "minAvailable": 0, "template": TEMPLATE}],
+        [
+            {
+                "replicas": 4,
+                "template": TEMPLATE,
+                "partitionPolicy": {"totalPartitions": 2, "partitionSize": 2, "minPartitions": 1},
+            }
+        ],
+    ],
+)
+def test_a_filled_job_is_the_same_job(tasks: list[dict[str, Any]]) -> None:
+    """Nothing depends on the webhook: what it fills in is what every reader assumes."""
+
+    def read(job: dict[str, Any]) -> tuple[object, ...]:
+        wire = msgspec.json.decode(json.dumps(job).encode(), type=JobWire)
+        found = vcjob_from_wire(wire, PodClassCache(), Findings("job"))
+        return found.tasks, found.min_available, found.queue, found.scheduler, found.max_retry
+
+    job = bare(tasks=tasks)
+    before = read(job)
+    fill_job(job)
+    assert read(job) == before
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(
+            st.sampled_from(["tasks", "spec", "template", "plugins", "replicas", "partitionPolicy", "mpi"]),
+            inner,
+            max_size=3,
+        )
+    ),
+    max_leaves=8,
+)
+
+
+@given(VALUES)
+def test_any_value_in_any_place_is_answered(value: Any) -> None:
+    for object in ({"kind": "Job", "spec": value}, {"kind": "Queue", "spec": value, "metadata": value}):
+        answered = filled(review(object))
+        assert answered is not None
+        assert answered["response"]["allowed"] is True
+    assert filled(b"no review") is None
