@@ -149,7 +149,7 @@ def vcjob(
                     "replicas": replicas,
                     "template": {
                         "metadata": {
-                            "labels": {"ring-controller.atlas": "ascend-910"},
+                            "labels": {"ring-controller.atlas": "ascend-910", **(labels or {})},
                             "annotations": dict(pod_annotations or {}),
                         },
                         "spec": template_spec,

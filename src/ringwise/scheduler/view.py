@@ -30,6 +30,7 @@ from ringwise.scheduler.core.containment import Containment
 from ringwise.scheduler.core.job_book import JobBook
 from ringwise.scheduler.core.sessions import ActiveConfiguration
 from ringwise.scheduler.explain.what_if import WhatIf
+from ringwise.scheduler.faults.fault_job import FaultJob
 from ringwise.scheduler.faults.previous_placements import PreviousPlacements
 from ringwise.state.cluster import ClusterState, double_claims
 from ringwise.state.fleet import HOSTS
@@ -146,6 +147,7 @@ class SchedulerView:
         configuration: ActiveConfiguration,
         scheduler_names: frozenset[str],
         previous: PreviousPlacements,
+        fault_jobs: dict[str, FaultJob],
         history: History,
         what_if: WhatIf,
         containment: Containment,
@@ -158,6 +160,8 @@ class SchedulerView:
         self._topology = topology
         self._configuration = configuration
         self._previous = previous
+        #: Jobs that a fault hit, while they are handled.
+        self.fault_jobs: Mapping[str, FaultJob] = MappingProxyType(fault_jobs)
         self._history = history
         #: Pods of these schedulers are ours.
         self.scheduler_names = scheduler_names

@@ -156,6 +156,7 @@ class Scheduler:
             configuration=self._configuration,
             scheduler_names=names,
             previous=self._previous,
+            fault_jobs=self._faults.jobs,
             history=self._history,
             what_if=WhatIf(state, self._book, usage, self._sessions),
             containment=self._containment,

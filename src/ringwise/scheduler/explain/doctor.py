@@ -14,6 +14,7 @@ from ringwise.grammar import counted
 from ringwise.reasons import Reason, Stage
 from ringwise.records import dataclass
 from ringwise.scheduler.explain.chip_checks import chip_findings
+from ringwise.scheduler.explain.fault_checks import fault_findings
 from ringwise.scheduler.explain.findings import ERROR, NOTE, WARNING, Finding, named
 from ringwise.scheduler.view import SchedulerView
 from ringwise.topology.nearest import nearest
@@ -58,6 +59,7 @@ def diagnose(view: SchedulerView, reported: Iterable[Finding] = ()) -> Diagnosis
         _racks,
         _queues,
         _jobs,
+        fault_findings,
         _configuration,
         _incidents,
         _set_aside,

@@ -1,0 +1,40 @@
+"""What is wrong with jobs that a fault hit, and with what jobs ask to be done after one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ringwise.scheduler.explain.findings import NOTE, WARNING, Finding
+from ringwise.scheduler.faults.policy import read_fault_policy
+from ringwise.scheduler.faults.states import State
+from ringwise.scheduler.view import SchedulerView
+from ringwise.wellknown import FAULT_SCHEDULING
+
+
+def fault_findings(view: SchedulerView) -> Iterator[Finding]:
+    for key, job in view.jobs.items():
+        if FAULT_SCHEDULING in job.labels:
+            for note in read_fault_policy(job.labels, job.annotations).notes:
+                yield Finding(
+                    NOTE, "fault-policy", f"job {key}", note, "correct the value, see docs/faults.md"
+                )
+    for key, handled in view.fault_jobs.items():
+        if handled.state is State.BLOCKED:
+            yield Finding(
+                WARNING,
+                "rescheduling-blocked",
+                f"job {key}",
+                f"a fault hit it, and no pod is restarted: {handled.blocked}",
+                "delete its faulty pods or the job, or change what forbids it",
+            )
+        if handled.state is State.DELETING and not handled.external:
+            for one in handled.deletions.values():
+                if one.forced:
+                    yield Finding(
+                        WARNING,
+                        "pod-does-not-end",
+                        f"job {key}",
+                        f"pod {one.name} was deleted by force because of a fault and is still there; "
+                        "it keeps its chips until it is gone",
+                        "remove what keeps it: a finalizer, or an API server that refuses the deletion",
+                    )

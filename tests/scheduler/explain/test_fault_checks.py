@@ -1,0 +1,48 @@
+"""Doctor names jobs that wait after a fault, and values that act otherwise than written."""
+
+from __future__ import annotations
+
+from ringwise.messages import events as ev
+from ringwise.scheduler.explain.doctor import diagnose
+from ringwise.state.model import NodeReport
+from tests.scheduler.rig import Rig
+
+
+def codes(rig: Rig) -> set[tuple[str, str]]:
+    found = diagnose(rig.machine.view).findings
+    return {(one.code, one.where) for one in found if one.where == "job default/train"}
+
+
+def running(labels: dict[str, str]) -> Rig:
+    rig = Rig(2, grace_over_time=20)
+    rig.submit("train", chips=8, labels=labels)
+    rig.run()
+    return rig
+
+
+def test_a_value_that_cannot_be_read_is_a_note() -> None:
+    rig = running({"fault-scheduling": "grace", "fault-retry-times": "often"})
+    assert ("fault-policy", "job default/train") in codes(rig)
+
+
+def test_a_job_without_retries_left_is_named() -> None:
+    rig = running({"fault-scheduling": "force", "fault-retry-times": "1"})
+    for _ in range(2):
+        rig.change("train-0", phase="Failed", exit_code=1)
+        rig.step()
+        if rig.pods["train-0"].deleting:
+            rig.tell(ev.PodGone(rig.pods["train-0"].uid))
+            rig.replacement("train-0")
+            rig.change("train-0", exit_code=None)
+        rig.run()
+    assert ("rescheduling-blocked", "job default/train") in codes(rig)
+
+
+def test_a_pod_that_does_not_end_is_named() -> None:
+    rig = running({"fault-scheduling": "grace"})
+    (node,) = rig.nodes_of("train")
+    rig.tell(ev.NodeReportSeen(NodeReport(node, "node", "UnHealthy")))
+    rig.step()
+    assert codes(rig) == set()
+    rig.step(21)
+    assert ("pod-does-not-end", "job default/train") in codes(rig)
