@@ -100,8 +100,8 @@ def test_another_namespace_is_empty(asked: Terminal) -> None:
         ("why bussy", "ringwise: there is no job bussy; did you mean busy or"),
         ("capacity --queue defalt", "ringwise: there is no queue defalt (did you mean 'default'?)"),
         ("cordon node-9", "ringwise: there is no node node-9"),
-        ("fault node-0 8", "ringwise: node-0 has the chips 0 to 7, not 8"),
-        ("fault node-0 ring", "ringwise: 'ring' names no chips: write 3, 0-3 or 0,2,5"),
+        ("fault inject chip node-0 8", "ringwise: node-0 has the chips 0 to 7, not 8"),
+        ("fault inject chip node-0 ring", "ringwise: 'ring' names no chips: write 3, 0-3 or 0,2,5"),
         ("delete queue default", "ringwise: the queue default stays"),
         ("capacity --now 7", "ringwise: --now goes with -f; a lab has its own"),
         ("why busy -f x.yaml --lab y", "ringwise: -f reads files and --lab queries a lab"),
@@ -114,7 +114,9 @@ def test_what_cannot_be_done_gets_one_line(asked: Terminal, command: str, line: 
     assert said.count("\n") == 1
 
 
-@pytest.mark.parametrize("command", [*QUERIES, "delete job x", "drain x", "fault x 1", "advance", "cordon x"])
+@pytest.mark.parametrize(
+    "command", [*QUERIES, "delete job x", "drain x", "fault list", "advance", "cordon x"]
+)
 def test_without_a_lab_every_command_says_how_to_start_one(tmp_path: Path, command: str) -> None:
     said = Terminal(tmp_path / "none").refused(command)
     assert said.startswith(
@@ -280,8 +282,8 @@ def test_a_configuration_is_taken_when_it_is_right(terminal: Terminal) -> None:
 
 def test_cordon_drain_and_fault(terminal: Terminal) -> None:
     assert terminal.ok("cordon node-0") == "node node-0 cordoned\n"
-    assert terminal.ok("fault node-1 0-2,5") == "node node-1: chips 0, 1, 2, 5 faulty\n"
-    assert terminal.ok("fault node-2 7 --network") == "node node-2: network of chip 7 faulty\n"
+    terminal.ok("fault inject chip node-1 0-2,5")
+    terminal.ok("fault inject network node-2 7")
     found = {node["name"]: node for node in terminal.json("get nodes")["nodes"]}
     assert found["node-0"]["cordoned"]
     assert found["node-1"]["chips"][0]["faulty"] == [0, 1, 2, 5]
@@ -290,7 +292,7 @@ def test_cordon_drain_and_fault(terminal: Terminal) -> None:
     assert gang["outcome"] == "pending"
     terminal.ok("uncordon node-0")
     assert {node for node, _ in terminal.seats().values()} == {"node-0", "node-3"}
-    terminal.ok("fault node-1 0 1 2 5 --heal")
+    terminal.ok("fault clear chip node-1 0 1 2 5")
     said = terminal.ok("drain node-0 --yes")
     assert said.startswith("node node-0 cordoned; 1 pod evicted\n  lab/gang-worker-")
     terminal.ok("advance 10s")

@@ -1,100 +1,156 @@
-"""Faults in the lab: reports of NodeD are stored, jobs are rescheduled, and a restarted lab goes on (F1)."""
+"""`ringwise fault inject|clear|list`: faults take the way of real documents to the scheduler."""
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from ringwise.apps.lab.folder import LabFolder
-from ringwise.apps.lab.lab import FleetSettings, LabSettings, LiveLab
-from ringwise.apps.lab.submission import submission_of
-from ringwise.apps.replay import open_journal, replay
-from ringwise.embed.clock import SECOND
-from ringwise.manifests.bundle import read_text
-from ringwise.state.model import NodeReport, Pod
-from ringwise.topology.boards import shipped_catalog
+import pytest
 
-SETTINGS = LabSettings(fleet=FleetSettings(4, "910-x8"), speed=None)
+from ringwise.apps.lab.lab import FleetSettings, LiveLab
+from ringwise.state.model import DeviceReport, NodeReport
+from tests.lab.rig import SMALL, Terminal, job, nodes, running
+from tests.lab.test_story import fault_job
 
-JOB = """
-apiVersion: batch.volcano.sh/v1alpha1
-kind: Job
-metadata:
-  name: train
-  labels: {fault-scheduling: grace, ring-controller.atlas: ascend-910}
-spec:
-  schedulerName: volcano
-  minAvailable: 2
-  policies: [{event: PodEvicted, action: RestartTask}]
-  tasks:
-  - name: worker
-    replicas: 2
-    template:
-      metadata:
-        labels: {fault-scheduling: grace, ring-controller.atlas: ascend-910}
-      spec:
-        restartPolicy: Never
-        nodeSelector: {host-arch: huawei-arm}
-        containers:
-        - name: main
-          image: train
-          resources: {requests: {huawei.com/Ascend910: 8}, limits: {huawei.com/Ascend910: 8}}
-"""
+FORCE = {"fault-scheduling": "force", "pod-rescheduling": "on"}
 
 
-def node_info(node: str, status: str) -> str:
-    info = {"NodeInfo": {"FaultDevList": [], "NodeStatus": status}, "CheckCode": ""}
-    return f"""
-apiVersion: v1
-kind: ConfigMap
-metadata: {{name: mindx-dl-nodeinfo-{node}, namespace: mindx-dl}}
-data: {{NodeInfo: '{json.dumps(info)}'}}
-"""
+@pytest.fixture(scope="module")
+def four_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
+    """One lab for all cases; each leaves it without jobs and faults."""
+    folder = tmp_path_factory.mktemp("lab")
+    with running(folder, nodes(4)):
+        yield Terminal(folder)
 
 
-def submit(lab: LiveLab, text: str) -> None:
-    submission, problems = submission_of(read_text(text.encode(), "test.yaml"))
-    assert problems == []
-    lab.submit(submission)
+def rows(terminal: Terminal) -> list[tuple[Any, ...]]:
+    found = terminal.json("fault list")["faults"]
+    return [(row["node"], row["kind"], row["chip"], row["level"], row["code"]) for row in found]
 
 
-def nodes(lab: LiveLab) -> dict[str, str | None]:
-    return {pod.name: pod.node for pod in lab.cluster.all(Pod) if not pod.deleting}
+@pytest.mark.parametrize(
+    ("inject", "clear", "moves"),
+    [
+        ("chip node-1 3", "chip node-1", True),
+        ("chip node-1 3 --level RestartBusiness", "chip node-1 3", True),
+        ("chip node-1 3 --code 80E01801", "chip node-1 3 --code 80e01801", True),
+        ("chip node-1 3 --level PreSeparateNPU", "chip node-1", False),
+        ("chip node-1 3 --level SubHealthFault", "chip node-1", False),
+        ("chip node-1 3 --level NotHandleFault", "chip node-1", False),
+        ("network node-1 0-7", "network node-1", False),
+        ("network node-1", "network node-1", False),
+        ("node node-1", "node node-1", True),
+        ("node node-1 --status UnHealthy", "node node-1", True),
+        ("node node-1 --status PreSeparate", "node node-1", False),
+        ("node node-1 --status SubHealthy", "node node-1", False),
+        ("switch node-1", "switch node-1", True),
+        ("switch node-1 --status SubHealthy", "switch node-1", False),
+    ],
+)
+def test_each_fault_moves_a_running_pod_or_leaves_it_and_is_cleared(
+    four_nodes: Terminal, inject: str, clear: str, moves: bool
+) -> None:
+    terminal = four_nodes
+    terminal.submit(fault_job("train", 2, **FORCE))
+    terminal.ok("advance 1m")
+    before = terminal.seats()
+    assert before["lab/train-worker-1"][0] == "node-1"
+    terminal.ok(f"fault inject {inject}")
+    assert {row[0] for row in rows(terminal)} == {"node-1"}
+    terminal.ok("advance 1m")
+    assert (terminal.seats() != before) is moves
+    assert terminal.seats()["lab/train-worker-0"] == before["lab/train-worker-0"]
+    terminal.ok(f"fault clear {clear}")
+    assert rows(terminal) == []
+    terminal.ok("delete job train")
+    terminal.ok("advance 1h")
 
 
-def test_a_report_of_noded_moves_the_job_and_the_journal_can_be_replayed(tmp_path: Path) -> None:
-    lab = LiveLab(LabFolder(tmp_path), SETTINGS)
-    submit(lab, JOB)
-    lab.advance(10 * SECOND)
-    before = nodes(lab)
-    assert len(before) == 2
-    bad = before["train-worker-1"] or ""
-    submit(lab, node_info(bad, "UnHealthy"))
-    assert lab.cluster.get(NodeReport, f"{bad}/node") is not None
-    lab.advance(60 * SECOND)
-    after = nodes(lab)
-    assert after["train-worker-0"] == before["train-worker-0"]
-    assert after["train-worker-1"] not in (None, bad)
-    lab.close()
-    replayed = replay(open_journal(LabFolder(tmp_path).journal), shipped_catalog())
-    assert replayed.difference is None
-    assert replayed.batches > 3
+def test_a_switch_and_a_superpod_fail_with_all_their_nodes(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, nodes(4, leaf_size=2)):
+        terminal.ok("fault inject switch 172.0.0.1")
+        assert rows(terminal) == [
+            ("node-2", "switch", None, "UnHealthy", None),
+            ("node-3", "switch", None, "UnHealthy", None),
+        ]
+        said = terminal.ok("fault clear switch switch/172.0.0.1")
+        assert said == "node node-2: its switches healthy\nnode node-3: its switches healthy\n"
+        assert terminal.ok("fault list") == "there are no faults\n"
+        refused = terminal.refused("fault inject superpod 7")
+        assert refused == "ringwise: there is no SuperPoD 7; known are none\n"
 
 
-def test_F1_a_lab_that_restarts_while_the_pods_end_holds_their_nodes(tmp_path: Path) -> None:
-    lab = LiveLab(LabFolder(tmp_path), SETTINGS)
-    submit(lab, JOB)
-    lab.advance(10 * SECOND)
-    before = nodes(lab)
-    bad = before["train-worker-1"] or ""
-    submit(lab, node_info(bad, "UnHealthy"))
-    lab.close()
-    again = LiveLab(LabFolder(tmp_path), SETTINGS)
-    again.turn()
-    assert again.cluster.get(NodeReport, f"{bad}/node") is not None
-    assert [pod.deleting for pod in again.cluster.all(Pod)] == [True, True]
-    again.advance(60 * SECOND)
-    after = nodes(again)
-    assert after["train-worker-0"] == before["train-worker-0"]
-    assert after["train-worker-1"] not in (None, bad)
-    again.close()
+def test_all_nodes_of_a_superpod(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
+    fleet = FleetSettings(4, "a3-x16-superpod", superpod_size=2)
+    with running(tmp_path, replace(SMALL, fleet=fleet)):
+        terminal.ok("fault inject superpod 1 --status UnHealthy")
+        assert [row[:2] for row in rows(terminal)] == [("node-2", "node"), ("node-3", "node")]
+        terminal.ok("fault inject superpod 0")
+        assert len(rows(terminal)) == 4
+        terminal.ok("fault clear --all")
+        assert rows(terminal) == []
+
+
+def test_faults_are_reports_as_their_documents_say(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, nodes(2)) as server:
+        terminal.ok("fault inject chip node-0 2 --level RestartRequest --code 80C98000")
+        terminal.ok("fault inject network node-0 5")
+        terminal.ok("fault inject node node-1 --status PreSeparate")
+        report = one_report(server.live)
+        assert (report.unhealthy, report.network_unhealthy) == (0b100, 0b100000)
+        assert [(fault.chip, fault.code, fault.level) for fault in report.faults] == [
+            (2, "80C98000", "RestartRequest"),
+            (5, "81078603", "SeparateNPU"),
+        ]
+        (node,) = server.live.cluster.all(NodeReport)
+        assert (node.node, node.source, node.status) == ("node-1", "node", "PreSeparate")
+        assert terminal.ok("fault list").splitlines()[2:] == [
+            "node-0   chip      Ascend910-2   RestartRequest    80C98000",
+            "node-0   network   Ascend910-5   SeparateNPU       81078603",
+            "node-1   node                    PreSeparate",
+        ]
+
+
+def one_report(live: LiveLab) -> DeviceReport:
+    return next(report for report in live.cluster.all(DeviceReport) if report.node == "node-0")
+
+
+def test_a_chip_that_is_to_be_separated_is_taken_out_when_its_pod_ends(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, nodes(1)) as server:
+        terminal.submit(job("train", 1, 8, minutes=1))
+        terminal.ok("advance 10s")
+        terminal.ok("fault inject chip node-0 2 --level PreSeparateNPU")
+        assert one_report(server.live).unhealthy == 0
+        terminal.ok("advance 2m")
+        assert one_report(server.live).unhealthy == 0b100
+        assert terminal.json("get nodes")["nodes"][0]["chips"][0]["free"] == [0, 1, 3, 4, 5, 6, 7]
+
+
+@pytest.mark.parametrize(
+    ("command", "line"),
+    [
+        ("chip node-9 1", "there is no node node-9"),
+        ("chip node-0", "name the chips that fail: 3, 0-3 or 0,2,5"),
+        ("chip node-0 1 --level RestartNpu", "'RestartNpu' is no level of a chip fault (did you mean"),
+        ("network node-0 1 --level RestartNPU", "'RestartNPU' is no level of a network fault"),
+        ("chip node-0 1 --code xyz", "'xyz' is no fault code: write up to 16 hexadecimal digits"),
+        ("node node-0 --status notready", "'notready' is no status of a node (did you mean 'not-ready'?)"),
+        ("switch node-0 --status not-ready", "'not-ready' is no status of a switch"),
+        ("node node-0 1", "a fault of a node names no chips"),
+        ("node node-0 --level RestartNPU", "a fault of a node has a status and no level"),
+        ("chip node-0 1 --status UnHealthy", "a chip fault has a level and no status"),
+        ("switch 10.9.9.9", "there is no node 10.9.9.9"),
+        ("switch switch/10.9.9.9", "there is no leaf switch 10.9.9.9"),
+    ],
+)
+def test_what_cannot_fail_is_one_clear_line(four_nodes: Terminal, command: str, line: str) -> None:
+    said = four_nodes.refused(f"fault inject {command}")
+    assert said.startswith(f"ringwise: {line}")
+    assert said.count("\n") == 1
+    assert rows(four_nodes) == []

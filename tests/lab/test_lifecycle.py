@@ -35,14 +35,14 @@ def test_everything_survives_a_restart(tmp_path: Path) -> None:
     with running(tmp_path):
         terminal.submit(queue("spare", 3, 16), job("first", 3, 8, minutes=10), job("second", 2, 8))
         terminal.submit(pod("alone", 2))
-        terminal.ok("fault node-3 7")
+        terminal.ok("fault inject chip node-3 7")
         terminal.ok("advance 1m")
         before = {kind: terminal.json(f"get {kind}") for kind in ("nodes", "jobs", "queues", "pods")}
         now = terminal.json("top --once")["status"]["now"]
     with running(tmp_path, nodes(9)):  # the nodes of last time stay
         assert terminal.json("top --once")["status"]["now"] == now
         assert {kind: terminal.json(f"get {kind}") for kind in before} == before
-        terminal.ok("fault node-3 7 --heal")
+        terminal.ok("fault clear chip node-3 7")
         terminal.ok("advance 10m")
         seats = terminal.seats()
         assert sum(name.startswith("lab/second") for name in seats) == 2
@@ -249,7 +249,9 @@ def test_a_damaged_database_is_told_and_kept(tmp_path: Path) -> None:
         ("do", "wait", {"jobs": [], "until": "soon"}),
         ("ask", "drain", {"node": "node-77"}),
         ("do", "cordon", {"node": 7}),
-        ("do", "fault", {"node": "node-0", "chips": "all"}),
+        ("do", "inject", {"kind": "chip", "target": "node-0", "chips": "all"}),
+        ("do", "inject", {"target": "node-0"}),
+        ("do", "inject", {"kind": "sun", "target": "node-0"}),
         ("do", "advance", {"nanoseconds": -1}),
     ],
 )
@@ -304,7 +306,7 @@ def test_what_a_person_does_happens_now(tmp_path: Path, monkeypatch: pytest.Monk
     live.turn()
     began = live.now
     steady[0] += 60_000_000_000
-    live.change_node("node-0", "cordon", {})
+    live.change_node("node-0", "cordon")
     assert live.cluster.now == live.now == began + 60_000_000_000
     live.close()
     folder.leave()

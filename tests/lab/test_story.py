@@ -42,12 +42,12 @@ def test_the_life_of_a_job_with_two_faults_a_wait_and_a_restart_of_the_lab(tmp_p
             "submitted", "waits", "placed", "runs"
         }  # fmt: skip
         hit = terminal.seats()["lab/train-worker-1"][0]
-        terminal.ok(f"fault {hit} 3")
+        terminal.ok(f"fault inject chip {hit} 3")
         terminal.ok("advance 1m")
         before = terminal.json("why train --story")["entries"]
     with running(tmp_path, nodes(5)):
         master = terminal.seats()["lab/train-worker-0"][0]
-        terminal.ok(f"fault {master} 0")
+        terminal.ok(f"fault inject chip {master} 0")
         terminal.ok("advance 1m")
         story = terminal.json("why lab/train --story")
         assert story["entries"][: len(before)] == before

@@ -47,7 +47,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             jobs += [job("three", 1, 3, queue="spare"), job("absent", 1, 1, queue="nowhere")]
             labelled = [text.replace("spec:\n        containers", SELECTING) for text in jobs]
             terminal.submit(queue("spare", chips=2), *labelled)
-            terminal.ok("fault node-4 3 7")
+            terminal.ok("fault inject chip node-4 3 7")
             terminal.ok("cordon node-7")
             terminal.ok("advance 5s")
             yield folder

@@ -147,7 +147,7 @@ def _steps(made: Scenario, inputs: Path, rng: random.Random) -> Iterator[tuple[s
     nodes = [one["metadata"]["name"] for one in made.cluster if one["kind"] == "Node"]
     coming = list(enumerate(made.jobs, 1))
     here: list[str] = []
-    broken: list[tuple[str, str]] = []
+    broken: list[tuple[str, str, str]] = []
     closed: list[str] = []
 
     def next_job() -> tuple[str, ...]:
@@ -162,11 +162,11 @@ def _steps(made: Scenario, inputs: Path, rng: random.Random) -> Iterator[tuple[s
         if action == "submit" and coming:
             yield next_job()
         elif action == "break":
-            network = ("--network",) if rng.random() < 0.3 else ()
-            broken.append((rng.choice(nodes), str(rng.randrange(4))))
-            yield ("fault", *broken[-1], *network, "-o", "json")
+            kind = "network" if rng.random() < 0.3 else "chip"
+            broken.append((kind, rng.choice(nodes), str(rng.randrange(4))))
+            yield ("fault", "inject", *broken[-1], "-o", "json")
         elif action == "heal" and broken:
-            yield ("fault", *broken.pop(), "--heal", "-o", "json")
+            yield ("fault", "clear", *broken.pop(), "-o", "json")
         elif action == "delete" and here:
             yield ("delete", "job", here.pop(rng.randrange(len(here))), "-o", "json")
         elif action == "drain":

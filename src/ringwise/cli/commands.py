@@ -129,9 +129,9 @@ COMMANDS = {
         "Cordon NODE and evict its pods, after a question that names the jobs that lose pods.",
     ),
     "fault": CommandEntry(
-        "ringwise.cli.lab_commands",
-        "fault_command",
-        "Mark chips of NODE (3, 0-3 or 0,2,5) as faulty, or as healthy again.",
+        "ringwise.cli.faults",
+        "fault",
+        "Break and heal simulated hardware of the lab, and list what is broken.",
     ),
     "get": CommandEntry(
         "ringwise.cli.lab_commands", "get_command", "List the lab's nodes, jobs, queues or pods."

@@ -1,4 +1,4 @@
-"""The commands for the running lab: submit, get, describe, top, delete, cordon, drain, fault, advance."""
+"""The commands for the running lab: submit, get, describe, top, delete, cordon, drain, advance."""
 
 from __future__ import annotations
 
@@ -357,36 +357,6 @@ def _loss_text(job: dict[str, Any]) -> str:
     if job["below_min_available"]:
         return f"{where}{pods}; {staying} would be left, and the gang needs {needed}"
     return f"{where}{pods}; {staying} would be left, enough for the gang (minAvailable {needed})"
-
-
-@click.command("fault")
-@click.argument("node", type=LabName("node"))
-@click.argument("chips", nargs=-1, required=True, metavar="CHIP...")
-@click.option("--network", is_flag=True, help="Only the network ports of the chips.")
-@click.option("--heal", is_flag=True, help="Mark them as healthy.")
-@lab_option
-@output_option
-def fault_command(
-    node: str, chips: tuple[str, ...], network: bool, heal: bool, lab: Path | None, output: str
-) -> None:
-    """Mark chips of NODE (3, 0-3 or 0,2,5) as faulty, or as healthy again."""
-    numbers = [chip for text in chips for chip in _chips(text)]
-    what = agrees(len(numbers), "chip", "chips")
-    if network:
-        what = f"network of {what}"
-    done = "healthy" if heal else "faulty"
-    sentence = f"node {{node}}: {what} {', '.join(map(str, numbers))} {done}"
-    _do(lab, output, "fault", sentence, node=node, chips=numbers, network=network, heal=heal)
-
-
-def _chips(text: str) -> list[int]:
-    found: list[int] = []
-    for part in text.split(","):
-        first, dash, last = part.partition("-")
-        if not first.isdecimal() or (dash and not last.isdecimal()) or len(part) > 9:
-            raise stop(f"ringwise: {text!r} names no chips: write 3, 0-3 or 0,2,5")
-        found += range(int(first), int(last or first) + 1)
-    return found
 
 
 @click.command("advance", context_settings={"ignore_unknown_options": True})

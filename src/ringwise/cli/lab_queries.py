@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from ringwise.apps.lab.api import Query
+from ringwise.apps.lab.faults import faults_now
 from ringwise.apps.lab.lab import LiveLab
 from ringwise.apps.lab.queries import (
     UnknownNameError,
@@ -18,6 +19,7 @@ from ringwise.apps.lab.queries import (
     plain,
     status_document,
 )
+from ringwise.cli.drawing.faults import print_faults
 from ringwise.cli.drawing.lab import (
     amounts_text,
     draw_jobs,
@@ -325,6 +327,11 @@ def _story(live: LiveLab, parameters: Parameters) -> QueryResult:
     return story_result(str(parameters.get("job")), journals)
 
 
+def _faults(live: LiveLab, _parameters: Parameters) -> QueryResult:
+    rows = [row.as_json() for row in faults_now(live.cluster)]
+    return QueryResult({"faults": rows}, lambda console: print_faults(console, rows))
+
+
 def _ended(view: JobView) -> QueryResult:
     message = view.vcjob.message if view.vcjob is not None else ""
     sentence = f"it is {view.phase}" + (f": {message}" if message else "")
@@ -368,6 +375,7 @@ QUERIES: dict[str, Query] = {
     "top": _rendered(lambda live, parameters: _top(live, parameters.get("height"))),
     "why": _rendered(_why),
     "story": _rendered(_story),
+    "faults": _rendered(_faults),
     "capacity": _rendered(lambda live, parameters: capacity_result(live.source, parameters.get("queue"))),
     "doctor": _rendered(lambda live, _parameters: diagnosis_result(diagnose(live.view))),
     "topology": _rendered(

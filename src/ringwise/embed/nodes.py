@@ -17,6 +17,9 @@ from ringwise.state.model import DeviceReport, Node, NodeReport, Pod
 from ringwise.topology.chips import chip_names, mask_of
 from ringwise.wellknown import ASCEND_REAL, KUBELET_DEVICES, PREDICATE_TIME
 
+PRE_SEPARATE = "PreSeparateNPU"
+#: Levels of which none makes a chip unhealthy while a pod has it.
+HARMLESS_WITH_IT = frozenset({PRE_SEPARATE, "SubHealthFault", "NotHandleFault"})
 #: Exit code of a pod that could not get its chips and never ran.
 NOT_ADMITTED = 126
 
@@ -80,11 +83,16 @@ class SimulatedNodes:
             else:
                 bad = report.unhealthy
                 report = replace(report, unhealthy=bad & ~mask if healthy else bad | mask)
-            self._write_report(report, now)
-            good = capacity - report.unhealthy.bit_count()
-            node = self._known(name)
-            if node.chips_allocatable.get(resource) != good:
-                self._put(replace(node, chips_allocatable={**node.chips_allocatable, resource: good}))
+            self.put_report(report, now)
+
+    def put_report(self, report: DeviceReport, now: int = 0) -> None:
+        """What the device plugin found out about the chips; kubelet offers the healthy ones."""
+        self._write_report(report, now)
+
+    def chips_in_use(self, name: str, resource: str) -> int:
+        """Mask of the chips that bound pods have."""
+        assignments = self._assignments.get((name, resource))
+        return 0 if assignments is None else mask_of(assignments.assigned)
 
     # -- chips -------------------------------------------------------------------------
 
@@ -193,8 +201,12 @@ class SimulatedNodes:
         listed = (1 << node.chips_capacity.get(report.resource, 0)) - 1
         if node.devices is not None:
             listed = mask_of(device.chip for device in node.devices)
+        report = _separated(report, mask_of(assignments.assigned))
         free = listed & ~assignments.in_use & ~report.unhealthy & ~report.recovering
         updated = replace(report, free=free)
+        good = node.chips_capacity.get(report.resource, 0) - report.unhealthy.bit_count()
+        if node.chips_allocatable.get(report.resource) != good:
+            self._put(replace(node, chips_allocatable={**node.chips_allocatable, report.resource: good}))
         if updated != self.report(report.node, report.resource):
             updated = replace(updated, update_time=max(report.update_time, now))
             self._table.put("DeviceReport", report_key(report.node, report.resource), updated)
@@ -207,3 +219,14 @@ class SimulatedNodes:
 
     def _put(self, node: Node) -> None:
         self._table.put("Node", node.name, node)
+
+
+def _separated(report: DeviceReport, in_use: int) -> DeviceReport:
+    """A chip that is to be separated later is unhealthy as soon as no pod has it."""
+    levels: dict[int, set[str]] = {}
+    for fault in report.faults:
+        levels.setdefault(fault.chip, set()).add(fault.level)
+    later = mask_of(
+        chip for chip, found in levels.items() if PRE_SEPARATE in found and found <= HARMLESS_WITH_IT
+    )
+    return replace(report, unhealthy=(report.unhealthy & ~later) | (later & ~in_use)) if later else report

@@ -11,16 +11,18 @@ import json
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from aiohttp import web
 
 from ringwise.apps.extensions import plugin_problems
 from ringwise.apps.lab.client import PLUGIN_PROBLEMS
+from ringwise.apps.lab.faults import faults_now
 from ringwise.apps.lab.lab import LiveLab
 from ringwise.apps.lab.queries import KINDS, UnknownNameError, all_names, find_name
 from ringwise.apps.lab.submission import Submission
+from ringwise.apps.targets import NODE, SUPERPOD, UnknownTargetError, find_target
 from ringwise.embed.objects import ConflictError
 from ringwise.embed.records import ObjectRefusedError
 from ringwise.manifests.bundle import missing_classes
@@ -38,14 +40,27 @@ from ringwise.views.documents.changes import (
 #: A query: the lab and the parameters in, a document out.
 Query = Callable[[LiveLab, Mapping[str, Any]], Any]
 
+Request = TypeVar("Request")
+
+
+class FaultRequest(msgspec.Struct):
+    #: None: all faults of all kinds (`clear`).
+    kind: str | None = None
+    target: str = ""
+    chips: list[int] = []
+    level: str | None = None
+    code: str | None = None
+    status: str | None = None
+
+
 #: A submission of fifty thousand pods is some sixty megabytes.
 MOST_BYTES = 1 << 30
 #: A century in nanoseconds.
 MOST_TIME = 100 * 366 * 86400 * 1_000_000_000
-NODE_ACTIONS = frozenset({"cordon", "uncordon", "drain", "fault", "ready", "unready"})
+NODE_ACTIONS = frozenset({"cordon", "uncordon", "drain", "ready", "unready"})
 
 #: Raised before anything was changed.
-_REFUSALS = (ObjectRefusedError, ConflictError, UnknownNameError, ConfigurationError)
+_REFUSALS = (ObjectRefusedError, ConflictError, UnknownNameError, UnknownTargetError, ConfigurationError)
 
 
 class LabServer:
@@ -196,11 +211,38 @@ class LabServer:
             "jobs": [view.document() for view in with_present_reasons(live.objects, jobs(), live.now)],
         }
 
+    def _fault(self, action: str, parameters: Mapping[str, Any]) -> Any:
+        """Inject or clear faults of one kind on a target; `clear` without a kind clears all."""
+        live, request = self.live, _converted(parameters, FaultRequest)
+        before = faults_now(live.cluster)
+        if request.kind is None:
+            if action == "inject":
+                raise ObjectRefusedError("the request names no kind of fault")
+            live.clear_faults(None, ())
+        else:
+            nodes = _fault_nodes(live, request)
+            if action == "inject":
+                live.inject_fault(
+                    request.kind,
+                    nodes,
+                    chips=request.chips,
+                    level=request.level,
+                    code=request.code,
+                    status=request.status,
+                )
+            else:
+                live.clear_faults(request.kind, nodes, chips=request.chips, code=request.code)
+        now = faults_now(live.cluster)
+        return {
+            "injected": [row.as_json() for row in now if row not in before],
+            "cleared": [row.as_json() for row in before if row not in now],
+        }
+
     def _done(self, action: str, parameters: Mapping[str, Any]) -> Any:
         live = self.live
         if action in NODE_ACTIONS:
             node = find_name(live, "node", _word(parameters, "node"))
-            leaving = live.change_node(node, action, parameters)
+            leaving = live.change_node(node, action)
             return NodeChangeDocument(
                 schema="ringwise.io/node-change/v1", node=node, action=action, leaving=leaving
             )
@@ -214,6 +256,8 @@ class LabServer:
             live.delete(chosen)
             deleted = [DeletedFields(kind=kind, name=key) for kind, key in chosen]
             return DeleteDocument(schema="ringwise.io/delete/v1", deleted=deleted)
+        if action in ("inject", "clear"):
+            return self._fault(action, parameters)
         if action == "wait":
             return self._wait(parameters)
         if action == "advance":
@@ -252,6 +296,24 @@ def _chosen(live: LiveLab, parameters: Mapping[str, Any]) -> list[tuple[str, str
         for key in all_names(live, every, namespace):
             chosen[every, key] = None
     return list(chosen)
+
+
+def _fault_nodes(live: LiveLab, request: FaultRequest) -> tuple[str, ...]:
+    """The nodes that a request breaks or heals. Raises UnknownTargetError."""
+    text = request.target
+    if request.kind == SUPERPOD and not text.startswith("superpod/"):
+        text = f"superpod/{text}"
+    target = find_target(live.view, text)
+    if request.kind in ("chip", "network", "node") and target.kind != NODE:
+        raise UnknownNameError(f"a fault of a {request.kind} needs a node, and {text} is a {target.kind}")
+    return target.nodes
+
+
+def _converted(parameters: Mapping[str, Any], kind: type[Request]) -> Request:
+    try:
+        return msgspec.convert(parameters, kind)
+    except msgspec.ValidationError as error:
+        raise ObjectRefusedError(f"the request cannot be read: {error}") from None
 
 
 def _parameters(body: bytes) -> dict[str, Any]:

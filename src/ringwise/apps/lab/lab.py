@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from ringwise.apps.extensions import new_scheduler, read_user_configuration
+from ringwise.apps.lab import faults
 from ringwise.apps.lab.folder import LabFolder
 from ringwise.apps.lab.journal import MOST_BYTES, LabJournal
 from ringwise.apps.lab.submission import Submission, adopted, refusals
@@ -354,8 +355,8 @@ class LiveLab:
                     f"{agrees(len(inside), 'it', 'them')} first"
                 )
 
-    def change_node(self, name: str, action: str, parameters: Mapping[str, Any]) -> list[str]:
-        """Cordon, uncordon, drain, or break and heal chips; returns the pods that are asked to go."""
+    def change_node(self, name: str, action: str) -> list[str]:
+        """Cordon, uncordon or drain; returns the pods that are asked to go."""
         self._catch_up()
         leaving: list[str] = []
         match action:
@@ -363,17 +364,6 @@ class LiveLab:
                 self.cluster.cordon(name, action == "cordon")
             case "drain":
                 leaving = self.cluster.drain(name)
-            case "fault":
-                chips = parameters.get("chips", ())
-                if not isinstance(chips, (list, tuple)) or not all(isinstance(chip, int) for chip in chips):
-                    raise ObjectRefusedError(f"chips are whole numbers, got {chips!r}")
-                self.cluster.nodes.set_health(
-                    name,
-                    tuple(chips),
-                    healthy=bool(parameters.get("heal")),
-                    network=bool(parameters.get("network")),
-                    now=self.cluster.now,
-                )
             case "ready" | "unready":
                 self.cluster.set_ready(name, action == "ready")
             case _:
@@ -404,6 +394,21 @@ class LiveLab:
         known = [chip_names(resource, (at,)) for resource, count in capacity.items() for at in range(count)]
         if chip and chip not in known:
             raise ObjectRefusedError(f"{name} has no chip {chip}; it has {', '.join(known) or 'none'}")
+
+    def inject_fault(self, kind: str, nodes: Sequence[str], **described: Any) -> None:
+        """Break hardware of nodes; `described` as `faults.inject` takes it. Raises ObjectRefusedError."""
+        self._catch_up()
+        faults.inject(self.cluster, kind, nodes, **described)
+        self.turn()
+
+    def clear_faults(self, kind: str | None, nodes: Sequence[str], **described: Any) -> None:
+        """Heal hardware of nodes; without a kind, of all nodes."""
+        self._catch_up()
+        if kind is None:
+            faults.clear_all(self.cluster)
+        else:
+            faults.clear(self.cluster, kind, nodes, **described)
+        self.turn()
 
 
 def _owner_key(group: PodGroup) -> str:
