@@ -95,7 +95,7 @@ def test_a_broken_chip_is_seen_by_the_plugin_and_refused(tmp_path: Path) -> None
         other = Terminal(tmp_path)
         other.submit(job("train", 1, 2))
         where = other.json("describe pod lab/train-worker-0")
-        other.ok(f"fault {where['node']} 1")
+        other.ok(f"fault inject chip {where['node']} 1 --code 80E18402")
         report = server.live.cluster.nodes.report(where["node"], ASCEND910)
         assert report is not None
         assert report.unhealthy == 0b10
@@ -105,7 +105,7 @@ def test_a_broken_chip_is_seen_by_the_plugin_and_refused(tmp_path: Path) -> None
         assert seen["phase"] == "Failed"
         assert "Ascend910-1" in seen["container"]["refused"]
         assert "UnexpectedAdmissionError: chip Ascend910-1" in other.ok("describe pod lab/train-worker-0")
-        other.ok(f"fault {where['node']} 1 --heal")
+        other.ok(f"fault clear chip {where['node']} 1")
         healed = server.live.cluster.nodes.report(where["node"], ASCEND910)
         assert healed is not None
         assert (healed.unhealthy, healed.faults) == (0, ())
@@ -113,7 +113,7 @@ def test_a_broken_chip_is_seen_by_the_plugin_and_refused(tmp_path: Path) -> None
 
 def test_the_network_of_a_chip_breaks(tmp_path: Path) -> None:
     with running(tmp_path, WITH_PLUGIN) as server:
-        Terminal(tmp_path).ok("fault node-1 3 --network")
+        Terminal(tmp_path).ok("fault inject network node-1 3")
         report = server.live.cluster.nodes.report("node-1", ASCEND910)
         assert report is not None
         assert (report.unhealthy, report.network_unhealthy) == (0, 0b1000)

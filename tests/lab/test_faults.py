@@ -105,13 +105,13 @@ def test_faults_are_reports_as_their_documents_say(tmp_path: Path) -> None:
         assert (report.unhealthy, report.network_unhealthy) == (0b100, 0b100000)
         assert [(fault.chip, fault.code, fault.level) for fault in report.faults] == [
             (2, "80C98000", "RestartRequest"),
-            (5, "81078603", "SeparateNPU"),
+            (5, "110001024", "SeparateNPU"),
         ]
         (node,) = server.live.cluster.all(NodeReport)
         assert (node.node, node.source, node.status) == ("node-1", "node", "PreSeparate")
         assert terminal.ok("fault list").splitlines()[2:] == [
             "node-0   chip      Ascend910-2   RestartRequest    80C98000",
-            "node-0   network   Ascend910-5   SeparateNPU       81078603",
+            "node-0   network   Ascend910-5   SeparateNPU       110001024",
             "node-1   node                    PreSeparate",
         ]
 

@@ -86,7 +86,7 @@ class SimulatedNodes:
             self.put_report(report, now)
 
     def put_report(self, report: DeviceReport, now: int = 0) -> None:
-        """What the device plugin found out about the chips; kubelet offers the healthy ones."""
+        """What the device plugin found out about the chips; who uses which of them is known here."""
         self._write_report(report, now)
 
     def chips_in_use(self, name: str, resource: str) -> int:
@@ -193,7 +193,9 @@ class SimulatedNodes:
         node = self._known(report.node)
         agents = self._agents_for(report.node, report.resource)
         if agents is not None:
-            self._table.put("DeviceReport", report_key(report.node, report.resource), agents.report(report))
+            written = agents.report(report)
+            self._table.put("DeviceReport", report_key(report.node, report.resource), written)
+            self._offer(node, written)
             return
         assignments = (
             assignments or self._assignments.get((report.node, report.resource)) or ChipAssignments()
@@ -204,12 +206,16 @@ class SimulatedNodes:
         report = _separated(report, mask_of(assignments.assigned))
         free = listed & ~assignments.in_use & ~report.unhealthy & ~report.recovering
         updated = replace(report, free=free)
-        good = node.chips_capacity.get(report.resource, 0) - report.unhealthy.bit_count()
-        if node.chips_allocatable.get(report.resource) != good:
-            self._put(replace(node, chips_allocatable={**node.chips_allocatable, report.resource: good}))
+        self._offer(node, report)
         if updated != self.report(report.node, report.resource):
             updated = replace(updated, update_time=max(report.update_time, now))
             self._table.put("DeviceReport", report_key(report.node, report.resource), updated)
+
+    def _offer(self, node: Node, report: DeviceReport) -> None:
+        """Kubelet offers the healthy chips."""
+        good = node.chips_capacity.get(report.resource, 0) - report.unhealthy.bit_count()
+        if node.chips_allocatable.get(report.resource) != good:
+            self._put(replace(node, chips_allocatable={**node.chips_allocatable, report.resource: good}))
 
     def _known(self, name: str) -> Node:
         node = self.get(name)

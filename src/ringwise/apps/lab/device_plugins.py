@@ -18,6 +18,7 @@ from ringwise.apps.node_api import MemoryClient, NodeApi, Object
 from ringwise.device.answers import BY_NODES
 from ringwise.device.api import deviceplugin_pb2 as messages
 from ringwise.device.drivers.simulated import SimulatedDriver
+from ringwise.device.health.configuration import NETWORK_CODES
 from ringwise.device.plugin import NodePlugin
 from ringwise.device.service import Registration
 from ringwise.device.settings import PluginSettings
@@ -230,8 +231,14 @@ class _RunningNode:
         """Give the chips this health, and read what the node reports then."""
         for chip in self.plugin.chips:
             at = 1 << chip.physical
-            codes = [BROKEN_CHIP] if wanted.unhealthy & at else []
-            codes += [BROKEN_NETWORK] if (wanted.network_unhealthy or 0) & at else []
+            codes = [
+                int(fault.code, 16) for fault in wanted.faults if fault.chip == chip.physical and fault.code
+            ]
+            ports = [code for code in codes if code in NETWORK_CODES]
+            if wanted.unhealthy & at and len(ports) == len(codes):
+                codes.append(BROKEN_CHIP)
+            if (wanted.network_unhealthy or 0) & at and not ports:
+                codes.append(BROKEN_NETWORK)
             if self._driver.codes(chip) != codes:
                 self._driver.change(chip.physical, codes)
         await self._kept_in_step()

@@ -55,8 +55,8 @@ _NODE_LEVEL = {
     "PreSeparate": "PreSeparateFault",
     "SubHealthy": "SubHealthFault",
 }
-#: The code of a network port that is down.
-_LINK_DOWN = "81078603"
+#: The code of a network port that does not work.
+_PORT_FAULT = "110001024"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ def resolve_chip_fault(level: str | None, code: str | None, *, network: bool) ->
             raise ObjectRefusedError(f"{code!r} is no fault code: write up to 16 hexadecimal digits")
         return level or table.level_of(number), code.upper()
     if network:
-        return level or SEPARATE, _LINK_DOWN
+        return level or SEPARATE, _PORT_FAULT
     level = level or SEPARATE
     codes = [number for number, one in table.levels.items() if one == level and number not in NETWORK_CODES]
     return level, table.written(codes[0]) if codes else "80E01801"
