@@ -193,7 +193,7 @@ def test_isolated_chips_of_a_lab_are_not_used_and_shown(tmp_path: Path, settings
         assert "has no chip Ascend910-9; it has Ascend910-0, " in other.refused(
             f"isolate node-0 Ascend910-9 {way}"
         )
-        other.ok("fault node-0 5")
+        other.ok("fault inject chip node-0 5")
         other.submit(job("one", 1, 1))
         other.ok("advance 5s")
         assert other.json("describe pod lab/one-worker-0")["chips"] == [1]

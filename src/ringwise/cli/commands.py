@@ -128,6 +128,11 @@ COMMANDS = {
         "drain_command",
         "Cordon NODE and evict its pods, after a question that names the jobs that lose pods.",
     ),
+    "drill": CommandEntry(
+        "ringwise.cli.drill",
+        "drill_command",
+        "Run the drills of FILE in virtual time: submits, faults and time steps with expectations.",
+    ),
     "fault": CommandEntry(
         "ringwise.cli.faults",
         "fault",

@@ -60,6 +60,7 @@ from ringwise.views.documents.cluster import (
     QueueDocument,
     QueuesDocument,
 )
+from ringwise.views.documents.maintenance import FaultsDocument
 from ringwise.views.explain import ended_document
 from ringwise.views.times import time_text
 
@@ -329,7 +330,8 @@ def _story(live: LiveLab, parameters: Parameters) -> QueryResult:
 
 def _faults(live: LiveLab, _parameters: Parameters) -> QueryResult:
     rows = [row.as_json() for row in faults_now(live.cluster)]
-    return QueryResult({"faults": rows}, lambda console: print_faults(console, rows))
+    document = FaultsDocument(schema="ringwise.io/faults/v1", faults=rows)
+    return QueryResult(document, lambda console: print_faults(console, rows))
 
 
 def _ended(view: JobView) -> QueryResult:

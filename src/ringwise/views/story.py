@@ -31,11 +31,11 @@ def entry_document(entry: StoryEntry) -> StoryEntryFields:
         "code": entry.code or None,
         "text": entry.text,
         "took_seconds": None if entry.took is None else seconds(entry.took),
-        "pods": [_step(step) for step in entry.pods],
+        "pods": [step_fields(step) for step in entry.pods],
     }
 
 
-def _step(step: PodStep) -> PodStepFields:
+def step_fields(step: PodStep) -> PodStepFields:
     return {
         "name": step.pod,
         "rank": step.rank,

@@ -36,6 +36,7 @@ from ringwise.views.documents.changes import (
     NodeChangeDocument,
     SubmitDocument,
 )
+from ringwise.views.documents.maintenance import FaultChangeDocument
 
 #: A query: the lab and the parameters in, a document out.
 Query = Callable[[LiveLab, Mapping[str, Any]], Any]
@@ -233,10 +234,11 @@ class LabServer:
             else:
                 live.clear_faults(request.kind, nodes, chips=request.chips, code=request.code)
         now = faults_now(live.cluster)
-        return {
-            "injected": [row.as_json() for row in now if row not in before],
-            "cleared": [row.as_json() for row in before if row not in now],
-        }
+        return FaultChangeDocument(
+            schema="ringwise.io/fault-change/v1",
+            injected=[row.as_json() for row in now if row not in before],
+            cleared=[row.as_json() for row in before if row not in now],
+        )
 
     def _done(self, action: str, parameters: Mapping[str, Any]) -> Any:
         live = self.live

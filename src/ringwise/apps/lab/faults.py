@@ -6,7 +6,6 @@ So a fault of the lab takes the same way as one of a real cluster: document, rea
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 from ringwise.device.health.configuration import NETWORK_CODES, shipped_configuration
 from ringwise.device.health.levels import (
@@ -33,6 +32,7 @@ from ringwise.state.model import DeviceReport, Node, NodeReport
 from ringwise.topology.chips import chip_names
 from ringwise.topology.natural import natural_key
 from ringwise.topology.nearest import did_you_mean
+from ringwise.views.documents.maintenance import FaultFields
 from ringwise.wellknown import (
     DEVICE_INFO_KEY,
     DEVICE_INFO_PREFIX,
@@ -72,7 +72,7 @@ class FaultRow:
     level: str
     code: str
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> FaultFields:
         return {
             "node": self.node,
             "kind": self.kind,
@@ -243,7 +243,7 @@ def set_node_status(cluster: EmbeddedCluster, name: str, status: str | None, cod
         "FaultCode": [code or "00000001"],
         "FaultLevel": _NODE_LEVEL[status],
     }
-    text = compact({"NodeInfo": {"FaultDevList": [device], "NodeStatus": status}})
+    text = compact({NODE_INFO_KEY: {"FaultDevList": [device], "NodeStatus": status}})
     _report(cluster, _config_map(MINDX_DL, NODE_INFO_PREFIX + name, {NODE_INFO_KEY: text}))
 
 

@@ -76,6 +76,8 @@ class LabSettings:
     #: Seconds of the lab in one second; None: virtual time, moved by `advance`.
     speed: float | None = 1.0
     journal_bytes: int = MOST_BYTES
+    #: Virtual time at which a new lab begins; None: now.
+    start: int | None = None
     #: How device plugins bring the chips into containers; None: no plugins run, nodes only pretend to.
     mount_by: str | None = None
 
@@ -100,7 +102,7 @@ class LiveLab:
         self.continued = table.version > 0
         self.clock: ScaledClock | VirtualClock
         if settings.speed is None:
-            self.clock = VirtualClock(now or time.time_ns())
+            self.clock = VirtualClock(now or settings.start or time.time_ns())
         else:
             self.clock = ScaledClock(now, settings.speed)
         self.cluster = EmbeddedCluster(
@@ -148,10 +150,14 @@ class LiveLab:
     def turn(self) -> None:
         """Process everything that is due, and store the result."""
         if self.journal.wants_a_new_file(self.view):
-            self.scheduler = self._new_scheduler()
-            self.lab.replace_scheduler(self.scheduler)
+            self.restart_scheduler()
         self.lab.step()
         self.store.save(self.cluster.table, self.cluster.now)
+
+    def restart_scheduler(self) -> None:
+        """Go on with a new scheduler, which knows what the objects tell, and nothing else."""
+        self.scheduler = self._new_scheduler()
+        self.lab.replace_scheduler(self.scheduler)
 
     def seconds_to_next(self) -> float | None:
         """Seconds to the next deadline; None without one."""

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rich.console import Console
 from rich.text import Text
 
 from ringwise.cli.drawing.lines import print_line
 from ringwise.cli.drawing.tables import Column, Table
+from ringwise.views.documents.maintenance import FaultChangeDocument, FaultFields
 
 
-def print_changes(console: Console, answer: dict[str, Any]) -> None:
+def print_changes(console: Console, answer: FaultChangeDocument) -> None:
     """One line for each fault that began or ended."""
     for row in answer["cleared"]:
         print_line(console, Text(f"{_place(row)} healthy"))
@@ -21,7 +20,7 @@ def print_changes(console: Console, answer: dict[str, Any]) -> None:
         print_line(console, Text("nothing changed"))
 
 
-def print_faults(console: Console, rows: list[dict[str, Any]]) -> None:
+def print_faults(console: Console, rows: list[FaultFields]) -> None:
     if not rows:
         print_line(console, Text("there are no faults"))
         return
@@ -31,7 +30,7 @@ def print_faults(console: Console, rows: list[dict[str, Any]]) -> None:
     table.print(console)
 
 
-def _place(row: dict[str, Any]) -> str:
+def _place(row: FaultFields) -> str:
     match row["kind"]:
         case "chip":
             return f"node {row['node']}: {row['chip']}"
@@ -42,5 +41,5 @@ def _place(row: dict[str, Any]) -> str:
     return f"node {row['node']}:"
 
 
-def _words(row: dict[str, Any]) -> str:
+def _words(row: FaultFields) -> str:
     return f"{row['level']}, code {row['code']}" if row["code"] else str(row["level"])

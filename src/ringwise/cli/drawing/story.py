@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from rich.console import Console
 from rich.markup import escape
@@ -47,14 +47,14 @@ def print_story(console: Console, story: JobStory, until: int) -> None:
         story_table([(story.entries[0].at, "", entry) for entry in story.entries]).print(console)
 
 
-def story_table(entries: Iterable[tuple[int, str, StoryEntry]]) -> Table:
+def story_table(entries: Iterable[tuple[int, str, StoryEntry]], styles: Mapping[str, str] = _STYLES) -> Table:
     """One row for each entry: time since the start, the job where it is named, what, and the sentence."""
     rows = list(entries)
     named = any(job for _, job, _ in rows)
     columns = [Column("after"), *([Column("job")] if named else []), Column("what"), Column("", wraps=True)]
     table = Table(columns, gap=2, headings=False)
     for begin, job, entry in rows:
-        what = Text(entry.kind, _STYLES.get(entry.kind, ""))
+        what = Text(entry.kind, {**_STYLES, **styles}.get(entry.kind, ""))
         cells: list[str | Text] = [job] if named else []
         table.add(offset_text(entry.at - begin), *cells, what, entry_text(entry))
     return table

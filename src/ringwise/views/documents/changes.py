@@ -46,7 +46,7 @@ class NodeChangeDocument(TypedDict):
 
     schema: Literal["ringwise.io/node-change/v1"]
     node: str
-    action: Annotated[str, Meta(description="cordon, uncordon, drain or fault.")]
+    action: Annotated[str, Meta(description="cordon, uncordon or drain.")]
     leaving: Annotated[list[str], Meta(description="Pods that are evicted.")]
 
 

@@ -8,7 +8,7 @@ from typing import Any, get_args, get_type_hints
 
 import msgspec
 
-from ringwise.views.documents import changes, cluster, explain, place, reference, topology
+from ringwise.views.documents import changes, cluster, explain, maintenance, place, reference, topology
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -53,6 +53,9 @@ DOCUMENTS = (
     DocumentKind(reference.ConfigurationDocument, "ringwise config check"),
     DocumentKind(changes.DeleteDocument, "ringwise delete"),
     DocumentKind(explain.DoctorDocument, "ringwise doctor", "kubectl ringwise doctor"),
+    DocumentKind(maintenance.DrillDocument, "ringwise drill"),
+    DocumentKind(maintenance.FaultChangeDocument, "ringwise fault inject", "ringwise fault clear"),
+    DocumentKind(maintenance.FaultsDocument, "ringwise fault list"),
     DocumentKind(changes.InstallDocument, "ringwise install", "ringwise uninstall"),
     DocumentKind(cluster.JobDocument, "ringwise describe job"),
     DocumentKind(cluster.JobsDocument, "ringwise get jobs"),
@@ -63,7 +66,6 @@ DOCUMENTS = (
         changes.NodeChangeDocument,
         "ringwise cordon",
         "ringwise drain",
-        "ringwise fault",
         "ringwise uncordon",
     ),
     DocumentKind(cluster.NodesDocument, "ringwise get nodes"),

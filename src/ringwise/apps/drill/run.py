@@ -1,0 +1,387 @@
+"""Runs a drill in virtual time: a lab of its own, the steps one after the other, and what came of each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from ringwise.apps.drill.expectations import Before, Checked, job_named, places_of, problems_of
+from ringwise.apps.drill.file import (
+    Advance,
+    Delete,
+    Drill,
+    Expect,
+    Fault,
+    NewJob,
+    NodeAction,
+    PodOf,
+    Restart,
+    Step,
+    Submit,
+)
+from ringwise.apps.lab.folder import LabFolder
+from ringwise.apps.lab.lab import FleetSettings, LabSettings, LiveLab
+from ringwise.apps.lab.queries import find_name
+from ringwise.apps.lab.submission import submission_of
+from ringwise.apps.replay import plain_command
+from ringwise.apps.targets import Target, find_target
+from ringwise.controller.machine import Controller
+from ringwise.embed.clock import SECOND
+from ringwise.embed.loop import NotConvergingError
+from ringwise.embed.objects import ConflictError
+from ringwise.embed.records import ObjectRefusedError
+from ringwise.grammar import agrees
+from ringwise.manifests.bundle import read_bundle
+from ringwise.manifests.errors import ConfigurationError
+from ringwise.records import dataclass
+from ringwise.scheduler.explain.story import StoryBook, StoryEntry
+from ringwise.scheduler.journal import Batch, Journal
+from ringwise.views.times import duration_text
+from ringwise.wellknown import BATCH_API, EXPECTED_DURATION, SIMULATE, VOLCANO_SCHEDULER
+
+#: 2026-01-01T00:00:00Z: every run of a drill is the same.
+START = 1_767_225_600 * SECOND
+#: Moments at which something happens that one step may pass.
+MOST_MOMENTS = 100_000
+
+STEP, HOLDS, FAILS = "step", "holds", "FAILS"
+
+
+class DrillStepError(Exception):
+    """A step that cannot be carried out: where and why."""
+
+
+@dataclass(slots=True)
+class StepResult:
+    number: int
+    kind: str
+    text: str
+    at: int
+    #: None: no expectation.
+    holds: bool | None = None
+    problems: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineEntry:
+    #: Key of the job; empty for steps.
+    job: str
+    entry: StoryEntry
+
+
+@dataclass(slots=True)
+class DrillResult:
+    drill: Drill
+    steps: list[StepResult] = field(default_factory=list)
+    timeline: list[TimelineEntry] = field(default_factory=list)
+    end: int = START
+
+    @property
+    def passed(self) -> bool:
+        return all(step.holds is not False for step in self.steps)
+
+
+def run_drill(drill: Drill) -> DrillResult:
+    """Raises DrillStepError for a step that is impossible: a node or a job that is not there."""
+    with TemporaryDirectory(prefix="ringwise-drill-") as path:
+        try:
+            live = LiveLab(LabFolder(Path(path)), _lab_settings(drill))
+        except (ConfigurationError, ValueError) as error:
+            raise DrillStepError(f"{drill.path}: {error}") from None
+        try:
+            return _Run(drill, live).run()
+        finally:
+            live.close()
+
+
+def _lab_settings(drill: Drill) -> LabSettings:
+    wanted = drill.cluster
+    fleet = FleetSettings(wanted.nodes, wanted.board, wanted.leaf_size, wanted.superpod_size)
+    return LabSettings(
+        fleet=fleet,
+        configuration=(_configuration(drill), "settings") if drill.settings else None,
+        speed=None,
+        journal_bytes=0,
+        start=START,
+    )
+
+
+def _configuration(drill: Drill) -> str:
+    """The default configuration with the settings of the drill; JSON is YAML, too."""
+    first, second = ("priority", "gang", "conformance", "topology910"), (
+        "drf", "predicates", "proportion", "nodeorder", "binpack"
+    )  # fmt: skip
+    return json.dumps(
+        {
+            "actions": "enqueue, allocate, backfill",
+            "tiers": [{"plugins": [{"name": name} for name in names]} for names in (first, second)],
+            "configurations": [{"name": "init-params", "arguments": dict(drill.settings)}],
+        }
+    )
+
+
+class _Run:
+    def __init__(self, drill: Drill, live: LiveLab) -> None:
+        self._drill = drill
+        self._live = live
+        self._book = StoryBook()
+        #: Entries of stories that are in the timeline, by id.
+        self._shown: dict[int, StoryEntry] = {}
+        self._result = DrillResult(drill)
+        self._before = Before()
+        self._follow()
+
+    def _follow(self) -> None:
+        """Every turn of the present scheduler becomes a part of the stories."""
+        live = self._live
+
+        def turn(batch: Batch) -> None:
+            commands = [plain_command(command) for command in batch.commands]
+            self._book.turn(batch.now, batch.events, commands)
+
+        live.scheduler.journal = Journal(live.configuration, keep=1, sink=turn)
+
+    def run(self) -> DrillResult:
+        self._live.turn()
+        for number, step in enumerate(self._drill.steps):
+            result = StepResult(number, type(step).__name__.lower(), step_text(step), self._live.now)
+            self._result.steps.append(result)
+            if not isinstance(step, Expect):
+                self._result.timeline.append(_entry(result.at, STEP, result.text))
+            try:
+                self._carry_out(step, result)
+            except (ObjectRefusedError, ConflictError, LookupError, ConfigurationError, ValueError) as error:
+                where = f"{self._drill.path}: steps[{number}]"
+                lines = [f"{where}: {line}" for line in str(error).splitlines()]
+                raise DrillStepError("\n".join(lines)) from None
+            except NotConvergingError as error:
+                raise DrillStepError(f"{self._drill.path}: steps[{number}]: {error}") from None
+            self._show_stories()
+            if result.holds is not None:
+                words = result.text if result.holds else f"{result.text}: {'; '.join(result.problems)}"
+                kind = HOLDS if result.holds else FAILS
+                self._result.timeline.append(_entry(self._live.now, kind, words))
+        self._result.end = self._live.now
+        return self._result
+
+    def _show_stories(self) -> None:
+        """What happened to the jobs since the last step, in the order of time."""
+        new: list[tuple[int, int, TimelineEntry]] = []
+        for key, story in self._book.jobs.items():
+            for entry in story.entries:
+                if id(entry) not in self._shown:
+                    self._shown[id(entry)] = entry
+                    new.append((entry.at, len(new), TimelineEntry(key, entry)))
+        self._result.timeline += [entry for _, _, entry in sorted(new, key=lambda one: one[:2])]
+
+    # -- steps -------------------------------------------------------------------------------------
+
+    def _carry_out(self, step: Step, result: StepResult) -> None:
+        live = self._live
+        match step:
+            case Submit():
+                self._submit(step)
+            case Advance():
+                self._pass(step.nanoseconds)
+            case Fault():
+                self._remember()
+                self._fault(step)
+            case Restart("scheduler"):
+                live.restart_scheduler()
+                self._book.scheduler_started(live.now)
+                self._follow()
+                live.turn()
+            case Restart():
+                live.lab.replace_controller(Controller())
+                live.turn()
+            case NodeAction():
+                self._remember()
+                for node in self._nodes(step.target).nodes:
+                    live.change_node(node, step.action)
+            case Delete():
+                self._remember()
+                live.delete([(step.kind, find_name(live, step.kind, step.name))])
+            case Expect():
+                result.problems = self._expect(step)
+                result.holds = not result.problems
+
+    def _submit(self, step: Submit) -> None:
+        if step.job is not None:
+            text = json.dumps(vcjob_manifest(step.job)).encode()
+            bundle = read_bundle(["-"], stdin=text)
+        else:
+            path = self._drill.path.parent / (step.file or "")
+            bundle = read_bundle([str(path)])
+        submission, problems = submission_of(bundle)
+        problems = [*map(str, bundle.errors), *problems]
+        if problems:
+            raise ObjectRefusedError("\n".join(problems))
+        self._live.submit(submission)
+
+    def _pass(self, nanoseconds: int) -> None:
+        """Let time pass, moment by moment."""
+        end = self._live.now + nanoseconds
+        for _ in self._moments(end):
+            pass
+
+    def _moments(self, end: int) -> Iterator[None]:
+        """Every moment up to the end at which something happens, and the end."""
+        live = self._live
+        for _ in range(MOST_MOMENTS):
+            due = live.lab.next_deadline()
+            if due is None or due >= end:
+                live.advance(end - live.now)
+                yield
+                return
+            live.advance(due - live.now)
+            yield
+        raise ObjectRefusedError(f"more than {MOST_MOMENTS} things happen within one step")
+
+    def _fault(self, step: Fault) -> None:
+        live = self._live
+        if step.kind is None:
+            live.clear_faults(None, ())
+            return
+        text = step.target
+        if step.kind == "superpod" and isinstance(text, str) and not text.startswith("superpod/"):
+            text = f"superpod/{text}"
+        nodes = self._nodes(text).nodes
+        chips = step.chips
+        if chips is None:
+            own = self._pod_chips(step.target) if isinstance(step.target, PodOf) else ()
+            chips = own[:1] if step.kind == "chip" and step.action == "inject" else ()
+        if step.action == "clear":
+            live.clear_faults(step.kind, nodes, chips=chips, code=step.code)
+        else:
+            live.inject_fault(
+                step.kind, nodes, chips=chips, level=step.level, code=step.code, status=step.status
+            )
+
+    def _nodes(self, target: str | PodOf) -> Target:
+        if isinstance(target, str):
+            return find_target(self._live.view, target)
+        return find_target(self._live.view, self._place(target).node)
+
+    def _place(self, target: PodOf) -> Checked:
+        """Where the pod is; the place before the last fault, if it has none now."""
+        key = job_named(self._live, target.job).key
+        now = places_of(self._live, target.job).get(target.rank)
+        found = now if now is not None and now.node else self._before.places.get(key, {}).get(target.rank)
+        if found is None or not found.node:
+            raise LookupError(f"rank {target.rank} of {target.job} has no node")
+        return found
+
+    def _pod_chips(self, target: PodOf) -> tuple[int, ...]:
+        return self._place(target).chips
+
+    def _remember(self) -> None:
+        """What the next expectations compare with: where every pod is now, and how far the stories are."""
+        self._before.remember(self._live, self._book)
+
+    # -- expectations --------------------------------------------------------------------------------
+
+    def _expect(self, step: Expect) -> list[str]:
+        live = self._live
+        job_named(live, step.job)
+
+        def problems() -> list[str]:
+            return problems_of(live, step, self._before, self._book)
+
+        found = problems()
+        if step.throughout is not None:
+            end = live.now + step.throughout
+            for _ in self._moments(end):
+                if found:
+                    break
+                found = problems()
+        elif step.within is not None and found:
+            limit = live.now + step.within
+            for _ in self._moments(limit):
+                found = problems()
+                if not found:
+                    break
+        return found
+
+
+def _entry(at: int, kind: str, text: str) -> TimelineEntry:
+    return TimelineEntry("", StoryEntry(at, kind, text))
+
+
+def vcjob_manifest(job: NewJob) -> dict[str, object]:
+    """The job of a drill as a user would write it."""
+    own = {}
+    if job.duration is not None:
+        own[EXPECTED_DURATION] = job.duration
+    if job.simulate is not None:
+        own[SIMULATE] = job.simulate
+    limits = {"limits": {job.resource: job.chips}} if job.chips else {}
+    labels, annotations = dict(job.labels), {**job.annotations, **own}
+    return {
+        "apiVersion": BATCH_API,
+        "kind": "Job",
+        "metadata": {"name": job.name, "namespace": "default", "labels": labels, "annotations": annotations},
+        "spec": {
+            "schedulerName": VOLCANO_SCHEDULER,
+            "minAvailable": job.pods if job.min_available is None else job.min_available,
+            "tasks": [
+                {
+                    "name": "worker",
+                    "replicas": job.pods,
+                    "template": {
+                        "metadata": {"labels": {**labels, **job.pod_labels}, "annotations": annotations},
+                        "spec": {"containers": [{"name": "train", "image": "train", "resources": limits}]},
+                    },
+                }
+            ],
+        },
+    }
+
+
+def step_text(step: Step) -> str:
+    """A step in a few words."""
+    match step:
+        case Submit(file, None):
+            return f"submit {file}"
+        case Submit(_, NewJob() as job):
+            pods = f"{job.pods} {agrees(job.pods, 'pod', 'pods')}"
+            return f"submit {job.name}: {pods} of {job.chips} {agrees(job.chips, 'chip', 'chips')}"
+        case Advance(nanoseconds):
+            return f"advance {duration_text(nanoseconds)}"
+        case Fault("clear", None):
+            return "clear all faults"
+        case Fault():
+            chips = "" if not step.chips else f" {', '.join(map(str, step.chips))}"
+            more = [word for word in (step.level, step.code, step.status) if word]
+            what = f"{step.action} {step.kind}{chips} of {step.target}"
+            return what + (f" ({', '.join(more)})" if more else "")
+        case Restart(component):
+            return f"restart the {component}"
+        case NodeAction(action, target):
+            return f"{action} {target}"
+        case Delete(kind, name):
+            return f"delete {kind} {name}"
+        case Expect():
+            return f"expect {_expectation_text(step)}"
+    return ""
+
+
+def _expectation_text(step: Expect) -> str:
+    words = [f"{step.phase}" if step.phase is not None else ""]
+    words += [f"{step.placed} placed" if step.placed is not None else ""]
+    words += [f"{step.running} running" if step.running is not None else ""]
+    for name in ("untouched", "returned", "moved"):
+        ranks = getattr(step, name)
+        if ranks is not None:
+            words.append(f"{name} {', '.join(map(str, ranks)) if ranks else 'all'}")
+    words += [f"rank {rank} on {node}" for rank, node in step.nodes.items()]
+    words += [f"not on {', '.join(step.avoids)}" if step.avoids else ""]
+    words += [f"waits for {step.reason}" if step.reason is not None else ""]
+    words += [f'told "{text}"' for text in step.story]
+    if step.within is not None:
+        words.append(f"within {duration_text(step.within)}")
+    if step.throughout is not None:
+        words.append(f"for {duration_text(step.throughout)}")
+    return f"{step.job}: {', '.join(word for word in words if word)}"

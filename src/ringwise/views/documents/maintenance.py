@@ -1,0 +1,78 @@
+"""The documents of faults, drills and maintenance."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypedDict
+
+from msgspec import Meta
+
+from ringwise.views.documents.common import Nanoseconds
+from ringwise.views.documents.explain import PodStepFields
+
+
+class FaultFields(TypedDict):
+    """One fault of a node of the lab."""
+
+    node: str
+    kind: Annotated[str, Meta(description="chip, network, node or switch.")]
+    chip: str | None
+    level: Annotated[str, Meta(description="Level of a chip fault, else the status of the node.")]
+    code: str | None
+
+
+class FaultsDocument(TypedDict):
+    """The faults that the nodes of the lab report now."""
+
+    schema: Literal["ringwise.io/faults/v1"]
+    faults: list[FaultFields]
+
+
+class FaultChangeDocument(TypedDict):
+    """The faults of the lab that began and ended."""
+
+    schema: Literal["ringwise.io/fault-change/v1"]
+    injected: list[FaultFields]
+    cleared: list[FaultFields]
+
+
+class DrillStepFields(TypedDict):
+    """A step of a drill."""
+
+    number: int
+    kind: str
+    text: str
+    time: str
+    holds: Annotated[bool | None, Meta(description="Of an expectation; null of other steps.")]
+    problems: Annotated[list[str], Meta(description="Why the expectation does not hold.")]
+
+
+class DrillEntryFields(TypedDict):
+    """Something that happened in a drill."""
+
+    time: str
+    nanoseconds: Nanoseconds
+    after_seconds: float
+    job: str | None
+    kind: str
+    text: str
+    took_seconds: float | None
+    pods: list[PodStepFields]
+
+
+class DrillFields(TypedDict):
+    """One drill: what happened, and whether its expectations hold."""
+
+    file: str
+    title: str
+    passed: bool
+    virtual_seconds: float
+    steps: list[DrillStepFields]
+    timeline: list[DrillEntryFields]
+
+
+class DrillDocument(TypedDict):
+    """The drills that were run, and whether all their expectations hold."""
+
+    schema: Literal["ringwise.io/drill/v1"]
+    passed: bool
+    drills: list[DrillFields]

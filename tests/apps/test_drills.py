@@ -1,0 +1,155 @@
+"""`ringwise drill`: the shipped drills hold, a wrong expectation fails, and bad files are clear errors."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from ringwise.apps.drill.file import read_drill
+from ringwise.apps.drill.run import run_drill
+from ringwise.cli.commands import cli
+from tests.tools.schemas import check_document
+
+ROOT = Path(__file__).parents[2]
+DRILLS = sorted((ROOT / "examples" / "drills").glob("*.yaml"))
+GOLDEN = Path(__file__).parent / "golden" / "drill.txt"
+
+
+def invoke(*arguments: str, columns: int = 80) -> Result:
+    return CliRunner(env={"COLUMNS": str(columns)}).invoke(cli, ["drill", *arguments])
+
+
+@pytest.mark.parametrize("path", DRILLS, ids=lambda path: path.stem)
+def test_the_shipped_drill_holds(path: Path) -> None:
+    result = run_drill(read_drill(path))
+    assert [(step.text, step.problems) for step in result.steps if step.holds is False] == []
+    assert sum(step.holds is not None for step in result.steps) >= 2
+
+
+def test_a_drill_is_the_same_each_time_and_looks_as_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a wanted change: RINGWISE_WRITE_GOLDEN=1 pytest tests/apps/test_drills.py"""
+    monkeypatch.chdir(ROOT)
+    ran = invoke("examples/drills/rank-0.yaml")
+    assert ran.exit_code == 0, ran.output
+    assert ran.output == invoke("examples/drills/rank-0.yaml").output
+    assert max(map(len, ran.output.splitlines())) <= 80
+    if os.environ.get("RINGWISE_WRITE_GOLDEN"):
+        GOLDEN.parent.mkdir(exist_ok=True)
+        GOLDEN.write_text(ran.output, encoding="utf-8")
+    assert ran.output == GOLDEN.read_text(encoding="utf-8")
+    page = ROOT / "docs" / "drills.md"
+    assert f"```\n{ran.output}```" in page.read_text(encoding="utf-8")
+
+
+START = """
+drill: test
+cluster: {nodes: 3}
+steps:
+- submit: {job: train, pods: 2, chips: 8, labels: {fault-scheduling: force, pod-rescheduling: "on"}}
+- advance: 10s
+- fault: {kind: chip, target: {job: train, rank: 1}}
+- advance: 10s
+"""
+
+
+@pytest.mark.parametrize(
+    ("expected", "problem"),
+    [
+        ("running: 1", "2 running"),
+        ("placed: 1", "2 placed"),
+        ("phase: Pending", "it is Running"),
+        ("untouched: all", "rank 1 moved from node-1 to node-2"),
+        ("moved: 0", "rank 0 was not touched"),
+        ("returned: [0]", "rank 0 was not touched"),
+        ("nodes: {1: node-0}", "rank 1 is on node-2"),
+        ("avoids: [node-0]", "rank 0 is on node-0"),
+        ("reason: node-full", "it does not wait"),
+        ("story: [block level]", 'nothing says "block level"'),
+        ("running: 1, within: 1m", "2 running"),
+        ("running: 1, for: 1m", "2 running"),
+    ],
+)
+def test_an_expectation_that_does_not_hold_fails_the_drill(
+    tmp_path: Path, expected: str, problem: str
+) -> None:
+    path = tmp_path / "drill.yaml"
+    path.write_text(f"{START}- expect: {{job: train, {expected}}}\n")
+    ran = invoke(str(path), columns=200)
+    assert ran.exit_code == 1
+    assert f": {problem}\n" in ran.output
+    ran = invoke(str(path), "-o", "json")
+    document = json.loads(ran.output)
+    check_document(document)
+    assert (ran.exit_code, document["passed"]) == (1, False)
+    assert document["drills"][0]["steps"][-1]["problems"] == [problem]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("", "must hold one document, got 0"),
+        ("drill: [", "document 1: broken YAML"),
+        ("steps: []", "drill: is missing"),
+        ("drill: x", "steps: is missing"),
+        ("drill: x\nsteps: {}", "steps: must be a list, got an object"),
+        (
+            "drill: x\nsteps:\n- submitt: a",
+            "steps[0].submitt: is unknown (did you mean 'submit'?); allowed are",
+        ),
+        ("drill: x\nsteps:\n- {advance: 1s, clear: all}", "steps[0]: must be one step, one of submit"),
+        ("drill: x\nsteps:\n- advance: soon", "steps[0].advance: must be a span of time like 90s"),
+        ("drill: x\nsteps:\n- fault: {kind: chp, target: n}", "steps[0].fault.kind: must be one of chip"),
+        ("drill: x\nsteps:\n- fault: {kind: chip}", "steps[0].fault.target: is missing"),
+        ("drill: x\nsteps:\n- fault: {kind: chip, target: n, chips: a}", "steps[0].fault.chips: must be all"),
+        ("drill: x\nsteps:\n- restart: world", "steps[0].restart: must be one of scheduler, controller"),
+        ("drill: x\nsteps:\n- expect: {job: a}", "steps[0].expect: expects nothing: give one of phase"),
+        (
+            "drill: x\nsteps:\n- expect: {job: a, runing: 1}",
+            "steps[0].expect.runing: is unknown (did you mean",
+        ),
+        ("drill: x\nsteps:\n- delete: {}", "steps[0].delete: must name one job, pod or node"),
+        ("drill: x\ncluster: {nodes: 0}\nsteps: []", "cluster.nodes: must be a whole number from 1 to"),
+        ("drill: x\ncluster: {bord: a}\nsteps: []", "cluster.bord: is unknown (did you mean 'board'?)"),
+        ("drill: x\nsteps:\n- submit: {job: a, labels: {b: on}}", "steps[0].submit.labels.b: must be text"),
+    ],
+)
+def test_a_bad_file_says_where_and_what_is_allowed(tmp_path: Path, text: str, line: str) -> None:
+    path = tmp_path / "drill.yaml"
+    path.write_text(text)
+    ran = invoke(str(path), columns=300)
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert f"{path}: {line}" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("- expect: {job: b, running: 1}", "steps[0]: there is no job b"),
+        ("- fault: {kind: chip, target: node-9, chips: 0}", "steps[0]: there is no node node-9"),
+        ("- fault: {kind: chip, target: node-0, chips: 9}", "steps[0]: node-0 has the chips 0 to 7, not 9"),
+        ("- fault: {kind: node, target: {job: b, rank: 1}}", "steps[0]: there is no job b"),
+        ("- submit: none.yaml", "cannot be read"),
+        ("- {delete: {pod: b}}", "steps[0]: there is no pod b"),
+    ],
+)
+def test_a_step_that_is_impossible_ends_the_drill(tmp_path: Path, text: str, line: str) -> None:
+    path = tmp_path / "drill.yaml"
+    path.write_text(f"drill: x\nsteps:\n{text}\n")
+    ran = invoke(str(path))
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert line in ran.stderr
+
+
+def test_settings_and_boards_of_a_drill_are_checked(tmp_path: Path) -> None:
+    path = tmp_path / "drill.yaml"
+    path.write_text("drill: x\nsettings: {grace-over-tim: 5}\nsteps: []\n")
+    assert "grace-over-tim" in invoke(str(path)).stderr
+    path.write_text("drill: x\ncluster: {board: 910-x9}\nsteps: []\n")
+    assert "there is no board '910-x9', did you mean" in invoke(str(path)).stderr
+    path.write_text("drill: x\nsettings: {grace-over-time: 20}\nsteps: []\n")
+    assert invoke(str(path)).exit_code == 0
+    assert "folder has no .yaml" in invoke(str(tmp_path / "none"), str(ROOT / "src")).stderr
