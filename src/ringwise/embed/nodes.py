@@ -75,7 +75,7 @@ class SimulatedNodes:
             wrong = [chip for chip in chips if not 0 <= chip < capacity]
             if wrong:
                 raise ObjectRefusedError(f"{name} has the chips 0 to {capacity - 1}, not {wrong[0]}")
-            report = self._own_health(self.report(name, resource) or DeviceReport(name, resource))
+            report = self.own_health(self.report(name, resource) or DeviceReport(name, resource))
             mask = mask_of(chips)
             if network:
                 bad = report.network_unhealthy or 0
@@ -176,9 +176,9 @@ class SimulatedNodes:
     def _report_free(self, pod: Pod, assignments: ChipAssignments, now: int) -> None:
         report = self.report(pod.node or "", pod.cls.resource or "")
         if report is not None:
-            self._write_report(self._own_health(report), now, assignments)
+            self._write_report(self.own_health(report), now, assignments)
 
-    def _own_health(self, report: DeviceReport) -> DeviceReport:
+    def own_health(self, report: DeviceReport) -> DeviceReport:
         """The report without chips that are reported as unhealthy because they are isolated."""
         agents = self._agents_for(report.node, report.resource)
         if agents is None:

@@ -17,7 +17,7 @@ from ringwise.views.cluster import JobView, job_views
 from ringwise.wellknown import RANK_INDEX
 
 
-class UnknownJobError(LookupError):
+class NotSubmittedError(LookupError):
     """The drill names a job that was not submitted."""
 
 
@@ -64,13 +64,13 @@ def _rank(pod: Pod, position: int) -> int:
 
 
 def job_named(live: LiveLab, name: str) -> JobView:
-    """Raises UnknownJobError."""
+    """Raises NotSubmittedError."""
     views = job_views(live.objects)
     for view in views:
         if name in (view.key, view.name):
             return view
     known = [view.name for view in views]
-    raise UnknownJobError(f"there is no job {name}{did_you_mean(name, known)}")
+    raise NotSubmittedError(f"there is no job {name}{did_you_mean(name, known)}")
 
 
 def places_of(live: LiveLab, name: str) -> dict[int, Checked]:

@@ -333,11 +333,12 @@ class DevicePlugins:
             self._do(running.remove_pod(pod.namespace, pod.name))
 
     def broken(self, report: DeviceReport) -> tuple[int, int]:
-        def having(code: int) -> int:
-            return mask_of(one.chip for one in report.faults if one.code == f"{code:X}")
-
         if report.faults:
-            return having(BROKEN_CHIP), having(BROKEN_NETWORK)
+            # An isolation has no code.
+            codes = [(one.chip, int(one.code, 16)) for one in report.faults if one.code]
+            ports = mask_of(chip for chip, code in codes if code in NETWORK_CODES)
+            chips = mask_of(chip for chip, code in codes if code not in NETWORK_CODES)
+            return report.unhealthy & chips, (report.network_unhealthy or 0) & ports
         # Broken before plugins ran, or not at all.
         isolated = self._isolated(report.node)
         whole = any(not one.chip for one in isolated)

@@ -150,19 +150,21 @@ def _reports_of(cluster: EmbeddedCluster, name: str, chips: Sequence[int]) -> li
         wrong = [chip for chip in chips if not 0 <= chip < capacity]
         if wrong:
             raise ObjectRefusedError(f"{name} has the chips 0 to {capacity - 1}, not {wrong[0]}")
+    found = (cluster.nodes.report(name, resource) for resource in node.chips_capacity)
     return [
-        cluster.nodes.report(name, resource) or DeviceReport(name, resource, network_unhealthy=0)
-        for resource in node.chips_capacity
+        DeviceReport(name, resource, network_unhealthy=0) if one is None else cluster.nodes.own_health(one)
+        for resource, one in zip(node.chips_capacity, found, strict=True)
     ]
 
 
 def _faults_of(report: DeviceReport, network: bool) -> dict[int, dict[str, str]]:
     """Chip -> code -> level. A chip that is unhealthy without a code has one of no name."""
     found: dict[int, dict[str, str]] = {}
-    for fault in report.faults:
-        if _is_network_code(fault.code) is network:
-            found.setdefault(fault.chip, {})[fault.code] = fault.level
     bad = (report.network_unhealthy or 0) if network else report.unhealthy
+    for fault in report.faults:
+        # An isolated chip is listed without a code, and is not broken.
+        if _is_network_code(fault.code) is network and (fault.code or bad >> fault.chip & 1):
+            found.setdefault(fault.chip, {})[fault.code] = fault.level
     for chip in range(bad.bit_length()):
         if bad >> chip & 1 and chip not in found:
             found[chip] = {"": SEPARATE}
@@ -378,7 +380,7 @@ def faults_now(cluster: EmbeddedCluster) -> list[FaultRow]:
             kind = "switch" if report.source == SWITCH else "node"
             rows.append(FaultRow(report.node, kind, "", report.status, ""))
     for device_report in cluster.all(DeviceReport):
-        rows += _chip_rows(device_report)
+        rows += _chip_rows(cluster.nodes.own_health(device_report))
     order = {kind: place for place, kind in enumerate(("node", "switch", "chip", "network"))}
     return sorted(rows, key=lambda row: (natural_key(row.node), order[row.kind], natural_key(row.chip)))
 
