@@ -56,6 +56,7 @@ IN_THE_LAB = {
     "ringwise fault clear": "fault clear --all",
     "ringwise cordon": "cordon node-0",
     "ringwise uncordon": "uncordon node-0",
+    "ringwise drain --plan": "drain node-0 --plan",
     "ringwise drain": "drain node-0 --yes",
     "ringwise advance": "advance 1h",
     "ringwise delete": "delete job train",

@@ -126,7 +126,7 @@ COMMANDS = {
     "drain": CommandEntry(
         "ringwise.cli.lab_commands",
         "drain_command",
-        "Cordon NODE and evict its pods, after a question that names the jobs that lose pods.",
+        "Cordon nodes and evict their pods, after a question that names the jobs that lose pods.",
     ),
     "drill": CommandEntry(
         "ringwise.cli.drill",

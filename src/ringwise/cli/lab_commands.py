@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -315,31 +316,75 @@ def uncordon_command(node: str, lab: Path | None, output: str) -> None:
 
 
 @click.command("drain")
-@click.argument("node", type=LabName("node"))
+@click.argument("target", type=LabName("node"), metavar="NODE|switch/ADDRESS|superpod/ID")
+@click.option("--plan", is_flag=True, help="Only show which jobs would move where, and which would wait.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option(
+    "--timeout",
+    type=duration_argument,
+    metavar="DURATION",
+    default="5m",
+    show_default=True,
+    help="How long each job may take to run again before the next one is evicted, in time of the lab.",
+)
 @lab_option
 @output_option
-def drain_command(node: str, yes: bool, lab: Path | None, output: str) -> None:
-    """Cordon NODE and evict its pods, after a question that names the jobs that lose pods."""
+def drain_command(target: str, plan: bool, yes: bool, timeout: int, lab: Path | None, output: str) -> None:
+    """Cordon nodes and evict their pods, after a question that names the jobs that lose pods.
+
+    The jobs go one after the other, each with the grace of its pods, so that it can write a checkpoint;
+    virtual time is advanced between them. --plan tries it on a copy and changes nothing.
+    """
+    if plan:
+        query_lab(lab, "drain-plan", output, target=target)
+        return
+    with lab_client(lab, "querying the lab") as client:
+        affected = client.ask("drain", target=target)
     if not yes:
-        _ask_before_draining(lab, node)
-    with lab_client(lab, "draining") as client:
-        answer = client.do("drain", node=node)
+        _ask_before_draining(affected)
+    answer = _drain(lab, target, [f"{job['namespace']}/{job['name']}" for job in affected["jobs"]], timeout)
     leaving = answer["leaving"]
-    lines = [f"node {node} cordoned; {counted(leaving, 'pod')} evicted", *(f"  {pod}" for pod in leaving)]
+    lines = [
+        f"{affected['target']} cordoned; {counted(leaving, 'pod')} evicted",
+        *(f"  {pod}" for pod in leaving),
+    ]
     _show_text(answer, "\n".join(lines), output)
 
 
-def _ask_before_draining(lab: Path | None, node: str) -> None:
+def _drain(lab: Path | None, target: str, jobs: list[str], timeout: int) -> Any:
+    """One job after the other: the next goes when the one before runs again, or has had its time."""
+    import time
+
+    from ringwise.apps.lab.api import MOST_TIME
+
+    leaving: list[str] = []
+    with lab_client(lab, f"draining {target}") as client:
+        answer = client.do("drain", target=target, job=jobs[0] if jobs else None)
+        leaving += answer["leaving"]
+        for before, job in itertools.pairwise(jobs):
+            limit: int | None = None
+            while True:
+                wanted = {"target": target, "job": before}
+                settled = client.do("settle", **wanted, until=0 if limit is None else limit)
+                if settled["settled"] or (limit is not None and settled["over"]):
+                    break
+                limit = limit or min(settled["now"] + timeout, MOST_TIME - 1)
+                if not settled["over"]:
+                    time.sleep(_POLL_SECONDS)
+            if not settled["settled"]:
+                complain(f"note: {before} does not run again yet; the next job is evicted")
+            leaving += client.do("drain", target=target, job=job)["leaving"]
+    return {**answer, "leaving": leaving}
+
+
+def _ask_before_draining(answer: dict[str, Any]) -> None:
     """Show on stderr which jobs lose pods; ends the command unless the answer is yes."""
-    with lab_client(lab, "querying the lab") as client:
-        answer = client.ask("drain", node=node)
     if not answer["pods"]:
         return
     complain(*(f"  {line}" for line in map(_loss_text, answer["jobs"])))
     pods = counted(answer["pods"], "pod")
     try:
-        agreed = click.confirm(f"drain node {node} and evict {pods}?", err=True)
+        agreed = click.confirm(f"drain {answer['target']} and evict {pods}?", err=True)
     except click.Abort:
         complain("")
         raise stop("ringwise: nothing was changed: there is no answer; --yes drains without asking") from None

@@ -11,6 +11,7 @@ from rich.markup import escape
 from ringwise.apps.lab.api import Query
 from ringwise.apps.lab.faults import faults_now
 from ringwise.apps.lab.lab import LiveLab
+from ringwise.apps.lab.maintenance import plan_document, plan_drain
 from ringwise.apps.lab.queries import (
     UnknownNameError,
     all_names,
@@ -19,6 +20,7 @@ from ringwise.apps.lab.queries import (
     plain,
     status_document,
 )
+from ringwise.apps.targets import find_target
 from ringwise.cli.drawing.faults import print_faults
 from ringwise.cli.drawing.lab import (
     amounts_text,
@@ -31,6 +33,7 @@ from ringwise.cli.drawing.lab import (
     node_state,
 )
 from ringwise.cli.drawing.lines import print_line
+from ringwise.cli.drawing.maintenance import print_plan
 from ringwise.cli.drawing.tables import Column, Table
 from ringwise.cli.explain import capacity_result, diagnosis_result, story_result, why_result
 from ringwise.cli.queries import QueryResult, render_result
@@ -328,6 +331,13 @@ def _story(live: LiveLab, parameters: Parameters) -> QueryResult:
     return story_result(str(parameters.get("job")), journals)
 
 
+def _drain_plan(live: LiveLab, parameters: Parameters) -> QueryResult:
+    """Raises UnknownTargetError."""
+    target = find_target(live.view, str(parameters.get("target")))
+    plan = plan_drain(live, target.nodes)
+    return QueryResult(plan_document(target, plan), lambda console: print_plan(console, target, plan))
+
+
 def _faults(live: LiveLab, _parameters: Parameters) -> QueryResult:
     rows = [row.as_json() for row in faults_now(live.cluster)]
     document = FaultsDocument(schema="ringwise.io/faults/v1", faults=rows)
@@ -371,9 +381,8 @@ QUERIES: dict[str, Query] = {
     "get": _rendered(_get),
     "describe": _rendered(_describe),
     "names": lambda live, parameters: all_names(live, str(parameters.get("kind"))),
-    "drain": lambda live, parameters: drain_document(
-        live, find_name(live, "node", str(parameters.get("node")))
-    ),
+    "drain": lambda live, parameters: drain_document(live, str(parameters.get("target"))),
+    "drain-plan": _rendered(_drain_plan),
     "top": _rendered(lambda live, parameters: _top(live, parameters.get("height"))),
     "why": _rendered(_why),
     "story": _rendered(_story),

@@ -39,6 +39,7 @@ from ringwise.manifests.errors import ConfigurationError
 from ringwise.records import dataclass
 from ringwise.scheduler.explain.story import StoryBook, StoryEntry
 from ringwise.scheduler.journal import Batch, Journal
+from ringwise.state.model import Pod
 from ringwise.views.times import duration_text
 from ringwise.wellknown import BATCH_API, EXPECTED_DURATION, SIMULATE, VOLCANO_SCHEDULER
 
@@ -199,8 +200,11 @@ class _Run:
                 live.turn()
             case NodeAction():
                 self._remember()
-                for node in self._nodes(step.target).nodes:
-                    live.change_node(node, step.action)
+                nodes = self._nodes(step.target).nodes
+                for node in nodes:
+                    live.change_node(node, "uncordon" if step.action == "uncordon" else "cordon")
+                if step.action == "drain":
+                    live.evict([pod.key for pod in live.cluster.all(Pod) if pod.node in nodes and pod.live])
             case Delete():
                 self._remember()
                 live.delete([(step.kind, find_name(live, step.kind, step.name))])

@@ -20,6 +20,7 @@ from ringwise.apps.extensions import plugin_problems
 from ringwise.apps.lab.client import PLUGIN_PROBLEMS
 from ringwise.apps.lab.faults import faults_now
 from ringwise.apps.lab.lab import LiveLab
+from ringwise.apps.lab.maintenance import affected_jobs
 from ringwise.apps.lab.queries import KINDS, UnknownNameError, all_names, find_name
 from ringwise.apps.lab.submission import Submission
 from ringwise.apps.targets import NODE, SUPERPOD, UnknownTargetError, find_target
@@ -58,7 +59,7 @@ class FaultRequest(msgspec.Struct):
 MOST_BYTES = 1 << 30
 #: A century in nanoseconds.
 MOST_TIME = 100 * 366 * 86400 * 1_000_000_000
-NODE_ACTIONS = frozenset({"cordon", "uncordon", "drain", "ready", "unready"})
+NODE_ACTIONS = frozenset({"cordon", "uncordon", "ready", "unready"})
 
 #: Raised before anything was changed.
 _REFUSALS = (ObjectRefusedError, ConflictError, UnknownNameError, UnknownTargetError, ConfigurationError)
@@ -212,6 +213,39 @@ class LabServer:
             "jobs": [view.document() for view in with_present_reasons(live.objects, jobs(), live.now)],
         }
 
+    def _drain(self, parameters: Mapping[str, Any]) -> Any:
+        """Cordon the nodes of a target and evict the pods of one job, or of all."""
+        live, job = self.live, parameters.get("job")
+        target = find_target(live.view, _word(parameters, "target"))
+        views = [view for view in affected_jobs(live, target.nodes) if job in (None, view.key)]
+        leaving = [pod.key for view in views for pod in view.pods if pod.node in target.nodes and pod.live]
+        for node in target.nodes:
+            live.change_node(node, "cordon")
+        live.evict(leaving)
+        return NodeChangeDocument(
+            schema="ringwise.io/node-change/v1", node=target.name, action="drain", leaving=leaving
+        )
+
+    def _settle(self, parameters: Mapping[str, Any]) -> Any:
+        """Whether a job has left the nodes of a target and runs again; virtual time passes until then."""
+        live, limit = self.live, _count(parameters, "until") or 0
+        key, target = _word(parameters, "job"), find_target(live.view, _word(parameters, "target"))
+
+        def settled() -> bool:
+            found = _jobs_of(live.objects, [key])
+            return all(
+                view.started and not any(pod.deleting or pod.node in target.nodes for pod in view.pods)
+                for view in found
+            )
+
+        live.advance_until(settled, limit)
+        done = settled()
+        return {
+            "now": live.now,
+            "settled": done,
+            "over": not done and (live.settings.speed is None or live.now >= limit),
+        }
+
     def _fault(self, action: str, parameters: Mapping[str, Any]) -> Any:
         """Inject or clear faults of one kind on a target; `clear` without a kind clears all."""
         live, request = self.live, _converted(parameters, FaultRequest)
@@ -244,9 +278,9 @@ class LabServer:
         live = self.live
         if action in NODE_ACTIONS:
             node = find_name(live, "node", _word(parameters, "node"))
-            leaving = live.change_node(node, action)
+            live.change_node(node, action)
             return NodeChangeDocument(
-                schema="ringwise.io/node-change/v1", node=node, action=action, leaving=leaving
+                schema="ringwise.io/node-change/v1", node=node, action=action, leaving=[]
             )
         if action in ("isolate", "release"):
             node = find_name(live, "node", _word(parameters, "node"))
@@ -260,6 +294,10 @@ class LabServer:
             return DeleteDocument(schema="ringwise.io/delete/v1", deleted=deleted)
         if action in ("inject", "clear"):
             return self._fault(action, parameters)
+        if action == "drain":
+            return self._drain(parameters)
+        if action == "settle":
+            return self._settle(parameters)
         if action == "wait":
             return self._wait(parameters)
         if action == "advance":

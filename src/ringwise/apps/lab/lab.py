@@ -361,21 +361,17 @@ class LiveLab:
                     f"{agrees(len(inside), 'it', 'them')} first"
                 )
 
-    def change_node(self, name: str, action: str) -> list[str]:
-        """Cordon, uncordon or drain; returns the pods that are asked to go."""
+    def change_node(self, name: str, action: str) -> None:
+        """Cordon or uncordon a node, or let it be Ready or not."""
         self._catch_up()
-        leaving: list[str] = []
         match action:
             case "cordon" | "uncordon":
                 self.cluster.cordon(name, action == "cordon")
-            case "drain":
-                leaving = self.cluster.drain(name)
             case "ready" | "unready":
                 self.cluster.set_ready(name, action == "ready")
             case _:
                 raise ObjectRefusedError(f"nothing is known about {action}")
         self.turn()
-        return leaving
 
     def isolate(self, node: str, chip: str, *, by: str, reason: str, on: bool) -> bool:
         """Take a chip (by its name) or a whole node out of use, or give it back; False: it was so already."""
@@ -400,6 +396,13 @@ class LiveLab:
         known = [chip_names(resource, (at,)) for resource, count in capacity.items() for at in range(count)]
         if chip and chip not in known:
             raise ObjectRefusedError(f"{name} has no chip {chip}; it has {', '.join(known) or 'none'}")
+
+    def evict(self, pods: Iterable[str]) -> None:
+        """Delete pods by key, with their grace: their owners create them again."""
+        self._catch_up()
+        for key in pods:
+            self.cluster.delete("Pod", key)
+        self.turn()
 
     def inject_fault(self, kind: str, nodes: Sequence[str], **described: Any) -> None:
         """Break hardware of nodes; `described` as `faults.inject` takes it. Raises ObjectRefusedError."""

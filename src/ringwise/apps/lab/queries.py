@@ -7,6 +7,8 @@ from typing import Any
 import msgspec
 
 from ringwise.apps.lab.lab import LiveLab
+from ringwise.apps.lab.maintenance import affected_jobs
+from ringwise.apps.targets import find_target
 from ringwise.embed.clock import VirtualClock
 from ringwise.state.model import Node, Pod, Queue
 from ringwise.topology.nearest import did_you_mean
@@ -62,11 +64,12 @@ def all_names(live: LiveLab, kind: str, namespace: str | None = None) -> list[st
     return [pod.key for pod in live.cluster.all(Pod) if namespace in (None, pod.namespace)]
 
 
-def drain_document(live: LiveLab, node: str) -> dict[str, Any]:
-    """The jobs with pods on a node, and what is left of each when the node is drained."""
+def drain_document(live: LiveLab, target: str) -> dict[str, Any]:
+    """The jobs with pods on a target, and what a drain leaves of each. Raises UnknownTargetError."""
+    found = find_target(live.view, target)
     jobs = []
-    for view in job_views(live.objects):
-        here = sum(1 for pod in view.pods if pod.node == node and pod.live)
+    for view in affected_jobs(live, found.nodes):
+        here = sum(1 for pod in view.pods if pod.node in found.nodes and pod.live)
         if here:
             staying = view.placed - here
             jobs.append(
@@ -80,7 +83,7 @@ def drain_document(live: LiveLab, node: str) -> dict[str, Any]:
                     "below_min_available": staying < view.needed,
                 }
             )
-    return {"node": node, "pods": sum(job["here"] for job in jobs), "jobs": jobs}
+    return {"target": str(found), "pods": sum(job["here"] for job in jobs), "jobs": jobs}
 
 
 def find_name(live: LiveLab, kind: str, name: str, namespace: str | None = None) -> str:

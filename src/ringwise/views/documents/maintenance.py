@@ -76,3 +76,39 @@ class DrillDocument(TypedDict):
     schema: Literal["ringwise.io/drill/v1"]
     passed: bool
     drills: list[DrillFields]
+
+
+#: `from` is a word of Python.
+MovedPodFields = TypedDict(
+    "MovedPodFields",
+    {
+        "name": str,
+        "from": str,
+        "to": Annotated[str | None, Meta(description="Null: it has no node at the end of the plan.")],
+    },
+)
+
+
+class DrainedJobFields(TypedDict):
+    """What draining nodes would do to a job."""
+
+    namespace: str
+    name: str
+    kind: str
+    outcome: Annotated[str, Meta(description="moves, waits or not-restarted.")]
+    waits_seconds: Annotated[
+        float | None, Meta(description="Until all its pods have nodes again; null: not within the plan.")
+    ]
+    reason: Annotated[str | None, Meta(description="Why it still waits at the end of the plan.")]
+    pods: Annotated[list[MovedPodFields], Meta(description="Pods that have to go.")]
+    restarted: Annotated[list[MovedPodFields], Meta(description="Pods elsewhere that restart with them.")]
+
+
+class DrainPlanDocument(TypedDict):
+    """What draining a node, a leaf switch or a SuperPoD would do, tried on a copy."""
+
+    schema: Literal["ringwise.io/drain-plan/v1"]
+    target: str
+    kind: Annotated[str, Meta(description="node, switch or superpod.")]
+    nodes: list[str]
+    jobs: list[DrainedJobFields]

@@ -53,6 +53,7 @@ DOCUMENTS = (
     DocumentKind(reference.ConfigurationDocument, "ringwise config check"),
     DocumentKind(changes.DeleteDocument, "ringwise delete"),
     DocumentKind(explain.DoctorDocument, "ringwise doctor", "kubectl ringwise doctor"),
+    DocumentKind(maintenance.DrainPlanDocument, "ringwise drain --plan"),
     DocumentKind(maintenance.DrillDocument, "ringwise drill"),
     DocumentKind(maintenance.FaultChangeDocument, "ringwise fault inject", "ringwise fault clear"),
     DocumentKind(maintenance.FaultsDocument, "ringwise fault list"),

@@ -1,0 +1,225 @@
+"""Maintenance of nodes: which jobs would move, where each would go, which would wait and for how long.
+
+The answer is tried: a copy of the cluster is drained job by job in virtual time, with the real scheduler and
+the real job controller. Nothing of the cluster itself is changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from ringwise.apps.lab.folder import LabFolder
+from ringwise.apps.lab.lab import LabSettings, LiveLab
+from ringwise.apps.targets import Target
+from ringwise.embed.clock import SECOND
+from ringwise.embed.objects import ObjectTable
+from ringwise.embed.store import Store
+from ringwise.records import dataclass
+from ringwise.state.model import Pod
+from ringwise.state.owned_annotations import without_stray
+from ringwise.topology.natural import natural_key
+from ringwise.views.cluster import JobView, job_views
+from ringwise.views.documents.maintenance import DrainPlanDocument, MovedPodFields
+
+#: How long a job may take to be placed again before the next one is asked to go.
+PATIENCE = 5 * 60 * SECOND
+#: How far the plan looks ahead.
+HORIZON = 30 * 86400 * SECOND
+#: A job that has its nodes again after this time did not wait.
+SOON = 30 * SECOND
+#: Moments at which something happens that one plan may pass.
+MOST_MOMENTS = 20_000
+
+MOVES, WAITS, NOT_RESTARTED = "moves", "waits", "not-restarted"
+
+
+@dataclass(frozen=True, slots=True)
+class MovedPod:
+    name: str
+    before: str
+    #: None: it has no node at the end of the plan.
+    after: str | None
+
+
+@dataclass(slots=True)
+class DrainedJob:
+    namespace: str
+    name: str
+    kind: str
+    #: Pods that have to go, and pods elsewhere that are restarted with them.
+    pods: list[MovedPod] = field(default_factory=list)
+    restarted: list[MovedPod] = field(default_factory=list)
+    outcome: str = MOVES
+    #: Nanoseconds from its eviction until all its pods have nodes; None: not within the plan.
+    waits: int | None = None
+    #: Why it waits after that.
+    reason: str | None = None
+
+
+@dataclass(slots=True)
+class DrainPlan:
+    nodes: tuple[str, ...]
+    jobs: list[DrainedJob] = field(default_factory=list)
+
+
+def affected_jobs(live: LiveLab, nodes: Iterable[str]) -> list[JobView]:
+    """The jobs with live pods on these nodes, in the order in which they are asked to go."""
+    wanted = set(nodes)
+    views = [
+        view for view in job_views(live.objects) if any(pod.node in wanted and pod.live for pod in view.pods)
+    ]
+    return sorted(views, key=lambda view: (-view.priority, view.created, natural_key(view.key)))
+
+
+def plan_drain(live: LiveLab, nodes: Sequence[str], *, recreates: bool = False) -> DrainPlan:
+    """What draining these nodes would do, tried on a copy.
+
+    `recreates`: pods of owners that the copy does not know are created again by them.
+    """
+    with copy_of(live.cluster.table, live.now, live.settings) as copy:
+        return _Planner(copy, tuple(nodes), recreates).plan()
+
+
+def plan_document(target: Target, plan: DrainPlan) -> DrainPlanDocument:
+    """What `ringwise drain TARGET --plan -o json` prints."""
+    return {
+        "schema": "ringwise.io/drain-plan/v1",
+        "target": target.name,
+        "kind": target.kind,
+        "nodes": list(plan.nodes),
+        "jobs": [
+            {
+                "namespace": job.namespace,
+                "name": job.name,
+                "kind": job.kind,
+                "outcome": job.outcome,
+                "waits_seconds": None if job.waits is None else round(job.waits / SECOND, 3),
+                "reason": job.reason,
+                "pods": [_fields(pod) for pod in job.pods],
+                "restarted": [_fields(pod) for pod in job.restarted],
+            }
+            for job in plan.jobs
+        ],
+    }
+
+
+def _fields(pod: MovedPod) -> MovedPodFields:
+    return {"name": pod.name, "from": pod.before, "to": pod.after}
+
+
+@contextmanager
+def copy_of(table: ObjectTable, now: int, settings: LabSettings) -> Iterator[LiveLab]:
+    """The same objects at the same time, with a scheduler that has just started and has virtual time."""
+    with TemporaryDirectory(prefix="ringwise-plan-") as path:
+        folder = LabFolder(Path(path))
+        store = Store(folder.database)
+        store.save(table, now)
+        store.close()
+        own = replace(settings, configuration=None, speed=None, journal_bytes=0, mount_by=None)
+        copy = LiveLab(folder, own)
+        try:
+            copy.turn()
+            yield copy
+        finally:
+            copy.close()
+
+
+@dataclass(slots=True)
+class _Asked:
+    """A job that was asked to go."""
+
+    job: DrainedJob
+    #: Its pods with nodes before, by key.
+    before: dict[str, Pod]
+    began: int
+
+    @property
+    def settled(self) -> bool:
+        return self.job.waits is not None or self.job.outcome == NOT_RESTARTED
+
+
+class _Planner:
+    def __init__(self, copy: LiveLab, nodes: tuple[str, ...], recreates: bool) -> None:
+        self._copy = copy
+        self._nodes = nodes
+        self._recreates = recreates
+        self._moments = 0
+
+    def plan(self) -> DrainPlan:
+        copy = self._copy
+        affected = affected_jobs(copy, self._nodes)
+        for node in self._nodes:
+            copy.change_node(node, "cordon")
+        asked: list[_Asked] = []
+        for view in affected:
+            asked.append(self._ask(view))
+            self._advance(asked, asked[-1:], PATIENCE)
+        self._advance(asked, asked, HORIZON)
+        reasons = {view.key: view.reason for view in job_views(copy.objects)}
+        for one in asked:
+            self._finish(one)
+            reason = reasons.get(f"{one.job.namespace}/{one.job.name}")
+            if one.job.outcome == WAITS and one.job.waits is None and reason is not None:
+                one.job.reason = reason.message
+        return DrainPlan(self._nodes, [one.job for one in asked])
+
+    def _advance(self, asked: list[_Asked], wanted: list[_Asked], span: int) -> None:
+        """Let time pass until the wanted jobs are settled."""
+
+        def done() -> bool:
+            self._look(asked)
+            self._moments += 1
+            return self._moments > MOST_MOMENTS or all(one.settled for one in wanted)
+
+        self._copy.advance_until(done, self._copy.now + span)
+
+    def _ask(self, view: JobView) -> _Asked:
+        before = {pod.key: pod for pod in view.pods if pod.node is not None and pod.live}
+        job = DrainedJob(view.namespace, view.name, view.kind)
+        alone = [pod for pod in before.values() if pod.owner is None]
+        if view.vcjob is None and (alone or not self._recreates):
+            job.outcome = NOT_RESTARTED
+        self._copy.evict([key for key, pod in before.items() if pod.node in self._nodes])
+        return _Asked(job, before, self._copy.now)
+
+    def _look(self, asked: list[_Asked]) -> None:
+        """Note which jobs are complete again."""
+        cluster = self._copy.cluster
+        for one in asked:
+            if one.settled:
+                continue
+            now = [cluster.get(Pod, key) for key in one.before]
+            if self._recreates and any(pod is None for pod in now):
+                self._create_again(one)
+            elif all(pod is not None and self._is_back(pod) for pod in now):
+                one.job.waits = self._copy.now - one.began
+
+    def _is_back(self, pod: Pod) -> bool:
+        """It has a node that stays, or ended meanwhile."""
+        return not pod.live or (pod.node is not None and not pod.deleting and pod.node not in self._nodes)
+
+    def _create_again(self, one: _Asked) -> None:
+        """What owners do that the copy does not know."""
+        for key, pod in one.before.items():
+            if pod.owner is not None and self._copy.cluster.get(Pod, key) is None:
+                again = replace(pod, uid="", node=None, phase="Pending", holds=(), mounted=(), deleting=False)
+                self._copy.cluster.submit(without_stray(again))
+        self._copy.turn()
+
+    def _finish(self, one: _Asked) -> None:
+        cluster = self._copy.cluster
+        for key, pod in sorted(one.before.items(), key=lambda entry: natural_key(entry[0])):
+            now = cluster.get(Pod, key)
+            after = now.node if now is not None and not now.deleting else None
+            moved = MovedPod(pod.name, pod.node or "", after)
+            if pod.node in self._nodes:
+                one.job.pods.append(moved)
+            elif now is None or now.uid != pod.uid:
+                one.job.restarted.append(moved)
+        # It takes some seconds to end and to start in any case.
+        if one.job.outcome == MOVES and (one.job.waits is None or one.job.waits > SOON):
+            one.job.outcome = WAITS

@@ -1,0 +1,106 @@
+"""`ringwise drain TARGET --plan` tries a drain on a copy; `drain` evicts one job after the other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ringwise.apps.lab.api import LabServer
+from ringwise.embed.objects import ObjectChange
+from tests.lab.rig import Terminal, job, nodes, pod, running
+
+
+def everything(server: LabServer) -> tuple[Any, ...]:
+    live = server.live
+    objects: list[ObjectChange] = list(live.cluster.table.all())
+    return live.now, live.cluster.table.version, objects, live.lab.next_deadline(), live.view.cycles
+
+
+def jobs(plan: Any) -> dict[str, tuple[str, float | None]]:
+    return {one["name"]: (one["outcome"], one["waits_seconds"]) for one in plan["jobs"]}
+
+
+def test_a_plan_says_who_moves_who_waits_and_changes_nothing(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, nodes(5, leaf_size=2)) as server:
+        terminal.submit(job("first", 2, 8, minutes=60), job("second", 2, 8, minutes=30))
+        terminal.submit(pod("alone", 4))
+        terminal.ok("advance 10m")
+        before = everything(server)
+        seats = terminal.seats()
+        plan = terminal.json("drain switch/172.0.0.0 --plan")
+        assert everything(server) == before
+        assert plan["nodes"] == ["node-0", "node-1"]
+        under = {name.rpartition("-worker")[0] for name, (node, _) in seats.items() if node in plan["nodes"]}
+        assert {f"lab/{name}" for name in jobs(plan)} >= {name for name in under if name}
+        printed = terminal.ok("drain switch/172.0.0.0 --plan")
+        assert "nothing was changed: the plan was tried on a copy" in printed
+        assert terminal.seats() == seats
+
+
+def test_a_job_that_finds_room_moves_and_one_without_waits_for_an_end(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, nodes(2)):
+        terminal.submit(job("short", 1, 8, minutes=30))
+        terminal.submit(job("long", 1, 8))
+        terminal.ok("advance 10m")
+        where = terminal.seats()["lab/long-worker-0"][0]
+        plan = terminal.json(f"drain {where} --plan")
+        # The short job has 20 minutes and 2 seconds to go when the long one is evicted.
+        assert jobs(plan) == {"long": ("waits", 1202.0)}
+        (moved,) = plan["jobs"][0]["pods"]
+        assert (moved["from"], moved["to"]) == (where, terminal.seats()["lab/short-worker-0"][0])
+        terminal.ok("delete job short")
+        terminal.ok("advance 1m")
+        assert jobs(terminal.json(f"drain {where} --plan"))["long"][0] == "moves"
+
+
+def test_a_plan_without_an_end_gives_the_reason(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, nodes(1)):
+        terminal.submit(job("train", 1, 8), pod("alone", 0))
+        terminal.ok("advance 1m")
+        plan = terminal.json("drain node-0 --plan")
+        assert jobs(plan) == {"train": ("waits", None), "alone": ("not-restarted", None)}
+        assert plan["jobs"][0]["reason"] or plan["jobs"][1]["reason"]
+        assert terminal.ok("drain node-0 --plan --lab " + str(tmp_path)).count("not started again") == 1
+
+
+def test_a_drain_goes_as_its_plan_and_job_by_job(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, nodes(4, leaf_size=2)):
+        terminal.submit(job("first", 1, 8), job("second", 1, 8))
+        terminal.ok("advance 1m")
+        target = "switch/172.0.0.0"
+        plan = terminal.json(f"drain {target} --plan")
+        assert {outcome for outcome, _ in jobs(plan).values()} == {"moves"}
+        said = terminal.ok(f"drain {target} --yes")
+        assert said.startswith("leaf switch 172.0.0.0 cordoned; 2 pods evicted\n")
+        terminal.ok("advance 1m")
+        seats = terminal.seats()
+        for one in plan["jobs"]:
+            assert seats[f"lab/{one['pods'][0]['name']}"][0] == one["pods"][0]["to"]
+        story = [
+            next(entry for entry in terminal.json(f"why {name} --story")["entries"] if entry["kind"] == kind)
+            for name, kind in (("first", "deleted"), ("second", "deleted"))
+        ]
+        # The second is evicted when the first runs again.
+        assert story[1]["nanoseconds"] - story[0]["nanoseconds"] >= 4_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("target", "line"),
+    [
+        ("node-9", "there is no node node-9"),
+        ("switch/1.2.3.4", "there is no leaf switch 1.2.3.4"),
+        ("superpod/0", "there is no SuperPoD 0; known are none"),
+        ("rack/0", "'rack/0' names nothing: write NODE, switch/ADDRESS or superpod/ID"),
+    ],
+)
+def test_an_unknown_target_is_one_clear_line(tmp_path: Path, target: str, line: str) -> None:
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, nodes(1)):
+        for option in ("--plan", "--yes"):
+            assert terminal.refused(f"drain {target} {option}").startswith(f"ringwise: {line}")
