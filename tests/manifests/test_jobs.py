@@ -172,6 +172,15 @@ def test_a_job_that_can_never_run_has_problems(document: dict[str, Any], problem
     assert pods_of(job) == []
 
 
+@pytest.mark.parametrize(("own", "written"), [({}, "true"), ({"volcano.sh/preemptable": "false"}, "false")])
+def test_pods_say_that_their_job_is_preemptable(own: dict[str, str], written: str) -> None:
+    document = vcjob(tasks=[task(replicas=1)])
+    document["metadata"]["annotations"] = {"volcano.sh/preemptable": "true"}
+    document["spec"]["tasks"][0]["template"]["metadata"]["annotations"] = own
+    (pod,) = pods_of(read(document))
+    assert pod.annotations["volcano.sh/preemptable"] == written
+
+
 def test_partitions_give_the_minimum_of_a_task() -> None:
     policy = {"totalPartitions": 3, "partitionSize": 2, "minPartitions": 2}
     job = read(vcjob(tasks=[task(replicas=6, partitionPolicy=policy)]))

@@ -89,6 +89,9 @@ def _pod(job: VcJob, task: Task, index: int, rank: int | None, owner: Owner, gro
         TEMPLATE_UID: f"{job.name}-{task.name}",
         JOB_RETRY_COUNT: str(job.retry_count),
     }
+    if PREEMPTABLE in job.annotations:
+        # The live pod is read again, and it alone says whether it may be evicted.
+        annotations.setdefault(PREEMPTABLE, job.annotations[PREEMPTABLE])
     annotations.pop(RANK_INDEX, None)
     if rank is not None and ("hcclrank" in job.plugins or RANK_INDEX in template.annotations):
         annotations[RANK_INDEX] = str(rank)
