@@ -232,9 +232,14 @@ class PreviousPlacements:
             job.previous_nodes = kept.nodes
 
     def forget(self, owner: str) -> None:
+        """The job has ended: nothing of it comes back."""
         self._preferred.forget(owner)
         for uid in [uid for uid, pod in self._leaving.items() if pod.owner == owner]:
             self.stays(uid)
+        self._end(owner)
+
+    def _end(self, owner: str) -> None:
+        """The lost pods are placed again, or the time is over. Pods that are being deleted now are others."""
         kept = self._rescheduling.pop(owner, None)
         if kept is None:
             return
@@ -275,7 +280,8 @@ class PreviousPlacements:
         self._preferred.forget_old(now)
         for owner, kept in list(self._rescheduling.items()):
             if kept.until <= now:
-                self.forget(owner)
+                self._preferred.forget(owner)
+                self._end(owner)
                 self._pending.activate(kept.job)
                 continue
             if kept.next_levels and kept.next_levels[0] <= now:
@@ -297,7 +303,8 @@ class PreviousPlacements:
             if kept.job != job.key:
                 continue
             if all(rank in placed for rank in kept.nodes) and not self._is_assumed(job):
-                self.forget(owner)
+                self._preferred.forget(owner)
+                self._end(owner)
             else:
                 # F1: until the bindings are confirmed: the scheduler may end before it has sent them.
                 self._reserve(kept, placed)
