@@ -42,6 +42,7 @@ class Trigger(enum.Enum):
     HEALTH_CHANGED = "chip health changed"
     JOB_CHANGED = "the job itself changed"
     JOB_ENDED = "another job ended"
+    CLAIM_FELL = "another job asks for less or gave up what it was promised"
     QUEUE_CHANGED = "queue changed"
     QUOTA_CHANGED = "ResourceQuota changed"
     TOPOLOGY_CHANGED = "switch or SuperPoD topology changed"

@@ -166,6 +166,15 @@ class Settings:
             unit="seconds",
         )
     )
+    pod_creation_timeout: int = _setting(
+        integer(
+            "pod-creation-timeout",
+            300,
+            "how long an admitted job (Inqueue) may have no pods before it is put back to Pending; 0: no limit",
+            maximum=7 * _DAY,
+            unit="seconds",
+        )
+    )
     hold_healthy_nodes: int = _setting(
         integer(
             "hold-healthy-nodes",

@@ -159,6 +159,11 @@ class Job:
         self._seniority = ()
 
 
+def is_awaiting_pods(job: Job) -> bool:
+    """Whether the job is admitted and the owner of its PodGroup has created none of its pods yet."""
+    return job.inqueue and not job.pods and job.group is not None and job.group.phase != "Completed"
+
+
 def job_key(pod: Pod) -> str:
     """PodGroup and pod names may be equal, so a pod's own job has a key that no group can have."""
     return f"{pod.namespace}/{pod.group}" if pod.group is not None else f"{pod.namespace}/pod:{pod.name}"

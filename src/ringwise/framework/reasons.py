@@ -59,7 +59,7 @@ QUEUE_OVERUSED = ReasonKind(
     Stage.ENQUEUE,
     "queue {queue} uses all it deserves while others wait",
     ("raise the weight of {queue}",),
-    CAPACITY | {Trigger.QUEUE_CHANGED},
+    CAPACITY | {Trigger.QUEUE_CHANGED, Trigger.CLAIM_FELL},
 )
 OTHER_SCHEDULER = ReasonKind(
     "other-scheduler",
@@ -99,7 +99,7 @@ WAITING_FOR_EVICTIONS = ReasonKind(
 )
 
 #: Triggers that can give a queue room.
-QUEUE_ROOM = CAPACITY | {Trigger.QUEUE_CHANGED, Trigger.JOB_CHANGED}
+QUEUE_ROOM = CAPACITY | {Trigger.QUEUE_CHANGED, Trigger.JOB_CHANGED, Trigger.CLAIM_FELL}
 
 QUEUE_CAPABILITY_REACHED = ReasonKind(
     "queue-capability-reached",

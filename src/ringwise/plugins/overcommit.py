@@ -34,7 +34,7 @@ CLUSTER_OVERCOMMITTED = ReasonKind(
         "raise overcommit-factor, which is {factor}",
         "add nodes with {resource}",
     ),
-    CAPACITY | {Trigger.JOB_CHANGED},
+    CAPACITY | {Trigger.JOB_CHANGED, Trigger.CLAIM_FELL},
 )
 
 

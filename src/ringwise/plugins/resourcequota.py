@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from ringwise.framework.amounts import Amounts, add
 from ringwise.framework.configuration import PluginOption
 from ringwise.framework.extension_points import JOB_ENQUEUEABLE, JOB_ENQUEUED, Vote
-from ringwise.framework.job import Job
+from ringwise.framework.job import Job, is_awaiting_pods
 from ringwise.framework.registry import PluginSpec
 from ringwise.framework.session import Session
 from ringwise.reasons import Reason, ReasonKind, Stage, Trigger
@@ -22,7 +22,7 @@ QUOTA_INSUFFICIENT = ReasonKind(
     "resource quota insufficient, requested: {requested}, used: {used}, limited: {limited} "
     "(ResourceQuota {quota})",
     ("raise the ResourceQuota {quota}",),
-    frozenset({Trigger.QUOTA_CHANGED, Trigger.JOB_CHANGED, Trigger.JOB_ENDED}),
+    frozenset({Trigger.QUOTA_CHANGED, Trigger.JOB_CHANGED, Trigger.JOB_ENDED, Trigger.CLAIM_FELL}),
 )
 
 _REQUESTS, _LIMITS, _COUNT = "requests.", "limits.", "count/"
@@ -73,7 +73,7 @@ class ResourceQuotas:
         if found is None:
             found = self._promised[namespace] = {}
             for job in self._session.jobs.values():
-                if job.namespace == namespace and job.inqueue and job.prospective:
+                if job.namespace == namespace and is_awaiting_pods(job):
                     add(found, quota_names(job))
         return found
 

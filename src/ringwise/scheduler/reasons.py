@@ -11,6 +11,16 @@ POD_GROUP_MISSING = ReasonKind(
     ("create PodGroup {group}", "remove the annotation scheduling.k8s.io/group-name from the pods"),
     frozenset({Trigger.JOB_CHANGED}),
 )
+PODS_NEVER_CREATED = ReasonKind(
+    "pods-never-created",
+    Stage.ENQUEUE,
+    "it was admitted and after {seconds} s none of its {needed:pod} exists; what it was promised is free again",
+    (
+        "see why the owner of the PodGroup creates no pods",
+        "it is admitted again after another {seconds} s, or once it has pods",
+    ),
+    frozenset({Trigger.JOB_CHANGED, Trigger.TIME_PASSED}),
+)
 BIND_FAILED = ReasonKind(
     "bind-failed",
     Stage.GANG,

@@ -44,6 +44,9 @@ class Gang:
 
     def valid(self, job: Job) -> Reason | None:
         """Enough pods exist that run, have succeeded, or can still be placed: in every task, then in all."""
+        if not job.pods and not job.prospective:
+            # The owner of its PodGroup creates them once the job is admitted.
+            return None
         able = [pod for pod in job.pods.values() or job.prospective if _can_take_part(pod)]
         if task_minimums_count(job):
             per_task: dict[str, int] = {}

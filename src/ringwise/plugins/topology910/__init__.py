@@ -139,22 +139,33 @@ class Topology910:
 
     def enqueueable(self, job: Job) -> tuple[Vote, Reason | None]:
         """Admit a job once the cluster has as many free chips as it needs at once."""
-        policy = job.policy
-        if policy is None:
+        resources = self._chip_resources(job)
+        if not resources:
             return Vote.ABSTAIN, None
-        needed = job.min_asked().get(policy.resource, 0)
-        # A job of which a part runs already needs the rest only.
-        needed -= self._session.usage.used_by_job(job.key).get(policy.resource, 0)
-        fleet = self._session.state.fleets.get(policy.resource)
-        free = 0 if fleet is None else fleet.free_total
-        if free < needed:
-            there = 0 if fleet is None else fleet.healthy_total
-            if there < needed:
-                return Vote.REJECT, CLUSTER_TOO_SMALL(
-                    needed=needed, all=there, missing=needed - there, resource=policy.resource
-                )
-            return Vote.REJECT, TOO_FEW_FREE_CHIPS(needed=needed, free=free, resource=policy.resource)
+        asked = job.min_asked()
+        used = self._session.usage.used_by_job(job.key)
+        for resource in resources:
+            # A job of which a part runs already needs the rest only.
+            needed = asked.get(resource, 0) - used.get(resource, 0)
+            fleet = self._session.state.fleets.get(resource)
+            free = 0 if fleet is None else fleet.free_total
+            if free < needed:
+                there = 0 if fleet is None else fleet.healthy_total
+                if there < needed:
+                    return Vote.REJECT, CLUSTER_TOO_SMALL(
+                        needed=needed, all=there, missing=needed - there, resource=resource
+                    )
+                return Vote.REJECT, TOO_FEW_FREE_CHIPS(needed=needed, free=free, resource=resource)
         return (Vote.PERMIT if self._session.settings.force_enqueue else Vote.ABSTAIN), None
+
+    def _chip_resources(self, job: Job) -> list[str]:
+        """The chips that the job asks for; those in `minResources` while its pods are not known."""
+        if job.policy is not None:
+            return [job.policy.resource]
+        if job.pods or job.prospective or job.group is None:
+            return []
+        catalog = self._session.topology.catalog
+        return [name for name, amount in job.group.min_resources.items() if amount and catalog.serving(name)]
 
     def allocated(self, job: Job, pod: Pod, node: int) -> None:
         self._switches.changed(job)

@@ -9,11 +9,13 @@ from ringwise.framework.topology_cache import TopologyCache
 from ringwise.framework.usage import ResourceUsage
 from ringwise.messages import events as ev
 from ringwise.reasons import Trigger
+from ringwise.scheduler.core.admission_limits import AdmissionLimits
 from ringwise.scheduler.core.assumed_pods import AssumedPods
 from ringwise.scheduler.core.bind_backoff import BindBackoff
 from ringwise.scheduler.core.containment import Containment, SavedPod, object_of
 from ringwise.scheduler.core.inventory import Inventory
 from ringwise.scheduler.core.job_book import JobBook
+from ringwise.scheduler.core.job_claims import JobClaims
 from ringwise.scheduler.core.pending_queue import PendingQueue
 from ringwise.scheduler.core.reservation import StarvationGuard
 from ringwise.scheduler.core.sessions import ActiveConfiguration
@@ -52,6 +54,8 @@ class EventHandlers:
         assumed: AssumedPods,
         backoff: BindBackoff,
         retries: TimedRetries,
+        limits: AdmissionLimits,
+        claims: JobClaims,
         guard: StarvationGuard,
         previous: PreviousPlacements,
         partial_gangs: PartialGangs,
@@ -76,6 +80,8 @@ class EventHandlers:
         self._assumed = assumed
         self._backoff = backoff
         self._retries = retries
+        self._limits = limits
+        self._claims = claims
         self._guard = guard
         self._previous = previous
         self._partial_gangs = partial_gangs
@@ -349,6 +355,8 @@ class EventHandlers:
             self._partial_gangs.forget(job.key)
             self._backoff.forget(job.key)
             self._retries.forget(job.key)
+            self._limits.forget(job.key)
+            self._claims.forget(job.key)
             self._pending.forget(job.key)
             if not self._previous.keeps(job):
                 self._reservations.lift(job.key)

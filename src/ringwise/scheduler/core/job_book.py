@@ -77,19 +77,25 @@ class JobBook:
 
     def is_pending(self, pod: Pod) -> bool:
         """A pod of ours that has no node and may get one."""
+        return not pod.gated and self._is_unplaced(pod)
+
+    def _is_unplaced(self, pod: Pod) -> bool:
         return (
             pod.phase == "Pending"
             and not pod.deleting
-            and not pod.gated
             and self._state.pods[pod.uid].node < 0
             and self.is_ours(pod)
         )
 
     def has_pending(self, job: Job) -> bool:
-        """The job has pods to place; or it has none yet, and can be admitted."""
-        if not job.pods:
-            return job.group is not None and not job.inqueue and bool(job.prospective)
-        return any(map(self.is_pending, job.pods.values()))
+        """The job has pods to place; or it can be admitted, and its pods are created or ungated then."""
+        if job.group is None or job.inqueue:
+            return any(map(self.is_pending, job.pods.values()))
+        if job.pods:
+            return any(map(self._is_unplaced, job.pods.values()))
+        # Whoever created the PodGroup creates its pods once it is Inqueue.
+        vcjob = self._vcjob_of(job)
+        return vcjob is None or not vcjob.over
 
     def refusal(self, job: Job) -> Reason | None:
         """What is wrong with a job before any plugin is asked."""
@@ -301,19 +307,18 @@ class JobBook:
         job.changed()
         self._unread[job.key] = None
 
-    def read_changed(self) -> None:
-        """Read the jobs whose objects changed; called once after a batch of events."""
-        for key in self._unread:
-            job = self.jobs.get(key)
-            if job is None:
-                continue
+    def read_changed(self) -> list[Job]:
+        """Read the jobs whose objects changed, and return them; called once after a batch of events."""
+        jobs = [job for key in self._unread if (job := self.jobs.get(key)) is not None]
+        for job in jobs:
             try:
                 self._read(job)
             except Exception as error:
                 # A job that cannot be read is refused with the reason; the others are read as without it.
-                self._containment.failed("PodGroup" if job.group is not None else "Pod", key, error)
+                self._containment.failed("PodGroup" if job.group is not None else "Pod", job.key, error)
                 job.defects = (MALFORMED_JOB(problem=f"it cannot be read ({describe(error)})"),)
         self._unread.clear()
+        return jobs
 
     def _read(self, job: Job) -> None:
         group = job.group

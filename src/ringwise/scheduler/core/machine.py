@@ -21,6 +21,7 @@ from ringwise.framework.usage import ResourceUsage
 from ringwise.messages.commands import Bind, Command, DeletePod
 from ringwise.messages.events import Decide, Event
 from ringwise.reasons import Trigger
+from ringwise.scheduler.core.admission_limits import AdmissionLimits
 from ringwise.scheduler.core.assumed_pods import AssumedPods
 from ringwise.scheduler.core.bind_backoff import BindBackoff
 from ringwise.scheduler.core.binding_annotations import binding_annotations
@@ -28,6 +29,7 @@ from ringwise.scheduler.core.containment import Containment, describe
 from ringwise.scheduler.core.event_handlers import EventHandlers
 from ringwise.scheduler.core.inventory import Inventory
 from ringwise.scheduler.core.job_book import JobBook
+from ringwise.scheduler.core.job_claims import JobClaims
 from ringwise.scheduler.core.pending_queue import PendingQueue
 from ringwise.scheduler.core.reservation import StarvationGuard
 from ringwise.scheduler.core.sessions import ActiveConfiguration, SessionFactory
@@ -112,6 +114,8 @@ class Scheduler:
             state, self._book, usage, self._partial_gangs.was_complete, self._containment
         )
         inventory = Inventory(state)
+        self._claims = JobClaims(state, self._book, usage, self._reservations, self._triggers)
+        self._limits = AdmissionLimits(self._book, self._configuration, self._pending, self._put_back)
         self._sessions = SessionFactory(
             state=state,
             book=self._book,
@@ -134,6 +138,8 @@ class Scheduler:
             assumed=self._assumed,
             backoff=self._backoff,
             retries=self._retries,
+            limits=self._limits,
+            claims=self._claims,
             guard=self._guard,
             previous=self._previous,
             partial_gangs=self._partial_gangs,
@@ -190,13 +196,15 @@ class Scheduler:
         for event in events:
             self._events.apply(event, now)
             self.on_progress()
-        self._book.read_changed()
+        for job in self._book.read_changed():
+            self._note_claim(job)
         if decide is Decide.NOTHING:
             return []
         self._contained("reservations", lambda: self._expire_reservations(now))
         self._contained("previous placements", lambda: self._previous.review(now))
         self._contained("bind backoff", lambda: self._backoff.wake(now))
         self._contained("timed retries", lambda: self._retries.wake(now))
+        self._contained("admission limits", lambda: self._limits.review(now))
         self._contained("starvation guard", lambda: self._guard.wake(self._triggers, now))
         commands: list[Command] = []
         if decide is Decide.ALL:
@@ -236,6 +244,17 @@ class Scheduler:
             self._reservations.lift(reservation.owner)
             self._triggers.add(Trigger.CHIPS_FREED)
 
+    def _put_back(self, job: Job) -> None:
+        """What an admitted job was promised is free again."""
+        self._claims.note(job)
+        self._reporter.job_changed(job)
+
+    def _note_claim(self, job: Job) -> None:
+        try:
+            self._claims.note(job)
+        except Exception as error:
+            self._containment.failed("job", job.key, error)
+
     def _wake(self) -> None:
         self._pending.wake(self._triggers)
         self._triggers.clear()
@@ -254,6 +273,7 @@ class Scheduler:
         times = [reservation.expires for reservation in self._reservations]
         times += [self._guard.deadline(), self._previous.deadline(), self._partial_gangs.deadline()]
         times += [self._backoff.deadline(), self._retries.deadline(), self._faults.deadline()]
+        times.append(self._limits.deadline())
         return min((time for time in times if time is not None), default=None)
 
     # -- a cycle --------------------------------------------------------------------------------
@@ -284,8 +304,10 @@ class Scheduler:
         for job in pending:
             try:
                 self._settle(job, now)
+                self._claims.note(job)
             except Exception as error:
                 self._containment.failed("job", job.key, error)
+        self._note_reservations(reserved_before)
         commands.extend(self._reporter.changes(pending))
         return commands
 
@@ -316,8 +338,17 @@ class Scheduler:
             load.without(load_of(taken.get(node, ()))) != NO_LOAD for node, load in before.loads.items()
         )
 
+    def _note_reservations(self, before: Sequence[Reservation]) -> None:
+        """What is reserved for a job is not promised to it as well."""
+        owners = {reservation.owner for reservation in before}
+        for key in owners.symmetric_difference(reservation.owner for reservation in self._reservations):
+            job = self._book.jobs.get(key)
+            if job is not None:
+                self._note_claim(job)
+
     def _settle(self, job: Job, now: int) -> None:
         since, pending = job.waiting_since, self._book.has_pending(job)
+        self._limits.check(job, now)
         self._pending.settle(job, pending, now)
         if not pending:
             job.drop_seniority()
@@ -354,12 +385,16 @@ class Scheduler:
             placed = any(self._state.pods[uid].node >= 0 for uid in job.pods)
             job.reason = None if placed else self._book.refusal(job)
             return False
+        self._limits.check(job, self._now)
         reason = self._book.refusal(job)
         if reason is not None:
             # Once this is corrected, it does not have to wait for the backoff as well.
             self._backoff.forget(job.key)
         elif pending and self._backoff.holds_back(job.key):
             # The reason stays that its binding failed.
+            reason = job.reason
+        elif self._limits.holds_back(job.key):
+            # The reason stays that its pods were never created.
             reason = job.reason
         if reason is not None:
             job.reason = reason

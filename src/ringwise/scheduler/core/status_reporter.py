@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from ringwise.framework.job import Job
+from ringwise.framework.job import Job, is_awaiting_pods
 from ringwise.framework.usage import ResourceUsage
 from ringwise.messages.commands import Command, SetGroupStatus, TellPod
 from ringwise.reasons import Reason
@@ -120,7 +120,11 @@ class StatusReporter:
         elif scheduled and self._was_complete(job):
             # Part of a gang that was complete is gone.
             phase = "Unknown"
+        elif not job.pods and job.group is not None and job.group.phase == "Completed":
+            # Its pods were deleted after they had ended.
+            phase = "Completed"
         else:
             phase = "Inqueue" if job.inqueue else "Pending"
-        waits = phase in ("Pending", "Inqueue", "Unknown")
+        # That its owner has not created its pods yet is no problem of an admitted job.
+        waits = phase in ("Pending", "Inqueue", "Unknown") and not is_awaiting_pods(job)
         return SetGroupStatus(job.key, phase, job.reason if waits else None, running, succeeded, failed)

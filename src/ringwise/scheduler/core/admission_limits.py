@@ -1,0 +1,97 @@
+"""Jobs that were admitted and whose pods never come.
+
+A controller creates the pods of a PodGroup once it is Inqueue. Until they exist, `minResources` is
+promised to the job, and other jobs wait for it. A job that has no pod when the limit
+(`pod-creation-timeout`) has passed is put back to Pending, with the reason; it is tried again after
+the same time, so that jobs which can use the resources come first.
+
+The limit counts from when this scheduler saw the job admitted and without pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ringwise.framework.job import Job, is_awaiting_pods
+from ringwise.scheduler.core.job_book import JobBook
+from ringwise.scheduler.core.pending_queue import PendingQueue
+from ringwise.scheduler.core.sessions import ActiveConfiguration
+from ringwise.scheduler.reasons import PODS_NEVER_CREATED
+
+_SECOND = 1_000_000_000
+
+
+class AdmissionLimits:
+    def __init__(
+        self,
+        book: JobBook,
+        configuration: ActiveConfiguration,
+        pending: PendingQueue,
+        changed: Callable[[Job], None],
+    ) -> None:
+        self._book = book
+        self._configuration = configuration
+        self._pending = pending
+        self._changed = changed
+        #: Admitted jobs without pods, and since when; both tables are in order of time.
+        self._since: dict[str, int] = {}
+        #: Jobs that were put back to Pending, and when.
+        self._put_back: dict[str, int] = {}
+
+    def check(self, job: Job, now: int) -> None:
+        """The job was tried, or one of its objects changed."""
+        if job.pods or job.group is None:
+            self.forget(job.key)
+        elif is_awaiting_pods(job):
+            self._since.setdefault(job.key, now)
+            self._put_back.pop(job.key, None)
+        else:
+            self._since.pop(job.key, None)
+
+    def forget(self, key: str) -> None:
+        self._since.pop(key, None)
+        self._put_back.pop(key, None)
+
+    def holds_back(self, key: str) -> bool:
+        """Whether the job was put back to Pending and is not tried yet."""
+        return key in self._put_back
+
+    def deadline(self) -> int | None:
+        limit = self._limit
+        if not limit:
+            return None
+        first = [next(iter(table.values())) for table in (self._since, self._put_back) if table]
+        return min(first) + limit if first else None
+
+    def review(self, now: int) -> None:
+        """Put jobs back whose limit has passed, and try those again that were put back long enough ago."""
+        limit = self._limit
+        for key in self._due(self._put_back, now - limit):
+            del self._put_back[key]
+            self._pending.activate(key)
+        if not limit:
+            return
+        for key in self._due(self._since, now - limit):
+            del self._since[key]
+            job = self._book.jobs.get(key)
+            if job is None or not is_awaiting_pods(job):
+                continue
+            job.inqueue = False
+            job.reason = PODS_NEVER_CREATED(needed=job.min_available, seconds=limit // _SECOND)
+            job.waiting_since = now
+            self._put_back[key] = now
+            self._pending.activate(key)
+            self._changed(job)
+
+    @property
+    def _limit(self) -> int:
+        return self._configuration.settings.pod_creation_timeout * _SECOND
+
+    @staticmethod
+    def _due(table: dict[str, int], until: int) -> list[str]:
+        found = []
+        for key, since in table.items():
+            if since > until:
+                break
+            found.append(key)
+        return found

@@ -1,0 +1,215 @@
+"""PodGroups whose owner creates pods only once they are Inqueue, and promises whose pods never come."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ringwise.framework.configuration import PluginOption, Tier
+from ringwise.messages import events as ev
+from ringwise.messages.commands import SetGroupStatus
+from ringwise.state.model import Owner, Pod, PodClass, PodGroup
+from tests.scheduler.rig import CHIP, Rig
+
+PLAIN = ("enqueue", "allocate", "backfill")
+#: `forceEnqueue` lets a job in by its chips alone; these tiers count what was promised.
+OVERCOMMIT = (Tier((PluginOption.of("gang"), PluginOption.of("overcommit"), PluginOption.of("proportion"))),)
+
+
+def waits_for_admission(rig: Rig, name: str, **fields: Any) -> None:
+    group = PodGroup(
+        "default", name, min_member=fields.pop("min_member", 2), created=len(rig.groups), **fields
+    )
+    rig.groups[group.key] = group
+    rig.tell(ev.PodGroupSeen(group))
+
+
+def phase(rig: Rig, name: str) -> str:
+    return rig.groups[f"default/{name}"].phase
+
+
+def status(rig: Rig, name: str) -> SetGroupStatus:
+    return [one for one in rig.commands if isinstance(one, SetGroupStatus) and one.key == f"default/{name}"][
+        -1
+    ]
+
+
+def create_pods(rig: Rig, name: str, count: int, chips: int = 0, **fields: Any) -> None:
+    for index in range(count):
+        cls = PodClass(CHIP if chips else None, chips, cpu_milli=1000)
+        rig.put(Pod(f"{name}-{index}", "default", f"{name}-{index}", cls, group=name, **fields))
+
+
+@pytest.mark.parametrize(
+    "owner", [None, Owner("AscendJob", "job", "1"), Owner("PyTorchJob", "job", "1"), Owner("Job", "job", "1")]
+)
+@pytest.mark.parametrize("actions", [PLAIN, ("allocate", "backfill")])
+def test_a_pod_group_without_pods_is_admitted_whoever_owns_it(
+    owner: Owner | None, actions: tuple[str, ...]
+) -> None:
+    rig = Rig(2, actions=actions)
+    waits_for_admission(rig, "job", owner=owner, min_resources={CHIP: 16})
+    rig.run()
+    assert phase(rig, "job") == "Inqueue"
+    assert status(rig, "job").reason is None
+    create_pods(rig, "job", 2, 8)
+    rig.run()
+    assert rig.nodes_of("job") == ["n1", "n2"]
+    assert phase(rig, "job") == "Running"
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"min_resources": {CHIP: 24}}, "cluster-too-small"),
+        ({"min_resources": {"huawei.com/Ascend310P": 1}}, "cluster-too-small"),
+        ({"queue": "missing"}, "unknown-queue"),
+        ({"queue": "closed"}, "queue-not-open"),
+    ],
+)
+def test_a_group_that_waits_for_admission_says_why(fields: dict[str, Any], code: str) -> None:
+    rig = Rig(2, actions=PLAIN)
+    rig.queue("closed", state="Closed")
+    waits_for_admission(rig, "job", **fields)
+    rig.run()
+    assert status(rig, "job").phase == "Pending"
+    reason = status(rig, "job").reason
+    assert reason is not None
+    assert reason.code == code
+
+
+def test_a_group_is_admitted_once_chips_are_free() -> None:
+    rig = Rig(1, actions=PLAIN)
+    rig.submit("runs", chips=8)
+    rig.run()
+    waits_for_admission(rig, "next", min_resources={CHIP: 8})
+    rig.run()
+    assert phase(rig, "next") == "Pending"
+    reason = status(rig, "next").reason
+    assert reason is not None
+    assert reason.code == "too-few-free-chips"
+    rig.end("runs")
+    rig.run()
+    assert phase(rig, "next") == "Inqueue"
+
+
+def test_a_gated_group_is_admitted() -> None:
+    """Whoever holds the gates may wait for the phase, too."""
+    rig = Rig(1, actions=PLAIN)
+    waits_for_admission(rig, "gated", min_member=1)
+    create_pods(rig, "gated", 1, 8, gated=True)
+    rig.run()
+    assert phase(rig, "gated") == "Inqueue"
+    assert rig.nodes_of("gated") == []
+    rig.change("gated-0", gated=False)
+    rig.run()
+    assert rig.nodes_of("gated") == ["n1"]
+
+
+def promising(limit: int = 300) -> Rig:
+    """Two groups of which the cluster has room for one; the first is admitted."""
+    rig = Rig(actions=PLAIN, tiers=OVERCOMMIT, pod_creation_timeout=limit)
+    rig.node("n1", cpu_milli=10_000)
+    waits_for_admission(rig, "first", min_resources={"cpu": 8_000})
+    waits_for_admission(rig, "second", min_resources={"cpu": 8_000})
+    rig.run()
+    assert (phase(rig, "first"), phase(rig, "second")) == ("Inqueue", "Pending")
+    return rig
+
+
+def test_a_promise_whose_pods_never_come_is_given_back() -> None:
+    rig = promising()
+    rig.step(299)
+    assert (phase(rig, "first"), phase(rig, "second")) == ("Inqueue", "Pending")
+    assert rig.machine.next_deadline() == rig.now + 1_000_000_000
+    rig.step(1)
+    rig.run()
+    assert (phase(rig, "first"), phase(rig, "second")) == ("Pending", "Inqueue")
+    reason = status(rig, "first").reason
+    assert reason is not None
+    assert reason.code == "pods-never-created"
+    assert "after 300 s none of its 2 pods exists" in reason.message
+
+
+def test_the_limit_is_not_for_jobs_with_pods() -> None:
+    rig = promising()
+    create_pods(rig, "first", 1)
+    rig.run()
+    rig.step(600)
+    rig.run()
+    assert phase(rig, "first") == "Inqueue"
+
+
+def test_a_job_that_was_put_back_is_tried_again_after_the_same_time() -> None:
+    rig = promising()
+    rig.step(300)
+    rig.run()
+    create_pods(rig, "second", 2)
+    rig.run()
+    rig.step(299)
+    assert phase(rig, "first") == "Pending"
+    rig.end("second")
+    rig.run()
+    # Its own status event does not bring it back before its time.
+    assert phase(rig, "first") == "Pending"
+    rig.step(1)
+    rig.run()
+    assert phase(rig, "first") == "Inqueue"
+
+
+def test_a_job_that_was_put_back_runs_as_soon_as_it_has_pods() -> None:
+    rig = promising()
+    rig.groups.pop("default/second")
+    rig.tell(ev.PodGroupGone("default/second"))
+    rig.step(300)
+    rig.run()
+    assert phase(rig, "first") == "Pending"
+    create_pods(rig, "first", 2)
+    rig.run()
+    assert rig.nodes_of("first") == ["n1", "n1"]
+
+
+def test_without_a_limit_the_promise_stays() -> None:
+    rig = promising(0)
+    assert rig.machine.next_deadline() != rig.now
+    rig.step(100_000)
+    rig.run()
+    assert phase(rig, "first") == "Inqueue"
+
+
+def test_a_new_scheduler_counts_from_its_start() -> None:
+    rig = promising()
+    again = Rig(actions=PLAIN, tiers=OVERCOMMIT)
+    again.node("n1", cpu_milli=10_000)
+    again.groups = dict(rig.groups)
+    again.tell(*map(ev.PodGroupSeen, again.groups.values()))
+    again.run()
+    assert (phase(again, "first"), phase(again, "second")) == ("Inqueue", "Pending")
+    again.step(300)
+    again.run()
+    assert (phase(again, "first"), phase(again, "second")) == ("Pending", "Inqueue")
+
+
+def test_a_completed_group_without_pods_promises_nothing() -> None:
+    rig = Rig(actions=PLAIN, tiers=OVERCOMMIT)
+    rig.node("n1", cpu_milli=10_000)
+    waits_for_admission(rig, "over", min_resources={"cpu": 8_000}, phase="Completed")
+    waits_for_admission(rig, "next", min_resources={"cpu": 8_000})
+    rig.run()
+    assert phase(rig, "next") == "Inqueue"
+    rig.step(301)
+    assert rig.reason("over") is None
+
+
+def test_a_group_that_shrinks_is_admitted() -> None:
+    rig = Rig(1, actions=PLAIN)
+    waits_for_admission(rig, "job", min_resources={CHIP: 16})
+    rig.run()
+    assert phase(rig, "job") == "Pending"
+    group = replace(rig.groups["default/job"], min_resources={CHIP: 8})
+    rig.groups[group.key] = group
+    rig.tell(ev.PodGroupSeen(group))
+    rig.run()
+    assert phase(rig, "job") == "Inqueue"
