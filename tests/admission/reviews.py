@@ -49,6 +49,21 @@ def group(queue: str = "default") -> dict[str, Any]:
     }
 
 
+def deletion(kind: str, name: str) -> bytes:
+    """The API server sends no object with a deletion."""
+    request = {
+        "uid": "the-review",
+        "kind": {"group": GROUPS[kind], "kind": kind},
+        "name": name,
+        "operation": "DELETE",
+        "object": None,
+        "oldObject": {"kind": kind, "metadata": {"name": name}},
+    }
+    return json.dumps(
+        {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+    ).encode()
+
+
 def review(object: dict[str, Any], operation: str = "CREATE", old: dict[str, Any] | None = None) -> bytes:
     group = GROUPS.get(object.get("kind", ""), "")
     if isinstance(api := object.get("apiVersion"), str):

@@ -15,7 +15,7 @@ from ringwise.messages.events import ConfigurationSeen, QueueGone, QueueSeen
 from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.state.model import Queue
 from ringwise.topology.boards import shipped_catalog
-from tests.admission.reviews import container, group, pod, review, vcjob
+from tests.admission.reviews import container, deletion, group, pod, review, vcjob
 from tests.place.workloads import ascend_job, operator_job, replicated, role
 
 CATALOG = shipped_catalog()
@@ -319,3 +319,20 @@ def test_any_value_in_any_place_is_answered(field: str, value: Any) -> None:
     assert json.dumps(response)
     if not response["allowed"]:
         assert response["status"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "allowed"),
+    [
+        ("Queue", "default", False),
+        ("Queue", "root", False),
+        ("Queue", "team", True),
+        ("Pod", "default", True),
+    ],
+)
+def test_the_queues_of_every_cluster_cannot_be_deleted(kind: str, name: str, allowed: bool) -> None:
+    found = answer(deletion(kind, name), world())
+    assert found is not None
+    assert found["response"]["allowed"] is allowed
+    if not allowed:
+        assert f"queue {name} cannot be deleted" in found["response"]["status"]["message"]

@@ -19,6 +19,7 @@ from ringwise.apps.install.steps import (
     uninstall,
 )
 from ringwise.cli.install import install_command
+from ringwise.kube.write.default_queues import default_queues
 from ringwise.kubeclient.client import ApiError, Client
 from ringwise.kubeclient.config import direct
 from tests.kube.harness import run, server
@@ -26,6 +27,7 @@ from tests.kube.harness import run, server
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 DEPLOYMENTS = "/apis/apps/v1/deployments"
 CONFIG_MAPS = "/api/v1/configmaps"
+QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
 EVERYTHING = Choices(with_admission=True)
 
 
@@ -42,7 +44,8 @@ def test_the_first_run_creates_everything_and_the_second_nothing() -> None:
         async with server() as (api, client):
             first = await done(install(client, EVERYTHING))
             assert outcomes(first) == {CREATED}
-            assert len(first) == len(definitions()) + len(objects(EVERYTHING))
+            assert len(first) == len(definitions()) + len(objects(EVERYTHING)) + len(default_queues())
+            assert [queue["metadata"]["name"] for queue in api.all(QUEUES)] == ["root", "default"]
             version = api.version
             second = await done(install(client, EVERYTHING))
             assert outcomes(second) == {UNCHANGED, KEPT}
@@ -220,6 +223,7 @@ def test_uninstall_leaves_definitions_namespaces_and_settings() -> None:
                 "customresourcedefinitions": [one["metadata"]["name"] for one in definitions()],
                 "namespaces": ["mindx-dl", "volcano-system"],
                 "configmaps": ["volcano-system/volcano-scheduler-configmap"],
+                "queues": ["default", "root"],
             }
             again = await done(uninstall(client, EVERYTHING))
             assert outcomes(again) == {"not there"}

@@ -53,6 +53,7 @@ from tests.framework.settings_by_name import value_of
         ("superpod-packing", "whole-job"),
         ("owned-annotations", "open"),
         ("reservation-after", 600),
+        ("pod-creation-timeout", 300),
         ("hold-healthy-nodes", 120),
         ("fault-cool-down", 600),
         ("gang-recovery-limit", 30),
@@ -68,7 +69,7 @@ def test_defaults_of_the_settings(name: str, default: object) -> None:
 
 
 def test_no_setting_is_left_out_of_the_table_above() -> None:
-    assert len(SETTINGS) == len(dataclasses.fields(Settings)) == 23
+    assert len(SETTINGS) == len(dataclasses.fields(Settings)) == 24
 
 
 @pytest.mark.parametrize(
@@ -84,6 +85,7 @@ def test_no_setting_is_left_out_of_the_table_above() -> None:
         ("score-combination", ["strict", "sum"], ["max"]),
         ("superpod-packing", ["whole-job", "per-block"], ["whole_job"]),
         ("reservation-after", ["0", "600"], ["604801", "10m"]),
+        ("pod-creation-timeout", ["0", "300"], ["604801", "-1", "5m"]),
         (
             "resource-level-config",
             ["", '{"tree":{"level1":{"label":"rack","reservedNode":1},"level2":{"label":"room"}}}'],

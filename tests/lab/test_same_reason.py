@@ -298,7 +298,16 @@ OF_A_HISTORY = {
     *("superpod-wait-for-old-nodes", "superpod-block-cannot-refill", "superpod-blocks-disagree"),
     *("rack-wait-for-same-rack", "rack-wait-for-same-superpod", "rack-running-pods-hold-group"),
     *("bind-failed", "internal-error", "making-room", "gang-not-complete", "tasks-not-complete"),
-    *("no-pods-yet", "pods-missing", "queue-overused", "queue-share-used", "queue-quota-insufficient"),
+    *(
+        "no-pods-yet",
+        "pods-never-created",
+        "pods-missing",
+        "queue-overused",
+        "queue-share-used",
+        "queue-quota-insufficient",
+    ),
+    # Of a queue, not of a job.
+    "queue-protected",
     # Of plugins that are not in the default configuration.
     *("cluster-overcommitted", "namespace-quota-insufficient", "queue-not-a-leaf", "queue-tree-broken"),
     # Of settings that a lab does not have, or of services that run.

@@ -170,7 +170,7 @@ class Settings:
         integer(
             "pod-creation-timeout",
             300,
-            "how long an admitted job (Inqueue) may have no pods before it is put back to Pending; 0: no limit",
+            "how long an admitted job (Inqueue) may have no pods before it is Pending again; 0: no limit",
             maximum=7 * _DAY,
             unit="seconds",
         )

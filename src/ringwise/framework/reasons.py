@@ -61,6 +61,13 @@ QUEUE_OVERUSED = ReasonKind(
     ("raise the weight of {queue}",),
     CAPACITY | {Trigger.QUEUE_CHANGED, Trigger.CLAIM_FELL},
 )
+QUEUE_PROTECTED = ReasonKind(
+    "queue-protected",
+    Stage.VALIDATE,
+    "queue {queue} cannot be deleted: {why}",
+    ("close the queue instead, if it is to take no more jobs",),
+    frozenset({Trigger.QUEUE_CHANGED}),
+)
 OTHER_SCHEDULER = ReasonKind(
     "other-scheduler",
     Stage.VALIDATE,

@@ -25,10 +25,16 @@ from ringwise.manifests.wire import (
     ResourceQuotaStatusWire,
     ResourceQuotaWire,
 )
-from ringwise.state.model import NodeGroupAffinity, PodGroup, PriorityClass, Queue, ResourceQuota
+from ringwise.state.model import (
+    DEFAULT_QUEUE,
+    NodeGroupAffinity,
+    PodGroup,
+    PriorityClass,
+    Queue,
+    ResourceQuota,
+)
 from ringwise.wellknown import NODE_GROUP_LIMITS
 
-DEFAULT_QUEUE = "default"
 _GROUP_PHASES = ("", "Pending", "Running", "Unknown", "Inqueue", "Completed")
 _QUEUE_STATES = ("Open", "Closed", "Closing", "Unknown")
 _PRIORITIES = 2**31

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from ringwise.manifests.checking import keyed
 from ringwise.manifests.errors import Findings, shown
-from ringwise.manifests.groups import DEFAULT_QUEUE
 from ringwise.manifests.metadata import identity, kept_annotations, number_in, texts
 from ringwise.manifests.pods import PodClassCache, never_preempts, preemptable, priority_of, rank_variable
 from ringwise.manifests.quantities import NotReadableError, duration
@@ -26,6 +25,7 @@ from ringwise.manifests.wire import (
     TemplateWire,
 )
 from ringwise.state.job_rules import problems_of
+from ringwise.state.model import DEFAULT_QUEUE
 from ringwise.state.vcjob import Partitions, PodTemplate, Policy, Task, VcJob, Volume
 from ringwise.wellknown import RANK_INDEX, VOLCANO_SCHEDULER
 

@@ -12,7 +12,6 @@ from dataclasses import replace
 from ringwise.grammar import counted
 from ringwise.manifests.checking import keyed
 from ringwise.manifests.errors import Findings, shown
-from ringwise.manifests.groups import DEFAULT_QUEUE
 from ringwise.manifests.jobs import template_from_wire
 from ringwise.manifests.metadata import Identity, identity
 from ringwise.manifests.pods import PodClassCache, group_of
@@ -33,7 +32,7 @@ from ringwise.manifests.wire import (
 )
 from ringwise.records import dataclass
 from ringwise.state.job_rules import MOST_PODS
-from ringwise.state.model import EMPTY
+from ringwise.state.model import DEFAULT_QUEUE, EMPTY
 from ringwise.state.vcjob import PodTemplate
 from ringwise.state.workload import Role, Workload
 from ringwise.topology.nearest import did_you_mean

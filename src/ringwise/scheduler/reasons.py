@@ -14,7 +14,8 @@ POD_GROUP_MISSING = ReasonKind(
 PODS_NEVER_CREATED = ReasonKind(
     "pods-never-created",
     Stage.ENQUEUE,
-    "it was admitted and after {seconds} s none of its {needed:pod} exists; what it was promised is free again",
+    "it was admitted and after {seconds} s none of its {needed:pod} exists; "
+    "what it was promised is free again",
     (
         "see why the owner of the PodGroup creates no pods",
         "it is admitted again after another {seconds} s, or once it has pods",

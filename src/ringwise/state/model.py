@@ -13,6 +13,10 @@ from dataclasses import field, fields
 from ringwise.records import dataclass
 from ringwise.wellknown import VOLCANO_SCHEDULER
 
+#: The queue of jobs that name none, and the queue above all others, which takes no jobs. Both always exist.
+DEFAULT_QUEUE = "default"
+ROOT_QUEUE = "root"
+
 #: Pod phases in which a pod holds nothing any more.
 ENDED = frozenset({"Succeeded", "Failed"})
 
@@ -340,7 +344,7 @@ class PodGroup:
     uid: str = ""
     min_member: int = 1
     min_task_member: Mapping[str, int] = field(default_factory=dict)
-    queue: str = "default"
+    queue: str = DEFAULT_QUEUE
     priority_class: str = ""
     min_resources: Mapping[str, int] = field(default_factory=dict)
     phase: str = ""

@@ -41,6 +41,8 @@ from tests.kube.harness import (
     until,
 )
 
+QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
+
 
 def scheduler_only() -> list[MachineAdapter]:
     return [SchedulerAdapter(new_scheduler())]
@@ -66,6 +68,10 @@ async def running(client: Client, **settings: Any) -> AsyncIterator[Runner]:
 
 def bound(api: FakeApiServer) -> list[Object]:
     return [one for one in api.all(PODS) if one["spec"].get("nodeName")]
+
+
+def with_status(api: FakeApiServer, collection: str) -> list[Object]:
+    return [one for one in api.all(collection) if "status" in one]
 
 
 def assert_no_chip_twice(api: FakeApiServer) -> None:
@@ -384,6 +390,9 @@ def test_nothing_is_written_when_credentials_come_after_the_lease_was_lost(what:
                 ) as runner,
             ):
                 await runner.deciding.wait()
+                await until(
+                    lambda: [one["status"]["state"] for one in with_status(api, QUEUES)] == ["Open"] * 2
+                )
 
                 def is_late(method: str, path: str) -> bool:
                     if method != "GET" and "/leases" not in path and not runner._fence.is_open:
@@ -483,5 +492,29 @@ def test_a_vcjob_runs_from_submission_to_its_end() -> None:
                     api.put(PODS, {**one, "status": {"phase": "Succeeded"}})
                 await until(lambda: api.get(JOBS, "default/train")["status"]["state"]["phase"] == "Completed")
                 assert api.get(JOBS, "default/train")["status"]["succeeded"] == 2
+
+    run(test())
+
+
+def test_the_queues_default_and_root_are_created_where_they_are_missing() -> None:
+    async def test() -> None:
+        async with server() as (api, client):
+            api.put(QUEUES, {"metadata": {"name": "default"}, "spec": {"weight": 7}})
+            api.fault(f"POST {QUEUES}", status=500)
+            async with running(client):
+                await until(lambda: len(api.all(QUEUES)) == 2)
+            found = {one["metadata"]["name"]: one["spec"] for one in api.all(QUEUES)}
+            assert found == {"default": {"weight": 7}, "root": {"weight": 1, "reclaimable": False}}
+
+    run(test())
+
+
+def test_a_replica_that_only_reads_creates_no_queue() -> None:
+    async def test() -> None:
+        async with server() as (api, client):
+            api.put(NODES, node("node-1"))
+            async with running(client, read_only=True) as runner:
+                await until(lambda: runner.ready)
+            assert not any(method == "POST" for method, _ in api.requests)
 
     run(test())

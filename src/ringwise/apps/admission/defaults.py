@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ringwise.manifests.groups import DEFAULT_QUEUE
 from ringwise.manifests.jobs import DEFAULT_RETRIES, default_task_name
 from ringwise.state.job_plugins import NEEDED_PLUGINS
+from ringwise.state.model import DEFAULT_QUEUE
 from ringwise.wellknown import (
     BATCH_GROUP,
     HIERARCHY,

@@ -107,6 +107,11 @@ def webhook_configuration(namespace: str, labels: dict[str, str]) -> dict[str, A
                 "matchConditions": [{"name": "our-scheduler", "expression": _OURS_BY_TEMPLATE}],
             },
             {"name": "operator-jobs.ringwise.io", **everywhere, "rules": _rules(_OPERATOR_JOBS)},
+            {
+                "name": "queues.ringwise.io",
+                **everywhere,
+                "rules": [_rule(SCHEDULING_GROUP, "v1beta1", ("queues",), "DELETE", scope="Cluster")],
+            },
         ],
     }
 
@@ -115,11 +120,13 @@ def _rules(kinds: tuple[tuple[str, str, tuple[str, ...]], ...]) -> list[dict[str
     return [_rule(group, version, resources, "CREATE", "UPDATE") for group, version, resources in kinds]
 
 
-def _rule(group: str, version: str, resources: tuple[str, ...], *operations: str) -> dict[str, Any]:
+def _rule(
+    group: str, version: str, resources: tuple[str, ...], *operations: str, scope: str = "Namespaced"
+) -> dict[str, Any]:
     return {
         "apiGroups": [group],
         "apiVersions": [version],
         "operations": list(operations),
         "resources": list(resources),
-        "scope": "Namespaced",
+        "scope": scope,
     }

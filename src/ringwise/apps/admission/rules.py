@@ -20,10 +20,11 @@ from ringwise.framework.reasons import (
     MALFORMED_JOB,
     OTHER_SCHEDULER,
     QUEUE_NOT_OPEN,
+    QUEUE_PROTECTED,
     TOO_MANY_CHIP_CONTAINERS,
 )
 from ringwise.manifests.errors import Findings, ManifestError
-from ringwise.manifests.groups import DEFAULT_QUEUE, pod_group_from_wire
+from ringwise.manifests.groups import pod_group_from_wire
 from ringwise.manifests.jobs import vcjob_from_wire
 from ringwise.manifests.pods import PodClassCache, pod_from_wire
 from ringwise.manifests.wire import (
@@ -46,13 +47,12 @@ from ringwise.records import dataclass
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.scheduler.view import SchedulerView
-from ringwise.state.model import Pod, Queue
+from ringwise.state.model import DEFAULT_QUEUE, ROOT_QUEUE, Pod, Queue
 from ringwise.topology.boards import BoardCatalog
 from ringwise.topology.nearest import nearest
 from ringwise.wellknown import RA_BLOCK, SCHEDULER_NAMES, SP_BLOCK
 
 #: The queue above all others.
-_ROOT = "root"
 #: Triggers of reasons that only the submitter can cure.
 _USER_FIXABLE = SPECIFICATION | {Trigger.QUEUE_CHANGED}
 #: Reasons that concern one pod, whatever the other pods of its job are like.
@@ -112,8 +112,10 @@ def judge_vcjob(raw: msgspec.Raw | bytes, cluster: KnownCluster) -> Verdict:
 def _children(queue: str, cluster: KnownCluster) -> list[str]:
     """The queues below one. All queues without a parent are below the root, at least the default one."""
     queues = (cluster.queues or {}).values()
-    if queue == _ROOT:
-        return sorted({DEFAULT_QUEUE, *(one.name for one in queues if one.parent in ("", _ROOT))} - {_ROOT})
+    if queue == ROOT_QUEUE:
+        return sorted(
+            {DEFAULT_QUEUE, *(one.name for one in queues if one.parent in ("", ROOT_QUEUE))} - {ROOT_QUEUE}
+        )
     return sorted(one.name for one in queues if one.parent == queue and one.name != queue)
 
 
@@ -196,6 +198,13 @@ def judge_operator_job(raw: msgspec.Raw | bytes, cluster: KnownCluster, kind: tu
     if group is None or not job.replicas:
         return ALLOWED
     return _judged(cluster, [ev.PodGroupSeen(group), *map(ev.PodSeen, workload_pods(job))])
+
+
+def judge_queue_deletion(name: str) -> Verdict:
+    """Queues that exist in every cluster stay."""
+    if name not in (DEFAULT_QUEUE, ROOT_QUEUE):
+        return ALLOWED
+    return Verdict((QUEUE_PROTECTED(queue=name, why="it exists in every cluster"),))
 
 
 def judge_pod(raw: msgspec.Raw | bytes, cluster: KnownCluster) -> Verdict:

@@ -30,6 +30,7 @@ from ringwise.apps.admission.rules import (
     judge_operator_job,
     judge_pod,
     judge_pod_group,
+    judge_queue_deletion,
     judge_replicated,
     judge_vcjob,
     judge_vcjob_change,
@@ -81,6 +82,7 @@ class _Kind(msgspec.Struct):
 class _Request(msgspec.Struct, rename="camel"):
     uid: str = ""
     kind: _Kind = msgspec.field(default_factory=_Kind)
+    name: str = ""
     operation: str = ""
     sub_resource: str = ""
     object: msgspec.Raw = msgspec.Raw(b"null")
@@ -191,6 +193,9 @@ def _warning(reason: Reason) -> str:
 
 
 def _verdict(request: _Request, cluster: KnownCluster) -> Verdict:
+    if request.operation == "DELETE":
+        is_queue = (request.kind.group, request.kind.kind) == (SCHEDULING_GROUP, "Queue")
+        return judge_queue_deletion(request.name) if is_queue else ALLOWED
     judge = _JUDGES.get((request.kind.group, request.kind.kind))
     if judge is None or request.sub_resource or request.operation not in ("CREATE", "UPDATE"):
         return ALLOWED

@@ -5,6 +5,7 @@ Existing definitions and an existing configuration are used as they are.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import replace
 from typing import Any
@@ -14,8 +15,9 @@ import yaml
 
 from ringwise.apps.install.deployment import ALL_NODES, Choices, Object, definitions, objects
 from ringwise.grammar import counted
+from ringwise.kube.write.default_queues import create_if_missing, default_queues
 from ringwise.kubeclient.client import STRATEGIC_PATCH, ApiError, Client
-from ringwise.kubeclient.resources import Resource
+from ringwise.kubeclient.resources import QUEUES, Resource
 from ringwise.records import dataclass
 from ringwise.views.documents.changes import InstallDocument, InstalledFields
 from ringwise.wellknown import (
@@ -76,6 +78,10 @@ _RESOURCES = {
         Resource(DISRUPTION_API, "PodDisruptionBudget", "poddisruptionbudgets"),
     )
 }
+
+#: How often the creation of a queue is tried while queues are not served yet, and the seconds in between.
+_DEFINITION_ATTEMPTS = 20
+_DEFINITION_PAUSE = 0.5
 
 CREATED, CONFIGURED, UNCHANGED, KEPT = "created", "configured", "unchanged", "kept"
 DELETED, ABSENT = "deleted", "not there"
@@ -194,10 +200,13 @@ async def install(client: Client, choices: Choices) -> AsyncIterator[Step]:
         if wanted["kind"] == WEBHOOKS.kind and not conditions:
             wanted = _without_conditions(wanted)
         yield await _apply(client, wanted)
+    if not choices.shadow:
+        for queue in default_queues():
+            yield await _create_queue(client, queue)
 
 
 async def uninstall(client: Client, choices: Choices) -> AsyncIterator[Step]:
-    """Remove what `install` made. Definitions, namespaces and the configuration stay: jobs need them."""
+    """Remove what `install` made. What jobs need stays: definitions, queues, namespaces, configuration."""
     for wanted in reversed(objects(choices)):
         resource, meta = _RESOURCES[wanted["kind"]], wanted["metadata"]
         if resource is NAMESPACES or meta["name"] == SCHEDULER_CONFIG_MAP:
@@ -205,6 +214,21 @@ async def uninstall(client: Client, choices: Choices) -> AsyncIterator[Step]:
         yield await _remove(client, resource, meta.get("namespace"), meta["name"])
     if choices.with_admission:
         yield await _remove(client, SECRETS, choices.namespace, "ringwise-admission")
+
+
+async def _create_queue(client: Client, queue: Object) -> Step:
+    """The API server serves a kind only a moment after its definition was created."""
+    name = queue["metadata"]["name"]
+    for _ in range(_DEFINITION_ATTEMPTS):
+        try:
+            created = await create_if_missing(client, queue)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            await asyncio.sleep(_DEFINITION_PAUSE)
+            continue
+        return Step(QUEUES.kind, name, CREATED if created else KEPT)
+    return Step(QUEUES.kind, name, ABSENT, "queues are not served yet; the scheduler creates it")
 
 
 async def _remove(client: Client, resource: Resource, namespace: str | None, name: str) -> Step:

@@ -32,10 +32,10 @@ from ringwise.framework.reasons import (
 )
 from ringwise.framework.registry import PluginSpec
 from ringwise.framework.session import Session
-from ringwise.plugins.capacity.queue_tree import ROOT, QueueNode, QueueTree
+from ringwise.plugins.capacity.queue_tree import QueueNode, QueueTree
 from ringwise.plugins.capacity.reasons import QUEUE_NOT_A_LEAF, QUEUE_TREE_BROKEN
 from ringwise.reasons import Reason
-from ringwise.state.model import Pod, Queue
+from ringwise.state.model import ROOT_QUEUE, Pod, Queue
 
 _OPEN = "Open"
 
@@ -141,7 +141,7 @@ class Capacity:
             return QUEUE_NOT_OPEN(queue=node.name, state=node.queue.state)
         if node.problem:
             return QUEUE_TREE_BROKEN(queue=node.name, problem=node.problem)
-        if node.children or (self._by_tree and node.name == ROOT):
+        if node.children or (self._by_tree and node.name == ROOT_QUEUE):
             return QUEUE_NOT_A_LEAF(queue=node.name, children=[child.name for child in node.children])
         return None
 

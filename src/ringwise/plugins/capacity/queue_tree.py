@@ -15,9 +15,8 @@ from ringwise.framework.amounts import Amounts, add, share
 from ringwise.framework.promises import Promises
 from ringwise.framework.session import Session
 from ringwise.records import dataclass
-from ringwise.state.model import Queue
+from ringwise.state.model import ROOT_QUEUE, Queue
 
-ROOT = "root"
 #: A capability of 0 means no limit for these two.
 _UNLIMITED_WHEN_ZERO = ("cpu", "memory")
 
@@ -60,10 +59,12 @@ class QueueTree:
         self._nodes = {name: QueueNode(queue, below=[name]) for name, queue in session.queues.items()}
         self.by_tree = by_tree
         if by_tree:
-            root = self._nodes.get(ROOT)
+            root = self._nodes.get(ROOT_QUEUE)
             if root is None:
                 # It exists in every cluster; its object may not.
-                root = self._nodes[ROOT] = QueueNode(Queue(ROOT, reclaimable=False), below=[ROOT])
+                root = self._nodes[ROOT_QUEUE] = QueueNode(
+                    Queue(ROOT_QUEUE, reclaimable=False), below=[ROOT_QUEUE]
+                )
             self._hang(root)
             self._share_tree(root)
         else:
@@ -79,7 +80,7 @@ class QueueTree:
         for node in self._nodes.values():
             if node is root:
                 continue
-            parent = self._nodes.get(node.queue.parent or ROOT)
+            parent = self._nodes.get(node.queue.parent or ROOT_QUEUE)
             if parent is None:
                 node.problem = f"its parent {node.queue.parent} does not exist"
             else:
@@ -172,7 +173,7 @@ class QueueTree:
         """The queues whose limits a job of this queue must keep: itself, then those above it."""
         if not self.by_tree:
             return [node]
-        root = self._nodes[ROOT]
+        root = self._nodes[ROOT_QUEUE]
         return [node, *node.above, *([root] if root is not node else [])]
 
     def share(self, node: QueueNode) -> float:

@@ -14,10 +14,9 @@ from dataclasses import field
 from ringwise.framework.amounts import Amounts, add, share
 from ringwise.framework.session import Session
 from ringwise.records import dataclass
-from ringwise.state.model import Queue
+from ringwise.state.model import ROOT_QUEUE, Queue
 from ringwise.wellknown import HIERARCHY, HIERARCHY_WEIGHTS
 
-_ROOT = "root"
 #: Larger weights, infinity included, count as 1, as text that is no number does.
 _MOST_WEIGHT = 1e9
 
@@ -48,8 +47,8 @@ class Hierarchy:
 
     def _add(self, queue: Queue) -> None:
         steps = [step for step in queue.annotations.get(HIERARCHY, "").split("/") if step] or [queue.name]
-        if steps[0] != _ROOT:
-            steps.insert(0, _ROOT)
+        if steps[0] != ROOT_QUEUE:
+            steps.insert(0, ROOT_QUEUE)
         weights = [_weight(text) for text in queue.annotations.get(HIERARCHY_WEIGHTS, "").split("/") if text]
         path = self._paths[queue.name] = tuple(steps)
         for depth in range(1, len(path) + 1):
@@ -91,7 +90,7 @@ class Hierarchy:
 
     def _free(self) -> Amounts:
         """What no queue uses."""
-        used = self._nodes[_ROOT,].used if self._nodes else {}
+        used = self._nodes[ROOT_QUEUE,].used if self._nodes else {}
         return _difference(self._session.usage.capacity, used)
 
 

@@ -30,7 +30,7 @@ from ringwise.plugins.nodegroup.reasons import (
     NODE_GROUP_NOT_SPECIFIED,
 )
 from ringwise.reasons import Reason
-from ringwise.state.model import NodeGroupAffinity, Pod, Queue
+from ringwise.state.model import ROOT_QUEUE, NodeGroupAffinity, Pod, Queue
 from ringwise.wellknown import NODE_GROUP_LIMITS, NODE_GROUP_NAME
 
 STRICT = boolean("strict", True, "a queue without rules may use no node without the label either")
@@ -39,7 +39,6 @@ PREFERRED_ORDER = boolean(
 )
 #: Scores of a node by what the queue says about its group.
 _REQUIRED, _PREFERRED, _AVOIDED = 100.0, 50.0, -1.0
-_ROOT = "root"
 
 
 class NodeGroup:
@@ -104,8 +103,8 @@ class NodeGroup:
             rules = queue.node_groups
             above: Queue | None = queue
             passed = {queue.name}
-            while self._by_tree and rules is None and above is not None and above.name != _ROOT:
-                above = self._session.queues.get(above.parent or _ROOT)
+            while self._by_tree and rules is None and above is not None and above.name != ROOT_QUEUE:
+                above = self._session.queues.get(above.parent or ROOT_QUEUE)
                 if above is None or above.name in passed:
                     break
                 passed.add(above.name)

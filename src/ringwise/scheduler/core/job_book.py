@@ -12,7 +12,7 @@ from ringwise.reasons import Reason
 from ringwise.scheduler.core.containment import Containment, describe
 from ringwise.scheduler.reasons import POD_GROUP_MISSING
 from ringwise.state.cluster import ClusterState
-from ringwise.state.model import EMPTY, Pod, PodGroup, PriorityClass, Queue, ResourceQuota
+from ringwise.state.model import DEFAULT_QUEUE, EMPTY, Pod, PodGroup, PriorityClass, Queue, ResourceQuota
 from ringwise.state.node_shapes import label_keys
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.nearest import nearest
@@ -26,7 +26,6 @@ from ringwise.wellknown import (
     SYSTEM_NODE_CRITICAL,
 )
 
-DEFAULT_QUEUE = "default"
 _QUEUE_KEYS = (SCHEDULING_QUEUE_NAME, QUEUE_NAME)
 
 

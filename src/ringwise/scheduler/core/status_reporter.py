@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from ringwise.framework.job import Job, is_awaiting_pods
+from ringwise.framework.job import Job
 from ringwise.framework.usage import ResourceUsage
 from ringwise.messages.commands import Command, SetGroupStatus, TellPod
 from ringwise.reasons import Reason
@@ -125,6 +125,5 @@ class StatusReporter:
             phase = "Completed"
         else:
             phase = "Inqueue" if job.inqueue else "Pending"
-        # That its owner has not created its pods yet is no problem of an admitted job.
-        waits = phase in ("Pending", "Inqueue", "Unknown") and not is_awaiting_pods(job)
+        waits = phase in ("Pending", "Inqueue", "Unknown")
         return SetGroupStatus(job.key, phase, job.reason if waits else None, running, succeeded, failed)

@@ -1,0 +1,69 @@
+"""The queues that exist in every cluster: `default`, and `root`, which is above all others.
+
+They are created where they are missing, and existing ones are used as they are. Clients look them up:
+Huawei's operator refuses jobs for a queue without an object.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Any
+
+from ringwise.kubeclient.client import ApiError, Client
+from ringwise.kubeclient.resources import QUEUES
+from ringwise.kubeclient.retry import GivenUpError, Retrier
+from ringwise.log import Logger
+from ringwise.state.model import DEFAULT_QUEUE, ROOT_QUEUE
+
+_LOG = Logger()
+
+
+def default_queues() -> list[dict[str, Any]]:
+    """The root first: it is the parent of the other."""
+    root = {"weight": 1, "reclaimable": False}
+    default = {"weight": 1, "reclaimable": True, "parent": ROOT_QUEUE}
+    return [
+        {"apiVersion": QUEUES.version, "kind": QUEUES.kind, "metadata": {"name": name}, "spec": spec}
+        for name, spec in ((ROOT_QUEUE, root), (DEFAULT_QUEUE, default))
+    ]
+
+
+async def create_if_missing(client: Client, queue: dict[str, Any]) -> bool:
+    """Whether it was missing."""
+    try:
+        await client.create(QUEUES, None, queue)
+    except ApiError as error:
+        if error.status != 409:
+            raise
+        return False
+    return True
+
+
+class DefaultQueues:
+    """Creates them when a replica starts to lead."""
+
+    def __init__(self, client: Client, retrier: Retrier) -> None:
+        self._client = client
+        self._retrier = retrier
+        self._task: asyncio.Task[None] | None = None
+
+    def lead(self) -> None:
+        self._task = asyncio.create_task(self._create(), name="default queues")
+
+    async def _create(self) -> None:
+        for queue in default_queues():
+            try:
+                await self._retrier.run(partial(create_if_missing, self._client, queue))
+            except GivenUpError as error:
+                # Jobs of the queue `default` run without an object, too.
+                _LOG.warning("queue not created", queue=queue["metadata"]["name"], why=str(error))
+
+    async def finish(self) -> None:
+        if self._task is not None:
+            await self._task
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)

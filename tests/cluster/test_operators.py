@@ -1,0 +1,58 @@
+"""Operators that create pods once their PodGroup is Inqueue, and the queues that clients look up."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cluster.cluster import Cluster, check_chips
+from tests.cluster.objects import CHIP, NAMESPACE, nodes
+from tests.cluster.owners import Operator
+
+pytestmark = pytest.mark.cluster
+
+QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
+
+
+def test_an_operator_gets_its_pod_group_admitted_and_its_pods_run(cluster: Cluster) -> None:
+    cluster.apply(nodes(2))
+    cluster.run("scheduler")
+    first = Operator(cluster, "first", 2, 8)
+    cluster.wait(first.reconcile, "the PodGroup of first is Inqueue")
+    check_chips(cluster.wait_running("first", 2))
+    # The second waits for chips, and its PodGroup says so.
+    second = Operator(cluster, "second", 1, 8)
+    condition = cluster.wait(lambda: cluster.condition("second"), "second says why it waits")
+    assert condition["reason"] == "JobEnqueueFailed"
+    assert CHIP in condition["message"]
+    assert not second.reconcile()
+    for one in cluster.pods("first"):
+        cluster.kubectl("delete", "pod", one["metadata"]["name"], "-n", NAMESPACE, "--wait=false")
+    cluster.kubectl("delete", "podgroups.scheduling.volcano.sh", "first", "-n", NAMESPACE)
+    cluster.wait(second.reconcile, "the PodGroup of second is Inqueue")
+    check_chips(cluster.wait_running("second", 1))
+
+
+def test_a_promise_whose_pods_never_come_is_given_back(cluster: Cluster) -> None:
+    cluster.apply(nodes(1))
+    cluster.configure({"pod-creation-timeout": "2"})
+    cluster.run("scheduler")
+    absent = Operator(cluster, "absent", 1, 8)
+    cluster.wait(lambda: absent.phase == "Inqueue", "it is admitted")
+    condition = cluster.wait(lambda: cluster.condition("absent"), "its promise is given back")
+    assert absent.phase == "Pending"
+    assert "none of its 1 pod exists" in condition["message"]
+    cluster.wait(lambda: cluster.events("PodGroup", "absent"), "an event says so")
+    cluster.wait(absent.reconcile, "it is admitted again")
+    cluster.wait_running("absent", 1)
+
+
+def test_the_queues_default_and_root_exist(cluster: Cluster) -> None:
+    cluster.kubectl("delete", "queues.scheduling.volcano.sh", "--all")
+    cluster.run("scheduler")
+    cluster.wait(lambda: len(cluster.api.items(QUEUES)) == 2, "both are created")
+    found = {one["metadata"]["name"]: one["spec"] for one in cluster.api.items(QUEUES)}
+    assert found["root"]["reclaimable"] is False
+    assert found["default"]["weight"] == 1
+    cluster.wait(
+        lambda: cluster.api.get(f"{QUEUES}/default").get("status", {}).get("state") == "Open", "it is Open"
+    )
