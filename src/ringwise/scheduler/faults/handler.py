@@ -387,7 +387,9 @@ class FaultHandler:
         """Deletions that the API server refused, of pods that are healthy again meanwhile."""
         refused = [uid for uid, one in handled.deletions.items() if one.not_before and not one.sent]
         for uid in refused:
-            if uid in handled.faulty and self._detector.look(job.pods[uid], policy, now).fault is None:
+            pod = job.pods[uid]
+            healthy = pod.live and self._detector.look(pod, policy, now).fault is None
+            if uid in handled.faulty and healthy:
                 del handled.faulty[uid], handled.deletions[uid]
                 self.changed = True
         none_carried_out = all(one.not_before and not one.sent for one in handled.deletions.values())
