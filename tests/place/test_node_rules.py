@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from tests.place.asking import Plain, ask, job_of
 from tests.place.objects import (
     ASCEND,
+    chip_list,
     cluster_report,
     filler,
     node,
@@ -270,3 +272,36 @@ def test_what_can_never_run_is_refused_and_stops_no_other_job_N2() -> None:
     never = set(bad) - {"ownerless", "queue"}
     assert {job_of(answer, name)["outcome"] for name in never} == {"refused"}
     assert job_of(answer, "job")["outcome"] == "placed"
+
+
+# -- what travels with a binding
+
+
+RANK_TABLE = "ascend.kubectl.kubernetes.io/ascend-910-configuration"
+
+
+@pytest.mark.parametrize("operator", [True, False])
+@pytest.mark.parametrize(
+    ("infos", "written"),
+    [
+        (None, False),
+        ({f"Ascend910-{chip}": {"IP": ""} for chip in range(8)}, False),
+        ({f"Ascend910-{chip}": {"IP": "" if chip == 3 else f"10.1.0.{chip}"} for chip in range(8)}, False),
+        ({f"Ascend910-{chip}": {"IP": f"10.1.0.{chip}"} for chip in range(8)}, True),
+        ({f"Ascend910-{chip}": {"IP": "", "SuperDeviceID": chip + 1} for chip in range(8)}, True),
+    ],
+)
+def test_9_a_rank_table_is_written_only_with_addresses(
+    operator: bool, infos: dict[str, Any] | None, written: bool
+) -> None:
+    """Without them the device plugin writes both annotations; it skips a pod that has them (D1, D2)."""
+    notes = {} if infos is None else {"baseDeviceInfos": json.dumps(infos)}
+    labels = {"training.kubeflow.org/operator-name": "ascendjob-controller"} if operator else {}
+    answer = ask([node("n-0", annotations=notes), pod("whole", pod_spec(8), labels=labels)])
+    (placed,) = job_of(answer, "whole")["pods"]
+    assert placed["annotations"]["huawei.com/Ascend910"] == chip_list(ASCEND, range(8))
+    assert ("huawei.com/AscendReal" in placed["annotations"]) is written
+    assert (RANK_TABLE in placed["annotations"]) is written
+    if written:
+        devices = json.loads(placed["annotations"][RANK_TABLE])["devices"]
+        assert all(device["device_ip"] or device["super_device_id"] for device in devices)

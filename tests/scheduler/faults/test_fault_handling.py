@@ -10,7 +10,7 @@ from ringwise.messages import events as ev
 from ringwise.messages.commands import AnnotatePod, Bind, Command, DeletePod, TellJob
 from ringwise.scheduler.faults.handler import WATCHED_FOR
 from ringwise.scheduler.faults.states import State
-from ringwise.state.model import DeviceReport, NodeReport, ReportedFault
+from ringwise.state.model import DeviceReport, NodeReport, Owner, ReportedFault
 from tests.scheduler.rig import CHIP, SECOND, Rig
 
 POD_LEVEL = {"fault-scheduling": "force", "pod-rescheduling": "on"}
@@ -438,3 +438,33 @@ def test_hot_switch_the_word_of_clusterd_is_enough() -> None:
     pod = rig.pods["train-2"]
     rig.change("train-2", annotations={**pod.annotations, "needVolcanoOpe": "delete"})
     assert [c.pod for c in rig.step() if isinstance(c, DeletePod)] == ["train-2"]
+# -- what other components read ----------------------------------------------------------------------
+
+
+def test_14_a_pod_that_returns_to_its_node_while_others_run_says_so() -> None:
+    rig = Rig(4, prefer_previous_node=True)
+    labels = {**POD_LEVEL, "fault-retry-times": "3"}
+    rig.submit("train", pods=4, chips=8, labels=labels, owner=Owner("AscendJob", "train", "u"))
+    rig.run()
+    hit = pod_on(rig, "n3")
+    rig.change(hit, phase="Failed")
+    assert deletions(rig.step()) == {hit: 0}
+    finish(rig)
+    rig.run()
+    assert rig.pods[hit].node == "n3"
+    assert rig.pods[hit].annotations["reschedule-in-place"] == "true"
+    others = [pod for name, pod in rig.pods.items() if name != hit]
+    assert all("reschedule-in-place" not in pod.annotations for pod in others)
+
+
+def test_14_a_whole_job_that_returns_is_not_in_place() -> None:
+    rig = Rig(4, prefer_previous_node=True)
+    labels = {"fault-scheduling": "force", "fault-retry-times": "3"}
+    rig.submit("train", pods=4, chips=8, labels=labels, owner=Owner("AscendJob", "train", "u"))
+    rig.run()
+    rig.change(pod_on(rig, "n3"), phase="Failed")
+    assert len(deletions(rig.step())) == 4
+    finish(rig)
+    rig.run()
+    assert sorted(rig.nodes_of("train")) == ["n1", "n2", "n3", "n4"]
+    assert all("reschedule-in-place" not in pod.annotations for pod in rig.pods.values())

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from ringwise.messages import events as ev
+from ringwise.messages.commands import DeletePod
 from ringwise.state.model import DeviceReport
 from tests.scheduler.rig import CHIP, SECOND, Rig
 
@@ -194,3 +196,49 @@ def test_r2_the_map_is_read_from_the_pods_after_a_restart_of_the_scheduler() -> 
         rank: node for rank, node in before.items() if rank != 6
     }
     assert after[6][:4] == "s0r1"
+
+
+# -- with fault-scheduling: which healthy pods are deleted -------------------------------------------------
+
+
+def deleted(rig: Rig, seconds: float = 0) -> list[int]:
+    """Ranks of the pods that one turn deletes; their owner creates them again."""
+    commands = rig.step(seconds)
+    names = [command.pod for command in commands if isinstance(command, DeletePod)]
+    ranks = sorted(int(rig.pods[name].annotations["hccl/rankIndex"]) for name in names)
+    for name in names:
+        rig.tell(ev.PodGone(rig.pods[name].uid))
+        rig.replacement(name)
+    if names:
+        rig.run()
+    return ranks
+
+
+def broken_rank_5(**labels: str) -> Rig:
+    """Twelve pods in blocks of four and logical racks of two; no node is free when that of rank 5 breaks."""
+    rig = rack_rig({(0, 0): 8, (1, 0): 4})
+    submit(rig, 12, 32, 16, **{"fault-scheduling": "force", **POD_LEVEL, **labels})
+    assert len(by_rank(rig)) == 12
+    node = by_rank(rig)[5]
+    superpod, rack = int(node[1]), int(node[3])
+    broken = DeviceReport(node, CHIP, unhealthy=0xFF, network_unhealthy=0, superpod=superpod, rack=rack)
+    # ClusterD runs: its aggregate is there.
+    rig.tell(ev.ReportSeen(replace(broken, aggregated=True)))
+    assert deleted(rig) == [5]
+    return rig
+
+
+def test_r3_healthy_pods_are_deleted_as_the_level_grows() -> None:
+    """The faulty pod, after 3 s its logical rack, after 6 s its block, after 12 s the whole job."""
+    rig = broken_rank_5()
+    assert deleted(rig, 2.9) == []
+    assert deleted(rig, 0.2) == [4]
+    assert deleted(rig, 2.8) == []
+    assert deleted(rig, 0.2) == [6, 7]
+    assert deleted(rig, 5.8) == []
+    assert deleted(rig, 0.2) == [0, 1, 2, 3, 8, 9, 10, 11]
+
+
+def test_r3_with_process_recovery_no_level_beyond_the_logical_rack_begins() -> None:
+    rig = broken_rank_5(**{"process-recover-enable": "on"})
+    assert [deleted(rig, seconds) for seconds in (3.1, 3.1, 6.1)] == [[4], [], []]

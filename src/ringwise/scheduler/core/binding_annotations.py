@@ -13,7 +13,14 @@ from ringwise.messages.rank_table import (
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Node, Pod
 from ringwise.topology.chips import chip_names
-from ringwise.wellknown import ASCEND_REAL, DISTRIBUTED_JOB, OPERATOR_NAME, PREDICATE_TIME, RANK_INDEX
+from ringwise.wellknown import (
+    ASCEND_REAL,
+    DISTRIBUTED_JOB,
+    OPERATOR_NAME,
+    PREDICATE_TIME,
+    RANK_INDEX,
+    RESCHEDULE_IN_PLACE,
+)
 
 
 def binding_annotations(state: ClusterState, allocation: Allocation, time: int) -> dict[str, str]:
@@ -37,21 +44,42 @@ def binding_annotations(state: ClusterState, allocation: Allocation, time: int) 
         node.chips_allocatable.get(policy.resource, 0),
         len(node.devices or ()),
     ):
-        annotations[ASCEND_REAL] = chips
-        annotations[rank_table_key(policy.resource)] = _fragment(state, pod, node, allocation)
+        devices = _devices(node, allocation)
+        if devices is not None:
+            annotations[ASCEND_REAL] = chips
+            annotations[rank_table_key(policy.resource)] = _fragment(state, pod, node, devices)
+    if node is not None and job.previous_nodes and _returns_in_place(allocation, node):
+        annotations[RESCHEDULE_IN_PLACE] = "true"
     annotations.update(allocation.annotations)
     return annotations
 
 
-def _fragment(state: ClusterState, pod: Pod, node: Node, allocation: Allocation) -> str:
+def _returns_in_place(allocation: Allocation, node: Node) -> bool:
+    """Whether part of the job runs on, and the pod returns to the node that its rank had."""
+    job = allocation.job
+    previous = job.previous_nodes.get(rank_of(job, allocation.pod))
+    if previous is None or previous.node != node.name:
+        return False
+    return any(pod.node is not None and pod.live and not pod.deleting for pod in job.pods.values())
+
+
+def _devices(node: Node, allocation: Allocation) -> list[RankTableDevice] | None:
+    """The chips with their addresses; None where one is unknown.
+
+    Huawei's device plugin leaves a pod alone that has both annotations, so that a table without addresses
+    would stay so. Without them it writes both when it mounts the chips.
+    """
     known = {device.chip: device for device in node.devices or ()}
-    report = state.report_of(node.name, pod.cls.resource or "")
     devices = [
         RankTableDevice(chip, known[chip].ip, known[chip].super_device_id)
-        if chip in known
-        else RankTableDevice(chip)
         for chip in allocation.chips
+        if chip in known and (known[chip].ip or known[chip].super_device_id)
     ]
+    return devices if len(devices) == len(allocation.chips) else None
+
+
+def _fragment(state: ClusterState, pod: Pod, node: Node, devices: list[RankTableDevice]) -> str:
+    report = state.report_of(node.name, pod.cls.resource or "")
     superpod = report.superpod if report is not None and report.superpod is not None else node.superpod
     rack = report.rack if report is not None and report.rack is not None else node.rack
     index = node.server_index
