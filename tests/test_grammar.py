@@ -11,8 +11,8 @@ import pytest
 
 import ringwise
 from ringwise.apps.docs.reasons_reference import all_kinds
-from ringwise.grammar import Quantity, agrees, counted
-from ringwise.reasons import ReasonKind, general_form
+from ringwise.grammar import Quantity, agrees, amount_text, counted
+from ringwise.reasons import ReasonKind, Stage, general_form
 from ringwise.topology.reasons import SUPERPOD_OVERSIZE
 
 SOURCES = Path(ringwise.__file__).parent
@@ -125,3 +125,35 @@ def test_no_message_has_a_plural_that_a_number_may_contradict() -> None:
 def _is_constant(value: ast.expr) -> bool:
     """A limit of the program: MAX_ERRORS."""
     return isinstance(value, ast.Name) and value.id.isupper()
+
+
+@pytest.mark.parametrize(
+    ("resource", "amount", "text"),
+    [
+        ("cpu", 16_000, "16"),
+        ("cpu", 1_500, "1.5"),
+        ("requests.cpu", 250, "0.25"),
+        ("cpu", 0, "0"),
+        ("memory", 16 << 30, "16 GiB"),
+        ("memory", 3 << 40, "3072 GiB"),
+        ("limits.memory", 1536 << 20, "1.5 GiB"),
+        ("memory", 200 << 20, "200 MiB"),
+        ("memory", 1000, "1000"),
+        ("memory", 0, "0"),
+        ("hugepages-2Mi", 4 << 20, "4 MiB"),
+        ("huawei.com/Ascend910", 16_000, "16000"),
+        ("pods", 16_000, "16000"),
+    ],
+)
+def test_19_amounts_are_in_the_units_of_people(resource: str, amount: int, text: str) -> None:
+    assert amount_text(resource, amount) == text
+
+
+def test_19_the_details_of_a_reason_stay_numbers() -> None:
+    kind = ReasonKind("full", Stage.GANG, "{used} of the {limit} of {resource} are used", ("up to {free:#}",))
+    full = kind(resource="cpu", used=16_000, limit=20_000, free=4_000, weight=3)
+    assert full.message == "16 of the 20 of cpu are used"
+    assert full.cures == ("up to 4",)
+    assert full.as_json()["details"]["used"] == 16_000
+    quota = ReasonKind("quota", Stage.ENQUEUE, "used: {used}")(used={"requests.cpu": 2500, "pods": 3000})
+    assert quota.message == "used: requests.cpu 2.5, pods 3000"

@@ -24,6 +24,28 @@ def counted(number: object, one: str, many: str = "") -> str:
     return f"{number} {agrees(number, one, many or plural(one))}"
 
 
+_SIZES = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
+
+
+def amount_text(resource: str, amount: int) -> str:
+    """An amount in the units of people: cpu in cores, sizes in GiB and the like, all else as it is.
+
+    Inside, cpu is counted in thousandths and sizes in bytes.
+    """
+    name = resource.removeprefix("requests.").removeprefix("limits.")
+    if name == "cpu":
+        return _short(amount / 1000)
+    if name in ("memory", "ephemeral-storage") or name.startswith("hugepages-"):
+        for unit, size in _SIZES:
+            if amount >= size:
+                return f"{_short(amount / size)} {unit}"
+    return str(amount)
+
+
+def _short(number: float) -> str:
+    return f"{number:.3f}".rstrip("0").rstrip(".")
+
+
 class Quantity(str):
     """A number in a message. The format specification names what is counted:
 

@@ -16,7 +16,7 @@ from dataclasses import field, replace
 from string import Formatter
 from typing import Any, TypedDict
 
-from ringwise.grammar import Quantity
+from ringwise.grammar import Quantity, amount_text
 from ringwise.records import dataclass
 
 
@@ -144,11 +144,25 @@ class Reason:
         return hash((self.kind.code, tuple(sorted((k, str(v)) for k, v in self.details.items()))))
 
 
+#: Details that are amounts of the detail `resource`.
+_AMOUNTS = frozenset(
+    {
+        *("allocatable", "asked", "capacity", "deserved", "free", "limit", "missing", "needed", "promised"),
+        *("taken", "used"),
+    }
+)
+
+
 class _Readable(dict[str, Quantity]):
     """Details as text: lists are joined, a missing detail is shown as unknown."""
 
     def __init__(self, details: Mapping[str, Any]) -> None:
         super().__init__({key: Quantity(_text(value)) for key, value in details.items()})
+        resource = details.get("resource")
+        if isinstance(resource, str):
+            for key in _AMOUNTS & details.keys():
+                if isinstance(details[key], int):
+                    self[key] = Quantity(amount_text(resource, details[key]))
 
     def __missing__(self, key: str) -> Quantity:
         return Quantity(f"({key} unknown)")
@@ -178,8 +192,12 @@ def _text(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return ", ".join(str(item) for item in value) if value else "none"
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} {item}" for key, item in value.items()) if value else "none"
+        return ", ".join(f"{key} {_entry(key, item)}" for key, item in value.items()) if value else "none"
     return str(value)
+
+
+def _entry(key: Any, item: Any) -> str:
+    return amount_text(key, item) if isinstance(key, str) and isinstance(item, int) else str(item)
 
 
 def _plain(value: Any) -> Any:

@@ -72,7 +72,7 @@ status: {phase: Succeeded}
 @pytest.mark.parametrize(
     ("name", "outcome", "part"),
     [
-        ("plain", "pending", "asks for 5000 of cpu"),
+        ("plain", "pending", "asks for 5 of cpu"),
         ("done", "ended", "1 of its 1 pod has ended"),
     ],
 )

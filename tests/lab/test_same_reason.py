@@ -284,6 +284,10 @@ CASES: Mapping[str, Case] = {
         ],
     ),
     "not-enough-pods": Case(pod_group("job", 2), more=[pod("job-0", pod_spec(8), group="job")]),
+    "pods-gated": Case(
+        pod_group("job", 1),
+        more=[pod("job-0", pod_spec(8, schedulingGates=[{"name": "example.com/wait"}]), group="job")],
+    ),
 }
 #: Reasons of one node. A job that no node takes counts them: `no-node-fits`, `gang-incomplete`.
 OF_ONE_NODE = {kind.code for kind in all_kinds() if kind.stage is Stage.PREDICATE} - {"no-node-fits"}

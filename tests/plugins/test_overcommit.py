@@ -49,7 +49,7 @@ def test_used_and_promised_count_and_the_message_is_volcanos() -> None:
     assert not may
     assert reason is not None
     assert reason.message.startswith(
-        "resource in cluster is overused: overused cpu; of cpu 3000 are used and 4000"
+        "resource in cluster is overused: overused cpu; of cpu 3 are used and 4 promised"
     )
     assert reason.code == "cluster-overcommitted"
 

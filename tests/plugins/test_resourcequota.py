@@ -59,8 +59,8 @@ def test_the_message_names_only_what_is_exceeded() -> None:
     )
     assert not may
     assert message == (
-        "resource quota insufficient, requested: requests.cpu 4000, used: requests.cpu 2000, "
-        "limited: requests.cpu 5000 (ResourceQuota default/q)"
+        "resource quota insufficient, requested: requests.cpu 4, used: requests.cpu 2, "
+        "limited: requests.cpu 5 (ResourceQuota default/q)"
     )
 
 

@@ -39,6 +39,7 @@ from ringwise.cli.explain import capacity_result, diagnosis_result, story_result
 from ringwise.cli.queries import QueryResult, render_result
 from ringwise.cli.topology import topology_result
 from ringwise.embed.containers import PodContainer
+from ringwise.framework.amounts import request_text
 from ringwise.scheduler.explain.doctor import diagnose
 from ringwise.scheduler.explain.why import UnknownJobError
 from ringwise.state.model import Node, Pod, Queue
@@ -229,7 +230,6 @@ def _pod(live: LiveLab, key: str) -> QueryResult:
     given = {} if container is None else container.environment
 
     def draw(console: Console) -> None:
-        asks = f"{pod.cls.chips} x {pod.cls.resource}" if pod.cls.chips else "no chips"
         _facts(
             console,
             f"pod {key}",
@@ -237,7 +237,7 @@ def _pod(live: LiveLab, key: str) -> QueryResult:
                 "phase": document["phase"],
                 "job": document["job"],
                 "node": pod.node,
-                "asks for": asks,
+                "asks for": request_text(pod.cls),
                 "chips": ", ".join(map(str, pod.named_chips)),
                 "rank": document["rank"],
                 "exit code": pod.exit_code,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ringwise.grammar import amount_text
 from ringwise.state.model import PodClass
 
 Amounts = dict[str, int]
@@ -34,6 +35,14 @@ def amounts_of(pod_class: PodClass) -> Amounts:
     for name, amount in pod_class.extended:
         asked[name] = asked.get(name, 0) + amount
     return asked
+
+
+def request_text(pod_class: PodClass) -> str:
+    """`8 x huawei.com/Ascend910`; of a pod without chips `4 cpu, 8 GiB memory`."""
+    if pod_class.chips:
+        return f"{pod_class.chips} x {pod_class.resource}"
+    asked = [f"{amount_text(name, amount)} {name}" for name, amount in amounts_of(pod_class).items()]
+    return ", ".join(asked) or "no resources"
 
 
 def add(total: Amounts, more: Mapping[str, int], times: int = 1) -> None:

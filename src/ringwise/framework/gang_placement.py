@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ringwise.framework.amounts import request_text
 from ringwise.framework.extension_points import (
     JOB_PLAN,
     NODE_FILTER,
@@ -12,7 +13,7 @@ from ringwise.framework.extension_points import (
     JobPlan,
     NodeFilter,
 )
-from ringwise.framework.job import Job
+from ringwise.framework.job import Job, gated_pods
 from ringwise.framework.node_selection import NodeSelection, SelectedNode
 from ringwise.framework.previous_node import (
     UsedNodes,
@@ -20,7 +21,7 @@ from ringwise.framework.previous_node import (
     prefers_previous_node,
     select_again,
 )
-from ringwise.framework.reasons import GANG_INCOMPLETE, NO_NODE_FITS, NO_PODS_YET
+from ringwise.framework.reasons import GANG_INCOMPLETE, NO_NODE_FITS, NO_PODS_YET, PODS_GATED
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation, Statement
 from ringwise.reasons import Reason
@@ -58,6 +59,14 @@ def missing_pods(session: Session, job: Job) -> int:
     return max(0, missing)
 
 
+def too_few_pods(job: Job, pods: int) -> Reason:
+    """Why so many pods of a gang are not enough: the others do not exist, or have scheduling gates."""
+    gated = gated_pods(job)
+    if gated:
+        return PODS_GATED(gated=gated, pods=pods, needed=job.min_available)
+    return NO_PODS_YET(pods=pods, needed=job.min_available)
+
+
 def place_gang(
     session: Session, job: Job, statement: Statement, *, beyond_gang: bool = False
 ) -> Reason | None:
@@ -73,7 +82,7 @@ def place_gang(
             return _place_one_more(session, job, statement, pods)
         # Jobs with blocks go on with whole blocks (P8).
     if len(pods) < missing:
-        return NO_PODS_YET(pods=job.min_available - missing + len(pods), needed=job.min_available)
+        return too_few_pods(job, job.min_available - missing + len(pods))
     return _place_pods(session, job, statement, pods, missing)
 
 
@@ -89,7 +98,7 @@ def _place_one_more(session: Session, job: Job, statement: Statement, pods: Sequ
             if reason is None:
                 return None
             failed = failed or reason
-    return failed or NO_PODS_YET(pods=started_pods(session, job), needed=job.min_available)
+    return failed or too_few_pods(job, started_pods(session, job))
 
 
 def _place_pods(
@@ -186,7 +195,7 @@ def _place_one_by_one(
             current.unhide(hidden)
     if placed >= (missing or 0) and session.job_ready(job):
         return None
-    return failed or NO_PODS_YET(pods=started_pods(session, job), needed=job.min_available)
+    return failed or too_few_pods(job, started_pods(session, job))
 
 
 def _select_node(
@@ -229,7 +238,7 @@ def _no_node(
     details = {
         "job": job.name,
         "pod": pod.name,
-        "asks": _request(pod),
+        "asks": request_text(pod.cls),
         "nodes": session.state.node_count,
         "refusals": selection.refusals(hidden),
     }
@@ -239,10 +248,3 @@ def _no_node(
     return GANG_INCOMPLETE(
         **details, fit=started, needed=job.min_available, missing=job.min_available - started
     )
-
-
-def _request(pod: Pod) -> str:
-    cls = pod.cls
-    if cls.chips:
-        return f"{cls.chips} x {cls.resource}"
-    return "no chips"

@@ -164,6 +164,11 @@ def is_awaiting_pods(job: Job) -> bool:
     return job.inqueue and not job.pods and job.group is not None and job.group.phase != "Completed"
 
 
+def gated_pods(job: Job) -> int:
+    """How many of its pods wait behind scheduling gates."""
+    return sum(pod.gated and pod.phase == "Pending" and not pod.deleting for pod in job.pods.values())
+
+
 def job_key(pod: Pod) -> str:
     """PodGroup and pod names may be equal, so a pod's own job has a key that no group can have."""
     return f"{pod.namespace}/{pod.group}" if pod.group is not None else f"{pod.namespace}/pod:{pod.name}"

@@ -68,6 +68,14 @@ QUEUE_PROTECTED = ReasonKind(
     ("close the queue instead, if it is to take no more jobs",),
     frozenset({Trigger.QUEUE_CHANGED}),
 )
+PODS_GATED = ReasonKind(
+    "pods-gated",
+    Stage.GANG,
+    "{gated:pod is|pods are} gated (schedulingGates); the job starts with {needed:pod}, and {pods} "
+    "{pods:=is|are} not gated",
+    ("remove the schedulingGates of {gated:=that pod|those pods}: whoever added them does it",),
+    frozenset({Trigger.JOB_CHANGED}),
+)
 OTHER_SCHEDULER = ReasonKind(
     "other-scheduler",
     Stage.VALIDATE,

@@ -11,7 +11,7 @@ from dataclasses import field
 from ringwise.framework.amounts import lacking
 from ringwise.framework.job import Job
 from ringwise.framework.ranks import ranks_of
-from ringwise.framework.reasons import OTHER_SCHEDULER
+from ringwise.framework.reasons import OTHER_SCHEDULER, PODS_GATED
 from ringwise.messages.job_expansion import group_name
 from ringwise.reasons import Reason, Stage
 from ringwise.records import dataclass
@@ -275,7 +275,8 @@ def _reason(objects: ClusterObjects, job: Job | None) -> Reason | None:
     """Why it waits; a job whose pods all have nodes has no reason any more."""
     if job is None or job.reason is None:
         return None
-    if job.pods and not objects.view.has_pending_pods(job) and job.reason.code != OTHER_SCHEDULER.code:
+    kept_out = job.reason.code in (OTHER_SCHEDULER.code, PODS_GATED.code)
+    if job.pods and not objects.view.has_pending_pods(job) and not kept_out:
         return None
     return job.reason
 

@@ -7,7 +7,7 @@ from dataclasses import field
 
 from ringwise.framework.job import Job
 from ringwise.framework.ranks import ranks_of
-from ringwise.framework.reasons import OTHER_SCHEDULER
+from ringwise.framework.reasons import OTHER_SCHEDULER, PODS_GATED
 from ringwise.manifests.errors import ManifestError
 from ringwise.messages.commands import Bind
 from ringwise.placement.switches.classes import SwitchClass
@@ -88,6 +88,8 @@ def first_by_rank(job: Job) -> list[Pod]:
 def is_listed(view: SchedulerView, job: Job, answers: dict[str, Bind], everything: bool) -> bool:
     if any(uid in answers or view.is_pending(pod) for uid, pod in job.pods.items()):
         return True
+    if job.reason is not None and job.reason.code == PODS_GATED.code:
+        return True
     if not job.pods and (job.prospective or job.defects):
         return True
     if job.reason is not None and job.reason.code == OTHER_SCHEDULER.code:
@@ -143,8 +145,8 @@ def is_waiting(view: SchedulerView, job: Job, answers: Mapping[str, Bind]) -> bo
 
 
 def _runs(job: Job, waits: bool) -> bool:
-    of_other = job.reason is not None and job.reason.code == OTHER_SCHEDULER.code
-    return bool(job.pods) and not waits and not of_other
+    kept_out = job.reason is not None and job.reason.code in (OTHER_SCHEDULER.code, PODS_GATED.code)
+    return bool(job.pods) and not waits and not kept_out
 
 
 def _outcome(job: Job, reason: Reason | None, waits: bool, placed: bool) -> str:

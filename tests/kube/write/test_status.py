@@ -15,7 +15,7 @@ from ringwise.kube.write.fence import Fence
 from ringwise.kube.write.status import StatusWriter
 from ringwise.manifests.errors import Findings
 from ringwise.manifests.quantities import rfc3339
-from ringwise.messages.commands import SetGroupStatus, TellJob, TellPod
+from ringwise.messages.commands import Bind, SetGroupStatus, TellJob, TellPod
 from ringwise.reasons import Reason, ReasonKind, Stage
 from tests.kube.fake_api_server import FakeApiServer
 from tests.kube.harness import EVENTS, GROUPS, PODS, InstantClock, group, pod, run, server, until
@@ -181,6 +181,33 @@ def test_a_condition_is_not_written_on_another_pod_of_the_same_name() -> None:
             one.writer.pod(TellPod("earlier", "default", "train", reason()))
             await one.writer.finish()
             assert "conditions" not in one.api.get(PODS, "default/train")["status"]
+
+    run(test())
+
+
+def test_19_a_condition_that_overtakes_the_binding_is_corrected() -> None:
+    """It was being written when the pod was bound, and came after the binding."""
+
+    async def test() -> None:
+        async with writer_setup() as one:
+            uid = one.api.get(PODS, "default/train")["metadata"]["uid"]
+            bind = Bind(uid, "default", "train", "node-1")
+            hold = asyncio.Event()
+            one.api.fault("pods/train/status", until=hold)
+            one.writer.pod(TellPod(uid, "default", "train", reason()))
+            await until(lambda: one.api.count("pods/train/status"))
+            one.writer.binding([bind])
+            one.writer.bound(bind)
+            hold.set()
+            await one.writer.finish()
+            (condition,) = one.api.get(PODS, "default/train")["status"]["conditions"]
+            assert (condition["type"], condition["status"]) == ("PodScheduled", "True")
+            assert condition.get("reason") is None
+            # Without such an overlap nothing is written: the API server does it with the binding.
+            one.writer.binding([bind])
+            one.writer.bound(bind)
+            await one.writer.finish()
+            assert one.api.count("pods/train/status") == 2
 
     run(test())
 

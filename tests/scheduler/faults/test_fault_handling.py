@@ -438,6 +438,8 @@ def test_hot_switch_the_word_of_clusterd_is_enough() -> None:
     pod = rig.pods["train-2"]
     rig.change("train-2", annotations={**pod.annotations, "needVolcanoOpe": "delete"})
     assert [c.pod for c in rig.step() if isinstance(c, DeletePod)] == ["train-2"]
+
+
 # -- what other components read ----------------------------------------------------------------------
 
 

@@ -14,7 +14,7 @@ from ringwise.apps.lab.lab import LiveLab
 from ringwise.cli.drawing.chips import LEGEND, chip_list, chip_picture
 from ringwise.cli.drawing.lines import print_line
 from ringwise.cli.drawing.tables import Column, Table
-from ringwise.grammar import agrees, counted
+from ringwise.grammar import agrees, amount_text, counted
 from ringwise.views.cluster import JobView
 from ringwise.views.documents.cluster import StatusFields
 from ringwise.views.times import duration_text, time_text
@@ -40,7 +40,6 @@ _WAITING = 10
 #: In a low terminal waiting jobs leave so many rows to the nodes, above the legend and a line of the rest.
 _NODE_ROWS = 4
 _BELOW_NODES = 3
-_GIB = 1 << 30
 
 
 def node_picture(live: LiveLab, node: str, chips: Mapping[str, Any]) -> str:
@@ -147,12 +146,8 @@ def amounts_text(amounts: Mapping[str, int]) -> str:
     """`16 Ascend910, 4 cpu, 8 GiB`"""
     parts = []
     for name, amount in sorted(amounts.items(), key=lambda item: (item[0] in ("cpu", "memory"), item[0])):
-        if name == "cpu":
-            parts.append(f"{amount / 1000:g} cpu")
-        elif name == "memory":
-            parts.append(f"{amount / _GIB:g} GiB")
-        else:
-            parts.append(f"{amount} {name.rpartition('/')[2]}")
+        short = "" if name == "memory" else f" {name.rpartition('/')[2]}"
+        parts.append(f"{amount_text(name, amount)}{short}")
     return ", ".join(parts) or "-"
 
 

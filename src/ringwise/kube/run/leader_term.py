@@ -26,6 +26,7 @@ from ringwise.kube.write.fence import Fence
 from ringwise.kube.write.job_commands import JobCommands
 from ringwise.kube.write.own_config_maps import OwnConfigMaps
 from ringwise.kube.write.status import StatusWriter
+from ringwise.kube.write.terminating_namespaces import TerminatingNamespaces
 from ringwise.kubeclient.client import PAGE_SIZE, Client
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.resources import JOB_COMMANDS, PODS
@@ -226,15 +227,17 @@ class LeaderTerm:
         )
 
     def _executor(self) -> Executor:
+        namespaces = TerminatingNamespaces()
         binder = Binder(
             self._writer,
             self._fence,
             clock=self._clock,
             on_failed=lambda failure: self.core.put([failure]),
-            on_bound=lambda bind: status.events.scheduled(bind),
+            on_bound=lambda bind: status.bound(bind),
             observer=self._observer,
             rng=self._rng,
             in_flight=self._settings.in_flight,
+            namespaces=namespaces,
         )
         status = self._status = StatusWriter(
             self._writer,
@@ -245,6 +248,7 @@ class LeaderTerm:
             bindings_idle=binder.idle,
             observer=self._observer,
             rng=self._rng,
+            namespaces=namespaces,
         )
         return Executor(
             self._writer,
@@ -255,6 +259,7 @@ class LeaderTerm:
             on_evict_failed=lambda failure: self.core.put([failure]),
             on_set_aside=self._set_aside,
             config_maps=self._config_maps,
+            namespaces=namespaces,
         )
 
     def _set_aside(self, command: SetAside) -> None:

@@ -24,6 +24,7 @@ import msgspec
 
 from ringwise.kube.observer import ComponentObserver, NullObserver
 from ringwise.kube.write.fence import CANCEL_MARGIN, MIN_FENCE_GAP, Fence
+from ringwise.kube.write.terminating_namespaces import TerminatingNamespaces
 from ringwise.kubeclient.client import MERGE_PATCH, ApiError, Client, FencedError, UnreachableError
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.credentials import KubeConfigError
@@ -81,7 +82,9 @@ class Binder:
         observer: ComponentObserver | None = None,
         rng: random.Random | None = None,
         in_flight: int = MAX_IN_FLIGHT,
+        namespaces: TerminatingNamespaces | None = None,
     ) -> None:
+        self._namespaces = namespaces or TerminatingNamespaces()
         self._client = client.gated(fence)
         self._fence = fence
         self._clock = clock
@@ -141,7 +144,8 @@ class Binder:
 
     def _fail(self, bind: Bind, failure: _BindFailedError) -> None:
         self._observer.bind_failed(failure.kind)
-        _LOG.warning("not bound", pod=f"{bind.namespace}/{bind.pod}", node=bind.node, why=str(failure))
+        if not self._namespaces.explain(str(failure)):
+            _LOG.warning("not bound", pod=f"{bind.namespace}/{bind.pod}", node=bind.node, why=str(failure))
         self._on_failed(BindFailed(bind.uid, str(failure)))
 
     async def _bind(self, bind: Bind, decided: float) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from ringwise.kube.observer import ComponentObserver
 from ringwise.kube.watch.malformed import BadObject
 from ringwise.kube.write.status_queue import StatusQueue, wait_for_bindings
+from ringwise.kube.write.terminating_namespaces import TerminatingNamespaces
 from ringwise.kubeclient.client import ApiError, Client
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.rate_limit import RateLimit
@@ -120,13 +121,14 @@ class EventRecorder:
         clock: Clock,
         observer: ComponentObserver,
         bindings_idle: asyncio.Event | None = None,
+        namespaces: TerminatingNamespaces | None = None,
     ) -> None:
         self._client = client
         self._clock = clock
         self._bindings_idle = bindings_idle
         self._rate_limit = RateLimit(EVENT_RATE, EVENT_BURST, clock)
         self.queue: StatusQueue[tuple[ObjectEvent, int] | _Scheduled] = StatusQueue(
-            "events", self._write, retrier, 4, observer, self._wait
+            "events", self._write, retrier, 4, observer, self._wait, namespaces=namespaces
         )
 
     def record_once(self, regarding: ObjectReference, reason: str, message: str) -> None:

@@ -26,6 +26,7 @@ from ringwise.kube.write.ownership import (
 )
 from ringwise.kube.write.pod_templates import render
 from ringwise.kube.write.status import StatusWriter
+from ringwise.kube.write.terminating_namespaces import TerminatingNamespaces
 from ringwise.kubeclient.client import ApiError, Client
 from ringwise.kubeclient.resources import CONFIG_MAPS, POD_GROUPS, PODS, VCJOBS
 from ringwise.kubeclient.retry import Action, GivenUpError, Retrier
@@ -79,6 +80,7 @@ class Executor:
         on_evict_failed: Callable[[EvictFailed], object] = lambda failure: None,
         on_set_aside: Callable[[SetAside], object] = lambda command: None,
         config_maps: OwnConfigMaps | None = None,
+        namespaces: TerminatingNamespaces | None = None,
     ) -> None:
         self._on_set_aside = on_set_aside
         self._client = client
@@ -89,7 +91,7 @@ class Executor:
         self._config_maps = config_maps or OwnConfigMaps(client)
         self._on_evict_failed = on_evict_failed
         self._job_resources = JobResources(client, templates, self._report_foreign)
-        self._ordered_work = OrderedWork()
+        self._ordered_work = OrderedWork(namespaces=namespaces)
 
     def execute(self, commands: Iterable[Command]) -> None:
         """Start all commands; called in the event loop."""

@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Sequence
 
+from ringwise.kube.write.terminating_namespaces import TerminatingNamespaces
 from ringwise.kubeclient.retry import Action, GivenUpError
 from ringwise.log import Logger
 
@@ -18,7 +19,8 @@ class OrderedWork:
     A step starts when the step before it has ended; the actions of one step run concurrently.
     """
 
-    def __init__(self, concurrency: int = 32) -> None:
+    def __init__(self, concurrency: int = 32, namespaces: TerminatingNamespaces | None = None) -> None:
+        self._namespaces = namespaces or TerminatingNamespaces()
         self._steps: dict[str, deque[Sequence[Action]]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._limit = asyncio.Semaphore(concurrency)
@@ -50,7 +52,8 @@ class OrderedWork:
             try:
                 await action()
             except GivenUpError as error:
-                _LOG.warning("request given up", why=str(error))
+                if not self._namespaces.explain(str(error)):
+                    _LOG.warning("request given up", why=str(error))
             except Exception:
                 # The next steps must not be lost with this one.
                 _LOG.exception("internal error in a step")

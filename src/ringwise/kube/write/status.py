@@ -19,6 +19,7 @@ from ringwise.kube.write.event_recorder import EventRecorder, ObjectReference, r
 from ringwise.kube.write.fence import Fence
 from ringwise.kube.write.queue_status import QueueStatusWriter
 from ringwise.kube.write.status_queue import StatusQueue, wait_for_bindings
+from ringwise.kube.write.terminating_namespaces import TerminatingNamespaces
 from ringwise.kubeclient.client import STRATEGIC_PATCH, ApiError, Client
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.resources import POD_GROUPS, PODS, VCJOBS, Resource
@@ -43,6 +44,7 @@ class StatusWriter:
         bindings_idle: asyncio.Event | None = None,
         observer: ComponentObserver | None = None,
         rng: random.Random | None = None,
+        namespaces: TerminatingNamespaces | None = None,
     ) -> None:
         client = self._client = client.gated(fence)
         self._groups = groups
@@ -54,8 +56,15 @@ class StatusWriter:
         self.conditions: StatusQueue[Write] = StatusQueue(
             "chatter", _run, retrier, 4, observer, lambda: wait_for_bindings(bindings_idle)
         )
+        #: Pods that are being bound while an Unschedulable condition of them is being written.
+        self._overtaken: set[str] = set()
         self.events = EventRecorder(
-            client, retrier, clock=clock, observer=observer, bindings_idle=bindings_idle
+            client,
+            retrier,
+            clock=clock,
+            observer=observer,
+            bindings_idle=bindings_idle,
+            namespaces=namespaces,
         )
         self.queues = QueueStatusWriter(client, self.updates, {} if queues is None else queues, clock)
         #: Groups whose status was written in this term.
@@ -93,31 +102,9 @@ class StatusWriter:
 
     def pod(self, command: TellPod) -> None:
         text = reason_text(command.reason)
-        body = {
-            "metadata": {"uid": command.uid},
-            "status": {
-                "conditions": [
-                    {
-                        "type": "PodScheduled",
-                        "status": "False",
-                        "reason": "Unschedulable",
-                        "message": text,
-                        "lastTransitionTime": rfc3339(self._clock.now()),
-                    }
-                ]
-            },
-        }
-        self.conditions.put(
-            command.uid,
-            lambda: self._client.patch(
-                PODS,
-                command.namespace,
-                command.pod,
-                body,
-                subresource="status",
-                content_type=STRATEGIC_PATCH,
-            ),
-        )
+        self._overtaken.discard(command.uid)
+        condition = {"status": "False", "reason": "Unschedulable", "message": text}
+        self._put_condition(command.namespace, command.pod, command.uid, condition)
         pod = ObjectReference.to(PODS, command.namespace, command.pod, command.uid)
         # Under the pod's uid: the event of its binding replaces this one.
         self.events.record(pod, "FailedScheduling", text, warning=True, key=command.uid)
@@ -130,11 +117,38 @@ class StatusWriter:
         regarding = ObjectReference.to(PODS if command.pod else POD_GROUPS, namespace, name, uid)
         self.events.record(regarding, command.reason, command.message, warning=command.warning)
 
+    def _put_condition(
+        self, namespace: str, name: str, uid: str, condition: Mapping[str, str | None]
+    ) -> None:
+        scheduled = {
+            "type": "PodScheduled",
+            **condition,
+            "lastTransitionTime": rfc3339(self._clock.now()),
+        }
+        body = {"metadata": {"uid": uid}, "status": {"conditions": [scheduled]}}
+        self.conditions.put(
+            uid,
+            lambda: self._client.patch(
+                PODS, namespace, name, body, subresource="status", content_type=STRATEGIC_PATCH
+            ),
+        )
+
     def binding(self, binds: Iterable[Bind]) -> None:
         """These pods are about to be bound: an Unschedulable condition that still waits is obsolete."""
         if not self.conditions.is_idle:
-            for bind in binds:
-                self.conditions.discard(bind.uid)
+            self._overtaken.update(bind.uid for bind in binds if self.conditions.discard(bind.uid))
+
+    def bound(self, bind: Bind) -> None:
+        """The API server has set PodScheduled to True with the binding.
+
+        An Unschedulable condition that was being written meanwhile may have come after it. The next entry
+        of a pod is written after the one before it, so that this one is the last.
+        """
+        self.events.scheduled(bind)
+        if bind.uid in self._overtaken:
+            self._overtaken.discard(bind.uid)
+            condition = {"status": "True", "reason": None, "message": None}
+            self._put_condition(bind.namespace, bind.pod, bind.uid, condition)
 
     # -- writing ------------------------------------------------------------------------------
 

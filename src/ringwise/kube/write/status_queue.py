@@ -9,6 +9,7 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from ringwise.kube.observer import ComponentObserver
+from ringwise.kube.write.terminating_namespaces import TerminatingNamespaces
 from ringwise.kubeclient.retry import GivenUpError, Retrier
 from ringwise.log import Logger
 
@@ -41,7 +42,9 @@ class StatusQueue(Generic[Entry]):
         before_write: Callable[[], Awaitable[None]] | None = None,
         *,
         requeue: bool = False,
+        namespaces: TerminatingNamespaces | None = None,
     ) -> None:
+        self._namespaces = namespaces or TerminatingNamespaces()
         self._name = name
         self._write = write
         self._retrier = retrier
@@ -76,11 +79,13 @@ class StatusQueue(Generic[Entry]):
         """Nothing waits, and nothing is being written."""
         return not self._waiting and not self._writing
 
-    def discard(self, key: str) -> None:
-        """The entry of this object is obsolete: do not write it."""
+    def discard(self, key: str) -> bool:
+        """The entry of this object is obsolete: do not write it. Whether one is being written already."""
         self._waiting.pop(key, None)
-        if key in self._writing:
-            self._obsolete.add(key)
+        if key not in self._writing:
+            return False
+        self._obsolete.add(key)
+        return True
 
     async def _work(self) -> None:
         while self._waiting:
@@ -102,7 +107,8 @@ class StatusQueue(Generic[Entry]):
                 # An object that is gone needs no status.
                 if error.status != 404:
                     self._observer.status_dropped(self._name)
-                    _LOG.info("status not written", object=key, why=str(error))
+                    if not self._namespaces.explain(str(error)):
+                        _LOG.info("status not written", object=key, why=str(error))
             except Exception:
                 # One entry that cannot be written must not stop the others.
                 self._observer.status_dropped(self._name)

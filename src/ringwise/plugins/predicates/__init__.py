@@ -112,10 +112,10 @@ def lack_of_resources(pod_class: PodClass, shape: NodeShape) -> Reason | None:
         return TOO_MANY_PODS(pods=shape.pods, limit=node.max_pods)
     asked = pod_class.cpu_milli
     if asked and node.cpu_milli and shape.cpu_used + asked > node.cpu_milli:
-        return _lack("cpu (milli-cores)", asked, shape.cpu_used, node.cpu_milli)
+        return _lack("cpu", asked, shape.cpu_used, node.cpu_milli)
     asked = pod_class.memory
     if asked and node.memory and shape.memory_used + asked > node.memory:
-        return _lack("memory (bytes)", asked, shape.memory_used, node.memory)
+        return _lack("memory", asked, shape.memory_used, node.memory)
     if pod_class.extended:
         used = dict(shape.extended_used)
         for name, asked in pod_class.extended:

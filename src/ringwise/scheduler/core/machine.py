@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from ringwise.framework.configuration import Configuration
-from ringwise.framework.job import Job
+from ringwise.framework.gang_placement import too_few_pods
+from ringwise.framework.job import Job, gated_pods
 from ringwise.framework.reasons import INTERNAL_ERROR
 from ringwise.framework.registry import ActionSpec, Registry
 from ringwise.framework.session import Session
@@ -402,8 +403,16 @@ class Scheduler:
             self._reporter.job_changed(job)
             return False
         if not pending and job.pods:
+            self._note_gates(job)
             self._settle(job, self._now)
         return pending
+
+    def _note_gates(self, job: Job) -> None:
+        """All that is left of the gang waits behind scheduling gates: that is why it does not start."""
+        gated = gated_pods(job)
+        if gated and not any(self._state.pods[uid].node >= 0 for uid in job.pods):
+            job.reason = too_few_pods(job, len(job.pods) - gated)
+            self._reporter.job_changed(job)
 
     def _bind_all(self, allocations: Iterable[Allocation], binds: list[Bind]) -> None:
         """Final allocations become bindings at once; in a long cycle they are sent before its end."""

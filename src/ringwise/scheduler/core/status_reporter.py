@@ -93,7 +93,8 @@ class StatusReporter:
             return
         for uid, pod in job.pods.items():
             pending = self._state.pods[uid].node < 0 and pod.phase == "Pending" and not pod.deleting
-            if not pending or not self._book.is_ours(pod):
+            # A gated pod has the API server's own condition, which says so.
+            if not pending or pod.gated or not self._book.is_ours(pod):
                 self._pods.pop(uid, None)
             elif self._pods.get(uid) != reason:
                 self._pods[uid] = reason

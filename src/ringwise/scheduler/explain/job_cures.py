@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
-from ringwise.grammar import agrees, counted
+from ringwise.grammar import agrees, amount_text, counted
 from ringwise.placement.switches.classes import NORMAL_SCHEMA, asks_for_switches
 from ringwise.plugins.predicates.reasons import SELECTOR_MISMATCH
 from ringwise.reasons import Reason
@@ -220,7 +220,11 @@ def queue_cures(search: CureSearch) -> Iterator[Cure]:
         }
         raised = [name for name in needed if needed[name] > queue.capability[name]]
         if raised:
-            words = ", ".join(f"{needed[name]} of {name} (now {queue.capability[name]})" for name in raised)
+            words = ", ".join(
+                f"{amount_text(name, needed[name])} of {name} "
+                f"(now {amount_text(name, queue.capability[name])})"
+                for name in raised
+            )
             wider = replace(queue, capability=needed)
             text = f"if the capability of queue {queue.name} were {words}"
             yield from search.attempt("queue", text, partial(view.what_if.queue_is, wider))

@@ -9,7 +9,7 @@ from dataclasses import field
 from ringwise.framework.gang_placement import pending_pods, place_gang
 from ringwise.framework.job import Job
 from ringwise.framework.ranks import ranks_of
-from ringwise.framework.reasons import OTHER_SCHEDULER
+from ringwise.framework.reasons import OTHER_SCHEDULER, PODS_GATED
 from ringwise.framework.session import Session
 from ringwise.grammar import agrees, counted
 from ringwise.reasons import Reason, Stage
@@ -113,12 +113,20 @@ def explain(view: SchedulerView, job: Job, now: int) -> Explanation:
     """Everything about the job. The state is the same before and after."""
     if job.reason is not None and job.reason.code == OTHER_SCHEDULER.code:
         return Explanation(job, "refused", job.reason.message, job.reason.with_only(()))
+    if job.reason is not None and _all_gated(view, job):
+        return Explanation(job, "pending", job.reason.message, job.reason)
     with view.what_if.question(labels=(ACCELERATOR_TYPE,)), view.what_if.with_pods(job):
         waiting = view.has_pending_pods(job)
         placed = any(view.cluster.pods[uid].node >= 0 for uid in job.pods)
         if not waiting and not _refused(job):
             return _of_running(view, job, now, placed)
         return _of_waiting(view, job, now, placed)
+
+
+def _all_gated(view: SchedulerView, job: Job) -> bool:
+    """Whether none of its pods can be placed before gates are removed: no node could change that."""
+    gated = job.reason is not None and job.reason.code == PODS_GATED.code
+    return gated and not view.has_pending_pods(job)
 
 
 def _refused(job: Job) -> bool:
@@ -163,6 +171,9 @@ def reasons_now(view: SchedulerView, jobs: Sequence[Job], now: int) -> PresentRe
         for job in waiting:
             if job.reason is not None and job.reason.code == OTHER_SCHEDULER.code:
                 found.of[job.key] = job.reason.with_only(())
+                continue
+            if _all_gated(view, job):
+                found.of[job.key] = job.reason
                 continue
             with view.what_if.with_pods(job):
                 if budget.left > 0:

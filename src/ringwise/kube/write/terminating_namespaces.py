@@ -1,0 +1,33 @@
+"""Refusals because a namespace is being deleted: one line in the log for each namespace."""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+
+from ringwise.log import Logger
+
+_LOG = Logger()
+
+#: What the API server says to everything that would be created there.
+_REFUSAL = re.compile(r"unable to create new content in namespace (\S+) because it is being terminated")
+#: Namespaces that are remembered; beyond that the oldest is forgotten, and may be told again.
+_MAX_REMEMBERED = 1000
+
+
+class TerminatingNamespaces:
+    def __init__(self) -> None:
+        self._told: OrderedDict[str, None] = OrderedDict()
+
+    def explain(self, why: str) -> bool:
+        """Whether the refusal is of this kind; it was told then, and needs no line of its own."""
+        found = _REFUSAL.search(why)
+        if found is None:
+            return False
+        namespace = found.group(1)
+        if namespace not in self._told:
+            self._told[namespace] = None
+            if len(self._told) > _MAX_REMEMBERED:
+                self._told.popitem(last=False)
+            _LOG.warning("namespace is being deleted; nothing more is created in it", namespace=namespace)
+        return True
