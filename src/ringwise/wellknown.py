@@ -313,6 +313,10 @@ FAULT_CONFIG_MAP = "mindx-dl-fault-config"
 ISOLATION_CONFIG_MAP = "ringwise-isolation"
 #: Its annotation with who changed it last, when and why. The same.
 LAST_ISOLATION_CHANGE = "ringwise.io/last-isolation-change"
+#: Board files of one's own (in the namespace of Ringwise). `ringwise install`, the chart.
+BOARDS_CONFIG_MAP = "ringwise-boards"
+#: Annotation of the pods that read them: a checksum, so that a change starts them anew. The same.
+BOARDS_CHECKSUM = "ringwise.io/boards-checksum"
 #: Label of these reports, which ClusterD reads. Device plugin and NodeD.
 NODE_REPORT_LABEL = "mx-consumer-cim"
 #: Reports of many nodes (in mindx-dl): the prefix is followed by a number. ClusterD.

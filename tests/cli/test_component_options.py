@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from click.testing import CliRunner
 
 from ringwise.cli.commands import cli
+from tests.device.test_commands import kubeconfig
 
 
 @pytest.mark.parametrize("command", ["scheduler", "admission"])
@@ -25,3 +28,13 @@ def test_the_configmap_is_named_with_its_namespace(command: str, wrong: str) -> 
         2,
         f"--scheduler-configmap: must be NAMESPACE/NAME, got {wrong!r}\n",
     )
+
+
+@pytest.mark.parametrize("command", ["scheduler", "admission"])
+def test_19_a_wrong_board_file_is_one_line(command: str, tmp_path: Path) -> None:
+    file = tmp_path / "board.toml"
+    file.write_text("chips_per_node = 4\n", encoding="utf-8")
+    config = kubeconfig(tmp_path, "http://127.0.0.1:9")
+    result = CliRunner().invoke(cli, [command, f"--board-file={file}", f"--kubeconfig={config}"])
+    assert result.exit_code == 2
+    assert result.output.splitlines()[-1] == f"{file}: rule: is missing: a [rule] table is needed"

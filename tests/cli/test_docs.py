@@ -30,6 +30,14 @@ def test_pages_are_written_where_one_says(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "switches.md").write_text("no drawings\n", encoding="utf-8")
     (folder / "migration.md").write_text("no tables\n", encoding="utf-8")
+    (folder / "boards.md").write_text("old\n## A board of your own\nby hand\n", encoding="utf-8")
     write_pages(folder)
     assert {file.name for file in folder.iterdir()} == set(PAGES)
     assert (folder / "switches.md").read_text(encoding="utf-8") == "no drawings\n"
+    assert (folder / "boards.md").read_text(encoding="utf-8").endswith("## A board of your own\nby hand\n")
+    assert "old" not in (folder / "boards.md").read_text(encoding="utf-8").splitlines()
+
+
+def test_the_board_of_the_page_is_the_example_that_its_commands_run() -> None:
+    text = (DOCS.parent / "examples" / "boards" / "pair-x4.toml").read_text(encoding="utf-8")
+    assert f"```toml\n{text}```" in (DOCS / "boards.md").read_text(encoding="utf-8")

@@ -18,6 +18,9 @@ CHART = Path(__file__).resolve().parents[2] / "deploy/helm/ringwise"
 #: `make test-cluster` brings it.
 HELM = os.environ.get("RINGWISE_HELM") or shutil.which("helm")
 
+#: The board of docs/boards.md.
+BOARD = (CHART.parents[2] / "examples/boards/pair-x4.toml").read_text(encoding="utf-8")
+
 _PLACED: dict[str, Any] = {
     "replicas": 3,
     "extraArgs": ["--healthz-address=:11252"],
@@ -105,6 +108,11 @@ VARIATIONS: dict[str, dict[str, Any]] = {
             "webhookFrom": [{"ipBlock": {"cidr": "10.0.0.0/24"}}],
         },
     },
+    "boards": {
+        "boards": {"pair-x4": BOARD, "other": BOARD.replace("pair-x4", "other")},
+        "admission": {"enabled": True},
+    },
+    "boards-in-shadow-mode": {"boards": {"pair-x4": BOARD}, "scheduler": {"shadow": True}},
     "part-of-a-larger-chart": {"global": {"region": "north"}},
 }
 

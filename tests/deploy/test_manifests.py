@@ -214,6 +214,53 @@ def test_definitions_have_their_short_names() -> None:
 
 
 HELM = os.environ.get("RINGWISE_HELM") or shutil.which("helm")
+BOARD_FILE = ROOT / "examples/boards/pair-x4.toml"
+BOARDS = tuple((name, BOARD_FILE.read_text(encoding="utf-8")) for name in ("other", "pair-x4"))
+_BOARD_VALUES = [f"boards.{name}={BOARD_FILE}" for name, _ in BOARDS]
+
+
+def test_19_boards_reach_scheduler_and_webhook_and_a_change_starts_them_anew() -> None:
+    def pods(boards: tuple[tuple[str, str], ...]) -> dict[str, dict[str, Any]]:
+        made = objects(Choices(with_admission=True, boards=boards))
+        return {
+            one["metadata"]["name"]: one["spec"]["template"] for one in made if one["kind"] == "Deployment"
+        }
+
+    found, changed = pods(BOARDS), pods((BOARDS[0], ("pair-x4", f"{BOARDS[1][1]}# more\n")))
+    for name in ("ringwise-scheduler", "ringwise-admission"):
+        container = found[name]["spec"]["containers"][0]
+        (mount,) = container["volumeMounts"]
+        files = [f"--board-file={mount['mountPath']}/{board}.toml" for board, _ in BOARDS]
+        assert container["args"][-2:] == files
+        assert found[name]["metadata"]["annotations"] != changed[name]["metadata"]["annotations"]
+    assert found["ringwise-controller"] == pods(())["ringwise-controller"]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (None, "cannot be read"),
+        ("chips_per_node = 4", "rule: is missing"),
+        (BOARDS[0][1].replace('name = "pair-x4"', 'name = "910-x8"'), "910-x8"),
+        (BOARDS[0][1].replace('name = "pair-x4"', 'name = "pair/x4"'), "cannot be a key of a ConfigMap"),
+    ],
+)
+def test_19_install_refuses_a_board_that_the_scheduler_would_refuse(
+    tmp_path: Path, text: str | None, complaint: str
+) -> None:
+    file = tmp_path / "board.toml"
+    if text is not None:
+        file.write_text(text, encoding="utf-8")
+    answer = CliRunner().invoke(cli, ["install", "--print", "--boards", str(file)])
+    assert (answer.exit_code, answer.stdout) == (2, "")
+    assert complaint in answer.stderr
+    assert len(answer.stderr.splitlines()) == 1
+
+
+def test_19_install_prints_the_board() -> None:
+    answer = CliRunner().invoke(cli, ["install", "--print", "-o", "json", "--boards", str(BOARD_FILE)])
+    items = {(one["kind"], one["metadata"]["name"]): one for one in json.loads(answer.stdout)["items"]}
+    assert items["ConfigMap", "ringwise-boards"]["data"] == {"pair-x4.toml": BOARDS[1][1]}
 
 
 @pytest.mark.skipif(HELM is None, reason="needs helm; make test-cluster brings it")
@@ -230,6 +277,10 @@ HELM = os.environ.get("RINGWISE_HELM") or shutil.which("helm")
         ),
         ([], Choices(with_annotation_policy=True, annotation_accounts=VENDOR_ACCOUNTS)),
         (
+            ["annotationPolicy.enabled=false", "admission.enabled=true", *_BOARD_VALUES],
+            Choices(with_admission=True, boards=BOARDS),
+        ),
+        (
             ["annotationPolicy.accounts={vendor:a,vendor:b}"],
             Choices(with_annotation_policy=True, annotation_accounts=("vendor:a", "vendor:b")),
         ),
@@ -237,7 +288,9 @@ HELM = os.environ.get("RINGWISE_HELM") or shutil.which("helm")
 )
 def test_the_chart_renders_the_plain_manifests(values: list[str], choices: Choices) -> None:
     assert HELM is not None
-    settings = [part for value in values for part in ("--set", value)]
+    settings = [
+        part for value in values for part in ("--set-file" if value.startswith("boards.") else "--set", value)
+    ]
     command = [
         HELM,
         "template",

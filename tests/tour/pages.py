@@ -21,8 +21,9 @@ from ringwise.cli.commands import cli
 from ringwise.records import dataclass
 
 ROOT = Path(__file__).parents[2]
-#: Fenced blocks without a language: their content.
-FENCED = re.compile(r"^```\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+#: Fenced blocks. Those without a language have their content as group 1; the others are matched, too, so that
+#: their last line does not seem to open a block.
+FENCED = re.compile(r"^```(?:\w+\n.*?|\n(.*?))^```$", re.MULTILINE | re.DOTALL)
 CUT = "..."
 _PLAIN_CALL = re.compile(r"(\.venv/bin/)?ringwise [^|;&<>$`\\]*")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")

@@ -35,7 +35,7 @@ def test_the_page_shows_what_is_printed(page: Path, tmp_path: Path) -> None:
     environment = make_folder(tmp_path)
 
     def again(found: re.Match[str]) -> str:
-        block = found[1]
+        block = found[1] or ""
         if not block.startswith("$ ") or NOT_RUN.match(block[2:].replace("make demo", "demo")):
             return found[0]
         lines = []

@@ -265,6 +265,7 @@ def _run_component(options: ComponentOptions) -> None:
     multiple=True,
     help="Another host name for the certificate; may be repeated.",
 )
+@board_option
 def admission_command(
     kubeconfig: str | None,
     context: str | None,
@@ -274,6 +275,7 @@ def admission_command(
     address: str,
     healthz_address: str,
     hosts: tuple[str, ...],
+    boards: tuple[Path, ...],
 ) -> None:
     """Refuse impossible jobs at submit, with the reason and the cures.
 
@@ -282,6 +284,7 @@ def admission_command(
     from ringwise.apps.admission.webhook import Options, run
     from ringwise.kubeclient.credentials import KubeConfigError
     from ringwise.metrics.endpoints import AddressError, parse_address
+    from ringwise.topology.board import BoardError
 
     configure()
     try:
@@ -297,9 +300,10 @@ def admission_command(
                 healthz_address,
                 hosts,
                 names,
+                boards,
             )
         )
-    except (KubeConfigError, AddressError) as error:
+    except (KubeConfigError, AddressError, BoardError) as error:
         raise stop(str(error)) from None
     except OSError as error:
         raise stop(error.strerror or str(error)) from None

@@ -22,12 +22,13 @@ from ringwise.views.schemas import DOCUMENTS, schema_text
 def pages(folder: Path) -> dict[str, str]:
     """The generated pages of this folder.
 
-    Of `switches.md` only the drawings are generated, of `migration.md` only the tables.
+    Of `switches.md` only the drawings are generated, of `migration.md` only the tables, and `boards.md` ends
+    with a part that is written by hand.
     """
     migration = (folder / "migration.md").read_text(encoding="utf-8")
     switches = (folder / "switches.md").read_text(encoding="utf-8")
     return {
-        "boards.md": boards_page(),
+        "boards.md": boards_page((folder / "boards.md").read_text(encoding="utf-8")),
         "commands.md": commands_page(cli, {int(code): text for code, text in MEANINGS.items()}),
         "metrics.md": metrics_page(),
         "migration.md": migration_page(migration),

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 
 import click
 
+from ringwise.apps.install.boards import Boards
 from ringwise.apps.install.deployment import (
     ALL_NODES,
     IMAGE,
@@ -24,6 +26,9 @@ from ringwise.cli.output import complain, output_option, print_document, stop, w
 from ringwise.kubeclient.client import ApiError, Client, UnreachableError
 from ringwise.kubeclient.config import find_access
 from ringwise.kubeclient.credentials import KubeConfigError
+from ringwise.topology.board import BoardError
+from ringwise.topology.board_files import load_board
+from ringwise.topology.boards import shipped_catalog
 from ringwise.wellknown import VOLCANO_SYSTEM
 
 _where = with_options(
@@ -76,6 +81,13 @@ _where = with_options(
 @click.option(
     "--shadow", is_flag=True, help="Only a scheduler that decides, writes nothing and logs the differences."
 )
+@click.option(
+    "--boards",
+    "boards",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="A board profile of your own for scheduler and webhook; may be repeated. Every run names all.",
+)
 @click.option("--print", "only_print", is_flag=True, help="Print the objects and change nothing.")
 @output_option
 def install_command(
@@ -90,6 +102,7 @@ def install_command(
     with_annotation_policy: bool,
     annotation_accounts: tuple[str, ...],
     shadow: bool,
+    boards: tuple[Path, ...],
     only_print: bool,
     output: str,
 ) -> None:
@@ -114,6 +127,7 @@ def install_command(
         with_annotation_policy,
         annotation_accounts,
         shadow,
+        _read_boards(boards),
     )
     if only_print:
         if output == "json":
@@ -124,6 +138,19 @@ def install_command(
         return
     _carry_out(kubeconfig, context, output, lambda client: install(client, choices))
     complain(f"check it with: kubectl -n {namespace} get pods; then: kubectl ringwise doctor")
+
+
+def _read_boards(files: tuple[Path, ...]) -> Boards:
+    """Name and text of each board, by name. What the scheduler would refuse is refused here."""
+    try:
+        shipped_catalog(files)
+    except BoardError as error:
+        raise stop(f"ringwise: --boards: {error}") from None
+    texts = {load_board(file).name: file.read_text(encoding="utf-8") for file in files}
+    for name in texts:
+        if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?", name):
+            raise stop(f"ringwise: --boards: {name!r} cannot be a key of a ConfigMap: letters, digits, - . _")
+    return tuple(sorted(texts.items()))
 
 
 @click.command("uninstall")

@@ -14,6 +14,7 @@ import ssl
 from collections.abc import Callable
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -305,6 +306,8 @@ class Options:
     #: DNS names in addition to those of the Service: for a webhook outside the cluster.
     hosts: tuple[str, ...] = ()
     scheduler_names: tuple[str, ...] = SCHEDULER_NAMES
+    #: Board files of one's own.
+    boards: tuple[Path, ...] = ()
 
 
 def run(options: Options) -> None:
@@ -330,7 +333,7 @@ async def serve(
 ) -> None:
     """Serve until `stop` is set; `started` is called with the port."""
     clock = clock or RealClock()
-    cluster = KnownCluster(shipped_catalog(), options.scheduler_names)
+    cluster = KnownCluster(shipped_catalog(options.boards), options.scheduler_names)
     certificates = CertificateManager(client, options.namespace, clock=clock, more_hosts=options.hosts)
     context: ssl.SSLContext | None = None
     ready = asyncio.Event()

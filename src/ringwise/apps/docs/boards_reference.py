@@ -25,8 +25,8 @@ _INTRODUCTION = """\
 
 A board defines which chips a node has, how they are linked, how many a pod may request (rule N2), how nodes
 are scored for a request (N3, N4) and which chips the pod gets (N5). Boards are data (N1): each is one file in
-`src/ringwise/topology/profiles/`. This page is generated from those files; `ringwise boards` and
-`ringwise boards show NAME` print the same.
+`src/ringwise/topology/profiles/`. This page is generated from those files (`make docs`), up to
+[a board of your own](#a-board-of-your-own); `ringwise boards` and `ringwise boards show NAME` print the same.
 
 A job's board is found in this order: the annotation `huawei.com/schedule_policy` (of the PodGroup, else of a
 pod), the annotation `sp-block`, the node selector `accelerator-type`, and for the 310 family the job's
@@ -49,39 +49,12 @@ SuperPoD rules choose the nodes of jobs with several pods, and the board's score
 pod.
 """
 
-_OWN_BOARD = """\
-## A board of your own
-
-Write a profile like those in `src/ringwise/topology/profiles/` and name it: `ringwise boards --board-file
-my-board.toml show my-board` shows it, or prints one line with the invalid field and why. The fields:
-
-| field | meaning |
-|---|---|
-| `name`, `title` | its name, and one line of description |
-| `resources` | Kubernetes resources it serves, such as `huawei.com/Ascend910` |
-| `policies` | values of `huawei.com/schedule_policy` that choose it |
-| `accelerator_types` | node selector values that choose it; `*` matches anything, `""` no selector |
-| `job_labels` | job labels that choose it; of several matching boards the one with the most labels |
-| `fallback` | `unlabelled` or `always`: serves its resource where no labels choose; default `never` |
-| `sp_block_fallback` | chosen by `sp-block` where nothing else selects a SuperPoD board |
-| `chips_per_node` | the most chips a node has, 1 to 64; chip ids start at 0 |
-| `rings` or `ring_size` | lists of chip ids, or the size of rings of consecutive ids |
-| `ring_word` | the word for a ring of this board: `ring`, `mesh`, `card` |
-| `node_labels` | labels a node must have |
-| `watches_network` | withhold chips with network faults from jobs of several pods |
-| `superpod` | its nodes belong to SuperPoDs |
-| `rack_nodes`, `domain_racks` | nodes of a rack and racks of a UB-memory domain, where SuperPoDs have racks |
-| `requests.one_pod` | chips a pod may request, such as `"1-8,10"` |
-| `requests.multi_pod` | the same for each pod of a job with several chip pods; `""` allows none |
-| `requests.multi_pod_vendor` | the same under `multi-pod-requests: vendor` |
-| `requests.total_multiple_of` | a job's chips in all must be 1 or a multiple of this |
-| `requests.zero_chip_pods_need_annotation` | pods without chips must be exempt by annotation |
-| `rule.name` | one of the rules above; further fields of `rule` are its parameters |
-"""
+#: From here on the page is written by hand.
+_OWN_BOARD = "## A board of your own\n"
 
 
-def boards_page() -> str:
-    """`docs/boards.md`."""
+def boards_page(page: str) -> str:
+    """`docs/boards.md`: all boards and rules anew; the text about a board of one's own stays."""
     boards = list(shipped_boards().values())
     lines = [_INTRODUCTION]
     lines += _table(
@@ -115,8 +88,7 @@ def boards_page() -> str:
             given = "must be given" if parameter.default is None else f"default {_word(parameter.default)}"
             lines.append(f"- parameter `{key}`: {parameter.kind.value} ({given})")
         lines.append("")
-    lines.append(_OWN_BOARD)
-    return "\n".join(lines)
+    return "\n".join(lines) + "\n" + page[page.index(_OWN_BOARD) :]
 
 
 def _board_section(board: Board) -> list[str]:

@@ -24,11 +24,13 @@ from ringwise.apps.admission.objects import (
     mutating_configuration,
     webhook_configuration,
 )
+from ringwise.apps.install.boards import Boards, board_config_map, give_boards
 from ringwise.records import dataclass
 from ringwise.wellknown import (
     APP_COMPONENT,
     APP_NAME,
     APP_PART_OF,
+    BOARDS_CONFIG_MAP,
     CONTROLLER_LEASE,
     DEPLOYMENT_API,
     DISRUPTION_API,
@@ -92,6 +94,8 @@ class Choices:
     annotation_accounts: tuple[str, ...] = ()
     #: Only a scheduler that decides and writes nothing.
     shadow: bool = False
+    #: Board files of one's own: name of the board and text, by name.
+    boards: Boards = ()
 
     def __post_init__(self) -> None:
         if self.shadow:
@@ -141,6 +145,7 @@ def objects(choices: Choices) -> list[Object]:
         *_access(choices),
         *(annotation_policies(choices) if choices.with_annotation_policy else ()),
         configuration(choices),
+        *(_boards(choices) if choices.boards else ()),
         *_workloads(choices),
         *(_device_plugin(choices) if choices.with_device_plugin else ()),
         *(_admission(choices) if choices.with_admission else ()),
@@ -162,6 +167,10 @@ def _settings(choices: Choices) -> str:
     if choices.with_annotation_policy:
         return text.replace("arguments: {}", "arguments: {owned-annotations: guarded}")
     return text
+
+
+def _boards(choices: Choices) -> Iterator[Object]:
+    yield board_config_map(_meta(BOARDS_CONFIG_MAP, choices.namespace, "scheduler"), choices.boards)
 
 
 def annotation_policies(choices: Choices) -> Iterator[Object]:
@@ -301,7 +310,7 @@ def _workload(
     name = f"ringwise-{component}"
     labels = _labels(component)
     selector = {"matchLabels": _selected(component)}
-    yield {
+    deployment: Object = {
         "apiVersion": DEPLOYMENT_API,
         "kind": "Deployment",
         "metadata": _meta(name, choices.namespace, component),
@@ -356,6 +365,10 @@ def _workload(
             },
         },
     }
+    # The controller makes pods and chooses no chips.
+    if choices.boards and component != "controller":
+        give_boards(deployment["spec"]["template"], choices.boards)
+    yield deployment
     yield {
         "apiVersion": DISRUPTION_API,
         "kind": "PodDisruptionBudget",

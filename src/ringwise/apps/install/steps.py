@@ -21,6 +21,7 @@ from ringwise.kubeclient.resources import QUEUES, Resource
 from ringwise.records import dataclass
 from ringwise.views.documents.changes import InstallDocument, InstalledFields
 from ringwise.wellknown import (
+    BOARDS_CONFIG_MAP,
     DEFINITION_API,
     DEPLOYMENT_API,
     DISRUPTION_API,
@@ -214,6 +215,7 @@ async def uninstall(client: Client, choices: Choices) -> AsyncIterator[Step]:
         yield await _remove(client, resource, meta.get("namespace"), meta["name"])
     if choices.with_admission:
         yield await _remove(client, SECRETS, choices.namespace, "ringwise-admission")
+    yield await _remove(client, _RESOURCES["ConfigMap"], choices.namespace, BOARDS_CONFIG_MAP)
 
 
 async def _create_queue(client: Client, queue: Object) -> Step:

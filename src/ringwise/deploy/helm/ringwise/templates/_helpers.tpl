@@ -77,6 +77,18 @@ subjects:
 {{- end }}
 
 {{- /* A Deployment with its account and disruption budget. root, component, values, replicas, args, ports */ -}}
+{{- define "ringwise.boardTexts" -}}
+{{- range $name, $text := . }}{{ printf "%s\n%s\n" $name $text }}{{ end }}
+{{- end }}
+
+{{- define "ringwise.boardArguments" -}}
+args:
+{{- range $name, $_ := .Values.boards }}
+  - --board-file=/etc/ringwise/boards/{{ $name }}.toml
+{{- else }} []
+{{- end }}
+{{- end }}
+
 {{- define "ringwise.workload" -}}
 {{- $name := printf "ringwise-%s" .component }}
 ---
@@ -104,6 +116,10 @@ spec:
     metadata:
       labels:
         {{- include "ringwise.labels" .component | nindent 8 }}
+      {{- if .boards }}
+      annotations:
+        ringwise.io/boards-checksum: {{ include "ringwise.boardTexts" .boards | sha256sum }}
+      {{- end }}
     spec:
       serviceAccountName: {{ $name }}
       {{- with .root.Values.priorityClassName }}
@@ -179,6 +195,18 @@ spec:
             readOnlyRootFilesystem: true
             capabilities:
               drop: [ALL]
+          {{- if .boards }}
+          volumeMounts:
+            - name: boards
+              mountPath: /etc/ringwise/boards
+              readOnly: true
+          {{- end }}
+      {{- if .boards }}
+      volumes:
+        - name: boards
+          configMap:
+            name: ringwise-boards
+      {{- end }}
 {{- if .root.Values.podDisruptionBudget.enabled }}
 ---
 apiVersion: policy/v1
