@@ -247,3 +247,32 @@ def test_chips_list(tmp_path: Path) -> None:
             assert (missing.exit_code, "node node-9 reports no chips" in missing.output) == (2, True)
 
     run(test())
+
+
+def test_chips_of_nodes_that_can_be_read_are_listed_beside_those_that_cannot(tmp_path: Path) -> None:
+    def report(name: str, lists: object) -> dict[str, Any]:
+        labels = {"mx-consumer-cim": "true"}
+        meta = {"namespace": "kube-system", "name": f"mindx-dl-deviceinfo-{name}", "labels": labels}
+        return {
+            "metadata": meta,
+            "data": {"DeviceInfoCfg": json.dumps({"DeviceInfo": {"DeviceList": lists}})},
+        }
+
+    async def test() -> None:
+        async with FakeApiServer() as api:
+            api.put(PODS, {"metadata": {"namespace": "default", "name": "odd"}, "spec": {"nodeName": 7}})
+            api.put(CONFIG_MAPS, report("node-1", {RESOURCE: "Ascend910-0"}))
+            api.put(CONFIG_MAPS, report("node-2", {RESOURCE: 7}))
+            api.put(CONFIG_MAPS, report("node-3", {f"{RESOURCE}-Fault": '[{"npu_name": 7}]'}))
+            config = f"--kubeconfig={kubeconfig(tmp_path, api.url)}"
+            result = await asyncio.to_thread(invoke, "chips", "list", "-o", "json", config)
+            assert result.exit_code == 0
+            assert [row["node"] for row in json.loads(result.stdout)["chips"]] == ["node-1"]
+            warnings = result.stderr.splitlines()
+            assert [line.partition(" cannot be read: ")[0] for line in warnings] == [
+                "warning: pod default/odd",
+                "warning: ConfigMap kube-system/mindx-dl-deviceinfo-node-2",
+                "warning: ConfigMap kube-system/mindx-dl-deviceinfo-node-3",
+            ]
+
+    run(test())

@@ -38,8 +38,10 @@ from ringwise.wellknown import (
 )
 
 Wire = TypeVar("Wire")
-_MAPS = msgspec.json.Decoder(Page[ConfigMapWire])
-_PODS = msgspec.json.Decoder(Page[PodWire])
+_RAW = msgspec.json.Decoder(Page[msgspec.Raw])
+_MAP = msgspec.json.Decoder(ConfigMapWire)
+_POD = msgspec.json.Decoder(PodWire)
+_UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 
 #: A conditional write is tried so often when others write at the same time.
 ATTEMPTS = 5
@@ -72,8 +74,30 @@ class ChipRow:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class ChipList:
+    rows: list[ChipRow]
+    #: Objects that could not be read, one line each; the chips of all others are listed.
+    problems: list[str]
+
+
 class _Listed(WireStruct, rename=None):
     DeviceList: dict[str, str] | None = None
+
+
+class _Fault(WireStruct, rename=None):
+    npu_name: str | None = None
+    fault_level: str | None = None
+    fault_code: str | None = None
+
+
+class _Meta(WireStruct):
+    namespace: str = ""
+    name: str = ""
+
+
+class _Named(WireStruct):
+    metadata: _Meta | None = None
 
 
 class _Info(WireStruct, rename=None):
@@ -85,17 +109,18 @@ def chips_document(rows: Iterable[ChipRow]) -> ChipsDocument:
     return {"schema": "ringwise.io/chips/v1", "chips": [row.as_json() for row in rows]}
 
 
-def chip_rows(access: Access, node: str | None) -> list[ChipRow]:
+def list_chips(access: Access, node: str | None) -> ChipList:
     """The chips of one node, or of all. Raises ApiError, UnreachableError, ChipsError."""
-    return asyncio.run(_chip_rows(access, node))
+    return asyncio.run(_list_chips(access, node))
 
 
-async def _chip_rows(access: Access, node: str | None) -> list[ChipRow]:
+async def _list_chips(access: Access, node: str | None) -> ChipList:
+    problems: list[str] = []
     async with Client(access, component="cli") as client:
         of_nodes = {"labelSelector": f"{NODE_REPORT_LABEL}=true"}
         of_node = {"fieldSelector": f"spec.nodeName={node}"} if node else {}
-        maps = await _all(client, CONFIG_MAPS.path(KUBE_SYSTEM), of_nodes, _MAPS)
-        pods = await _all(client, PODS.path(), of_node, _PODS)
+        maps = await _all(client, CONFIG_MAPS.path(KUBE_SYSTEM), of_nodes, "ConfigMap", _MAP, problems)
+        pods = await _all(client, PODS.path(), of_node, "pod", _POD, problems)
         isolations = await _isolations(client)
     names = _pod_names(pods)
     rows: list[ChipRow] = []
@@ -104,28 +129,50 @@ async def _chip_rows(access: Access, node: str | None) -> list[ChipRow]:
         reporting = name.removeprefix(DEVICE_INFO_PREFIX)
         if name.startswith(DEVICE_INFO_PREFIX) and node in (None, reporting):
             data = {key: value or "" for key, value in (one.data or {}).items()}
-            rows += _rows(reporting, data, names, isolations)
-    if node is not None and not rows:
+            try:
+                rows += _rows(reporting, data, names, isolations)
+            except _UNREADABLE as problem:
+                problems.append(f"ConfigMap {KUBE_SYSTEM}/{name} cannot be read: {problem}")
+    if node is not None and not rows and not problems:
         missing = f"{KUBE_SYSTEM}/{DEVICE_INFO_PREFIX}{node}"
         raise ChipsError(f"node {node} reports no chips: there is no ConfigMap {missing}")
-    return sorted(rows, key=lambda row: (natural_key(row.node), natural_key(row.chip)))
+    rows.sort(key=lambda row: (natural_key(row.node), natural_key(row.chip)))
+    return ChipList(rows, problems)
 
 
 async def _all(
-    client: Client, path: str, params: Mapping[str, str], decoder: msgspec.json.Decoder[Page[Wire]]
+    client: Client,
+    path: str,
+    params: Mapping[str, str],
+    kind: str,
+    decoder: msgspec.json.Decoder[Wire],
+    problems: list[str],
 ) -> list[Wire]:
+    """The objects that can be read; each of the others is a problem."""
     found: list[Wire] = []
 
-    def read(answer: bytes) -> Page[Wire]:
+    def read(answer: bytes) -> Page[msgspec.Raw]:
         try:
-            page: Page[Wire] = decode_nested(decoder, answer)
-        except (msgspec.MsgspecError, ValueError, RecursionError) as problem:
+            page: Page[msgspec.Raw] = decode_nested(_RAW, answer)
+        except _UNREADABLE as problem:
             raise UnreachableError(f"a list cannot be decoded: {problem}", maybe_done=False) from None
         return page
 
     async for page in client.pages(path, params, PAGE_SIZE, read):
-        found += page.items or ()
+        for raw in page.items or ():
+            try:
+                found.append(decode_nested(decoder, raw))
+            except _UNREADABLE as problem:
+                problems.append(f"{kind}{_name_of(raw)} cannot be read: {problem}")
     return found
+
+
+def _name_of(raw: msgspec.Raw) -> str:
+    try:
+        meta = msgspec.json.decode(raw, type=_Named).metadata or _Meta()
+    except _UNREADABLE:
+        return ""
+    return f" {meta.namespace}/{meta.name}"
 
 
 def _pod_names(pods: list[PodWire]) -> dict[str, str]:
@@ -153,11 +200,8 @@ def _is_resource(name: str) -> bool:
 def _rows(
     node: str, data: Mapping[str, str], pods: Mapping[str, str], isolations: list[Isolation]
 ) -> list[ChipRow]:
-    try:
-        info = msgspec.json.decode(data.get(DEVICE_INFO_KEY, "{}"), type=_Info)
-        mounted = msgspec.json.decode(data.get(MOUNTED_CHIPS_KEY) or "{}", type=dict[str, str])
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return []
+    info = msgspec.json.decode(data.get(DEVICE_INFO_KEY, "{}"), type=_Info)
+    mounted = msgspec.json.decode(data.get(MOUNTED_CHIPS_KEY) or "{}", type=dict[str, str])
     lists = (info.DeviceInfo.DeviceList if info.DeviceInfo is not None else None) or {}
     by_chip = {chip: pods.get(uid, uid) for uid, text in mounted.items() for chip in text.split(",")}
     faults = _faults(lists)
@@ -188,9 +232,9 @@ def _faults(lists: Mapping[str, str]) -> dict[str, str]:
     found: dict[str, list[str]] = {}
     for key, text in lists.items():
         if key.endswith(FAULT_SUFFIX):
-            for one in json.loads(text or "[]"):
-                shown = f"{one.get('fault_level', '')} {one.get('fault_code', '')}".strip()
-                found.setdefault(str(one.get("npu_name", "")), []).append(shown)
+            for one in msgspec.json.decode(text or "[]", type=list[_Fault]):
+                shown = f"{one.fault_level or ''} {one.fault_code or ''}".strip()
+                found.setdefault(one.npu_name or "", []).append(shown)
     return {chip: "; ".join(texts) for chip, texts in found.items()}
 
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from ringwise.cli.exit_codes import ExitCode
-from ringwise.cli.output import output_option, print_document, stdout_console, stop
+from ringwise.cli.output import complain, output_option, print_document, stdout_console, stop
 from ringwise.cli.queries import lab_client
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -29,25 +29,27 @@ def chips() -> None:
 @output_option
 def list_command(node: str | None, kubeconfig: str | None, context: str | None, output: str) -> None:
     """Every chip with its state, its pod and its faults."""
-    from ringwise.apps.chips import ChipsError, chip_rows, chips_document
+    from ringwise.apps.chips import ChipsError, chips_document, list_chips
     from ringwise.kubeclient.client import ApiError, UnreachableError
     from ringwise.kubeclient.config import find_access
     from ringwise.kubeclient.credentials import KubeConfigError
 
     try:
-        rows = chip_rows(find_access(kubeconfig, context), node)
+        found = list_chips(find_access(kubeconfig, context), node)
     except (ChipsError, KubeConfigError) as problem:
         raise stop(problem) from None
     except (ApiError, UnreachableError) as problem:
         raise stop(f"the API server cannot be asked: {problem}", code=ExitCode.FAILED) from None
+    for unread in found.problems:
+        complain(f"warning: {unread}")
     if output != "table":
-        print_document(chips_document(rows), output)
+        print_document(chips_document(found.rows), output)
         return
     from ringwise.cli.drawing.tables import Column, Table
 
     columns = [Column("node"), Column("chip"), Column("state"), Column("network"), Column("pod", moves=True)]
     table = Table([*columns, Column("faults", moves=True)], note="note")
-    for row in rows:
+    for row in found.rows:
         network = "ok" if row.network else "unhealthy"
         table.add(row.node, row.chip, row.state, network, row.pod, row.faults, note=row.note)
     table.print(stdout_console())
