@@ -35,7 +35,6 @@ from ringwise.manifests.chips import chips_in
 from ringwise.manifests.errors import Findings
 from ringwise.messages import commands as want
 from ringwise.messages.events import BindFailed, Event
-from ringwise.reasons import Reason
 from ringwise.state.model import ENDED, Owner, Pod, PodGroup, Queue
 from ringwise.state.vcjob import VcJob
 from ringwise.wellknown import ASCEND_REAL, RANK_INDEX
@@ -58,10 +57,8 @@ class EmbeddedCluster:
         self.settings = settings or SimulationSettings()
         self.now = now
         self.nodes = SimulatedNodes(self.table)
-        #: The last status of groups and reasons of pods. Not stored: the scheduler sends them again after a
-        #: restart.
+        #: The last status of groups. Not stored: the scheduler sends it again after a restart.
         self.group_status: dict[str, want.SetGroupStatus] = {}
-        self.pod_reasons: dict[str, Reason] = {}
         #: Messages about chips that two live pods were given. Empty, unless the scheduler has a fault.
         self.alarms: list[str] = []
         self._pod_keys: dict[str, str] = {}
@@ -195,9 +192,6 @@ class EmbeddedCluster:
                     self._request_deletion(pod)
             case want.SetGroupStatus():
                 self._set_group_status(command)
-            case want.TellPod():
-                if command.uid in self._pod_keys:
-                    self.pod_reasons[command.uid] = command.reason
             case want.Publish():
                 self._publish(ConfigMap(command.namespace, command.name, dict(command.data)))
             case want.CreateGroup():
@@ -238,7 +232,6 @@ class EmbeddedCluster:
             stray=(),
             rank=int(rank) if rank.isdigit() else pod.rank,
         )
-        self.pod_reasons.pop(pod.uid, None)
         self._put_timeline(bound, PodTimeline(self.now))
         twice = self._claim(bound)
         if twice:
@@ -392,7 +385,6 @@ class EmbeddedCluster:
         self._timers.set(pod.uid, None)
         self._owners.remove(pod)
         self._pod_keys.pop(pod.uid, None)
-        self.pod_reasons.pop(pod.uid, None)
         self.nodes.release(pod, self.now)
 
     def _claim(self, pod: Pod) -> tuple[int, ...]:
