@@ -15,7 +15,7 @@ from ringwise.manifests.bundle import read_bundle
 from ringwise.manifests.configuration import read_configuration
 from ringwise.scheduler.defaults import BUILT_IN, default_configuration
 from ringwise.topology.boards import BoardCatalog, shipped_catalog
-from ringwise.views.place import place_document
+from ringwise.views.place import PlaceAnswer, place_document
 
 Plain = dict[str, Any]
 
@@ -80,14 +80,27 @@ def ask(
     everything: bool = False,
 ) -> Plain:
     """The answer as JSON. Any complaint about the input fails the test."""
+    answer = answered(objects, settings, form=form, scores=scores, everything=everything)
+    reported: Plain = json.loads(json.dumps(place_document(answer)))
+    return reported
+
+
+def answered(
+    objects: Sequence[Plain],
+    settings: Mapping[str, str] | None = None,
+    *,
+    form: str = "json-list",
+    scores: bool = True,
+    everything: bool = False,
+) -> PlaceAnswer:
+    """The answer that commands print."""
     bundle = read_bundle(["-"], stdin=as_bytes(objects, form))
     assert not bundle.errors, [str(error) for error in bundle.errors]
     configuration = _configuration(tuple(sorted((settings or {}).items())))
     answer = place(bundle, configuration, _catalog(), scores=scores, everything=everything)
     assert not answer.errors, [str(error) for error in answer.errors]
     assert not answer.view.incidents, answer.view.incidents
-    reported: Plain = json.loads(json.dumps(place_document(answer)))
-    return reported
+    return answer
 
 
 def job_of(answer: Plain, name: str) -> Plain:

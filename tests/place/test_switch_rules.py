@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.place.asking import Plain, ask, job_of
+from tests.place.asking import Plain, answered, ask, job_of
 from tests.place.objects import (
     ASCEND,
     chip_list,
@@ -384,3 +384,15 @@ def test_version_1_shows_which_switches_are_idle_S8() -> None:
         assert {one["switch"] for one in job_of(answer, "job")["pods"]} == {"t0"}
         assert (states["t1"], states["t0"]) == (old, new), settings
         assert states["t2"] == "idle"
+
+
+@pytest.mark.parametrize(
+    ("pods", "labels", "after"),
+    [(5, MODEL, "exclusive"), (5, COMMON, "exclusive"), (2, COMMON, "exclusive"), (2, MODEL, "idle")],
+)
+def test_S8_the_plan_names_the_states_that_are_drawn(pods: int, labels: dict[str, str], after: str) -> None:
+    answer = answered([*leaves(4, 4), train(pods, labels)], V1)
+    (job,) = answer.jobs
+    used = {pod.switch for pod in job.pods}
+    assert {one["state"] for one in answer.switches or () if one["ip"] in used} == {after}
+    assert [line.rpartition("; then ")[2] for line in job.plan] == [after] * len(used)

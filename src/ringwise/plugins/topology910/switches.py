@@ -16,7 +16,13 @@ from ringwise.placement.switches.classes import SwitchClass
 from ringwise.placement.switches.planning import plan_at_least
 from ringwise.placement.switches.positions import PodPosition
 from ringwise.placement.switches.reschedule import reschedule
-from ringwise.placement.switches.states import SwitchFacts, SwitchJob, switch_states
+from ringwise.placement.switches.states import (
+    SwitchFacts,
+    SwitchJob,
+    SwitchState,
+    as_version1,
+    switch_states,
+)
 from ringwise.placement.switches.view import (
     PlanEntry,
     SwitchPlan,
@@ -195,7 +201,7 @@ class SwitchPlanner:
     ) -> JobPlan:
         by_rank = {ranks[pod.uid]: pod for pod in pending if pod.uid not in kept}
         in_order = [by_rank[rank] for rank in sorted(by_rank)]
-        plan = JobPlan({}, lines=tuple(_line(entry) for entry in answer.entries))
+        plan = JobPlan({}, lines=tuple(self._line(entry, resolved, job) for entry in answer.entries))
         following = 0
         for entry in answer.entries:
             notes = switch_annotations(
@@ -210,12 +216,17 @@ class SwitchPlanner:
             self._note(plan, job.pods[uid], node, seat.mark, notes)
         return plan
 
+    def _line(self, entry: PlanEntry, resolved: ResolvedTopology, job: Job) -> str:
+        state, healthy = entry.state, entry.healthy
+        if self._session.settings.nslb_version != "2.0":
+            # S8: there are no marks, the jobs alone make a switch idle or not; as it is drawn.
+            facts = as_version1(self.states(resolved)[entry.switch])
+            padding = job.policy is not None and job.policy.switch_class == SwitchClass.PADDING.value
+            state, healthy = (facts.state if padding else SwitchState.EXCLUSIVE), True
+        health = "" if healthy else ", unhealthy"
+        return f"{entry.name}: {counted(entry.nodes, 'node')}, {entry.taken_by}; then {state.word}{health}"
+
     def _note(self, plan: JobPlan, pod: Pod, node: int, mark: int, annotations: dict[str, str]) -> None:
         plan.nodes[pod.uid] = node
         plan.annotations[pod.uid] = annotations
         self._marks[pod.uid] = mark
-
-
-def _line(entry: PlanEntry) -> str:
-    health = "" if entry.healthy else ", unhealthy"
-    return f"{entry.name}: {counted(entry.nodes, 'node')}, {entry.taken_by}; then {entry.state.word}{health}"
