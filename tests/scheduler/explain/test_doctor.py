@@ -47,6 +47,13 @@ def test_a_correct_cluster_has_no_findings() -> None:
     assert (diagnosis.nodes, diagnosis.jobs, diagnosis.errors) == (1, 2, 0)
 
 
+def test_pods_that_are_being_deleted_need_no_pod_group() -> None:
+    """A deleted job's PodGroup is gone before its pods are."""
+    seen = pod("a", 2, on="node-1", holds=[0, 1], group="gone")
+    going = replace(seen, pod=replace(seen.pod, deleting=True))
+    assert examined(node("node-1", labels=ARM), report("node-1", range(2, 8)), going).findings == ()
+
+
 SERVERS = {"leaf-1": ["10.0.0.1", "10.0.0.9"]}
 
 

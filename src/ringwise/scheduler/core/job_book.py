@@ -351,8 +351,8 @@ class JobBook:
             job.created = min(pod.created for pod in members)
             job.min_available = 1
             job.inqueue = True
-            if first.group is not None and any(pod.live for pod in members):
-                # Ended pods may outlive their PodGroup.
+            if first.group is not None and any(pod.live and not pod.deleting for pod in members):
+                # Pods that ended or are being deleted may outlive their PodGroup.
                 job.defects = (POD_GROUP_MISSING(group=f"{job.namespace}/{first.group}"),)
         elif vcjob is not None:
             job.name, job.queue, job.created = vcjob.name, vcjob.queue, vcjob.created
