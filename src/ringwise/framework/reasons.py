@@ -57,7 +57,7 @@ QUEUE_NOT_OPEN = ReasonKind(
 QUEUE_OVERUSED = ReasonKind(
     "queue-overused",
     Stage.ENQUEUE,
-    "queue {queue} uses all it deserves while others wait",
+    "queue {queue} uses all it deserves",
     ("raise the weight of {queue}",),
     CAPACITY | {Trigger.QUEUE_CHANGED, Trigger.CLAIM_FELL},
 )
