@@ -162,6 +162,10 @@ def test_a_job_that_can_never_run_says_so_and_delays_nobody(
     assert never["reason"]["message"]
     assert code in (None, never["reason"]["code"])
     assert other["outcome"] == "placed"
+    status = terminal.json("top --once")["status"]
+    assert (status["waiting"], status["refused"]) == ((1, 0) if outcome == "pending" else (0, 1))
+    word = "is refused: " if outcome == "refused" else "waits "
+    assert f"lab/never {word}" in terminal.ok("top --once")
 
 
 def test_all_or_nothing(terminal: Terminal) -> None:

@@ -373,7 +373,7 @@ def queue_documents(objects: ClusterObjects, views: Iterable[JobView] | None = N
                 "guarantee": dict(queue.guarantee),
                 "used": dict(objects.view.used_by_queue(queue.name)),
                 "jobs": len(own),
-                "waiting": sum(1 for view in own if view.outcome == "pending" and not view.never),
+                "waiting": sum(1 for view in own if view.outcome == "pending"),
             }
         )
     return found

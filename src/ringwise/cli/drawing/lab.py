@@ -280,8 +280,8 @@ def _draw_waiting(console: Console, waiting: list[JobView], now: int, most: int)
         message = f"{view.placed} of {counted(view.wanted, 'pod')} {agrees(view.placed, 'is', 'are')} placed"
         if view.reason is not None:
             message = view.reason.message
-        colour, word = ("yellow", f"waits {duration_text(now - view.created)}")
-        if view.never:
-            colour, word = "red", "can never run"
+        # The words of `place` and `why`; the colour tells apart what waiting alone will not cure.
+        word = "is refused" if view.outcome == "refused" else f"waits {duration_text(now - view.created)}"
+        colour = "red" if view.never else "yellow"
         print_line(console, f"[{colour}]{escape(view.key)}[/] {word}: {escape(message)}")
     _draw_hidden(console, len(waiting) - most, "more job waits", "more jobs wait")
