@@ -1,8 +1,9 @@
-"""Spans of time as Go programs write them: "90s", "1h30m", "250ms"."""
+"""Spans of time as Go programs write them ("90s", "1h30m", "250ms"), and times and spans for people."""
 
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from itertools import pairwise
 
 _SECOND = 1_000_000_000
@@ -35,3 +36,18 @@ def _nanoseconds(amount: str, unit: str) -> int:
     whole, _, part = amount.partition(".")
     scale: int = 10 ** len(part)
     return int(whole + part) * _UNITS[unit] // scale
+
+
+def time_text(nanoseconds: int) -> str:
+    return datetime.fromtimestamp(nanoseconds // 1_000_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def duration_text(nanoseconds: int) -> str:
+    """`2 h 5 min`, the two largest units."""
+    seconds = max(0, nanoseconds // 1_000_000_000)
+    parts = []
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s")):
+        count, seconds = divmod(seconds, size)
+        if count:
+            parts.append(f"{count} {unit}")
+    return " ".join(parts[:2]) or "0 s"

@@ -8,6 +8,7 @@ import pytest
 
 from ringwise.apps.queries import explain_job
 from ringwise.apps.source import from_bundle
+from ringwise.durations import duration_text
 from ringwise.manifests.bundle import read_bundle
 from ringwise.manifests.configuration import read_configuration
 from ringwise.scheduler.defaults import BUILT_IN, default_configuration
@@ -15,7 +16,6 @@ from ringwise.scheduler.explain.capacity import capacity
 from ringwise.scheduler.explain.doctor import diagnose
 from ringwise.scheduler.explain.why import explain
 from ringwise.topology.boards import shipped_catalog
-from ringwise.views.times import duration_text
 from tests.fingerprint import fingerprint, state_of
 
 ROOT = Path(__file__).parents[2]

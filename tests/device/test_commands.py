@@ -189,6 +189,39 @@ def test_isolate_list_and_release(tmp_path: Path) -> None:
     run(test())
 
 
+def test_a_leaf_switch_of_a_cluster_is_isolated_and_released(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with FakeApiServer() as api:
+            api.put(NODES, node_object())
+            servers = [{"server_ip": "10.0.0.9", "npu_count": 8, "slice_id": 0}]
+            switches = {
+                "version": "1.0",
+                "tor_count": 1,
+                "server_list": [{"tor_id": 0, "tor_ip": "fe80::1", "server": servers}],
+            }
+            topology = {"metadata": {"namespace": "kube-system", "name": "basic-tor-node-cm"}}
+            api.put(CONFIG_MAPS, {**topology, "data": {"tor_info": json.dumps(switches)}})
+            config = f"--kubeconfig={kubeconfig(tmp_path, api.url)}"
+
+            async def typed(*arguments: str) -> Result:
+                return await asyncio.to_thread(invoke, *arguments, config)
+
+            first = await typed("isolate", "switch/fe80::1", "--reason=optics", "--by=ada")
+            assert (first.exit_code, first.output) == (0, "leaf switch fe80::1 isolated\n")
+            stored = api.get(CONFIG_MAPS, "kube-system/ringwise-isolation")["data"]
+            assert json.loads(stored["switch__fe80_3a__3a_1"])["name"] == "fe80::1"
+            strange = await typed("isolate", "switch/fe80::2", "--reason=x")
+            assert (strange.exit_code, strange.output.startswith("there is no leaf switch fe80::2")) == (
+                2,
+                True,
+            )
+            back = await typed("release", "switch/fe80::1", "--reason=done")
+            assert back.output == "leaf switch fe80::1 released\n"
+            assert not api.get(CONFIG_MAPS, "kube-system/ringwise-isolation").get("data")
+
+    run(test())
+
+
 def test_chips_list(tmp_path: Path) -> None:
     async def test() -> None:
         lists = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,25 @@ def test_a_drain_goes_as_its_plan_and_job_by_job(tmp_path: Path) -> None:
         ]
         # The second is evicted when the first runs again.
         assert story[1]["nanoseconds"] - story[0]["nanoseconds"] >= 4_000_000_000
+
+
+def test_the_table_of_a_plan_at_80_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ringwise.apps.lab.lab.time.time_ns", lambda: 1_768_032_000 * 10**9)
+    terminal = Terminal(tmp_path, columns=80)
+    with running(tmp_path, nodes(4, leaf_size=2)):
+        terminal.submit(job("short", 1, 8, minutes=30), job("first", 1, 8), job("second", 1, 8))
+        terminal.submit(pod("alone", 4))
+        terminal.ok("advance 10m")
+        terminal.submit(job("large", 1, 4))
+        terminal.ok("advance 1m")
+        printed = terminal.ok("drain switch/172.0.0.0 --plan")
+    assert max(map(len, printed.splitlines())) <= 80
+    golden = Path(__file__).parent / "golden" / "drain-plan.txt"
+    if os.environ.get("RINGWISE_WRITE_GOLDEN"):
+        golden.write_text(printed, encoding="utf-8")
+    assert printed == golden.read_text(encoding="utf-8")
+    page = Path(__file__).parents[2] / "docs" / "maintenance.md"
+    assert f"```\n{printed}```" in page.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

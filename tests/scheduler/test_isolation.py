@@ -11,12 +11,12 @@ import yaml
 from click.testing import CliRunner
 
 from ringwise.cli.commands import cli
-from ringwise.manifests.isolation import read_isolations, value_of
+from ringwise.manifests.isolation import entry_of, read_isolations
 from ringwise.state.cluster import ClusterState
-from ringwise.state.model import Isolations, Node
+from ringwise.state.model import Isolation, Isolations, Node
 
 CHIP = "huawei.com/Ascend910"
-WHY = value_of("ana", "2026-01-01T00:00:00Z", "optics are replaced")
+WHY = entry_of(Isolation("", by="ana", at="2026-01-01T00:00:00Z", reason="optics are replaced"))[1]
 
 
 def isolations(**data: str) -> Isolations:
@@ -135,3 +135,75 @@ def test_place_uses_the_other_chips(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "Ascend910-1" in result.stdout
     assert "Ascend910-0" not in result.stdout
+
+
+def test_leaf_switches_and_superpods_are_isolated_with_all_their_nodes_now_and_later() -> None:
+    cluster = ClusterState()
+
+    def put(name: str, address: str, superpod: int | None = None) -> None:
+        chips = {CHIP: 8}
+        node = Node(
+            name,
+            chips_allocatable=chips,
+            chips_capacity=chips,
+            ready=True,
+            internal_ip=address,
+            superpod=superpod,
+        )
+        cluster.put_node(node)
+        cluster.settle()
+
+    def closed() -> dict[str, str]:
+        table = cluster.fleets[CHIP].closed
+        return {
+            name: reason.message
+            for name, number in cluster.node_id.items()
+            if (reason := table[number]) is not None
+        }
+
+    put("a", "10.0.0.1")
+    entries = [
+        Isolation("", switch="fe80::1", by="ana", reason="fan"),
+        Isolation("", superpod="7"),
+    ]
+    data = dict(map(entry_of, entries))
+    assert list(data) == ["switch__fe80_3a__3a_1", "superpod__7"]
+    cluster.put_isolations(Isolations(tuple(read_isolations(data))))
+    assert closed() == {}
+    cluster.put_switches({"10.0.0.1": "fe80::1", "10.0.0.2": "other", "10.0.0.4": "fe80::1"})
+    put("b", "10.0.0.2")
+    put("c", "10.0.0.3", 7)
+    put("d", "10.0.0.4", 7)
+    with_switch = "{} is isolated with leaf switch fe80::1 by ana: fan"
+    assert closed() == {
+        "a": with_switch.format("a"),
+        "c": "c is isolated with SuperPoD 7",
+        "d": with_switch.format("d"),
+    }
+    reason = cluster.fleets[CHIP].closed[cluster.node_id["a"]]
+    assert reason is not None
+    assert reason.cures == ("ringwise release switch/fe80::1 --reason TEXT",)
+    # A node moves out of the SuperPoD, and the cabling changes.
+    put("c", "10.0.0.3", 8)
+    cluster.put_switches({"10.0.0.2": "fe80::1"})
+    assert closed() == {"b": with_switch.format("b"), "d": "d is isolated with SuperPoD 7"}
+    cluster.put_isolations(Isolations())
+    assert closed() == {}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        ("switch__10.0.0.1", '{"name": "10.0.0.1"}', Isolation("", switch="10.0.0.1")),
+        ("switch__10.0.0.1", "not JSON", Isolation("", switch="10.0.0.1", reason="not JSON")),
+        ("superpod__3", None, Isolation("", superpod="3")),
+        ("switch", "{}", Isolation("switch")),
+        ("node-1", '{"from": "1970-01-01T00:01:40Z"}', Isolation("node-1", start=100 * 10**9)),
+        # A time that cannot be read keeps jobs off now rather than never.
+        ("node-1", '{"from": "soon"}', Isolation("node-1")),
+    ],
+)
+def test_an_entry_is_read_and_written(key: str, value: str | None, expected: Isolation) -> None:
+    (found,) = read_isolations({key: value})
+    assert found == expected
+    assert read_isolations(dict([entry_of(found)])) == [expected]

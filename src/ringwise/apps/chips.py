@@ -9,16 +9,20 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from ringwise.apps.live import NothingReadableError, read_cluster
+from ringwise.apps.source import from_bundle
+from ringwise.apps.targets import UnknownTargetError, find_target, replaces
 from ringwise.device.reporter import StoredMap, StoredNode
 from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client, Page, UnreachableError
 from ringwise.kubeclient.config import Access
 from ringwise.kubeclient.nesting import decode_nested
 from ringwise.kubeclient.resources import CONFIG_MAPS, NODES, PODS
 from ringwise.manifests.chips import chip_of
-from ringwise.manifests.isolation import key_of, read_isolations, value_of
+from ringwise.manifests.isolation import entry_of, read_isolations
 from ringwise.manifests.wire import ConfigMapWire, PodWire, WireStruct
 from ringwise.records import dataclass
 from ringwise.state.model import Isolation
+from ringwise.topology.boards import shipped_catalog
 from ringwise.topology.natural import natural_key
 from ringwise.views.documents.cluster import ChipFields, ChipsDocument
 from ringwise.wellknown import (
@@ -251,24 +255,28 @@ async def _isolations(client: Client) -> list[Isolation]:
     return read_isolations(stored.data or {})
 
 
-def isolate(access: Access, node: str, chip: str, *, by: str, at: str, reason: str) -> bool:
-    """Take a chip, or all chips of a node, out of use; False when it was so already."""
-    return asyncio.run(_change(access, "isolate", node, chip, by, at, reason))
+def isolate(access: Access, isolation: Isolation) -> bool:
+    """Take something out of use; False when it was so already."""
+    return asyncio.run(_change(access, "isolate", isolation))
 
 
-def release(access: Access, node: str, chip: str, *, by: str, at: str, reason: str) -> bool:
+def release(access: Access, isolation: Isolation) -> bool:
     """Give back what was isolated; False when it was not."""
-    return asyncio.run(_change(access, "release", node, chip, by, at, reason))
+    return asyncio.run(_change(access, "release", isolation))
 
 
-async def _change(access: Access, action: str, node: str, chip: str, by: str, at: str, reason: str) -> bool:
-    key = key_of(node, chip)
-    value = value_of(by, at, reason) if action == "isolate" else None
+async def _change(access: Access, action: str, one: Isolation) -> bool:
+    key, written = entry_of(one)
+    value = written if action == "isolate" else None
     # A release leaves no entry: the last change of all is kept beside them.
-    last = {"action": action, "node": node, "chip": chip, "by": by, "at": at, "reason": reason}
+    last = {"action": action, "node": one.target, "chip": one.chip}
+    last |= {"by": one.by, "at": one.at, "reason": one.reason}
     notes = {"annotations": {LAST_ISOLATION_CHANGE: json.dumps(last, ensure_ascii=False)}}
     async with Client(access, component="cli") as client:
-        await _check_node(client, node)
+        if one.node:
+            await _check_node(client, one.node)
+        elif value is not None:
+            await _check_group(client, one.target)
         for _ in range(ATTEMPTS):
             try:
                 stored = await client.get(CONFIG_MAPS, KUBE_SYSTEM, ISOLATION_CONFIG_MAP, StoredMap)
@@ -286,7 +294,9 @@ async def _change(access: Access, action: str, node: str, chip: str, by: str, at
                 if await _written(client.create(CONFIG_MAPS, KUBE_SYSTEM, body)):
                     return True
                 continue
-            if (key in (stored.data or {})) is (value is not None):
+            data = stored.data or {}
+            old = read_isolations({key: data[key]})[0] if key in data else None
+            if (old is None) if value is None else not replaces(one, old):
                 return False
             version = stored.metadata.resource_version if stored.metadata is not None else None
             patch = {"metadata": {"resourceVersion": version, **notes}, "data": {key: value}}
@@ -303,6 +313,17 @@ async def _written(request: Any) -> bool:
             return False
         raise
     return True
+
+
+async def _check_group(client: Client, target: str) -> None:
+    """A leaf switch or a SuperPoD is known from the objects of the cluster."""
+    try:
+        live = await read_cluster(client)
+        find_target(
+            from_bundle(live.bundle, live.configuration, shipped_catalog(), decide=False).view, target
+        )
+    except (NothingReadableError, UnknownTargetError) as problem:
+        raise ChipsError(str(problem)) from None
 
 
 async def _check_node(client: Client, node: str) -> None:

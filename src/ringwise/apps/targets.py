@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from ringwise.durations import go_duration, time_text
+from ringwise.manifests.chips import chip_of
+from ringwise.manifests.quantities import NotReadableError, nanoseconds
 from ringwise.records import dataclass
 from ringwise.scheduler.view import SchedulerView
+from ringwise.state.model import Isolation
 from ringwise.topology.nearest import did_you_mean
 from ringwise.topology.numbers import whole_number
 
 NODE, SWITCH, SUPERPOD = "node", "switch", "superpod"
+_SECOND = 1_000_000_000
 #: How a target is written.
 FORMS = "NODE, switch/ADDRESS or superpod/ID"
 
@@ -25,6 +32,42 @@ class Target:
 
     def __str__(self) -> str:
         return {NODE: "node", SWITCH: "leaf switch", SUPERPOD: "SuperPoD"}[self.kind] + f" {self.name}"
+
+
+def named(text: str) -> tuple[str, str]:
+    """Kind and name as they are written, whether they exist or not. A bare name is a node."""
+    kind, slash, name = text.partition("/")
+    return (kind, name) if slash and kind in (SWITCH, SUPERPOD) else (NODE, text)
+
+
+def isolation_of(kind: str, name: str, chip: str = "", **facts: Any) -> Isolation:
+    """The entry of `ringwise-isolation` for a target, or for a chip of a node."""
+    if kind == SWITCH:
+        return Isolation("", switch=name, **facts)
+    if kind == SUPERPOD:
+        return Isolation("", superpod=name, **facts)
+    return Isolation(name, chip, number=chip_of(chip), **facts)
+
+
+def replaces(new: Isolation, old: Isolation | None) -> bool:
+    """Whether an entry takes the place of another. A drain ahead does not weaken what is isolated now."""
+    return old is None or (old.start is not None and old.start != new.start)
+
+
+def moment(text: str, now: int) -> int:
+    """The time of a drain, in nanoseconds. Raises ValueError with one line that says what is allowed."""
+    ahead = go_duration(text)
+    try:
+        found = now + ahead if ahead is not None else nanoseconds(text)
+    except NotReadableError:
+        raise ValueError(
+            f"{text!r} is no time: write one like 2026-01-31T08:00:00Z, or a span from now like 90m or 1h30m"
+        ) from None
+    # Entries have whole seconds.
+    found -= found % _SECOND
+    if found <= now:
+        raise ValueError(f"{text!r} does not lie ahead: it is {time_text(now)}")
+    return found
 
 
 def find_target(view: SchedulerView, text: str) -> Target:

@@ -58,7 +58,7 @@ def list_command(node: str | None, kubeconfig: str | None, context: str | None, 
 def _options(command: Command) -> Command:
     for option in reversed(
         (
-            click.argument("node"),
+            click.argument("target", metavar="NODE|switch/ADDRESS|superpod/ID"),
             click.argument("chip", required=False, default=""),
             click.option("--reason", required=True, help="Why; it is kept and shown."),
             click.option("--by", default=getpass.getuser, show_default="you", help="Who does it."),
@@ -78,50 +78,62 @@ def _options(command: Command) -> Command:
 @click.command("isolate")
 @_options
 def isolate_command(
-    node: str, chip: str, reason: str, by: str, lab: Path | None, **access: str | None
+    target: str, chip: str, reason: str, by: str, lab: Path | None, **access: str | None
 ) -> None:
-    """Take CHIP (like Ascend910-3) of NODE out of use, or all chips of NODE.
+    """Take CHIP (like Ascend910-3) of NODE out of use, or NODE, a leaf switch or a SuperPoD.
 
     Pods that use it keep it; no new pod gets it.
     """
-    from ringwise.apps.chips import isolate
-
-    what = _what(node, chip)
-    changed = (
-        _carried_out(access, lambda way: isolate(way, node, chip, by=by, at=_now(), reason=reason))
-        if lab is None
-        else _done_in_lab(lab, access, "isolate", node=node, chip=chip, by=by, reason=reason)
-    )
+    changed = _change("isolate", target, chip, by, reason, lab, access)
+    what = _what(target, chip)
     click.echo(f"{what} isolated" if changed else f"{what} is isolated already")
 
 
 @click.command("release")
 @_options
 def release_command(
-    node: str, chip: str, reason: str, by: str, lab: Path | None, **access: str | None
+    target: str, chip: str, reason: str, by: str, lab: Path | None, **access: str | None
 ) -> None:
-    """Give CHIP of NODE back, or NODE, that was isolated."""
-    from ringwise.apps.chips import release
-
-    what = _what(node, chip)
-    changed = (
-        _carried_out(access, lambda way: release(way, node, chip, by=by, at=_now(), reason=reason))
-        if lab is None
-        else _done_in_lab(lab, access, "release", node=node, chip=chip, by=by, reason=reason)
-    )
+    """Give back what was isolated: CHIP of NODE, NODE, a leaf switch or a SuperPoD."""
+    changed = _change("release", target, chip, by, reason, lab, access)
+    what = _what(target, chip)
     click.echo(f"{what} released" if changed else f"{what} is not isolated")
+
+
+def _change(
+    action: str,
+    target: str,
+    chip: str,
+    by: str,
+    reason: str,
+    lab: Path | None,
+    access: Mapping[str, str | None],
+) -> bool:
+    from ringwise.apps.chips import isolate, release
+    from ringwise.apps.targets import isolation_of, named
+
+    _what(target, chip)
+    if lab is not None:
+        return _done_in_lab(lab, access, action, target=target, chip=chip, by=by, reason=reason)
+    wanted = isolation_of(*named(target), chip, by=by, at=_now(), reason=reason)
+    change = isolate if action == "isolate" else release
+    return _carried_out(access, lambda way: change(way, wanted))
 
 
 def _now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _what(node: str, chip: str) -> str:
+def _what(target: str, chip: str) -> str:
+    from ringwise.apps.targets import NODE, Target, named
     from ringwise.manifests.chips import chip_of
 
+    kind, name = named(target)
+    if chip and kind != NODE:
+        raise click.UsageError(f"CHIP: goes with a node, and {target} is a {kind}")
     if chip and chip_of(chip) is None:
         raise click.UsageError(f"CHIP: must be a chip's name like Ascend910-3, got {chip!r}")
-    return f"chip {chip} of node {node}" if chip else f"node {node}"
+    return f"chip {chip} of node {name}" if chip else str(Target(kind, name, ()))
 
 
 def _done_in_lab(lab: Path, access: Mapping[str, str | None], action: str, **parameters: str) -> bool:

@@ -145,7 +145,7 @@ COMMANDS = {
     "isolate": CommandEntry(
         "ringwise.cli.chips",
         "isolate_command",
-        "Take CHIP (like Ascend910-3) of NODE out of use, or all chips of NODE.",
+        "Take CHIP (like Ascend910-3) of NODE out of use, or NODE, a leaf switch or a SuperPoD.",
     ),
     "lab": CommandEntry(
         "ringwise.cli.lab",
@@ -158,7 +158,9 @@ COMMANDS = {
         "Show where the jobs of manifests would be placed; nothing is changed.",
     ),
     "release": CommandEntry(
-        "ringwise.cli.chips", "release_command", "Give CHIP of NODE back, or NODE, that was isolated."
+        "ringwise.cli.chips",
+        "release_command",
+        "Give back what was isolated: CHIP of NODE, NODE, a leaf switch or a SuperPoD.",
     ),
     "replay": CommandEntry(
         "ringwise.cli.replay",

@@ -216,7 +216,7 @@ def _nodes_result(source: Source) -> QueryResult:
             "chips": fleet.allocatable[number],
             "held": fleet.held[number].bit_count(),
             "free": fleet.free_mask[number].bit_count(),
-            "isolated": isolated_chips(source.view, state.names[number], fleet, number).bit_count(),
+            "isolated": isolated_chips(source.view, fleet, number).bit_count(),
         }
         for resource, fleet in sorted(state.fleets.items())
         for number in state.known_nodes()

@@ -21,11 +21,11 @@ from ringwise.cli.inputs import load_configuration
 from ringwise.cli.lab_commands import duration_argument
 from ringwise.cli.lab_queries import QUERIES
 from ringwise.cli.output import board_option, complain, configuration_option, require_grpc, stop
+from ringwise.durations import time_text
 from ringwise.embed.kubelet import SimulationSettings
 from ringwise.embed.store import StoreError
 from ringwise.grammar import counted
 from ringwise.topology.board import BoardError
-from ringwise.views.times import time_text
 
 _FLEET = ("nodes", "board", "leaf_size", "superpod_size")
 

@@ -320,6 +320,13 @@ def uncordon_command(node: str, lab: Path | None, output: str) -> None:
 @click.option("--plan", is_flag=True, help="Only show which jobs would move where, and which would wait.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @click.option(
+    "--at",
+    metavar="TIME",
+    help="Drain at this time, like 2026-01-31T08:00:00Z, or 90m from now. From now on the nodes take no job "
+    "that would not end before.",
+)
+@click.option("--wait", is_flag=True, help="With --at: wait until then and drain; virtual time is advanced.")
+@click.option(
     "--timeout",
     type=duration_argument,
     metavar="DURATION",
@@ -329,14 +336,27 @@ def uncordon_command(node: str, lab: Path | None, output: str) -> None:
 )
 @lab_option
 @output_option
-def drain_command(target: str, plan: bool, yes: bool, timeout: int, lab: Path | None, output: str) -> None:
+def drain_command(
+    target: str,
+    plan: bool,
+    yes: bool,
+    at: str | None,
+    wait: bool,
+    timeout: int,
+    lab: Path | None,
+    output: str,
+) -> None:
     """Cordon nodes and evict their pods, after a question that names the jobs that lose pods.
 
     The jobs go one after the other, each with the grace of its pods, so that it can write a checkpoint;
     virtual time is advanced between them. --plan tries it on a copy and changes nothing.
     """
     if plan:
-        query_lab(lab, "drain-plan", output, target=target)
+        query_lab(lab, "drain-plan", output, target=target, at=at)
+        return
+    if wait and at is None:
+        raise click.UsageError("--wait goes with --at TIME")
+    if at is not None and not _announce(lab, target, at, wait, output):
         return
     with lab_client(lab, "querying the lab") as client:
         affected = client.ask("drain", target=target)
@@ -349,6 +369,30 @@ def drain_command(target: str, plan: bool, yes: bool, timeout: int, lab: Path | 
         *(f"  {pod}" for pod in leaving),
     ]
     _show_text(answer, "\n".join(lines), output)
+
+
+def _announce(lab: Path | None, target: str, at: str, wait: bool, output: str) -> bool:
+    """Keep jobs off that would run beyond the time; True when it has come."""
+    import getpass
+    import time
+
+    from ringwise.durations import time_text
+
+    with lab_client(lab, "asking the lab") as client:
+        answer = client.do("isolate", target=target, chip="", by=getpass.getuser(), reason="drain", at=at)
+        when = time_text(answer["start"])
+        if not wait:
+            lines = [
+                f"{answer['title']} takes no job that would not end before {when}",
+                f"then: ringwise drain {answer['target']}",
+                f"afterwards, or instead: ringwise release {answer['target']} --reason TEXT",
+            ]
+            _show_text(answer, "\n".join(lines), output)
+            return False
+        complain(f"{answer['title']} takes no job that would not end before {when}; waiting until then")
+        while not client.do("pass", until=answer["start"])["over"]:
+            time.sleep(_POLL_SECONDS)
+    return True
 
 
 def _drain(lab: Path | None, target: str, jobs: list[str], timeout: int) -> Any:
@@ -410,7 +454,7 @@ def _loss_text(job: dict[str, Any]) -> str:
 @output_option
 def advance_command(duration: int | None, lab: Path | None, output: str) -> None:
     """Advance the virtual time of a lab by DURATION; without it, to the next event."""
-    from ringwise.views.times import time_text
+    from ringwise.durations import time_text
 
     with lab_client(lab, "advancing the time") as client:
         answer = client.do("advance", nanoseconds=duration)

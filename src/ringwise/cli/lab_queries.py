@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from ringwise.apps.lab.api import Query
+from ringwise.apps.lab.api import Query, time_of
 from ringwise.apps.lab.faults import faults_now
 from ringwise.apps.lab.lab import LiveLab
 from ringwise.apps.lab.maintenance import plan_document, plan_drain
@@ -38,6 +38,7 @@ from ringwise.cli.drawing.tables import Column, Table
 from ringwise.cli.explain import capacity_result, diagnosis_result, story_result, why_result
 from ringwise.cli.queries import QueryResult, render_result
 from ringwise.cli.topology import topology_result
+from ringwise.durations import time_text
 from ringwise.embed.containers import PodContainer
 from ringwise.framework.amounts import request_text
 from ringwise.scheduler.explain.doctor import diagnose
@@ -66,7 +67,6 @@ from ringwise.views.documents.cluster import (
 )
 from ringwise.views.documents.maintenance import FaultsDocument
 from ringwise.views.explain import ended_document
-from ringwise.views.times import time_text
 
 Parameters = Mapping[str, Any]
 
@@ -334,7 +334,7 @@ def _story(live: LiveLab, parameters: Parameters) -> QueryResult:
 def _drain_plan(live: LiveLab, parameters: Parameters) -> QueryResult:
     """Raises UnknownTargetError."""
     target = find_target(live.view, str(parameters.get("target")))
-    plan = plan_drain(live, target.nodes)
+    plan = plan_drain(live, target.nodes, at=time_of(live, parameters))
     return QueryResult(plan_document(target, plan), lambda console: print_plan(console, target, plan))
 
 

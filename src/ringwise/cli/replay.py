@@ -14,8 +14,8 @@ from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.inputs import load_catalog
 from ringwise.cli.output import board_option, complain, output_option, print_document, stop
 from ringwise.cli.queries import lab_option
+from ringwise.durations import time_text
 from ringwise.grammar import counted
-from ringwise.views.times import time_text
 
 _SHOWN = 400
 

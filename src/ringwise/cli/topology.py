@@ -109,9 +109,10 @@ def topology_result(view: SchedulerView, output: str) -> QueryResult:
         raise NothingToDrawError("; ".join([words, *notes]))
 
     def draw(console: Console) -> None:
-        from ringwise.cli.drawing.topology import print_superpods, print_switches
+        from ringwise.cli.drawing.topology import print_isolations, print_superpods, print_switches
 
         print_switches(console, view)
         print_superpods(console, view)
+        print_isolations(console, view)
 
     return QueryResult(document, draw, notes)

@@ -359,10 +359,16 @@ class EmbeddedCluster:
         due = None
         if timeline is not None and pod.node is not None:
             node = self.nodes.get(pod.node)
-            due = next_transition(pod, timeline, node is not None and node.ready, self.settings)
+            ready = node is not None and node.ready
+            due = next_transition(pod, timeline, ready, self.settings, self._estimate(pod))
         if due is not None and due.at < self.now:
             due = replace(due, at=self.now)
         self._timers.set(pod.uid, due)
+
+    def _estimate(self, pod: Pod) -> int | None:
+        """How long its vcjob says that it runs."""
+        job = None if pod.owner is None else self.get(VcJob, f"{pod.namespace}/{pod.owner.name}")
+        return job.running_estimate if job is not None and pod.owner and job.uid == pod.owner.uid else None
 
     # -- pods --------------------------------------------------------------------------
 

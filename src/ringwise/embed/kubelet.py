@@ -66,10 +66,15 @@ def seconds_or_duration(text: str) -> int:
         raise NotSimulatableError(f"{EXPECTED_DURATION}: {problem}, got {text!r}") from None
 
 
-def script_of(annotations: Mapping[str, str], settings: SimulationSettings) -> PodScript:
-    """From the annotation `simulate`, else the expected duration, else the default of the cluster."""
-    length = settings.default_duration
-    if EXPECTED_DURATION in annotations:
+def script_of(
+    annotations: Mapping[str, str], settings: SimulationSettings, estimate: int | None = None
+) -> PodScript:
+    """From the annotation `simulate`, else the expected duration, else the default of the cluster.
+
+    `estimate`: the `runningEstimate` of its vcjob, stronger than the annotation, as in the scheduler.
+    """
+    length = settings.default_duration if estimate is None else estimate
+    if EXPECTED_DURATION in annotations and estimate is None:
         length = seconds_or_duration(annotations[EXPECTED_DURATION])
     script = annotations.get(SIMULATE)
     if not script:
@@ -92,10 +97,10 @@ def script_of(annotations: Mapping[str, str], settings: SimulationSettings) -> P
     return PodScript(length, code if match["what"] == "fail" else 0)
 
 
-def script_or_failure(pod: Pod, settings: SimulationSettings) -> PodScript:
+def script_or_failure(pod: Pod, settings: SimulationSettings, estimate: int | None = None) -> PodScript:
     """An annotation that cannot be read fails the pod at once, like a container that cannot start."""
     try:
-        return script_of(pod.annotations, settings)
+        return script_of(pod.annotations, settings, estimate)
     except NotSimulatableError:
         return PodScript(0, 128)
 
@@ -124,7 +129,11 @@ class DueTransition:
 
 
 def next_transition(
-    pod: Pod, timeline: PodTimeline, node_ready: bool, settings: SimulationSettings
+    pod: Pod,
+    timeline: PodTimeline,
+    node_ready: bool,
+    settings: SimulationSettings,
+    estimate: int | None = None,
 ) -> DueTransition | None:
     """What happens to a bound pod next; nothing on a node that is not ready."""
     if not node_ready or pod.node is None:
@@ -135,7 +144,7 @@ def next_transition(
     if pod.phase == "Pending":
         return DueTransition(timeline.bound + settings.start_delay, PodTransition.START)
     if pod.phase == "Running" and timeline.started is not None:
-        length = script_or_failure(pod, settings).duration
+        length = script_or_failure(pod, settings, estimate).duration
         return None if length is None else DueTransition(timeline.started + length, PodTransition.END)
     return None
 

@@ -193,6 +193,13 @@ class Settings:
             unit="seconds",
         )
     )
+    keep_off_without_duration: bool = _setting(
+        boolean(
+            "keep-off-without-duration",
+            True,
+            "a job that does not say how long it runs is kept off nodes with a drain ahead (`drain --at`)",
+        )
+    )
     reschedule_rack_after: int = _setting(
         integer(
             "reschedule-rack-after",

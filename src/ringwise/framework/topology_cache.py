@@ -12,7 +12,6 @@ from typing import NamedTuple
 from ringwise.placement.switches.view import IndexedTopology, index_nodes
 from ringwise.reasons import Reason
 from ringwise.state.cluster import ClusterState
-from ringwise.state.fleet import HOSTS
 from ringwise.topology.boards import BoardCatalog
 from ringwise.topology.racks import Racks, build_racks
 from ringwise.topology.superpods import SuperPods, build_superpods
@@ -97,19 +96,6 @@ def _addresses(state: ClusterState) -> dict[str, str]:
 
 def _members(state: ClusterState) -> Iterator[_Member]:
     for number in state.known_nodes():
-        node = state.nodes[number]
-        if node is None:
-            continue
-        superpod, index, rack = node.superpod, None, node.rack
-        offers = False
-        for resource, fleet in state.fleets.items():
-            if resource == HOSTS or fleet.allocatable[number] < 0:
-                continue
-            offers = True
-            report = state.report_of(node.name, resource)
-            if report is not None and report.superpod is not None:
-                superpod, index = report.superpod, report.server_index
-            if report is not None and report.rack is not None:
-                rack = report.rack
-        if offers:
-            yield _Member(number, superpod, index, rack)
+        position = state.position_of(number)
+        if position.offers:
+            yield _Member(number, position.superpod, position.server_index, position.rack)

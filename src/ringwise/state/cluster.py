@@ -7,7 +7,7 @@ and are written to a log, so that a gang that does not fit is rolled back comple
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.state.fleet import HOSTS, Fleet, HostRule
 from ringwise.state.index import Scorer, View
+from ringwise.state.isolations import IsolationTable, next_drain, whole_now
 from ringwise.state.loads import NO_LOAD, Load, ReservedLoad, ReservedLoads, load_of
 from ringwise.state.model import DeviceReport, Isolation, Isolations, Node, NodeReport, Pod, PodClass
 from ringwise.state.node_health import STATUSES, SUB_HEALTH_LEVEL, NodeHealth, NodeStatus
@@ -40,6 +41,14 @@ class PodRecord:
     chips: int = 0
     #: True between a decision and the fact that confirms it.
     assumed: bool = False
+
+
+class NodePosition(NamedTuple):
+    superpod: int | None
+    server_index: int | None
+    rack: int | None
+    #: Whether the node offers chips.
+    offers: bool
 
 
 class _Decision(NamedTuple):
@@ -78,9 +87,10 @@ class ClusterState:
         self.node_id: dict[str, int] = {}
         #: Live pods that may hold any chips of their node, for they cannot be read: node -> uid -> key (N7).
         self.unreadable_pods: dict[int, dict[str, str]] = {}
-        #: What an operator isolated: by node's name, and nodes as a whole by number.
-        self.isolations: dict[str, tuple[Isolation, ...]] = {}
+        #: What operators isolated: all entries; by number nodes as a whole, and nodes with a drain ahead.
+        self._isolations = IsolationTable()
         self.isolated_nodes: dict[int, Isolation] = {}
+        self.draining_nodes: dict[int, Isolation] = {}
         #: What is reported about nodes beside their chips; by number what is not healthy, and why jobs that
         #: avoid sub-healthy nodes avoid it.
         self.health = NodeHealth()
@@ -199,21 +209,60 @@ class ClusterState:
 
     def put_isolations(self, isolations: Isolations) -> None:
         """What an operator isolated, as a whole. New pods do not use it; those that run keep their chips."""
-        before = self.isolations
-        self.isolations = {}
-        for one in isolations.entries:
-            self.isolations[one.node] = (*self.isolations.get(one.node, ()), one)
-        for name in sorted(before.keys() | self.isolations.keys()):
-            if before.get(name) != self.isolations.get(name):
+        table = self._isolations
+        names, groups = table.nodes, table.has_groups
+        table.put(isolations)
+        # Which nodes a leaf switch or a SuperPoD has is looked up from the nodes.
+        changed = self.node_id if groups or table.has_groups else names | table.nodes
+        for name in sorted(changed):
+            self._redescribe(name)
+
+    def put_switches(self, switch_at: Mapping[str, str]) -> None:
+        """The leaf switch of each server, by the server's address."""
+        self._isolations.put_switches(switch_at)
+        if self._isolations.has_groups:
+            for name in sorted(self.node_id):
                 self._redescribe(name)
 
-    def _isolate(self, number: int, name: str) -> None:
-        entries = self.isolations.get(name, ())
-        whole = next((one for one in entries if not one.chip), None)
-        if whole is not None:
-            self.isolated_nodes[number] = whole
-        else:
-            self.isolated_nodes.pop(number, None)
+    @property
+    def isolations(self) -> tuple[Isolation, ...]:
+        """What operators isolated, also of nodes that are not there."""
+        return self._isolations.entries
+
+    def isolations_of(self, number: int) -> tuple[Isolation, ...]:
+        """All entries that concern a node."""
+        node = self.nodes[number]
+        if node is None or not self._isolations.entries:
+            return ()
+        return self._isolations.of(node, self.position_of(number).superpod)
+
+    def position_of(self, number: int) -> NodePosition:
+        """Where a node is according to reports, annotations and labels; reports count for what it offers."""
+        node = self.nodes[number]
+        if node is None:
+            return NodePosition(None, None, None, False)
+        superpod, index, rack, offers = node.superpod, None, node.rack, False
+        for resource, fleet in self.fleets.items():
+            if resource == HOSTS or fleet.allocatable[number] < 0:
+                continue
+            offers = True
+            report = self.report_of(node.name, resource)
+            if report is not None and report.superpod is not None:
+                superpod, index = report.superpod, report.server_index
+            if report is not None and report.rack is not None:
+                rack = report.rack
+        return NodePosition(superpod, index, rack, offers)
+
+    def _isolate(self, number: int) -> None:
+        entries = self.isolations_of(number)
+        for table, entry in (
+            (self.isolated_nodes, whole_now(entries)),
+            (self.draining_nodes, next_drain(entries)),
+        ):
+            if entry is not None:
+                table[number] = entry
+            else:
+                table.pop(number, None)
         for resource, fleet in self.fleets.items():
             fleet.isolated[number] = mask_of(
                 one.number
@@ -353,7 +402,7 @@ class ClusterState:
                 # Kubernetes does not offer the resource here (yet): nothing may be placed.
                 allocatable = 0
             fleet.describe(number, devices, allocatable, report, node.chips_capacity.get(resource))
-        self._isolate(number, node.name)
+        self._isolate(number)
         self._assess(number, node.name)
 
     def _reshape(self, number: int) -> None:

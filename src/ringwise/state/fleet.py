@@ -305,9 +305,7 @@ class Fleet:
             return NODE_NOT_READY(node=name)
         isolation = self.isolated_nodes.get(node) if self.resource else None
         if isolation is not None:
-            by = f" by {isolation.by}" if isolation.by else ""
-            why = f": {isolation.reason}" if isolation.reason else ""
-            return NODE_ISOLATED(node=name, by=by, why=why)
+            return NODE_ISOLATED(node=name, **isolation.details)
         if self.resource and self.node_status:
             status = self.node_status.get(node)
             if status is NodeStatus.UNHEALTHY:

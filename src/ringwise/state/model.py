@@ -318,16 +318,47 @@ class NodeReport:
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """A node or a chip that an operator took out of use."""
+    """A chip, a node, a leaf switch or a SuperPoD that an operator took out of use."""
 
+    #: Empty where it is about a leaf switch or a SuperPoD.
     node: str
     #: Name of the chip; empty: all chips of the node.
-    chip: str
+    chip: str = ""
     by: str = ""
     at: str = ""
     reason: str = ""
     #: Number in the chip's name; None where there is none.
     number: int | None = None
+    #: Address of the leaf switch whose nodes it is about.
+    switch: str = ""
+    #: Id of the SuperPoD whose nodes it is about.
+    superpod: str = ""
+    #: From when, in nanoseconds: the time of a drain that lies ahead. None: now.
+    start: int | None = None
+
+    @property
+    def target(self) -> str:
+        """As a person names it."""
+        if self.switch:
+            return f"switch/{self.switch}"
+        return f"superpod/{self.superpod}" if self.superpod else self.node
+
+    @property
+    def details(self) -> dict[str, str]:
+        """For reasons: with what the node is isolated, who did it, why, and what to release."""
+        return {
+            "group": "" if self.node else f" with {self.title}",
+            "by": f" by {self.by}" if self.by else "",
+            "why": f": {self.reason}" if self.reason else "",
+            "target": self.target,
+        }
+
+    @property
+    def title(self) -> str:
+        """The same in a sentence: `leaf switch 10.0.0.1`, `SuperPoD 3`, `node-1`."""
+        if self.switch:
+            return f"leaf switch {self.switch}"
+        return f"SuperPoD {self.superpod}" if self.superpod else self.node
 
 
 @dataclass(frozen=True, slots=True)

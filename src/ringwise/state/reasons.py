@@ -18,9 +18,19 @@ UNKNOWN_HOLDER = ReasonKind(
 NODE_ISOLATED = ReasonKind(
     "node-isolated",
     Stage.PREDICATE,
-    "{node} is isolated{by}{why}",
-    ("ringwise release {node} --reason TEXT",),
+    "{node} is isolated{group}{by}{why}",
+    ("ringwise release {target} --reason TEXT",),
     frozenset({Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED}),
+)
+NODE_DRAINS = ReasonKind(
+    "node-drains",
+    Stage.PREDICATE,
+    "{node} is drained{group} {when} {time}{by}{why}, and the job {length}",
+    (
+        "state how long the job runs (ringwise.io/expected-duration, runningEstimate): it must end before",
+        "ringwise release {target} --reason TEXT",
+    ),
+    frozenset({Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED, Trigger.JOB_CHANGED}),
 )
 NODE_UNHEALTHY = ReasonKind(
     "node-unhealthy",

@@ -344,15 +344,14 @@ def _chips(
         "faulty": list(chips_of(fleet.unhealthy[number] | fleet.recovering[number])),
         "network_faulty": list(chips_of(max(0, fleet.network[number]))),
         "reserved": list(chips_of(fleet.reserved[number])),
-        "isolated": list(chips_of(isolated_chips(objects.view, node.name, fleet, number))),
+        "isolated": list(chips_of(isolated_chips(objects.view, fleet, number))),
         "closed": None if closed is None else closed.message,
     }
 
 
-def isolated_chips(view: SchedulerView, node: str, fleet: ChipTable, number: int) -> int:
+def isolated_chips(view: SchedulerView, fleet: ChipTable, number: int) -> int:
     """Chips that an operator isolated, by themselves or with their node."""
-    whole = any(not one.chip for one in view.cluster.isolations.get(node, ()))
-    return fleet.listed[number] if whole else fleet.isolated[number]
+    return fleet.listed[number] if number in view.cluster.isolated_nodes else fleet.isolated[number]
 
 
 # -- queues -------------------------------------------------------------------------------------

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ringwise.durations import time_text
 from ringwise.scheduler.explain.story import StoryEntry
 from ringwise.views.documents.maintenance import DrillEntryFields
 from ringwise.views.story import seconds, step_fields
-from ringwise.views.times import time_text
 
 
 def timeline_fields(start: int, entries: Iterable[tuple[str, StoryEntry]]) -> list[DrillEntryFields]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ringwise.durations import time_text
 from ringwise.scheduler.explain.capacity import BoardCapacity, ChipCounts, JobShape
 from ringwise.scheduler.explain.doctor import Diagnosis
 from ringwise.scheduler.explain.findings import NOTE, WARNING, Finding
@@ -18,7 +19,6 @@ from ringwise.views.documents.explain import (
     ShapeFields,
     WhyDocument,
 )
-from ringwise.views.times import time_text
 
 
 def explanation_document(explanation: Explanation) -> WhyDocument:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ringwise.durations import time_text
 from ringwise.scheduler.explain.story import PLACED, JobStory, PodStep, StoryEntry
 from ringwise.views.documents.explain import PodStepFields, StoryDocument, StoryEntryFields
-from ringwise.views.times import time_text
 
 _SECOND = 1_000_000_000
 

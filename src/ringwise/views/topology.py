@@ -11,6 +11,8 @@ from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.fleet import HOSTS
+from ringwise.state.model import Isolation
+from ringwise.topology.natural import natural_key
 from ringwise.topology.superpods import SuperPodId
 from ringwise.topology.switches import ResolvedTopology
 from ringwise.views.documents.topology import (
@@ -210,8 +212,16 @@ def topology_document(view: SchedulerView) -> TopologyDocument:
         "schema": "ringwise.io/topology/v1",
         "switches": switches,
         "superpods": [one.as_json() for one in superpod_pictures(view)],
+        "isolated": [one.target for one in isolated_targets(view)],
         "problems": [problem.as_json() for problem in topology_problems(view)],
     }
+
+
+def isolated_targets(view: SchedulerView) -> list[Isolation]:
+    """What operators took out of use as a whole, in natural order."""
+    return sorted(
+        (one for one in view.cluster.isolations if not one.chip), key=lambda one: natural_key(one.target)
+    )
 
 
 def switch_rows(

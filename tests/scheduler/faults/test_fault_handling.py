@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -11,6 +12,7 @@ from ringwise.messages.commands import AnnotatePod, Bind, Command, DeletePod, Te
 from ringwise.scheduler.faults.handler import WATCHED_FOR
 from ringwise.scheduler.faults.states import State
 from ringwise.state.model import DeviceReport, NodeReport, Owner, ReportedFault
+from ringwise.state.vcjob import VcJob
 from tests.scheduler.rig import CHIP, SECOND, Rig
 
 POD_LEVEL = {"fault-scheduling": "force", "pod-rescheduling": "on"}
@@ -470,3 +472,19 @@ def test_14_a_whole_job_that_returns_is_not_in_place() -> None:
     rig.run()
     assert sorted(rig.nodes_of("train")) == ["n1", "n2", "n3", "n4"]
     assert all("reschedule-in-place" not in pod.annotations for pod in rig.pods.values())
+
+
+def test_a_vcjob_that_is_over_is_left_alone_when_its_pods_failed_together() -> None:
+    rig = running({**POD_LEVEL, "fault-retry-times": "2"})
+    job = rig.machine._book.jobs["default/train"]
+    assert job.group is not None
+    owner = Owner("Job", "train", "uid-of-train")
+    rig.tell(ev.PodGroupSeen(replace(job.group, owner=owner)))
+    vcjob = VcJob("default", "train", uid=owner.uid)
+    rig.tell(ev.VcJobSeen(vcjob))
+    for name in list(rig.pods):
+        rig.change(name, phase="Failed", exit_code=1)
+    rig.tell(ev.VcJobSeen(replace(vcjob, phase="Failed")))
+    assert deletions(rig.step()) == {}
+    assert rig.machine._faults.retries.left(owner.uid, 2) == 2
+    assert state_of(rig) is None

@@ -29,6 +29,7 @@ from ringwise.apps.lab.submission import submission_of
 from ringwise.apps.replay import plain_command
 from ringwise.apps.targets import Target, find_target
 from ringwise.controller.machine import Controller
+from ringwise.durations import duration_text
 from ringwise.embed.clock import SECOND
 from ringwise.embed.loop import NotConvergingError
 from ringwise.embed.objects import ConflictError
@@ -40,7 +41,6 @@ from ringwise.records import dataclass
 from ringwise.scheduler.explain.story import StoryBook, StoryEntry
 from ringwise.scheduler.journal import Batch, Journal
 from ringwise.state.model import Pod
-from ringwise.views.times import duration_text
 from ringwise.wellknown import BATCH_API, EXPECTED_DURATION, SIMULATE, VOLCANO_SCHEDULER
 
 #: 2026-01-01T00:00:00Z: every run of a drill is the same.

@@ -23,7 +23,7 @@ from ringwise.apps.lab.lab import LiveLab
 from ringwise.apps.lab.maintenance import affected_jobs
 from ringwise.apps.lab.queries import KINDS, UnknownNameError, all_names, find_name
 from ringwise.apps.lab.submission import Submission
-from ringwise.apps.targets import NODE, SUPERPOD, UnknownTargetError, find_target
+from ringwise.apps.targets import NODE, SUPERPOD, UnknownTargetError, find_target, isolation_of, moment, named
 from ringwise.embed.objects import ConflictError
 from ringwise.embed.records import ObjectRefusedError
 from ringwise.manifests.bundle import missing_classes
@@ -246,6 +246,35 @@ class LabServer:
             "over": not done and (live.settings.speed is None or live.now >= limit),
         }
 
+    def _isolate(self, action: str, parameters: Mapping[str, Any]) -> Any:
+        live, text = self.live, _word(parameters, "target")
+        by, reason, chip = (_word(parameters, name) for name in ("by", "reason", "chip"))
+        kind, name = named(text)
+        if action == "isolate" or all(one.target != text for one in live.isolations):
+            target = find_target(live.view, text)
+            kind, name = target.kind, target.name
+        if chip and kind != NODE:
+            raise ObjectRefusedError(f"a chip needs a node, and {text} is a {kind}")
+        start = time_of(live, parameters)
+        wanted = isolation_of(kind, name, chip, by=by, reason=reason, start=start)
+        changed = live.isolate(wanted, on=action == "isolate")
+        return {
+            "target": wanted.target,
+            "title": wanted.title,
+            "chip": chip,
+            "action": action,
+            "changed": changed,
+            "now": live.now,
+            "start": start,
+        }
+
+    def _pass(self, parameters: Mapping[str, Any]) -> Any:
+        """Let virtual time pass until a moment; real time passes by itself."""
+        live, until = self.live, _count(parameters, "until") or 0
+        if live.settings.speed is None and until > live.now:
+            live.advance(until - live.now)
+        return {"now": live.now, "over": live.now >= until}
+
     def _fault(self, action: str, parameters: Mapping[str, Any]) -> Any:
         """Inject or clear faults of one kind on a target; `clear` without a kind clears all."""
         live, request = self.live, _converted(parameters, FaultRequest)
@@ -283,10 +312,7 @@ class LabServer:
                 schema="ringwise.io/node-change/v1", node=node, action=action, leaving=[]
             )
         if action in ("isolate", "release"):
-            node = find_name(live, "node", _word(parameters, "node"))
-            by, reason, chip = (_word(parameters, name) for name in ("by", "reason", "chip"))
-            changed = live.isolate(node, chip, by=by, reason=reason, on=action == "isolate")
-            return {"node": node, "chip": chip, "action": action, "changed": changed}
+            return self._isolate(action, parameters)
         if action == "delete":
             chosen = _chosen(live, parameters)
             live.delete(chosen)
@@ -298,6 +324,8 @@ class LabServer:
             return self._drain(parameters)
         if action == "settle":
             return self._settle(parameters)
+        if action == "pass":
+            return self._pass(parameters)
         if action == "wait":
             return self._wait(parameters)
         if action == "advance":
@@ -336,6 +364,16 @@ def _chosen(live: LiveLab, parameters: Mapping[str, Any]) -> list[tuple[str, str
         for key in all_names(live, every, namespace):
             chosen[every, key] = None
     return list(chosen)
+
+
+def time_of(live: LiveLab, parameters: Mapping[str, Any]) -> int | None:
+    """The time that a request names with `at`; None where it names none."""
+    if parameters.get("at") is None:
+        return None
+    try:
+        return moment(_word(parameters, "at"), live.now)
+    except ValueError as error:
+        raise ObjectRefusedError(str(error)) from None
 
 
 def _fault_nodes(live: LiveLab, request: FaultRequest) -> tuple[str, ...]:

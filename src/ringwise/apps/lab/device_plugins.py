@@ -23,17 +23,17 @@ from ringwise.device.plugin import NodePlugin
 from ringwise.device.service import Registration
 from ringwise.device.settings import PluginSettings
 from ringwise.device.simulated_kubelet import AdmissionError, Container, SimulatedKubelet
+from ringwise.durations import time_text
 from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.embed.containers import ContainerDevice, PodContainer
 from ringwise.embed.records import ISOLATIONS
 from ringwise.manifests.device_info import config_map_from_wire
 from ringwise.manifests.errors import Findings
-from ringwise.manifests.isolation import isolated_chips, key_of, value_of
+from ringwise.manifests.isolation import entry_of, isolated_chips
 from ringwise.manifests.wire import ConfigMapWire, MetaWire
 from ringwise.records import dataclass
 from ringwise.state.model import DeviceReport, Isolation, Isolations, Node, Pod
 from ringwise.topology.chips import mask_of
-from ringwise.views.times import time_text
 from ringwise.wellknown import (
     ACCELERATOR_TYPE,
     ASCEND910,
@@ -209,7 +209,7 @@ class _RunningNode:
 
     async def isolate(self, isolations: list[Isolation]) -> None:
         """Publish what is isolated on this node, and wait until the plugin knows it."""
-        data = {key_of(one.node, one.chip): value_of(one.by, one.at, one.reason) for one in isolations}
+        data = dict(map(entry_of, isolations))
         present = self.api.get("configmaps", KUBE_SYSTEM, ISOLATION_CONFIG_MAP)
         if data != (present or {}).get("data", {}):
             meta = {"namespace": KUBE_SYSTEM, "name": ISOLATION_CONFIG_MAP}
@@ -347,7 +347,8 @@ class DevicePlugins:
 
     def _isolated(self, node: str) -> list[Isolation]:
         every = self._cluster.get(Isolations, ISOLATIONS)
-        return [one for one in every.entries if one.node == node] if every is not None else []
+        entries = every.entries if every is not None else ()
+        return [one for one in entries if one.node == node and one.start is None]
 
     def forget(self, node: str) -> None:
         self._follow()

@@ -16,7 +16,9 @@ from ringwise.apps.lab.journal import MOST_BYTES, LabJournal
 from ringwise.apps.lab.submission import Submission, adopted, refusals
 from ringwise.apps.loading import check_holds
 from ringwise.apps.source import Source
+from ringwise.apps.targets import replaces
 from ringwise.controller.machine import Controller
+from ringwise.durations import time_text
 from ringwise.embed.clock import ScaledClock, VirtualClock
 from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.embed.fleets import make_fleet
@@ -27,7 +29,6 @@ from ringwise.embed.store import Store
 from ringwise.framework.configuration import Configuration
 from ringwise.grammar import agrees, counted
 from ringwise.manifests.bundle import Bundle
-from ringwise.manifests.chips import chip_of
 from ringwise.messages.events import ConfigurationSeen
 from ringwise.records import dataclass
 from ringwise.scheduler.core.machine import Scheduler
@@ -39,7 +40,6 @@ from ringwise.topology.boards import shipped_catalog
 from ringwise.topology.chips import chip_names
 from ringwise.views.cluster import ClusterObjects
 from ringwise.views.documents.changes import SubmittedFields
-from ringwise.views.times import time_text
 from ringwise.wellknown import SCHEDULER_CONFIG_KEY, SCHEDULER_CONFIG_MAP, VOLCANO_SYSTEM
 
 if TYPE_CHECKING:
@@ -373,19 +373,25 @@ class LiveLab:
                 raise ObjectRefusedError(f"nothing is known about {action}")
         self.turn()
 
-    def isolate(self, node: str, chip: str, *, by: str, reason: str, on: bool) -> bool:
-        """Take a chip (by its name) or a whole node out of use, or give it back; False: it was so already."""
+    @property
+    def isolations(self) -> tuple[Isolation, ...]:
+        kept = self.cluster.get(Isolations, ISOLATIONS)
+        return kept.entries if kept is not None else ()
+
+    def isolate(self, wanted: Isolation, *, on: bool) -> bool:
+        """Take something out of use, or give it back; False: it was so already."""
         self._catch_up()
-        self._check_chip(node, chip)
-        kept = self.cluster.get(Isolations, ISOLATIONS) or Isolations()
-        others = tuple(one for one in kept.entries if (one.node, one.chip) != (node, chip))
-        if on == (len(others) < len(kept.entries)):
+        self._check_chip(wanted.node, wanted.chip)
+        kept, key = self.isolations, (wanted.target, wanted.chip)
+        old = next((one for one in kept if (one.target, one.chip) == key), None)
+        if not replaces(wanted, old) if on else old is None:
             return False
-        made = Isolation(node, chip, by, time_text(self.cluster.now), reason, chip_of(chip))
+        others = tuple(one for one in kept if one is not old)
+        made = replace(wanted, at=time_text(self.cluster.now))
         self.cluster.submit(Isolations((*others, made) if on else others))
-        if self.plugins is not None:
+        if self.plugins is not None and wanted.node:
             # The node's device plugin mirrors it into its report.
-            self.cluster.nodes.set_health(node, (), healthy=True, now=self.cluster.now)
+            self.cluster.nodes.set_health(wanted.node, (), healthy=True, now=self.cluster.now)
         self.turn()
         return True
 

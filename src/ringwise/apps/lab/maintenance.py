@@ -19,7 +19,7 @@ from ringwise.embed.clock import SECOND
 from ringwise.embed.objects import ObjectTable
 from ringwise.embed.store import Store
 from ringwise.records import dataclass
-from ringwise.state.model import Pod
+from ringwise.state.model import Isolation, Pod
 from ringwise.state.owned_annotations import without_stray
 from ringwise.topology.natural import natural_key
 from ringwise.views.cluster import JobView, job_views
@@ -75,12 +75,19 @@ def affected_jobs(live: LiveLab, nodes: Iterable[str]) -> list[JobView]:
     return sorted(views, key=lambda view: (-view.priority, view.created, natural_key(view.key)))
 
 
-def plan_drain(live: LiveLab, nodes: Sequence[str], *, recreates: bool = False) -> DrainPlan:
+def plan_drain(
+    live: LiveLab, nodes: Sequence[str], *, at: int | None = None, recreates: bool = False
+) -> DrainPlan:
     """What draining these nodes would do, tried on a copy.
 
-    `recreates`: pods of owners that the copy does not know are created again by them.
+    `at`: when they are drained; until then they take no job that would not end before. `recreates`: pods of
+    owners that the copy does not know are created again by them.
     """
     with copy_of(live.cluster.table, live.now, live.settings) as copy:
+        if at is not None:
+            for node in nodes:
+                copy.isolate(Isolation(node, start=at), on=True)
+            copy.advance(at - copy.now)
         return _Planner(copy, tuple(nodes), recreates).plan()
 
 

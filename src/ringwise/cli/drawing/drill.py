@@ -8,8 +8,8 @@ from rich.markup import escape
 from ringwise.apps.drill.run import FAILS, HOLDS, START, STEP, DrillResult
 from ringwise.cli.drawing.lines import print_line
 from ringwise.cli.drawing.story import story_table
+from ringwise.durations import duration_text
 from ringwise.grammar import counted
-from ringwise.views.times import duration_text
 
 _STYLES = {STEP: "bold", HOLDS: "green", FAILS: "bold red"}
 

@@ -19,13 +19,13 @@ from ringwise.cli.drawing.chips import (
 from ringwise.cli.drawing.lines import print_line
 from ringwise.cli.drawing.tables import Column, Table
 from ringwise.cli.drawing.topology import print_superpods, print_switches
+from ringwise.durations import duration_text, time_text
 from ringwise.grammar import counted
 from ringwise.scheduler.explain.boards_present import board_of_node
 from ringwise.scheduler.explain.capacity import BoardCapacity
 from ringwise.scheduler.explain.doctor import ERROR, NOTE, WARNING, Diagnosis
 from ringwise.scheduler.explain.why import Explanation, PodLocation
 from ringwise.topology.chips import mask_of
-from ringwise.views.times import duration_text, time_text
 
 _SHOWN_PODS = 8
 _COLOURS = {"running": "cyan", "starting": "cyan", "pending": "yellow", "refused": "red", "ended": "dim"}

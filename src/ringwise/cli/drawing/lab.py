@@ -14,10 +14,10 @@ from ringwise.apps.lab.lab import LiveLab
 from ringwise.cli.drawing.chips import LEGEND, chip_list, chip_picture
 from ringwise.cli.drawing.lines import print_line
 from ringwise.cli.drawing.tables import Column, Table
+from ringwise.durations import duration_text, time_text
 from ringwise.grammar import agrees, amount_text, counted
 from ringwise.views.cluster import JobView
 from ringwise.views.documents.cluster import StatusFields
-from ringwise.views.times import duration_text, time_text
 
 _COLOURS = {
     "Running": "green",

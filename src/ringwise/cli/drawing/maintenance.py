@@ -9,8 +9,8 @@ from ringwise.apps.lab.maintenance import MOVES, NOT_RESTARTED, DrainedJob, Drai
 from ringwise.apps.targets import Target
 from ringwise.cli.drawing.lines import print_line
 from ringwise.cli.drawing.tables import Column, Table
+from ringwise.durations import duration_text
 from ringwise.grammar import counted
-from ringwise.views.times import duration_text
 
 #: Pods of a job that are listed.
 _SHOWN = 8

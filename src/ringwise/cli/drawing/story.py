@@ -10,6 +10,7 @@ from rich.text import Text
 
 from ringwise.cli.drawing.lines import print_line
 from ringwise.cli.drawing.tables import Column, Table
+from ringwise.durations import duration_text, time_text
 from ringwise.grammar import counted
 from ringwise.scheduler.explain.story import (
     BLOCKED,
@@ -25,7 +26,6 @@ from ringwise.scheduler.explain.story import (
     JobStory,
     StoryEntry,
 )
-from ringwise.views.times import duration_text, time_text
 
 _STYLES = {
     FAULT: "yellow",

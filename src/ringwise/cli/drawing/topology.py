@@ -29,14 +29,16 @@ from ringwise.cli.drawing.signs import (
 )
 from ringwise.cli.drawing.tables import Column, Table
 from ringwise.cli.output import WIDE
+from ringwise.durations import time_text
 from ringwise.grammar import counted
+from ringwise.manifests.errors import one_line
 from ringwise.placement.switches.states import SwitchFacts, SwitchState
 from ringwise.records import dataclass
 from ringwise.scheduler.view import SchedulerView
 from ringwise.topology.natural import natural_key
 from ringwise.topology.superpods import SuperPodId, order_key
 from ringwise.topology.switches import ResolvedTopology
-from ringwise.views.topology import SuperPodPicture, superpod_pictures, switch_picture
+from ringwise.views.topology import SuperPodPicture, isolated_targets, superpod_pictures, switch_picture
 
 
 def print_switches(console: Console, view: SchedulerView) -> bool:
@@ -69,6 +71,15 @@ def print_superpods(console: Console, view: SchedulerView) -> bool:
     if in_racks:
         console.print(draw_racks(in_racks, width=console.width), soft_wrap=True)
     return True
+
+
+def print_isolations(console: Console, view: SchedulerView) -> None:
+    """What operators took out of use, one line each."""
+    for one in isolated_targets(view):
+        start = "" if one.start is None else f" from {time_text(one.start)} on"
+        details = one.details
+        line = f"isolated{start}: {one.title}{details['by']}{details['why']}"
+        console.print(one_line(line), markup=False, soft_wrap=True)
 
 
 def _drawn(picture: SuperPodPicture) -> DrawnSuperPod:

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ringwise.durations import duration_text, time_text
 from ringwise.framework.configuration import PluginOption
 from ringwise.framework.extension_points import (
     ALLOCATED,
@@ -40,6 +41,7 @@ from ringwise.plugins.topology910.validity import plain_key, policy_of
 from ringwise.reasons import Reason
 from ringwise.state.model import Pod, PodClass
 from ringwise.state.node_shapes import NodeShape
+from ringwise.state.reasons import NODE_DRAINS
 from ringwise.wellknown import SUB_HEALTH_REACTIONS, SUB_HEALTHY_STRATEGY
 
 if TYPE_CHECKING:
@@ -61,6 +63,7 @@ class Topology910:
         session.register(JOB_VALID, self.valid_job)
         session.register(PREDICATE, self.predicate)
         session.register(NODE_FILTER, self.sub_healthy)
+        session.register(NODE_FILTER, self.ends_before_drain)
         session.register(JOB_PLAN, self.plan)
         session.register(JOB_ENQUEUEABLE, self.enqueueable)
         session.register(ALLOCATED, self.allocated)
@@ -76,6 +79,33 @@ class Topology910:
         def check(number: int) -> Reason | None:
             what = nodes.get(number)
             return None if what is None else NODE_SUB_HEALTHY(what=what, strategy=strategy)
+
+        return check
+
+    def ends_before_drain(self, job: Job, pod: Pod) -> NodeFilter | None:
+        """A job does not go to a node that is drained before it is expected to end."""
+        session = self._session
+        nodes = session.state.draining_nodes
+        if not nodes or not pod.cls.chips:
+            return None
+        keeps_off, expected = session.settings.keep_off_without_duration, job.expected
+        ends = session.now + (expected or 0)
+
+        def check(number: int) -> Reason | None:
+            drain = nodes.get(number)
+            if drain is None or drain.start is None:
+                return None
+            if ends <= drain.start and (expected is not None or not keeps_off):
+                return None
+            return NODE_DRAINS(
+                node=session.state.names[number],
+                when="at" if session.now < drain.start else "since",
+                time=time_text(drain.start),
+                length="does not say how long it runs"
+                if expected is None
+                else f"runs {duration_text(expected)}",
+                **drain.details,
+            )
 
         return check
 

@@ -253,6 +253,8 @@ class EventHandlers:
 
     def _topology_seen(self, event: ev.TopologySeen) -> None:
         self._topology.set_topology(event.topology, event.problem)
+        switches = event.topology.switches if event.topology is not None else ()
+        self._state.put_switches({server.server_ip: one.ip for one in switches for server in one.servers})
         self._revalidate(Trigger.TOPOLOGY_CHANGED)
 
     def _cluster_changed(self, trigger: Trigger) -> None:
@@ -367,6 +369,8 @@ class EventHandlers:
         job = self._book.put_vcjob(event.job)
         if event.job.over:
             self._previous.forget(event.job.uid)
+            if job is not None:
+                self._faults.job_changed(job.key)
         if job is not None and job.key in self._book.jobs:
             self._pending.activate(job.key)
         else:

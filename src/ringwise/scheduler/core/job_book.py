@@ -14,7 +14,7 @@ from ringwise.scheduler.reasons import POD_GROUP_MISSING
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import DEFAULT_QUEUE, EMPTY, Pod, PodGroup, PriorityClass, Queue, ResourceQuota
 from ringwise.state.node_shapes import label_keys
-from ringwise.state.vcjob import VcJob
+from ringwise.state.vcjob import OVER, VcJob
 from ringwise.topology.nearest import nearest
 from ringwise.topology.numbers import INT32, whole_number
 from ringwise.wellknown import (
@@ -385,6 +385,11 @@ class JobBook:
             job.defects = (MALFORMED_JOB(problem=problem),)
         elif job.min_available <= 1:
             job.min_available = number
+
+    def is_over(self, job: Job) -> bool:
+        """Whether its vcjob has ended: nothing of it runs again, whatever becomes of its pods."""
+        vcjob = self._vcjob_of(job)
+        return vcjob is not None and vcjob.phase in OVER
 
     def _vcjob_of(self, job: Job) -> VcJob | None:
         owner = job.group.owner if job.group is not None else None

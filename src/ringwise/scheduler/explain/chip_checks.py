@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
+from ringwise.durations import time_text
 from ringwise.grammar import agrees, counted
 from ringwise.scheduler.explain.findings import ERROR, NOTE, WARNING, Finding, named
 from ringwise.scheduler.view import ChipTable, SchedulerView
@@ -36,22 +38,25 @@ def chip_findings(view: SchedulerView) -> Iterator[Finding]:
 def _isolations(view: SchedulerView) -> Iterator[Finding]:
     """What an operator took out of use; that may have been forgotten."""
     state = view.cluster
-    for name, entries in sorted(state.isolations.items(), key=lambda item: natural_key(item[0])):
-        number = state.node_id.get(name)
-        present = number is not None and state.nodes[number] is not None
-        for one in entries:
-            by = f" by {one.by}" if one.by else ""
-            at = f" at {one.at}" if one.at else ""
-            why = f": {one.reason}" if one.reason else ""
-            what = f"{name} {one.chip}" if one.chip else name
-            gone = "" if present else "; there is no such node"
-            yield Finding(
-                NOTE,
-                "isolated",
-                f"node {name}",
-                f"{one.chip or 'the whole node'} was isolated{by}{at}{why}{gone}",
-                f"when it is repaired: ringwise release {what} --reason ...",
-            )
+    members = Counter(one for number in state.known_nodes() for one in state.isolations_of(number))
+    for one in sorted(state.isolations, key=lambda one: (natural_key(one.target), one.chip)):
+        by = f" by {one.by}" if one.by else ""
+        at = f" at {one.at}" if one.at else ""
+        why = f": {one.reason}" if one.reason else ""
+        chip = f" {one.chip}" if one.chip else ""
+        kind = "leaf switch" if one.switch else "SuperPoD" if one.superpod else "node"
+        gone = "" if members[one] else f"; there is no such {kind}"
+        drain = "" if one.start is None else f" from {time_text(one.start)} on"
+        what = f"{one.chip or 'the whole node'} was"
+        if not one.node:
+            what = f"its {counted(members[one], 'node')} {agrees(members[one], 'was', 'were')}"
+        yield Finding(
+            NOTE,
+            "isolated",
+            f"node {one.node}" if one.node else one.title,
+            f"{what} isolated{drain}{by}{at}{why}{gone}",
+            f"when it is repaired: ringwise release {one.target}{chip} --reason ...",
+        )
 
 
 def _fleet(view: SchedulerView, resource: str, fleet: ChipTable) -> Iterator[Finding]:

@@ -11,13 +11,15 @@ from ringwise.grammar import counted
 from ringwise.plugins.predicates.reasons import NODE_CORDONED, UNTOLERATED_TAINT
 from ringwise.scheduler.explain.cure_search import STARTS, Cure, CureSearch, Suppose, joined, together
 from ringwise.scheduler.explain.near_misses import NearMiss
-from ringwise.state.model import Node
-from ringwise.state.reasons import NODE_ISOLATED, NODE_NOT_READY
+from ringwise.state.model import Isolation, Node
+from ringwise.state.reasons import NODE_DRAINS, NODE_ISOLATED, NODE_NOT_READY
 from ringwise.wellknown import UNSCHEDULABLE_TAINT
 
 _MOST_SINGLE_JOBS = 3
 _MOST_TOGETHER = 8
 _PAIRED = 12
+#: Reasons of nodes that `ringwise release` cures.
+_ISOLATED = frozenset({NODE_ISOLATED.code, NODE_DRAINS.code})
 
 
 def chip_cures(search: CureSearch) -> Iterator[Cure]:
@@ -164,26 +166,36 @@ def node_cures(search: CureSearch) -> Iterator[Cure]:
 def isolation_cures(search: CureSearch) -> Iterator[Cure]:
     """Nodes, and chips of nodes, that an operator took out of use."""
     view, policy = search.view, search.job.policy
-    isolated = view.cluster.isolations
-    if not isolated or policy is None:
+    if not view.cluster.isolations or policy is None:
         return
-    found = 0
+    found: set[str] = set()
     for miss in search.misses:
-        entries = isolated.get(miss.node, ())
-        if not entries or (miss.reason.code != NODE_ISOLATED.code and not miss.chips):
+        entries = view.cluster.isolations_of(miss.number)
+        if not entries or (miss.reason.code not in _ISOLATED and not miss.chips):
             continue
-        command = f"ringwise release {miss.node}"
-        what = miss.node
-        if all(one.chip for one in entries):
-            chips = [one.chip for one in entries]
-            what = f"{joined(chips)} of {miss.node}"
-            command += f" {chips[0]}" if len(chips) == 1 else " CHIP"
-        text = f"if {what} were released (`{command} --reason TEXT`)"
-        cures = list(search.attempt("released", text, partial(view.what_if.released, miss.node)))
+        text = _release_text(entries)
+        if text in found:
+            # Another node of the same leaf switch or SuperPoD.
+            continue
+        cures = list(search.attempt("released", text, partial(view.what_if.released, miss.number)))
         yield from cures
-        found += len(cures)
-        if found == 2:
+        found.update(text for _ in cures)
+        if len(found) == 2:
             return
+
+
+def _release_text(entries: Sequence[Isolation]) -> str:
+    """One command for each target; chips count only where their node stays in use."""
+    whole = [one for one in entries if not one.chip]
+    chips = [one.chip for one in entries if one.chip]
+    if not whole:
+        what = f"{joined(chips)} of {entries[0].node}"
+        commands = [f"{entries[0].node} {chips[0] if len(chips) == 1 else 'CHIP'}"]
+    else:
+        what = joined([one.title for one in whole])
+        commands = [one.target for one in whole]
+    shown = " and ".join(f"`ringwise release {command} --reason TEXT`" for command in commands)
+    return f"if {what} were released ({shown})"
 
 
 def _repaired_node(search: CureSearch, miss: NearMiss) -> tuple[Node, str] | None:

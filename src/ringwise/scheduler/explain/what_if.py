@@ -282,11 +282,11 @@ class WhatIf:
             put(before)
 
     @contextmanager
-    def released(self, node: str) -> Iterator[None]:
-        """Inside, neither the node nor a chip of it is isolated."""
+    def released(self, node: int) -> Iterator[None]:
+        """Inside, neither the node nor a chip of it is isolated, nor its leaf switch or SuperPoD."""
         state = self._state
-        before = Isolations(tuple(one for entries in state.isolations.values() for one in entries))
-        state.put_isolations(Isolations(tuple(one for one in before.entries if one.node != node)))
+        before, gone = Isolations(state.isolations), set(state.isolations_of(node))
+        state.put_isolations(Isolations(tuple(one for one in before.entries if one not in gone)))
         try:
             yield
         finally:

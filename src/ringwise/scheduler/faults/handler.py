@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 
 from ringwise.framework.job import WHOLE_NODE, BrokenChip, Job
 from ringwise.framework.ranks import ranks_of
+from ringwise.grammar import agrees
 from ringwise.messages.commands import AnnotatePod, Command, DeletePod, TellJob
 from ringwise.placement.racks.levels import Level, LevelTimes
 from ringwise.scheduler.core.job_book import JobBook
@@ -138,11 +139,12 @@ class FaultHandler:
     def _review(self, key: str, now: int) -> list[Command]:
         job = self._book.jobs.get(key)
         handled = self.jobs.get(key)
-        if job is None or (handled is not None and owner_of(job) != handled.owner):
+        over = job is not None and self._book.is_over(job)
+        if job is None or over or (handled is not None and owner_of(job) != handled.owner):
             if handled is not None:
                 handled.happened(Happened.JOB_GONE)
                 self._end(handled)
-            return [] if job is None else self._review(key, now)
+            return [] if job is None or over else self._review(key, now)
         policy = read_fault_policy(job.labels, job.annotations, clusterd=bool(self.aggregated))
         if handled is None:
             if policy.mode is Mode.OFF or not self._is_handled(job):
@@ -281,7 +283,8 @@ class FaultHandler:
         if policy.handled_elsewhere:
             return "its annotation ProcessRecoverStrategy leaves faults to another component"
         if handled.reason is FaultType.POD and self.retries.left(handled.owner, policy.retries) <= 0:
-            return f"all {policy.retries} restarts that fault-retry-times allows are used up"
+            restarts = f"all {policy.retries} restarts" if policy.retries != 1 else "the one restart"
+            return f"{restarts} that fault-retry-times allows {agrees(policy.retries, 'is', 'are')} used up"
         return ""
 
     def _react(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> list[Command]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal, NotRequired, TypedDict
+from typing import Annotated, Literal, NotRequired, TypedDict
+
+from msgspec import Meta
 
 from ringwise.reasons import ReasonFields
 from ringwise.views.documents.place import PlacedSwitchFields
@@ -63,4 +65,8 @@ class TopologyDocument(TypedDict):
     schema: Literal["ringwise.io/topology/v1"]
     switches: list[SwitchFields] | None
     superpods: list[SuperPodFields]
+    isolated: Annotated[
+        list[str],
+        Meta(description="Nodes, leaf switches and SuperPoDs that operators took out of use, or will drain."),
+    ]
     problems: list[ReasonFields]

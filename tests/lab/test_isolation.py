@@ -1,0 +1,156 @@
+"""`isolate` and `release` for leaf switches and SuperPoDs, and drains that lie ahead (`drain --at`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.lab.rig import Terminal, job, nodes, running
+
+
+def way(path: Path) -> str:
+    return f"--by ann --reason 'new optics' --lab {path}"
+
+
+@pytest.mark.parametrize(
+    ("fleet", "target", "title"),
+    [
+        ({"leaf_size": 2}, "switch/172.0.0.0", "leaf switch 172.0.0.0"),
+        ({"board": "a3-x16-superpod", "superpod_size": 2}, "superpod/0", "SuperPoD 0"),
+    ],
+)
+def test_a_group_of_nodes_is_isolated_shown_and_released(
+    tmp_path: Path, fleet: dict[str, object], target: str, title: str
+) -> None:
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, nodes(4, **fleet)):
+        assert terminal.ok(f"isolate {target} {way(tmp_path)}") == f"{title} isolated\n"
+        assert "isolated already" in terminal.ok(f"isolate {target} {way(tmp_path)}")
+        shown = terminal.json("get nodes")["nodes"]
+        assert [bool(one["chips"][0]["isolated"]) for one in shown] == [True, True, False, False]
+        assert shown[0]["chips"][0]["closed"] == f"node-0 is isolated with {title} by ann: new optics"
+        assert terminal.json("topology show")["isolated"] == [target]
+        assert f"isolated: {title} by ann: new optics" in terminal.ok("topology show")
+        (found,) = [one for one in terminal.json("doctor")["findings"] if one["code"] == "isolated"]
+        assert found["where"] == title
+        assert found["what"].startswith("its 2 nodes were isolated by ann at ")
+        assert found["cure"] == f"when it is repaired: ringwise release {target} --reason ..."
+        assert terminal.ok(f"release {target} {way(tmp_path)}") == f"{title} released\n"
+        assert terminal.ok(f"release {target} {way(tmp_path)}") == f"{title} is not isolated\n"
+        assert not any(one["chips"][0]["isolated"] for one in terminal.json("get nodes")["nodes"])
+
+
+def test_a_job_waits_for_an_isolated_switch_and_why_names_the_release(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, nodes(4, leaf_size=2)):
+        terminal.ok(f"isolate switch/172.0.0.0 {way(tmp_path)}")
+        terminal.submit(job("train", 3, 8))
+        terminal.ok("advance 10s")
+        assert terminal.seats() == {}
+        why = terminal.ok("why train")
+        assert "leaf switch 172.0.0.0 were released" in " ".join(why.split())
+        assert "`ringwise release switch/172.0.0.0 --reason TEXT`" in " ".join(why.split())
+        terminal.ok(f"release switch/172.0.0.0 {way(tmp_path)}")
+        terminal.ok("advance 10s")
+        assert len(terminal.seats()) == 3
+
+
+def test_a_chip_goes_with_a_node(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, nodes(2, leaf_size=2)):
+        said = terminal.refused(f"isolate switch/172.0.0.0 Ascend910-1 {way(tmp_path)}")
+        assert "CHIP: goes with a node, and switch/172.0.0.0 is a switch" in said
+        assert "there is no leaf switch 9.9.9.9" in terminal.refused(
+            f"isolate switch/9.9.9.9 {way(tmp_path)}"
+        )
+
+
+def test_jobs_that_would_not_end_before_a_drain_are_kept_off(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, nodes(2)) as server:
+        start = server.live.now
+        said = terminal.ok("drain node-0 --at 1h")
+        assert said.splitlines()[1] == "then: ringwise drain node-0"
+        terminal.submit(job("short", 1, 8, minutes=30), job("long", 1, 8, minutes=90))
+        terminal.submit(job("silent", 1, 8))
+        terminal.submit(job("estimate", 1, 1).replace("  queue:", "  runningEstimate: 20m\n  queue:"))
+        terminal.ok("advance 1m")
+        seats = {name.partition("/")[2]: node for name, (node, _) in terminal.seats().items()}
+        # The long one has node-1, and the others would still run when node-0 is drained.
+        assert seats == {"short-worker-0": "node-0", "long-worker-0": "node-1"}
+        terminal.ok("advance 30m")
+        # The next one ends before the drain, and is ended by its estimate.
+        assert terminal.seats()["lab/estimate-worker-0"][0] == "node-0"
+        terminal.ok("drain node-0 --at 30m --wait --yes")
+        assert server.live.now - start >= 60 * 60 * 10**9
+        assert "lab/estimate-worker-0" not in terminal.seats()
+        assert terminal.json("describe job estimate")["phase"] == "Completed"
+        terminal.ok(f"release node-0 {way(tmp_path)}")
+        terminal.ok("uncordon node-0")
+        terminal.ok("advance 1m")
+        assert terminal.seats()["lab/silent-worker-0"][0] == "node-0"
+
+
+def test_why_names_the_drain_and_the_release(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, nodes(1)):
+        terminal.ok("drain node-0 --at 1h")
+        terminal.submit(job("silent", 1, 8), job("long", 1, 8, minutes=90))
+        terminal.ok("advance 10s")
+        assert terminal.seats() == {}
+        for name, length in (("silent", "does not say how long it runs"), ("long", "runs 1 h 30 min")):
+            why = " ".join(terminal.ok(f"why {name}").split())
+            assert f"and the job {length}" in why
+            assert "-> if node-0 were released (`ringwise release node-0 --reason TEXT`)" in why
+
+
+def test_a_setting_lets_jobs_without_a_duration_onto_nodes_with_a_drain_ahead(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
+    text = """apiVersion: v1
+kind: ConfigMap
+metadata: {name: volcano-scheduler-configmap, namespace: volcano-system}
+data:
+  volcano-scheduler.conf: |
+    actions: "enqueue, allocate, backfill"
+    tiers:
+    - plugins: [{name: gang}, {name: topology910}]
+    configurations:
+    - name: init-params
+      arguments: {keep-off-without-duration: "false"}
+"""
+    with running(tmp_path, nodes(1)):
+        terminal.submit(text)
+        terminal.ok("drain node-0 --at 1h")
+        terminal.submit(job("silent", 1, 4))
+        terminal.ok("advance 10s")
+        assert "lab/silent-worker-0" in terminal.seats()
+        # From the time of the drain on no job is placed, whatever it says.
+        terminal.ok("advance 1h")
+        terminal.submit(job("late", 1, 4), job("short", 1, 4, minutes=1))
+        terminal.ok("advance 10s")
+        assert list(terminal.seats()) == ["lab/silent-worker-0"]
+
+
+@pytest.mark.parametrize(
+    ("time", "line"),
+    [
+        ("soon", "'soon' is no time: write one like 2026-01-31T08:00:00Z, or a span from now"),
+        ("2000-01-01T00:00:00Z", "'2000-01-01T00:00:00Z' does not lie ahead: it is 2"),
+    ],
+)
+def test_the_time_of_a_drain_is_checked(tmp_path: Path, time: str, line: str) -> None:
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, nodes(1)):
+        for option in ("", "--plan"):
+            assert terminal.refused(f"drain node-0 --at {time} {option}").startswith(f"ringwise: {line}")
+
+
+def test_a_plan_for_a_time_ahead_shows_who_is_there_then(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, nodes(1)):
+        terminal.submit(job("short", 1, 8, minutes=30))
+        terminal.ok("advance 1m")
+        assert len(terminal.json("drain node-0 --plan")["jobs"]) == 1
+        assert terminal.json("drain node-0 --plan --at 1h")["jobs"] == []
+        assert terminal.json("topology show")["isolated"] == []
