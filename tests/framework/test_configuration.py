@@ -56,6 +56,7 @@ from tests.framework.settings_by_name import value_of
         ("pod-creation-timeout", 300),
         ("hold-healthy-nodes", 120),
         ("fault-cool-down", 600),
+        ("keep-off-without-duration", True),
         ("gang-recovery-limit", 30),
         ("reschedule-rack-after", 3),
         ("reschedule-block-after", 6),
@@ -69,7 +70,7 @@ def test_defaults_of_the_settings(name: str, default: object) -> None:
 
 
 def test_no_setting_is_left_out_of_the_table_above() -> None:
-    assert len(SETTINGS) == len(dataclasses.fields(Settings)) == 24
+    assert len(SETTINGS) == len(dataclasses.fields(Settings)) == 25
 
 
 @pytest.mark.parametrize(
