@@ -144,6 +144,9 @@ HOST_LISTS_SUFFIX = "-svc"
 #: Path of a queue in the tree of queues, and the weight of each step. Administrator, on the Queue.
 HIERARCHY = "volcano.sh/hierarchy"
 HIERARCHY_WEIGHTS = "volcano.sh/hierarchy-weights"
+#: How many pods of a job must stay, or may be missing, when others take their nodes. User, on pods.
+JDB_MIN_AVAILABLE = "volcano.sh/jdb-min-available"
+JDB_MAX_UNAVAILABLE = "volcano.sh/jdb-max-unavailable"
 #: How long a job may wait before it is admitted whatever else is promised (plugin sla), and its old spelling.
 #: A Go duration. User, on the PodGroup or the vcjob.
 SLA_WAITING_TIME = "volcano.sh/sla-waiting-time"

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from ringwise.apps.admission.rules import KnownCluster
 from ringwise.apps.admission.webhook import answer
+from ringwise.kube.watch.readers import ObservedQueue
 from ringwise.manifests.configuration import read_configuration
 from ringwise.messages.events import ConfigurationSeen, QueueGone, QueueSeen
 from ringwise.scheduler.defaults import BUILT_IN
@@ -336,3 +337,104 @@ def test_the_queues_of_every_cluster_cannot_be_deleted(kind: str, name: str, all
     assert found["response"]["allowed"] is allowed
     if not allowed:
         assert f"queue {name} cannot be deleted" in found["response"]["status"]["message"]
+
+
+# -- queues, and what Volcano refuses of PodGroups and pods
+
+
+def queue_object(name: str = "new", **spec: Any) -> dict[str, Any]:
+    return {"kind": "Queue", "metadata": {"name": name}, "spec": {"weight": 1, **spec}}
+
+
+def queue_world() -> KnownCluster:
+    known = world()
+    for queue in (Queue("dept", deserved={"cpu": 4000}), Queue("team", parent="dept"), Queue("busy")):
+        known.take(QueueSeen(queue))
+    known.observed["busy"] = ObservedQueue("Open", frozenset({"pods"}), 2)
+    return known
+
+
+def decided(body: bytes, known: KnownCluster) -> tuple[bool, str]:
+    answered = answer(body, known)
+    assert answered is not None
+    response = answered["response"]
+    return response["allowed"], response.get("status", {}).get("message", "")
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ({"parent": "dept", "deserved": {"cpu": "2"}}, ""),
+        ({"parent": "dept", "deserved": {"cpu": "5"}}, "queue new: the 2 queues below dept have 5 of cpu"),
+        ({"parent": "gone"}, "queue new: its parent gone does not exist"),
+        ({"parent": "busy"}, "queue new: its parent busy has 2 pods"),
+        ({"guarantee": {"resource": {"cpu": "2"}}}, "queue new: it is guaranteed 2 of cpu and deserves 0"),
+        ({"capability": {"cpu": "-1"}}, "spec.capability.cpu: must not be negative"),
+        ({"capability": {"huawei.com/Ascend910": "1.5"}}, "must be a whole number of 0 or more"),
+    ],
+)
+def test_18_new_queues(spec: dict[str, Any], said: str) -> None:
+    allowed, message = decided(review(queue_object(**spec)), queue_world())
+    assert allowed is (not said)
+    assert said in message
+
+
+def test_18_a_changed_queue_is_refused_for_what_the_change_makes_wrong() -> None:
+    known = queue_world()
+    old = queue_object("dept", deserved={"cpu": "4"}, guarantee={"resource": {"cpu": "9"}})
+    assert decided(review({**old, "spec": {**old["spec"], "weight": 2}}, "UPDATE", old), known)[0] is True
+    looped = queue_object("dept", deserved={"cpu": "4"}, parent="team")
+    allowed, message = decided(review(looped, "UPDATE", old), known)
+    assert not allowed
+    assert "its parents lead back to it: dept -> team -> dept" in message
+    # Until it is gone, a queue that is being deleted can be changed in any way: finalizers are removed so.
+    looped["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert decided(review(looped, "UPDATE", old), known)[0] is True
+
+
+def test_18_before_queues_are_reported_no_parent_is_unknown() -> None:
+    assert decided(review(queue_object(parent="gone")), KnownCluster(CATALOG))[0] is True
+
+
+def test_18_deletion_of_queues_with_others_below_and_with_pods() -> None:
+    known = queue_world()
+    allowed, message = decided(deletion("Queue", "dept"), known)
+    assert not allowed
+    assert "queue dept cannot be deleted: it has the 1 queue team below it" in message
+    assert decided(deletion("Queue", "team"), known)[0] is True
+    assert decided(deletion("Queue", "busy"), known)[0] is True
+    known.protect_used_queues = True
+    assert "it has 2 pods" in decided(deletion("Queue", "busy"), known)[1]
+
+
+@pytest.mark.parametrize(
+    ("spec", "allowed"),
+    [
+        ({"networkTopology": {"mode": "hard", "highestTierAllowed": 1}}, True),
+        ({"networkTopology": {"highestTierAllowed": 1, "highestTierName": "rack"}}, False),
+        (
+            {"subGroupPolicy": [{"networkTopology": {"highestTierAllowed": 1, "highestTierName": "rack"}}]},
+            False,
+        ),
+    ],
+)
+def test_18_a_pod_group_has_one_limit_of_tiers(spec: dict[str, Any], allowed: bool) -> None:
+    made = group()
+    made["spec"] |= spec
+    assert respond(made)["allowed"] is allowed
+
+
+@pytest.mark.parametrize(
+    ("annotations", "allowed"),
+    [
+        ({"volcano.sh/jdb-min-available": "2"}, True),
+        ({"volcano.sh/jdb-max-unavailable": "99%"}, True),
+        ({"volcano.sh/jdb-min-available": "0"}, False),
+        ({"volcano.sh/jdb-min-available": "100%"}, False),
+        ({"volcano.sh/jdb-max-unavailable": "many"}, False),
+        ({"volcano.sh/jdb-min-available": "1", "volcano.sh/jdb-max-unavailable": "1"}, False),
+    ],
+)
+def test_18_disruption_budgets_of_pods(annotations: dict[str, str], allowed: bool) -> None:
+    assert respond(pod(8, annotations=annotations))["allowed"] is allowed
+    assert respond(pod(8, annotations=annotations, scheduler="default-scheduler"))["allowed"] is True

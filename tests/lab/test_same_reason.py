@@ -311,6 +311,7 @@ OF_A_HISTORY = {
         "queue-quota-insufficient",
     ),
     # Of a queue, not of a job.
+    "malformed-queue",
     "queue-protected",
     # Of plugins that are not in the default configuration.
     *("cluster-overcommitted", "namespace-quota-insufficient", "queue-not-a-leaf", "queue-tree-broken"),

@@ -12,6 +12,7 @@ from ringwise.messages import events as ev
 from ringwise.messages.job_expansion import group_name, pod_group_of, pods_of
 from ringwise.scheduler.view import ClusterReader
 from ringwise.state.model import Isolations, Node, Owner, Pod, PodGroup
+from ringwise.state.queue_rules import queue_problems
 from ringwise.topology.chips import chip_names, chips_of, mask_of
 from ringwise.wellknown import ISOLATION_CONFIG_MAP, JOB_NAME, TOR_NODE_CONFIG_MAP
 
@@ -91,6 +92,17 @@ def _adopt(bundle: Bundle, groups: Mapping[str, PodGroup | None]) -> None:
             pod.group = group
         if pod.group == group:
             pod.task = pod.task or task
+
+
+def queue_notes(bundle: Bundle) -> list[str]:
+    """New queues of the input that a cluster would refuse; those that exist are used as they are."""
+    queues = {queue.name: queue for queue in bundle.queues}
+    return [
+        f"{queue.origin}: queue {queue.name}: {problem}"
+        for queue in bundle.queues
+        if not queue.uid
+        for problem in queue_problems(queue, queues)
+    ]
 
 
 def check_holds(bundle: Bundle) -> list[ManifestError]:

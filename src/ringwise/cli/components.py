@@ -266,6 +266,12 @@ def _run_component(options: ComponentOptions) -> None:
     help="Another host name for the certificate; may be repeated.",
 )
 @board_option
+@click.option(
+    "--enable-queue-allocated-pods-check",
+    "protect_used_queues",
+    is_flag=True,
+    help="Refuse to delete a queue that has pods.",
+)
 def admission_command(
     kubeconfig: str | None,
     context: str | None,
@@ -276,6 +282,7 @@ def admission_command(
     healthz_address: str,
     hosts: tuple[str, ...],
     boards: tuple[Path, ...],
+    protect_used_queues: bool,
 ) -> None:
     """Refuse impossible jobs at submit, with the reason and the cures.
 
@@ -301,6 +308,7 @@ def admission_command(
                 hosts,
                 names,
                 boards,
+                protect_used_queues,
             )
         )
     except (KubeConfigError, AddressError, BoardError) as error:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from ringwise.apps.loading import assumed_chips
+from ringwise.apps.loading import assumed_chips, queue_notes
 from ringwise.apps.place import place
 from ringwise.cli.exit_codes import ExitCode, code_of_outcomes
 from ringwise.cli.inputs import load_bundle, load_catalog, load_configuration, skippable, tell_notes
@@ -67,6 +67,7 @@ def place_command(
         _write_journal(journal, recorded, answer.view.scheduler_names)
     complain(*answer.errors)
     tell_notes(bundle)
+    complain(*(f"note: {note}" for note in queue_notes(bundle)))
     if answer.not_searched:
         complain(
             f"note: no cures were tried for {counted(answer.not_searched, 'job')}; "

@@ -61,6 +61,13 @@ QUEUE_OVERUSED = ReasonKind(
     ("raise the weight of {queue}",),
     CAPACITY | {Trigger.QUEUE_CHANGED, Trigger.CLAIM_FELL},
 )
+MALFORMED_QUEUE = ReasonKind(
+    "malformed-queue",
+    Stage.VALIDATE,
+    "queue {queue}: {problem}",
+    ("correct the Queue and apply it again",),
+    frozenset({Trigger.QUEUE_CHANGED}),
+)
 QUEUE_PROTECTED = ReasonKind(
     "queue-protected",
     Stage.VALIDATE,

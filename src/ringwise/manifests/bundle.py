@@ -20,6 +20,7 @@ from ringwise.manifests.groups import (
     resource_quota_from_wire,
 )
 from ringwise.manifests.jobs import vcjob_from_wire
+from ringwise.manifests.new_objects import check_new_pod, check_new_pod_group
 from ringwise.manifests.node_info import node_reports_of
 from ringwise.manifests.nodes import node_from_wire
 from ringwise.manifests.pods import PodClassCache, pod_from_wire
@@ -272,7 +273,10 @@ class _BundleReader:
         match group, document.kind:
             case "", "Pod":
                 if (pod := self._wire(document, PodWire, found)) is not None:
-                    self._keep(bundle.pods, pod_from_wire(pod, self._classes, found), pod.metadata, found)
+                    read = pod_from_wire(pod, self._classes, found)
+                    if _is_new(pod.metadata) and read.scheduler in wellknown.SCHEDULER_NAMES:
+                        check_new_pod(pod, found)
+                    self._keep(bundle.pods, read, pod.metadata, found)
             case "", "Node":
                 if (node := self._wire(document, NodeWire, found)) is not None:
                     self._keep(bundle.nodes, node_from_wire(node, found), node.metadata, found)
@@ -284,6 +288,8 @@ class _BundleReader:
                     self._keep(bundle.quotas, resource_quota_from_wire(quota, found), quota.metadata, found)
             case wellknown.SCHEDULING_GROUP, "PodGroup":
                 if (gang := self._wire(document, PodGroupWire, found)) is not None:
+                    if _is_new(gang.metadata):
+                        check_new_pod_group(gang, found)
                     self._keep(bundle.pod_groups, pod_group_from_wire(gang, found), gang.metadata, found)
             case wellknown.SCHEDULING_GROUP, "Queue":
                 if (queue := self._wire(document, QueueWire, found)) is not None:
@@ -405,3 +411,8 @@ def _progress_from(progress: Progress | None, done: int, total: int) -> Callable
     if progress is None:
         return lambda at: None
     return lambda at: progress(done + at, total)
+
+
+def _is_new(meta: MetaWire | None) -> bool:
+    """It was written, and not read from a cluster."""
+    return meta is not None and not meta.uid

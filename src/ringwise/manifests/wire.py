@@ -195,12 +195,23 @@ class NodeWire(WireStruct):
     status: NodeStatusWire | None = None
 
 
+class NetworkTopologyWire(WireStruct):
+    highest_tier_allowed: int | None = None
+    highest_tier_name: str | None = None
+
+
+class SubGroupPolicyWire(WireStruct):
+    network_topology: NetworkTopologyWire | None = None
+
+
 class PodGroupSpecWire(WireStruct):
     min_member: int | None = None
     min_task_member: dict[str, int] | None = None
     queue: str | None = None
     priority_class_name: str | None = None
     min_resources: Quantities | None = None
+    network_topology: NetworkTopologyWire | None = None
+    sub_group_policy: list[SubGroupPolicyWire] | None = None
 
 
 class PhaseStatusWire(WireStruct):
@@ -297,11 +308,6 @@ class TemplateWire(WireStruct):
 class DependsOnWire(WireStruct):
     name: list[str] | None = None
     iteration: str | None = None
-
-
-class NetworkTopologyWire(WireStruct):
-    highest_tier_allowed: int | None = None
-    highest_tier_name: str | None = None
 
 
 class PartitionPolicyWire(WireStruct):

@@ -30,6 +30,8 @@ _BUILT_IN = (
     (KUBERNETES_BATCH_GROUP, "v1", ("jobs",)),
     ("", "v1", ("replicationcontrollers",)),
 )
+#: A queue can be wrong for others, so its deletion is checked, too.
+_CHANGES = ("CREATE", "UPDATE", "DELETE")
 _OPERATOR_JOBS = (
     (ASCEND_JOB_GROUP, "v1", ("ascendjobs",)),
     (KUBEFLOW_GROUP, "*", ("pytorchjobs", "tfjobs", "mpijobs", "paddlejobs", "xgboostjobs", "jaxjobs")),
@@ -110,7 +112,7 @@ def webhook_configuration(namespace: str, labels: dict[str, str]) -> dict[str, A
             {
                 "name": "queues.ringwise.io",
                 **everywhere,
-                "rules": [_rule(SCHEDULING_GROUP, "v1beta1", ("queues",), "DELETE", scope="Cluster")],
+                "rules": [_rule(SCHEDULING_GROUP, "v1beta1", ("queues",), *_CHANGES, scope="Cluster")],
             },
         ],
     }

@@ -18,14 +18,17 @@ from ringwise.framework.configuration import Configuration
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import (
     MALFORMED_JOB,
+    MALFORMED_QUEUE,
     OTHER_SCHEDULER,
     QUEUE_NOT_OPEN,
     QUEUE_PROTECTED,
     TOO_MANY_CHIP_CONTAINERS,
 )
+from ringwise.kube.watch.readers import ObservedQueue
 from ringwise.manifests.errors import Findings, ManifestError
-from ringwise.manifests.groups import pod_group_from_wire
+from ringwise.manifests.groups import pod_group_from_wire, queue_from_wire
 from ringwise.manifests.jobs import vcjob_from_wire
+from ringwise.manifests.new_objects import check_new_pod, check_new_pod_group
 from ringwise.manifests.pods import PodClassCache, pod_from_wire
 from ringwise.manifests.wire import (
     JobWire,
@@ -33,6 +36,7 @@ from ringwise.manifests.wire import (
     OperatorJobWire,
     PodGroupWire,
     PodWire,
+    QueueWire,
     ReplicatedWire,
 )
 from ringwise.manifests.workloads import OPERATOR_KINDS, operator_job_from_wire, replicated_from_wire
@@ -47,12 +51,12 @@ from ringwise.records import dataclass
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.scheduler.view import SchedulerView
-from ringwise.state.model import DEFAULT_QUEUE, ROOT_QUEUE, Pod, Queue
+from ringwise.state.model import Pod, Queue
+from ringwise.state.queue_rules import children_of, deletion_problem, queue_problems
 from ringwise.topology.boards import BoardCatalog
 from ringwise.topology.nearest import nearest
 from ringwise.wellknown import RA_BLOCK, SCHEDULER_NAMES, SP_BLOCK
 
-#: The queue above all others.
 #: Triggers of reasons that only the submitter can cure.
 _USER_FIXABLE = SPECIFICATION | {Trigger.QUEUE_CHANGED}
 #: Reasons that concern one pod, whatever the other pods of its job are like.
@@ -68,6 +72,10 @@ class KnownCluster:
     scheduler_names: tuple[str, ...] = SCHEDULER_NAMES
     configuration: Configuration = field(default_factory=default_configuration)
     queues: dict[str, Queue] | None = None
+    #: What is known of the status of the queues.
+    observed: dict[str, ObservedQueue] = field(default_factory=dict)
+    #: Whether a queue with pods can be deleted.
+    protect_used_queues: bool = False
     topology: ev.TopologySeen | None = None
 
     def take(self, event: ev.Event) -> None:
@@ -102,21 +110,11 @@ def judge_vcjob(raw: msgspec.Raw | bytes, cluster: KnownCluster) -> Verdict:
         return _not_ours(cluster, job.schedulers[0])
     if found.errors or job.problems:
         return Verdict(_malformed(found.errors) + tuple(MALFORMED_JOB(problem=one) for one in job.problems))
-    below = _children(job.queue, cluster)
+    below = children_of(job.queue, cluster.queues or {})
     if below:
         return Verdict((QUEUE_NOT_A_LEAF(queue=job.queue, children=below),))
     events: list[ev.Event] = [ev.VcJobSeen(job), ev.PodGroupSeen(pod_group_of(job))]
     return _judged(cluster, events)
-
-
-def _children(queue: str, cluster: KnownCluster) -> list[str]:
-    """The queues below one. All queues without a parent are below the root, at least the default one."""
-    queues = (cluster.queues or {}).values()
-    if queue == ROOT_QUEUE:
-        return sorted(
-            {DEFAULT_QUEUE, *(one.name for one in queues if one.parent in ("", ROOT_QUEUE))} - {ROOT_QUEUE}
-        )
-    return sorted(one.name for one in queues if one.parent == queue and one.name != queue)
 
 
 #: What may change in the spec of a vcjob and of its tasks. Claims are named by controllers.
@@ -158,6 +156,7 @@ def judge_pod_group(raw: msgspec.Raw | bytes, cluster: KnownCluster) -> Verdict:
     wire = msgspec.json.decode(raw, type=PodGroupWire)
     _complete(wire.metadata)
     group = pod_group_from_wire(wire, found)
+    check_new_pod_group(wire, found)
     if found.errors:
         return Verdict(_malformed(found.errors))
     view = _scheduler(cluster, [ev.PodGroupSeen(group)]).view
@@ -200,11 +199,29 @@ def judge_operator_job(raw: msgspec.Raw | bytes, cluster: KnownCluster, kind: tu
     return _judged(cluster, [ev.PodGroupSeen(group), *map(ev.PodSeen, workload_pods(job))])
 
 
-def judge_queue_deletion(name: str) -> Verdict:
-    """Queues that exist in every cluster stay."""
-    if name not in (DEFAULT_QUEUE, ROOT_QUEUE):
-        return ALLOWED
-    return Verdict((QUEUE_PROTECTED(queue=name, why="it exists in every cluster"),))
+def judge_queue(raw: msgspec.Raw | bytes, cluster: KnownCluster, old: msgspec.Raw | None = None) -> Verdict:
+    """A new queue, or the change of one."""
+    found = Findings("queue")
+    queue = _queue(raw, found)
+    before = _queue(old, Findings("queue")) if old is not None else None
+    problems = [f"{error.field}: {error.message}" for error in found.errors]
+    if not problems and cluster.queues is not None:
+        pods = {name: observed.pods for name, observed in cluster.observed.items()}
+        problems += queue_problems(queue, cluster.queues, pods, before)
+    return Verdict(tuple(MALFORMED_QUEUE(queue=queue.name, problem=problem) for problem in problems))
+
+
+def _queue(raw: msgspec.Raw | bytes, found: Findings) -> Queue:
+    wire = msgspec.json.decode(raw, type=QueueWire)
+    _complete(wire.metadata)
+    return queue_from_wire(wire, found)
+
+
+def judge_queue_deletion(name: str, cluster: KnownCluster) -> Verdict:
+    """Queues that exist in every cluster stay, and those with others below them."""
+    observed = cluster.observed.get(name) if cluster.protect_used_queues else None
+    why = deletion_problem(name, cluster.queues or {}, observed.pods if observed is not None else 0)
+    return Verdict((QUEUE_PROTECTED(queue=name, why=why),)) if why else ALLOWED
 
 
 def judge_pod(raw: msgspec.Raw | bytes, cluster: KnownCluster) -> Verdict:
@@ -218,6 +235,7 @@ def judge_pod(raw: msgspec.Raw | bytes, cluster: KnownCluster) -> Verdict:
     if pod.scheduler not in cluster.scheduler_names:
         # Pods without chips are nothing that another scheduler could do wrong.
         return _not_ours(cluster, pod.scheduler) if pod.cls.chips else ALLOWED
+    check_new_pod(wire, found)
     if found.errors:
         return Verdict(_malformed(found.errors))
     if pod.group is None and pod.owner is None:

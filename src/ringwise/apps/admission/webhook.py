@@ -31,6 +31,7 @@ from ringwise.apps.admission.rules import (
     judge_operator_job,
     judge_pod,
     judge_pod_group,
+    judge_queue,
     judge_queue_deletion,
     judge_replicated,
     judge_vcjob,
@@ -108,6 +109,7 @@ class _Object(msgspec.Struct):
 _JUDGES: dict[tuple[str, str], Callable[[msgspec.Raw, KnownCluster], Verdict]] = {
     (BATCH_GROUP, "Job"): judge_vcjob,
     (SCHEDULING_GROUP, "PodGroup"): judge_pod_group,
+    (SCHEDULING_GROUP, "Queue"): judge_queue,
     ("", "Pod"): judge_pod,
     **{kind: partial(judge_replicated, kind=kind[1]) for kind in REPLICATED_KINDS},
     **{kind: partial(judge_operator_job, kind=kind) for kind in OPERATOR_KINDS},
@@ -196,7 +198,7 @@ def _warning(reason: Reason) -> str:
 def _verdict(request: _Request, cluster: KnownCluster) -> Verdict:
     if request.operation == "DELETE":
         is_queue = (request.kind.group, request.kind.kind) == (SCHEDULING_GROUP, "Queue")
-        return judge_queue_deletion(request.name) if is_queue else ALLOWED
+        return judge_queue_deletion(request.name, cluster) if is_queue else ALLOWED
     judge = _JUDGES.get((request.kind.group, request.kind.kind))
     if judge is None or request.sub_resource or request.operation not in ("CREATE", "UPDATE"):
         return ALLOWED
@@ -204,8 +206,12 @@ def _verdict(request: _Request, cluster: KnownCluster) -> Verdict:
         new = msgspec.json.decode(request.object, type=_Object)
         old = msgspec.json.decode(request.old_object, type=_Object)
         # Existing objects must stay editable and deletable: only a change from valid to invalid is rejected.
-        unchanged = bytes(new.spec) == bytes(old.spec)
-        if unchanged or new.metadata.deletion_timestamp or judge(request.old_object, cluster).refusals:
+        if new.metadata.deletion_timestamp:
+            return ALLOWED
+        if judge is judge_queue:
+            # It is compared rule by rule: annotations count, and one wrong part hides no other.
+            return judge_queue(request.object, cluster, request.old_object)
+        if bytes(new.spec) == bytes(old.spec) or judge(request.old_object, cluster).refusals:
             return ALLOWED
         if judge is judge_vcjob:
             fixed = judge_vcjob_change(request.object, request.old_object)
@@ -308,6 +314,8 @@ class Options:
     scheduler_names: tuple[str, ...] = SCHEDULER_NAMES
     #: Board files of one's own.
     boards: tuple[Path, ...] = ()
+    #: Refuse to delete queues that have pods.
+    protect_used_queues: bool = False
 
 
 def run(options: Options) -> None:
@@ -333,7 +341,11 @@ async def serve(
 ) -> None:
     """Serve until `stop` is set; `started` is called with the port."""
     clock = clock or RealClock()
-    cluster = KnownCluster(shipped_catalog(options.boards), options.scheduler_names)
+    cluster = KnownCluster(
+        shipped_catalog(options.boards),
+        options.scheduler_names,
+        protect_used_queues=options.protect_used_queues,
+    )
     certificates = CertificateManager(client, options.namespace, clock=clock, more_hosts=options.hosts)
     context: ssl.SSLContext | None = None
     ready = asyncio.Event()
@@ -397,7 +409,9 @@ def _reflectors(client: Client, options: Options, cluster: KnownCluster, clock: 
             cluster.take(event)
 
     registry = installed_registry()
-    kinds = watched_kinds(TemplateStore(), {}, options.configuration_map, registry=registry)
+    kinds = watched_kinds(
+        TemplateStore(), {}, options.configuration_map, queues=cluster.observed, registry=registry
+    )
     return [
         Reflector(client, target, reader, take, clock=clock)
         for target, reader in kinds

@@ -35,6 +35,7 @@ from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import DeviceReport, Isolation, Isolations, Node, Pod, PodGroup, Queue
+from ringwise.state.queue_rules import deletion_problem
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.boards import shipped_catalog
 from ringwise.topology.chips import chip_names
@@ -345,10 +346,12 @@ class LiveLab:
 
     def _check_queues(self, names: Iterable[str], going: Iterable[str]) -> None:
         """Raises ObjectRefusedError for a queue that must stay; jobs that go with it do not count."""
-        leaving = set(going)
+        leaving, names = set(going), list(names)
+        stay = {queue.name: queue for queue in self.cluster.all(Queue) if queue.name not in names}
         for name in names:
-            if name == "default":
-                raise ObjectRefusedError("the queue default stays: jobs that name no queue are in it")
+            why = deletion_problem(name, stay)
+            if why:
+                raise ObjectRefusedError(f"queue {name} cannot be deleted: {why}")
             inside = [
                 group
                 for group in self.cluster.all(PodGroup)

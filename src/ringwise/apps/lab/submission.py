@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
@@ -17,6 +18,7 @@ from ringwise.manifests.switches import topology_of_config_map
 from ringwise.messages.job_expansion import group_name
 from ringwise.state.job_rules import problems_of
 from ringwise.state.model import (
+    DEFAULT_QUEUE,
     DeviceReport,
     Isolations,
     Node,
@@ -29,6 +31,7 @@ from ringwise.state.model import (
     Queue,
     ResourceQuota,
 )
+from ringwise.state.queue_rules import queue_problems
 from ringwise.state.ranges import out_of_range
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.switches import SwitchTopology
@@ -120,6 +123,11 @@ def submission_of(bundle: Bundle) -> tuple[Submission, list[str]]:
 def refusals(cluster: EmbeddedCluster, objects: Iterable[Storable]) -> list[str]:
     """What the cluster would refuse. Checked before anything is stored, so that all is stored or nothing."""
     found = []
+    objects = list(objects)
+    queues = {queue.name: queue for queue in cluster.all(Queue)}
+    # Queues of one submission count for each other, whatever their order.
+    together = {**queues, **{value.name: value for value in objects if isinstance(value, Queue)}}
+    pods = _pods_of_queues(cluster) if any(isinstance(value, Queue) for value in objects) else {}
     for value in objects:
         problem = out_of_range(value)
         if problem is not None:
@@ -128,12 +136,23 @@ def refusals(cluster: EmbeddedCluster, objects: Iterable[Storable]) -> list[str]
         if isinstance(value, VcJob):
             # What is sent is not believed: a job with a thousand million pods would be expanded.
             value.problems = problems_of(value)
+        if isinstance(value, Queue):
+            before = queues.get(value.name)
+            found += [
+                f"queue {value.name}: {problem}" for problem in queue_problems(value, together, pods, before)
+            ]
         name = key_of(value)
         try:
             merged(cluster.table.get(name.kind, name.key), value, cluster.now, "")
         except ObjectRefusedError as error:
             found.append(str(error))
     return found
+
+
+def _pods_of_queues(cluster: EmbeddedCluster) -> Counter[str]:
+    queue_of = {group.key: group.queue for group in cluster.all(PodGroup)}
+    bound = (pod for pod in cluster.all(Pod) if pod.node is not None and pod.live)
+    return Counter(queue_of.get(f"{pod.namespace}/{pod.group}", DEFAULT_QUEUE) for pod in bound)
 
 
 def adopted(cluster: EmbeddedCluster, submission: Submission) -> Submission:

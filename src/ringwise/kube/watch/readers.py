@@ -29,6 +29,7 @@ from ringwise.manifests.jobs import vcjob_from_wire
 from ringwise.manifests.metadata import time_of
 from ringwise.manifests.nodes import node_from_wire
 from ringwise.manifests.pods import PodClassCache, pod_from_wire
+from ringwise.manifests.resources import amount
 from ringwise.manifests.wire import (
     JobStatusWire,
     JobWire,
@@ -322,10 +323,11 @@ class GroupReader(ObjectReader[_WatchedGroup]):
 
 @dataclass(frozen=True, slots=True)
 class ObservedQueue:
-    """What is known of a Queue's status to write it: its state, if any, and the resources in `allocated`."""
+    """What is known of a Queue's status: its state, if any, the resources in `allocated`, and its pods."""
 
     state: str
     allocated: frozenset[str]
+    pods: int = 0
 
 
 class QueueReader(ObjectReader[QueueWire]):
@@ -340,11 +342,16 @@ class QueueReader(ObjectReader[QueueWire]):
         if not found.errors:
             status = wire.status or QueueStatusWire()
             listed = status.allocated if isinstance(status.allocated, dict) else {}
-            self._observed[queue.name] = ObservedQueue(status.state or "", frozenset(listed))
+            pods = amount("pods", listed["pods"], "", Findings("")) if _is_quantity(listed.get("pods")) else 0
+            self._observed[queue.name] = ObservedQueue(status.state or "", frozenset(listed), pods)
         return _single(queue.name, queue, found)
 
     def forget(self, key: str) -> None:
         self._observed.pop(key, None)
+
+
+def _is_quantity(value: object) -> bool:
+    return isinstance(value, (str, int, float)) and not isinstance(value, bool)
 
 
 class PriorityReader(ObjectReader[PriorityClassWire]):

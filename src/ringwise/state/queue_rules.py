@@ -1,0 +1,282 @@
+"""What Volcano's admission refuses of a Queue: each problem as a sentence that says what is allowed.
+
+The webhook, the lab and `place` all read it from here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+from ringwise.grammar import amount_text, counted
+from ringwise.state.model import DEFAULT_QUEUE, ROOT_QUEUE, Queue
+from ringwise.topology.nearest import did_you_mean
+from ringwise.wellknown import HIERARCHY, HIERARCHY_WEIGHTS
+
+#: Queues below each other, without the root.
+MOST_LEVELS = 5
+#: A capability of 0 means no limit for these two.
+_UNLIMITED_WHEN_ZERO = ("cpu", "memory")
+_NONE: Mapping[str, int] = {}
+#: Fields of a Queue that its children share, and their names in the manifest.
+_SHARED = {"guarantee": "spec.guarantee.resource", "deserved": "spec.deserved"}
+
+
+class QueueTable:
+    """All queues of a cluster, with one of them as it is to be."""
+
+    def __init__(self, queues: Mapping[str, Queue], wanted: Queue) -> None:
+        self.wanted = wanted
+        self.all = {**queues, wanted.name: wanted}
+
+    def parent(self, queue: Queue) -> Queue | None:
+        """None below the root, for the root, and where the parent does not exist."""
+        if queue.name == ROOT_QUEUE or queue.parent in ("", ROOT_QUEUE):
+            return None
+        return self.all.get(queue.parent)
+
+    def above(self, queue: Queue) -> Iterator[Queue]:
+        """The queues above one, nearest first, without the root. It ends where a circle begins again."""
+        passed = {queue.name}
+        upper = self.parent(queue)
+        while upper is not None and upper.name not in passed:
+            passed.add(upper.name)
+            yield upper
+            upper = self.parent(upper)
+
+    def below(self, queue: Queue) -> Iterator[Queue]:
+        """The queues below one at any depth."""
+        by_parent: dict[str, list[Queue]] = {}
+        for other in self.all.values():
+            if other.name not in (ROOT_QUEUE, other.parent):
+                by_parent.setdefault(other.parent or ROOT_QUEUE, []).append(other)
+        passed = {queue.name}
+        waiting = [queue.name]
+        while waiting:
+            for child in by_parent.get(waiting.pop(), ()):
+                if child.name not in passed:
+                    passed.add(child.name)
+                    waiting.append(child.name)
+                    yield child
+
+
+def children_of(name: str, queues: Mapping[str, Queue]) -> list[str]:
+    """The queues right below one. Without a parent a queue is below the root, and the default one always."""
+    if name == ROOT_QUEUE:
+        below = {one.name for one in queues.values() if one.parent in ("", ROOT_QUEUE)}
+        return sorted((below | {DEFAULT_QUEUE}) - {ROOT_QUEUE})
+    return sorted(one.name for one in queues.values() if one.parent == name and one.name != name)
+
+
+def queue_problems(
+    queue: Queue,
+    queues: Mapping[str, Queue],
+    pods: Mapping[str, int] = _NONE,
+    before: Queue | None = None,
+) -> tuple[str, ...]:
+    """Why a new queue, or a change of one, is refused.
+
+    `queues` are those that exist, `pods` how many pods each of them has. A change is refused only for what
+    it makes wrong: a queue that was wrong before can still be corrected step by step.
+    """
+    found = _problems(queue, queues, pods)
+    if before is not None:
+        wrong_before = _problems(before, queues, pods)
+        found = {rule: problem for rule, problem in found.items() if rule not in wrong_before}
+        if queue.name == ROOT_QUEUE:
+            found |= _changes_of_root(queue, before)
+    return tuple(found.values())
+
+
+def deletion_problem(name: str, queues: Mapping[str, Queue], pods: int = 0) -> str:
+    """Why a queue must stay; empty if it may be deleted. `pods`: how many it has, where that is a reason."""
+    if name in (DEFAULT_QUEUE, ROOT_QUEUE):
+        return "it exists in every cluster"
+    below = children_of(name, queues)
+    if below:
+        return f"it has the {counted(below, 'queue')} {', '.join(below)} below it"
+    return f"it has {counted(pods, 'pod')}" if pods else ""
+
+
+def _problems(queue: Queue, queues: Mapping[str, Queue], pods: Mapping[str, int]) -> dict[str, str]:
+    """Each problem by the rule that it breaks."""
+    table = QueueTable(queues, queue)
+    found = {**_own_problems(queue), **_path_problems(queue, queues)}
+    place = _place_problems(table, pods)
+    found |= place
+    if not place and queue.name != ROOT_QUEUE:
+        found |= _tree_problems(table)
+    return found
+
+
+# -- a queue alone
+
+
+def _own_problems(queue: Queue) -> dict[str, str]:
+    found = {}
+    for name, amount in queue.guarantee.items():
+        deserved = queue.deserved.get(name, 0)
+        if amount > deserved:
+            found[f"guarantee {name}"] = (
+                f"it is guaranteed {_of(name, amount)} and deserves {amount_text(name, deserved)}; "
+                "spec.deserved must be at least spec.guarantee.resource"
+            )
+    limits = _capability(queue)
+    for field, path in _SHARED.items():
+        for name, amount in _amounts(queue, field).items():
+            if name in limits and amount > limits[name]:
+                found[f"{field} capability {name}"] = (
+                    f"{path} is {_of(name, amount)} and its capability {amount_text(name, limits[name])}; "
+                    f"spec.capability must be at least {path}"
+                )
+    return found
+
+
+def _path_problems(queue: Queue, queues: Mapping[str, Queue]) -> dict[str, str]:
+    """The annotations that drf reads."""
+    path, weights = queue.annotations.get(HIERARCHY, ""), queue.annotations.get(HIERARCHY_WEIGHTS, "")
+    if not path and not weights:
+        return {}
+    steps, numbers = path.split("/"), weights.split("/")
+    if len(steps) != len(numbers):
+        return {
+            "path length": f"annotation {HIERARCHY} has {counted(steps, 'step')} and {HIERARCHY_WEIGHTS} "
+            f"{counted(numbers, 'weight')}; each step needs one weight"
+        }
+    for number in numbers:
+        if not _is_weight(number):
+            return {
+                "path weight": f"annotation {HIERARCHY_WEIGHTS}: each weight must be a number above 0, "
+                f"got {number[:40]!r}"
+            }
+    for other in queues.values():
+        theirs = other.annotations.get(HIERARCHY, "")
+        if other.name != queue.name and theirs and theirs.split("/")[: len(steps)] == steps:
+            return {
+                "path prefix": f"annotation {HIERARCHY}: queue {other.name} has the path {theirs}, which is "
+                f"{path} or below it; only ends of paths can be queues"
+            }
+    return {}
+
+
+def _is_weight(text: str) -> bool:
+    try:
+        weight = float(text)
+    except ValueError:
+        return False
+    return weight > 0 and math.isfinite(weight)
+
+
+def _changes_of_root(queue: Queue, before: Queue) -> dict[str, str]:
+    fields = {"capability": "spec.capability", **_SHARED}
+    return {
+        f"root {field}": f"{path} of the queue {ROOT_QUEUE} cannot be changed: it is the whole cluster"
+        for field, path in fields.items()
+        if _amounts(queue, field) != _amounts(before, field)
+    }
+
+
+# -- its place in the tree
+
+
+def _place_problems(table: QueueTable, pods: Mapping[str, int]) -> dict[str, str]:
+    queue = table.wanted
+    if queue.name == ROOT_QUEUE:
+        return {"parent": f"the queue {ROOT_QUEUE} cannot have a parent"} if queue.parent else {}
+    if queue.parent == queue.name:
+        return {"parent": "a queue cannot be its own parent"}
+    others = {name: one for name, one in table.all.items() if name != queue.name}
+    if queue.parent not in ("", ROOT_QUEUE):
+        if queue.parent not in others:
+            close = did_you_mean(queue.parent, others)
+            return {"parent": f"its parent {queue.parent} does not exist{close}"}
+        above = [upper.name for upper in table.above(queue)]
+        last = table.all[above[-1]]
+        if last.parent == queue.name:
+            return {"parent": f"its parents lead back to it: {' -> '.join([queue.name, *above, queue.name])}"}
+        levels = 1 + len(above) + _levels_below(table)
+        if levels > MOST_LEVELS:
+            return {
+                "levels": f"the queues would be below each other in {counted(levels, 'level')}; "
+                f"at most {MOST_LEVELS} are allowed"
+            }
+        running = pods.get(queue.parent, 0)
+        if running and not children_of(queue.parent, others):
+            return {
+                "parent with pods": f"its parent {queue.parent} has {counted(running, 'pod')}; only queues "
+                "without queues below them have jobs, so it can be a parent when they have ended"
+            }
+    return {}
+
+
+def _levels_below(table: QueueTable) -> int:
+    """How many levels of queues are below the wanted one."""
+    own = len(list(table.above(table.wanted)))
+    return max((len(list(table.above(one))) - own for one in table.below(table.wanted)), default=0)
+
+
+def _tree_problems(table: QueueTable) -> dict[str, str]:
+    """Limits of queues above and below each other."""
+    queue = table.wanted
+    found = {}
+    limits = _capability(queue)
+    above = list(table.above(queue))
+    for name, amount in limits.items():
+        upper = next((one for one in above if name in _capability(one)), None)
+        if upper is not None and amount > _capability(upper)[name]:
+            found[f"capability above {name}"] = (
+                f"its capability is {_of(name, amount)} and that of queue {upper.name} above it "
+                f"{amount_text(name, _capability(upper)[name])}; it must not be more"
+            )
+    largest: dict[str, Queue] = {}
+    for lower in table.below(queue):
+        for name, amount in _capability(lower).items():
+            if name not in largest or amount > _capability(largest[name])[name]:
+                largest[name] = lower
+    for name, lower in largest.items():
+        if name in limits and limits[name] < _capability(lower)[name]:
+            found[f"capability below {name}"] = (
+                f"its capability is {_of(name, limits[name])} and that of queue {lower.name} below it "
+                f"{amount_text(name, _capability(lower)[name])}; it must not be less"
+            )
+    for field, path in _SHARED.items():
+        if above:
+            found |= _sum_problems(table, above[0], field, path, _amounts(queue, field))
+        found |= _sum_problems(table, queue, field, path)
+    return found
+
+
+def _sum_problems(
+    table: QueueTable, parent: Queue, field: str, path: str, only: Mapping[str, int] | None = None
+) -> dict[str, str]:
+    """What the queues right below one have together; only of resources that the wanted queue has itself."""
+    children = [table.all[name] for name in children_of(parent.name, table.all)]
+    sums: dict[str, int] = {}
+    for child in children:
+        for name, amount in _amounts(child, field).items():
+            sums[name] = sums.get(name, 0) + amount
+    own = _amounts(parent, field)
+    return {
+        f"{field} of {parent.name} {name}": f"the {counted(children, 'queue')} below {parent.name} have "
+        f"{_of(name, total)} together in {path}, and {parent.name} itself has "
+        f"{amount_text(name, own.get(name, 0))}; their sum must not be more"
+        for name, total in sums.items()
+        if total > own.get(name, 0) and (only is None or only.get(name))
+    }
+
+
+def _capability(queue: Queue) -> Mapping[str, int]:
+    return {
+        name: amount
+        for name, amount in queue.capability.items()
+        if amount > 0 or name not in _UNLIMITED_WHEN_ZERO
+    }
+
+
+def _amounts(queue: Queue, field: str) -> Mapping[str, int]:
+    amounts: Mapping[str, int] = getattr(queue, field)
+    return amounts
+
+
+def _of(name: str, amount: int) -> str:
+    return f"{amount_text(name, amount)} of {name}"
