@@ -102,7 +102,7 @@ def test_another_namespace_is_empty(asked: Terminal) -> None:
         ("cordon node-9", "ringwise: there is no node node-9"),
         ("fault inject chip node-0 8", "ringwise: node-0 has the chips 0 to 7, not 8"),
         ("fault inject chip node-0 ring", "ringwise: 'ring' names no chips: write 3, 0-3 or 0,2,5"),
-        ("delete queue default", "ringwise: the queue default stays"),
+        ("delete queue default", "ringwise: queue default cannot be deleted: it exists in every cluster"),
         ("capacity --now 7", "ringwise: --now goes with -f; a lab has its own"),
         ("why busy -f x.yaml --lab y", "ringwise: -f reads files and --lab queries a lab"),
         ("submit", "ringwise: nothing to submit"),
@@ -322,6 +322,17 @@ def test_advance_goes_to_the_next_event(terminal: Terminal) -> None:
     began = terminal.json("top --once")["status"]["now"]
     assert terminal.json("advance")["now"] == began + 2_000_000_000  # pods take two seconds to start
     assert terminal.json("get pods")["pods"][0]["phase"] == "Running"
+
+
+def test_18_queues_that_a_cluster_refuses_are_refused(terminal: Terminal) -> None:
+    below = queue("team").replace("weight: 1", "weight: 1, parent: dept")
+    said = terminal.refused("submit -", below)
+    assert "queue team: its parent dept does not exist" in said
+    # Together they are right, whatever their order.
+    terminal.submit(below, queue("dept"))
+    said = terminal.refused("delete queue dept")
+    assert said.startswith("ringwise: queue dept cannot be deleted: it has the 1 queue team below it")
+    terminal.ok("delete queue dept team")
 
 
 def test_delete(terminal: Terminal) -> None:

@@ -100,7 +100,7 @@ def queue_notes(bundle: Bundle) -> list[str]:
     return [
         f"{queue.origin}: queue {queue.name}: {problem}"
         for queue in bundle.queues
-        if not queue.uid
+        if not queue.created
         for problem in queue_problems(queue, queues)
     ]
 
