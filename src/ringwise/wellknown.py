@@ -260,6 +260,7 @@ SUPERPOD_ANNOTATION = "superPodID"
 SERVER_INDEX = "serverIndex"
 #: Kind of server: A3, npu or empty. Device plugin.
 SERVER_TYPE = "serverType"
+CARD_TYPE = "cardType"
 #: Rack of the node inside its SuperPoD. Device plugin.
 RACK_ANNOTATION = "rackID"
 #: Chips whose reset failed. Device plugin.

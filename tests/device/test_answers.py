@@ -61,6 +61,11 @@ def test_a5_device_nodes_have_the_logic_id(tmp_path: Path) -> None:
     assert [node.host for node in nodes] == ["/dev/davinci13"]
 
 
+def test_a5_the_runtime_is_told_the_numbers_of_the_device_nodes(tmp_path: Path) -> None:
+    envs = answers("ascend-docker", HostFiles(tmp_path), "Ascend910A5").answer(["npu-3", "npu-0"]).envs
+    assert envs["ASCEND_VISIBLE_DEVICES"] == "13,10"
+
+
 def test_driver_files_are_mounted_where_that_is_wanted(tmp_path: Path) -> None:
     files = host(tmp_path, "/usr/local/dcmi/libdcmi.so", "/usr/local/bin/npu-smi")
     assert answers("plain", files).answer(["Ascend910-0"]).mounts == ()

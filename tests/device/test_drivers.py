@@ -62,6 +62,15 @@ def test_dcmi_finds_the_chips(library: ctypes.CDLL) -> None:
     assert (first.pcie, chips[2].pcie) == ("0000:C1:00.0", "0000:C1:03.0")
     assert first.vdie == "000000A0-000000A1-000000A2-000000A3-000000A4"
     assert driver.version() == "24.1.rc2"
+    assert first.model == "910B3-Ascend-V1"
+
+
+def test_dcmi_finds_the_numa_node_of_a_chip_by_its_pci_device(library: ctypes.CDLL, tmp_path: Path) -> None:
+    for device, node in (("0000:c1:00.0", "1"), ("0000:c1:03.0", "-1")):
+        (tmp_path / "bus/pci/devices" / device).mkdir(parents=True)
+        (tmp_path / "bus/pci/devices" / device / "numa_node").write_text(f"{node}\n")
+    chips = dcmi.Dcmi(library, tmp_path).chips()
+    assert (chips[0].numa, chips[2].numa) == (1, None)
 
 
 def test_dcmi_reads_codes_and_notices_a_dropped_card(library: ctypes.CDLL) -> None:
@@ -175,6 +184,8 @@ MAP = """\
 BOARD = """\
         NPU ID                         : 0
         Chip Name                      : 910B3
+        Chip Type                      : Ascend
+        Chip Version                   : V1
         Board ID                       : 0x30
         VDie ID                        : 11 22 33 44 55
         PCIe Bus Info                  : 0000:C1:00.0
@@ -245,6 +256,7 @@ def test_npu_smi_driver() -> None:
         (0, 0, "910B3", 0x30, "192.168.100.101"),
         (1, 1, "910B3", 0x30, ""),
     ]
+    assert chips[0].model == "910B3-Ascend-V1"
     assert driver.codes(chips[0]) == [0x80E18402, 0x81078603]
     assert driver.codes(chips[1]) is None
     assert driver.version() == "24.1.rc2"

@@ -108,6 +108,42 @@ def test_faults_outside_of_the_window_do_not_count() -> None:
     assert watched.manually_separated() == ()
 
 
+def test_each_frequency_rule_about_a_code_counts_for_itself() -> None:
+    manual = "ManuallySeparateNPU"
+    watched = tracker(
+        FaultFrequency=[
+            {
+                "EventId": ["80E18005"],
+                "TimeWindow": 60,
+                "Times": 2,
+                "FaultHandling": "RestartNPU",
+                "ReleaseTimeWindow": 60,
+            },
+            {
+                "EventId": ["80E18005"],
+                "TimeWindow": 86400,
+                "Times": 4,
+                "FaultHandling": "ManuallySeparateNPU",
+            },
+        ]
+    )
+    levels = []
+    for at in (0, 30, 3600, 7200, 7230):
+        watched.once("Ascend910-4", 0x80E18005, at * SECOND)
+        levels.append(watched.fault("Ascend910-4", at * SECOND).level)
+    assert levels == ["NormalNPU", "RestartNPU", "RestartNPU", manual, manual]
+    watched.forget_expired(1000 * HOUR)
+    assert watched.manually_separated() == ("Ascend910-4",)
+
+
+def test_an_event_tells_the_severity_of_a_fault_that_a_poll_saw_first() -> None:
+    watched = tracker()
+    watched.observe("Ascend910-4", [0xDEAD], 0)
+    assert watched.fault("Ascend910-4", 0).level == "SeparateNPU"
+    watched.occurred("Ascend910-4", 0xDEAD, SECOND, severity=1)
+    assert watched.fault("Ascend910-4", SECOND).level == "NotHandleFault"
+
+
 def test_a_release_window_takes_the_level_back_by_itself() -> None:
     watched = tracker()
     for minute in range(5):

@@ -10,7 +10,8 @@ from tests.kube.harness import run
 
 def test_figures_of_chips_and_calls() -> None:
     async def test() -> None:
-        async with rig() as node:
+        description = {"count": 8, "chip_type": "Ascend", "chip_version": "V1"}
+        async with rig(description) as node:
             node.driver.change(3, [0x80E18402])
             await node.devices(7)
             node.bind("train", "Ascend910-1")
@@ -22,7 +23,7 @@ def test_figures_of_chips_and_calls() -> None:
             metrics.api_failed("report")
             lines = metrics.text().decode().splitlines()
             labels = (
-                'container_name="",id="1",model_name="910B3",namespace="default",'
+                'container_name="main",id="1",model_name="910B3-Ascend-V1",namespace="default",'
                 'pcie_bus_info="0000:02:00.0",pod_name="train",vdie_id="SIMULATED-00000001"'
             )
             figures = {line.rpartition(" ")[0]: line.rpartition(" ")[2] for line in lines if line[0] != "#"}

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from ringwise.device.allocation import CONSUMED
+from ringwise.device.cards import Chip
+from ringwise.device.drivers.port import DriverError
 from ringwise.device.fault_events import MOST_EVENTS
-from ringwise.device.report import check_code
+from ringwise.device.report import REFRESH, check_code
 from ringwise.device.service import after_failures
 from ringwise.device.simulated_kubelet import AdmissionError
 from tests.device.cases import section
@@ -124,7 +126,80 @@ def test_three_ways_into_a_container(world: str) -> None:
     run(test())
 
 
+def test_the_cdi_specification_follows_the_host() -> None:
+    async def test() -> None:
+        async with rig(world="cdi") as node:
+            spec = node.folder / "cdi" / "huawei.com-npu.json"
+            manager = node.folder / "host" / "dev" / "davinci_manager"
+            manager.parent.mkdir(parents=True)
+            manager.touch()
+            await node.until(lambda: "davinci_manager" in spec.read_text())
+            spec.unlink()
+            await node.until(spec.exists)
+
+    run(test())
+
+
+def test_d3_a_rank_table_waits_for_the_address_of_the_node() -> None:
+    async def test() -> None:
+        async with rig(started=False) as node:
+            described = node.api.get(NODES, NODE)
+            node.api.remove(NODES, NODE)
+            await node.start()
+            await node.devices(8)
+            node.bind("train", "Ascend910-4")
+            await node.admit("train")
+            assert RANK_TABLE not in node.annotations("train")
+            node.api.put(NODES, described)
+            await node.until(
+                lambda: json.loads(node.annotations("train")[RANK_TABLE])["host_ip"] == "10.1.2.3"
+            )
+
+    run(test())
+
+
 # -- restarts
+
+
+def test_a_node_that_kubelet_made_anew_is_described_again() -> None:
+    async def test() -> None:
+        async with rig() as node:
+            await node.until(lambda: node.api.get(NODES, NODE)["metadata"]["annotations"]["baseDeviceInfos"])
+            await node.kubelet.stop()
+            node.api.remove(NODES, NODE)
+            node.api.put(NODES, {"metadata": {"name": NODE}})
+            await node.kubelet.start()
+            await node.until(lambda: node.api.get(NODES, NODE)["metadata"]["annotations"]["baseDeviceInfos"])
+
+    run(test())
+
+
+def test_levels_from_before_a_restart_count_and_unreadable_ones_do_not() -> None:
+    async def test() -> None:
+        async with rig(started=False) as node:
+            reason = {"upgrade_time": 1, "fault_code": "80e18005", "upgrade_type": "FaultFrequency"}
+            reasons = {
+                "Ascend910-1": [{**reason, "fault_level": "Strange"}],
+                "Ascend910-2": [{**reason, "fault_level": "SeparateNPU"}],
+                "Ascend910-3": [{**reason, "fault_level": "ManuallySeparateNPU"}],
+            }
+            node.api.put(
+                CONFIG_MAPS,
+                {
+                    "metadata": {"namespace": "kube-system", "name": REPORT.partition("/")[2]},
+                    "data": {
+                        "ManuallySeparateNPU": "Ascend910-1",
+                        "UpgradeFaultReason": json.dumps(reasons),
+                    },
+                },
+            )
+            await node.start()
+            await node.devices(6)
+            await node.until(
+                lambda: node.device_list()["huawei.com/Ascend910-Unhealthy"] == "Ascend910-1,Ascend910-2"
+            )
+
+    run(test())
 
 
 def test_kubelet_restarts_and_the_plugin_registers_again() -> None:
@@ -330,6 +405,31 @@ def test_no_pod_waits() -> None:
 
 
 # -- health and reports
+
+
+def test_a_chip_that_cannot_be_read_hides_no_fault_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        async with rig() as node:
+            codes = node.driver.codes
+
+            def read(chip: Chip) -> list[int] | None:
+                if chip.physical == 2:
+                    raise DriverError("dcmi_get_device_errorcode_v2 returned -8006 (time-out)")
+                return codes(chip)
+
+            monkeypatch.setattr(node.driver, "codes", read)
+            node.driver.change(3, [0x80E18402])
+            await node.devices(7)
+
+    run(test())
+
+
+def test_chips_that_are_looked_at_seldom_are_reported_all_the_same() -> None:
+    async def test() -> None:
+        async with rig(period=1800.0) as node:
+            assert await node.plugin.report() <= REFRESH / 10
+
+    run(test())
 
 
 def test_a_chip_breaks_and_heals() -> None:

@@ -18,8 +18,10 @@ from ringwise.device.cards import (
     UnknownCardError,
     accelerator_type,
     card_type,
+    carries_configuration,
     device_type,
     name_of,
+    node_annotations,
     node_labels,
     physical_id,
 )
@@ -240,6 +242,43 @@ def test_the_board_label_is_set_only_without_doubt(
     chips = [chip(number, **facts) for number in range(count)]
     assert accelerator_type(card, chips) == label
     assert "accelerator-type" not in node_labels(card, chips, "", {"accelerator-type": "half"})
+
+
+@pytest.mark.parametrize("version", ["24.1 rc2", "v" * 64, "-1", "24.1\ufffd"])
+def test_a_value_that_is_no_label_is_left_out(version: str) -> None:
+    labels = node_labels("Ascend910B", [chip()], version, {})
+    assert "huawei.com/driver.version" not in labels
+    assert labels["accelerator"] == "huawei-Ascend910"
+
+
+@pytest.mark.parametrize(
+    ("card", "product", "cards", "kind"),
+    [
+        ("Ascend910A5", "Atlas 350", (0, 1), "300I-Atlas350"),
+        ("Ascend910A5", "Atlas 350", (0, 0, 0, 0, 1, 1, 1, 1), "300I-Atlas350-4p"),
+        ("Ascend910A5", "Atlas 850", (0, 1), None),
+        ("Ascend910B", "Atlas 350", (0, 1), None),
+    ],
+)
+def test_a5_standard_cards_are_named(
+    card: str, product: str, cards: tuple[int, ...], kind: str | None
+) -> None:
+    chips = [Chip(number, number, card, 0, product=product) for number, card in enumerate(cards)]
+    assert node_annotations(card, chips, "{}").get("cardType") == kind
+
+
+@pytest.mark.parametrize(
+    ("card", "product", "carried"),
+    [
+        ("Ascend910B", "", True),
+        ("Ascend910A5", "", True),
+        ("Ascend310P", "Atlas 300I Duo", True),
+        ("Ascend310P", "Atlas 300I Pro", False),
+        ("Ascend310", "", False),
+    ],
+)
+def test_d3_which_pods_carry_a_configuration(card: str, product: str, carried: bool) -> None:
+    assert carries_configuration(card, [chip(0, product=product), chip(1, product=product)]) is carried
 
 
 def test_base_device_infos() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 
-from ringwise.device.cards import ASCEND310B, ASCEND910A5, Chip, name_of, physical_id
+from ringwise.device.cards import ASCEND310B, ASCEND910A5, Chip, chips_per_standard_card, name_of
 from ringwise.device.pods import VISIBLE_DEVICES
 from ringwise.device.report import compact
 from ringwise.log import Logger
@@ -32,7 +32,6 @@ _TOPOLOGY_FOLDER = "/usr/local/Ascend/driver/topo/950"
 _TOPOLOGY_FILES = {0: "atlas_850_1", 1: "atlas_950_1", 2: "atlas_950_2", 3: "atlas_850_2", 4: "atlas_850_3"}
 #: A5 standard cards, which are in no SuperPoD: chips on a card -> file.
 _CARD_TOPOLOGY_FILES = {1: "atlas_350_1", 4: "atlas_350_3"}
-_STANDARD_CARD = "atlas 350"
 
 CDI_KIND = NPU
 CDI_VERSION = "0.5.0"
@@ -102,9 +101,14 @@ def common_nodes(card: str, files: HostFiles) -> list[DeviceNode]:
 
 
 def chip_nodes(card: str, chips: Sequence[Chip]) -> list[DeviceNode]:
-    """One node a chip; on A5 it has the logic id."""
-    numbers = [chip.logic if card == ASCEND910A5 else chip.physical for chip in chips]
+    """One node a chip."""
+    numbers = node_numbers(card, chips)
     return [DeviceNode(f"/dev/davinci{number}", f"/dev/davinci{number}") for number in numbers]
+
+
+def node_numbers(card: str, chips: Sequence[Chip]) -> list[int]:
+    """The numbers of the chips' device nodes; on A5 they are the logic ids."""
+    return [chip.logic if card == ASCEND910A5 else chip.physical for chip in chips]
 
 
 def ub_nodes(files: HostFiles) -> list[DeviceNode]:
@@ -119,10 +123,10 @@ def topology_file(card: str, chips: Sequence[Chip]) -> str:
     """A5: the file with the links between the chips of this node; empty where there is none."""
     if card != ASCEND910A5 or not chips:
         return ""
-    first = chips[0]
-    name = _TOPOLOGY_FILES.get(first.superpod_type, "")
-    if first.product.lower().startswith(_STANDARD_CARD):
-        name = _CARD_TOPOLOGY_FILES.get(sum(1 for chip in chips if chip.card == first.card), "")
+    name = _TOPOLOGY_FILES.get(chips[0].superpod_type, "")
+    on_card = chips_per_standard_card(card, chips)
+    if on_card:
+        name = _CARD_TOPOLOGY_FILES.get(on_card, "")
     return f"{_TOPOLOGY_FOLDER}/{name}.json" if name else ""
 
 
@@ -164,8 +168,10 @@ class Answers:
         return AllocateAnswer(self._always, nodes, self._mounts if self._mount_driver else ())
 
     def _environment(self, names: Sequence[str]) -> AllocateAnswer:
+        chips = [self._chips[name] for name in names]
         envs = {
-            VISIBLE_DEVICES: ",".join(str(physical_id(name)) for name in names),
+            # The runtime mounts /dev/davinci<N> for each number.
+            VISIBLE_DEVICES: ",".join(map(str, node_numbers(self._card, chips))),
             RUNTIME_OPTIONS: "",
             **self._always,
         }

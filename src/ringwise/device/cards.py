@@ -10,6 +10,7 @@ from ringwise.wellknown import (
     ACCELERATOR,
     ACCELERATOR_TYPE,
     BASE_DEVICE_INFOS,
+    CARD_TYPE,
     CHIP_MEMORY_LABEL,
     CHIP_NAME_LABEL,
     CHIP_RESOURCE_PREFIX,
@@ -37,6 +38,11 @@ _A3_BOARDS = frozenset({0xB0, 0xB1, 0xB2, 0xB3, 0xB4, 0x81, 0x83, 0xD1, 0xD3})
 #: 910B cards for inference.
 _INFERENCE_BOARDS = frozenset({0x28, 0x29})
 DUO = "Atlas 300I Duo"
+_STANDARD_CARD = "atlas 350"
+#: A5 standard cards: chips on a card -> `cardType`.
+_CARD_TYPES = {1: "300I-Atlas350", 4: "300I-Atlas350-4p"}
+_LABEL_VALUE = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?", re.ASCII)
+_LONGEST_LABEL = 63
 
 #: First match counts.
 _BY_NAME = (
@@ -81,6 +87,9 @@ class Chip:
     device: int
     #: `910B3`, `310P3`, `Ascend950PR`.
     chip_name: str = ""
+    #: `Ascend` and `V1`; with the name they are the model.
+    chip_type: str = ""
+    chip_version: str = ""
     board: int = 0
     product: str = ""
     ip: str = ""
@@ -95,6 +104,11 @@ class Chip:
     pcie: str = ""
     vdie: str = ""
     numa: int | None = None
+
+    @property
+    def model(self) -> str:
+        """As Huawei's exporter names it: `910B3-Ascend-V1`."""
+        return "-".join(part for part in (self.chip_name, self.chip_type, self.chip_version) if part)
 
 
 def card_type(chip_name: str, board: int) -> str:
@@ -158,7 +172,12 @@ def node_labels(
         if card == ASCEND910A5 and first.superpod_type in (1, 2):
             labels[RACK_LABEL] = str(first.rack)
             labels[SERVER_LABEL] = str(first.server_index)
-    return {key: value for key, value in labels.items() if key not in existing}
+    # One value that is no label's would make the API server refuse all others, too.
+    return {
+        key: value
+        for key, value in labels.items()
+        if key not in existing and len(value) <= _LONGEST_LABEL and _LABEL_VALUE.fullmatch(value)
+    }
 
 
 def accelerator_type(card: str, chips: Sequence[Chip]) -> str:
@@ -179,6 +198,18 @@ def accelerator_type(card: str, chips: Sequence[Chip]) -> str:
     return ""
 
 
+def chips_per_standard_card(card: str, chips: Sequence[Chip]) -> int:
+    """Chips on one A5 standard card, which is in no SuperPoD; 0 for other boards."""
+    if card != ASCEND910A5 or not chips or not chips[0].product.lower().startswith(_STANDARD_CARD):
+        return 0
+    return sum(1 for chip in chips if chip.card == chips[0].card)
+
+
+def carries_configuration(card: str, chips: Sequence[Chip]) -> bool:
+    """Whether pods of this node have the configuration annotation: training boards, and 300I Duo cards."""
+    return device_type(card) in ("Ascend910", "npu") or all(chip.product == DUO for chip in chips)
+
+
 def node_annotations(card: str, chips: Sequence[Chip], infos: str) -> dict[str, str]:
     """Annotations that the scheduler reads; `infos` is `baseDeviceInfos`."""
     first = chips[0]
@@ -190,4 +221,7 @@ def node_annotations(card: str, chips: Sequence[Chip], infos: str) -> dict[str, 
     }
     if card == ASCEND910A5 and first.superpod_type in (1, 2):
         annotations[RACK_ANNOTATION] = str(first.rack)
+    standard = _CARD_TYPES.get(chips_per_standard_card(card, chips))
+    if standard is not None:
+        annotations[CARD_TYPE] = standard
     return annotations

@@ -94,12 +94,12 @@ class DeviceMetrics(MetricSet):
             pod = plugin.allocator.pod_of(name)
             labels = (
                 str(chip.physical),
-                chip.chip_name,
+                chip.model,
                 chip.vdie,
                 chip.pcie,
                 pod.namespace if pod is not None else "",
                 pod.name if pod is not None else "",
-                "",
+                pod.container_of(plugin.resource) if pod is not None else "",
             )
             self._health.set(int(report.healthy), *labels)
             self._network.set(int(report.network_healthy), *labels)

@@ -19,10 +19,20 @@ from ringwise.device.allocation import AllocationError, check_request
 from ringwise.device.allocator import Allocator
 from ringwise.device.answers import BY_CDI, BY_RUNTIME, AllocateAnswer, Answers, HostFiles
 from ringwise.device.calls import API_ERRORS, Calls, NoObserver, Observer
-from ringwise.device.cards import ASCEND910A5, Chip, card_type, device_type, name_of, physical_id, resource_of
+from ringwise.device.cards import (
+    ASCEND910A5,
+    Chip,
+    card_type,
+    carries_configuration,
+    device_type,
+    name_of,
+    physical_id,
+    resource_of,
+)
 from ringwise.device.drivers.port import Driver, DriverError, NoChipsError
 from ringwise.device.fault_events import FaultEvents
 from ringwise.device.health.configuration import read_configuration, shipped_configuration
+from ringwise.device.health.levels import MANUALLY_SEPARATE
 from ringwise.device.health.monitor import HealthMonitor, Seen
 from ringwise.device.ledger_file import LedgerFile
 from ringwise.device.pods import NodePod, NodePodWire, pod_from_wire
@@ -66,6 +76,9 @@ _LOG = Logger()
 NO_ADDRESS, NO_SUPER_DEVICE = "-1", "-2"
 #: Seconds between two looks at the addresses of chips.
 DISCOVERY_PERIOD = 60.0
+#: Seconds between two turns of the report at most, however seldom chips are looked at: the report is written
+#: at least every 5 minutes, and what failed is tried again.
+LONGEST_TURN = 5.0
 
 
 class NodePlugin:
@@ -141,6 +154,9 @@ class NodePlugin:
         self._events = FaultEvents(client, self._clock, settings.node, settings.pod, self.names, chips)
         self._reporting = asyncio.Lock()
         self._internal_ip = ""
+        self._address_known = False
+        #: How often kubelet began to watch the devices.
+        self._watches = 0
         self._described = False
         self._restored = False
         #: The names that we wrote, or are writing, into ManuallySeparateNPU; those of isolated chips apart.
@@ -225,7 +241,8 @@ class NodePlugin:
 
     def _rank_table(self, pod: NodePod, chips: Sequence[str]) -> tuple[str, str] | None:
         """The configuration annotation, for the boards that have one."""
-        if device_type(self.card) not in ("Ascend910", "npu"):
+        # Before the Node was read, its address is not known: none is better than a wrong one.
+        if not self._address_known or not carries_configuration(self.card, self.chips):
             return None
         by_number = {chip.physical: chip for chip in self.chips}
         devices = []
@@ -276,6 +293,12 @@ class NodePlugin:
         except DriverError as problem:
             _LOG.error("chips not read", why=str(problem))
             return
+        if self.settings.world == BY_CDI:
+            # Device nodes and driver files may have come since; a specification that is gone comes back.
+            try:
+                await self._write_cdi()
+            except DriverError as problem:
+                _LOG.error("CDI specification not renewed", why=str(problem))
         self.monitor.saw(seen, self._clock.now() // 1_000_000)
         tracker = self.monitor.tracker
         self._events.add(tracker.take_changes(), tracker.configuration)
@@ -284,7 +307,17 @@ class NodePlugin:
     def _look(self) -> tuple[Seen, Sequence[Any]]:
         self.answers.look()
         events = self.driver.events()
-        codes = {chip.physical: self.driver.codes(chip) for chip in self.chips}
+        codes: dict[int, Sequence[int] | None] = {}
+        problem: DriverError | None = None
+        for chip in self.chips:
+            # A chip that cannot be read keeps what is known of it, and hides no fault of another one.
+            try:
+                codes[chip.physical] = self.driver.codes(chip)
+            except DriverError as error:
+                problem = error
+                _LOG.warning("chip not read", chip=self.names[chip.physical], why=str(error))
+        if problem is not None and not codes and not events:
+            raise problem
         return Seen(codes, events), self.driver.switch_faults()
 
     async def _look_at_addresses(self) -> None:
@@ -314,6 +347,12 @@ class NodePlugin:
             changed, self._changed = self._changed, asyncio.Event()
             changed.set()
 
+    def watched(self) -> None:
+        """Kubelet begins to watch: it is a new one, and its Node may be new, without what we wrote."""
+        self._watches += 1
+        self._described = False
+        self._news.set()
+
     async def changed(self, version: int) -> None:
         """Wait until kubelet must be told something else than at that version."""
         while self.version == version:
@@ -338,7 +377,7 @@ class NodePlugin:
             except API_ERRORS as error:
                 self._observer.api_failed("report")
                 _LOG.warning("not reported", why=str(error))
-                return self.settings.period
+                return min(self.settings.period, LONGEST_TURN)
 
     async def _wait(self, seconds: float) -> None:
         """Until there is news, at most so long; reports have their least distance."""
@@ -355,12 +394,13 @@ class NodePlugin:
                 await asyncio.gather(news, rest, return_exceptions=True)
 
     async def _describe(self) -> None:
-        chips = list(self.chips)
+        chips, watches = list(self.chips), self._watches
         version = await asyncio.to_thread(self.driver.version)
         self._internal_ip = await describe_node(
             self._client, self.settings.node, self.card, chips, version, labels=self.settings.set_labels
         )
-        self._described = chips == self.chips
+        self._address_known = True
+        self._described = chips == self.chips and watches == self._watches
 
     async def _report_once(self) -> float:
         """Compare with kubelet, correct pods, write the ConfigMap; seconds until the next turn."""
@@ -383,7 +423,7 @@ class NodePlugin:
                 self._own_map(await self.reporter.read())
                 return self.settings.report_interval
             self._observer.reported()
-        return self.settings.period
+        return min(self.settings.period, LONGEST_TURN)
 
     def _content(self) -> Content:
         first = self.chips[0]
@@ -417,9 +457,12 @@ class NodePlugin:
         separated = names_in(stored, MANUALLY_SEPARATE_KEY) & known
         mirrored = names_in(stored, ISOLATED_CHIPS_KEY)
         reasons = reasons_in(stored)
-        for chip in separated:
+        for chip in sorted(known):
             for reason in reasons.get(chip, ()):
-                self.monitor.tracker.restore(chip, reason)
+                # Without the chip's name in the list an operator has taken this level back.
+                if chip in separated or reason.level != MANUALLY_SEPARATE:
+                    self.monitor.tracker.restore(chip, reason)
+        for chip in separated:
             if chip not in mirrored:
                 self.monitor.tracker.separated(chip, self._clock.now() // 1_000_000)
         self._published = separated
@@ -485,9 +528,9 @@ def _differs(one: NodePod, other: NodePod) -> bool:
 
 
 def same_devices(present: str, wanted: str) -> bool:
-    """Whether two configuration annotations name the same devices with the same addresses."""
+    """Whether two configuration annotations name the same devices and node with the same addresses."""
     try:
         one, other = json.loads(present), json.loads(wanted)
-        return bool(one["devices"] == other["devices"])
-    except (ValueError, TypeError, KeyError, RecursionError):
+        return bool(one["devices"] == other["devices"] and one.get("host_ip") == other.get("host_ip"))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return False

@@ -29,6 +29,8 @@ class NodePod:
     created: str = ""
     annotations: Mapping[str, str] = field(default_factory=dict)
     limits: tuple[Mapping[str, int], ...] = ()
+    #: Names of the same containers.
+    containers: tuple[str, ...] = ()
     deleting: bool = False
     reason: str = ""
     waiting_messages: tuple[str, ...] = ()
@@ -50,6 +52,11 @@ class NodePod:
         """Chips in the limits of all containers; 0 when one of them is out of range."""
         asked = [limits.get(resource, 0) for limits in self.limits]
         return sum(asked) if all(0 <= one <= MOST_CHIPS_OF_ONE for one in asked) else 0
+
+    def container_of(self, resource: str) -> str:
+        """The container that asks for chips; there is one at most (rule D4)."""
+        asking = zip(self.containers, self.limits, strict=False)
+        return next((name for name, limits in asking if limits.get(resource)), "")
 
     def annotated(self, changes: Mapping[str, str | None]) -> NodePod:
         """The pod with other annotations; None removes one."""
@@ -86,6 +93,7 @@ class _Resources(WireStruct):
 
 
 class _Container(WireStruct):
+    name: str = ""
     resources: _Resources | None = None
     env: list[_Variable] | None = None
 
@@ -138,6 +146,7 @@ def pod_from_wire(wire: NodePodWire) -> NodePod | None:
         created=meta.creation_timestamp or "",
         annotations={key: value or "" for key, value in (meta.annotations or {}).items()},
         limits=tuple(_limits(one.resources) for one in containers),
+        containers=tuple(one.name for one in containers),
         deleting=bool(meta.deletion_timestamp),
         reason=status.reason or "",
         waiting_messages=tuple(one.message for one in waiting if one is not None and one.message),

@@ -16,6 +16,7 @@ from ringwise.device.cards import (
     node_annotations,
     node_labels,
 )
+from ringwise.device.health.levels import LEVELS
 from ringwise.device.health.tracker import BY_AUTOFILL, Escalation
 from ringwise.device.report import (
     DESCRIPTION,
@@ -243,6 +244,8 @@ def reasons_in(stored: StoredMap | None) -> dict[str, list[Escalation]]:
             except ValueError:
                 continue
             level = str(one.get("fault_level", ""))
+            if level not in LEVELS:
+                continue
             found.setdefault(chip, []).append(
                 Escalation(number, level, kind, at if isinstance(at, int) else 0)
             )

@@ -48,6 +48,7 @@ class ResourceService:
 
     async def device_lists(self) -> AsyncIterator[messages.ListAndWatchResponse]:
         self.streams += 1
+        self._plugin.watched()
         try:
             while True:
                 version = self._plugin.version

@@ -177,7 +177,8 @@ def meaning(code: int) -> str:
 class Dcmi:
     kind = "dcmi"
 
-    def __init__(self, library: ctypes.CDLL | None = None) -> None:
+    def __init__(self, library: ctypes.CDLL | None = None, sys: Path = Path("/sys")) -> None:
+        self._sys = sys
         self._library = library if library is not None else load_library()
         code = self._call("dcmi_init")
         if code != 0:
@@ -239,12 +240,15 @@ class Dcmi:
         memory = HbmInfo()
         self._call("dcmi_get_device_hbm_info", *where, byref(memory))
         superpod = self._superpod(where)
+        pcie = self._pcie(where)
         return Chip(
             physical=physical.value,
             logic=logic.value,
             card=card,
             device=device,
             chip_name=_text(info.name),
+            chip_type=_text(info.type),
+            chip_version=_text(info.version),
             board=board.board,
             product=_text(product.value),
             ip=self._address(where),
@@ -255,9 +259,9 @@ class Dcmi:
             superpod_type=-1 if superpod is None else _signed(superpod.kind),
             memory=memory.size,
             ai_cores=info.ai_cores,
-            pcie=self._pcie(where),
+            pcie=pcie,
             vdie=self._vdie(where),
-            numa=self._numa(where),
+            numa=self._numa(where, pcie),
         )
 
     def _superpod(self, where: tuple[c_int, c_int]) -> SuperPodInfo | None:
@@ -301,14 +305,19 @@ class Dcmi:
             return ""
         return "-".join(f"{word:08X}" for word in die.words)
 
-    def _numa(self, where: tuple[c_int, c_int]) -> int | None:
+    def _numa(self, where: tuple[c_int, c_int], pcie: str) -> int | None:
+        """The NUMA node with the cpus of the chip, else the one of its PCI device."""
         text, length = ctypes.create_string_buffer(1024), c_int(1024)
         if self._call("dcmi_get_affinity_cpu_info_by_device_id", *where, text, byref(length)) == 0:
             wanted = _text(text.value).strip()
-            for path in sorted(Path("/sys/devices/system/node").glob("node[0-9]*/cpulist")):
+            for path in sorted((self._sys / "devices/system/node").glob("node[0-9]*/cpulist")):
                 if wanted and path.read_text().strip() == wanted:
                     return int(path.parent.name.removeprefix("node"))
-        return None
+        try:
+            node = int((self._sys / "bus/pci/devices" / pcie.lower() / "numa_node").read_text())
+        except (OSError, ValueError):
+            return None
+        return node if node >= 0 else None
 
     # -- health ------------------------------------------------------------------------------------------
 

@@ -186,6 +186,8 @@ class NpuSmi:
                     card=row.card,
                     device=row.chip,
                     chip_name=board.get("Chip Name") or row.name,
+                    chip_type=board.get("Chip Type", ""),
+                    chip_version=board.get("Chip Version", ""),
                     board=_hexadecimal(board.get("Board ID", "")),
                     ip=self._address(physical),
                     memory=int(row.memory[1]) if row.memory else 0,

@@ -29,6 +29,8 @@ MOST_CHIPS = 100
 _CHIP_FIELDS = frozenset(
     {
         "chip_name",
+        "chip_type",
+        "chip_version",
         "board",
         "product",
         "superpod",

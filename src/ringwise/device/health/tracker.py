@@ -82,8 +82,8 @@ class ChipFaults:
     """One chip's faults."""
 
     active: dict[int, _Active] = field(default_factory=dict)
-    #: When each code occurred, as far back as a rule looks.
-    occurrences: dict[int, list[int]] = field(default_factory=dict)
+    #: When each code occurred, for each rule about it as far back as the rule looks.
+    occurrences: dict[tuple[int, FrequencyRule], list[int]] = field(default_factory=dict)
     #: When a code that lasted too long went away.
     ended: dict[int, tuple[int, int]] = field(default_factory=dict)
     escalations: dict[int, Escalation] = field(default_factory=dict)
@@ -106,7 +106,10 @@ class FaultTracker:
 
     def occurred(self, chip: str, code: int, now: int, severity: int | None = None) -> None:
         faults = self._of(chip)
-        if code in faults.active:
+        active = faults.active.get(code)
+        if active is not None:
+            # A poll may see a fault before its event tells how severe it is.
+            active.severity = severity if active.severity is None else active.severity
             return
         faults.active[code] = _Active(now, severity)
         self._changes.append(FaultChange(chip, code, OCCURRED, now, severity))
@@ -135,19 +138,26 @@ class FaultTracker:
 
     def _count(self, chip: str, code: int, now: int) -> None:
         faults = self._of(chip)
-        times = faults.occurrences.setdefault(code, [])
-        times.append(now)
+        before = faults.occurrences
+        # Rules that the configuration does not have any more are forgotten with their counts.
+        faults.occurrences = {key: times for key, times in before.items() if key[0] != code}
         for rule in self.configuration.frequency:
             if code not in rule.codes:
                 continue
+            times = [*before.get((code, rule), ()), now]
             recent = [time for time in times if time > now - rule.window * 1000]
-            faults.occurrences[code] = times = recent
             if len(recent) >= rule.times:
-                faults.escalations[code] = Escalation(code, rule.level, BY_FREQUENCY, now)
+                self._escalate(faults, Escalation(code, rule.level, BY_FREQUENCY, now))
                 # Counted once: after a release the next fault is the first one again.
-                faults.occurrences[code] = times = []
-        if not any(code in rule.codes for rule in self.configuration.frequency):
-            del faults.occurrences[code]
+                recent = []
+            faults.occurrences[code, rule] = recent
+
+    @staticmethod
+    def _escalate(faults: ChipFaults, escalation: Escalation) -> None:
+        """A milder rule about the same code takes nothing back."""
+        known = faults.escalations.get(escalation.code)
+        if known is None or worst((known.level, escalation.level)) == escalation.level:
+            faults.escalations[escalation.code] = escalation
 
     def separated(self, chip: str, now: int) -> None:
         """An operator put the chip's name into ManuallySeparateNPU, or it stood there at the start."""
@@ -170,15 +180,17 @@ class FaultTracker:
         """Take levels back whose release window has passed since the fault was last there."""
         for faults in self._chips.values():
             for code, escalation in list(faults.escalations.items()):
-                rule = self._frequency_rule(code)
+                rule = self._frequency_rule(escalation)
                 if escalation.kind != BY_FREQUENCY or rule is None or rule.release is None:
                     continue
                 ended = faults.ended.get(code, (0, escalation.at))[1]
                 if code not in faults.active and now - max(ended, escalation.at) >= rule.release * 1000:
                     del faults.escalations[code]
 
-    def _frequency_rule(self, code: int) -> FrequencyRule | None:
-        return next((rule for rule in self.configuration.frequency if code in rule.codes), None)
+    def _frequency_rule(self, escalation: Escalation) -> FrequencyRule | None:
+        """The rule that gave a level; another one about the code where its level was changed since."""
+        rules = [rule for rule in self.configuration.frequency if escalation.code in rule.codes]
+        return next((rule for rule in rules if rule.level == escalation.level), rules[0] if rules else None)
 
     def take_changes(self) -> list[FaultChange]:
         """What occurred and went away since the last call."""
