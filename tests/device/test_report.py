@@ -28,7 +28,7 @@ from ringwise.device.cards import (
 from ringwise.device.health.levels import switch_node_status
 from ringwise.device.health.tracker import ChipFault, Escalation
 from ringwise.device.ledger import Ledger
-from ringwise.device.plugin import rank_table_device
+from ringwise.device.rank_tables import rank_table_device
 from ringwise.device.report import (
     ChipReport,
     SwitchFault,

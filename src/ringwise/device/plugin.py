@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,10 +22,8 @@ from ringwise.device.cards import (
     ASCEND910A5,
     Chip,
     card_type,
-    carries_configuration,
     device_type,
     name_of,
-    physical_id,
     resource_of,
 )
 from ringwise.device.drivers.port import Driver, DriverError, NoChipsError
@@ -36,6 +33,7 @@ from ringwise.device.health.levels import MANUALLY_SEPARATE
 from ringwise.device.health.monitor import HealthMonitor, Seen
 from ringwise.device.ledger_file import LedgerFile
 from ringwise.device.pods import NodePod, NodePodWire, pod_from_wire
+from ringwise.device.rank_tables import rank_table, same_devices
 from ringwise.device.report import (
     EMPTY_SWITCH_INFO,
     ChipReport,
@@ -61,7 +59,6 @@ from ringwise.kubeclient.resources import CONFIG_MAPS, PODS
 from ringwise.log import Logger
 from ringwise.manifests.errors import Findings
 from ringwise.manifests.isolation import isolated_chips, read_isolations
-from ringwise.messages.rank_table import RankTableDevice, rank_table_fragment, rank_table_key
 from ringwise.wellknown import (
     FAULT_CONFIG_MAP,
     ISOLATED_CHIPS_KEY,
@@ -72,8 +69,6 @@ from ringwise.wellknown import (
 
 _LOG = Logger()
 
-#: What a rank table says of a chip without an address, and of one that the driver does not list.
-NO_ADDRESS, NO_SUPER_DEVICE = "-1", "-2"
 #: Seconds between two looks at the addresses of chips.
 DISCOVERY_PERIOD = 60.0
 #: Seconds between two turns of the report at most, however seldom chips are looked at: the report is written
@@ -242,28 +237,9 @@ class NodePlugin:
     def _rank_table(self, pod: NodePod, chips: Sequence[str]) -> tuple[str, str] | None:
         """The configuration annotation, for the boards that have one."""
         # Before the Node was read, its address is not known: none is better than a wrong one.
-        if not self._address_known or not carries_configuration(self.card, self.chips):
+        if not self._address_known:
             return None
-        by_number = {chip.physical: chip for chip in self.chips}
-        devices = []
-        for name in chips:
-            number = physical_id(name)
-            chip = by_number.get(number)
-            devices.append(
-                rank_table_device(self.card, number, chip.ip, chip.super_device)
-                if chip is not None
-                else rank_table_device(self.card, number)
-            )
-        first = self.chips[0]
-        return rank_table_key(self.resource), rank_table_fragment(
-            pod_name=pod.name,
-            pod_uid=pod.uid,
-            node_ip=self._internal_ip,
-            devices=devices,
-            superpod=first.superpod,
-            rack=first.rack if self.card == ASCEND910A5 else 0,
-            server_index=str(first.server_index),
-        )
+        return rank_table(self.card, self.chips, pod, chips, self._internal_ip)
 
     # -- Allocate ------------------------------------------------------------------------------------------
 
@@ -511,26 +487,9 @@ class NodePlugin:
         self._refresh()
 
 
-def rank_table_device(
-    card: str, number: int, ip: str = "", super_device: int | None = None
-) -> RankTableDevice:
-    """One chip in the rank table. A5 boards have no addresses there; elsewhere -1 says that there is none."""
-    address = "" if card == ASCEND910A5 else ip or NO_ADDRESS
-    return RankTableDevice(number, address, NO_SUPER_DEVICE if super_device is None else str(super_device))
-
-
 async def _sleep(clock: Clock, seconds: float) -> None:
     await clock.sleep(seconds)
 
 
 def _differs(one: NodePod, other: NodePod) -> bool:
     return (one.phase, one.deleting, one.annotations) != (other.phase, other.deleting, other.annotations)
-
-
-def same_devices(present: str, wanted: str) -> bool:
-    """Whether two configuration annotations name the same devices and node with the same addresses."""
-    try:
-        one, other = json.loads(present), json.loads(wanted)
-        return bool(one["devices"] == other["devices"] and one.get("host_ip") == other.get("host_ip"))
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return False

@@ -1,0 +1,58 @@
+"""The configuration annotation of a pod, as this node's driver describes its chips (rule D3)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from ringwise.device.cards import ASCEND910A5, Chip, carries_configuration, physical_id, resource_of
+from ringwise.device.pods import NodePod
+from ringwise.messages.rank_table import RankTableDevice, rank_table_fragment, rank_table_key
+
+#: What a rank table says of a chip without an address, and of one that the driver does not list.
+NO_ADDRESS, NO_SUPER_DEVICE = "-1", "-2"
+
+
+def rank_table(
+    card: str, chips: Sequence[Chip], pod: NodePod, mounted: Sequence[str], node_ip: str
+) -> tuple[str, str] | None:
+    """Key and value for a pod with the mounted chips; None for boards whose pods have none."""
+    if not carries_configuration(card, chips):
+        return None
+    by_number = {chip.physical: chip for chip in chips}
+    devices = []
+    for name in mounted:
+        number = physical_id(name)
+        chip = by_number.get(number)
+        devices.append(
+            rank_table_device(card, number, chip.ip, chip.super_device)
+            if chip is not None
+            else rank_table_device(card, number)
+        )
+    first = chips[0]
+    return rank_table_key(resource_of(card)), rank_table_fragment(
+        pod_name=pod.name,
+        pod_uid=pod.uid,
+        node_ip=node_ip,
+        devices=devices,
+        superpod=first.superpod,
+        rack=first.rack if card == ASCEND910A5 else 0,
+        server_index=str(first.server_index),
+    )
+
+
+def rank_table_device(
+    card: str, number: int, ip: str = "", super_device: int | None = None
+) -> RankTableDevice:
+    """One chip in the rank table. A5 boards have no addresses there; elsewhere -1 says that there is none."""
+    address = "" if card == ASCEND910A5 else ip or NO_ADDRESS
+    return RankTableDevice(number, address, NO_SUPER_DEVICE if super_device is None else str(super_device))
+
+
+def same_devices(present: str, wanted: str) -> bool:
+    """Whether two configuration annotations name the same devices and node with the same addresses."""
+    try:
+        one, other = json.loads(present), json.loads(wanted)
+        return bool(one["devices"] == other["devices"] and one.get("host_ip") == other.get("host_ip"))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return False
