@@ -229,6 +229,83 @@ def test_failed_pods_without_retries_are_their_owners_business() -> None:
     assert deletions(rig.step()) == {}
 
 
+# A pod that failed on broken hardware: the hardware comes first, then `fault-retry-times`.
+
+BROKEN = (sick_chip, node_down, node_unhealthy, switch_unhealthy, chips_vanish)
+
+
+@pytest.mark.parametrize("fault", BROKEN)
+@pytest.mark.parametrize("retries", [{}, {"fault-retry-times": "1"}])
+def test_a_pod_that_failed_on_broken_hardware_is_moved_and_costs_no_retry(
+    fault: object, retries: dict[str, str]
+) -> None:
+    rig = running(POD_LEVEL | retries)
+    hit = pod_on(rig, "n3")
+    rig.change(hit, phase="Failed", exit_code=1, ended=rig.now)
+    fault(rig, "n3")  # type: ignore[operator]
+    assert deletions(rig.step()) == {hit: 0}
+    assert rig.machine._faults.retries.left("default/train", 1) == 1
+    finish(rig)
+    rig.run()
+    assert rig.pods[hit].node not in (None, "n3")
+
+
+@pytest.mark.parametrize("fault", BROKEN)
+def test_the_report_may_come_after_the_pod_failed(fault: object) -> None:
+    rig = running(POD_LEVEL)
+    hit = pod_on(rig, "n3")
+    rig.change(hit, phase="Failed", exit_code=1, ended=rig.now)
+    assert deletions(rig.step()) == {}
+    fault(rig, "n3")  # type: ignore[operator]
+    assert deletions(rig.step(20)) == {hit: 0}
+
+
+def test_hardware_that_breaks_long_after_the_pod_failed_is_not_why() -> None:
+    rig = running(POD_LEVEL)
+    hit = pod_on(rig, "n3")
+    rig.change(hit, phase="Failed", exit_code=1, ended=rig.now)
+    rig.step()
+    rig.step(301)
+    rig.sick("n3", 1)
+    assert deletions(rig.step()) == {}
+
+
+def test_chips_that_another_pod_has_by_now_do_not_say_why_a_pod_failed() -> None:
+    rig = running(POD_LEVEL, nodes=4)
+    hit = pod_on(rig, "n3")
+    rig.change(hit, phase="Failed", exit_code=1, ended=rig.now)
+    rig.submit("other", chips=8)
+    rig.run()
+    assert rig.pods["other-0"].node == "n3"
+    rig.sick("n3", 1)
+    assert deletions(rig.step()) == {}
+
+
+def test_a_job_of_which_every_pod_ended_is_left_to_its_owner() -> None:
+    rig = running(POD_LEVEL, pods=1)
+    (node,) = rig.nodes_of("train")
+    rig.change("train-0", phase="Failed", exit_code=1, ended=rig.now)
+    rig.step()
+    rig.sick(node, 255)
+    assert deletions(rig.step(10)) == {}
+
+
+def test_a_job_without_retries_left_is_restarted_once_its_hardware_is_known_to_be_broken() -> None:
+    rig = running(POD_LEVEL | {"fault-retry-times": "1"})
+    rig.change("train-2", phase="Failed", exit_code=1)
+    rig.step()
+    finish(rig)
+    rig.change("train-2", exit_code=None)
+    rig.run()
+    node = rig.pods["train-2"].node
+    assert node is not None
+    rig.change("train-2", phase="Failed", exit_code=1, ended=rig.now)
+    rig.step()
+    assert state_of(rig) is State.BLOCKED
+    rig.sick(node, 0b1)
+    assert deletions(rig.step(5)) == {"train-2": 0}
+
+
 def test_a_job_handled_elsewhere_is_blocked_until_the_fault_is_gone() -> None:
     rig = running(POD_LEVEL, annotations={"ProcessRecoverStrategy": "recover"})
     rig.sick("n3", 1)

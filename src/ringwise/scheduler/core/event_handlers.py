@@ -292,6 +292,7 @@ class EventHandlers:
         if job is not None:
             if pod.deleting:
                 self._previous.leaving(pod.uid, self._now)
+            self._detector.pod_seen(pod, self._now)
             self._faults.pod_changed(job, self._state.pods[pod.uid].pod)
             self._job_seen(job)
 
@@ -311,7 +312,7 @@ class EventHandlers:
             self._inventory.pods_changed(placement.node)
         job = self._book.drop_pod(event.uid)
         if node is not None:
-            self._detector.pod_gone(node)
+            self._detector.pod_gone(node, event.uid)
         if job is not None:
             self._faults.job_changed(job.key)
         if was_placed:

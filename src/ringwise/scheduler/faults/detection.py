@@ -7,13 +7,14 @@ index of the pods on a node, so nothing here grows with the cluster.
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable
 
 from ringwise.records import dataclass
 from ringwise.scheduler.faults.policy import FaultPolicy, SubHealth
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod, ReportedFault
 from ringwise.state.node_health import SUB_HEALTH_LEVEL, NodeStatus
-from ringwise.topology.chips import chip_names, chips_of
+from ringwise.topology.chips import chip_names, chips_of, mask_of
 from ringwise.wellknown import FAULT_TYPE, NEED_VOLCANO_OPERATION
 
 #: Levels of chip faults that never make a chip unhealthy for the pod that has it.
@@ -22,6 +23,9 @@ HARMLESS_LEVELS = frozenset(
 )
 #: Nanoseconds for which a node that was never seen may still appear: after a start, pods may be read first.
 UNKNOWN_NODE_GRACE = 60_000_000_000
+#: Nanoseconds after the end of a failed pod in which a report can still tell why it failed: as long as the
+#: device plugin may wait before it writes an unchanged report again. What breaks later did not break the pod.
+BROKE_THE_POD_WITHIN = 300_000_000_000
 
 
 class FaultType(enum.Enum):
@@ -67,6 +71,8 @@ class FaultDetector:
         self._unknown: dict[str, int] = {}
         #: Nodes that were seen and are gone.
         self._gone: set[str] = set()
+        #: Failed pods with chips, which the state does not list on their node any more: node -> uid -> end.
+        self._failed: dict[str, dict[str, int]] = {}
 
     # -- facts -------------------------------------------------------------------------------------
 
@@ -91,8 +97,21 @@ class FaultDetector:
             (fault.chip, fault.code): before.get((fault.chip, fault.code), now) for fault in faults
         }
 
-    def pod_gone(self, node: str) -> None:
-        """Forget a lost node with its last pod."""
+    def pod_seen(self, pod: Pod, now: int) -> None:
+        """A pod that failed may have failed because of hardware that is reported later."""
+        if pod.phase == "Failed" and pod.node is not None and pod.cls.chips:
+            on_node = self._failed.setdefault(pod.node, {})
+            on_node.setdefault(pod.uid, min(pod.ended, now) if pod.ended else now)
+
+    def failed_on(self, node: str) -> Iterable[str]:
+        """Failed pods that had chips of the node."""
+        return self._failed.get(node, ())
+
+    def pod_gone(self, node: str, uid: str) -> None:
+        """Forget the pod, and a lost node with its last pod."""
+        failed = self._failed.get(node)
+        if failed is not None and failed.pop(uid, None) is not None and not failed:
+            del self._failed[node]
         number = self._state.node_id.get(node)
         if number is None or not self._state.pods_on[number]:
             self._gone.discard(node)
@@ -124,8 +143,13 @@ class FaultDetector:
         record = self._state.pods.get(pod.uid)
         number = self._state.node_id.get(pod.node)
         again: int | None = None
-        if pod.live and number is not None:
-            examined = self._hardware(pod, number, record.chips if record is not None else 0, policy, now)
+        chips = record.chips if record is not None else 0
+        if number is not None and (pod.live or self._may_explain(pod, now)):
+            if not pod.live:
+                # It holds no chips any more (N6). Those that another pod has by now do not count.
+                fleet = self._state.fleets.get(pod.cls.resource or "")
+                chips = 0 if fleet is None else mask_of(pod.named_chips) & ~fleet.held[number]
+            examined = self._hardware(pod, number, chips, policy, now)
             if examined.fault is not None:
                 return examined
             again = examined.again
@@ -137,8 +161,13 @@ class FaultDetector:
             return Examined(
                 PodFault(FaultType.RELATION, "ClusterD separates the pod because of related faults")
             )
-        fault = self._sub_health(pod, number, record.chips if record is not None else 0, policy, said)
+        fault = self._sub_health(pod, number, chips, policy, said)
         return Examined(fault, again)
+
+    def _may_explain(self, pod: Pod, now: int) -> bool:
+        """Whether broken hardware of its node may be why the pod failed."""
+        ended = self._failed.get(pod.node or "", {}).get(pod.uid)
+        return ended is not None and now < ended + BROKE_THE_POD_WITHIN
 
     def _hardware(self, pod: Pod, number: int, chips: int, policy: FaultPolicy, now: int) -> Examined:
         name = self._state.names[number]

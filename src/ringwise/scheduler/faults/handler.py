@@ -78,6 +78,10 @@ class FaultHandler:
             job = self._book.job_of(uid)
             if job is not None and (suspect or job.key in self.jobs):
                 self._dirty[job.key] = None
+        for uid in self._detector.failed_on(name):
+            job = self._book.job_of(uid)
+            if job is not None:
+                self._dirty[job.key] = None
 
     def pod_changed(self, job: Job, pod: Pod) -> None:
         if job.key in self.jobs or self._may_be_faulty(pod):
@@ -215,8 +219,12 @@ class FaultHandler:
         again: int | None = None
         found: dict[str, FaultyPod] = {}
         where = None
+        over = not policy.retries and not any(pod.live for pod in job.pods.values())
         for uid, pod in job.pods.items():
             if pod.node is None or uid in handled.deletions or not self._book.is_ours(pod):
+                continue
+            if over and not handled.faulty:
+                # The job has ended: whether its owner begins it again is no question of hardware.
                 continue
             examined = self._detector.look(pod, policy, now)
             if pod.deleting and not (examined.fault is not None and examined.fault.unreachable):
@@ -240,7 +248,9 @@ class FaultHandler:
             handled.waited = 0
             handled.level = Level.POD
             self.changed = True
-        elif handled.state is State.BLOCKED and found.keys() != handled.faulty.keys():
+        elif handled.state is State.BLOCKED and found != handled.faulty:
+            # Also where the same pods are faulty for another reason: it may need no retries.
+            self._cool_down(job, (pod for uid, pod in found.items() if pod != handled.faulty[uid]), now)
             handled.faulty = found
             self.changed = True
         return again
