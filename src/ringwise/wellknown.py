@@ -356,6 +356,13 @@ REMAINING_RETRIES_KEY = "remain-retry-times"
 #: Why jobs were rescheduled lately (in mindx-dl), and its data key. Scheduler.
 RESCHEDULE_REASON_CONFIG_MAP = "job-reschedule-reason"
 RESCHEDULE_RECORDS_KEY = "recent-reschedule-records"
+#: What the processes of a job read about its rescheduling (in its namespace), and its data keys. User,
+#: scheduler, ClusterD and Huawei's device plugin.
+RESET_CONFIG_PREFIX = "reset-config-"
+RESET_KEY = "reset.json"
+CHECK_CODE_KEY = "checkCode"
+RESTART_TYPE_KEY = "restartType"
+POD_RESCHEDULE = "podReschedule"
 #: Jobs that are being rescheduled (rule F1; in volcano-system), and its data key. Scheduler.
 RESCHEDULING_CONFIG_MAP = "ringwise-rescheduling"
 RESCHEDULING_KEY = "rescheduling.json"

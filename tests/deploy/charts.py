@@ -51,6 +51,8 @@ VARIATIONS: dict[str, dict[str, Any]] = {
         "admission": {"enabled": True},
         "podMonitor": {"enabled": True},
     },
+    "shadow-with-reset-config": {"scheduler": {"shadow": True, "resetConfig": True}},
+    "reset-config": {"scheduler": {"resetConfig": True}},
     "no-controller": {"controller": {"enabled": False}},
     "vendor-device-plugin": {"devicePlugin": {"enabled": False}},
     "labelled-nodes": {"devicePlugin": {"nodes": "labelled"}},

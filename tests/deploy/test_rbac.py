@@ -144,6 +144,18 @@ def test_the_scheduler_has_what_it_needs_and_no_more() -> None:
     run(test())
 
 
+def test_the_right_for_reset_configurations_is_what_it_needs_and_no_more() -> None:
+    async def test() -> None:
+        async with server() as (api, client):
+            data = {"reset.json": "{}"}
+            found = {"metadata": {"name": "reset-config-a", "namespace": "default"}, "data": data}
+            api.put("/api/v1/configmaps", found)
+            await written(client, [do.SetResetConfig("default", "a", graceful_exit=True)])
+            assert called(api) == granted("resetConfig")
+
+    run(test())
+
+
 def test_the_controller_has_what_it_needs_and_no_more() -> None:
     async def test() -> None:
         async with server() as (api, client):

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from ringwise.device import report
 from ringwise.device.allocator import Allocator
 from ringwise.device.cards import (
     ASCEND910A5,
@@ -43,6 +42,7 @@ from ringwise.device.report import (
     uplinks_down,
 )
 from ringwise.manifests.errors import Findings
+from ringwise.manifests.go_json import digest
 from ringwise.manifests.node_info import node_reports_of, status_of_levels
 from ringwise.manifests.wire import ConfigMapWire, MetaWire
 from ringwise.messages.rank_table import RankTableDevice, rank_table_fragment, rank_table_key
@@ -80,7 +80,7 @@ def test_device_info(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize("case", section("checkcode")["examples"], ids=lambda case: case["sha256"][:8])
 def test_check_codes(case: dict[str, Any]) -> None:
     value = json.loads(case["json"])
-    assert report.digest(value) == case["sha256"]
+    assert digest(value) == case["sha256"]
     if isinstance(value, dict) and "DeviceList" in value:
         assert check_code(value["DeviceList"], value["UpdateTime"]) == case["sha256"]
 
@@ -368,7 +368,7 @@ def test_the_state_of_a_node_follows_from_its_worst_fault(case: dict[str, Any]) 
         return
     written = json.loads(case["example"])
     info = written["NodeInfo"]
-    assert report.digest(info) == written["CheckCode"]
+    assert digest(info) == written["CheckCode"]
     assert status_of_levels(one["FaultLevel"] for one in info["FaultDevList"]) == info["NodeStatus"]
     del info["NodeStatus"]
     wire = ConfigMapWire(

@@ -79,6 +79,13 @@ _where = with_options(
     help="With that policy: another user name that may write them; may be repeated.",
 )
 @click.option(
+    "--with-reset-config/--no-reset-config",
+    default=False,
+    show_default=True,
+    help="Let the scheduler tell processes in reset-config-<job> that their job is rescheduled. It then may "
+    "read and change every ConfigMap.",
+)
+@click.option(
     "--shadow", is_flag=True, help="Only a scheduler that decides, writes nothing and logs the differences."
 )
 @click.option(
@@ -101,6 +108,7 @@ def install_command(
     device_plugin_nodes: str,
     with_annotation_policy: bool,
     annotation_accounts: tuple[str, ...],
+    with_reset_config: bool,
     shadow: bool,
     boards: tuple[Path, ...],
     only_print: bool,
@@ -128,6 +136,7 @@ def install_command(
         annotation_accounts,
         shadow,
         _read_boards(boards),
+        with_reset_config,
     )
     if only_print:
         if output == "json":
@@ -164,7 +173,9 @@ def uninstall_command(
     output: str,
 ) -> None:
     """Remove Ringwise from a cluster. Jobs, definitions and the configuration stay."""
-    choices = Choices(namespace, with_admission=with_admission, with_annotation_policy=True)
+    choices = Choices(
+        namespace, with_admission=with_admission, with_annotation_policy=True, with_reset_config=True
+    )
     _carry_out(kubeconfig, context, output, lambda client: uninstall(client, choices))
 
 

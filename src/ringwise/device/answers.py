@@ -10,8 +10,8 @@ from pathlib import Path
 
 from ringwise.device.cards import ASCEND310B, ASCEND910A5, Chip, chips_per_standard_card, name_of
 from ringwise.device.pods import VISIBLE_DEVICES
-from ringwise.device.report import compact
 from ringwise.log import Logger
+from ringwise.manifests.go_json import compact
 from ringwise.records import dataclass
 from ringwise.wellknown import NPU
 

@@ -5,8 +5,6 @@ All of it is text in a fixed form: components of others compare it byte for byte
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
@@ -25,6 +23,7 @@ from ringwise.device.health.tracker import (
     ChipFault,
     Escalation,
 )
+from ringwise.manifests.go_json import compact, digest
 from ringwise.records import dataclass
 from ringwise.wellknown import (
     CHIP_RESOURCE_PREFIX,
@@ -51,23 +50,10 @@ _NO_PORT = 0xFFFFFFFF
 _FAULT_TIME = re.compile(r'"fault_time":\d+,')
 
 
-def compact(value: Any, *, sort: bool = False) -> str:
-    """JSON as Go writes it: no blanks, `<`, `>` and `&` escaped."""
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, sort_keys=sort)
-    for sign in ("<", ">", "&", "\u2028", "\u2029"):
-        if sign in text:
-            text = text.replace(sign, f"\\u{ord(sign):04x}")
-    return text
-
-
 def check_code(device_list: Mapping[str, str] | None, update_time: int) -> str:
     """The checksum over `DeviceInfo` alone, that ClusterD verifies."""
     ordered = None if device_list is None else dict(sorted(device_list.items()))
     return digest({"DeviceList": ordered, "UpdateTime": update_time})
-
-
-def digest(value: Any) -> str:
-    return hashlib.sha256(compact(value).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,6 @@ from ringwise.device.report import (
     DESCRIPTION,
     EMPTY_SWITCH_INFO,
     base_device_infos,
-    compact,
     device_info_cfg,
     is_due,
     same_device_list,
@@ -30,6 +29,7 @@ from ringwise.device.report import (
 from ringwise.kubeclient.client import ApiError, Client, UnreachableError
 from ringwise.kubeclient.resources import CONFIG_MAPS, NODES
 from ringwise.log import Logger
+from ringwise.manifests.go_json import compact
 from ringwise.manifests.wire import Texts, WireStruct
 from ringwise.wellknown import (
     DESCRIPTION_KEY,

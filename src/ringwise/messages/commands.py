@@ -91,6 +91,23 @@ class Publish:
 
 
 @dataclass(frozen=True, slots=True)
+class SetResetConfig:
+    """Tell the processes of a job about its rescheduling, in `reset-config-<job>`, where that exists.
+
+    It is carried out before the deletions of pods that are sent with it.
+    """
+
+    namespace: str
+    job: str
+    #: They are to end by themselves, or need not any more; None: as it is.
+    graceful_exit: bool | None = None
+    #: Pods were replaced, and whether that was the whole job; None: nothing to say.
+    whole_job_restarted: bool | None = None
+    #: When, in seconds of Unix time.
+    seconds: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class SetAside:
     """An object could not be handled: its last good version stays in force. Sent once for each problem."""
 
@@ -263,6 +280,7 @@ Command = (
     | TellJob
     | SetQueueStatus
     | Publish
+    | SetResetConfig
     | SetAside
     | CreateGroup
     | DeleteGroup

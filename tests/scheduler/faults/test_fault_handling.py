@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from ringwise.messages import events as ev
-from ringwise.messages.commands import AnnotatePod, Bind, Command, DeletePod, TellJob
+from ringwise.messages.commands import AnnotatePod, Bind, Command, DeletePod, SetResetConfig, TellJob
 from ringwise.scheduler.faults.handler import WATCHED_FOR
 from ringwise.scheduler.faults.states import State
 from ringwise.state.model import DeviceReport, NodeReport, Owner, ReportedFault
@@ -410,6 +410,7 @@ def successor(rig: Rig) -> Rig:
     """Another leader that reads the objects and what the first one wrote."""
     other = Rig()
     other.now, other.pods, other.groups = rig.now, dict(rig.pods), dict(rig.groups)
+    other._serial = rig._serial  # a uid is never used again
     nodes = rig.machine._state.nodes
     other.tell(*[ev.NodeSeen(node) for node in nodes if node is not None])
     reports = [one for found in rig.machine._state.reports.values() for one in found.values()]
@@ -565,3 +566,84 @@ def test_a_vcjob_that_is_over_is_left_alone_when_its_pods_failed_together() -> N
     assert deletions(rig.step()) == {}
     assert rig.machine._faults.retries.left(owner.uid, 2) == 2
     assert state_of(rig) is None
+
+
+# -- reset-config-<job> ------------------------------------------------------------------------------------
+
+
+def sub_healthy(rig: Rig, node: str) -> None:
+    fault = ReportedFault(2, "1", "SubHealthFault")
+    rig.tell(ev.ReportSeen(DeviceReport(node, CHIP, network_unhealthy=0, faults=(fault,), aggregated=True)))
+
+
+def resets(commands: list[Command]) -> list[SetResetConfig]:
+    return [one for one in commands if isinstance(one, SetResetConfig)]
+
+
+def told_at_the_end(rig: Rig) -> SetResetConfig:
+    finish(rig)
+    rig.run()
+    assert state_of(rig) is None
+    return resets(rig.commands)[-1]
+
+
+GRACE_EXIT = POD_LEVEL | {"subHealthyStrategy": "graceExit"}
+VCJOB = Owner("Job", "llama", "u1")
+
+
+def test_processes_are_told_to_exit_before_their_pods_are_deleted_and_to_go_on_afterwards() -> None:
+    rig = running(GRACE_EXIT, owner=VCJOB)
+    sub_healthy(rig, "n3")
+    commands = rig.step()
+    (told,) = resets(commands)
+    assert told == SetResetConfig("default", "llama", graceful_exit=True)
+    (deleted,) = [one for one in commands if isinstance(one, DeletePod)]
+    assert commands.index(told) < commands.index(deleted)
+    assert deleted.grace is None
+    over = told_at_the_end(rig)
+    assert (over.job, over.graceful_exit, over.whole_job_restarted) == ("llama", False, False)
+
+
+def test_F1_processes_are_told_to_go_on_by_the_next_leader() -> None:
+    rig = running(GRACE_EXIT)
+    sub_healthy(rig, "n3")
+    rig.step()
+    other = successor(rig)
+    other.step()
+    over = told_at_the_end(other)
+    assert over.graceful_exit is False
+
+
+@pytest.mark.parametrize(
+    ("labels", "fault", "told"),
+    [
+        (GRACE_EXIT | {"process-recover-enable": "on"}, sub_healthy, [None]),
+        (GRACE_EXIT, sick_chip, [None]),
+        (POD_LEVEL | {"subHealthyStrategy": "forceExit"}, sub_healthy, [None]),
+        ({"fault-scheduling": "grace", "subHealthyStrategy": "graceExit"}, sub_healthy, [True, False]),
+        ({"fault-scheduling": "grace"}, sick_chip, []),
+        (POD_LEVEL, sick_chip, [None]),
+    ],
+)
+def test_who_is_told_to_exit(labels: dict[str, str], fault: object, told: list[bool | None]) -> None:
+    rig = running(labels)
+    fault(rig, "n3")  # type: ignore[operator]
+    rig.step()
+    finish(rig)
+    rig.run()
+    assert state_of(rig) is None
+    assert [one.graceful_exit for one in resets(rig.commands)] == told
+
+
+def test_after_a_restart_of_the_whole_job_the_count_of_retries_begins_again() -> None:
+    rig = running(POD_LEVEL)
+    sick_chip(rig, pod_node(rig, "train-0"))
+    rig.step()
+    over = told_at_the_end(rig)
+    assert over.whole_job_restarted is True
+
+
+def pod_node(rig: Rig, name: str) -> str:
+    node = rig.pods[name].node
+    assert node is not None
+    return node

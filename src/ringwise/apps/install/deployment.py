@@ -96,10 +96,12 @@ class Choices:
     shadow: bool = False
     #: Board files of one's own: name of the board and text, by name.
     boards: Boards = ()
+    #: Processes are told that their job is rescheduled: the right to change every ConfigMap.
+    with_reset_config: bool = False
 
     def __post_init__(self) -> None:
         if self.shadow:
-            for other in ("controller", "admission", "device_plugin", "annotation_policy"):
+            for other in ("controller", "admission", "device_plugin", "annotation_policy", "reset_config"):
                 object.__setattr__(self, f"with_{other}", False)
 
 
@@ -242,6 +244,8 @@ def _access(choices: Choices) -> Iterator[Object]:
         for namespace in dict.fromkeys((VOLCANO_SYSTEM, own)):
             yield from _access_in(namespace, RESCHEDULING_CONFIG_MAP, "rescheduling", "scheduler", own)
         yield from _access_in(MINDX_DL, RESCHEDULING_CONFIG_MAP, "rescheduleRecords", "scheduler", own)
+        if choices.with_reset_config:
+            yield from _cluster_access("ringwise-reset-config", "resetConfig", "scheduler", own)
         yield from _access_in(own, SCHEDULER, "schedulerLease", "scheduler", own)
     if choices.with_controller:
         yield from _cluster_access(CONTROLLER, "controller", "controller", own)

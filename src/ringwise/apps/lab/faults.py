@@ -19,12 +19,13 @@ from ringwise.device.health.levels import (
     worst,
 )
 from ringwise.device.health.tracker import NO_FAULT, NO_NETWORK_FAULT, ChipFault
-from ringwise.device.report import ChipReport, compact, device_info_cfg, device_list
+from ringwise.device.report import ChipReport, device_info_cfg, device_list
 from ringwise.embed.clock import SECOND
 from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.embed.records import ObjectRefusedError, key_of
 from ringwise.manifests.device_info import config_map_from_wire
 from ringwise.manifests.errors import Findings
+from ringwise.manifests.go_json import compact
 from ringwise.manifests.node_info import NODE, SWITCH, node_reports_of
 from ringwise.manifests.wire import ConfigMapWire, MetaWire
 from ringwise.records import dataclass

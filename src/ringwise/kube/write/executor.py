@@ -25,6 +25,7 @@ from ringwise.kube.write.ownership import (
     ownership,
 )
 from ringwise.kube.write.pod_templates import render
+from ringwise.kube.write.reset_config import ResetConfigs
 from ringwise.kube.write.status import StatusWriter
 from ringwise.kube.write.terminating_namespaces import TerminatingNamespaces
 from ringwise.kubeclient.client import ApiError, Client
@@ -48,6 +49,7 @@ from ringwise.messages.commands import (
     SetGroupStatus,
     SetJobStatus,
     SetQueueStatus,
+    SetResetConfig,
     TellJob,
     TellPod,
     TellVcJob,
@@ -91,6 +93,7 @@ class Executor:
         self._config_maps = config_maps or OwnConfigMaps(client)
         self._on_evict_failed = on_evict_failed
         self._job_resources = JobResources(client, templates, self._report_foreign)
+        self._reset_configs = ResetConfigs(client, retrier)
         self._ordered_work = OrderedWork(namespaces=namespaces)
 
     def execute(self, commands: Iterable[Command]) -> None:
@@ -98,12 +101,15 @@ class Executor:
         binds: list[Bind] = []
         rest: list[Command] = []
         faulty: list[DeletePod] = []
+        resets: list[SetResetConfig] = []
         for command in commands:
             match command:
                 case Bind():
                     binds.append(command)
                 case DeletePod() if command.fault:
                     faulty.append(command)
+                case SetResetConfig():
+                    resets.append(command)
                 case SetGroupStatus():
                     self._status.group(command)
                 case TellPod():
@@ -125,6 +131,9 @@ class Executor:
             self._binder.submit(binds)
         if rest:
             self._in_order(rest)
+        if resets:
+            # Processes are told before their pods are deleted.
+            self._ordered_work.add(_RESCHEDULING, [partial(self._reset_configs.write, one) for one in resets])
         if faulty:
             # F1: the next leader must know what is deleted, so the record of it is written first.
             self._ordered_work.add(_RESCHEDULING, [partial(self._start_deletions, faulty)])

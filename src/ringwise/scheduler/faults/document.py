@@ -121,6 +121,7 @@ def _job(job: FaultJob) -> dict[str, Any]:
         "waited": job.waited,
         "external": job.external,
         "blocked": job.blocked,
+        "toldToExit": job.told_to_exit,
     }
 
 
@@ -146,6 +147,8 @@ def _read_job(given: Any) -> FaultJob:
         waited=_number(given["waited"]),
         external=bool(given["external"]),
         blocked=_text(given["blocked"]),
+        # Absent in documents of version 0.1.
+        told_to_exit=bool(given.get("toldToExit", False)),
     )
 
 

@@ -65,6 +65,8 @@ class FaultJob:
     external: bool = False
     #: Why nothing is deleted (Blocked).
     blocked: str = ""
+    #: Its processes were told to end by themselves (`reset-config-<job>`).
+    told_to_exit: bool = False
 
     def happened(self, what: Happened) -> None:
         self.state = next_state(self.state, what)

@@ -15,7 +15,7 @@ from ringwise.messages.commands import AnnotatePod, Command, DeletePod, TellJob
 from ringwise.placement.racks.levels import Level, LevelTimes
 from ringwise.scheduler.core.job_book import JobBook
 from ringwise.scheduler.core.sessions import ActiveConfiguration
-from ringwise.scheduler.faults import job_events
+from ringwise.scheduler.faults import job_events, reset_config
 from ringwise.scheduler.faults.cool_downs import CoolDowns
 from ringwise.scheduler.faults.detection import FaultDetector, FaultType
 from ringwise.scheduler.faults.fault_job import Deletion, FaultJob, FaultyPod, positions
@@ -158,7 +158,7 @@ class FaultHandler:
             handled.happened(Happened.TOO_OLD)
             self._told.append(job_events.forgotten(job, WATCHED_FOR + self._grace))
             self._end(handled)
-            return []
+            return [*reset_config.at_the_end(handled, job, policy, now, placed=False)]
         commands: list[Command] = []
         self._account(handled, job)
         again = self._find_faults(handled, job, policy, now)
@@ -322,7 +322,7 @@ class FaultHandler:
             level = effective_level(policy, level, handled.affected, positions(job).values())
         self._plan_deletions(handled, job, level, now)
         self._told.append(job_events.rescheduling(job, handled, level))
-        return []
+        return [*reset_config.before_deletion(handled, job, policy)]
 
     def _mark(self, handled: FaultJob, job: Job) -> list[Command]:
         """`external-*`: say which pods are faulty; another component deletes them."""
@@ -428,7 +428,7 @@ class FaultHandler:
         if placed >= max(1, job.min_available):
             handled.happened(Happened.PLACED)
             self._told.append(job_events.recovered(job, placed, round((now - handled.since) / _SECOND, 1)))
-            return []
+            return [*reset_config.at_the_end(handled, job, policy, now, placed=True)]
         if handled.waiting_since is None:
             if any(pod.node is None and pod.live for pod in job.pods.values()):
                 handled.waiting_since = now

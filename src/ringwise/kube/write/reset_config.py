@@ -1,0 +1,124 @@
+"""`reset-config-<job>`: what the processes of a job read about its rescheduling.
+
+The user makes the ConfigMap with the job and mounts it, or Huawei's device plugin copies it into the
+containers. Here it is changed where it exists, and never created. The right to do so is an option of the
+installation: without it nothing is written, and the log says so once for each namespace.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+
+from ringwise.kubeclient.client import Client
+from ringwise.kubeclient.resources import CONFIG_MAPS
+from ringwise.kubeclient.retry import GivenUpError, Retrier
+from ringwise.log import Logger
+from ringwise.manifests.go_json import compact, digest
+from ringwise.messages.commands import SetResetConfig
+from ringwise.topology.numbers import INT32
+from ringwise.wellknown import (
+    CHECK_CODE_KEY,
+    POD_RESCHEDULE,
+    RESET_CONFIG_PREFIX,
+    RESET_KEY,
+    RESTART_TYPE_KEY,
+)
+
+_LOG = Logger()
+
+#: Pods are deleted after the write: it is tried twice and given up soon, whatever the API server does.
+_ATTEMPTS = 2
+_TIMEOUT = 2.0
+
+
+class _Metadata(msgspec.Struct):
+    resource_version: str = msgspec.field(name="resourceVersion", default="")
+
+
+class _Stored(msgspec.Struct):
+    metadata: _Metadata
+    data: dict[str, str | None] | None = None
+
+
+class ResetConfigs:
+    def __init__(self, client: Client, retrier: Retrier) -> None:
+        self._client = client
+        self._retrier = retrier
+        #: Namespaces for which the log says that the right is missing.
+        self._refused: set[str] = set()
+
+    async def write(self, command: SetResetConfig) -> None:
+        """Never raises: what the processes are told must not keep pods from being moved."""
+        where = f"{command.namespace}/{RESET_CONFIG_PREFIX}{command.job}"
+        try:
+            await self._retrier.run(lambda: self._change(command, where), _ATTEMPTS)
+        except GivenUpError as error:
+            if error.status == 403:
+                self._tell_refused(command.namespace, where)
+            elif error.status != 404:
+                _LOG.warning("the reset configuration of a job was not written", name=where, why=str(error))
+
+    async def _change(self, command: SetResetConfig, where: str) -> None:
+        name = f"{RESET_CONFIG_PREFIX}{command.job}"
+        try:
+            found = await self._client.get(CONFIG_MAPS, command.namespace, name, _Stored, _TIMEOUT)
+        except msgspec.DecodeError as error:
+            raise GivenUpError(f"it cannot be read: {error}") from None
+        data = changed((found.data or {}).get(RESET_KEY) or "", command)
+        if data is None:
+            _LOG.warning("the reset configuration of a job is no JSON object and stays", name=where)
+            return
+        # With the version that was read: ClusterD and the device plugin write it, too.
+        body = {"metadata": {"resourceVersion": found.metadata.resource_version}, "data": data}
+        await self._client.patch(CONFIG_MAPS, command.namespace, name, body, timeout=_TIMEOUT)
+
+    def _tell_refused(self, namespace: str, where: str) -> None:
+        if namespace not in self._refused:
+            self._refused.add(namespace)
+            _LOG.warning(
+                "no right to change reset configurations in this namespace: processes are not told that "
+                "their job is rescheduled (docs/faults.md, reset-config)",
+                namespace=namespace,
+                name=where,
+            )
+
+
+def changed(text: str, command: SetResetConfig) -> dict[str, str] | None:
+    """The data keys with the change made; None where the text is no JSON object.
+
+    The fields are those that Huawei's components know, in their order: the checksum is over them.
+    """
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict):
+        return None
+    ranks = found.get("RankList")
+    reset: dict[str, Any] = {
+        "RankList": ranks if isinstance(ranks, list) else None,
+        "UpdateTime": _number(found.get("UpdateTime"), 1 << 62),
+        "RetryTime": _number(found.get("RetryTime"), INT32 - 1),
+        "FaultFlushing": found.get("FaultFlushing") is True,
+        "GracefulExit": _number(found.get("GracefulExit"), INT32),
+        "RestartFaultProcess": found.get("RestartFaultProcess") is True,
+    }
+    written: dict[str, str] = {}
+    if command.graceful_exit is not None:
+        reset["GracefulExit"] = int(command.graceful_exit)
+    if command.whole_job_restarted is not None:
+        reset["RankList"] = []
+        reset["UpdateTime"] = command.seconds
+        reset["RetryTime"] = 0 if command.whole_job_restarted else reset["RetryTime"] + 1
+        written[RESTART_TYPE_KEY] = POD_RESCHEDULE
+    try:
+        return {RESET_KEY: compact(reset), CHECK_CODE_KEY: digest(reset), **written}
+    except (RecursionError, UnicodeEncodeError):
+        return None
+
+
+def _number(given: Any, most: int) -> int:
+    return given if type(given) is int and 0 <= given <= most else 0
