@@ -86,6 +86,8 @@ ON_A_CLUSTER = {
     "kubectl ringwise place": f"place -f {ROOT}/examples/jobs/01-one-chip.yaml",
     "kubectl ringwise topology show": "topology show",
     "kubectl ringwise why": "why gang",
+    "kubectl ringwise drain --plan": "drain node-1 --plan",
+    "kubectl ringwise drain": "drain node-1 --yes",
 }
 
 

@@ -20,7 +20,8 @@ class ExitCode(enum.IntEnum):
 MEANINGS = {
     ExitCode.OK: "Done. Jobs that wait or are refused change it only with `--exit-code` or `--wait`.",
     ExitCode.FAILED: "The check found errors (`doctor`), the decisions differ (`replay`), a goal does not "
-    "hold (`bench`), an expectation does not hold (`drill`), the question was answered with no (`drain`), "
+    "hold (`bench`), an expectation does not hold (`drill`), the question was answered with no or pods did "
+    "not go in time (`drain`), "
     "or the API server or the node refused.",
     ExitCode.BAD_INPUT: "Input or arguments cannot be read, a name is not known, or no lab runs.",
     ExitCode.REFUSED: "A job is refused: it can never run as it is (`place`, `submit` and `why` with "

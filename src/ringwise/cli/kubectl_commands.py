@@ -1,20 +1,26 @@
 """`kubectl ringwise`: queries about a live cluster, with the user's own kubeconfig.
 
-All objects are read once and answered by the same functions as queries about manifests; nothing is changed.
+All objects are read once and answered by the same functions as queries about manifests. Only `drain` changes
+something.
 """
 
 from __future__ import annotations
 
 import asyncio
+import getpass
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 from rich.console import Console
 
 from ringwise import __version__
+from ringwise.apps.chips import ChipsError, isolate
+from ringwise.apps.drain import drain, objects_of, plan_of
+from ringwise.apps.lab.maintenance import affected_jobs, goes_in_cluster, plan_document
+from ringwise.apps.lab.queries import drain_document
 from ringwise.apps.live import (
     AlreadyThereError,
     LiveCluster,
@@ -25,11 +31,16 @@ from ringwise.apps.live import (
 from ringwise.apps.place import place
 from ringwise.apps.queries import examine
 from ringwise.apps.source import Source, from_bundle
+from ringwise.apps.targets import NODE, Target, UnknownTargetError, find_target, isolation_of, moment
+from ringwise.cli.draining import ask_before_draining
+from ringwise.cli.drawing.lines import print_lines
+from ringwise.cli.drawing.maintenance import print_plan
 from ringwise.cli.drawing.place import print_placements
 from ringwise.cli.drawing.tables import Column, Table
 from ringwise.cli.exit_codes import ExitCode, code_of_outcomes
 from ringwise.cli.explain import capacity_result, diagnosis_result, why_result
 from ringwise.cli.inputs import load_bundle, load_catalog, load_configuration
+from ringwise.cli.lab_commands import duration_argument
 from ringwise.cli.output import (
     FILES,
     board_option,
@@ -43,13 +54,15 @@ from ringwise.cli.output import (
 )
 from ringwise.cli.queries import QueryResult, show_result
 from ringwise.cli.topology import topology_result
+from ringwise.durations import time_text
 from ringwise.framework.configuration import Configuration
 from ringwise.grammar import counted
 from ringwise.kubeclient.client import ApiError, Client, UnreachableError
-from ringwise.kubeclient.config import find_access
+from ringwise.kubeclient.config import Access, find_access
 from ringwise.kubeclient.credentials import KubeConfigError
 from ringwise.state.fleet import HOSTS
 from ringwise.views.cluster import isolated_chips
+from ringwise.views.documents.changes import NodeChangeDocument
 from ringwise.views.documents.cluster import (
     LiveJobFields,
     LiveJobsDocument,
@@ -57,6 +70,8 @@ from ringwise.views.documents.cluster import (
     LiveNodesDocument,
 )
 from ringwise.views.place import PLACED, JobAnswer, place_document
+
+Answer = TypeVar("Answer")
 
 _SHOWN_ERRORS = 3
 _LIVE = (
@@ -75,7 +90,7 @@ live_options = with_options((output_option, *_LIVE))
 @click.group(name="kubectl-ringwise", context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="kubectl-ringwise")
 def plugin() -> None:
-    """Query a live cluster about chips and jobs; nothing is changed."""
+    """Query a live cluster about chips and jobs, and drain its nodes; only `drain` changes something."""
     click.get_current_context().call_on_close(tell_plugin_problems)
 
 
@@ -170,6 +185,100 @@ def get_live(kind: str, namespace: str | None, output: str, **options: Any) -> N
     answer = place(live.bundle, configuration, catalog, now=time.time_ns(), everything=True)
     jobs = [job for job in answer.jobs if namespace in (None, job.namespace)]
     show_result(_jobs_result(jobs), output)
+
+
+@plugin.command("drain")
+@click.argument("target", metavar="NODE|switch/ADDRESS|superpod/ID")
+@click.option("--plan", is_flag=True, help="Only show which jobs would move where, and which would wait.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option(
+    "--at",
+    metavar="TIME",
+    help="Drain at this time, like 2026-01-31T08:00:00Z, or 90m from now. From now on the nodes take no job "
+    "that would not end before. The command to run at that time is printed.",
+)
+@click.option(
+    "--timeout",
+    type=duration_argument,
+    metavar="DURATION",
+    default="5m",
+    show_default=True,
+    help="How long the pods of each job may take to end before the next job is evicted.",
+)
+@live_options
+def drain_live(
+    target: str, plan: bool, yes: bool, at: str | None, timeout: int, output: str, **options: Any
+) -> None:
+    """Isolate nodes and evict their pods with chips, after a question that names the jobs that lose pods.
+
+    The jobs go one after the other, each with the grace of its pods, so that it can write a checkpoint. Pods
+    without chips stay. --plan tries it on a copy and changes nothing.
+    """
+    now = time.time_ns()
+    try:
+        start = None if at is None else moment(at, now)
+    except ValueError as problem:
+        raise click.BadParameter(str(problem), param_hint="'--at'") from None
+    live = _read(**_way(options))
+    _complain_about_objects(live)
+    configuration = _configuration(live, options)
+    catalog = load_catalog(options["boards"])
+    try:
+        if plan:
+            found, planned = plan_of(live.bundle, configuration, options["boards"], target, now, start)
+            document = plan_document(found, planned)
+            show_result(
+                QueryResult(document, lambda console: print_plan(console, found, planned)),
+                output,
+            )
+            return
+        objects = objects_of(live.bundle, configuration, catalog, now)
+        found = find_target(objects.view, target)
+        affected = drain_document(objects, target, goes_in_cluster)
+    except UnknownTargetError as problem:
+        raise stop(f"ringwise: {problem}") from None
+    if start is None and not yes:
+        ask_before_draining(affected)
+    command = target if found.kind == NODE else f"{found.kind}/{found.name}"
+    entry = isolation_of(
+        found.kind, found.name, by=getpass.getuser(), at=time_text(now), reason="drain", start=start
+    )
+    changed = _changing(options, lambda access: isolate(access, entry))
+    release = f"ringwise release {command} --reason TEXT"
+    if start is not None:
+        if not changed:
+            complain(f"note: {found} is isolated already, or has a drain at that time")
+        lines = [
+            f"{found} takes no job that would not end before {time_text(start)}",
+            f"then: kubectl ringwise drain {command}",
+            f"afterwards, or instead: {release}",
+        ]
+        show_result(_drain_result(found, [], lines), output)
+        return
+    # Again: a pod may have come before the scheduler knew of the isolation.
+    objects = objects_of(_read(**_way(options)).bundle, configuration, catalog, now)
+    views = affected_jobs(objects, found.nodes, goes_in_cluster)
+    with spinner(f"draining {found}") as show_text:
+        done = _changing(
+            options,
+            lambda access: drain(access, views, found.nodes, timeout, show_text),
+            f"{found} stays isolated; {release}",
+        )
+    complain(*done.problems)
+    lines = [f"{found} isolated; {counted(done.evicted, 'pod')} evicted"]
+    lines += [*(f"  {pod}" for pod in done.evicted), f"afterwards: {release}"]
+    show_result(_drain_result(found, done.evicted, lines, failed=bool(done.problems)), output)
+
+
+def _drain_result(target: Target, leaving: list[str], lines: list[str], failed: bool = False) -> QueryResult:
+    document: NodeChangeDocument = {
+        "schema": "ringwise.io/node-change/v1",
+        "node": target.name,
+        "action": "drain",
+        "leaving": leaving,
+    }
+    code = ExitCode.FAILED if failed else ExitCode.OK
+    return QueryResult(document, lambda console: print_lines(console, "\n".join(lines)), code=code)
 
 
 def _jobs_result(jobs: list[JobAnswer]) -> QueryResult:
@@ -287,6 +396,19 @@ async def _read_live(kubeconfig: str | None, context: str | None) -> LiveCluster
 
         async with Client(find_access(kubeconfig, context), component="kubectl") as client:
             return await read_cluster(client, progress=progress)
+
+
+def _changing(options: dict[str, Any], change: Callable[[Access], Answer], hint: str = "") -> Answer:
+    """Carry out a change; an error is one line, followed by what is left to do."""
+    try:
+        return change(find_access(options["kubeconfig"], options["context"]))
+    except (ChipsError, KubeConfigError) as problem:
+        message, code = f"ringwise: {problem}", ExitCode.BAD_INPUT
+    except UnreachableError as problem:
+        message, code = f"ringwise: {problem}", ExitCode.FAILED
+    except ApiError as problem:
+        message, code = f"ringwise: the API server refused: {problem}", ExitCode.FAILED
+    raise stop("\n".join(filter(None, (message, hint))), code=code)
 
 
 def _complain_about_objects(live: LiveCluster) -> None:

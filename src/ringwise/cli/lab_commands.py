@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ringwise.cli.completion import LabName
+from ringwise.cli.draining import ask_before_draining
 from ringwise.cli.exit_codes import ExitCode, code_of_outcomes
 from ringwise.cli.output import FILES, complain, exit_code_option, output_option, stdout_console, stop
 from ringwise.cli.queries import (
@@ -19,7 +20,7 @@ from ringwise.cli.queries import (
     show_result,
     terminal,
 )
-from ringwise.grammar import agrees, counted
+from ringwise.grammar import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -361,7 +362,7 @@ def drain_command(
     with lab_client(lab, "querying the lab") as client:
         affected = client.ask("drain", target=target)
     if not yes:
-        _ask_before_draining(affected)
+        ask_before_draining(affected)
     answer = _drain(lab, target, [f"{job['namespace']}/{job['name']}" for job in affected["jobs"]], timeout)
     leaving = answer["leaving"]
     lines = [
@@ -419,33 +420,6 @@ def _drain(lab: Path | None, target: str, jobs: list[str], timeout: int) -> Any:
                 complain(f"note: {before} does not run again yet; the next job is evicted")
             leaving += client.do("drain", target=target, job=job)["leaving"]
     return {**answer, "leaving": leaving}
-
-
-def _ask_before_draining(answer: dict[str, Any]) -> None:
-    """Show on stderr which jobs lose pods; ends the command unless the answer is yes."""
-    if not answer["pods"]:
-        return
-    complain(*(f"  {line}" for line in map(_loss_text, answer["jobs"])))
-    pods = counted(answer["pods"], "pod")
-    try:
-        agreed = click.confirm(f"drain {answer['target']} and evict {pods}?", err=True)
-    except click.Abort:
-        complain("")
-        raise stop("ringwise: nothing was changed: there is no answer; --yes drains without asking") from None
-    if not agreed:
-        raise stop("nothing was changed", code=ExitCode.FAILED)
-
-
-def _loss_text(job: dict[str, Any]) -> str:
-    """What draining a node does to a job, in one line."""
-    name, here, staying, needed = job["name"], job["here"], job["staying"], job["min_available"]
-    where = f"{job['namespace']}/{name}: "
-    if job["kind"] == "Pod":
-        return f"{where}a pod without a controller: it is not started again"
-    pods = f"{here} of {counted(here + staying, 'pod')} {agrees(here, 'runs', 'run')} here"
-    if job["below_min_available"]:
-        return f"{where}{pods}; {staying} would be left, and the gang needs {needed}"
-    return f"{where}{pods}; {staying} would be left, enough for the gang (minAvailable {needed})"
 
 
 @click.command("advance", context_settings={"ignore_unknown_options": True})

@@ -11,7 +11,7 @@ from rich.markup import escape
 from ringwise.apps.lab.api import Query, time_of
 from ringwise.apps.lab.faults import faults_now
 from ringwise.apps.lab.lab import LiveLab
-from ringwise.apps.lab.maintenance import plan_document, plan_drain
+from ringwise.apps.lab.maintenance import copy_of, plan_document, plan_drain
 from ringwise.apps.lab.queries import (
     UnknownNameError,
     all_names,
@@ -334,7 +334,9 @@ def _story(live: LiveLab, parameters: Parameters) -> QueryResult:
 def _drain_plan(live: LiveLab, parameters: Parameters) -> QueryResult:
     """Raises UnknownTargetError."""
     target = find_target(live.view, str(parameters.get("target")))
-    plan = plan_drain(live, target.nodes, at=time_of(live, parameters))
+    at = time_of(live, parameters)
+    with copy_of(live.cluster.table, live.now, live.settings) as copy:
+        plan = plan_drain(copy, target.nodes, at=at)
     return QueryResult(plan_document(target, plan), lambda console: print_plan(console, target, plan))
 
 
@@ -381,7 +383,7 @@ QUERIES: dict[str, Query] = {
     "get": _rendered(_get),
     "describe": _rendered(_describe),
     "names": lambda live, parameters: all_names(live, str(parameters.get("kind"))),
-    "drain": lambda live, parameters: drain_document(live, str(parameters.get("target"))),
+    "drain": lambda live, parameters: drain_document(live.objects, str(parameters.get("target"))),
     "drain-plan": _rendered(_drain_plan),
     "top": _rendered(lambda live, parameters: _top(live, parameters.get("height"))),
     "why": _rendered(_why),

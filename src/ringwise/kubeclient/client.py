@@ -26,8 +26,9 @@ from ringwise.kubeclient.config import Access
 from ringwise.kubeclient.connection_pool import ConnectionPool, Connections
 from ringwise.kubeclient.http import aiohttp
 from ringwise.kubeclient.rate_limit import RateLimit
-from ringwise.kubeclient.resources import Resource
+from ringwise.kubeclient.resources import PODS, Resource
 from ringwise.manifests.errors import one_line
+from ringwise.wellknown import DISRUPTION_API
 
 #: Objects per page of a list. Larger pages save requests; smaller ones save memory and time of the server.
 PAGE_SIZE = 500
@@ -339,6 +340,19 @@ class Client:
         if grace is not None:
             options["gracePeriodSeconds"] = grace
         await self.request("DELETE", resource.path(namespace, name), body=msgspec.json.encode(options))
+
+    async def evict(self, namespace: str, pod: str, uid: str) -> None:
+        """Ask for the eviction of a pod with its own grace; disruption budgets are kept (429).
+
+        Another pod of the same name is not evicted (409).
+        """
+        body = {
+            "apiVersion": DISRUPTION_API,
+            "kind": "Eviction",
+            "metadata": {"name": pod, "namespace": namespace},
+            "deleteOptions": {"preconditions": {"uid": uid}},
+        }
+        await self.request("POST", PODS.path(namespace, pod, "eviction"), body=msgspec.json.encode(body))
 
     # -- lists and watches ------------------------------------------------------------------
 

@@ -217,7 +217,7 @@ class LabServer:
         """Cordon the nodes of a target and evict the pods of one job, or of all."""
         live, job = self.live, parameters.get("job")
         target = find_target(live.view, _word(parameters, "target"))
-        views = [view for view in affected_jobs(live, target.nodes) if job in (None, view.key)]
+        views = [view for view in affected_jobs(live.objects, target.nodes) if job in (None, view.key)]
         leaving = [pod.key for view in views for pod in view.pods if pod.node in target.nodes and pod.live]
         for node in target.nodes:
             live.change_node(node, "cordon")

@@ -93,7 +93,10 @@ class Submitted:
 class LiveLab:
     """Everything of one lab, on one thread. After each turn the folder holds what the memory holds."""
 
-    def __init__(self, folder: LabFolder, settings: LabSettings) -> None:
+    def __init__(
+        self, folder: LabFolder, settings: LabSettings, configuration: Configuration | None = None
+    ) -> None:
+        """With a configuration that was read already, the lab uses it instead of the one it keeps."""
         self.folder = folder
         self.settings = settings
         self.catalog = shipped_catalog(settings.boards)
@@ -111,7 +114,7 @@ class LiveLab:
         )
         if settings.configuration is not None:
             self._keep_configuration(*settings.configuration)
-        self.configuration = self._kept_configuration()
+        self.configuration = configuration or self._kept_configuration()
         if not self.continued:
             self._populate(settings.fleet)
         #: The device plugins of the nodes, where they run.

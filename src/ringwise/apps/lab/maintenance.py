@@ -6,7 +6,7 @@ the real job controller. Nothing of the cluster itself is changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
 from pathlib import Path
@@ -18,11 +18,12 @@ from ringwise.apps.targets import Target
 from ringwise.embed.clock import SECOND
 from ringwise.embed.objects import ObjectTable
 from ringwise.embed.store import Store
+from ringwise.framework.configuration import Configuration
 from ringwise.records import dataclass
 from ringwise.state.model import Isolation, Pod
 from ringwise.state.owned_annotations import without_stray
 from ringwise.topology.natural import natural_key
-from ringwise.views.cluster import JobView, job_views
+from ringwise.views.cluster import ClusterObjects, JobView, job_views
 from ringwise.views.documents.maintenance import DrainPlanDocument, MovedPodFields
 
 #: How long a job may take to be placed again before the next one is asked to go.
@@ -66,29 +67,46 @@ class DrainPlan:
     jobs: list[DrainedJob] = field(default_factory=list)
 
 
-def affected_jobs(live: LiveLab, nodes: Iterable[str]) -> list[JobView]:
-    """The jobs with live pods on these nodes, in the order in which they are asked to go."""
+Goes = Callable[[Pod], bool]
+
+
+def goes_in_lab(pod: Pod) -> bool:
+    """Whether a drain evicts the pod: the nodes of a lab are cordoned, and no pod stays."""
+    return pod.live
+
+
+def goes_in_cluster(pod: Pod) -> bool:
+    """Whether a drain of a real cluster evicts the pod.
+
+    Its nodes are isolated, which keeps pods with chips off. Others would come back at once, as pods of
+    DaemonSets and static pods do in any case.
+    """
+    stays = pod.owner is not None and pod.owner.kind in ("DaemonSet", "Node")
+    return pod.live and pod.cls.chips > 0 and not stays
+
+
+def affected_jobs(objects: ClusterObjects, nodes: Iterable[str], goes: Goes = goes_in_lab) -> list[JobView]:
+    """The jobs with pods on these nodes that have to go, in the order in which they are asked to."""
     wanted = set(nodes)
     views = [
-        view for view in job_views(live.objects) if any(pod.node in wanted and pod.live for pod in view.pods)
+        view for view in job_views(objects) if any(pod.node in wanted and goes(pod) for pod in view.pods)
     ]
     return sorted(views, key=lambda view: (-view.priority, view.created, natural_key(view.key)))
 
 
 def plan_drain(
-    live: LiveLab, nodes: Sequence[str], *, at: int | None = None, recreates: bool = False
+    copy: LiveLab, nodes: Sequence[str], *, at: int | None = None, of_cluster: bool = False
 ) -> DrainPlan:
-    """What draining these nodes would do, tried on a copy.
+    """What draining these nodes would do, tried on a copy of a lab, or of a real cluster.
 
-    `at`: when they are drained; until then they take no job that would not end before. `recreates`: pods of
-    owners that the copy does not know are created again by them.
+    `at`: when they are drained; until then they take no job that would not end before. `of_cluster`: nodes
+    are isolated, not cordoned, and pods of owners that the copy does not know are created again by them.
     """
-    with copy_of(live.cluster.table, live.now, live.settings) as copy:
-        if at is not None:
-            for node in nodes:
-                copy.isolate(Isolation(node, start=at), on=True)
-            copy.advance(at - copy.now)
-        return _Planner(copy, tuple(nodes), recreates).plan()
+    if at is not None:
+        for node in nodes:
+            copy.isolate(Isolation(node, start=at), on=True)
+        copy.advance(at - copy.now)
+    return _Planner(copy, tuple(nodes), of_cluster).plan()
 
 
 def plan_document(target: Target, plan: DrainPlan) -> DrainPlanDocument:
@@ -119,15 +137,20 @@ def _fields(pod: MovedPod) -> MovedPodFields:
 
 
 @contextmanager
-def copy_of(table: ObjectTable, now: int, settings: LabSettings) -> Iterator[LiveLab]:
-    """The same objects at the same time, with a scheduler that has just started and has virtual time."""
+def copy_of(
+    table: ObjectTable, now: int, settings: LabSettings, configuration: Configuration | None = None
+) -> Iterator[LiveLab]:
+    """The same objects at the same time, with a scheduler that has just started and has virtual time.
+
+    Without a configuration it has the one among the objects.
+    """
     with TemporaryDirectory(prefix="ringwise-plan-") as path:
         folder = LabFolder(Path(path))
         store = Store(folder.database)
         store.save(table, now)
         store.close()
         own = replace(settings, configuration=None, speed=None, journal_bytes=0, mount_by=None)
-        copy = LiveLab(folder, own)
+        copy = LiveLab(folder, own, configuration)
         try:
             copy.turn()
             yield copy
@@ -150,17 +173,21 @@ class _Asked:
 
 
 class _Planner:
-    def __init__(self, copy: LiveLab, nodes: tuple[str, ...], recreates: bool) -> None:
+    def __init__(self, copy: LiveLab, nodes: tuple[str, ...], of_cluster: bool) -> None:
         self._copy = copy
         self._nodes = nodes
-        self._recreates = recreates
+        self._of_cluster = of_cluster
+        self._goes: Goes = goes_in_cluster if of_cluster else goes_in_lab
         self._moments = 0
 
     def plan(self) -> DrainPlan:
         copy = self._copy
-        affected = affected_jobs(copy, self._nodes)
+        affected = affected_jobs(copy.objects, self._nodes, self._goes)
         for node in self._nodes:
-            copy.change_node(node, "cordon")
+            if self._of_cluster:
+                copy.isolate(Isolation(node), on=True)
+            else:
+                copy.change_node(node, "cordon")
         asked: list[_Asked] = []
         for view in affected:
             asked.append(self._ask(view))
@@ -187,10 +214,11 @@ class _Planner:
     def _ask(self, view: JobView) -> _Asked:
         before = {pod.key: pod for pod in view.pods if pod.node is not None and pod.live}
         job = DrainedJob(view.namespace, view.name, view.kind)
-        alone = [pod for pod in before.values() if pod.owner is None]
-        if view.vcjob is None and (alone or not self._recreates):
+        leaving = {key: pod for key, pod in before.items() if self._has_to_go(pod)}
+        alone = any(pod.owner is None for pod in leaving.values())
+        if view.vcjob is None and (alone or not self._of_cluster):
             job.outcome = NOT_RESTARTED
-        self._copy.evict([key for key, pod in before.items() if pod.node in self._nodes])
+        self._copy.evict(leaving)
         return _Asked(job, before, self._copy.now)
 
     def _look(self, asked: list[_Asked]) -> None:
@@ -200,20 +228,26 @@ class _Planner:
             if one.settled:
                 continue
             now = [cluster.get(Pod, key) for key in one.before]
-            if self._recreates and any(pod is None for pod in now):
+            # The controller of the copy creates the pods of vcjobs.
+            if self._of_cluster and one.job.kind != "vcjob" and any(pod is None for pod in now):
                 self._create_again(one)
             elif all(pod is not None and self._is_back(pod) for pod in now):
                 one.job.waits = self._copy.now - one.began
 
+    def _has_to_go(self, pod: Pod) -> bool:
+        return pod.node in self._nodes and self._goes(pod)
+
     def _is_back(self, pod: Pod) -> bool:
         """It has a node that stays, or ended meanwhile."""
-        return not pod.live or (pod.node is not None and not pod.deleting and pod.node not in self._nodes)
+        return not pod.live or (pod.node is not None and not pod.deleting and not self._has_to_go(pod))
 
     def _create_again(self, one: _Asked) -> None:
         """What owners do that the copy does not know."""
         for key, pod in one.before.items():
             if pod.owner is not None and self._copy.cluster.get(Pod, key) is None:
-                again = replace(pod, uid="", node=None, phase="Pending", holds=(), mounted=(), deleting=False)
+                again = replace(
+                    pod, uid="", node=None, phase="Pending", created=0, holds=(), mounted=(), deleting=False
+                )
                 self._copy.cluster.submit(without_stray(again))
         self._copy.turn()
 
@@ -223,7 +257,7 @@ class _Planner:
             now = cluster.get(Pod, key)
             after = now.node if now is not None and not now.deleting else None
             moved = MovedPod(pod.name, pod.node or "", after)
-            if pod.node in self._nodes:
+            if self._has_to_go(pod):
                 one.job.pods.append(moved)
             elif now is None or now.uid != pod.uid:
                 one.job.restarted.append(moved)

@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 
 from ringwise.apps.lab.lab import LiveLab
-from ringwise.apps.lab.maintenance import affected_jobs
+from ringwise.apps.lab.maintenance import Goes, affected_jobs, goes_in_lab
 from ringwise.apps.targets import find_target
 from ringwise.embed.clock import VirtualClock
 from ringwise.state.model import Node, Pod, Queue
 from ringwise.topology.nearest import did_you_mean
-from ringwise.views.cluster import chip_totals, job_views
+from ringwise.views.cluster import ClusterObjects, chip_totals, job_views
 from ringwise.views.documents.cluster import StatusFields
 
 KINDS = ("node", "job", "queue", "pod")
@@ -64,12 +64,12 @@ def all_names(live: LiveLab, kind: str, namespace: str | None = None) -> list[st
     return [pod.key for pod in live.cluster.all(Pod) if namespace in (None, pod.namespace)]
 
 
-def drain_document(live: LiveLab, target: str) -> dict[str, Any]:
+def drain_document(objects: ClusterObjects, target: str, goes: Goes = goes_in_lab) -> dict[str, Any]:
     """The jobs with pods on a target, and what a drain leaves of each. Raises UnknownTargetError."""
-    found = find_target(live.view, target)
+    found = find_target(objects.view, target)
     jobs = []
-    for view in affected_jobs(live, found.nodes):
-        here = sum(1 for pod in view.pods if pod.node in found.nodes and pod.live)
+    for view in affected_jobs(objects, found.nodes, goes):
+        here = sum(1 for pod in view.pods if pod.node in found.nodes and goes(pod))
         if here:
             staying = view.placed - here
             jobs.append(

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
-import msgspec
-
 from ringwise.kube.watch.job_templates import JobTemplates, TemplateStore
 from ringwise.kube.write.binder import Binder
 from ringwise.kube.write.event_recorder import ObjectReference
@@ -57,7 +55,6 @@ from ringwise.messages.commands import (
 from ringwise.messages.events import EvictFailed
 from ringwise.state.model import PodGroup
 from ringwise.wellknown import (
-    DISRUPTION_API,
     HOST_LISTS_SUFFIX,
     RESCHEDULING_CONFIG_MAP,
     VOLCANO_SYSTEM,
@@ -244,18 +241,10 @@ class Executor:
         await self._delete(partial(self._client.patch, PODS, command.namespace, command.pod, body))
 
     async def _evict(self, command: Evict) -> None:
-        body = {
-            "apiVersion": DISRUPTION_API,
-            "kind": "Eviction",
-            "metadata": {"name": command.pod, "namespace": command.namespace},
-            "deleteOptions": {"preconditions": {"uid": command.uid}},
-        }
         pod = ObjectReference.to(PODS, command.namespace, command.pod, command.uid)
         self._status.events.record(pod, "Evict", f"Pod is evicted, because of {command.why}")
-        path = PODS.path(command.namespace, command.pod, "eviction")
-        encoded = msgspec.json.encode(body)
         try:
-            await self._delete(partial(self._client.request, "POST", path, body=encoded))
+            await self._delete(partial(self._client.evict, command.namespace, command.pod, command.uid))
         except GivenUpError:
             # The core would not repeat it: to the core the pod is already terminating.
             self._on_evict_failed(EvictFailed(command.uid))

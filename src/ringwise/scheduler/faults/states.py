@@ -34,7 +34,7 @@ class Happened(enum.Enum):
     NEXT_LEVEL = "the time of the level is over"
     PLACED = "minAvailable pods have a node"
     TOO_OLD = "300 s + grace-over-time since the last fault"
-    JOB_GONE = "the job is gone, or has another owner"
+    JOB_GONE = "the job is gone, is over, or has another owner"
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ class DeleteDocument(TypedDict):
 
 
 class NodeChangeDocument(TypedDict):
-    """What was done to a node of the lab."""
+    """What was done to a node of the lab, or to a node, a leaf switch or a SuperPoD of a cluster."""
 
     schema: Literal["ringwise.io/node-change/v1"]
     node: str

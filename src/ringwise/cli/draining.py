@@ -1,0 +1,38 @@
+"""The question before a drain, in a lab and in a cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from ringwise.cli.exit_codes import ExitCode
+from ringwise.cli.output import complain, stop
+from ringwise.grammar import agrees, counted
+
+
+def ask_before_draining(answer: dict[str, Any]) -> None:
+    """Show on stderr which jobs lose pods; ends the command unless the answer is yes."""
+    if not answer["pods"]:
+        return
+    complain(*(f"  {line}" for line in map(_loss_text, answer["jobs"])))
+    pods = counted(answer["pods"], "pod")
+    try:
+        agreed = click.confirm(f"drain {answer['target']} and evict {pods}?", err=True)
+    except click.Abort:
+        complain("")
+        raise stop("ringwise: nothing was changed: there is no answer; --yes drains without asking") from None
+    if not agreed:
+        raise stop("nothing was changed", code=ExitCode.FAILED)
+
+
+def _loss_text(job: dict[str, Any]) -> str:
+    """What draining a node does to a job, in one line."""
+    name, here, staying, needed = job["name"], job["here"], job["staying"], job["min_available"]
+    where = f"{job['namespace']}/{name}: "
+    if job["kind"] == "Pod":
+        return f"{where}a pod without a controller: it is not started again"
+    pods = f"{here} of {counted(here + staying, 'pod')} {agrees(here, 'runs', 'run')} here"
+    if job["below_min_available"]:
+        return f"{where}{pods}; {staying} would be left, and the gang needs {needed}"
+    return f"{where}{pods}; {staying} would be left, enough for the gang (minAvailable {needed})"

@@ -1,0 +1,345 @@
+"""`kubectl ringwise drain` on a stand-in for a cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from ringwise.apps.drain import drain_jobs, objects_of, table_of
+from ringwise.apps.lab.maintenance import affected_jobs, goes_in_cluster
+from ringwise.apps.live import read_cluster
+from ringwise.cli.kubectl_commands import plugin
+from ringwise.embed.kubelet import PodTimeline
+from ringwise.embed.records import TIMELINE
+from ringwise.kubeclient.client import ApiError, Client
+from ringwise.manifests.bundle import Bundle
+from ringwise.state.model import Owner, Pod, PodClass
+from ringwise.state.vcjob import VcJob
+from ringwise.topology.boards import shipped_catalog
+from ringwise.views.cluster import JobView
+from tests.device.test_commands import kubeconfig
+from tests.kube.fake_api_server import FakeApiServer, Object
+from tests.kube.harness import (
+    CONFIG_MAPS,
+    GROUPS,
+    NODES,
+    PODS,
+    QUEUES,
+    InstantClock,
+    group,
+    node,
+    pod,
+    run,
+    server,
+)
+
+ALL_CHIPS = ",".join(f"Ascend910-{chip}" for chip in range(8))
+SECOND = 1_000_000_000
+
+
+def owned(made: Object, kind: str = "Operator", name: str = "boss") -> Object:
+    reference = {"apiVersion": "v1", "kind": kind, "name": name, "uid": f"uid-{name}", "controller": True}
+    made["metadata"]["ownerReferences"] = [reference]
+    return made
+
+
+def two_nodes(api: FakeApiServer, *, spare: int = 1) -> None:
+    """On node-1: a gang of an operator, a pod of a DaemonSet with a chip, and a pod without chips."""
+    for number in range(1 + spare):
+        api.put(NODES, node(f"node-{number + 1}"))
+    api.put(QUEUES, {"metadata": {"name": "default"}})
+    api.put(GROUPS, group("gang", 1, phase="Running"))
+    four = ALL_CHIPS[: ALL_CHIPS.index(",Ascend910-4")]
+    api.put(PODS, owned(pod("gang-0", 4, group="gang", on="node-1", held=four)))
+    api.put(PODS, owned(pod("agent", 1, on="node-1", held="Ascend910-7"), "DaemonSet", "agents"))
+    api.put(PODS, owned(pod("web", 0, on="node-1", scheduler="default-scheduler"), "ReplicaSet", "web"))
+
+
+def on_cluster(
+    tmp_path: Path, prepare: Callable[[FakeApiServer], object], *commands: str, given: str | None = None
+) -> tuple[list[Result], FakeApiServer]:
+    results: list[Result] = []
+    servers: list[FakeApiServer] = []
+
+    async def test() -> None:
+        async with FakeApiServer() as api:
+            prepare(api)
+            servers.append(api)
+            config = kubeconfig(tmp_path, api.url)
+            for command in commands:
+                arguments = [*command.split(), "--kubeconfig", config]
+                results.append(
+                    await asyncio.to_thread(CliRunner().invoke, plugin, arguments, given, None, False)
+                )
+
+    run(test())
+    return results, servers[0]
+
+
+def pods_of(api: FakeApiServer) -> list[str]:
+    return sorted(one["metadata"]["name"] for one in api.all(PODS))
+
+
+def isolations(api: FakeApiServer) -> dict[str, Any]:
+    found = api.collections.get(CONFIG_MAPS, {}).get("kube-system/ringwise-isolation", {})
+    return {key: json.loads(value) for key, value in found.get("data", {}).items()}
+
+
+# -- the plan
+
+
+def test_a_plan_moves_the_pods_of_an_operator_and_changes_nothing(tmp_path: Path) -> None:
+    (answered, drawn), api = on_cluster(
+        tmp_path, two_nodes, "drain node-1 --plan -o json", "drain node-1 --plan"
+    )
+    assert answered.exit_code == 0, answered.output
+    plan = json.loads(answered.stdout)
+    (job,) = plan["jobs"]
+    assert (job["name"], job["outcome"]) == ("gang", "moves")
+    assert job["pods"] == [{"name": "gang-0", "from": "node-1", "to": "node-2"}]
+    assert job["restarted"] == []
+    assert "nothing was changed" in drawn.stdout
+    assert {method for method, _ in api.requests} == {"GET"}
+
+
+def test_a_plan_without_another_node_says_that_the_job_waits_and_why(tmp_path: Path) -> None:
+    (answered,), _ = on_cluster(tmp_path, lambda api: two_nodes(api, spare=0), "drain node-1 --plan -o json")
+    (job,) = json.loads(answered.stdout)["jobs"]
+    assert (job["outcome"], job["waits_seconds"]) == ("waits", None)
+    # The drain isolates, it does not cordon.
+    assert "node-isolated" in job["reason"]
+    assert job["pods"][0]["to"] is None
+
+
+def test_a_plan_waits_for_the_end_of_another_job(tmp_path: Path) -> None:
+    def prepare(api: FakeApiServer) -> None:
+        two_nodes(api)
+        other = pod("other", 8, on="node-2", held=ALL_CHIPS)
+        other["metadata"]["annotations"]["ringwise.io/expected-duration"] = "1h"
+        other["metadata"]["creationTimestamp"] = "2999-01-01T00:00:00Z"
+        api.put(PODS, owned(other))
+
+    (answered,), _ = on_cluster(tmp_path, prepare, "drain node-1 --plan -o json")
+    (job,) = json.loads(answered.stdout)["jobs"]
+    assert job["outcome"] == "waits"
+    # It counts as started now: no pod started in the future.
+    assert 3500 < job["waits_seconds"] <= 3700
+    assert job["pods"][0]["to"] == "node-2"
+
+
+def test_a_pod_without_an_owner_is_not_started_again(tmp_path: Path) -> None:
+    def prepare(api: FakeApiServer) -> None:
+        api.put(NODES, node("node-1"))
+        api.put(NODES, node("node-2"))
+        api.put(PODS, pod("alone", 8, on="node-1", held=ALL_CHIPS))
+
+    (answered,), _ = on_cluster(tmp_path, prepare, "drain node-1 --plan -o json")
+    (job,) = json.loads(answered.stdout)["jobs"]
+    assert job["outcome"] == "not-restarted"
+
+
+def test_a_plan_has_the_configuration_of_the_cluster(tmp_path: Path) -> None:
+    """Without a plugin that gives chips no job moves."""
+
+    def prepare(api: FakeApiServer) -> None:
+        two_nodes(api)
+        text = 'actions: "enqueue, allocate"\ntiers:\n- plugins:\n  - name: gang\n'
+        meta = {"name": "volcano-scheduler-configmap", "namespace": "volcano-system"}
+        api.put(CONFIG_MAPS, {"metadata": meta, "data": {"volcano-scheduler.conf": text}})
+
+    (answered,), _ = on_cluster(tmp_path, prepare, "drain node-1 --plan -o json")
+    (job,) = json.loads(answered.stdout)["jobs"]
+    assert job["outcome"] == "waits"
+
+
+def test_running_pods_started_with_their_vcjob_and_others_when_they_were_created() -> None:
+    def made(name: str, owner: str | None = None, **facts: Any) -> Pod:
+        of = Owner("Job", owner, f"uid-{owner}") if owner else None
+        return Pod(name, "default", name, PodClass(), node="node-1", created=10, owner=of, **facts)
+
+    bundle = Bundle(
+        vcjobs=[
+            VcJob("default", "train", uid="uid-train", phase="Running", since=40),
+            VcJob("default", "starts", uid="uid-starts", phase="Pending", since=40),
+        ],
+        pods=[
+            made("of-job", "train", phase="Running"),
+            made("of-starting-job", "starts", phase="Running"),
+            made("other", phase="Running"),
+            made("bound"),
+            made("leaving", phase="Running", deleting=True),
+            made("over", phase="Succeeded"),
+        ],
+    )
+    table = table_of(bundle, 100)
+    assert table.get(TIMELINE, "of-job") == PodTimeline(40, 40)
+    assert table.get(TIMELINE, "of-starting-job") == PodTimeline(10, 10)
+    assert table.get(TIMELINE, "other") == PodTimeline(10, 10)
+    assert table.get(TIMELINE, "bound") == PodTimeline(100)
+    assert table.get(TIMELINE, "leaving") == PodTimeline(10, 10, 100)
+    assert table.get(TIMELINE, "over") is None
+    assert table.get("Queue", "default") is not None
+
+
+# -- the drain
+
+
+def test_a_drain_isolates_and_evicts_pods_with_chips_only(tmp_path: Path) -> None:
+    (answered,), api = on_cluster(tmp_path, two_nodes, "drain node-1 --yes")
+    assert answered.exit_code == 0, answered.output
+    assert "node node-1 isolated; 1 pod evicted" in answered.stdout
+    assert "ringwise release node-1 --reason TEXT" in answered.stdout
+    assert pods_of(api) == ["agent", "web"]
+    entry = isolations(api)["node-1"]
+    assert entry["reason"] == "drain"
+    assert "from" not in entry
+    writes = [path for method, path in api.requests if method != "GET"]
+    assert "configmaps" in writes[0]
+    assert writes[1].endswith("/pods/gang-0/eviction")
+
+
+@pytest.mark.parametrize(("given", "code"), [("n\n", 1), ("", 2)])
+def test_without_a_yes_nothing_is_changed(tmp_path: Path, given: str, code: int) -> None:
+    (answered,), api = on_cluster(tmp_path, two_nodes, "drain node-1", given=given)
+    assert answered.exit_code == code
+    assert "default/gang: 1 of 1 pod runs here" in answered.stderr
+    assert "nothing was changed" in answered.stderr
+    assert {method for method, _ in api.requests} == {"GET"}
+
+
+def test_a_drain_ahead_writes_its_time_and_says_what_to_run(tmp_path: Path) -> None:
+    (answered,), api = on_cluster(tmp_path, two_nodes, "drain node-1 --at 2999-01-31T08:00:00Z")
+    assert answered.exit_code == 0, answered.output
+    assert "then: kubectl ringwise drain node-1\n" in answered.stdout
+    assert isolations(api)["node-1"]["from"] == "2999-01-31T08:00:00Z"
+    assert "gang-0" in pods_of(api)
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("drain node-9 --yes", "there is no node node-9"),
+        ("drain superpod/7 --plan", "there is no SuperPoD 7"),
+        ("drain node-1 --at yesterday", "'yesterday' is no time"),
+        ("drain node-1 --at 2001-01-01T00:00:00Z --plan", "does not lie ahead"),
+    ],
+)
+def test_bad_input_is_one_line_and_changes_nothing(tmp_path: Path, command: str, says: str) -> None:
+    (answered,), api = on_cluster(tmp_path, two_nodes, command)
+    assert answered.exit_code == 2
+    assert says in " ".join(answered.stderr.split())
+    assert {method for method, _ in api.requests} <= {"GET"}
+
+
+def test_who_may_not_evict_is_told_what_stays(tmp_path: Path) -> None:
+    def prepare(api: FakeApiServer) -> None:
+        two_nodes(api)
+        api.fault("/eviction", status=403, times=1)
+
+    (answered,), api = on_cluster(tmp_path, prepare, "drain node-1 --yes")
+    assert answered.exit_code == 1
+    assert "the API server refused" in answered.stderr
+    assert "node node-1 stays isolated; ringwise release node-1 --reason TEXT" in answered.stderr
+    assert "gang-0" in pods_of(api)
+
+
+def test_a_pod_that_does_not_go_in_time_fails_the_command(tmp_path: Path) -> None:
+    def prepare(api: FakeApiServer) -> None:
+        two_nodes(api)
+        api.fault("/eviction", status=429, times=1000)
+
+    (answered,), _ = on_cluster(tmp_path, prepare, "drain node-1 --yes --timeout 0s")
+    assert answered.exit_code == 1
+    assert "default/gang: 1 pod still there after 0 s (gang-0)" in answered.stderr
+    assert "0 pods evicted" in answered.stdout
+
+
+# -- job by job
+
+
+async def views(client: Client) -> list[JobView]:
+    live = await read_cluster(client)
+    objects = objects_of(live.bundle, live.configuration, shipped_catalog(), 0)
+    return affected_jobs(objects, ["node-1"], goes_in_cluster)
+
+
+def two_jobs(api: FakeApiServer) -> None:
+    api.put(NODES, node("node-1"))
+    for name, chips in (("first", "0,1"), ("second", "2,3")):
+        held = [f"Ascend910-{chip}" for chip in chips.split(",")]
+        api.put(GROUPS, group(name, 2, phase="Running"))
+        for index, chip in enumerate(held):
+            api.put(PODS, owned(pod(f"{name}-{index}", 1, group=name, on="node-1", held=chip)))
+
+
+def evictions(api: FakeApiServer) -> list[str]:
+    return [path.split("/")[-2] for method, path in api.requests if path.endswith("/eviction")]
+
+
+def test_the_next_job_is_evicted_when_the_pods_of_the_one_before_are_gone() -> None:
+    """A budget refuses the second pod of the first job at first."""
+
+    async def test() -> None:
+        async with server() as (api, client):
+            two_jobs(api)
+            jobs = await views(client)
+            api.fault("first-1/eviction", status=429, times=3)
+            clock = InstantClock()
+            done = await drain_jobs(client, jobs, ["node-1"], 60 * SECOND, clock=clock)
+            assert evictions(api) == ["first-0", *["first-1"] * 4, "second-0", "second-1"]
+            assert done.evicted == [
+                f"default/{name}" for name in ("first-0", "first-1", "second-0", "second-1")
+            ]
+            assert done.problems == []
+            assert sum(clock.slept) == 6
+
+    run(test())
+
+
+def test_a_job_that_takes_too_long_does_not_hold_up_the_next() -> None:
+    async def test() -> None:
+        async with server() as (api, client):
+            two_jobs(api)
+            jobs = await views(client)
+            api.fault("first-0/eviction", status=429, times=1000)
+            done = await drain_jobs(client, jobs, ["node-1"], 60 * SECOND, clock=InstantClock())
+            assert done.evicted == ["default/first-1", "default/second-0", "default/second-1"]
+            (problem,) = done.problems
+            assert problem.startswith("default/first: 1 pod still there after 1 min (first-0): ")
+
+    run(test())
+
+
+def test_pods_that_were_replaced_meanwhile_are_left_alone() -> None:
+    async def test() -> None:
+        async with server() as (api, client):
+            two_jobs(api)
+            jobs = await views(client)
+            api.remove(PODS, "default/first-0")
+            api.put(PODS, owned(pod("first-0", 1, group="first", on="node-2")))
+            api.remove(PODS, "default/first-1")
+            done = await drain_jobs(client, jobs, ["node-1"], 60 * SECOND, clock=InstantClock())
+            assert done.evicted == ["default/second-0", "default/second-1"]
+            assert pods_of(api) == ["first-0"]
+            assert done.problems == []
+
+    run(test())
+
+
+def test_a_denied_eviction_ends_the_drain() -> None:
+    async def test() -> None:
+        async with server() as (api, client):
+            two_jobs(api)
+            jobs = await views(client)
+            api.fault("first-0/eviction", status=403, times=1)
+            with pytest.raises(ApiError):
+                await drain_jobs(client, jobs, ["node-1"], 60 * SECOND, clock=InstantClock())
+            assert len(api.all(PODS)) == 4
+
+    run(test())
