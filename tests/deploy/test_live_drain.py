@@ -28,6 +28,7 @@ from tests.kube.fake_api_server import FakeApiServer, Object
 from tests.kube.harness import (
     CONFIG_MAPS,
     GROUPS,
+    JOBS,
     NODES,
     PODS,
     QUEUES,
@@ -158,6 +159,54 @@ def test_a_plan_has_the_configuration_of_the_cluster(tmp_path: Path) -> None:
     assert job["outcome"] == "waits"
 
 
+def vcjob(api: FakeApiServer, action: str = "RestartJob") -> None:
+    """Two pods on node-1 and node-2, and what happens when one is evicted. node-3 is free."""
+    for number in (1, 2, 3):
+        api.put(NODES, node(f"node-{number}"))
+    api.put(QUEUES, {"metadata": {"name": "default"}})
+    template = {"spec": pod("template", 8)["spec"]}
+    spec = {
+        "schedulerName": "volcano",
+        "minAvailable": 2,
+        "queue": "default",
+        "policies": [{"event": "PodEvicted", "action": action}],
+        "tasks": [{"name": "worker", "replicas": 2, "template": template}],
+    }
+    meta = {"name": "train", "namespace": "default", "uid": "uid-train"}
+    status = {"state": {"phase": "Running"}, "minAvailable": 2, "running": 2}
+    api.put(JOBS, {"metadata": meta, "spec": spec, "status": status})
+    api.put(GROUPS, owned(group("train-uid-train", 2, phase="Running"), "Job", "train"))
+    for index in (0, 1):
+        made = pod(
+            f"train-worker-{index}", 8, group="train-uid-train", on=f"node-{index + 1}", held=ALL_CHIPS
+        )
+        names = {
+            "volcano.sh/job-name": "train",
+            "volcano.sh/task-spec": "worker",
+            "volcano.sh/job-version": "0",
+        }
+        made["metadata"]["labels"] = names
+        made["metadata"]["annotations"] |= {**names, "volcano.sh/task-index": str(index)}
+        api.put(PODS, owned(made, "Job", "train"))
+
+
+def test_the_pods_of_a_vcjob_are_created_by_its_controller_in_a_plan(tmp_path: Path) -> None:
+    (answered,), _ = on_cluster(tmp_path, vcjob, "drain node-1 --plan -o json")
+    (job,) = json.loads(answered.stdout)["jobs"]
+    assert (job["kind"], job["name"], job["outcome"]) == ("vcjob", "train", "moves")
+    (moved,), (restarted,) = job["pods"], job["restarted"]
+    assert (moved["name"], moved["from"]) == ("train-worker-0", "node-1")
+    assert (restarted["name"], restarted["from"]) == ("train-worker-1", "node-2")
+    assert {moved["to"], restarted["to"]} == {"node-2", "node-3"}
+
+
+def test_a_vcjob_that_an_eviction_ends_is_not_created_again_in_a_plan(tmp_path: Path) -> None:
+    (answered,), _ = on_cluster(tmp_path, lambda api: vcjob(api, "AbortJob"), "drain node-1 --plan -o json")
+    (job,) = json.loads(answered.stdout)["jobs"]
+    assert (job["outcome"], job["waits_seconds"]) == ("waits", None)
+    assert [one["to"] for one in (*job["pods"], *job["restarted"])] == [None, None]
+
+
 def test_running_pods_started_with_their_vcjob_and_others_when_they_were_created() -> None:
     def made(name: str, owner: str | None = None, **facts: Any) -> Pod:
         of = Owner("Job", owner, f"uid-{owner}") if owner else None
@@ -258,6 +307,39 @@ def test_a_pod_that_does_not_go_in_time_fails_the_command(tmp_path: Path) -> Non
     assert answered.exit_code == 1
     assert "default/gang: 1 pod still there after 0 s (gang-0)" in answered.stderr
     assert "0 pods evicted" in answered.stdout
+
+
+def test_all_nodes_of_a_leaf_switch_are_drained(tmp_path: Path) -> None:
+    def prepare(api: FakeApiServer) -> None:
+        for name in ("node-1", "node-2", "node-3"):
+            made = node(name)
+            made["status"]["addresses"] = [{"type": "InternalIP", "address": f"10.0.0.{name[-1]}"}]
+            api.put(NODES, made)
+            api.put(PODS, owned(pod(f"on-{name}", 8, on=name, held=ALL_CHIPS)))
+        switches = [
+            {
+                "tor_id": leaf,
+                "tor_ip": f"172.0.0.{leaf}",
+                "server": [
+                    {"server_ip": f"10.0.0.{number}", "npu_count": 8, "slice_id": slice}
+                    for slice, number in enumerate(numbers)
+                ],
+            }
+            for leaf, numbers in enumerate(((1, 2), (3,)))
+        ]
+        info = {"version": "1.0", "tor_count": 2, "server_list": switches}
+        meta = {"name": "basic-tor-node-cm", "namespace": "kube-system"}
+        api.put(
+            CONFIG_MAPS,
+            {"metadata": meta, "data": {"tor_info": json.dumps(info), "tor_level": "single_layer"}},
+        )
+
+    (answered,), api = on_cluster(tmp_path, prepare, "drain switch/172.0.0.0 --yes -o json")
+    assert answered.exit_code == 0, answered.output
+    assert json.loads(answered.stdout)["leaving"] == ["default/on-node-1", "default/on-node-2"]
+    assert pods_of(api) == ["on-node-3"]
+    (entry,) = isolations(api).values()
+    assert entry["name"] == "172.0.0.0"
 
 
 # -- job by job
