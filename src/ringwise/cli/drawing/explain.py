@@ -102,7 +102,10 @@ def _print_line(console: Console, source: Source, answer: Explanation) -> None:
         words = f"{time_text(expected.starts)}, in {wait}, after the end of {', '.join(expected.after)}"
         print_line(console, f"[bold]expected start[/]: {escape(words)}")
     elif answer.reason is not None:
-        unknown = "unknown, the running jobs give no durations that would do"
+        if answer.ends_known:
+            unknown = "unknown, it would not start after the running jobs that say how long they run"
+        else:
+            unknown = "unknown, no running job says how long it runs"
         print_line(console, f"[bold]expected start[/]: {unknown}")
 
 

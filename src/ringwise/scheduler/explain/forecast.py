@@ -31,14 +31,8 @@ def forecast(view: SchedulerView, job: Job, now: int, ahead: Sequence[Job]) -> F
 
     None when the jobs with a known end do not suffice. Jobs that start ahead of it are taken not to end.
     """
-    what_if, placements = view.what_if, view.cluster.pods
-    ends = sorted(
-        (max(now, _started_at(other) + other.expected), other.key)
-        for other in view.jobs.values()
-        if other is not job
-        and other.expected is not None
-        and any(placements[uid].node >= 0 for uid in other.pods)
-    )[:_MOST_ENDS]
+    what_if = view.what_if
+    ends = known_ends(view, job, now)[:_MOST_ENDS]
     if not ends:
         return None
     line = [*ahead[:_MOST_AHEAD], job]
@@ -58,6 +52,18 @@ def forecast(view: SchedulerView, job: Job, now: int, ahead: Sequence[Job]) -> F
                     return Forecast(time, tuple(after))
                 line.remove(waiting)
     return None
+
+
+def known_ends(view: SchedulerView, job: Job, now: int) -> list[tuple[int, str]]:
+    """When the other running jobs that say how long they run end, and their keys; the first end first."""
+    placements = view.cluster.pods
+    return sorted(
+        (max(now, _started_at(other) + other.expected), other.key)
+        for other in view.jobs.values()
+        if other is not job
+        and other.expected is not None
+        and any(placements[uid].node >= 0 for uid in other.pods)
+    )
 
 
 def _started_at(job: Job) -> int:

@@ -23,7 +23,7 @@ from ringwise.scheduler.explain.cluster_cures import (
     wait_cures,
 )
 from ringwise.scheduler.explain.cure_search import Cure, CureSearch, SearchBudget
-from ringwise.scheduler.explain.forecast import Forecast, forecast
+from ringwise.scheduler.explain.forecast import Forecast, forecast, known_ends
 from ringwise.scheduler.explain.job_cures import (
     board_cures,
     label_cures,
@@ -76,6 +76,8 @@ class Explanation:
     waiting: int = 0
     ahead: tuple[str, ...] = ()
     expected: Forecast | None = None
+    #: Whether any running job says how long it runs.
+    ends_known: bool = False
     #: Chips that are reserved for it.
     kept: int = 0
     cures: list[Cure] = field(default_factory=list)
@@ -237,6 +239,7 @@ def _of_waiting(view: SchedulerView, job: Job, now: int, placed: bool) -> Explan
         answer.position, answer.waiting = len(ahead) + 1, len(line)
         if reason is not None:
             answer.expected = forecast(view, job, now, ahead)
+            answer.ends_known = bool(known_ends(view, job, now))
         reservation = view.reservation_of(job.key)
         answer.kept = reservation.chip_count if reservation is not None else 0
     answer.cures = present.cures
