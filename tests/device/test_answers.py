@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ringwise.device.answers import WORLDS, Answers, HostFiles, topology_file
+from ringwise.device.answers import WORLDS, Answers, HostFiles, possible_world, topology_file
 from ringwise.device.cards import ASCEND910A5, Chip
 from tests.device.cases import case_id, section
 
@@ -54,6 +54,61 @@ def test_310b_has_a_manager_of_its_own_and_more_devices(tmp_path: Path) -> None:
         answers("ascend-docker", files, "Ascend310B").answer(["Ascend310-1"]).envs["ASCEND_ALLOW_LINK"]
         == "True"
     )
+
+
+SOC_NODES = (
+    *("vpc", "vdec", "sys", "spi_smbus", "user_config", "ts_aisle", "svm0", "log_drv"),
+    *("memory_bandwidth", "upgrade", "event_sched", "xsmem_dev"),
+)
+
+
+def soc(count: int = 1, product: str = "Atlas 200I SoC A1") -> list[Chip]:
+    return [Chip(at, at, at, 0, chip_name="310P3", product=product) for at in range(count)]
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_a_soc_has_more_devices_and_no_runtime(
+    world: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ("davinci_manager", "hisi_hdc", "devmm_svm", "dvpp_cmdlist", *SOC_NODES)
+    # The names of other boards are no business of a SoC.
+    files = host(tmp_path, *(f"/dev/{name}" for name in names), "/dev/hdmi", "/dev/hi_dvpp")
+    possible = possible_world(world, soc())
+    assert possible == {"ascend-docker": "plain"}.get(world, world)
+    made = Answers(possible, "Ascend310P", soc(), files)
+    wanted = [f"/dev/{name}" for name in names]
+    if world == "cdi":
+        nodes = json.loads(made.cdi_spec())["containerEdits"]["deviceNodes"]
+        assert [node["path"] for node in nodes] == wanted
+    else:
+        answer = made.answer(["Ascend310P-0"])
+        assert answer.envs == {}
+        assert [node.host for node in answer.devices] == [*wanted, "/dev/davinci0"]
+    assert "the host lacks" not in capsys.readouterr().err
+
+
+def test_device_nodes_that_containers_cannot_do_without_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    present = [f"/dev/{name}" for name in SOC_NODES if name not in ("spi_smbus", "event_sched", "xsmem_dev")]
+    made = Answers("plain", "Ascend310P", soc(), host(tmp_path, *present))
+    # Once, and again when something else is missing.
+    made.look()
+    host(tmp_path, "/dev/davinci_manager")
+    made.look()
+    said = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [line["missing"] for line in said] == ["/dev/davinci_manager,/dev/spi_smbus", "/dev/spi_smbus"]
+    Answers("ascend-docker", "Ascend310P", soc(), HostFiles(tmp_path / "none"))
+    assert capsys.readouterr().err == ""
+
+
+def test_other_products_have_no_devices_of_a_soc(tmp_path: Path) -> None:
+    files = host(tmp_path, "/dev/davinci_manager", "/dev/vpc", "/dev/sys")
+    chips = soc(2, "Atlas 300I Pro")
+    assert possible_world("ascend-docker", chips) == "ascend-docker"
+    assert possible_world("ascend-docker", [*soc(), *chips]) == "ascend-docker"
+    nodes = Answers("plain", "Ascend310P", chips, files).answer(["Ascend310P-1"]).devices
+    assert [node.host for node in nodes] == ["/dev/davinci_manager", "/dev/davinci1"]
 
 
 def test_a5_device_nodes_have_the_logic_id(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from ringwise import __version__
 from ringwise.cli.commands import cli
 from ringwise.device.simulated_kubelet import SimulatedKubelet
 from tests.device.rig import CONFIG_MAPS, NODE, NODES, PODS, RESOURCE
@@ -65,6 +66,26 @@ def invoke(*arguments: str) -> Result:
         (["-autoStowing=false"], "-autoStowing: must be true"),
         (["-volcanoType=perhaps"], "'perhaps' is not a valid boolean"),
         (["--healthz-address=80"], "--healthz-address: must be a port of 1025 to 65535, got '80'"),
+        (["-healthz-address=65536"], "--healthz-address: must be a port of 1025 to 65535, got '65536'"),
+        (["-enable-healthz=false", "-healthz-address=x"], "--healthz-address: must be a port"),
+        (["-enable-healthz=2"], "'--enable-healthz': '2' is not a valid boolean"),
+        (["-tls-cert-file=a"], "--tls-cert-file and --tls-private-key-file: must be given both"),
+        (["--tls-private-key-file=a"], "--tls-cert-file and --tls-private-key-file: must be given both"),
+        (
+            ["--tls-cert-file=/none", "-tls-private-key-file=/none"],
+            "--tls-cert-file: /none: No such file or directory",
+        ),
+        (
+            [f"--tls-cert-file={__file__}", f"--tls-private-key-file={__file__}"],
+            "are no certificate and its key in PEM form",
+        ),
+        (["-hotReset=1"], "-hotReset: must be -1"),
+        (["-hotReset=3"], "3 is not in the range -1<=x<=2"),
+        (["-softShareDevConfigDir=/etc/enpu"], "-softShareDevConfigDir: must be ''"),
+        (["-fdFlag"], "-fdFlag: must be false"),
+        (["-enableSlowNode=true"], "-enableSlowNode: must be false"),
+        (["-useSingleDieMode=1"], "-useSingleDieMode: must be false"),
+        (["-logLevel=-2"], "'--logLevel': -2 is not in the range -1<=x<=3"),
         (["--driver=simulated"], "--driver simulated needs --simulated-chips FILE"),
         (["--node-name=Not_A_Node"], "--node-name: must be a node's name"),
     ],
@@ -73,6 +94,60 @@ def test_wrong_options_are_named_with_what_is_allowed(arguments: list[str], says
     result = invoke("device-plugin", "--node-name=node-1", *arguments)
     assert result.exit_code == 2
     assert says in result.output
+
+
+#: Every option of Huawei's plugin with a value that it takes, and whether it has an effect here.
+VENDOR_OPTIONS = {
+    "volcanoType": ("false", True),
+    "presetVirtualDevice": ("true", True),
+    "listWatchPeriod": ("1800", True),
+    "autoStowing": ("true", True),
+    "shareDevCount": ("1", True),
+    "softShareDevConfigDir": ("", True),
+    "use310PMixedInsert": ("false", True),
+    "hotReset": ("-1", True),
+    "fdFlag": ("false", True),
+    "edgeLogFile": ("/var/alog/AtlasEdge_log/devicePlugin.log", False),
+    "logFile": ("", True),
+    "logLevel": ("-1", True),
+    "maxAge": ("700", True),
+    "maxBackups": ("180", True),
+    "linkdownTimeout": ("1", False),
+    "dealWatchHandler": ("true", False),
+    "checkCachedPods": ("false", False),
+    "enableSlowNode": ("false", True),
+    "thirdPartyScanDelay": ("0", False),
+    "deviceResetTimeout": ("10", True),
+    "useSingleDieMode": ("false", True),
+    "getPodFromKubelet": ("true", False),
+    "version": ("false", True),
+    "enable-healthz": ("true", True),
+    "healthz-address": ("1025", True),
+    "tls-cert-file": ("", True),
+    "tls-private-key-file": ("", True),
+}
+
+
+@pytest.mark.parametrize("dashes", ["-", "--"])
+def test_all_options_of_the_vendor_s_plugin_are_taken_with_one_dash_and_two(
+    dashes: str, tmp_path: Path
+) -> None:
+    given = [f"{dashes}{name}={value}" for name, (value, _) in VENDOR_OPTIONS.items()]
+    config = kubeconfig(tmp_path, "http://127.0.0.1:1")
+    chips = f"--simulated-chips={tmp_path}/none.json"
+    result = invoke("device-plugin", "--node-name=node-1", f"--kubeconfig={config}", chips, *given)
+    *logged, last = result.output.splitlines()
+    # All of them were taken: the missing chips are what stops it.
+    assert (result.exit_code, "none.json: cannot be read" in last) == (2, True)
+    said = {json.loads(line)["option"] for line in logged}
+    assert said == {f"-{name}" for name, (_, effect) in VENDOR_OPTIONS.items() if not effect}
+
+
+@pytest.mark.parametrize("option", ["-version", "--version", "-version=true", "--version=1"])
+def test_the_version_needs_nothing_else(option: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NODE_NAME", raising=False)
+    result = invoke("device-plugin", option)
+    assert (result.exit_code, result.output) == (0, f"ringwise device-plugin, version {__version__}\n")
 
 
 def test_a_machine_without_chips_gets_a_clear_message(tmp_path: Path) -> None:

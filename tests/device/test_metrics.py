@@ -47,6 +47,63 @@ def test_figures_of_chips_and_calls() -> None:
     run(test())
 
 
+def test_names_products_cards_and_all_fault_codes() -> None:
+    async def test() -> None:
+        codes = [0x80E18402, 0x80E01801, *range(0x80F00000, 0x80F00009)]
+        product = {"chip_name": "310P3", "product": "Atlas 300I Duo"}
+        chips = [{"physical": at, "card": at // 2, "device": at % 2} for at in range(4)]
+        async with rig({**product, "chips": chips}, started=False) as node:
+            await node.start()
+            metrics = DeviceMetrics()
+            metrics.follow(node.plugin)
+            node.driver.change(2, codes)
+            await node.plugin.look()
+            found = _figures(metrics)
+            assert found["machine_npu_nums"] == {"": 4.0}
+            assert found["machine_card_nums"] == {"": 2.0}
+            assert set(found["npu_chip_info_name"].values()) == {1.0}
+            label = next(key for key in found["npu_chip_info_name"] if 'id="2"' in key)
+            assert 'name="310P3' in label
+            assert "model_name" not in label
+            assert all('product_type="Atlas 300I Duo"' in key for key in found["npu_chip_info_product_type"])
+            # The exporter shows ten; of this chip alone.
+            names = ["npu_chip_info_error_code", *(f"npu_chip_info_error_code_{at}" for at in range(1, 10))]
+            assert [list(found[name].values()) for name in names] == [[code] for code in codes[:10]]
+            assert "npu_chip_info_error_code_10" not in found
+            node.driver.change(2, codes[1:2])
+            await node.plugin.look()
+            found = _figures(metrics)
+            assert list(found["npu_chip_info_error_code"].values()) == [codes[1]]
+            assert "npu_chip_info_error_code_1" not in found
+
+    run(test())
+
+
+def test_cards_are_counted_only_where_the_exporter_does() -> None:
+    async def test() -> None:
+        async with rig({"count": 2, "chip_name": "310"}, started=False) as node:
+            await node.start()
+            metrics = DeviceMetrics()
+            metrics.follow(node.plugin)
+            found = _figures(metrics)
+            assert found["machine_npu_nums"] == {"": 2.0}
+            assert "machine_card_nums" not in found
+            assert "npu_chip_info_product_type" not in found
+
+    run(test())
+
+
+def _figures(metrics: DeviceMetrics) -> dict[str, dict[str, float]]:
+    """Metric to its values by labels."""
+    found: dict[str, dict[str, float]] = {}
+    for line in metrics.text().decode().splitlines():
+        if not line.startswith("#"):
+            series, _, value = line.rpartition(" ")
+            name, _, labels = series.partition("{")
+            found.setdefault(name, {})[labels] = float(value)
+    return found
+
+
 def _sorted_labels(name: str) -> str:
     head, brace, rest = name.partition("{")
     return f"{head}{brace}{','.join(sorted(rest.rstrip('}').split(',')))}}}" if brace else name

@@ -11,6 +11,7 @@ import pytest
 from ringwise.device.allocation import CONSUMED
 from ringwise.device.cards import Chip
 from ringwise.device.drivers.port import DriverError
+from ringwise.device.drivers.simulated import SimulatedDriver
 from ringwise.device.fault_events import MOST_EVENTS
 from ringwise.device.report import REFRESH, check_code
 from ringwise.device.service import after_failures
@@ -533,16 +534,57 @@ def test_names_that_operators_wrote_are_kept_and_removed_names_are_released() ->
                 found = node.api.get(CONFIG_MAPS, REPORT)
                 node.api.put(CONFIG_MAPS, {**found, "data": {**found["data"], "ManuallySeparateNPU": names}})
 
-            edit("Ascend910-5,Ascend910-99")
+            def said() -> tuple[str, str]:
+                """What is separated, and the chips of the last own write."""
+                report = node.report()
+                return report["ManuallySeparateNPU"], node.device_list()[f"{RESOURCE}-Unhealthy"]
+
+            # Names of chips that the node lacks are kept as they were written.
+            edit("Ascend910-5, Ascend910-99,spare board")
             await node.devices(7)
-            await node.until(lambda: node.report()["ManuallySeparateNPU"] == "Ascend910-5")
+            names = "Ascend910-5,Ascend910-99,spare board"
+            await node.until(lambda: said() == (names, "Ascend910-5"))
             reasons = json.loads(node.report()["UpgradeFaultReason"])
             assert reasons["Ascend910-5"][0]["upgrade_type"] == "FaultAutofill"
+            # Also over a restart, and over a chip that is gone then.
             await node.stop()
+            node.driver = SimulatedDriver({"count": 5})
+            await node.start()
+            await node.devices(5)
+            node.driver.change(0, [0x80E18402])
+            await node.until(lambda: said() == (names, "Ascend910-0"))
+            assert json.loads(node.report()["UpgradeFaultReason"])["Ascend910-5"] == reasons["Ascend910-5"]
+            await node.stop()
+            node.driver = SimulatedDriver({"count": 8})
             await node.start()
             await node.devices(7)
-            edit("")
+            await node.until(lambda: said() == (names, "Ascend910-5"))
+            edit("Ascend910-99")
             await node.devices(8)
+            await node.until(lambda: said() == ("Ascend910-99", ""))
+            edit("")
+            node.driver.change(1, [0x80E18402])
+            await node.until(lambda: said() == ("", "Ascend910-1"))
+
+    run(test())
+
+
+def test_a_mirrored_isolation_of_a_chip_that_is_gone_is_no_word_of_an_operator() -> None:
+    async def test() -> None:
+        async with rig(started=False) as node:
+            node.api.put(
+                CONFIG_MAPS,
+                {
+                    "metadata": {"namespace": "kube-system", "name": REPORT.partition("/")[2]},
+                    "data": {
+                        "ManuallySeparateNPU": "Ascend910-8,Ascend910-9",
+                        "RingwiseIsolatedChips": "Ascend910-9",
+                    },
+                },
+            )
+            await node.start()
+            await node.devices(8)
+            await node.until(lambda: node.report()["ManuallySeparateNPU"] == "Ascend910-8")
 
     run(test())
 

@@ -77,6 +77,14 @@ def test_device_info(case: dict[str, Any]) -> None:
     assert text == case["DeviceInfoCfg"]
 
 
+def test_the_rack_stands_after_the_check_code() -> None:
+    text = device_info_cfg({"b": "2", "a": "1"}, 7, 3, 5, 0)
+    assert list(json.loads(text)) == ["DeviceInfo", "SuperPodID", "ServerIndex", "CheckCode", "RackID"]
+    without = device_info_cfg({"b": "2", "a": "1"}, 7, 3, 5)
+    assert text == without[:-1] + ',"RackID":0}'
+    assert list(json.loads(text)["DeviceInfo"]["DeviceList"]) == ["a", "b"]
+
+
 @pytest.mark.parametrize("case", section("checkcode")["examples"], ids=lambda case: case["sha256"][:8])
 def test_check_codes(case: dict[str, Any]) -> None:
     value = json.loads(case["json"])
@@ -228,7 +236,17 @@ def test_node_labels(case: dict[str, Any]) -> None:
         ("Ascend910", 4, {}, ""),
         ("Ascend910B", 8, {"board": 0x30}, "module-910b-8"),
         ("Ascend910B", 16, {"board": 0x30}, "module-910b-16"),
+        ("Ascend910B", 16, {"board": 0x51}, "module-910b-16"),
+        ("Ascend910B", 8, {"board": 0x51}, ""),
+        ("Ascend910B", 7, {"board": 0x30}, ""),
+        # Eight chips that are not joined; a board that the driver does not know; cards in slots.
+        ("Ascend910B", 8, {"board": 0x33}, ""),
+        ("Ascend910B", 8, {"board": 0x3C}, ""),
+        ("Ascend910B", 8, {"board": 0}, ""),
+        ("Ascend910", 8, {"product": "Atlas 300T Pro"}, ""),
+        ("Ascend910B", 8, {"board": 0x30, "product": "Atlas 300T A2"}, ""),
         ("Ascend910B", 2, {"board": 0x28}, "card-910b-infer"),
+        ("Ascend910B", 8, {"board": 0x29, "product": "Atlas 300I A2"}, "card-910b-infer"),
         ("Ascend910A3", 16, {"superpod": 0}, "module-a3-16-super-pod"),
         ("Ascend910A3", 8, {"superpod": 1}, "module-a3-8-super-pod"),
         ("Ascend910A3", 16, {}, "module-a3-16"),
@@ -242,6 +260,14 @@ def test_the_board_label_is_set_only_without_doubt(
     chips = [chip(number, **facts) for number in range(count)]
     assert accelerator_type(card, chips) == label
     assert "accelerator-type" not in node_labels(card, chips, "", {"accelerator-type": "half"})
+
+
+def test_chips_of_different_boards_or_with_gaps_leave_a_doubt() -> None:
+    eight = [chip(number, board=0x30) for number in range(8)]
+    assert accelerator_type("Ascend910B", eight) == "module-910b-8"
+    assert accelerator_type("Ascend910B", [*eight[:7], chip(7, board=0x28)]) == ""
+    assert accelerator_type("Ascend910B", [*eight[:7], chip(15, board=0x30)]) == ""
+    assert accelerator_type("Ascend910B", [chip(0, board=0x28), chip(1, board=0x29)]) == "card-910b-infer"
 
 
 @pytest.mark.parametrize("version", ["24.1 rc2", "v" * 64, "-1", "24.1\ufffd"])

@@ -6,7 +6,9 @@ import asyncio
 import io
 import itertools
 import json
+import ssl
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ import aiohttp
 import pytest
 from click.testing import CliRunner
 
+from ringwise.apps.admission.certificates import make_authority, make_server
 from ringwise.apps.kube_scheduler import ComponentOptions, ConfigurationFile, serve
 from ringwise.cli.commands import cli
 from ringwise.kubeclient.config import direct
@@ -63,6 +66,35 @@ def test_readiness_follows_the_component_and_health_does_not() -> None:
                 'volcano_schedule_attempts_total{result="scheduled"} 1.0',
             ):
                 assert line in text.splitlines()
+
+    run(test())
+
+
+def test_probes_by_https(tmp_path: Path) -> None:
+    now = datetime.now(UTC)
+    authority = make_authority("tests", now, timedelta(days=1))
+    pair = make_server(authority, ["localhost"], now, timedelta(days=1))
+    certificate, key = tmp_path / "tls.crt", tmp_path / "tls.key"
+    certificate.write_text(pair.certificate)
+    key.write_text(pair.key)
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(certificate, key)
+    trusted = ssl.create_default_context(cadata=authority.certificate)
+
+    async def test() -> None:
+        async with serving(
+            Metrics(),
+            lambda: True,
+            metrics_address="127.0.0.1:0",
+            health_address="localhost:0",
+            health_tls=tls,
+        ) as (plain, secret):
+            # The metrics stay as they are, and a probe of Huawei's components asks for the root.
+            assert (await fetched(plain, "/metrics"))[0] == 200
+            async with aiohttp.ClientSession() as session:
+                for page in ("/", "/healthz", "/readyz"):
+                    async with session.get(f"https://localhost:{secret}{page}", ssl=trusted) as answer:
+                        assert answer.status == 200
 
     run(test())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import ssl
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -44,6 +45,8 @@ class DeviceOptions:
     context: str | None = None
     metrics_address: str = ""
     health_address: str = ""
+    #: For HTTPS at that address.
+    health_tls: ssl.SSLContext | None = None
     #: Seconds that the start waits for chips.
     discovery_timeout: float = 600.0
 
@@ -136,6 +139,7 @@ async def serve(
                 lambda: plugin.ready and bool(registration.service.streams),
                 metrics_address=options.metrics_address,
                 health_address=options.health_address,
+                health_tls=options.health_tls,
             )
         )
         _LOG.info(
@@ -144,7 +148,7 @@ async def serve(
             driver=driver.kind,
             card=plugin.card,
             chips=len(chips),
-            mounting=options.settings.world,
+            mounting=plugin.settings.world,
             server=access.server,
         )
         async with asyncio.TaskGroup() as group:

@@ -1,7 +1,7 @@
 """`ringwise device-plugin`: the kubelet device plugin of one node.
 
-The options of Huawei's plugin that users set keep their names and their ranges, with one dash or two. What
-this plugin does not do is refused by name.
+The options of Huawei's plugin keep their names and their ranges, with one dash or two. What this plugin does
+not do is refused by name; what needs no option here is accepted, with a line in the log.
 """
 
 from __future__ import annotations
@@ -10,13 +10,21 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
+from ringwise import __version__
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.listening import default_address, own_address, shown_default
 from ringwise.cli.output import require_grpc, stop
+from ringwise.log import Logger
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
+_LOG = Logger()
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -25,7 +33,7 @@ _LONGEST_NODE_NAME = 230
 _PORTS = (1025, 65535)
 
 
-def _flag(name: str, default: bool, help: str) -> Callable[[Command], Command]:
+def _flag(name: str, default: bool, help: str, **more: Any) -> Callable[[Command], Command]:
     """A truth value in Go's form: `-name`, `-name=true`, `--name=false`."""
     return click.option(
         f"-{name}",
@@ -37,6 +45,7 @@ def _flag(name: str, default: bool, help: str) -> Callable[[Command], Command]:
         flag_value="true",
         show_default=True,
         help=help,
+        **more,
     )
 
 
@@ -52,12 +61,22 @@ def _number(name: str, default: int, least: int, most: int | None, help: str) ->
     )
 
 
-def _text(name: str, help: str) -> Callable[[Command], Command]:
-    return click.option(f"-{name}", f"--{name}", _variable(name), default="", help=help)
+def _text(name: str, help: str, default: str = "") -> Callable[[Command], Command]:
+    shown = bool(default)
+    return click.option(
+        f"-{name}", f"--{name}", _variable(name), default=default, show_default=shown, help=help
+    )
 
 
 def _variable(name: str) -> str:
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower().replace("310_p", "310p_")
+    words = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower().replace("310_p", "310p_")
+    return words.replace("-", "_")
+
+
+def _print_version(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        click.echo(f"ringwise device-plugin, version {__version__}")
+        context.exit()
 
 
 #: Options of Huawei's plugin that are accepted in one value only, with what the others would mean.
@@ -70,8 +89,21 @@ _ONE_VALUE: dict[str, tuple[Any, str]] = {
     "fdFlag": (False, "FusionDirector's edge mode"),
     "enableSlowNode": (False, "slow node detection"),
     "useSingleDieMode": (False, "changing the die policy of A3 chips"),
-    "getPodFromKubelet": (False, "reading pods from kubelet's port; they are watched at the API server"),
 }
+
+#: Options of Huawei's plugin that are accepted in all their values and change nothing, with the reason.
+_WITHOUT_EFFECT: dict[str, str] = {
+    "linkdownTimeout": "the fault configuration has the time",
+    "thirdPartyScanDelay": "chips are not reset",
+    "dealWatchHandler": "a broken watch is always read anew",
+    "checkCachedPods": "the cache is checked before a call fails",
+    "getPodFromKubelet": "pods are watched at the API server",
+    "edgeLogFile": "there is no edge mode; -logFile names the log",
+}
+
+
+def _no_effect(name: str) -> str:
+    return f"No effect: {_WITHOUT_EFFECT[name]}."
 
 
 def _options(command: Command) -> Command:
@@ -147,21 +179,14 @@ def _options(command: Command) -> Command:
         _text("logFile", "Write the log there instead of stderr; it rotates at 20 MB."),
         _number("maxAge", 7, 7, 700, "Days that rotated logs are kept."),
         _number("maxBackups", 30, 1, 180, "How many rotated logs are kept."),
-        click.option(
-            "--enable-healthz",
-            type=bool,
-            default=True,
-            is_flag=False,
-            flag_value="true",
-            show_default=True,
-            help="Serve /healthz and /readyz.",
-        ),
-        click.option(
-            "--healthz-address",
+        _flag("enable-healthz", True, "Serve /healthz (also as /) and /readyz."),
+        _text(
+            "healthz-address",
+            "Port (of $POD_IP, else of 127.0.0.1), or address and port, for them.",
             default="11251",
-            show_default=True,
-            help="Port (of $POD_IP, else of 127.0.0.1), or address and port, for them.",
         ),
+        _text("tls-cert-file", "Serve them by HTTPS with this certificate (PEM)."),
+        _text("tls-private-key-file", "The key of that certificate (PEM)."),
         _flag("presetVirtualDevice", True, "Only true: whole chips."),
         _number("shareDevCount", 1, 1, 100, "Only 1."),
         _text("softShareDevConfigDir", "Only empty."),
@@ -170,11 +195,20 @@ def _options(command: Command) -> Command:
         _flag("fdFlag", False, "Only false."),
         _flag("enableSlowNode", False, "Only false."),
         _flag("useSingleDieMode", False, "Only false."),
-        _flag("getPodFromKubelet", False, "Only false."),
-        _number("linkdownTimeout", 30, 1, 30, "Read and not used: the fault configuration has the time."),
-        _number("thirdPartyScanDelay", 300, 0, None, "Read and not used: chips are not reset."),
-        _flag("dealWatchHandler", False, "Read and not used: a broken watch is always read anew."),
-        _flag("checkCachedPods", True, "Read and not used: the cache is checked before a call fails."),
+        _flag("getPodFromKubelet", False, _no_effect("getPodFromKubelet")),
+        _number("linkdownTimeout", 30, 1, 30, _no_effect("linkdownTimeout")),
+        _number("thirdPartyScanDelay", 300, 0, None, _no_effect("thirdPartyScanDelay")),
+        _flag("dealWatchHandler", False, _no_effect("dealWatchHandler")),
+        _flag("checkCachedPods", True, _no_effect("checkCachedPods")),
+        _text("edgeLogFile", _no_effect("edgeLogFile")),
+        _flag(
+            "version",
+            False,
+            "Print the version and end.",
+            is_eager=True,
+            expose_value=False,
+            callback=_print_version,
+        ),
     )
     for option in reversed(options):
         command = option(command)
@@ -195,11 +229,15 @@ def device_plugin(**given: Any) -> None:
     from ringwise.metrics.endpoints import AddressError
 
     _check(given)
+    health_address, health_tls = _health_address(given), _health_tls(given)
     folder: Path = given["kubelet_dir"]
     try:
         log_to(given["log_file"], given["log_level"], given["max_age"], given["max_backups"])
     except OSError as problem:
         raise stop(f"-logFile: {given['log_file']}: {problem.strerror or problem}") from None
+    for option, reason in _WITHOUT_EFFECT.items():
+        if click.get_current_context().get_parameter_source(_variable(option)) is ParameterSource.COMMANDLINE:
+            _LOG.info("an option has no effect", option=f"-{option}", why=reason)
     namespace, pod = os.environ.get("POD_NAMESPACE"), os.environ.get("POD_NAME")
     settings = PluginSettings(
         given["node_name"],
@@ -222,7 +260,8 @@ def device_plugin(**given: Any) -> None:
         kubeconfig=given["kubeconfig"],
         context=given["context"],
         metrics_address=given["metrics_address"],
-        health_address=_health_address(given),
+        health_address=health_address,
+        health_tls=health_tls,
         discovery_timeout=float(given["device_reset_timeout"]),
     )
     try:
@@ -259,11 +298,40 @@ def _mounting(chosen: str) -> str:
 def _health_address(given: dict[str, Any]) -> str:
     """Today's plugin takes a port."""
     text: str = given["healthz_address"]
-    if not given["enable_healthz"] or not text:
+    if not text:
         return ""
     port = text.rpartition(":")[2]
     if not (port.isascii() and port.isdigit() and _PORTS[0] <= int(port) <= _PORTS[1]):
         raise click.UsageError(
             f"--healthz-address: must be a port of {_PORTS[0]} to {_PORTS[1]}, got {text!r}"
         )
+    if not given["enable_healthz"]:
+        return ""
     return text if ":" in text else own_address(int(port))
+
+
+def _health_tls(given: dict[str, Any]) -> SSLContext | None:
+    """HTTPS for the probes where certificate and key are named."""
+    certificate, key = given["tls_cert_file"], given["tls_private_key_file"]
+    if not certificate and not key:
+        return None
+    if not certificate or not key:
+        raise click.UsageError("--tls-cert-file and --tls-private-key-file: must be given both or not at all")
+    import ssl
+
+    for option, path in (("--tls-cert-file", certificate), ("--tls-private-key-file", key)):
+        try:
+            Path(path).read_bytes()
+        except OSError as problem:
+            raise click.UsageError(f"{option}: {path}: {problem.strerror or problem}") from None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        # Without a password here an encrypted key would be asked for at a terminal.
+        context.load_cert_chain(certificate, key, password="")
+    except (OSError, ValueError) as problem:
+        reason = getattr(problem, "reason", None) or problem
+        raise click.UsageError(
+            f"--tls-cert-file, --tls-private-key-file: {certificate} and {key} are no certificate and its "
+            f"key in PEM form without a password: {reason}"
+        ) from None
+    return context

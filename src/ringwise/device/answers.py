@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 
-from ringwise.device.cards import ASCEND310B, ASCEND910A5, Chip, chips_per_standard_card, name_of
+from ringwise.device.cards import ASCEND310B, ASCEND910A5, Chip, chips_per_standard_card, is_soc, name_of
 from ringwise.device.pods import VISIBLE_DEVICES
 from ringwise.log import Logger
 from ringwise.manifests.go_json import compact
@@ -37,8 +37,15 @@ CDI_KIND = NPU
 CDI_VERSION = "0.5.0"
 CDI_FILE = "huawei.com-npu.json"
 
-_COMMON = ("hisi_hdc", "devmm_svm")
-_AFTER_COMMON = ("dvpp_cmdlist",)
+_MANAGER = "/dev/davinci_manager"
+#: Names in /dev, in the order in which containers get them; those that the host has.
+_COMMON = ("hisi_hdc", "devmm_svm", "dvpp_cmdlist")
+#: Atlas 200I SoC A1: what programs cannot do without, and what some hosts have.
+_NEEDED_BY_SOC = (
+    *("vpc", "vdec", "sys", "spi_smbus", "user_config", "ts_aisle", "svm0"),
+    *("log_drv", "memory_bandwidth", "upgrade"),
+)
+_OF_SOC = (*_NEEDED_BY_SOC, "event_sched", "xsmem_dev")
 _OF_310B = (
     *("pngd", "venc", "upgrade", "sys", "svm0", "vdec", "vpc", "ts_aisle", "log_drv"),
     *("acodec", "ai", "ao", "vo", "hdmi"),
@@ -89,15 +96,27 @@ class HostFiles:
         return [f"{path}/{entry.name}" for entry in entries if not entry.is_dir()]
 
 
-def common_nodes(card: str, files: HostFiles) -> list[DeviceNode]:
+def possible_world(world: str, chips: Sequence[Chip]) -> str:
+    """Ascend Docker Runtime does not know all device nodes of a SoC: its containers get them one by one."""
+    if world == BY_RUNTIME and is_soc(chips):
+        _LOG.warning("Ascend Docker Runtime is not used on this product", product=chips[0].product)
+        return BY_NODES
+    return world
+
+
+def common_nodes(card: str, files: HostFiles, *, soc: bool = False) -> list[DeviceNode]:
     """Device nodes that every container with chips needs."""
-    manager = "/dev/davinci_manager"
-    host = manager
-    if card == ASCEND310B and files.has("/dev/davinci_manager_docker"):
-        host = "/dev/davinci_manager_docker"
-    nodes = [DeviceNode(manager, host)] if files.has(host) else []
-    more = (*_COMMON, *_AFTER_COMMON, *(_OF_310B if card == ASCEND310B else ()))
+    host = _MANAGER
+    if card == ASCEND310B and files.has(f"{_MANAGER}_docker"):
+        host = f"{_MANAGER}_docker"
+    nodes = [DeviceNode(_MANAGER, host)] if files.has(host) else []
+    more = (*_COMMON, *(_OF_SOC if soc else ()), *(_OF_310B if card == ASCEND310B else ()))
     return nodes + [DeviceNode(path, path) for name in more if files.has(path := f"/dev/{name}")]
+
+
+def needed_nodes(*, soc: bool = False) -> list[str]:
+    """Paths in a container without which its chips do not work."""
+    return [_MANAGER, *(f"/dev/{name}" for name in (_NEEDED_BY_SOC if soc else ()))]
 
 
 def chip_nodes(card: str, chips: Sequence[Chip]) -> list[DeviceNode]:
@@ -147,6 +166,8 @@ class Answers:
         self._files = files if files is not None else HostFiles()
         self._chips = {name_of(card, chip.physical): chip for chip in chips}
         self._mount_driver = mount_driver
+        self._soc = is_soc(chips)
+        self._missing: list[str] = []
         topology = topology_file(card, chips)
         #: Environment of every container, whatever the way of mounting.
         self._always = {TOPOLOGY_FILE: topology} if topology else {}
@@ -154,7 +175,13 @@ class Answers:
 
     def look(self) -> None:
         """Look which device nodes and driver files the host has. Kubelet waits for answers, so not then."""
-        self._common = tuple(common_nodes(self._card, self._files))
+        self._common = tuple(common_nodes(self._card, self._files, soc=self._soc))
+        if self.world != BY_RUNTIME:
+            found = {node.container for node in self._common}
+            missing = [path for path in needed_nodes(soc=self._soc) if path not in found]
+            if missing != self._missing and missing:
+                _LOG.warning("the host lacks device nodes that containers need", missing=",".join(missing))
+            self._missing = missing
         self._ub = tuple(ub_nodes(self._files))
         self._mounts = tuple(driver_mounts(self._files))
 

@@ -37,7 +37,15 @@ ASCEND310 = "Ascend310"
 _A3_BOARDS = frozenset({0xB0, 0xB1, 0xB2, 0xB3, 0xB4, 0x81, 0x83, 0xD1, 0xD3})
 #: 910B cards for inference.
 _INFERENCE_BOARDS = frozenset({0x28, 0x29})
+#: 910B servers for inference whose chips are not joined: eight chips that are no module of eight.
+_UNJOINED_BOARDS = frozenset({0x33, 0x3C})
+#: 910B boards of sixteen chips.
+_BOXES_OF_16 = frozenset({0x51, 0x53, 0x54})
+#: Products in a slot of a server have such names; how many there are says nothing about a board.
+_SLOT_CARD = "Atlas 300"
 DUO = "Atlas 300I Duo"
+#: A system on a chip, for the edge.
+SOC = "Atlas 200I SoC A1"
 _STANDARD_CARD = "atlas 350"
 #: A5 standard cards: chips on a card -> `cardType`.
 _CARD_TYPES = {1: "300I-Atlas350", 4: "300I-Atlas350-4p"}
@@ -181,21 +189,30 @@ def node_labels(
 
 
 def accelerator_type(card: str, chips: Sequence[Chip]) -> str:
-    """The board's label where it is sure, else empty."""
+    """The board's label where chips and board id leave no doubt about it, else empty."""
     boards = {chip.board for chip in chips}
     count = len(chips)
     if card == ASCEND910B and boards <= _INFERENCE_BOARDS:
         return "card-910b-infer"
+    # Chips that are missing, of different boards, or in slots do not tell what they belong to.
+    whole = {chip.physical for chip in chips} == set(range(count)) and len(boards) == 1
+    if not whole or any(chip.product.startswith(_SLOT_CARD) for chip in chips):
+        return ""
     if card == ASCEND910 and count == 8:
         return "module"
-    if card == ASCEND910B and count in (8, 16):
-        return f"module-910b-{count}"
+    if card == ASCEND910B and 0 not in boards and boards.isdisjoint(_UNJOINED_BOARDS):
+        if count == 16:
+            return "module-910b-16"
+        return "module-910b-8" if count == 8 and boards.isdisjoint(_BOXES_OF_16) else ""
     if card == ASCEND910A3 and count in (8, 16):
-        in_superpod = chips[0].superpod >= 0
-        if in_superpod:
+        if chips[0].superpod >= 0:
             return f"module-a3-{count}-super-pod"
         return "module-a3-16" if count == 16 else ""
     return ""
+
+
+def is_soc(chips: Sequence[Chip]) -> bool:
+    return bool(chips) and all(chip.product == SOC for chip in chips)
 
 
 def chips_per_standard_card(card: str, chips: Sequence[Chip]) -> int:

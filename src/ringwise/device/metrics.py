@@ -4,16 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ringwise.device.cards import ASCEND310P, ASCEND910, ASCEND910A3, ASCEND910B
 from ringwise.device.drivers.port import Readings
 from ringwise.device.plugin import NodePlugin
 from ringwise.metrics.families import HistogramFamily, MetricFamily, MetricSet, counter, gauge
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 _CHIP_LABELS = ("id", "model_name", "vdie_id", "pcie_bus_info", "namespace", "pod_name", "container_name")
+#: The exporter has a label of another name for the model in this one.
+_NAME_LABELS = ("id", "name", *_CHIP_LABELS[2:])
+_PRODUCT_LABELS = (*_CHIP_LABELS, "product_type")
+#: Fault codes of a chip that are shown.
+_MOST_CODES = 10
+#: The exporter does not count the cards of other types.
+_CARDS_COUNTED = (ASCEND310P, ASCEND910, ASCEND910B, ASCEND910A3)
 
 
 def _chips(name: str, text: str) -> MetricFamily:
     return gauge(name, text, *_CHIP_LABELS)
+
+
+def _code_families() -> tuple[MetricFamily, ...]:
+    name = "npu_chip_info_error_code"
+    first = _chips(name, "First fault code of the chip, as a decimal number; absent without one")
+    more = (
+        _chips(f"{name}_{at}", f"Fault code {at + 1} of the chip; absent without one")
+        for at in range(1, _MOST_CODES)
+    )
+    return first, *more
 
 
 class DeviceMetrics(MetricSet):
@@ -29,13 +47,18 @@ class DeviceMetrics(MetricSet):
         self._api = counter("ringwise_device_api_errors", "Requests to the API server that failed", "what")
         self._mounts = gauge("ringwise_device_mounts", "Containers with chips that the plugin knows")
         self._number = gauge("machine_npu_nums", "Chips of the node")
+        self._cards = gauge("machine_card_nums", "Cards of the node; absent for A5, 310 and 310B")
         self._healthy = gauge("machine_healthy_npu_nums", "Healthy chips of the node")
         self._unhealthy = gauge("machine_unhealthy_npu_nums", "Unhealthy chips of the node")
         self._health = _chips("npu_chip_info_health_status", "1: the chip is healthy, 0: it is not")
         self._network = _chips(
             "npu_chip_info_network_status", "1: the chip's network is healthy, 0: it is not"
         )
-        self._code = _chips("npu_chip_info_error_code", "First fault code of the chip; absent without one")
+        self._name = gauge("npu_chip_info_name", "1 for each chip, with its name", *_NAME_LABELS)
+        self._product = gauge(
+            "npu_chip_info_product_type", "1 for each chip, with its product", *_PRODUCT_LABELS
+        )
+        self._codes = _code_families()
         # Units are those of the exporter: C, W, V, %, MHz, MB.
         self._temperature = _chips("npu_chip_info_temperature", "Temperature of the chip in degrees Celsius")
         self._power = _chips("npu_chip_info_power", "Power of the chip in watts")
@@ -83,8 +106,11 @@ class DeviceMetrics(MetricSet):
         self._healthy.set(healthy)
         self._unhealthy.set(len(reports) - healthy)
         self._mounts.set(len(plugin.allocator.ledger.mounts))
+        self._cards.hide()
+        if plugin.card in _CARDS_COUNTED:
+            self._cards.set(len({chip.card for chip in plugin.chips}))
         for family in self.families():
-            if family.labels == _CHIP_LABELS and isinstance(family, MetricFamily):
+            if "pod_name" in family.labels and isinstance(family, MetricFamily):
                 family.clear()
         for chip in plugin.chips:
             name = plugin.names[chip.physical]
@@ -104,8 +130,11 @@ class DeviceMetrics(MetricSet):
             self._health.set(int(report.healthy), *labels)
             self._network.set(int(report.network_healthy), *labels)
             codes = (*report.fault.codes, *report.network_fault.codes)
-            if codes:
-                self._code.set(int(codes[0], 16), *labels)
+            for family, code in zip(self._codes, codes, strict=False):
+                family.set(int(code, 16), *labels)
+            self._name.set(1, *labels)
+            if chip.product:
+                self._product.set(1, *labels, chip.product)
             self._set_readings(self.readings.get(chip.physical, Readings()), labels)
 
     def _set_readings(self, reading: Readings, labels: tuple[str, ...]) -> None:

@@ -12,20 +12,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ringwise.device.allocation import AllocationError, check_request
 from ringwise.device.allocator import Allocator
-from ringwise.device.answers import BY_CDI, BY_RUNTIME, AllocateAnswer, Answers, HostFiles
+from ringwise.device.answers import BY_CDI, BY_RUNTIME, AllocateAnswer, Answers, HostFiles, possible_world
 from ringwise.device.calls import API_ERRORS, Calls, NoObserver, Observer
-from ringwise.device.cards import (
-    ASCEND910A5,
-    Chip,
-    card_type,
-    device_type,
-    name_of,
-    resource_of,
-)
+from ringwise.device.cards import ASCEND910A5, Chip, card_type, device_type, name_of, resource_of
 from ringwise.device.drivers.port import Driver, DriverError, NoChipsError
 from ringwise.device.fault_events import FaultEvents
 from ringwise.device.health.configuration import read_configuration, shipped_configuration
@@ -93,7 +87,7 @@ class NodePlugin:
         cards = {card_type(chip.chip_name, chip.board) for chip in chips}
         if len(cards) > 1:
             raise DriverError(f"chips of several types on one node: {', '.join(sorted(cards))}")
-        self.settings = settings
+        self.settings = settings = replace(settings, world=possible_world(settings.world, chips))
         self.driver = driver
         self.chips = list(chips)
         self.card = cards.pop()
@@ -429,18 +423,16 @@ class NodePlugin:
 
     def _restore(self, stored: StoredMap | None) -> None:
         """What the ConfigMap says from before the start."""
-        known = set(self.names.values())
-        separated = names_in(stored, MANUALLY_SEPARATE_KEY) & known
+        # Also those of chips that the node does not have, or not any more: they are the operator's words.
+        separated = names_in(stored, MANUALLY_SEPARATE_KEY)
         mirrored = names_in(stored, ISOLATED_CHIPS_KEY)
-        reasons = reasons_in(stored)
-        for chip in sorted(known):
-            for reason in reasons.get(chip, ()):
+        for chip, reasons in sorted(reasons_in(stored).items()):
+            for reason in reasons:
                 # Without the chip's name in the list an operator has taken this level back.
                 if chip in separated or reason.level != MANUALLY_SEPARATE:
                     self.monitor.tracker.restore(chip, reason)
-        for chip in separated:
-            if chip not in mirrored:
-                self.monitor.tracker.separated(chip, self._clock.now() // 1_000_000)
+        for chip in sorted(separated - mirrored):
+            self.monitor.tracker.separated(chip, self._clock.now() // 1_000_000)
         self._published = separated
         self._restored = True
 
@@ -453,12 +445,13 @@ class NodePlugin:
             self._news.set()
             return
         self.reporter.saw(stored.metadata.resource_version or "" if stored.metadata else "")
-        seen = names_in(stored, MANUALLY_SEPARATE_KEY) & set(self.names.values())
+        seen = names_in(stored, MANUALLY_SEPARATE_KEY)
         now = self._clock.now() // 1_000_000
-        for chip in seen - self._published:
-            _LOG.warning("chip separated by an operator", chip=chip)
+        for chip in sorted(seen - self._published):
+            here = chip in self.names.values()
+            _LOG.warning("chip separated by an operator", chip=chip, on_this_node=here)
             self.monitor.tracker.separated(chip, now)
-        for chip in self._published - seen:
+        for chip in sorted(self._published - seen):
             _LOG.warning("chip released by an operator", chip=chip)
             self.monitor.tracker.release(chip)
         if seen != self._published:

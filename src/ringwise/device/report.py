@@ -126,10 +126,10 @@ def device_info_cfg(
         "DeviceInfo": {"DeviceList": dict(sorted(lists.items())), "UpdateTime": update_time},
         "SuperPodID": superpod,
         "ServerIndex": server_index,
+        "CheckCode": check_code(lists, update_time),
     }
     if rack is not None:
         document["RackID"] = rack
-    document["CheckCode"] = check_code(lists, update_time)
     return compact(document)
 
 

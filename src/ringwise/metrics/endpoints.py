@@ -10,10 +10,13 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ringwise.metrics.families import CONTENT_TYPE
 from ringwise.topology.numbers import whole_number
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
 
 #: Seconds within which a client must have sent its request, and read the answer.
 CLIENT_TIMEOUT = 10.0
@@ -59,8 +62,12 @@ async def serving(
     healthy: Callable[[], bool] = lambda: True,
     metrics_address: str,
     health_address: str,
+    health_tls: SSLContext | None = None,
 ) -> AsyncIterator[list[int]]:
-    """Serve until the block ends; yields the ports. An empty address serves nothing, equal ones share one."""
+    """Serve until the block ends; yields the ports. An empty address serves nothing, equal ones share one.
+
+    With `health_tls` the health pages, and what shares their address, are served by HTTPS.
+    """
     by_address: dict[str, dict[str, Callable[[], HttpPage]]] = {}
     if metrics_address:
         by_address.setdefault(metrics_address, {}).update(_metrics_pages(metrics))
@@ -72,7 +79,16 @@ async def serving(
             host, port = parse_address(address)
             try:
                 answer = PageServer(pages).answer
-                server = await asyncio.start_server(answer, host, port, limit=MAX_REQUEST)
+                tls = health_tls if address == health_address else None
+                server = await asyncio.start_server(
+                    answer,
+                    host,
+                    port,
+                    limit=MAX_REQUEST,
+                    ssl=tls,
+                    ssl_handshake_timeout=CLIENT_TIMEOUT if tls else None,
+                    ssl_shutdown_timeout=CLIENT_TIMEOUT if tls else None,
+                )
             except OSError as problem:
                 raise AddressError(f"cannot listen on {address}: {problem.strerror or problem}") from None
             servers.append(server)
@@ -142,4 +158,5 @@ def _health_pages(ready: Callable[[], bool], healthy: Callable[[], bool]) -> Pag
             return alive()
         return HttpPage(HTTPStatus.SERVICE_UNAVAILABLE, b"not all objects are read yet")
 
-    return {"/healthz": alive, "/livez": alive, "/readyz": readiness}
+    # Probes of Huawei's components ask for the root.
+    return {"/": alive, "/healthz": alive, "/livez": alive, "/readyz": readiness}

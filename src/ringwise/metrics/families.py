@@ -41,6 +41,10 @@ class MetricFamily:
         """Forget all labels with their values."""
         self._values = {} if self.labels else {(): 0.0}
 
+    def hide(self) -> None:
+        """Show no value at all until one is set."""
+        self._values = {}
+
     def set(self, value: float, *labels: str) -> None:
         self._values[labels] = value
 
@@ -99,10 +103,12 @@ def gauge(name: str, text: str, *labels: str) -> MetricFamily:
 
 
 class MetricSet:
-    """The metrics of one process: the attributes of a subclass that are families."""
+    """The metrics of one process: the attributes of a subclass that are families, or tuples of them."""
 
     def families(self) -> list[MetricFamily | HistogramFamily]:
-        return [value for value in vars(self).values() if isinstance(value, (MetricFamily, HistogramFamily))]
+        attributes = vars(self).values()
+        values = (one for value in attributes for one in (value if isinstance(value, tuple) else (value,)))
+        return [value for value in values if isinstance(value, (MetricFamily, HistogramFamily))]
 
     def text(self) -> bytes:
         """All metrics in the text format of Prometheus."""

@@ -28,9 +28,10 @@ has the same metrics; those of decisions and bindings stay 0.
 _DEVICE_PLUGIN = """
 ## Device plugin
 
-Port 8082 of the pod (`--metrics-address`). The names that begin with `npu_chip_info_` and `machine_`, their
-labels and units are those of Huawei's NPU exporter. `namespace` and `pod_name` are empty while no pod has the
-chip; `container_name` is always empty. A figure that the driver does not give is left out.
+Port 8080 of the DaemonSet's pods (`--metrics-address`; 8082 by default). The names that begin with
+`npu_chip_info_` and `machine_`, their labels and units are those of Huawei's NPU exporter. `namespace`,
+`pod_name` and `container_name` are empty while no pod has the chip. A figure that the driver does not give is
+left out.
 """
 
 
