@@ -174,6 +174,23 @@ def test_d2_a_served_pod_is_never_chosen_again_also_when_it_is_the_only_match() 
         machine.allocate(["Ascend910-7"], 0, healthy)
 
 
+def test_D4_a_pod_with_two_containers_that_ask_is_refused_and_takes_nothing_from_others() -> None:
+    two = waiting_pod("two", "Ascend910-0,Ascend910-1", "1", limits=[{RESOURCE: 1}, {RESOURCE: 1}])
+    sidecar = waiting_pod("good", "Ascend910-2,Ascend910-3", "9", limits=[{RESOURCE: 2}, {}, {RESOURCE: 0}])
+    machine = allocator(two, sidecar)
+    reason = (
+        r"waits for 1 chip .*default/good \(2\); "
+        r"one container of a pod may ask for chips, more do in default/two$"
+    )
+    with pytest.raises(AllocationError, match=reason):
+        machine.allocate(["Ascend910-7"], 0, healthy)
+    # Its list has two chips; a call for two chips is not its call all the same.
+    allocation = machine.allocate(["Ascend910-7", "Ascend910-6"], 0, healthy)
+    assert allocation.chips == ("Ascend910-2", "Ascend910-3")
+    # Its chips stay its own: they are not free.
+    assert {"Ascend910-0", "Ascend910-1"} <= machine.used()
+
+
 def test_d2_what_allocate_writes() -> None:
     provisional = waiting_pod("p", "Ascend910-10,Ascend910-2").annotated({REAL: "Ascend910-5"})
     machine = allocator(provisional, count=16)

@@ -294,6 +294,36 @@ def test_mounts_of_another_plugin_are_taken_over() -> None:
     assert machine.used() == {"Ascend910-0", "Ascend910-1"}
 
 
+@pytest.mark.parametrize("marked", [True, False], ids=["marked", "running"])
+def test_a_mount_from_before_the_node_had_another_plugin_is_forgotten(marked: bool) -> None:
+    """To Huawei's plugin and back: meanwhile kubelet gave the same ids to another pod, with other chips."""
+    machine = Allocator(RESOURCE, ALL, Ledger())
+    machine.replace_pods([waiting_pod("first", "Ascend910-0")])
+    machine.commit(machine.allocate(["Ascend910-3"], 0, healthy))
+    machine.listed({"default/first": [["Ascend910-3"]]}, SECOND)
+    later = Allocator(RESOURCE, ALL, machine.ledger)
+    # Huawei's plugin does not mark a pod that takes a whole node.
+    time, phase = (CONSUMED, "Pending") if marked else ("5", "Running")
+    second = waiting_pod("second", "Ascend910-2", time, phase=phase)
+    later.replace_pods([second.annotated({REAL: "Ascend910-1"}), waiting_pod("next", "Ascend910-0", "6")])
+    later.listed({"default/second": [["Ascend910-3"]]}, 2 * SECOND)
+    assert later.chips_of_pods() == {"uid-second": ("Ascend910-1",)}
+    allocation = later.allocate(["Ascend910-0"], 3 * SECOND, healthy)
+    assert (allocation.pod and allocation.pod.name, allocation.chips) == ("next", ("Ascend910-0",))
+
+
+def test_the_mount_of_a_pod_that_is_gone_is_not_that_of_its_successor() -> None:
+    """A StatefulSet's pod: kubelet still lists the old one under the name of the new one, which waits."""
+    machine = Allocator(RESOURCE, ALL, Ledger())
+    machine.replace_pods([waiting_pod("same", "Ascend910-0")])
+    machine.commit(machine.allocate(["Ascend910-3"], 0, healthy))
+    machine.listed({"default/same": [["Ascend910-3"]]}, SECOND)
+    machine.replace_pods([replace(waiting_pod("same", "Ascend910-1", "5"), uid="uid-second")])
+    machine.listed({"default/same": [["Ascend910-3"]]}, 2 * SECOND)
+    assert machine.ledger.mapped(RESOURCE) == {"Ascend910-3": "Ascend910-0"}
+    assert machine.allocate(["Ascend910-4"], 3 * SECOND, healthy).chips == ("Ascend910-1",)
+
+
 def test_a_pod_that_took_the_name_of_another_one_does_not_get_its_mount() -> None:
     first = waiting_pod("same", "Ascend910-0")
     machine = Allocator(RESOURCE, ALL, Ledger())

@@ -126,7 +126,12 @@ class Allocator:
         )
 
     def waiting(self) -> list[NodePod]:
-        """Pods that kubelet may still ask for."""
+        """Pods that kubelet may still ask for. One with several containers that ask has no place among them:
+        its list is for all of them, and each call is for one (rule D4).
+        """
+        return [pod for pod in self._unserved_pods() if pod.asking_containers(self.resource) == 1]
+
+    def _unserved_pods(self) -> list[NodePod]:
         served = self._mounted_pods()
         claimed = (self.as_claimed(pod) for pod in self._asking.values() if pod.uid not in served)
         return [pod for pod in claimed if is_candidate(pod, self.resource)]
@@ -226,6 +231,9 @@ class Allocator:
             for pod in self.waiting()
         )
         waiting = f"; pods that wait, with their chips: {', '.join(others)}" if others else ""
+        refused = sorted(pod.key for pod in self._unserved_pods() if pod.asking_containers(self.resource) > 1)
+        if refused:
+            waiting += f"; one container of a pod may ask for chips, more do in {', '.join(refused)}"
         return f"no pod of this node waits for {counted(count, 'chip')} of {self.resource}{waiting}"
 
     # -- ids -------------------------------------------------------------------------------------------
@@ -250,13 +258,15 @@ class Allocator:
         """
         by_key = {pod.key: pod for pod in self.pods.values()}
         owners = {frozenset(ids): by_key.get(key) for key, lists in listing.items() for ids in lists}
-        known = {frozenset(mount.ids) for mount in self._mounts()}
         for mount in self._mounts():
             ids = frozenset(mount.ids)
-            if ids in owners:
-                self._attribute(mount, owners[ids])
-            else:
+            if ids not in owners:
                 self._drop_unlisted(mount, now - mount.at, during_call)
+            elif self._is_stale(mount, owners[ids]):
+                self.ledger.remove(mount)
+            else:
+                self._attribute(mount, owners[ids])
+        known = {frozenset(mount.ids) for mount in self._mounts()}
         for ids, pod in owners.items():
             if pod is not None and ids and ids not in known:
                 self._recover(ids, pod)
@@ -278,6 +288,17 @@ class Allocator:
             # Kubelet never took the answer, or the pod it was for is gone: the chosen one still waits.
             self.ledger.remove(mount)
             self.ledger.claim(mount.chosen, Claim(mount.chips, mount.time))
+
+    def _is_stale(self, mount: Mount, pod: NodePod | None) -> bool:
+        """Whether another plugin gave these ids to a pod since: the node had Huawei's for a while.
+
+        A pod that was not served yet may only have the name of the one that is gone.
+        """
+        if not mount.owner or pod is None or pod.uid in self._mounted_pods():
+            return False
+        owner = self.pods.get(mount.owner)
+        served = pod.phase == "Running" or self._is_served(pod)
+        return served and (owner is None or not owner.live)
 
     def _attribute(self, mount: Mount, pod: NodePod | None) -> None:
         # A pod of the same name as one that was chosen earlier is not the one that kubelet lists.

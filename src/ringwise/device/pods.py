@@ -53,6 +53,10 @@ class NodePod:
         asked = [limits.get(resource, 0) for limits in self.limits]
         return sum(asked) if all(0 <= one <= MOST_CHIPS_OF_ONE for one in asked) else 0
 
+    def asking_containers(self, resource: str) -> int:
+        """How many containers ask for chips; rule D4 allows one."""
+        return sum(1 for limits in self.limits if limits.get(resource))
+
     def container_of(self, resource: str) -> str:
         """The container that asks for chips; there is one at most (rule D4)."""
         asking = zip(self.containers, self.limits, strict=False)
