@@ -16,8 +16,8 @@ import pytest
 
 from ringwise.apps.admission.rules import KnownCluster
 from ringwise.apps.admission.webhook import answer
+from ringwise.apps.journal.format import JournalError, batch_line, header_line, open_journal
 from ringwise.apps.lab.submission import Submission, refusals, submission_of
-from ringwise.apps.replay import JournalError, batch_line, header_line, open_journal
 from ringwise.device.pods import NodePodWire, pod_from_wire
 from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.kubeclient.clock import RealClock

@@ -17,8 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ringwise.apps.extensions import new_scheduler
+from ringwise.apps.journal.format import JournalError, JournalWriter, batch_line, header_line, open_journal
 from ringwise.apps.loading import cluster_events, job_events
-from ringwise.apps.replay import JournalError, JournalWriter, batch_line, header_line, open_journal, replay
+from ringwise.apps.replay import replay
 from ringwise.cli.replay import replay_command
 from ringwise.framework.configuration import Configuration
 from ringwise.manifests.bundle import read_bundle
@@ -93,8 +94,8 @@ def test_configurations_survive_the_header(configuration: Configuration, tmp_pat
     file = tmp_path / "journal"
     file.write_bytes(header_line(configuration, ["volcano", "mine"]))
     journal = open_journal(file)
-    assert journal.configuration == configuration
-    assert journal.scheduler_names == ("mine", "volcano")
+    assert journal.first.configuration == configuration
+    assert journal.first.scheduler_names == ("mine", "volcano")
     assert list(journal.batches) == []
 
 

@@ -53,6 +53,11 @@ VARIATIONS: dict[str, dict[str, Any]] = {
     },
     "shadow-with-reset-config": {"scheduler": {"shadow": True, "resetConfig": True}},
     "reset-config": {"scheduler": {"resetConfig": True}},
+    "journal": {"scheduler": {"journal": {"enabled": True, "size": 16, "files": 4}}},
+    "journal-on-a-claim": {
+        "scheduler": {"journal": {"enabled": True, "existingClaim": "journal"}},
+        "boards": {"pair-x4": BOARD},
+    },
     "no-controller": {"controller": {"enabled": False}},
     "vendor-device-plugin": {"devicePlugin": {"enabled": False}},
     "labelled-nodes": {"devicePlugin": {"nodes": "labelled"}},

@@ -131,6 +131,27 @@ def test_every_component_accepts_its_arguments(values: dict[str, Any]) -> None:
 
 
 @needs_helm
+@pytest.mark.parametrize(
+    ("name", "volume"),
+    [
+        ("journal", {"emptyDir": {}}),
+        ("journal-on-a-claim", {"persistentVolumeClaim": {"claimName": "journal"}}),
+    ],
+)
+def test_the_journal_is_in_a_volume_that_the_scheduler_may_write(name: str, volume: dict[str, Any]) -> None:
+    deployment = _components(rendered(VARIATIONS[name]))["scheduler"]
+    container, spec = _container(deployment), deployment["spec"]["template"]["spec"]
+    file = understood(container["args"])["journal"]
+    (mount,) = [one for one in container["volumeMounts"] if one["name"] == "journal"]
+    assert str(file.parent) == mount["mountPath"]
+    assert {"name": "journal", **volume} in spec["volumes"]
+    assert spec["securityContext"]["fsGroup"] == spec["securityContext"]["runAsGroup"]
+    values = VARIATIONS[name]["scheduler"]["journal"]
+    assert understood(container["args"])["journal_files"] == values.get("files", 8)
+    assert understood(container["args"])["journal_size"] == values.get("size", 64)
+
+
+@needs_helm
 def test_limits_of_requests_reach_the_components() -> None:
     components = _components(rendered(VARIATIONS["gently"]))
     told = {name: understood(_container(one)["args"]) for name, one in components.items()}
@@ -438,6 +459,8 @@ def test_definitions_can_be_left_to_volcano() -> None:
         ({"controller": {"resources": {"limits": {"cpu": "many"}}}}, "at '/controller/resources/limits/cpu'"),
         ({"controller": {"nodeSelector": {"npu": True}}}, "at '/controller/nodeSelector/npu': got boolean"),
         ({"controller": {"tolerations": [{"effect": "Never"}]}}, "value must be one of 'NoSchedule'"),
+        ({"scheduler": {"journal": {"size": 0}}}, "at '/scheduler/journal/size': minimum"),
+        ({"scheduler": {"journal": {"existingClaim": "A"}}}, "at '/scheduler/journal/existingClaim'"),
         ({"scheduler": {"bindsInFlight": 0}}, "at '/scheduler/bindsInFlight': minimum"),
         ({"controller": {"kubeApiQps": -1}}, "at '/controller/kubeApiQps': minimum"),
         ({"admission": {"kubeApiQps": 5}}, "at '/admission': additional properties 'kubeApiQps' not allowed"),

@@ -18,7 +18,9 @@ import pytest
 from click.testing import CliRunner
 
 from ringwise.apps.admission.certificates import make_authority, make_server
+from ringwise.apps.journal.format import open_journal
 from ringwise.apps.kube_scheduler import ComponentOptions, ConfigurationFile, serve
+from ringwise.apps.replay import replay
 from ringwise.cli.commands import cli
 from ringwise.kubeclient.config import direct
 from ringwise.log import LEVELS, Logger
@@ -273,6 +275,33 @@ def test_the_whole_component_binds_and_reads_its_configuration_from_the_cluster(
     run(test())
 
 
+def test_the_journal_of_the_component_gives_the_same_decisions_and_the_story_over_a_restart(
+    tmp_path: Path,
+) -> None:
+    journal = tmp_path / "journal.jsonl"
+
+    async def test() -> None:
+        async with FakeApiServer() as api:
+            api.put(NODES, node("node-1"))
+            for number in range(2):
+                stop = asyncio.Event()
+                task = asyncio.create_task(component(api, stop, [], journal=journal))
+                api.put(PODS, pod(f"train-{number}", 1))
+                await until(lambda: api.get(PODS, f"default/train-{number}")["spec"].get("nodeName"))  # noqa: B023
+                stop.set()
+                await task
+
+    run(test())
+    answer = replay(open_journal(journal), shipped_catalog())
+    assert answer.difference is None
+    assert answer.notes == ()
+    told = CliRunner().invoke(cli, ["why", "train-0", "--journal", str(journal), "-o", "json"])
+    entries = json.loads(told.stdout)["entries"]
+    assert [entry["kind"] for entry in entries][:2] == ["submitted", "placed"]
+    assert entries[1]["pods"][0]["to"] == "node-1"
+    assert "the scheduler started again" in [entry["text"] for entry in entries]
+
+
 def test_a_cold_start_with_an_unreadable_config_map_uses_the_default_until_it_is_corrected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -345,6 +374,7 @@ def test_the_controller_alone_reads_no_nodes() -> None:
         (["scheduler", "--kubeconfig", "{tmp}/config", "--lease-duration", "12"], "5 s earlier"),
         (["controller", "--kubeconfig", "{tmp}/config", "--retry-period", "9"], "two attempts must fit"),
         (["scheduler", "--kubeconfig", "{tmp}/config", "--scheduler-conf", "{tmp}/absent"], "No such file"),
+        (["scheduler", "--kubeconfig", "{tmp}/config", "--journal", "{tmp}/config"], "is no journal"),
     ],
 )
 def test_a_failed_start_prints_one_line_and_exits_with_2(

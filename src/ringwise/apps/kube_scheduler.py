@@ -20,6 +20,7 @@ from ringwise.apps.extensions import (
     new_scheduler,
     read_user_configuration,
 )
+from ringwise.apps.journal.files import FILE_MEGABYTES, FILES, JournalFiles
 from ringwise.framework.configuration import Configuration
 from ringwise.kube.run import idle_event_loop
 from ringwise.kube.run.core_thread import ControllerAdapter, MachineAdapter, SchedulerAdapter
@@ -75,6 +76,10 @@ class ComponentOptions:
     #: Requests per second, 0 for no limit; and the burst, 0 for as many as in one second.
     requests_per_second: float = 0.0
     burst: int = 0
+    #: The file that every turn is recorded in; how many bytes it may have, and how many files are kept.
+    journal: Path | None = None
+    journal_bytes: int = FILE_MEGABYTES << 20
+    journal_files: int = FILES
 
 
 class ConfigurationFile:
@@ -152,6 +157,11 @@ async def serve(
     """Run the component until `stop` is set."""
     metrics = Metrics()
     shadows: list[ShadowAdapter] = []
+    journal: JournalFiles | None = None
+    if options.journal is not None:
+        journal = JournalFiles(
+            options.journal, metrics, most_bytes=options.journal_bytes, files=options.journal_files
+        )
 
     def machines() -> Sequence[MachineAdapter]:
         made: list[MachineAdapter] = []
@@ -163,6 +173,8 @@ async def serve(
                 catalog,
                 options.scheduler_names,
             )
+            if journal is not None:
+                journal.follow(scheduler)
             if options.shadow:
                 shadows[:] = [ShadowAdapter(scheduler, report, metrics)]
                 made += shadows
@@ -172,6 +184,8 @@ async def serve(
 
     component = "shadow" if options.shadow else "scheduler" if options.with_scheduler else "controller"
     async with AsyncExitStack() as stack:
+        if journal is not None:
+            stack.callback(journal.close)
         client = await stack.enter_async_context(_client(options, access, component))
         runner = Runner(client, machines, _settings(options), observer=metrics, on_synced=_freeze_memory)
         await stack.enter_async_context(

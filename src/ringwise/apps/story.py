@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from ringwise.apps.replay import open_journal
+from ringwise.apps.journal.format import Recorded, open_journal
+from ringwise.durations import time_text
+from ringwise.messages.events import Decide
 from ringwise.records import dataclass
 from ringwise.scheduler.explain.story import EVENTS, JobStory, StoryBook
 from ringwise.topology.nearest import did_you_mean
@@ -26,22 +28,33 @@ class ToldStory:
 
 
 def story_of(name: str, journals: Sequence[Path]) -> ToldStory:
-    """Raises JournalError and UnknownStoryError. Each file is the journal of one scheduler."""
+    """Raises JournalError and UnknownStoryError. Each journal is read with its rotated files."""
     book = StoryBook()
     until = 0
     notes: list[str] = []
+    #: The last batch, and the first line of a section that does not continue it.
+    before: Recorded | None = None
+    gap: Recorded | None = None
     for path in journals:
         journal = open_journal(path, only=EVENTS)
-        first = True
         with closing(journal.batches) as batches:
             for batch in batches:
-                if first:
-                    book.scheduler_started(batch.now)
-                    first = False
-                book.turn(batch.now, batch.events, batch.commands)
+                section = batch.section
+                if not batch.follows(before) and (gap is None or gap.section is not section):
+                    gap = batch
+                    if before is None or section.scheduler != before.section.scheduler or section.first == 0:
+                        book.scheduler_started(batch.now)
+                    else:
+                        book.turns_missing()
+                        notes.append(f"{section.path}: turns before {time_text(batch.now)} are missing")
+                if batch.snapshot:
+                    if gap is not None and gap.section is section:
+                        book.turn(batch.now, batch.events, (), decided=False)
+                    continue
+                book.turn(batch.now, batch.events, batch.commands, decided=batch.decide is not Decide.NOTHING)
+                before, gap = batch, None
                 until = batch.now
-        if journal.note is not None:
-            notes.append(f"{path}: {journal.note}")
+        notes += journal.notes
     return ToldStory(find_story(book, name), until, tuple(notes))
 
 

@@ -169,6 +169,26 @@ _cluster_options = with_options(
     show_default=True,
     help="Concurrent Binding requests.",
 )
+@click.option(
+    "--journal",
+    type=click.Path(path_type=Path),
+    help="Record every turn in this file, for `ringwise replay` and `ringwise why --story`.",
+)
+@click.option(
+    "--journal-size",
+    type=click.IntRange(1, 1 << 20),
+    default=64,
+    show_default=True,
+    metavar="MEGABYTES",
+    help="With --journal: size after which a new file begins; the full one becomes FILE.1.",
+)
+@click.option(
+    "--journal-files",
+    type=click.IntRange(1, 1000),
+    default=8,
+    show_default=True,
+    help="With --journal: how many files are kept.",
+)
 def scheduler(
     names: tuple[str, ...],
     scheduler_conf: Path | None,
@@ -177,6 +197,9 @@ def scheduler(
     with_controller: bool,
     shadow: bool,
     binds_in_flight: int,
+    journal: Path | None,
+    journal_size: int,
+    journal_files: int,
     **options: Any,
 ) -> None:
     """Run the scheduler on a Kubernetes cluster."""
@@ -192,6 +215,9 @@ def scheduler(
             with_controller=with_controller,
             shadow=shadow,
             in_flight=binds_in_flight,
+            journal=journal,
+            journal_bytes=journal_size << 20,
+            journal_files=journal_files,
         )
     )
 
@@ -221,6 +247,7 @@ def _common(healthz_address: str, kube_api_qps: float, kube_api_burst: int, **op
 
 def _run_component(options: ComponentOptions) -> None:
     """Run until a signal; what is wrong with the options is one line and exit code 2."""
+    from ringwise.apps.journal.format import JournalError
     from ringwise.apps.kube_scheduler import run
     from ringwise.kube.run.leader_election import LeaseSettingsError
     from ringwise.kube.run.runner import CoreFailedError
@@ -234,7 +261,14 @@ def _run_component(options: ComponentOptions) -> None:
         for address in filter(None, (options.metrics_address, options.health_address)):
             parse_address(address)
         run(options)
-    except (KubeConfigError, LeaseSettingsError, ConfigurationError, BoardError, AddressError) as error:
+    except (
+        KubeConfigError,
+        LeaseSettingsError,
+        ConfigurationError,
+        BoardError,
+        AddressError,
+        JournalError,
+    ) as error:
         raise stop(*str(error).splitlines()) from None
     except OSError as error:
         raise stop(f"{error.filename}: {error.strerror}" if error.filename else str(error)) from None

@@ -67,7 +67,7 @@ def _tell_story(job: str, journals: tuple[Path, ...], output: str, lab: Path | N
         return
     if lab is not None:
         raise stop("ringwise: --journal reads files and --lab queries a lab: give one of them")
-    from ringwise.apps.replay import JournalError
+    from ringwise.apps.journal.format import JournalError
 
     try:
         result = story_result(job, journals)

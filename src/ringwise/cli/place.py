@@ -92,7 +92,7 @@ def place_command(
 
 
 def _write_journal(path: Path, journal: Journal, scheduler_names: Iterable[str]) -> None:
-    from ringwise.apps.replay import JournalWriter
+    from ringwise.apps.journal.format import JournalWriter
 
     try:
         with path.open("wb") as file:

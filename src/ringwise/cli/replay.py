@@ -8,8 +8,9 @@ from typing import Any
 
 import click
 
+from ringwise.apps.journal.format import JournalError, open_journal
 from ringwise.apps.lab.folder import LabFolder, default_folder
-from ringwise.apps.replay import JournalError, Replay, open_journal, replay
+from ringwise.apps.replay import Replay, replay
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.inputs import load_catalog
 from ringwise.cli.output import board_option, complain, output_option, print_document, stop
@@ -28,7 +29,7 @@ _SHOWN = 400
 def replay_command(file: Path | None, lab: Path | None, boards: tuple[Path, ...], output: str) -> None:
     """Decide the events of journal FILE again and compare with the recorded decisions.
 
-    Without FILE, the journal of the lab.
+    Without FILE, the journal of the lab. Rotated files (FILE.1, ...) are read first.
 
     Exit code 1 when they differ.
     """
@@ -37,8 +38,7 @@ def replay_command(file: Path | None, lab: Path | None, boards: tuple[Path, ...]
         answer = replay(open_journal(file), load_catalog(boards))
     except JournalError as error:
         raise stop(f"ringwise: {error}") from None
-    if answer.note is not None:
-        complain(f"note: {file}: {answer.note}")
+    complain(*(f"note: {note}" for note in answer.notes))
     if output == "table":
         _print(answer)
     else:
@@ -57,7 +57,10 @@ def _print(answer: Replay) -> None:
         click.echo(f"identical: {words}")
         return
     click.echo(f"different after {words}")
-    click.echo(f"  line {difference.line}, {time_text(difference.now)}, command {difference.position}")
+    click.echo(
+        f"  {difference.path}: line {difference.line}, {time_text(difference.now)}, "
+        f"command {difference.position}"
+    )
     click.echo(f"  recorded: {_text(difference.recorded)}")
     click.echo(f"  decided:  {_text(difference.decided)}")
 

@@ -38,6 +38,9 @@ class Metrics(MetricSet):
         self._pending = gauge("ringwise_pending_jobs", "Pending jobs, by reason", "reason")
         self._chips = gauge("ringwise_chips", "Chips by resource and state", "resource", "state")
         self._shadow = counter("ringwise_shadow_decisions", "Pods compared in shadow mode", "outcome")
+        self._journal_dropped = counter(
+            "ringwise_journal_dropped_turns", "Turns that are missing in the journal (--journal)"
+        )
         self._volcano_cycle = HistogramFamily(
             "volcano_e2e_scheduling_latency_milliseconds", "Duration of one cycle", _MILLISECONDS
         )
@@ -96,3 +99,6 @@ class Metrics(MetricSet):
 
     def shadow(self, outcome: str) -> None:
         self._shadow.inc(outcome)
+
+    def journal_dropped(self) -> None:
+        self._journal_dropped.inc()

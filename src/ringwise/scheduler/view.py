@@ -8,7 +8,7 @@ tries changes on the live state and restores it.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Protocol
 
@@ -21,6 +21,7 @@ from ringwise.framework.session import Incident
 from ringwise.framework.switch_use import states_now, switch_class, writes_marks
 from ringwise.framework.topology_cache import TopologyCache
 from ringwise.framework.usage import ResourceUsage
+from ringwise.messages.events import Event, PodGroupSeen, PodSeen, VcJobSeen
 from ringwise.placement.switches.classes import SwitchClass
 from ringwise.placement.switches.states import SwitchFacts
 from ringwise.reasons import Reason
@@ -233,6 +234,19 @@ class SchedulerView:
 
     def reservation_of(self, job: str) -> Reservation | None:
         return self._reservations.of(job)
+
+    def job_events(self) -> list[Event]:
+        """The vcjobs, PodGroups and pods of all jobs as events, each pod with the node that it got."""
+        found: list[Event] = [VcJobSeen(vcjob) for vcjob in self._book.vcjobs.values()]
+        found += [PodGroupSeen(group) for group in self._book.groups.values()]
+        placements, names = self._state.pods, self._state.names
+        for job in self._book.jobs.values():
+            for pod in job.pods.values():
+                placement = placements.get(pod.uid)
+                if pod.node is None and placement is not None and placement.node >= 0:
+                    pod = replace(pod, node=names[placement.node])
+                found.append(PodSeen(pod))
+        return found
 
     # -- nodes and chips --------------------------------------------------------------------
 

@@ -22,11 +22,11 @@ from ringwise.apps.drill.file import (
     Step,
     Submit,
 )
+from ringwise.apps.journal.format import plain_command
 from ringwise.apps.lab.folder import LabFolder
 from ringwise.apps.lab.lab import FleetSettings, LabSettings, LiveLab
 from ringwise.apps.lab.queries import find_name
 from ringwise.apps.lab.submission import submission_of
-from ringwise.apps.replay import plain_command
 from ringwise.apps.targets import Target, find_target
 from ringwise.controller.machine import Controller
 from ringwise.durations import duration_text

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import BinaryIO
 
+from ringwise.apps.journal.format import JournalWriter
 from ringwise.apps.lab.folder import LabFolder
-from ringwise.apps.replay import JournalWriter
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.journal import Journal
 from ringwise.scheduler.view import SchedulerView

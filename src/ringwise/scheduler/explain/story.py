@@ -81,6 +81,8 @@ class _PodState:
     node: str | None = None
     phase: str = "Pending"
     leaving: bool = False
+    #: Whether it is known to exist since the last start of a scheduler.
+    seen: bool = True
 
 
 @dataclass(slots=True)
@@ -152,6 +154,7 @@ class StoryBook:
         self._groups: dict[str, str] = {}
         self._pods: dict[str, str] = {}
         self._turns = 0
+        self._all_unseen = False
 
     def find(self, name: str) -> list[JobStory]:
         """By `namespace/name`, or by the name alone."""
@@ -162,12 +165,32 @@ class StoryBook:
         for story in self.jobs.values():
             if self._turns and any(pod.phase not in ENDED for pod in story.pods.values()):
                 story.add(now, SCHEDULER, "the scheduler started again")
+        self.turns_missing()
 
-    def turn(self, now: int, events: Iterable[ev.Event], commands: Iterable[Mapping[str, Any]]) -> None:
-        """One turn; commands as the journal writes them."""
+    def turns_missing(self) -> None:
+        """The next turns show all objects once more: pods that are not among them went unseen."""
+        self._all_unseen = bool(self._turns)
+        for story in self.jobs.values():
+            for pod in story.pods.values():
+                pod.seen = False
+
+    def turn(
+        self,
+        now: int,
+        events: Iterable[ev.Event],
+        commands: Iterable[Mapping[str, Any]],
+        *,
+        decided: bool = True,
+    ) -> None:
+        """One turn; commands as the journal writes them. `decided`: all objects were known."""
         turns: dict[str, _Turn] = {}
         for event in events:
             self._event(event, now, turns)
+        if decided and self._all_unseen:
+            self._all_unseen = False
+            for story in self.jobs.values():
+                for uid in [uid for uid, pod in story.pods.items() if not pod.seen]:
+                    self._pod_gone(uid, now, turns)
         for command in commands:
             self._command(command, now, turns)
         for key, turn in turns.items():
@@ -254,6 +277,7 @@ class StoryBook:
                 story.runs = True
                 story.running_since = story.running_since or now
                 return
+        state.seen = True
         state.rank = rank if rank is not None else state.rank
         if pod.node is not None:
             state.node = pod.node

@@ -124,6 +124,7 @@ class BenchDocument(TypedDict):
 class DifferenceFields(TypedDict):
     """The first command that is not as it was recorded."""
 
+    file: Annotated[str, Meta(description="The file of the journal.")]
     line: int
     now: Nanoseconds
     command: int

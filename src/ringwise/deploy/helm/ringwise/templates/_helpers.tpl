@@ -134,6 +134,11 @@ spec:
         runAsNonRoot: true
         runAsUser: 65532
         runAsGroup: 65532
+        {{- if .journal }}
+        # The files of a claim belong to this group.
+        fsGroup: 65532
+        fsGroupChangePolicy: OnRootMismatch
+        {{- end }}
         seccompProfile:
           type: RuntimeDefault
       topologySpreadConstraints:
@@ -195,17 +200,34 @@ spec:
             readOnlyRootFilesystem: true
             capabilities:
               drop: [ALL]
-          {{- if .boards }}
+          {{- if or .boards .journal }}
           volumeMounts:
+            {{- if .boards }}
             - name: boards
               mountPath: /etc/ringwise/boards
               readOnly: true
+            {{- end }}
+            {{- if .journal }}
+            - name: journal
+              mountPath: /var/lib/ringwise/journal
+            {{- end }}
           {{- end }}
-      {{- if .boards }}
+      {{- if or .boards .journal }}
       volumes:
+        {{- if .boards }}
         - name: boards
           configMap:
             name: ringwise-boards
+        {{- end }}
+        {{- with .journal }}
+        - name: journal
+          {{- if .existingClaim }}
+          persistentVolumeClaim:
+            claimName: {{ .existingClaim }}
+          {{- else }}
+          emptyDir: {}
+          {{- end }}
+        {{- end }}
       {{- end }}
 {{- if .root.Values.podDisruptionBudget.enabled }}
 ---

@@ -1,0 +1,352 @@
+"""The journal of the component: rotated, cut off, on a full disk, after a restart; decided again and told."""
+
+from __future__ import annotations
+
+import io
+import json
+import resource
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from ringwise.apps.extensions import new_scheduler
+from ringwise.apps.journal import files as journal_files
+from ringwise.apps.journal.files import JournalFiles
+from ringwise.apps.journal.format import JournalError, batch_line, open_journal, rotated_files
+from ringwise.apps.replay import replay
+from ringwise.apps.story import story_of
+from ringwise.cli.commands import cli
+from ringwise.kube.observer import NullObserver
+from ringwise.log import LEVELS, Logger
+from ringwise.messages import events as ev
+from ringwise.messages.commands import Bind
+from ringwise.scheduler.core.machine import Scheduler
+from ringwise.scheduler.journal import Batch
+from ringwise.state.model import Node, Pod, PodClass, PodGroup
+from ringwise.topology.boards import shipped_catalog
+from ringwise.wellknown import ASCEND910, HOSTNAME
+
+SECOND = 1_000_000_000
+NOW = 1_800_000_000 * SECOND
+
+
+class Dropped(NullObserver):
+    def __init__(self) -> None:
+        self.turns = 0
+
+    def journal_dropped(self) -> None:
+        self.turns += 1
+
+
+class Component:
+    """A scheduler with a journal, as the component has one."""
+
+    def __init__(self, path: Path, most_bytes: int = 1 << 20, files: int = 4) -> None:
+        self.dropped = Dropped()
+        self.now = NOW
+        self.monotonic = 0.0
+        self.journal = JournalFiles(
+            path, self.dropped, most_bytes=most_bytes, files=files, monotonic=lambda: self.monotonic
+        )
+        self.scheduler = self.start()
+
+    def start(self) -> Scheduler:
+        self.scheduler = new_scheduler()
+        self.journal.follow(self.scheduler)
+        self.scheduler.handle(nodes(), self.now, ev.Decide.NOTHING)
+        return self.scheduler
+
+    def turn(self, *events: ev.Event) -> dict[str, Bind]:
+        """One turn, after all before are written; the bindings by pod."""
+        self.written()
+        self.now += SECOND
+        commands = self.scheduler.handle(events, self.now)
+        return {command.pod: command for command in commands if isinstance(command, Bind)}
+
+    def written(self) -> None:
+        deadline = time.monotonic() + 30
+        while self.journal.waiting:
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+
+    def run_job(self, name: str) -> Bind:
+        """A job of one pod that gets its node, runs and ends."""
+        group, seen = job(name, self.now)
+        bind = self.turn(group, seen)[f"{name}-0"]
+        pod = replace(seen.pod, node=bind.node, phase="Running", annotations=dict(bind.annotations))
+        self.turn(ev.PodSeen(pod))
+        self.turn(ev.PodGone(pod.uid), ev.PodGroupGone(f"default/{name}"))
+        return bind
+
+
+def job(name: str, created: int) -> tuple[ev.PodGroupSeen, ev.PodSeen]:
+    group = PodGroup("default", name, uid=name, min_member=1, phase="Inqueue", created=created)
+    cls = PodClass(resource=ASCEND910, chips=8, cpu_milli=4_000, memory=1 << 30)
+    pod = Pod(f"uid-{name}", "default", f"{name}-0", cls, created=created, group=name, chip_containers=1)
+    return ev.PodGroupSeen(group), ev.PodSeen(pod)
+
+
+def nodes() -> list[ev.Event]:
+    return [
+        ev.NodeSeen(
+            Node(
+                f"node-{number}",
+                labels={HOSTNAME: f"node-{number}"},
+                chips_allocatable={ASCEND910: 8},
+                cpu_milli=96_000,
+                memory=1 << 39,
+                max_pods=110,
+            )
+        )
+        for number in range(3)
+    ]
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    stream = io.StringIO()
+    monkeypatch.setattr(Logger, "_stream", stream)
+    monkeypatch.setattr(Logger, "_written", frozenset(LEVELS))
+    return stream
+
+
+@pytest.fixture
+def component(tmp_path: Path) -> Iterator[Callable[..., Component]]:
+    made: list[Component] = []
+
+    def make(path: Path = tmp_path / "journal.jsonl", **chosen: int) -> Component:
+        made.append(Component(path, **chosen))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.journal.close()
+
+
+def identical(path: Path) -> tuple[int, tuple[str, ...]]:
+    """Batches that were decided again, all alike, and the notes."""
+    answer = replay(open_journal(path), shipped_catalog())
+    assert answer.difference is None
+    return answer.batches, answer.notes
+
+
+def test_rotated_files_are_decided_again_as_one_journal(
+    tmp_path: Path, component: Callable[..., Component]
+) -> None:
+    path = tmp_path / "journal.jsonl"
+    one = component(most_bytes=20_000, files=50)
+    for number in range(12):
+        one.run_job(f"job-{number}")
+    one.journal.close()
+    assert len(rotated_files(path)) > 3
+    assert identical(path) == (1 + 12 * 3, ())
+    # A story goes over the files as over one.
+    for number in range(12):
+        kinds = [entry.kind for entry in story_of(f"job-{number}", [path]).story.entries]
+        assert kinds == ["submitted", "placed", "runs", "removed"]
+    answer = CliRunner().invoke(cli, ["replay", str(path)])
+    assert answer.output == "identical: 37 batches, 63 events, " + answer.output.split(", ")[2]
+
+
+def test_the_files_are_bounded_and_the_reader_says_from_when_it_knows(
+    tmp_path: Path, component: Callable[..., Component]
+) -> None:
+    path = tmp_path / "journal.jsonl"
+    one = component(most_bytes=20_000, files=3)
+    one.turn(*job("long", one.now))
+    for number in range(30):
+        one.run_job(f"job-{number}")
+    one.journal.close()
+    kept = rotated_files(path)
+    assert [file.name for file in kept] == ["journal.jsonl.2", "journal.jsonl.1", "journal.jsonl"]
+    # One turn more, and the snapshot that a file begins with.
+    assert sum(file.stat().st_size for file in kept) < 3 * 60_000
+    with pytest.raises(JournalError, match=r"cannot be decided again: what came before"):
+        replay(open_journal(path), shipped_catalog())
+    answer = CliRunner().invoke(cli, ["replay", str(path)])
+    assert answer.exit_code == 2
+    assert answer.stderr.count("\n") == 1
+    # Its beginning is rotated away; the snapshot tells where it runs.
+    told = story_of("long", [path]).story
+    assert [entry.kind for entry in told.entries] == ["submitted", "found"]
+    # A new scheduler in the same files can be decided again.
+    one = component(most_bytes=1 << 20, files=3)
+    one.run_job("late")
+    one.journal.close()
+    batches, (note,) = identical(path)
+    assert batches == 1 + 3
+    assert "cannot be decided again" in note
+
+
+def test_fewer_files_than_before_leave_none_behind(
+    tmp_path: Path, component: Callable[..., Component]
+) -> None:
+    path = tmp_path / "journal.jsonl"
+    for most, kept in ((6, 6), (2, 2), (1, 1)):
+        one = component(most_bytes=5_000, files=most)
+        for number in range(10):
+            one.run_job(f"job-{number}")
+        one.journal.close()
+        assert len(list(tmp_path.glob("journal.jsonl*"))) == kept + 1
+        assert len(rotated_files(path)) == kept
+
+
+def test_a_line_that_a_crash_cut_off_is_dropped_and_the_next_scheduler_goes_on(
+    tmp_path: Path, component: Callable[..., Component], log: io.StringIO
+) -> None:
+    path = tmp_path / "journal.jsonl"
+    one = component()
+    one.run_job("before")
+    one.journal.close()
+    whole = path.read_bytes()
+    cut = whole.rindex(b"\n", 0, -1) + 40
+    path.write_bytes(whole[:cut])
+    assert identical(path) == (3, (f"{path}: line 5 is cut off and was left out",))
+    one = component()
+    one.run_job("after")
+    one.journal.close()
+    assert identical(path) == (3 + 4, ())
+    assert log.getvalue().count("was cut off and is left out") == 1
+    kinds = [entry.kind for entry in story_of("before", [path]).story.entries]
+    assert kinds == ["submitted", "placed", "runs", "scheduler"]
+
+
+@pytest.mark.parametrize("size", [0, 5, 100])
+def test_a_file_that_was_cut_off_in_its_header_is_begun_again(
+    tmp_path: Path, component: Callable[..., Component], size: int
+) -> None:
+    path = tmp_path / "journal.jsonl"
+    component().journal.close()
+    path.write_bytes(path.read_bytes()[:size])
+    one = component()
+    one.run_job("after")
+    one.journal.close()
+    assert identical(path) == (4, ())
+
+
+def test_a_full_disk_costs_turns_of_the_journal_and_no_decision(
+    tmp_path: Path, component: Callable[..., Component], log: io.StringIO
+) -> None:
+    path = tmp_path / "journal.jsonl"
+    one = component()
+    one.turn(*job("long", one.now))
+    one.written()
+    usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+    # The next line does not fit: a part of it is written.
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 100, usual[1]))
+    try:
+        for number in range(3):
+            assert one.run_job(f"lost-{number}").node
+            # Each time it is tried again.
+            one.monotonic += journal_files.RETRY_SECONDS
+        one.written()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+    assert one.dropped.turns == 9
+    lines = [json.loads(line) for line in log.getvalue().splitlines()]
+    assert [line["why"] for line in lines if line["level"] == "error"] == ["File too large"]
+    # Whole lines only, and nothing of the attempts.
+    assert identical(path)[0] == 2
+    one.monotonic += journal_files.RETRY_SECONDS
+    one.turn()
+    one.run_job("again")
+    one.journal.close()
+    batches, (note,) = identical(path)
+    assert batches == 2
+    assert note.startswith("3 batches from ")
+    assert one.dropped.turns == 10
+    assert '"missing": 10' in log.getvalue()
+    told = story_of("again", [path])
+    assert [entry.kind for entry in told.story.entries] == ["submitted", "placed", "runs", "removed"]
+    assert len(told.notes) == 1
+    # What ended in between is not told as if it were there.
+    assert not story_of("long", [path]).story.removed
+
+
+def test_a_folder_that_cannot_be_written_costs_no_decision(
+    tmp_path: Path, component: Callable[..., Component], log: io.StringIO
+) -> None:
+    folder = tmp_path / "folder"
+    folder.write_text("a file")
+    one = component(folder / "journal.jsonl")
+    assert one.run_job("lost").node
+    one.written()
+    assert one.dropped.turns == 4
+    assert log.getvalue().count("the journal is not written") == 1
+    folder.unlink()
+    one.monotonic += journal_files.RETRY_SECONDS
+    one.turn(*job("long", one.now))
+    one.turn()
+    one.journal.close()
+    assert [entry.kind for entry in story_of("long", [folder / "journal.jsonl"]).story.entries] == [
+        "submitted",
+        "found",
+    ]
+
+
+def test_of_two_processes_with_one_file_one_writes_and_the_other_takes_over(
+    tmp_path: Path, component: Callable[..., Component], log: io.StringIO
+) -> None:
+    path = tmp_path / "journal.jsonl"
+    leader = component()
+    leader.written()
+    standby = component()
+    leader.run_job("first")
+    standby.turn(*job("second", standby.now))
+    standby.written()
+    assert standby.dropped.turns == 2
+    assert "another process writes it" in log.getvalue()
+    leader.journal.close()
+    assert identical(path) == (4, ())
+    standby.monotonic += journal_files.RETRY_SECONDS
+    standby.turn()
+    standby.turn()
+    standby.journal.close()
+    assert story_of("first", [path]).story.moved == 0
+    assert [entry.kind for entry in story_of("second", [path]).story.entries] == ["submitted", "found"]
+
+
+def test_turns_that_the_writer_cannot_keep_up_with_are_left_out(
+    tmp_path: Path, component: Callable[..., Component], monkeypatch: pytest.MonkeyPatch, log: io.StringIO
+) -> None:
+    may_write = threading.Event()
+
+    def slow(batch: Batch) -> bytes:
+        may_write.wait(30)
+        return batch_line(batch)
+
+    monkeypatch.setattr(journal_files, "batch_line", slow)
+    monkeypatch.setattr(journal_files, "MOST_WAITING", 10)
+    one = component()
+    for _ in range(20):
+        one.now += SECOND
+        one.scheduler.handle((), one.now)
+    assert 0 < one.journal.waiting <= 10
+    assert one.dropped.turns > 10
+    may_write.set()
+    one.turn()
+    one.run_job("again")
+    one.journal.close()
+    assert "the journal is written again" in log.getvalue()
+    assert [entry.kind for entry in story_of("again", [tmp_path / "journal.jsonl"]).story.entries] == [
+        "submitted",
+        "placed",
+        "runs",
+        "removed",
+    ]
+
+
+@pytest.mark.parametrize("content", ["hello\n", "root:x:0:0:root:/root:/bin/bash\n", '{"format":"other"}\n'])
+def test_a_file_that_is_no_journal_is_not_overwritten(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "journal.jsonl"
+    path.write_text(content)
+    with pytest.raises(JournalError, match=r"is no journal, and is not overwritten"):
+        JournalFiles(path, NullObserver())
+    assert path.read_text() == content
+    with pytest.raises(JournalError, match=r"is a folder"):
+        JournalFiles(tmp_path, NullObserver())
