@@ -45,10 +45,9 @@ class Rig:
         self.registration: Registration
         self._number = 0
 
-    async def start(self) -> None:
+    async def start(self, chips: list[Chip] | None = None) -> None:
         client = Client(direct(self.api.url), component="device-plugin")
-        chips: list[Chip] = self.driver.chips()
-        self.plugin = NodePlugin(self.settings, self.driver, chips, client)
+        self.plugin = NodePlugin(self.settings, self.driver, chips or self.driver.chips(), client)
         self.registration = Registration(self.plugin)
         self._life = asyncio.create_task(self._live(client), name="plugin")
 

@@ -5,48 +5,31 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import json
-import shutil
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ringwise.device.cards import card_type
-from ringwise.device.drivers import dcmi
+from ringwise.device.cards import Chip, card_type
+from ringwise.device.drivers import dcmi, dcmi_structures, lingqu
+from ringwise.device.drivers.hccn import LinkStates
+from ringwise.device.drivers.lingqu import Lingqu
 from ringwise.device.drivers.npu_smi import NpuSmi, card_list, chip_map, info_table
-from ringwise.device.drivers.port import DriverError, FaultEvent, NoChipsError
+from ringwise.device.drivers.port import Driver, DriverError, FaultEvent, NoChipsError
 from ringwise.device.drivers.simulated import SimulatedDriver, SimulatedFile, control_socket
 
-SOURCE = Path(__file__).with_name("dcmi") / "libdcmi.c"
-COMPILER = shutil.which("gcc") or shutil.which("cc")
+
+def chips_of(driver: Driver) -> list[Chip]:
+    return [driver.chip(place) for card in driver.cards() for place in driver.places(card)]
+
 
 # -- DCMI
 
 
-@pytest.fixture(scope="session")
-def library_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if COMPILER is None:
-        pytest.skip("no C compiler on the path: the DCMI binding needs one for its library")
-    target = tmp_path_factory.mktemp("dcmi") / "libdcmi.so"
-    subprocess.run(
-        [COMPILER, "-shared", "-fPIC", "-Wl,-Bsymbolic", "-o", str(target), str(SOURCE)], check=True
-    )
-    return target
-
-
-@pytest.fixture
-def library(library_file: Path, tmp_path: Path) -> ctypes.CDLL:
-    """A copy for each test: a library is loaded once for each file and keeps its state."""
-    copy = tmp_path / "libdcmi.so"
-    shutil.copy(library_file, copy)
-    return dcmi.load_library(copy)
-
-
 def test_dcmi_finds_the_chips(library: ctypes.CDLL) -> None:
     driver = dcmi.Dcmi(library)
-    chips = driver.chips()
+    chips = chips_of(driver)
     assert [(chip.physical, chip.logic, chip.card, chip.device) for chip in chips] == [
         (4, 0, 0, 0),
         (5, 1, 0, 1),
@@ -69,13 +52,13 @@ def test_dcmi_finds_the_numa_node_of_a_chip_by_its_pci_device(library: ctypes.CD
     for device, node in (("0000:c1:00.0", "1"), ("0000:c1:03.0", "-1")):
         (tmp_path / "bus/pci/devices" / device).mkdir(parents=True)
         (tmp_path / "bus/pci/devices" / device / "numa_node").write_text(f"{node}\n")
-    chips = dcmi.Dcmi(library, tmp_path).chips()
+    chips = chips_of(dcmi.Dcmi(library, tmp_path))
     assert (chips[0].numa, chips[2].numa) == (1, None)
 
 
 def test_dcmi_reads_codes_and_notices_a_dropped_card(library: ctypes.CDLL) -> None:
     driver = dcmi.Dcmi(library)
-    chips = driver.chips()
+    chips = chips_of(driver)
     assert driver.codes(chips[0]) == []
     assert driver.codes(chips[1]) == [0x80E18402, 0x81078603]
     library.test_drop(3)
@@ -99,7 +82,7 @@ def test_dcmi_hears_fault_events(library: ctypes.CDLL) -> None:
 
 def test_dcmi_figures_and_a_missing_symbol(library: ctypes.CDLL) -> None:
     driver = dcmi.Dcmi(library)
-    readings = driver.readings(driver.chips())[4]
+    readings = driver.readings(chips_of(driver))[4]
     assert (readings.temperature, readings.power, readings.voltage) == (55.0, 310.5, 0.9)
     assert (readings.utilization, readings.memory_used) == (17.0, 1024.0)
     assert readings.frequency is None
@@ -119,19 +102,147 @@ def test_a_machine_without_the_library_gets_a_clear_message(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("structure", "size"),
     [
-        (dcmi.ChipInfo, 132),
-        (dcmi.BoardInfo, 16),
-        (dcmi.DieId, 20),
-        (dcmi.HbmInfo, 32),
-        (dcmi.Address, 20),
-        (dcmi.PcieInfo, 64),
-        (dcmi.SuperPodInfo, 48),
-        (dcmi.EventFilter, 48),
-        (dcmi.FaultEventData, 352),
-        (dcmi.Event, 360),
+        (dcmi_structures.ChipInfo, 132),
+        (dcmi_structures.BoardInfo, 16),
+        (dcmi_structures.DieId, 20),
+        (dcmi_structures.HbmInfo, 32),
+        (dcmi_structures.Address, 20),
+        (dcmi_structures.PcieInfo, 64),
+        (dcmi_structures.SuperPodInfo, 48),
+        (dcmi_structures.EventFilter, 48),
+        (dcmi_structures.FaultEventData, 352),
+        (dcmi_structures.Event, 360),
     ],
 )
 def test_dcmi_structures_have_the_documented_size(structure: type[ctypes.Structure], size: int) -> None:
+    assert ctypes.sizeof(structure) == size
+
+
+def test_dcmi_asks_the_driver_about_network_ports(library: ctypes.CDLL) -> None:
+    links = LinkStates(lambda command: "link status: DOWN\n" if command[2] == "2" else "link status: UP\n")
+    driver = dcmi.Dcmi(library, links=links)
+    first, _, third = chips_of(driver)
+
+    def says(code: int, result: int = 0) -> bool | None:
+        ctypes.c_int.in_dll(library, "test_network_code").value = code
+        ctypes.c_int.in_dll(library, "test_network_result").value = result
+        return driver.network(third)
+
+    assert [says(0, result) for result in (0, 6, 1, 3, 255)] == [True, True, False, False, False]
+    with pytest.raises(DriverError, match="dcmi_get_device_network_health returned -8006"):
+        says(-8006)
+    # Where the library does not test ports, the state of the link counts.
+    assert says(-8255) is False
+    assert driver.network(first) is True
+
+
+def test_a_link_is_looked_at_seldom_while_it_is_up() -> None:
+    now, state = [0.0], ["UP"]
+    asked = []
+
+    def run(command: Sequence[str]) -> str:
+        asked.append(command)
+        if state[0] == "gone":
+            raise DriverError("no such chip")
+        return f"link status: {state[0]}\n"
+
+    links = LinkStates(run, "hccn_tool", lambda: now[0])
+    assert links.works(3) is True
+    assert asked == [["hccn_tool", "-i", "3", "-link", "-g"]]
+    state[0], now[0] = "DOWN", 299.0
+    assert (links.works(3), len(asked)) == (True, 1)
+    now[0] = 300.0
+    assert (links.works(3), len(asked)) == (False, 2)
+    state[0], now[0] = "UP", 310.0
+    assert links.works(3) is True
+    state[0], now[0] = "gone", 700.0
+    assert links.works(3) is None
+    assert LinkStates(program="/no/such/hccn_tool").works(3) is None
+
+
+def test_dcmi_of_the_second_generation(library: ctypes.CDLL) -> None:
+    ctypes.c_int.in_dll(library, "test_second_generation").value = 1
+    driver = dcmi.Dcmi(library)
+    chips = chips_of(driver)
+    assert [(chip.physical, chip.logic, chip.card, chip.device) for chip in chips] == [
+        (3, 0, 0, 0),
+        (1, 1, 1, 0),
+    ]
+    first = chips[0]
+    assert card_type(first.chip_name, first.board) == "Ascend910A5"
+    assert (first.board, first.mainboard, first.memory, first.ai_cores) == (0x1A, 0x6C, 131072, 32)
+    assert (first.superpod, first.server_index, first.super_device) == (5, 2, 7)
+    assert (first.rack, first.superpod_type, first.ip) == (9, 1, "")
+    assert (first.pcie, first.vdie) == ("0000:A0:00.0", "000000D0-000000D1-000000D2-000000D3-000000D4")
+    assert driver.version() == "26.0"
+    assert [driver.codes(chip) for chip in chips] == [[], [0x8C2FA009]]
+    library.test_drop(1)
+    assert driver.codes(chips[1]) is None
+    assert driver.subscribe()
+    assert driver.readings(chips)[3].temperature == 44.0
+
+
+# -- the interconnect
+
+
+def test_lingqu_lists_alarms_and_hears_of_them(lingqu_library: ctypes.CDLL) -> None:
+    now = [0.0]
+    switches = Lingqu(lingqu_library, lambda: now[0], lambda: 1_800_000_000_000)
+    assert dcmi_switch_faults(switches) == [
+        ("[0x00f1fef5,155912,npu,na]", 0, 7, 1_700_000_000_000),
+        ("[0x00f103b0,na,na,na]", 1, 0xFFFFFFFF, 1_800_000_000_000),
+    ]
+    lingqu_library.test_fire(1)
+    lingqu_library.test_fire(1)
+    assert [port for _, _, port, _ in dcmi_switch_faults(switches)] == [7, 0xFFFFFFFF, 8]
+    lingqu_library.test_fire(0)
+    assert [port for _, _, port, _ in dcmi_switch_faults(switches)] == [7, 0xFFFFFFFF]
+    reads = ctypes.c_int.in_dll(lingqu_library, "test_reads")
+    assert reads.value == 1
+    # What was told wrongly, or not at all, is right after the next reading.
+    lingqu_library.test_fire(1)
+    now[0] = 300.0
+    assert [port for _, _, port, _ in dcmi_switch_faults(switches)] == [7, 0xFFFFFFFF]
+    assert reads.value == 2
+
+
+def dcmi_switch_faults(switches: Lingqu) -> list[tuple[str, int, int, int]]:
+    return [(fault.assembled, fault.chip, fault.port, fault.raised) for fault in switches.faults()]
+
+
+def test_lingqu_that_answers_wrongly(lingqu_library: ctypes.CDLL) -> None:
+    now = [0.0]
+    switches = Lingqu(lingqu_library, lambda: now[0])
+    inits = ctypes.c_int.in_dll(lingqu_library, "test_inits")
+    ctypes.c_int.in_dll(lingqu_library, "test_init_code").value = -3
+    for _ in range(3):
+        with pytest.raises(DriverError, match="lq_dcmi_init returned -3"):
+            switches.faults()
+    assert inits.value == 1
+    ctypes.c_int.in_dll(lingqu_library, "test_init_code").value = 0
+    now[0] = 60.0
+    ctypes.c_uint.in_dll(lingqu_library, "test_count").value = 0xFFFFFFFF
+    with pytest.raises(DriverError, match="said 4294967295 alarms, allowed are 128"):
+        switches.faults()
+    ctypes.c_uint.in_dll(lingqu_library, "test_count").value = 1
+    assert len(switches.faults()) == 1
+    ctypes.c_int.in_dll(lingqu_library, "test_code").value = -1
+    now[0] = 1000.0
+    with pytest.raises(DriverError, match="lq_dcmi_get_fault_info returned -1"):
+        switches.faults()
+
+
+def test_without_lingqu_there_are_no_alarms_and_one_line_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    switches = Lingqu(tmp_path / "liblingqu-dcmi.so")
+    assert [list(switches.faults()) for _ in range(3)] == [[], [], []]
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "liblingqu-dcmi.so cannot be loaded" in line
+
+
+@pytest.mark.parametrize(("structure", "size"), [(lingqu.Alarm, 112), (lingqu.AlarmFilter, 20)])
+def test_lingqu_structures_have_the_documented_size(structure: type[ctypes.Structure], size: int) -> None:
     assert ctypes.sizeof(structure) == size
 
 
@@ -240,6 +351,8 @@ def recorded(health: str) -> Any:
                 raise DriverError("dropped")
             case ["npu-smi", "info", "-t", "health", *_]:
                 return health
+            case [_, "-i", "1", "-link", "-g"]:
+                return "link status: DOWN\n"
             case [_, "-i", "0", "-ip", "-g"]:
                 return "ipaddr:192.168.100.101\nnetmask:255.255.255.0\n"
         raise DriverError("unknown")
@@ -251,7 +364,7 @@ def test_npu_smi_driver() -> None:
     driver = NpuSmi(
         recorded("Health Status : Warning\nError Code : 0x80E18402 81078603\nError Information : ECC\n")
     )
-    chips = driver.chips()
+    chips = chips_of(driver)
     assert [(chip.physical, chip.card, chip.chip_name, chip.board, chip.ip) for chip in chips] == [
         (0, 0, "910B3", 0x30, "192.168.100.101"),
         (1, 1, "910B3", 0x30, ""),
@@ -261,13 +374,14 @@ def test_npu_smi_driver() -> None:
     assert driver.codes(chips[1]) is None
     assert driver.version() == "24.1.rc2"
     assert driver.readings(chips)[1].temperature == 37.0
+    assert [driver.network(chip) for chip in chips] == [None, False]
 
 
 def test_npu_smi_without_errors_and_without_chips() -> None:
     driver = NpuSmi(recorded("Health Status : OK\nError Code : NA\n"))
-    assert driver.codes(driver.chips()[0]) == []
+    assert driver.codes(chips_of(driver)[0]) == []
     with pytest.raises(NoChipsError, match="lists no chip"):
-        NpuSmi(lambda command: "No device\n").chips()
+        NpuSmi(lambda command: "No device\n").cards()
     with pytest.raises(NoChipsError, match="no-such-program is not on the path"):
         NpuSmi(program="no-such-program")
 
@@ -300,6 +414,9 @@ def test_simulated_chips_change_with_their_file(tmp_path: Path) -> None:
         ({"count": 1, "faults": {"5": []}}, "there is no chip 5"),
         ({"count": 1, "faults": {"0": ["xyz"]}}, "faults.0: must be a list of hexadecimal codes"),
         ({"count": 1, "switch_faults": [{}]}, "switch_faults"),
+        ({"count": 1, "dropped": ["0"]}, "dropped: must be a list of physical ids"),
+        ({"count": 1, "network_down": [1]}, "there is no chip 1"),
+        ({"chips": [{"card": 1}, {"card": 1}]}, "no two chips have the same"),
     ],
 )
 def test_wrong_descriptions(description: dict[str, Any], says: str) -> None:
@@ -326,6 +443,8 @@ def test_chips_break_and_heal_over_a_socket(tmp_path: Path) -> None:
                 '{"chip": 0, "dropped": true}',
                 '{"chip": 9}',
                 "nonsense",
+                '{"chip": 1, "network": "down"}',
+                '{"chip": 1, "network": 7}',
             ):
                 writer.write(line.encode() + b"\n")
                 answers.append((await reader.readline()).decode().strip())
@@ -336,6 +455,8 @@ def test_chips_break_and_heal_over_a_socket(tmp_path: Path) -> None:
     answers = asyncio.run(talk())
     assert answers[:3] == ["ok", "ok", "error: there is no chip 9"]
     assert answers[3].startswith("error: no JSON")
+    assert answers[4:] == ["ok", "error: network: must be up or down, got 7"]
+    assert [driver.network(chip) for chip in chips] == [True, False]
     assert driver.codes(chips[1]) == [0x80E18402]
     assert driver.codes(chips[0]) is None
     driver.change(1, [])

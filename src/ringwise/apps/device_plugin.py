@@ -6,9 +6,11 @@ import asyncio
 import signal
 import ssl
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 
 from ringwise.device.cards import Chip, UnknownCardError
+from ringwise.device.discovery import Discovery
 from ringwise.device.drivers.dcmi import Dcmi
 from ringwise.device.drivers.npu_smi import NpuSmi
 from ringwise.device.drivers.port import Driver, DriverError, NoChipsError
@@ -92,21 +94,22 @@ async def _run(options: DeviceOptions, access: Access, driver: Driver) -> None:
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
         loop.add_signal_handler(name, stop.set)
-    chips = await discovered(driver, options.discovery_timeout, stop)
+    discovery = Discovery(driver)
+    chips = await discovered(discovery, options.discovery_timeout, stop)
     if chips:
-        await serve(options, access, driver, chips, stop)
+        await serve(options, access, discovery, chips, stop)
 
 
-async def discovered(driver: Driver, patience: float, stop: asyncio.Event) -> list[Chip]:
-    """The chips, when the driver lists them; after a boot that may take minutes."""
+async def discovered(discovery: Discovery, patience: float, stop: asyncio.Event) -> list[Chip]:
+    """The chips that answer, when one does; after a boot that may take minutes."""
     waited = 0.0
     while not stop.is_set():
         try:
-            return await asyncio.to_thread(driver.chips)
+            return await discovery.look()
         except DriverError as problem:
-            if driver.kind == "simulated" or waited >= patience:
+            if discovery.driver.kind == "simulated" or waited >= patience:
                 raise
-            _LOG.warning("no chips yet", why=str(problem), again_in=DISCOVERY_PAUSE)
+            discovery.notices.problem("discovery", "no chips yet", str(problem), again_in=DISCOVERY_PAUSE)
         waited += DISCOVERY_PAUSE
         try:
             async with asyncio.timeout(DISCOVERY_PAUSE):
@@ -117,16 +120,22 @@ async def discovered(driver: Driver, patience: float, stop: asyncio.Event) -> li
 
 
 async def serve(
-    options: DeviceOptions, access: Access, driver: Driver, chips: list[Chip], stop: asyncio.Event
+    options: DeviceOptions, access: Access, discovery: Discovery, chips: list[Chip], stop: asyncio.Event
 ) -> None:
     """The component itself; ends when `stop` is set."""
     metrics = DeviceMetrics()
-    if hasattr(driver, "subscribe"):
-        await asyncio.to_thread(driver.subscribe)
+    driver = discovery.driver
+    if isinstance(driver, Dcmi):
+        try:
+            await discovery.calls.one("subscription", driver.subscribe)
+        except DriverError as problem:
+            _LOG.warning("fault events not subscribed; chips are polled", why=str(problem))
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(Client(access, connections=16, component="device-plugin"))
         try:
-            plugin = NodePlugin(options.settings, driver, chips, client, observer=metrics)
+            plugin = NodePlugin(
+                options.settings, driver, chips, client, observer=metrics, discovery=discovery
+            )
         except UnknownCardError as problem:
             raise DriverError(str(problem)) from None
         registration = Registration(plugin)
@@ -148,13 +157,14 @@ async def serve(
             driver=driver.kind,
             card=plugin.card,
             chips=len(chips),
+            not_answering=len(discovery.problems),
             mounting=plugin.settings.world,
             server=access.server,
         )
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(plugin.run()), group.create_task(registration.run())]
             if options.metrics_address:
-                tasks.append(group.create_task(_read_figures(driver, plugin, metrics)))
+                tasks.append(group.create_task(_read_figures(discovery, plugin, metrics)))
             group.create_task(_ended(stop, tasks))
 
 
@@ -164,10 +174,14 @@ async def _ended(stop: asyncio.Event, tasks: list[asyncio.Task[None]]) -> None:
         task.cancel()
 
 
-async def _read_figures(driver: Driver, plugin: NodePlugin, metrics: DeviceMetrics) -> None:
+async def _read_figures(discovery: Discovery, plugin: NodePlugin, metrics: DeviceMetrics) -> None:
     while True:
-        try:
-            metrics.readings = await asyncio.to_thread(driver.readings, plugin.chips)
-        except DriverError as problem:
-            _LOG.info("figures not read", why=str(problem))
+        found, problems = await discovery.calls.each(
+            {("figures", chip.physical): partial(discovery.driver.readings, [chip]) for chip in plugin.chips}
+        )
+        metrics.readings = {physical: one for part in found.values() for physical, one in part.items()}
+        if problems:
+            discovery.notices.problem("figures", "figures not read", next(iter(problems.values())))
+        else:
+            discovery.notices.works("figures", "figures read again")
         await asyncio.sleep(READING_PERIOD)

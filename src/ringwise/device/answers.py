@@ -164,14 +164,18 @@ class Answers:
         self.world = world
         self._card = card
         self._files = files if files is not None else HostFiles()
-        self._chips = {name_of(card, chip.physical): chip for chip in chips}
         self._mount_driver = mount_driver
         self._soc = is_soc(chips)
         self._missing: list[str] = []
-        topology = topology_file(card, chips)
+        self.watch(chips)
+        self.look()
+
+    def watch(self, chips: Sequence[Chip]) -> None:
+        """The chips of the node."""
+        self._chips = {name_of(self._card, chip.physical): chip for chip in chips}
+        topology = topology_file(self._card, chips)
         #: Environment of every container, whatever the way of mounting.
         self._always = {TOPOLOGY_FILE: topology} if topology else {}
-        self.look()
 
     def look(self) -> None:
         """Look which device nodes and driver files the host has. Kubelet waits for answers, so not then."""

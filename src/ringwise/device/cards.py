@@ -99,6 +99,8 @@ class Chip:
     chip_type: str = ""
     chip_version: str = ""
     board: int = 0
+    #: The board that carries the card: the form of the product.
+    mainboard: int = 0
     product: str = ""
     ip: str = ""
     super_device: int = 0
@@ -220,6 +222,11 @@ def chips_per_standard_card(card: str, chips: Sequence[Chip]) -> int:
     if card != ASCEND910A5 or not chips or not chips[0].product.lower().startswith(_STANDARD_CARD):
         return 0
     return sum(1 for chip in chips if chip.card == chips[0].card)
+
+
+def has_network_port(card: str) -> bool:
+    """Whether chips of this type have a RoCE port of their own; A5 chips have other links."""
+    return card in (ASCEND910, ASCEND910B, ASCEND910A3)
 
 
 def carries_configuration(card: str, chips: Sequence[Chip]) -> bool:

@@ -47,11 +47,15 @@ class FaultEvents:
         self._node = node
         #: Namespace and name of our own pod; empty where we run outside of one.
         self._namespace, _, self._pod = pod.partition("/")
-        self._chips = {names[chip.physical]: chip for chip in chips}
+        self.watch(names, chips)
         self._waiting: deque[Mapping[str, Any]] = deque(maxlen=MOST_WAITING)
         self._news = asyncio.Event()
         self._written: deque[float] = deque(maxlen=MOST_EVENTS)
         self._last = 0
+
+    def watch(self, names: Mapping[int, str], chips: Sequence[Chip]) -> None:
+        """The chips of the node."""
+        self._chips = {names[chip.physical]: chip for chip in chips}
 
     def add(self, changes: Iterable[FaultChange], configuration: FaultConfiguration) -> None:
         for change in changes:

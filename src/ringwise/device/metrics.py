@@ -46,6 +46,9 @@ class DeviceMetrics(MetricSet):
         self._reports = counter("ringwise_device_reports", "Writes of the node's ConfigMap")
         self._api = counter("ringwise_device_api_errors", "Requests to the API server that failed", "what")
         self._mounts = gauge("ringwise_device_mounts", "Containers with chips that the plugin knows")
+        self._unanswered = gauge(
+            "ringwise_device_unanswered_chips", "Chips that the driver lists and does not answer for"
+        )
         self._number = gauge("machine_npu_nums", "Chips of the node")
         self._cards = gauge("machine_card_nums", "Cards of the node; absent for A5, 310 and 310B")
         self._healthy = gauge("machine_healthy_npu_nums", "Healthy chips of the node")
@@ -105,6 +108,7 @@ class DeviceMetrics(MetricSet):
         self._number.set(len(reports))
         self._healthy.set(healthy)
         self._unhealthy.set(len(reports) - healthy)
+        self._unanswered.set(len(plugin.discovery.problems) + len(plugin.monitor.silent))
         self._mounts.set(len(plugin.allocator.ledger.mounts))
         self._cards.hide()
         if plugin.card in _CARDS_COUNTED:

@@ -10,22 +10,22 @@ Kubelet is served at once and always. The API server may be away: what needs it 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from ringwise.device.allocation import AllocationError, check_request
 from ringwise.device.allocator import Allocator
 from ringwise.device.answers import BY_CDI, BY_RUNTIME, AllocateAnswer, Answers, HostFiles, possible_world
 from ringwise.device.calls import API_ERRORS, Calls, NoObserver, Observer
 from ringwise.device.cards import ASCEND910A5, Chip, card_type, device_type, name_of, resource_of
+from ringwise.device.discovery import Discovery, only_type
 from ringwise.device.drivers.port import Driver, DriverError, NoChipsError
 from ringwise.device.fault_events import FaultEvents
 from ringwise.device.health.configuration import read_configuration, shipped_configuration
 from ringwise.device.health.levels import MANUALLY_SEPARATE
 from ringwise.device.health.monitor import HealthMonitor, Seen
 from ringwise.device.ledger_file import LedgerFile
+from ringwise.device.looks import Looks
 from ringwise.device.pods import NodePod, NodePodWire, pod_from_wire
 from ringwise.device.rank_tables import rank_table, same_devices
 from ringwise.device.report import (
@@ -63,8 +63,9 @@ from ringwise.wellknown import (
 
 _LOG = Logger()
 
-#: Seconds between two looks at the addresses of chips.
+#: Seconds between two looks for chips and their addresses, and while one does not answer.
 DISCOVERY_PERIOD = 60.0
+RETRY_PERIOD = 10.0
 #: Seconds between two turns of the report at most, however seldom chips are looked at: the report is written
 #: at least every 5 minutes, and what failed is tried again.
 LONGEST_TURN = 5.0
@@ -81,16 +82,17 @@ class NodePlugin:
         clock: Clock | None = None,
         observer: Observer | None = None,
         pod_resources: PodResources | None = None,
+        discovery: Discovery | None = None,
     ) -> None:
         if not chips:
             raise NoChipsError("the driver lists no NPU")
-        cards = {card_type(chip.chip_name, chip.board) for chip in chips}
-        if len(cards) > 1:
-            raise DriverError(f"chips of several types on one node: {', '.join(sorted(cards))}")
         self.settings = settings = replace(settings, world=possible_world(settings.world, chips))
         self.driver = driver
+        self.discovery = discovery if discovery is not None else Discovery(driver)
+        self._notices = self.discovery.notices
+        self._driver_version = ""
         self.chips = list(chips)
-        self.card = cards.pop()
+        self.card = only_type(card_type(chip.chip_name, chip.board) for chip in chips)
         self.resource = resource_of(self.card)
         self.names = {chip.physical: name_of(self.card, chip.physical) for chip in chips}
         self._clock: Clock = clock or RealClock()
@@ -141,6 +143,7 @@ class NodePlugin:
             read_pods=self._pods.read,
         )
         self._events = FaultEvents(client, self._clock, settings.node, settings.pod, self.names, chips)
+        self._looks = Looks(self.discovery, self.answers.look)
         self._reporting = asyncio.Lock()
         self._internal_ip = ""
         self._address_known = False
@@ -155,7 +158,7 @@ class NodePlugin:
         self.devices: tuple[tuple[str, bool], ...] = ()
         self.version = 0
         self._changed = asyncio.Event()
-        self._switch_faults: Sequence[Any] = ()
+        self._isolation_data: Mapping[str, str | None] = {}
         self._refresh()
 
     # -- life ------------------------------------------------------------------------------------------
@@ -175,7 +178,7 @@ class NodePlugin:
                 for watch in maps:
                     group.create_task(watch.run())
                 group.create_task(self._look_at_chips())
-                group.create_task(self._look_at_addresses())
+                group.create_task(self._look_for_chips())
                 group.create_task(self._report())
                 group.create_task(self._events.run())
         finally:
@@ -254,53 +257,51 @@ class NodePlugin:
     async def _look_at_chips(self) -> None:
         while True:
             await self.look()
-            await self._clock.sleep(self.settings.period)
+            period = self.settings.period
+            await self._clock.sleep(min(period, RETRY_PERIOD) if self.monitor.silent else period)
 
     async def look(self) -> None:
         """Read the faults of the chips, and tell kubelet what changed."""
-        try:
-            seen, self._switch_faults = await asyncio.to_thread(self._look)
-        except DriverError as problem:
-            _LOG.error("chips not read", why=str(problem))
-            return
+        seen = await self._looks.at(self.card, {self.names[chip.physical]: chip for chip in self.chips})
         if self.settings.world == BY_CDI:
             # Device nodes and driver files may have come since; a specification that is gone comes back.
             try:
                 await self._write_cdi()
+                self._notices.works("cdi", "CDI specification renewed")
             except DriverError as problem:
-                _LOG.error("CDI specification not renewed", why=str(problem))
+                self._notices.problem("cdi", "CDI specification not renewed", str(problem))
         self.monitor.saw(seen, self._clock.now() // 1_000_000)
         tracker = self.monitor.tracker
         self._events.add(tracker.take_changes(), tracker.configuration)
         self._refresh()
 
-    def _look(self) -> tuple[Seen, Sequence[Any]]:
-        self.answers.look()
-        events = self.driver.events()
-        codes: dict[int, Sequence[int] | None] = {}
-        problem: DriverError | None = None
-        for chip in self.chips:
-            # A chip that cannot be read keeps what is known of it, and hides no fault of another one.
-            try:
-                codes[chip.physical] = self.driver.codes(chip)
-            except DriverError as error:
-                problem = error
-                _LOG.warning("chip not read", chip=self.names[chip.physical], why=str(error))
-        if problem is not None and not codes and not events:
-            raise problem
-        return Seen(codes, events), self.driver.switch_faults()
-
-    async def _look_at_addresses(self) -> None:
-        """Addresses of chips may change; a failed look changes nothing."""
+    async def _look_for_chips(self) -> None:
+        """Chips may come back after a reset, and addresses may change; a failed look changes nothing."""
         while True:
-            await self._clock.sleep(DISCOVERY_PERIOD)
-            with contextlib.suppress(DriverError):
-                found = {chip.physical: chip for chip in await asyncio.to_thread(self.driver.chips)}
-                chips = [found.get(chip.physical, chip) for chip in self.chips]
-                if chips != self.chips:
-                    self.chips = chips
-                    self._described = False
-                    self._news.set()
+            await self._clock.sleep(RETRY_PERIOD if self.discovery.problems else DISCOVERY_PERIOD)
+            await self.discover()
+
+    async def discover(self) -> None:
+        """Look for chips, and take in those that answer."""
+        chips, codes = await self.discovery.renewed(self.card, self.chips)
+        if chips != self.chips:
+            self._take_in(chips, Seen(codes))
+
+    def _take_in(self, chips: list[Chip], seen: Seen) -> None:
+        """These are the chips from now on."""
+        self.chips = chips
+        self.names = {chip.physical: name_of(self.card, chip.physical) for chip in chips}
+        for physical in seen.codes:
+            _LOG.info("chip found", chip=self.names[physical])
+        self.allocator.chips = tuple(self.names.values())
+        self.answers.watch(chips)
+        self.monitor.watch(self.names, chips)
+        self._events.watch(self.names, chips)
+        self.monitor.saw(seen, self._clock.now() // 1_000_000)
+        self._isolate()
+        self._described = False
+        self._refresh()
+        self._news.set()
 
     def _refresh(self) -> None:
         """Compute what kubelet and the cluster are told, and wake whoever must tell it."""
@@ -365,9 +366,15 @@ class NodePlugin:
 
     async def _describe(self) -> None:
         chips, watches = list(self.chips), self._watches
-        version = await asyncio.to_thread(self.driver.version)
+        self._driver_version = await self._looks.version() or self._driver_version
         self._internal_ip = await describe_node(
-            self._client, self.settings.node, self.card, chips, version, labels=self.settings.set_labels
+            self._client,
+            self.settings.node,
+            self.card,
+            chips,
+            self._driver_version,
+            labels=self.settings.set_labels,
+            complete=not self.discovery.problems,
         )
         self._address_known = True
         self._described = chips == self.chips and watches == self._watches
@@ -402,7 +409,7 @@ class NodePlugin:
         if has_switch_info(self.card):
             switch_info = EMPTY_SWITCH_INFO
             if self.card != ASCEND910A5:
-                switch_info = switch_info_cfg(self._switch_faults, levels, 0)
+                switch_info = switch_info_cfg(self._looks.switch_faults, levels, 0)
         with_rack = self.card == ASCEND910A5 and first.superpod_type in (1, 2)
         return Content(
             device_list(self.resource, self.reports, self.allocator.used()),
@@ -460,8 +467,12 @@ class NodePlugin:
             self._news.set()
 
     def _isolations(self, stored: StoredMap | None) -> None:
-        data = (stored.data if stored is not None else None) or {}
-        found = isolated_chips(read_isolations(data), self.settings.node, tuple(self.names.values()))
+        self._isolation_data = (stored.data if stored is not None else None) or {}
+        self._isolate()
+
+    def _isolate(self) -> None:
+        entries = read_isolations(self._isolation_data)
+        found = isolated_chips(entries, self.settings.node, tuple(self.names.values()))
         if frozenset(found) != self.monitor.isolated:
             for chip, one in found.items():
                 _LOG.warning("chip isolated", chip=chip, by=one.by, at=one.at, reason=one.reason)

@@ -46,7 +46,8 @@ DESCRIPTION = (
 _UPLINKS = 16
 _L2 = 2
 _PEERS = {0: "cpu", 1: "npu", _L2: "L2"}
-_NO_PORT = 0xFFFFFFFF
+#: The port of an alarm that concerns a whole switch chip.
+NO_PORT = 0xFFFFFFFF
 _FAULT_TIME = re.compile(r'"fault_time":\d+,')
 
 
@@ -167,7 +168,7 @@ class SwitchFault:
 
     @property
     def assembled(self) -> str:
-        peer = "na" if self.peer_port == _NO_PORT else _PEERS.get(self.peer_device, "na")
+        peer = "na" if NO_PORT in (self.peer_port, self.port) else _PEERS.get(self.peer_device, "na")
         return f"[0x{self.code:08x},{self.sub_type or 'na'},{peer},na]"
 
 
@@ -219,7 +220,7 @@ def uplinks_down(faults: Sequence[SwitchFault]) -> bool:
     """Whether all ports of one switch chip to the second layer are down."""
     ports: dict[int, set[int]] = {}
     for fault in faults:
-        if fault.peer_device == _L2 and fault.assertion == 1 and fault.peer_port != _NO_PORT:
+        if fault.peer_device == _L2 and fault.assertion == 1 and fault.peer_port != NO_PORT:
             ports.setdefault(fault.chip, set()).add(fault.port)
     return any(len(one) >= _UPLINKS for one in ports.values())
 

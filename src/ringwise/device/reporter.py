@@ -32,6 +32,7 @@ from ringwise.log import Logger
 from ringwise.manifests.go_json import compact
 from ringwise.manifests.wire import Texts, WireStruct
 from ringwise.wellknown import (
+    ACCELERATOR_TYPE,
     DESCRIPTION_KEY,
     DEVICE_INFO_KEY,
     DEVICE_INFO_PREFIX,
@@ -253,9 +254,19 @@ def reasons_in(stored: StoredMap | None) -> dict[str, list[Escalation]]:
 
 
 async def describe_node(
-    client: Client, node: str, card: str, chips: Sequence[Chip], driver_version: str, *, labels: bool
+    client: Client,
+    node: str,
+    card: str,
+    chips: Sequence[Chip],
+    driver_version: str,
+    *,
+    labels: bool,
+    complete: bool = True,
 ) -> str:
-    """Write annotations and missing labels of the Node where they differ; its internal address."""
+    """Write annotations and missing labels of the Node where they differ; its internal address.
+
+    While chips are missing (not `complete`), their number does not tell the board.
+    """
     stored = await client.get(NODES, None, node, StoredNode)
     meta = stored.metadata or _Meta()
     present = {key: value or "" for key, value in (meta.annotations or {}).items()}
@@ -266,6 +277,8 @@ async def describe_node(
     }
     existing = {key: value or "" for key, value in (meta.labels or {}).items()}
     missing = node_labels(card, chips, driver_version, existing) if labels else {}
+    if not complete:
+        missing.pop(ACCELERATOR_TYPE, None)
     if wanted or missing:
         body = {"metadata": {"annotations": wanted, "labels": missing}}
         await client.patch(NODES, None, node, body, subresource="status")

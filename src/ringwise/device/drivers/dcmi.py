@@ -1,7 +1,8 @@
 """Chips through Huawei's libdcmi.so.
 
 Every function returns 0 or a negative code. A function that the library does not have counts as one that it
-does not support.
+does not support. There are two generations: functions `dcmi_*` name a chip by card and number on the card,
+functions `dcmiv2_*` (A5 boards) by its logic id. What a library answers is checked before it is used.
 """
 
 from __future__ import annotations
@@ -10,15 +11,29 @@ import ctypes
 import ipaddress
 import queue
 import threading
-from collections.abc import Callable, Sequence
-from ctypes import POINTER, byref, c_char, c_int, c_int32, c_uint, c_uint8, c_uint16, c_uint32, c_uint64
+from collections.abc import Callable, Mapping, Sequence
+from ctypes import byref, c_int, c_uint
 from pathlib import Path
 from typing import Any
 
 from ringwise.device.cards import Chip
-from ringwise.device.drivers.port import DriverError, FaultEvent, NoChipsError, Readings
+from ringwise.device.drivers.dcmi_structures import (
+    Address,
+    BoardInfo,
+    Callback,
+    ChipInfo,
+    DieId,
+    EventFilter,
+    HbmInfo,
+    PcieInfo,
+    SuperPodInfo,
+)
+from ringwise.device.drivers.hccn import LinkStates
+from ringwise.device.drivers.lingqu import Lingqu
+from ringwise.device.drivers.port import DriverError, FaultEvent, NoChipsError, Place, Readings, place_of
 from ringwise.device.report import SwitchFault
 from ringwise.log import Logger
+from ringwise.records import dataclass
 
 _LOG = Logger()
 
@@ -30,129 +45,85 @@ FOLDERS = (
     Path("/usr/local/Ascend/driver/lib64/common"),
 )
 MOST_CARDS = 64
+MOST_ON_A_CARD = 4
 MOST_CODES = 128
 MOST_EVENTS = 10_000
+#: Megabytes and cores that no chip reaches: more is no answer.
+_MOST_MEMORY = 1 << 24
+_MOST_CORES = 1 << 12
 
+INVALID_ID = -8007
+NO_DEVICE = -8008
 NOT_READY = -8012
 NOT_SUPPORTED = -8255
+#: The card dropped: the driver lists it no more, or not yet again.
+_GONE = frozenset({INVALID_ID, NO_DEVICE, NOT_READY})
+#: Answers about a network port that works: tested, and not tested yet.
+_NETWORK_WORKS = frozenset({0, 6})
 _MEANING = {
     -8001: "bad parameter",
     -8002: "permission denied",
     -8003: "out of memory",
+    -8004: "secure function failed",
     -8005: "internal error",
     -8006: "time-out",
-    -8007: "invalid device id",
-    -8008: "no device",
+    INVALID_ID: "invalid device id",
+    NO_DEVICE: "no device",
     -8009: "ioctl failed",
     -8010: "send failed",
     -8011: "receive failed",
     NOT_READY: "not ready: the card dropped",
     -8013: "not allowed in a container",
+    -8014: "file failed",
     -8015: "reset failed",
+    -8016: "reset cancelled",
     -8017: "upgrade in progress",
     -8020: "busy",
+    -8022: "partition failed",
+    -8023: "no configuration",
     NOT_SUPPORTED: "not supported",
 }
 _ROCE, _IPV6 = 1, 1
 _SUPERPOD_MAIN, _SUPERPOD_SUB = 12, 1
 _UTILIZATION_AI_CORE, _UTILIZATION_HBM = 2, 6
 _FREQUENCY_AI_CORE = 7
-_VDIE = 1
 _NPU = 0
 
 
-class ChipInfo(ctypes.Structure):
-    _fields_ = (
-        ("type", c_char * 32),
-        ("name", c_char * 32),
-        ("version", c_char * 32),
-        ("ai_cores", c_uint32),
-        ("npu_name", c_char * 32),
-    )
+@dataclass(frozen=True, slots=True)
+class _Generation:
+    """How the functions of a library are named."""
+
+    prefix: str
+    #: Names that are others in this generation.
+    names: Mapping[str, str]
+    #: Which id of a die is the chip's own.
+    die: int
+    by_logic_id: bool
 
 
-class BoardInfo(ctypes.Structure):
-    _fields_ = (("board", c_uint32), ("pcb", c_uint32), ("bom", c_uint32), ("slot", c_uint32))
-
-
-class DieId(ctypes.Structure):
-    _fields_ = (("words", c_uint32 * 5),)
-
-
-class HbmInfo(ctypes.Structure):
-    _fields_ = (
-        ("size", c_uint64),
-        ("frequency", c_uint32),
-        ("usage", c_uint64),
-        ("temperature", c_int32),
-        ("bandwidth", c_uint32),
-    )
-
-
-class Address(ctypes.Structure):
-    _fields_ = (("bytes", c_uint8 * 16), ("type", c_int32))
-
-
-class PcieInfo(ctypes.Structure):
-    _fields_ = (
-        ("vendor", c_uint32),
-        ("subvendor", c_uint32),
-        ("device", c_uint32),
-        ("subdevice", c_uint32),
-        ("domain", c_int32),
-        ("bus", c_uint32),
-        ("slot", c_uint32),
-        ("function", c_uint32),
-        ("reserve", c_uint8 * 32),
-    )
-
-
-class SuperPodInfo(ctypes.Structure):
-    _fields_ = (
-        ("sdid", c_uint32),
-        ("scale", c_uint32),
-        ("superpod", c_uint32),
-        ("server", c_uint32),
-        ("chassis", c_uint32),
-        ("kind", c_uint32),
-        ("reserve", c_uint32 * 6),
-    )
-
-
-class EventFilter(ctypes.Structure):
-    _fields_ = (
-        ("flag", c_uint64),
-        ("event", c_uint32),
-        ("severity", c_uint8),
-        ("node_type", c_uint8),
-        ("reserve", c_uint8 * 32),
-    )
-
-
-class FaultEventData(ctypes.Structure):
-    _fields_ = (
-        ("event", c_uint32),
-        ("device", c_uint16),
-        ("node_type", c_uint8),
-        ("node", c_uint8),
-        ("sub_type", c_uint8),
-        ("sub", c_uint8),
-        ("severity", c_uint8),
-        ("assertion", c_uint8),
-        ("serial", c_int32),
-        ("notify_serial", c_int32),
-        ("raised", c_uint64),
-        ("name", c_char * 256),
-        ("extra", c_char * 32),
-        ("reserve", c_uint8 * 32),
-    )
-
-
-class Event(ctypes.Structure):
-    _fields_ = (("type", c_int32), ("fault", FaultEventData))
-
-
-Callback = ctypes.CFUNCTYPE(None, POINTER(Event))
+_FIRST = _Generation(
+    "dcmi_",
+    {
+        "get_device_chip_info": "get_device_chip_info_v2",
+        "get_device_error_codes": "get_device_errorcode_v2",
+        "get_device_die": "get_device_die_v2",
+        "get_device_pcie_info": "get_device_pcie_info_v2",
+        "get_affinity_cpus": "get_affinity_cpu_info_by_device_id",
+    },
+    die=1,
+    by_logic_id=False,
+)
+_SECOND = _Generation(
+    "dcmiv2_",
+    {
+        "get_device_error_codes": "get_device_error_code_list",
+        "get_device_die": "get_device_die_id",
+        "get_affinity_cpus": "get_affinity_cpu_info_by_dev_id",
+    },
+    die=2,
+    by_logic_id=True,
+)
 
 
 def load_library(name: str | Path = LIBRARY) -> ctypes.CDLL:
@@ -176,18 +147,36 @@ def meaning(code: int) -> str:
 
 class Dcmi:
     kind = "dcmi"
+    patience = 5.0
 
-    def __init__(self, library: ctypes.CDLL | None = None, sys: Path = Path("/sys")) -> None:
+    def __init__(
+        self,
+        library: ctypes.CDLL | None = None,
+        sys: Path = Path("/sys"),
+        *,
+        links: LinkStates | None = None,
+        switches: Lingqu | None = None,
+    ) -> None:
         self._sys = sys
         self._library = library if library is not None else load_library()
-        code = self._call("dcmi_init")
-        if code != 0:
-            raise DriverError(f"dcmi_init returned {meaning(code)}: is the NPU driver loaded?")
+        self._links = links if links is not None else LinkStates()
+        self._switches = switches if switches is not None else Lingqu()
+        self._generation = _FIRST
+        self._init()
         self._events: queue.Queue[FaultEvent] = queue.Queue(MOST_EVENTS)
         self._lost = threading.Event()
         # The library keeps the pointer for ever, so the callback must live as long.
         self._callback = Callback(self._heard)
         self.subscribed = False
+
+    def _init(self) -> None:
+        """Open the library: as the first generation, else as the second."""
+        code = self._call("dcmi_init")
+        self._generation = _FIRST
+        if code != 0:
+            if self._call("dcmiv2_init") != 0:
+                raise DriverError(f"dcmi_init returned {meaning(code)}: is the NPU driver loaded?")
+            self._generation = _SECOND
 
     # -- calls -----------------------------------------------------------------------------------------
 
@@ -206,114 +195,153 @@ class Dcmi:
         if code != 0:
             raise DriverError(f"{name} returned {meaning(code)}")
 
+    def _name(self, what: str) -> str:
+        return self._generation.prefix + self._generation.names.get(what, what)
+
+    def _where(self, place: Place) -> tuple[c_int, ...]:
+        """A chip, as the functions of this generation name it."""
+        return (
+            (c_int(place.card),) if self._generation.by_logic_id else (c_int(place.card), c_int(place.device))
+        )
+
+    def _ask(self, what: str, place: Place, *arguments: Any) -> int:
+        return self._call(self._name(what), *self._where(place), *arguments)
+
     # -- discovery ---------------------------------------------------------------------------------------
 
     def version(self) -> str:
         text = ctypes.create_string_buffer(32)
-        return _text(text.value) if self._call("dcmi_get_dcmi_version", text, c_uint(32)) == 0 else ""
+        return _text(text.value) if self._call(self._name("get_dcmi_version"), text, c_uint(32)) == 0 else ""
 
-    def chips(self) -> list[Chip]:
+    def cards(self) -> list[int]:
+        """Opens the library again where it does not list its cards: a driver that was reset forgets us."""
+        try:
+            return self._cards()
+        except DriverError:
+            self._init()
+            return self._cards()
+
+    def _cards(self) -> list[int]:
         count = c_int()
         cards = (c_int * MOST_CARDS)()
-        self._must("dcmi_get_card_list", byref(count), cards, c_int(MOST_CARDS))
-        found = []
-        for card in cards[: max(0, min(count.value, MOST_CARDS))]:
-            number = c_int()
-            self._must("dcmi_get_device_num_in_card", c_int(card), byref(number))
-            found += [self._chip(card, device) for device in range(min(number.value, 4))]
-        if not found:
-            raise NoChipsError("the driver lists no NPU")
-        return found
+        if self._generation.by_logic_id:
+            self._must("dcmiv2_get_device_list", cards, byref(count), c_int(MOST_CARDS))
+        else:
+            self._must("dcmi_get_card_list", byref(count), cards, c_int(MOST_CARDS))
+        if not 0 <= count.value <= MOST_CARDS:
+            raise DriverError(f"the driver lists {count.value} cards; 0 to {MOST_CARDS} are possible")
+        return list(cards[: count.value])
 
-    def _chip(self, card: int, device: int) -> Chip:
-        where = (c_int(card), c_int(device))
-        logic, physical = c_int(), c_uint()
-        self._must("dcmi_get_device_logic_id", byref(logic), *where)
+    def places(self, card: int) -> list[Place]:
+        if self._generation.by_logic_id:
+            return [Place(card, 0)]
+        number = c_int()
+        self._must("dcmi_get_device_num_in_card", c_int(card), byref(number))
+        if not 1 <= number.value <= MOST_ON_A_CARD:
+            raise DriverError(
+                f"dcmi_get_device_num_in_card said {number.value} chips; 1 to {MOST_ON_A_CARD} are possible"
+            )
+        return [Place(card, device) for device in range(number.value)]
+
+    def _numbers(self, place: Place) -> tuple[int, int]:
+        """Logic and physical id."""
+        physical = c_uint()
+        if self._generation.by_logic_id:
+            self._must("dcmiv2_get_chip_phy_id_by_dev_id", c_uint(place.card), byref(physical))
+            return place.card, physical.value
+        logic = c_int()
+        self._must("dcmi_get_device_logic_id", byref(logic), *self._where(place))
+        if logic.value < 0:
+            raise DriverError(f"dcmi_get_device_logic_id said {logic.value}, which is no id")
         self._must("dcmi_get_device_phyid_from_logicid", c_uint(logic.value), byref(physical))
+        return logic.value, physical.value
+
+    def chip(self, place: Place) -> Chip:
+        logic, physical = self._numbers(place)
         info = ChipInfo()
-        if self._call("dcmi_get_device_chip_info_v2", *where, byref(info)) != 0:
-            self._must("dcmi_get_device_chip_info", *where, byref(info))
-        board = BoardInfo()
-        self._call("dcmi_get_device_board_info", *where, byref(board))
+        if self._ask("get_device_chip_info", place, byref(info)) != 0:
+            # Older libraries have the function without a version alone.
+            self._must(f"{self._generation.prefix}get_device_chip_info", *self._where(place), byref(info))
+        board, mainboard = BoardInfo(), c_uint()
+        self._ask("get_device_board_info", place, byref(board))
+        self._ask("get_mainboard_id", place, byref(mainboard))
         product = ctypes.create_string_buffer(64)
-        self._call("dcmi_get_product_type", *where, product, c_int(64))
+        self._ask("get_product_type", place, product, c_int(64))
         memory = HbmInfo()
-        self._call("dcmi_get_device_hbm_info", *where, byref(memory))
-        superpod = self._superpod(where)
-        pcie = self._pcie(where)
+        self._ask("get_device_hbm_info", place, byref(memory))
+        superpod = self._superpod(place)
+        pcie = self._pcie(place)
         return Chip(
-            physical=physical.value,
-            logic=logic.value,
-            card=card,
-            device=device,
+            physical=physical,
+            logic=logic,
+            card=place.card,
+            device=place.device,
             chip_name=_text(info.name),
             chip_type=_text(info.type),
             chip_version=_text(info.version),
             board=board.board,
+            mainboard=mainboard.value,
             product=_text(product.value),
-            ip=self._address(where),
+            ip=self._address(place),
             super_device=0 if superpod is None else superpod.sdid,
             superpod=-2 if superpod is None else _signed(superpod.superpod),
             server_index=-2 if superpod is None else _signed(superpod.server),
             rack=0 if superpod is None else max(_signed(superpod.chassis), 0),
             superpod_type=-1 if superpod is None else _signed(superpod.kind),
-            memory=memory.size,
-            ai_cores=info.ai_cores,
+            memory=memory.size if memory.size < _MOST_MEMORY else 0,
+            ai_cores=info.ai_cores if info.ai_cores < _MOST_CORES else 0,
             pcie=pcie,
-            vdie=self._vdie(where),
-            numa=self._numa(where, pcie),
+            vdie=self._die(place),
+            numa=self._numa(place, pcie),
         )
 
-    def _superpod(self, where: tuple[c_int, c_int]) -> SuperPodInfo | None:
+    def _superpod(self, place: Place) -> SuperPodInfo | None:
         kind = c_int(-1)
-        if self._call("dcmi_get_device_type", *where, byref(kind)) != 0 or kind.value != _NPU:
+        if self._ask("get_device_type", place, byref(kind)) != 0 or kind.value != _NPU:
             return None
         info, size = SuperPodInfo(), c_uint(ctypes.sizeof(SuperPodInfo))
-        code = self._call(
-            "dcmi_get_device_info",
-            *where,
-            c_int(_SUPERPOD_MAIN),
-            c_uint(_SUPERPOD_SUB),
-            byref(info),
-            byref(size),
+        code = self._ask(
+            "get_device_info", place, c_int(_SUPERPOD_MAIN), c_uint(_SUPERPOD_SUB), byref(info), byref(size)
         )
         return info if code == 0 else None
 
-    def _address(self, where: tuple[c_int, c_int]) -> str:
+    def _address(self, place: Place) -> str:
         """RoCE address: IPv4, else IPv6 that is not link-local, else empty."""
         address, mask = Address(), Address()
-        if self._call("dcmi_get_device_ip", *where, c_int(_ROCE), c_int(0), byref(address), byref(mask)) == 0:
+        if self._ask("get_device_ip", place, c_int(_ROCE), c_int(0), byref(address), byref(mask)) == 0:
             four = ipaddress.IPv4Address(bytes(address.bytes[:4]))
             if int(four):
                 return str(four)
         address.type = mask.type = _IPV6
-        if self._call("dcmi_get_device_ip", *where, c_int(_ROCE), c_int(0), byref(address), byref(mask)) == 0:
+        if self._ask("get_device_ip", place, c_int(_ROCE), c_int(0), byref(address), byref(mask)) == 0:
             six = ipaddress.IPv6Address(bytes(address.bytes))
             if int(six) and not six.is_link_local:
                 return str(six)
         return ""
 
-    def _pcie(self, where: tuple[c_int, c_int]) -> str:
+    def _pcie(self, place: Place) -> str:
         info = PcieInfo()
-        if self._call("dcmi_get_device_pcie_info_v2", *where, byref(info)) != 0:
+        if self._ask("get_device_pcie_info", place, byref(info)) != 0 or info.domain < 0:
             return ""
         return f"{info.domain:04X}:{info.bus:02X}:{info.slot:02X}.{info.function:X}"
 
-    def _vdie(self, where: tuple[c_int, c_int]) -> str:
+    def _die(self, place: Place) -> str:
         die = DieId()
-        if self._call("dcmi_get_device_die_v2", *where, c_int(_VDIE), byref(die)) != 0:
+        if self._ask("get_device_die", place, c_int(self._generation.die), byref(die)) != 0:
             return ""
         return "-".join(f"{word:08X}" for word in die.words)
 
-    def _numa(self, where: tuple[c_int, c_int], pcie: str) -> int | None:
+    def _numa(self, place: Place, pcie: str) -> int | None:
         """The NUMA node with the cpus of the chip, else the one of its PCI device."""
         text, length = ctypes.create_string_buffer(1024), c_int(1024)
-        if self._call("dcmi_get_affinity_cpu_info_by_device_id", *where, text, byref(length)) == 0:
-            wanted = _text(text.value).strip()
-            for path in sorted((self._sys / "devices/system/node").glob("node[0-9]*/cpulist")):
-                if wanted and path.read_text().strip() == wanted:
-                    return int(path.parent.name.removeprefix("node"))
         try:
+            if self._ask("get_affinity_cpus", place, text, byref(length)) == 0:
+                wanted = _text(text.value).strip()
+                for path in sorted((self._sys / "devices/system/node").glob("node[0-9]*/cpulist")):
+                    if wanted and path.read_text().strip() == wanted:
+                        return int(path.parent.name.removeprefix("node"))
+            if not pcie:
+                return None
             node = int((self._sys / "bus/pci/devices" / pcie.lower() / "numa_node").read_text())
         except (OSError, ValueError):
             return None
@@ -322,21 +350,34 @@ class Dcmi:
     # -- health ------------------------------------------------------------------------------------------
 
     def codes(self, chip: Chip) -> list[int] | None:
-        where = (c_int(chip.card), c_int(chip.device))
+        place = place_of(chip)
         health = c_uint()
-        if self._call("dcmi_get_device_health", *where, byref(health)) == NOT_READY:
+        if self._ask("get_device_health", place, byref(health)) in _GONE:
             return None
         count, codes = c_int(), (c_uint * MOST_CODES)()
-        self._must("dcmi_get_device_errorcode_v2", *where, byref(count), codes, c_uint(MOST_CODES))
-        return [int(code) for code in codes[: max(0, min(count.value, MOST_CODES))]]
+        name = self._name("get_device_error_codes")
+        self._must(name, *self._where(place), byref(count), codes, c_uint(MOST_CODES))
+        if not 0 <= count.value <= MOST_CODES:
+            raise DriverError(f"{name} said {count.value} codes; 0 to {MOST_CODES} are possible")
+        return [int(code) for code in codes[: count.value]]
+
+    def network(self, chip: Chip) -> bool | None:
+        """By the driver's own test of the port, else by the state of the link."""
+        result = c_int()
+        code = self._ask("get_device_network_health", place_of(chip), byref(result))
+        if code == NOT_SUPPORTED:
+            return self._links.works(chip.physical)
+        if code != 0:
+            raise DriverError(f"{self._name('get_device_network_health')} returned {meaning(code)}")
+        return result.value in _NETWORK_WORKS
 
     def subscribe(self) -> bool:
         """Ask for fault events of all chips; whether the library has them."""
         if not self.subscribed:
-            function = self._function("dcmi_subscribe_fault_event")
+            function = self._function(self._name("subscribe_fault_event"))
             if function is None:
                 return False
-            code = int(function(c_int(-1), c_int(-1), EventFilter(), self._callback))
+            code = int(function(*self._where(Place(-1, -1)), EventFilter(), self._callback))
             if code != 0:
                 _LOG.warning("fault events not subscribed; chips are polled", why=meaning(code))
             self.subscribed = code == 0
@@ -344,6 +385,8 @@ class Dcmi:
 
     def _heard(self, pointer: Any) -> None:
         """Called in a thread of the library: nothing but a queue is touched here."""
+        if not pointer:
+            return
         fault = pointer.contents.fault
         event = FaultEvent(fault.device, fault.event, fault.severity, fault.assertion, fault.raised)
         try:
@@ -365,32 +408,31 @@ class Dcmi:
         return found
 
     def switch_faults(self) -> Sequence[SwitchFault]:
-        return ()
+        return self._switches.faults()
 
     # -- figures -----------------------------------------------------------------------------------------
 
     def readings(self, chips: Sequence[Chip]) -> dict[int, Readings]:
-        return {chip.physical: self._reading(chip) for chip in chips}
+        return {chip.physical: self._reading(place_of(chip)) for chip in chips}
 
-    def _reading(self, chip: Chip) -> Readings:
-        where = (c_int(chip.card), c_int(chip.device))
+    def _reading(self, place: Place) -> Readings:
         memory = HbmInfo()
-        has_memory = self._call("dcmi_get_device_hbm_info", *where, byref(memory)) == 0
+        has_memory = (
+            self._ask("get_device_hbm_info", place, byref(memory)) == 0 and memory.size < _MOST_MEMORY
+        )
         return Readings(
-            temperature=self._figure("dcmi_get_device_temperature", where),
-            power=_scaled(self._figure("dcmi_get_device_power_info", where), 10),
-            voltage=_scaled(self._figure("dcmi_get_device_voltage", where), 100),
-            utilization=self._figure(
-                "dcmi_get_device_utilization_rate", (*where, c_int(_UTILIZATION_AI_CORE))
-            ),
-            frequency=self._figure("dcmi_get_device_frequency", (*where, c_int(_FREQUENCY_AI_CORE))),
+            temperature=self._figure("get_device_temperature", place),
+            power=_scaled(self._figure("get_device_power_info", place), 10),
+            voltage=_scaled(self._figure("get_device_voltage", place), 100),
+            utilization=self._figure("get_device_utilization_rate", place, c_int(_UTILIZATION_AI_CORE)),
+            frequency=self._figure("get_device_frequency", place, c_int(_FREQUENCY_AI_CORE)),
             memory_total=float(memory.size) if has_memory else None,
             memory_used=float(memory.usage) if has_memory else None,
         )
 
-    def _figure(self, name: str, arguments: tuple[c_int, ...]) -> float | None:
+    def _figure(self, what: str, place: Place, *arguments: c_int) -> float | None:
         value = c_int()
-        return float(value.value) if self._call(name, *arguments, byref(value)) == 0 else None
+        return float(value.value) if self._ask(what, place, *arguments, byref(value)) == 0 else None
 
     def close(self) -> None: ...
 

@@ -7,19 +7,17 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ringwise.device.cards import Chip
-from ringwise.device.drivers.port import DriverError, FaultEvent, NoChipsError, Readings
+from ringwise.device.drivers.hccn import HCCN_TOOL, PROGRAM_SECONDS, LinkStates, Run, run_program
+from ringwise.device.drivers.port import DriverError, FaultEvent, NoChipsError, Place, Readings
 from ringwise.device.report import SwitchFault
 from ringwise.records import dataclass
 
-#: Runs a program and returns what it printed. Raises DriverError.
-Run = Callable[[Sequence[str]], str]
-
-_SECONDS = 30
-_HCCN = "/usr/local/Ascend/driver/tools/hccn_tool"
+#: Seconds for which the table of figures counts.
+_TABLE_SECONDS = 10.0
 _PAIR = re.compile(r"^\s*([^:|]+?)\s*:\s*(.*?)\s*$")
 _CODE = re.compile(r"\b(?:0x)?([0-9A-Fa-f]{8,9})\b")
 _NO_CODES = frozenset({"", "NA", "N/A", "0", "None"})
@@ -40,19 +38,6 @@ class Row:
     utilization: float | None
     #: Megabytes in use and in all, of the last memory column.
     memory: tuple[float, float] | None
-
-
-def run_program(command: Sequence[str]) -> str:
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
-    except FileNotFoundError:
-        raise NoChipsError(f"{command[0]} is not there") from None
-    except (OSError, subprocess.TimeoutExpired) as problem:
-        raise DriverError(f"{command[0]} failed: {problem}") from None
-    if done.returncode != 0:
-        last = (done.stderr or done.stdout).strip().splitlines()
-        raise DriverError(f"{' '.join(command)} failed: {last[-1] if last else done.returncode}")
-    return done.stdout
 
 
 def pairs(text: str) -> list[tuple[str, str]]:
@@ -150,11 +135,26 @@ def _memory(words: Sequence[str]) -> tuple[float, float] | None:
 
 class NpuSmi:
     kind = "npu-smi"
+    #: Longer than any of its programs may take.
+    patience = PROGRAM_SECONDS + 5.0
 
-    def __init__(self, run: Run = run_program, program: str = "npu-smi", hccn_tool: str = _HCCN) -> None:
+    def __init__(
+        self,
+        run: Run = run_program,
+        program: str = "npu-smi",
+        hccn_tool: str = HCCN_TOOL,
+        links: LinkStates | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._run = run
+        self._monotonic = monotonic
+        self._table_until = 0.0
+        self._rows: list[Row] = []
         self._program = program
         self._hccn_tool = hccn_tool
+        self._links = links if links is not None else LinkStates(run, hccn_tool)
+        #: What the last listing said about each place.
+        self._listed: dict[Place, tuple[Row, Mapping[str, str]]] = {}
         if run is run_program and shutil.which(program) is None:
             raise NoChipsError(f"{program} is not on the path")
 
@@ -165,37 +165,47 @@ class NpuSmi:
         found = re.search(r"Version:\s*(\S+)", self._run([self._program, "info"]))
         return found[1] if found else ""
 
-    def chips(self) -> list[Chip]:
+    def cards(self) -> list[int]:
         rows = info_table(self._ask())
         if not rows:
             raise NoChipsError(f"{self._program} lists no chip")
-        mapped = {(int(one["NPU ID"]), int(one["Chip ID"])): one for one in chip_map(self._ask("-m"))}
-        chips: list[Chip] = []
-        for row in rows:
-            about = mapped.get((row.card, row.chip), {})
-            logic = int(about.get("Chip Logic ID", len(chips)))
-            physical = row.physical
-            if physical is None:
-                given = about.get("Chip Phy-ID", "")
-                physical = int(given) if given.isdigit() else logic
-            board = dict(pairs(self._ask("-t", "board", "-i", str(row.card), "-c", str(row.chip))))
-            chips.append(
-                Chip(
-                    physical=physical,
-                    logic=logic,
-                    card=row.card,
-                    device=row.chip,
-                    chip_name=board.get("Chip Name") or row.name,
-                    chip_type=board.get("Chip Type", ""),
-                    chip_version=board.get("Chip Version", ""),
-                    board=_hexadecimal(board.get("Board ID", "")),
-                    ip=self._address(physical),
-                    memory=int(row.memory[1]) if row.memory else 0,
-                    pcie=board.get("PCIe Bus Info") or row.bus,
-                    vdie=board.get("VDie ID", "").replace(" ", "-"),
-                )
-            )
-        return chips
+        mapped = {
+            Place(int(one["NPU ID"]), int(one["Chip ID"])): one
+            for one in chip_map(self._ask("-m"))
+            if one["Chip ID"].isdigit()
+        }
+        # Where the map lacks a chip, its place in the table is its logic id.
+        self._listed = {
+            (place := Place(row.card, row.chip)): (row, {"Chip Logic ID": str(at), **mapped.get(place, {})})
+            for at, row in enumerate(rows)
+        }
+        return list(dict.fromkeys(place.card for place in self._listed))
+
+    def places(self, card: int) -> list[Place]:
+        return [place for place in self._listed if place.card == card]
+
+    def chip(self, place: Place) -> Chip:
+        row, about = self._listed[place]
+        logic = int(about["Chip Logic ID"])
+        physical = row.physical
+        if physical is None:
+            given = about.get("Chip Phy-ID", "")
+            physical = int(given) if given.isdigit() else logic
+        board = dict(pairs(self._ask("-t", "board", "-i", str(row.card), "-c", str(row.chip))))
+        return Chip(
+            physical=physical,
+            logic=logic,
+            card=row.card,
+            device=row.chip,
+            chip_name=board.get("Chip Name") or row.name,
+            chip_type=board.get("Chip Type", ""),
+            chip_version=board.get("Chip Version", ""),
+            board=_hexadecimal(board.get("Board ID", "")),
+            ip=self._address(physical),
+            memory=int(row.memory[1]) if row.memory else 0,
+            pcie=board.get("PCIe Bus Info") or row.bus,
+            vdie=board.get("VDie ID", "").replace(" ", "-"),
+        )
 
     def _address(self, physical: int) -> str:
         try:
@@ -215,14 +225,25 @@ class NpuSmi:
             return []
         return [int(code, 16) for code in _CODE.findall(text)]
 
+    def network(self, chip: Chip) -> bool | None:
+        return self._links.works(chip.physical)
+
     def events(self) -> list[FaultEvent]:
         return []
 
     def switch_faults(self) -> Sequence[SwitchFault]:
         return ()
 
+    def _table(self) -> list[Row]:
+        """One table has the figures of all chips, and callers ask for one chip after the other."""
+        now = self._monotonic()
+        if now >= self._table_until:
+            self._rows = info_table(self._ask())
+            self._table_until = now + _TABLE_SECONDS
+        return self._rows
+
     def readings(self, chips: Sequence[Chip]) -> dict[int, Readings]:
-        rows = {(row.card, row.chip): row for row in info_table(self._ask())}
+        rows = {(row.card, row.chip): row for row in self._table()}
         return {
             chip.physical: Readings(
                 temperature=row.temperature,

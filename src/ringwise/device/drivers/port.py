@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ringwise.device.cards import Chip
 from ringwise.device.report import SwitchFault
@@ -16,6 +16,16 @@ class DriverError(Exception):
 
 class NoChipsError(DriverError):
     """The machine has no NPUs, or no driver for them."""
+
+
+class Place(NamedTuple):
+    """Where a chip is, as the driver numbers it."""
+
+    card: int
+    device: int
+
+    def __str__(self) -> str:
+        return f"card {self.card}, chip {self.device}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +55,30 @@ class Readings:
 
 
 class Driver(Protocol):
+    """All calls raise DriverError. One about a chip fails for this chip only."""
+
     #: `dcmi`, `npu-smi` or `simulated`.
     kind: str
+    #: Seconds after which a call hangs.
+    patience: float
 
     def version(self) -> str:
         """Version of the driver; empty where it has none."""
 
-    def chips(self) -> list[Chip]:
-        """All chips, in the order of discovery. Raises DriverError."""
+    def cards(self) -> list[int]:
+        """The cards, in the order of discovery."""
+
+    def places(self, card: int) -> list[Place]:
+        """Where there are chips on a card."""
+
+    def chip(self, place: Place) -> Chip:
+        """The chip at a place."""
 
     def codes(self, chip: Chip) -> list[int] | None:
         """The fault codes that a chip has now; None when the chip does not answer any more."""
+
+    def network(self, chip: Chip) -> bool | None:
+        """Whether the network port of a chip works; None where the driver does not say it."""
 
     def events(self) -> list[FaultEvent]:
         """What was reported since the last call; empty where the driver reports nothing by itself."""
@@ -67,3 +90,7 @@ class Driver(Protocol):
         """Figures of chips by physical id."""
 
     def close(self) -> None: ...
+
+
+def place_of(chip: Chip) -> Place:
+    return Place(chip.card, chip.device)

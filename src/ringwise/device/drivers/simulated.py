@@ -18,12 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from ringwise.device.cards import Chip
-from ringwise.device.drivers.port import DriverError, FaultEvent, NoChipsError, Readings
+from ringwise.device.drivers.calls import Notices
+from ringwise.device.drivers.port import DriverError, FaultEvent, NoChipsError, Place, Readings, place_of
 from ringwise.device.report import SwitchFault
-from ringwise.log import Logger
 from ringwise.manifests.errors import shown
-
-_LOG = Logger()
 
 MOST_CHIPS = 100
 _CHIP_FIELDS = frozenset(
@@ -32,6 +30,7 @@ _CHIP_FIELDS = frozenset(
         "chip_type",
         "chip_version",
         "board",
+        "mainboard",
         "product",
         "superpod",
         "server_index",
@@ -46,6 +45,8 @@ _FIELDS = _CHIP_FIELDS | {
     "chips",
     "faults",
     "dropped",
+    "silent",
+    "network_down",
     "driver_version",
     "switch_faults",
     "readings",
@@ -57,19 +58,23 @@ class SimulatedDriver:
     """Chips from a description; its faults may be changed from another thread."""
 
     kind = "simulated"
+    patience = 5.0
 
     def __init__(self, description: Mapping[str, Any]) -> None:
         self._lock = threading.Lock()
         self._take(description)
 
     def _take(self, description: Mapping[str, Any]) -> None:
-        chips, codes, dropped = _chips(description), _codes(description), _dropped(description)
-        unknown = (codes.keys() | dropped) - {chip.physical for chip in chips}
+        chips, codes, dropped = _chips(description), _codes(description), _numbers(description, "dropped")
+        silent, down = _numbers(description, "silent"), _numbers(description, "network_down")
+        unknown = (codes.keys() | dropped | silent | down) - {chip.physical for chip in chips}
         if unknown:
             raise DriverError(f"faults: there is no chip {min(unknown)}")
         alarms = [_alarm(one) for one in _list(description, "switch_faults")]
         with self._lock:
             self._chips, self._codes, self._dropped, self._alarms = chips, codes, dropped, alarms
+            #: Chips about which the driver says nothing, and those whose network port does not work.
+            self._silent, self._down = silent, down
             self._version = str(description.get("driver_version", "simulated"))
             self._readings = {
                 str(key): value for key, value in dict(description.get("readings") or {}).items()
@@ -87,16 +92,50 @@ class SimulatedDriver:
             elif codes:
                 self._codes[physical] = list(codes)
 
+    def change_network(self, physical: int, works: bool) -> None:
+        """Let the network port of a chip work or not."""
+        with self._lock:
+            if physical not in {chip.physical for chip in self._chips}:
+                raise DriverError(f"there is no chip {physical}")
+            (self._down.discard if works else self._down.add)(physical)
+
     def version(self) -> str:
         return self._version
 
     def chips(self) -> list[Chip]:
+        """All chips that are described, also those about which the driver says nothing."""
         with self._lock:
             return list(self._chips)
 
-    def codes(self, chip: Chip) -> list[int] | None:
+    def cards(self) -> list[int]:
+        return list(dict.fromkeys(chip.card for chip in self.chips()))
+
+    def places(self, card: int) -> list[Place]:
+        return [place_of(chip) for chip in self.chips() if chip.card == card]
+
+    def chip(self, place: Place) -> Chip:
+        for chip in self.chips():
+            if place_of(chip) == place:
+                self._answers(chip)
+                return chip
+        raise DriverError(f"there is no chip at {place}")
+
+    def _answers(self, chip: Chip) -> None:
         with self._lock:
-            return None if chip.physical in self._dropped else list(self._codes.get(chip.physical, ()))
+            if chip.physical in self._silent:
+                raise DriverError(f"chip {chip.physical} is described as silent")
+
+    def codes(self, chip: Chip) -> list[int] | None:
+        self._answers(chip)
+        with self._lock:
+            if chip.physical in self._dropped or chip.physical not in {one.physical for one in self._chips}:
+                return None
+            return list(self._codes.get(chip.physical, ()))
+
+    def network(self, chip: Chip) -> bool | None:
+        self._answers(chip)
+        with self._lock:
+            return chip.physical not in self._down
 
     def events(self) -> list[FaultEvent]:
         return []
@@ -122,6 +161,7 @@ class SimulatedFile(SimulatedDriver):
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._notices = Notices()
         self._seen = self._stamp()
         try:
             super().__init__(self._read())
@@ -152,7 +192,11 @@ class SimulatedFile(SimulatedDriver):
             self._seen = stamp
             self._take(self._read())
         except DriverError as problem:
-            _LOG.error("simulated chips not read; the last description holds", why=str(problem))
+            self._notices.problem(
+                "file", "simulated chips not read; the last description holds", str(problem)
+            )
+        else:
+            self._notices.works("file", "simulated chips read again")
 
     def chips(self) -> list[Chip]:
         self._look()
@@ -162,6 +206,10 @@ class SimulatedFile(SimulatedDriver):
         self._look()
         return super().codes(chip)
 
+    def network(self, chip: Chip) -> bool | None:
+        self._look()
+        return super().network(chip)
+
     def switch_faults(self) -> Sequence[SwitchFault]:
         self._look()
         return super().switch_faults()
@@ -169,7 +217,9 @@ class SimulatedFile(SimulatedDriver):
 
 @asynccontextmanager
 async def control_socket(driver: SimulatedDriver, path: Path) -> AsyncIterator[None]:
-    """Serve changes: `{"chip": 3, "codes": ["80E18402"]}`, `{"chip": 3, "dropped": true}`."""
+    """Serve changes: `{"chip": 3, "codes": ["80E18402"]}`, `{"chip": 3, "dropped": true}`,
+    `{"chip": 3, "network": "down"}`.
+    """
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError, ValueError):
@@ -200,7 +250,11 @@ def _apply(driver: SimulatedDriver, line: bytes) -> None:
         raise DriverError(f"no JSON: {problem}") from None
     if not isinstance(change, dict) or not isinstance(change.get("chip"), int):
         raise DriverError('a change looks like {"chip": 3, "codes": ["80E18402"]}')
-    if change.get("dropped") is True:
+    if "network" in change:
+        if change["network"] not in ("up", "down"):
+            raise DriverError(f"network: must be up or down, got {shown(change['network'])}")
+        driver.change_network(change["chip"], change["network"] == "up")
+    elif change.get("dropped") is True:
         driver.change(change["chip"], None)
     else:
         driver.change(change["chip"], _hexadecimal(change.get("codes", []), "codes"))
@@ -242,6 +296,9 @@ def _chips(description: Mapping[str, Any]) -> list[Chip]:
     numbers = [chip.physical for chip in chips]
     if not all(isinstance(number, int) for number in numbers) or len(set(numbers)) != len(numbers):
         raise DriverError("chips: physical ids must be different whole numbers")
+    places = {place_of(chip) for chip in chips}
+    if len(places) != len(chips) or not all(type(part) is int for place in places for part in place):
+        raise DriverError("chips: card and device must be whole numbers, and no two chips have the same")
     return chips
 
 
@@ -257,8 +314,11 @@ def _codes(description: Mapping[str, Any]) -> dict[int, list[int]]:
     return read
 
 
-def _dropped(description: Mapping[str, Any]) -> set[int]:
-    return {int(one) for one in _list(description, "dropped") if isinstance(one, int)}
+def _numbers(description: Mapping[str, Any], key: str) -> set[int]:
+    given = _list(description, key)
+    if not all(type(one) is int for one in given):
+        raise DriverError(f"{key}: must be a list of physical ids, got {shown(given)}")
+    return set(given)
 
 
 def _hexadecimal(codes: Any, path: str) -> list[int]:

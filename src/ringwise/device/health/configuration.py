@@ -27,8 +27,10 @@ from ringwise.device.health.levels import (
 from ringwise.manifests.errors import Findings, shown
 from ringwise.records import dataclass
 
+#: The link of a chip's network port is down.
+LINK_DOWN = 0x81078603
 #: Faults of a chip's network port; they count for the network's health only.
-NETWORK_CODES = frozenset({0x81078603, 0x81078607, 0x110000002, 0x110001024})
+NETWORK_CODES = frozenset({LINK_DOWN, 0x81078607, 0x110000002, 0x110001024})
 #: The chip does not answer any more.
 CARD_DROPPED = 0x40F84E00
 #: Severities with which an unknown code is not handled.

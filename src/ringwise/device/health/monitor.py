@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
+from dataclasses import field
 
 from ringwise.device.cards import Chip
 from ringwise.device.drivers.port import FaultEvent
-from ringwise.device.health.configuration import CARD_DROPPED, FaultConfiguration
+from ringwise.device.health.configuration import CARD_DROPPED, LINK_DOWN, FaultConfiguration
 from ringwise.device.health.levels import (
     MANUALLY_SEPARATE,
     OCCURRED,
     ONCE,
+    PRE_SEPARATE,
     RECOVERED,
     chip_is_healthy,
     network_is_healthy,
@@ -23,10 +25,21 @@ from ringwise.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One look at the driver: codes by physical id (None: the chip does not answer), and events."""
+    """One look at the driver, by physical ids: codes (None: the chip does not answer), and events.
+
+    A chip that was not asked has no entry.
+    """
 
     codes: Mapping[int, Sequence[int] | None]
     events: Sequence[FaultEvent] = ()
+    #: Whether network ports work, of the chips of which it is known.
+    network: Mapping[int, bool] = field(default_factory=dict)
+    #: Chips that were asked for their codes in vain.
+    unread: Collection[int] = ()
+
+
+#: Milliseconds after which a chip about which the driver says nothing gets no new pods.
+SILENCE = 60_000
 
 
 class HealthMonitor:
@@ -36,6 +49,14 @@ class HealthMonitor:
         self.tracker = FaultTracker(configuration)
         #: Chips that an operator isolated.
         self.isolated: frozenset[str] = frozenset()
+        #: Since when the driver says nothing about a chip.
+        self._silent_since: dict[str, int] = {}
+        #: Chips whose network port did not work when it was last asked.
+        self._network_down: set[int] = set()
+        self.watch(names, chips)
+
+    def watch(self, names: Mapping[int, str], chips: Sequence[Chip]) -> None:
+        """The chips of the node, in the order of discovery."""
         self._names = dict(names)
         self._by_logic = {chip.logic: names[chip.physical] for chip in chips}
 
@@ -54,11 +75,26 @@ class HealthMonitor:
                 self.tracker.recovered(chip, event.code, now)
             elif event.assertion == ONCE:
                 self.tracker.once(chip, event.code, now)
-        for physical, codes in seen.codes.items():
-            chip = self._names.get(physical)
-            if chip is not None:
-                self.tracker.observe(chip, (CARD_DROPPED,) if codes is None else codes, now)
+        for physical, works in seen.network.items():
+            (self._network_down.discard if works else self._network_down.add)(physical)
+        for physical, chip in self._names.items():
+            if physical in seen.codes:
+                self._silent_since.pop(chip, None)
+                self.tracker.observe(chip, self._codes(physical, seen.codes[physical]), now)
+            elif physical in seen.unread:
+                self._silent_since.setdefault(chip, now)
         self.tracker.forget_expired(now)
+
+    def _codes(self, physical: int, codes: Sequence[int] | None) -> Sequence[int]:
+        """A port that does not work is a link that is down, whether the driver has a code for it or not."""
+        if codes is None:
+            return (CARD_DROPPED,)
+        return (*codes, LINK_DOWN) if physical in self._network_down else codes
+
+    @property
+    def silent(self) -> Set[str]:
+        """Chips about which the driver said nothing at the last look."""
+        return self._silent_since.keys()
 
     def reports(self, used: Collection[str], now: int) -> list[ChipReport]:
         """The state of every chip, in the order of discovery."""
@@ -94,6 +130,10 @@ class HealthMonitor:
 
     def _fault(self, name: str, now: int) -> ChipFault:
         fault = self.tracker.fault(name, now)
+        level = fault.level
         if name in self.isolated:
-            return ChipFault(worst((fault.level, MANUALLY_SEPARATE)), fault.codes, fault.times)
-        return fault
+            level = worst((level, MANUALLY_SEPARATE))
+        if now - self._silent_since.get(name, now) >= SILENCE:
+            # Nothing is known: no new pods, and those that run go on.
+            level = worst((level, PRE_SEPARATE))
+        return fault if level == fault.level else ChipFault(level, fault.codes, fault.times)

@@ -1,0 +1,116 @@
+"""Which chips a node has. A card that does not answer hurts no other one; it is asked until it does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+
+from ringwise.device.cards import Chip, UnknownCardError, card_type
+from ringwise.device.drivers.calls import DriverCalls, Notices
+from ringwise.device.drivers.port import Driver, DriverError, NoChipsError, Place
+from ringwise.manifests.chips import MOST_CHIPS
+
+#: Physical id -> fault codes; None: the chip does not answer any more.
+Codes = Mapping[int, Sequence[int] | None]
+
+
+class Discovery:
+    """Looks at all places of a driver, and remembers which of them did not answer."""
+
+    def __init__(self, driver: Driver, calls: DriverCalls | None = None) -> None:
+        self.driver = driver
+        self.calls = calls or DriverCalls(driver.patience)
+        #: Where there should be a chip, and why none was found at the last look.
+        self.problems: dict[Place, str] = {}
+        self.notices = Notices()
+
+    async def look(self, card: str = "") -> list[Chip]:
+        """The chips that answer, of that type where one is given. Raises DriverError when none does."""
+        cards = dict.fromkeys(await self.calls.one("cards", self.driver.cards))
+        places, failed = await self.calls.each(
+            {("card", number): partial(self.driver.places, number) for number in cards}
+        )
+        works: dict[Place, Callable[[], Chip]] = {
+            place: partial(self.driver.chip, place) for on_card in places.values() for place in on_card
+        }
+        found, problems = await self.calls.each(works)
+        problems |= {Place(number, 0): why for (_, number), why in failed.items()}
+        chips = {place: found[place] for place in works if place in found}
+        _leave_out_wrong_ones(chips, problems)
+        _leave_out_other_types(chips, problems, card)
+        self._tell(problems)
+        if not chips:
+            if not problems:
+                raise NoChipsError("the driver lists no NPU")
+            place, why = next(iter(problems.items()))
+            raise DriverError(f"no chip answers; {place}: {why}")
+        return list(chips.values())
+
+    async def renewed(self, card: str, known: Sequence[Chip]) -> tuple[list[Chip], Codes]:
+        """The known chips as they are now, then new ones, and the fault codes of these.
+
+        A new chip counts when its faults can be read. A failed look changes nothing.
+        """
+        try:
+            found = {chip.physical: chip for chip in await self.look(card)}
+        except DriverError as problem:
+            self.notices.problem("discovery", "chips not listed", str(problem))
+            return list(known), {}
+        self.notices.works("discovery", "chips listed again")
+        now = [found.pop(chip.physical, chip) for chip in known]
+        codes, unread = await self.calls.each(
+            {("new", physical): partial(self.driver.codes, chip) for physical, chip in found.items()}
+        )
+        for key in codes:
+            self.notices.works(key, "new chip read", physical=key[1])
+        for key, why in unread.items():
+            self.notices.problem(key, "new chip not read", why, physical=key[1])
+        return now + [found[physical] for _, physical in codes], {key[1]: one for key, one in codes.items()}
+
+    def _tell(self, problems: dict[Place, str]) -> None:
+        for place in self.problems.keys() - problems.keys():
+            self.notices.works(place, "chip answers", card=place.card, device=place.device)
+        for place, why in problems.items():
+            self.notices.problem(place, "chip left out", why, card=place.card, device=place.device)
+        self.problems = problems
+
+
+def _leave_out_wrong_ones(chips: dict[Place, Chip], problems: dict[Place, str]) -> None:
+    """Numbers that no chip has, or that another one has already."""
+    seen: dict[int, Place] = {}
+    for place, chip in list(chips.items()):
+        if not 0 <= chip.physical < MOST_CHIPS or chip.logic < 0:
+            problems[place] = f"physical id {chip.physical} and logic id {chip.logic} are no chip's"
+        elif chip.physical in seen:
+            problems[place] = f"physical id {chip.physical} is that of {seen[chip.physical]}"
+        else:
+            seen[chip.physical] = place
+            continue
+        del chips[place]
+
+
+def _leave_out_other_types(chips: dict[Place, Chip], problems: dict[Place, str], card: str) -> None:
+    """Chips of no known type, and those of another type than the node's.
+
+    Raises DriverError where the node's type is not known yet and its chips have several.
+    """
+    types: dict[Place, str] = {}
+    for place, chip in list(chips.items()):
+        try:
+            types[place] = card_type(chip.chip_name, chip.board)
+        except UnknownCardError as problem:
+            problems[place] = str(problem)
+            del chips[place]
+    wanted = card or only_type(types.values())
+    for place, kind in types.items():
+        if kind != wanted:
+            problems[place] = f"it is of type {kind}, the node's chips are {wanted}"
+            del chips[place]
+
+
+def only_type(types: Iterable[str]) -> str:
+    """The one type of a node's chips, empty without any. Raises DriverError."""
+    several = sorted(set(types))
+    if len(several) > 1:
+        raise DriverError(f"chips of several types on one node: {', '.join(several)}")
+    return next(iter(several), "")

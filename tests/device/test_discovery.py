@@ -1,0 +1,367 @@
+"""Drivers that fail, hang and lie: one bad card hurts no other one, and comes in when it answers."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import json
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ringwise.device.cards import Chip
+from ringwise.device.discovery import Discovery
+from ringwise.device.drivers import dcmi
+from ringwise.device.drivers.calls import DriverCalls
+from ringwise.device.drivers.port import DriverError, NoChipsError, Place
+from ringwise.device.drivers.simulated import SimulatedDriver, SimulatedFile
+from ringwise.device.health.configuration import LINK_DOWN, shipped_configuration
+from ringwise.device.health.monitor import SILENCE, HealthMonitor, Seen
+from tests.device.rig import CONFIG_MAPS, NODES, RESOURCE, rig
+from tests.kube.harness import run
+
+
+def steer(library: ctypes.CDLL, **values: int) -> None:
+    for name, value in values.items():
+        ctypes.c_int.in_dll(library, f"test_{name}").value = value
+
+
+def found(discovery: Discovery) -> tuple[list[int], dict[Place, str]]:
+    chips = asyncio.run(discovery.look())
+    return [chip.physical for chip in chips], discovery.problems
+
+
+# -- libdcmi.so
+
+
+def test_a_card_that_fails_is_left_out_until_it_answers(
+    library: ctypes.CDLL, capsys: pytest.CaptureFixture[str]
+) -> None:
+    discovery = Discovery(dcmi.Dcmi(library))
+    steer(library, failing_card=3, failing_code=-8005)
+    why = "dcmi_get_device_num_in_card returned -8005 (internal error)"
+    for _ in range(3):
+        assert found(discovery) == ([4, 5], {Place(3, 0): why})
+    (line,) = capsys.readouterr().err.splitlines()
+    said = json.loads(line)
+    assert (said["event"], said["card"], said["device"], said["why"]) == ("chip left out", 3, 0, why)
+    steer(library, failing_card=-1)
+    assert found(discovery) == ([4, 5, 2], {})
+
+
+def test_a_card_that_hangs_is_left_out_until_it_answers(library: ctypes.CDLL) -> None:
+    steer(library, hanging_card=3)
+
+    async def test() -> None:
+        calls = DriverCalls(0.1)
+        discovery = Discovery(dcmi.Dcmi(library), calls)
+        for _ in range(2):
+            assert [chip.physical for chip in await discovery.look()] == [4, 5]
+            assert discovery.problems == {Place(3, 0): "the driver does not answer within 0.1 s"}
+            assert calls.hanging == 1, "what hangs is not called again"
+        steer(library, hanging_card=-1)
+        while calls.hanging:
+            await asyncio.sleep(0.01)
+        assert [chip.physical for chip in await discovery.look()] == [4, 5, 2]
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ({"chip_count": 0}, "dcmi_get_device_num_in_card said 0 chips; 1 to 4 are possible"),
+        ({"chip_count": 1_000_000}, "dcmi_get_device_num_in_card said 1000000 chips; 1 to 4 are possible"),
+        ({"logic": -7}, "dcmi_get_device_logic_id said -7, which is no id"),
+    ],
+)
+def test_wrong_numbers_of_one_card(library: ctypes.CDLL, wrong: dict[str, int], why: str) -> None:
+    steer(library, **wrong)
+    assert found(Discovery(dcmi.Dcmi(library))) == ([4, 5], {Place(3, 0): why})
+
+
+@pytest.mark.parametrize("count", [-1, 65, 2**31 - 1])
+def test_a_wrong_number_of_cards(library: ctypes.CDLL, count: int) -> None:
+    steer(library, card_count=count)
+    with pytest.raises(DriverError, match=f"lists {count} cards; 0 to 64 are possible"):
+        dcmi.Dcmi(library).cards()
+
+
+def test_no_card_at_all(library: ctypes.CDLL) -> None:
+    steer(library, card_count=0)
+    with pytest.raises(NoChipsError, match="lists no NPU"):
+        found(Discovery(dcmi.Dcmi(library)))
+
+
+@pytest.mark.parametrize("count", [-5, 129])
+def test_a_wrong_number_of_codes_is_no_answer(library: ctypes.CDLL, count: int) -> None:
+    driver = dcmi.Dcmi(library)
+    chip = driver.chip(Place(0, 0))
+    steer(library, code_count=count)
+    with pytest.raises(DriverError, match=f"said {count} codes; 0 to 128 are possible"):
+        driver.codes(chip)
+
+
+def test_a_name_that_is_no_text_costs_its_card_only(library: ctypes.CDLL) -> None:
+    name = ctypes.create_string_buffer(b"\xff\xfe" * 16)
+    ctypes.c_void_p.in_dll(library, "test_name").value = ctypes.addressof(name)
+    physical, problems = found(Discovery(dcmi.Dcmi(library)))
+    # The board decides for A3; a name is no matter there.
+    assert (physical, problems) == ([4, 5, 2], {})
+    driver = dcmi.Dcmi(library)
+    assert "\ufffd" in driver.chip(Place(3, 0)).chip_name
+
+
+def test_a_driver_that_was_reset_is_opened_again(library: ctypes.CDLL) -> None:
+    driver = dcmi.Dcmi(library)
+    steer(library, list_code=-8017)
+    assert driver.cards() == [0, 3]
+    assert ctypes.c_int.in_dll(library, "test_inits").value == 2
+
+
+@pytest.mark.parametrize("code", [-8012, -8008, -8007])
+def test_a_card_that_left_is_dropped(library: ctypes.CDLL, code: int) -> None:
+    driver = dcmi.Dcmi(library)
+    chip = driver.chip(Place(3, 0))
+    steer(library, failing_card=3, failing_code=code)
+    assert driver.codes(chip) is None
+
+
+# -- what any driver may say
+
+
+class Given:
+    """A driver with these chips."""
+
+    kind, patience = "simulated", 5.0
+
+    def __init__(self, *chips: Chip | Exception) -> None:
+        self._chips = chips
+
+    def cards(self) -> list[int]:
+        return list(range(len(self._chips)))
+
+    def places(self, card: int) -> list[Place]:
+        return [Place(card, 0)]
+
+    def chip(self, place: Place) -> Chip:
+        one = self._chips[place.card]
+        if isinstance(one, Exception):
+            raise one
+        return one
+
+
+def chip(physical: int, logic: int = 0, name: str = "910B3") -> Chip:
+    return Chip(physical, logic, physical, 0, chip_name=name)
+
+
+@pytest.mark.parametrize(
+    ("bad", "why"),
+    [
+        (chip(-1), "physical id -1 and logic id 0 are no chip's"),
+        (chip(0xFFFFFFFF), "physical id 4294967295 and logic id 0 are no chip's"),
+        (chip(1, -1), "physical id 1 and logic id -1 are no chip's"),
+        (chip(0), "physical id 0 is that of card 0, chip 0"),
+        (chip(1, name="\ufffd\ufffd"), "chip '\ufffd\ufffd' on board 0x0 is of no known type"),
+        (DriverError("broken"), "broken"),
+        (ValueError("no number"), "ValueError: no number"),
+    ],
+)
+def test_one_bad_chip_is_left_out(bad: Chip | Exception, why: str) -> None:
+    driver: Any = Given(chip(0), bad, chip(2))
+    assert found(Discovery(driver)) == ([0, 2], {Place(1, 0): why})
+
+
+def test_all_bad_chips_and_chips_of_several_types_are_an_error() -> None:
+    nothing: Any = Given(chip(-1), DriverError("broken"))
+    with pytest.raises(DriverError, match=r"no chip answers; card 1, chip 0: broken"):
+        found(Discovery(nothing))
+    mixed: Any = Given(chip(0), chip(1, name="310P3"))
+    with pytest.raises(DriverError, match="chips of several types on one node: Ascend310P, Ascend910B"):
+        found(Discovery(mixed))
+    discovery = Discovery(mixed)
+    assert [one.physical for one in asyncio.run(discovery.look("Ascend910B"))] == [0]
+    assert "of type Ascend310P" in discovery.problems[Place(1, 0)]
+
+
+# -- the plugin
+
+
+def test_chips_that_come_later_are_taken_in(tmp_path: Path) -> None:
+    path = tmp_path / "chips.json"
+    path.write_text(json.dumps({"count": 8, "board": 0x30, "silent": [3]}))
+
+    async def test() -> None:
+        async with rig(started=False) as node:
+            node.driver = SimulatedFile(path)
+            node.api.put(
+                CONFIG_MAPS,
+                {
+                    "metadata": {"namespace": "kube-system", "name": "ringwise-isolation"},
+                    "data": {},
+                },
+            )
+            await node.start(await Discovery(node.driver).look())
+            await node.plugin.discover()
+            assert set(await node.devices(7)) == {f"Ascend910-{at}" for at in (0, 1, 2, 4, 5, 6, 7)}
+            await node.until(lambda: "Ascend910-7" in node.device_list()[RESOURCE])
+
+            def described() -> tuple[int, str | None]:
+                meta = node.api.get(NODES, "node-1")["metadata"]
+                infos = json.loads(meta["annotations"]["baseDeviceInfos"])
+                return len(infos), meta["labels"].get("accelerator-type")
+
+            # The number of chips does not tell the board before all of them are there.
+            await node.until(lambda: described() == (7, None))
+            path.write_text(json.dumps({"count": 8, "board": 0x30}))
+            await node.plugin.discover()
+            assert "Ascend910-3" in await node.devices(8)
+            await node.until(lambda: "Ascend910-3" in node.device_list()[RESOURCE].split(","))
+            await node.until(lambda: described() == (8, "module-910b-8"))
+            node.bind("train", "Ascend910-3")
+            assert await node.admit("train") == (3,)
+
+    run(test())
+
+
+def test_a_chip_that_comes_with_a_fault_is_never_offered_as_healthy(tmp_path: Path) -> None:
+    path = tmp_path / "chips.json"
+    path.write_text(json.dumps({"count": 2}))
+
+    async def test() -> None:
+        async with rig(started=False, period=3600.0) as node:
+            node.driver = SimulatedFile(path)
+            await node.start()
+            await node.devices(2)
+            path.write_text(json.dumps({"count": 3, "faults": {"2": ["80E18402"]}}))
+            seen: list[dict[str, bool]] = []
+            refresh = node.plugin._refresh
+
+            def noted() -> None:
+                refresh()
+                seen.append(dict(node.plugin.devices))
+
+            node.plugin._refresh = noted  # type: ignore[method-assign]
+            await node.plugin.discover()
+            assert seen
+            assert all(devices.get("Ascend910-2") is not True for devices in seen)
+            assert seen[-1]["Ascend910-2"] is False
+
+    run(test())
+
+
+class Hanging(SimulatedDriver):
+    """A driver whose calls about chip 3 do not return while it hangs."""
+
+    patience = 0.1
+
+    def __init__(self) -> None:
+        super().__init__({"count": 8})
+        self.free = threading.Event()
+
+    def codes(self, chip: Chip) -> list[int] | None:
+        if chip.physical == 3:
+            self.free.wait()
+        return super().codes(chip)
+
+    def version(self) -> str:
+        self.free.wait()
+        return super().version()
+
+
+def test_a_driver_that_hangs_blocks_neither_health_nor_allocate_nor_the_report() -> None:
+    async def test() -> None:
+        async with rig(started=False) as node:
+            driver = node.driver = Hanging()
+            try:
+                await node.start()
+                await node.devices(8)
+                driver.change(5, [0x80E18402])
+                await node.devices(7)
+                await node.until(lambda: node.device_list()[f"{RESOURCE}-Unhealthy"] == "Ascend910-5")
+                node.bind("train", "Ascend910-1")
+                assert await node.admit("train") == (1,)
+                driver.free.set()
+                driver.change(3, [0x80E18402])
+                await node.devices(6)
+            finally:
+                driver.free.set()
+
+    run(test())
+
+
+# -- health
+
+
+def monitor() -> HealthMonitor:
+    chips = [chip(number, number) for number in range(2)]
+    return HealthMonitor({0: "Ascend910-0", 1: "Ascend910-1"}, chips, shipped_configuration())
+
+
+def test_a_chip_of_which_nothing_is_known_gets_no_new_pods_and_keeps_those_it_has() -> None:
+    health = monitor()
+    health.saw(Seen({0: [], 1: []}), 1000)
+    health.saw(Seen({0: []}, unread=[1]), 2000)
+    assert all(report.healthy for report in health.reports((), 2000 + SILENCE - 1))
+    late = 2000 + SILENCE
+    assert [report.healthy for report in health.reports((), late)] == [True, False]
+    assert [report.healthy for report in health.reports({"Ascend910-1"}, late)] == [True, True]
+    assert health.reports((), late)[1].fault.level == "PreSeparateNPU"
+    assert health.why_not("Ascend910-1", late) is None
+    assert set(health.silent) == {"Ascend910-1"}
+    health.saw(Seen({0: [], 1: []}), late)
+    assert all(report.healthy for report in health.reports((), late))
+
+
+def states(health: HealthMonitor, now: int) -> list[tuple[bool, bool, tuple[str, ...]]]:
+    return [
+        (report.healthy, report.network_healthy, report.network_fault.codes)
+        for report in health.reports((), now)
+    ]
+
+
+def test_a_network_port_that_does_not_work_is_a_link_that_is_down() -> None:
+    health = monitor()
+    health.saw(Seen({0: [], 1: []}, network={0: True, 1: False}), 1000)
+    assert states(health, 1000) == [(True, True, ()), (True, True, ("81078603",))]
+    # As for the code itself: after 20 seconds the network is unhealthy, and a minute after the end healthy.
+    health.saw(Seen({0: [], 1: [LINK_DOWN]}, network={0: True}), 22_000)
+    assert states(health, 22_000) == [(True, True, ()), (True, False, ("81078603",))]
+    health.saw(Seen({0: [], 1: []}, network={1: True}), 30_000)
+    assert states(health, 30_000)[1] == (True, False, ())
+    assert states(health, 91_000)[1] == (True, True, ())
+
+
+@pytest.mark.parametrize(
+    ("description", "listed"),
+    [({"count": 4}, "Ascend910-2"), ({"count": 4, "chip_name": "Ascend950PR"}, "")],
+)
+def test_networks_of_boards_with_a_port_are_reported(description: dict[str, Any], listed: str) -> None:
+    async def test() -> None:
+        async with rig({**description, "network_down": [2]}, started=False) as node:
+            await node.start()
+            clock = Later(node.plugin._clock)
+            node.plugin._clock = clock
+            await node.plugin.look()
+            clock.later = 21 * 10**9
+            await node.plugin.look()
+            names = [report.name for report in node.plugin.reports if not report.network_healthy]
+            assert ",".join(names) == listed
+
+    run(test())
+
+
+class Later:
+    """A clock that is ahead."""
+
+    def __init__(self, clock: Any) -> None:
+        self._clock = clock
+        self.later = 0
+        self.monotonic: Callable[[], float] = clock.monotonic
+        self.sleep: Callable[[float], Any] = clock.sleep
+
+    def now(self) -> int:
+        return int(self._clock.now()) + self.later
