@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import io
 import shutil
 import subprocess
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ringwise.device.drivers import dcmi
+from ringwise.log import ERROR, WARNING, Logger
 
 SOURCES = Path(__file__).with_name("dcmi")
 COMPILER = shutil.which("gcc") or shutil.which("cc")
@@ -38,3 +40,12 @@ def library(libraries: Path, tmp_path: Path) -> ctypes.CDLL:
 @pytest.fixture
 def lingqu_library(libraries: Path, tmp_path: Path) -> ctypes.CDLL:
     return ctypes.CDLL(str(shutil.copy(libraries / "liblingqu-dcmi.so", tmp_path)))
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    """Warnings and errors of this test."""
+    stream = io.StringIO()
+    monkeypatch.setattr(Logger, "_stream", stream)
+    monkeypatch.setattr(Logger, "_written", frozenset({WARNING, ERROR}))
+    return stream

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -109,6 +110,7 @@ def test_a_machine_without_the_library_gets_a_clear_message(tmp_path: Path) -> N
         (dcmi_structures.Address, 20),
         (dcmi_structures.PcieInfo, 64),
         (dcmi_structures.SuperPodInfo, 48),
+        (dcmi_structures.EntityInfo, 24),
         (dcmi_structures.EventFilter, 48),
         (dcmi_structures.FaultEventData, 352),
         (dcmi_structures.Event, 360),
@@ -180,6 +182,11 @@ def test_dcmi_of_the_second_generation(library: ctypes.CDLL) -> None:
     assert driver.codes(chips[1]) is None
     assert driver.subscribe()
     assert driver.readings(chips)[3].temperature == 44.0
+    # A network device that does not answer is left out.
+    assert first.network_ids == (
+        ("10" + 30 * "0", "10" + 29 * "0" + "1"),
+        ("11" + 30 * "0", "11" + 29 * "0" + "1"),
+    )
 
 
 # -- the interconnect
@@ -232,12 +239,10 @@ def test_lingqu_that_answers_wrongly(lingqu_library: ctypes.CDLL) -> None:
         switches.faults()
 
 
-def test_without_lingqu_there_are_no_alarms_and_one_line_says_so(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_lingqu_there_are_no_alarms_and_one_line_says_so(tmp_path: Path, log: io.StringIO) -> None:
     switches = Lingqu(tmp_path / "liblingqu-dcmi.so")
     assert [list(switches.faults()) for _ in range(3)] == [[], [], []]
-    (line,) = capsys.readouterr().err.splitlines()
+    (line,) = log.getvalue().splitlines()
     assert "liblingqu-dcmi.so cannot be loaded" in line
 
 
@@ -416,6 +421,7 @@ def test_simulated_chips_change_with_their_file(tmp_path: Path) -> None:
         ({"count": 1, "switch_faults": [{}]}, "switch_faults"),
         ({"count": 1, "dropped": ["0"]}, "dropped: must be a list of physical ids"),
         ({"count": 1, "network_down": [1]}, "there is no chip 1"),
+        ({"chips": [{"network_ids": "00"}]}, "chips[0].network_ids: must be a list of lists of entity ids"),
         ({"chips": [{"card": 1}, {"card": 1}]}, "no two chips have the same"),
     ],
 )

@@ -87,6 +87,13 @@ class HostFiles:
     def has(self, path: str) -> bool:
         return os.path.lexists(self._root / path.lstrip("/"))
 
+    def text(self, path: str) -> str:
+        """A file's text; empty where it cannot be read."""
+        try:
+            return (self._root / path.lstrip("/")).read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return ""
+
     def folder(self, path: str) -> list[str]:
         """Files in a folder that are no folders, sorted; none where it is not there."""
         try:
@@ -173,9 +180,13 @@ class Answers:
     def watch(self, chips: Sequence[Chip]) -> None:
         """The chips of the node."""
         self._chips = {name_of(self._card, chip.physical): chip for chip in chips}
-        topology = topology_file(self._card, chips)
+        topology = self._topology = topology_file(self._card, chips)
         #: Environment of every container, whatever the way of mounting.
         self._always = {TOPOLOGY_FILE: topology} if topology else {}
+
+    def links(self) -> str:
+        """A5: the driver's file with the links of this node's chips; empty where there is none."""
+        return self._files.text(self._topology) if self._topology else ""
 
     def look(self) -> None:
         """Look which device nodes and driver files the host has. Kubelet waits for answers, so not then."""

@@ -47,6 +47,9 @@ DUO = "Atlas 300I Duo"
 #: A system on a chip, for the edge.
 SOC = "Atlas 200I SoC A1"
 _STANDARD_CARD = "atlas 350"
+_STANDARD_CARD_BOARDS = frozenset({0x1A, 0x1B})
+#: What carries A5 standard cards -> chips on a card.
+_STANDARD_CARD_CARRIERS = {0x68: 1, 0x6C: 4}
 #: A5 standard cards: chips on a card -> `cardType`.
 _CARD_TYPES = {1: "300I-Atlas350", 4: "300I-Atlas350-4p"}
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?", re.ASCII)
@@ -114,6 +117,8 @@ class Chip:
     pcie: str = ""
     vdie: str = ""
     numa: int | None = None
+    #: A5: the entity ids of each of its network devices.
+    network_ids: tuple[tuple[str, ...], ...] = ()
 
     @property
     def model(self) -> str:
@@ -219,6 +224,9 @@ def is_soc(chips: Sequence[Chip]) -> bool:
 
 def chips_per_standard_card(card: str, chips: Sequence[Chip]) -> int:
     """Chips on one A5 standard card, which is in no SuperPoD; 0 for other boards."""
+    if card == ASCEND910A5 and chips and chips[0].board in _STANDARD_CARD_BOARDS:
+        # The driver numbers chips of A5 boards without cards; what carries them tells how many are joined.
+        return _STANDARD_CARD_CARRIERS.get(chips[0].mainboard, 0)
     if card != ASCEND910A5 or not chips or not chips[0].product.lower().startswith(_STANDARD_CARD):
         return 0
     return sum(1 for chip in chips if chip.card == chips[0].card)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from ringwise.device.allocation import AllocationError, check_request
 from ringwise.device.allocator import Allocator
@@ -27,7 +28,8 @@ from ringwise.device.health.monitor import HealthMonitor, Seen
 from ringwise.device.ledger_file import LedgerFile
 from ringwise.device.looks import Looks
 from ringwise.device.pods import NodePod, NodePodWire, pod_from_wire
-from ringwise.device.rank_tables import rank_table, same_devices
+from ringwise.device.rank_levels import level_lists, read_links
+from ringwise.device.rank_tables import RankTables, same_devices
 from ringwise.device.report import (
     EMPTY_SWITCH_INFO,
     ChipReport,
@@ -99,11 +101,12 @@ class NodePlugin:
         self._observer: Observer = observer or NoObserver()
         self._client = client
         self._file = LedgerFile(settings.state_folder / f"{device_type(self.card)}-mounts.jsonl")
+        self._rank_tables = RankTables(self.card)
         self.allocator = Allocator(
             self.resource,
             tuple(self.names.values()),
             self._file.load(),
-            rank_table=self._rank_table,
+            rank_table=self._rank_tables.of,
             same_rank_table=same_devices,
             mounts_by_environment=settings.world == BY_RUNTIME,
             match_pods=settings.match_pods,
@@ -145,8 +148,6 @@ class NodePlugin:
         self._events = FaultEvents(client, self._clock, settings.node, settings.pod, self.names, chips)
         self._looks = Looks(self.discovery, self.answers.look)
         self._reporting = asyncio.Lock()
-        self._internal_ip = ""
-        self._address_known = False
         #: How often kubelet began to watch the devices.
         self._watches = 0
         self._described = False
@@ -230,13 +231,6 @@ class NodePlugin:
             self.allocator.put_pod(pod)
         if pod.asks_for(self.resource) and (known is None or kind == "DELETED" or _differs(known, pod)):
             self._news.set()
-
-    def _rank_table(self, pod: NodePod, chips: Sequence[str]) -> tuple[str, str] | None:
-        """The configuration annotation, for the boards that have one."""
-        # Before the Node was read, its address is not known: none is better than a wrong one.
-        if not self._address_known:
-            return None
-        return rank_table(self.card, self.chips, pod, chips, self._internal_ip)
 
     # -- Allocate ------------------------------------------------------------------------------------------
 
@@ -367,7 +361,8 @@ class NodePlugin:
     async def _describe(self) -> None:
         chips, watches = list(self.chips), self._watches
         self._driver_version = await self._looks.version() or self._driver_version
-        self._internal_ip = await describe_node(
+        links = read_links(await asyncio.to_thread(self.answers.links))
+        address = await describe_node(
             self._client,
             self.settings.node,
             self.card,
@@ -375,8 +370,9 @@ class NodePlugin:
             self._driver_version,
             labels=self.settings.set_labels,
             complete=not self.discovery.problems,
+            levels=partial(level_lists, self.card, chips, links=links),
         )
-        self._address_known = True
+        self._rank_tables.know(chips, address, level_lists(self.card, chips, address, links))
         self._described = chips == self.chips and watches == self._watches
 
     async def _report_once(self) -> float:

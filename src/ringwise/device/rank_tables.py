@@ -3,18 +3,43 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ringwise.device.cards import ASCEND910A5, Chip, carries_configuration, physical_id, resource_of
 from ringwise.device.pods import NodePod
+from ringwise.device.rank_levels import Levels
 from ringwise.messages.rank_table import RankTableDevice, rank_table_fragment, rank_table_key
 
 #: What a rank table says of a chip without an address, and of one that the driver does not list.
 NO_ADDRESS, NO_SUPER_DEVICE = "-1", "-2"
 
 
+class RankTables:
+    """The configuration annotations of a node's pods, for the boards that have one."""
+
+    def __init__(self, card: str) -> None:
+        self._card = card
+        self._known: tuple[Sequence[Chip], str, Mapping[int, Levels]] | None = None
+
+    def know(self, chips: Sequence[Chip], node_ip: str, levels: Mapping[int, Levels]) -> None:
+        """What the node is like now."""
+        self._known = (chips, node_ip, levels)
+
+    def of(self, pod: NodePod, mounted: Sequence[str]) -> tuple[str, str] | None:
+        """Key and value. Before the node's address is known there is none: better than a wrong one."""
+        if self._known is None:
+            return None
+        chips, node_ip, levels = self._known
+        return rank_table(self._card, chips, pod, mounted, node_ip, levels)
+
+
 def rank_table(
-    card: str, chips: Sequence[Chip], pod: NodePod, mounted: Sequence[str], node_ip: str
+    card: str,
+    chips: Sequence[Chip],
+    pod: NodePod,
+    mounted: Sequence[str],
+    node_ip: str,
+    levels: Mapping[int, Levels],
 ) -> tuple[str, str] | None:
     """Key and value for a pod with the mounted chips; None for boards whose pods have none."""
     if not carries_configuration(card, chips):
@@ -25,7 +50,7 @@ def rank_table(
         number = physical_id(name)
         chip = by_number.get(number)
         devices.append(
-            rank_table_device(card, number, chip.ip, chip.super_device)
+            rank_table_device(card, number, chip.ip, chip.super_device, levels.get(number, ()))
             if chip is not None
             else rank_table_device(card, number)
         )
@@ -42,11 +67,12 @@ def rank_table(
 
 
 def rank_table_device(
-    card: str, number: int, ip: str = "", super_device: int | None = None
+    card: str, number: int, ip: str = "", super_device: int | None = None, levels: Levels = ()
 ) -> RankTableDevice:
     """One chip in the rank table. A5 boards have no addresses there; elsewhere -1 says that there is none."""
     address = "" if card == ASCEND910A5 else ip or NO_ADDRESS
-    return RankTableDevice(number, address, NO_SUPER_DEVICE if super_device is None else str(super_device))
+    known = NO_SUPER_DEVICE if super_device is None else str(super_device)
+    return RankTableDevice(number, address, known, levels)
 
 
 def same_devices(present: str, wanted: str) -> bool:

@@ -23,6 +23,7 @@ from ringwise.device.health.tracker import (
     ChipFault,
     Escalation,
 )
+from ringwise.device.rank_levels import Levels
 from ringwise.manifests.go_json import compact, digest
 from ringwise.records import dataclass
 from ringwise.wellknown import (
@@ -248,12 +249,20 @@ def upgrade_fault_reason(escalations: Mapping[str, Sequence[Escalation]], spelli
     )
 
 
-def base_device_infos(names: Mapping[int, str], chips: Sequence[Chip], *, with_logic_id: bool) -> str:
-    """The value of the Node annotation `baseDeviceInfos`; `names` by physical id."""
+def base_device_infos(
+    names: Mapping[int, str],
+    chips: Sequence[Chip],
+    *,
+    with_logic_id: bool,
+    levels: Mapping[int, Levels] | None = None,
+) -> str:
+    """The value of the Node annotation `baseDeviceInfos`; `names` and `levels` by physical id."""
     infos: dict[str, dict[str, Any]] = {}
     for chip in chips:
         info: dict[str, Any] = {"IP": chip.ip, "SuperDeviceID": chip.super_device}
         if with_logic_id:
             info["DeviceID"] = chip.logic
+        if levels and levels.get(chip.physical):
+            info["levelList"] = levels[chip.physical]
         infos[names[chip.physical]] = info
     return compact(dict(sorted(infos.items())))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -18,6 +18,7 @@ from ringwise.device.cards import (
 )
 from ringwise.device.health.levels import LEVELS
 from ringwise.device.health.tracker import BY_AUTOFILL, Escalation
+from ringwise.device.rank_levels import Levels
 from ringwise.device.report import (
     DESCRIPTION,
     EMPTY_SWITCH_INFO,
@@ -261,17 +262,21 @@ async def describe_node(
     driver_version: str,
     *,
     labels: bool,
-    complete: bool = True,
+    complete: bool,
+    levels: Callable[[str], Mapping[int, Levels]],
 ) -> str:
     """Write annotations and missing labels of the Node where they differ; its internal address.
 
-    While chips are missing (not `complete`), their number does not tell the board.
+    While chips are missing (not `complete`), their number does not tell the board. `levels` of chips follow
+    from the node's address.
     """
     stored = await client.get(NODES, None, node, StoredNode)
     meta = stored.metadata or _Meta()
     present = {key: value or "" for key, value in (meta.annotations or {}).items()}
     names = {chip.physical: name_of(card, chip.physical) for chip in chips}
-    infos = base_device_infos(names, chips, with_logic_id=card == ASCEND910A5)
+    addresses = (stored.status.addresses if stored.status is not None else None) or ()
+    internal = next((one.address for one in addresses if one.type == "InternalIP"), "")
+    infos = base_device_infos(names, chips, with_logic_id=card == ASCEND910A5, levels=levels(internal))
     wanted = {
         key: value for key, value in node_annotations(card, chips, infos).items() if present.get(key) != value
     }
@@ -283,8 +288,7 @@ async def describe_node(
         body = {"metadata": {"annotations": wanted, "labels": missing}}
         await client.patch(NODES, None, node, body, subresource="status")
         _LOG.info("node described", annotations=sorted(wanted), labels=missing)
-    addresses = (stored.status.addresses if stored.status is not None else None) or ()
-    return next((one.address for one in addresses if one.type == "InternalIP"), "")
+    return internal
 
 
 def has_switch_info(card: str) -> bool:

@@ -8,7 +8,8 @@ of that table from the scheduler; the others get it from the device plugin.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from ringwise.records import dataclass
 from ringwise.wellknown import NPU, RANK_TABLE_910, RANK_TABLE_NPU
@@ -23,6 +24,8 @@ class RankTableDevice:
     chip: int
     ip: str = ""
     super_device_id: str = ""
+    #: A5: by which addresses the chip is reached on each layer of the network.
+    levels: Sequence[Mapping[str, Any]] = ()
 
 
 def rank_table_key(resource: str) -> str:
@@ -63,8 +66,10 @@ def rank_table_fragment(
     return json.dumps(fragment, separators=(",", ":"), ensure_ascii=False)
 
 
-def _device(device: RankTableDevice) -> dict[str, str]:
-    entry = {"device_id": str(device.chip), "device_ip": device.ip}
+def _device(device: RankTableDevice) -> dict[str, Any]:
+    entry: dict[str, Any] = {"device_id": str(device.chip), "device_ip": device.ip}
     if device.super_device_id:
         entry["super_device_id"] = device.super_device_id
+    if device.levels:
+        entry["levelList"] = device.levels
     return entry

@@ -23,6 +23,7 @@ from ringwise.device.drivers.dcmi_structures import (
     Callback,
     ChipInfo,
     DieId,
+    EntityInfo,
     EventFilter,
     HbmInfo,
     PcieInfo,
@@ -48,6 +49,8 @@ MOST_CARDS = 64
 MOST_ON_A_CARD = 4
 MOST_CODES = 128
 MOST_EVENTS = 10_000
+MOST_NETWORK_DEVICES = 32
+MOST_ENTITIES = 32
 #: Megabytes and cores that no chip reaches: more is no answer.
 _MOST_MEMORY = 1 << 24
 _MOST_CORES = 1 << 12
@@ -239,7 +242,7 @@ class Dcmi:
         self._must("dcmi_get_device_num_in_card", c_int(card), byref(number))
         if not 1 <= number.value <= MOST_ON_A_CARD:
             raise DriverError(
-                f"dcmi_get_device_num_in_card said {number.value} chips; 1 to {MOST_ON_A_CARD} are possible"
+                f"dcmi_get_device_num_in_card said {number.value}; 1 to {MOST_ON_A_CARD} are possible"
             )
         return [Place(card, device) for device in range(number.value)]
 
@@ -293,6 +296,7 @@ class Dcmi:
             pcie=pcie,
             vdie=self._die(place),
             numa=self._numa(place, pcie),
+            network_ids=self._network_ids(place) if self._generation.by_logic_id else (),
         )
 
     def _superpod(self, place: Place) -> SuperPodInfo | None:
@@ -330,6 +334,19 @@ class Dcmi:
         if self._ask("get_device_die", place, c_int(self._generation.die), byref(die)) != 0:
             return ""
         return "-".join(f"{word:08X}" for word in die.words)
+
+    def _network_ids(self, place: Place) -> tuple[tuple[str, ...], ...]:
+        """The entity ids of each network device; one that does not answer is left out."""
+        devices = c_uint()
+        if self._ask("get_urma_device_cnt", place, byref(devices)) != 0:
+            return ()
+        found = []
+        for index in range(min(devices.value, MOST_NETWORK_DEVICES)):
+            ids, count = (EntityInfo * MOST_ENTITIES)(), c_uint(MOST_ENTITIES)
+            code = self._ask("get_eid_list_by_urma_dev_index", place, c_uint(index), ids, byref(count))
+            if code == 0 and count.value <= MOST_ENTITIES:
+                found.append(tuple(bytes(one.bytes).hex() for one in ids[: count.value]))
+        return tuple(found)
 
     def _numa(self, place: Place, pcie: str) -> int | None:
         """The NUMA node with the cpus of the chip, else the one of its PCI device."""

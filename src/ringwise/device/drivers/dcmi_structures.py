@@ -64,6 +64,12 @@ class SuperPodInfo(ctypes.Structure):
     )
 
 
+class EntityInfo(ctypes.Structure):
+    """An entity id of a network device, in network order; half of it is aligned to 8 bytes."""
+
+    _fields_ = (("bytes", c_uint8 * 16), ("index", c_uint32), ("padding", c_uint32))
+
+
 class EventFilter(ctypes.Structure):
     _fields_ = (
         ("flag", c_uint64),

@@ -289,6 +289,7 @@ def _chips(description: Mapping[str, Any]) -> list[Chip]:
         }
         physical = facts["physical"]
         facts = {"logic": physical, "card": at, "device": 0, **facts}
+        facts["network_ids"] = _network_ids(facts.get("network_ids", []), f"chips[{at}].network_ids")
         try:
             chips.append(Chip(**facts))
         except TypeError as problem:
@@ -335,6 +336,14 @@ def _list(description: Mapping[str, Any], key: str) -> list[Any]:
     if not isinstance(given, list):
         raise DriverError(f"{key}: must be a list, got {shown(given)}")
     return given
+
+
+def _network_ids(given: Any, path: str) -> tuple[tuple[str, ...], ...]:
+    """Lists of entity ids, one for each network device."""
+    lists = given if isinstance(given, list) else [given]
+    if not all(isinstance(ids, list) and all(isinstance(one, str) for one in ids) for ids in lists):
+        raise DriverError(f"{path}: must be a list of lists of entity ids, got {shown(given)}")
+    return tuple(tuple(ids) for ids in lists)
 
 
 def _alarm(given: Any) -> SwitchFault:
