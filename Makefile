@@ -9,9 +9,13 @@ WORKERS ?= 2
 BENCHES ?= decide switches superpods cycle list start soak
 BENCH_OUTPUT ?= table
 UV_VERSION := 0.13.7
+BROWSER_STAMP := $(VENV)/.browser
+FIND_BROWSER := $(BIN)/python -c 'import sys; from ringwise.apps.bench.page import find_browser; sys.exit(not find_browser())'
+NO_BROWSER := no Chromium is found; Debian has it as the package chromium, RINGWISE_BROWSER names another one
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-cluster test-node test-chaos lint format bench docs tour proto requirements clean
+.PHONY: help setup demo test test-browser test-cluster test-node test-chaos lint lint-page format bench docs tour \
+  pictures proto requirements page-vendor clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)$$/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -50,6 +54,33 @@ test-node: $(STAMP) ## stories on a real kubelet; root is needed
 test-chaos: $(STAMP) ## of these only the faults; RINGWISE_CHAOS_SEED selects them
 	@$(BIN)/python tests/cluster/tools/build.py
 	@$(BIN)/python -m pytest -q -s -m chaos tests/cluster
+
+test-browser: $(STAMP) ## stories on the dashboard's page in a Chromium, if one is found
+	@echo "== the page in a browser"
+	@if $(FIND_BROWSER); then $(MAKE) --no-print-directory $(BROWSER_STAMP) && \
+	  $(BIN)/python -m pytest -q -m browser tests/web/browser; \
+	else echo "   skipped: $(NO_BROWSER)"; fi
+
+pictures: $(STAMP) ## make the pictures of the dashboard in docs/pictures; a Chromium is needed
+	@$(FIND_BROWSER) || { echo "$(NO_BROWSER)"; exit 1; }
+	@$(MAKE) --no-print-directory $(BROWSER_STAMP)
+	@$(BIN)/python -m tests.web.browser.pictures docs/pictures
+
+$(BROWSER_STAMP): requirements-browser.txt $(STAMP)
+	@echo "   installing what drives the browser, once: about 50 MB"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-browser.txt
+	@touch $@
+
+lint-page: ## types and style of the dashboard's page, where Node.js is
+	@echo "== the page: types and style"
+	@if command -v npm >/dev/null; then \
+	  (cd tools/page && npm ci --silent) && \
+	  tools/page/node_modules/.bin/tsc -p tools/page/tsconfig.json && \
+	  tools/page/node_modules/.bin/eslint -c tools/page/eslint.config.js src/ringwise/web/page; \
+	else echo "   skipped: Node.js is not found"; fi
+
+page-vendor: ## copy the libraries of the dashboard's page anew, as tools/page/package.json names them; needs Node.js
+	@$(PYTHON) tools/page/vendor.py
 
 lint: $(STAMP) ## style, types and the direction of imports
 	@echo "== style"
@@ -91,6 +122,9 @@ requirements: $(STAMP) ## pin the newest versions that fit, with hashes for all 
 	@$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
 	  --no-emit-index-url --no-emit-find-links --constraint requirements.txt \
 	  --extra device pyproject.toml requirements-dev.in -o requirements-dev.txt
+	@$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
+	  --no-emit-index-url --no-emit-find-links --constraint requirements-dev.txt \
+	  requirements-browser.in -o requirements-browser.txt
 	@{ echo "# What builds the package in the image: the lines of requirements-dev.txt."; \
 	  awk '/^[^ #]/{on=/^setuptools==/} on && !/^ *#/' requirements-dev.txt; } > requirements-build.txt
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import hashlib
+import json
 import os
 import re
 import subprocess
@@ -78,9 +80,17 @@ def findings(pattern: re.Pattern[str], text: str) -> list[str]:
     return [line.strip()[:120] for line in text.splitlines() if pattern.search(line)]
 
 
+def is_vendored(path: Path) -> bool:
+    """Whether it is a file of a library, copied as it is; SHA256SUMS beside it has its hash."""
+    sums = path.parent / "SHA256SUMS"
+    return sums.is_file() and f"  {path.name}\n" in sums.read_text(encoding="utf-8")
+
+
 def findings_in_project(pattern: re.Pattern[str]) -> dict[str, list[str]]:
     found = {}
     for path in project_files():
+        if is_vendored(path):
+            continue
         lines = findings(pattern, path.read_bytes().decode("utf-8", errors="replace"))
         if lines:
             found[str(path.relative_to(ROOT))] = lines
@@ -245,7 +255,7 @@ def pins(name: str) -> dict[str, tuple[str, list[str]]]:
     return found
 
 
-@pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt"])
+@pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt", "requirements-browser.txt"])
 def test_requirements_are_pinned_and_hashed_and_name_no_address(name: str) -> None:
     for package, (_, hashes) in pins(name).items():
         assert hashes, f"{package} has no hash"
@@ -273,6 +283,55 @@ def test_developers_run_what_users_run() -> None:
         name for name, (version, _) in pins("requirements.txt").items() if developer[name][0] != version
     }
     assert differing == set()
+
+
+def test_what_drives_the_browser_fits_the_rest() -> None:
+    developer = pins("requirements-dev.txt")
+    browser = pins("requirements-browser.txt")
+    assert "playwright" in browser
+    assert "playwright" not in developer
+    assert {
+        name for name in browser.keys() & developer.keys() if browser[name][0] != developer[name][0]
+    } == set()
+
+
+# -- libraries of the page
+
+
+@pytest.mark.parametrize("folder", ["src/ringwise/web/page/vendor", "tests/web/browser/axe"])
+def test_libraries_of_the_page_are_what_was_copied(folder: str) -> None:
+    """`make page-vendor` copies them and writes the hashes; npm checks them against package-lock.json."""
+    sums = {}
+    for line in (ROOT / folder / "SHA256SUMS").read_text(encoding="utf-8").splitlines():
+        expected, _, name = line.partition("  ")
+        sums[name] = expected
+    for name, expected in sums.items():
+        assert hashlib.sha256((ROOT / folder / name).read_bytes()).hexdigest() == expected, name
+    there = {path.name for path in (ROOT / folder).iterdir()} - {"SHA256SUMS"}
+    assert {name for name in there if not name.endswith(".d.ts")} == set(sums)
+    for name in sums:
+        if name.endswith(".js"):
+            assert f"{name.partition('.')[0].partition('-')[0]}.LICENSE" in sums
+
+
+def test_libraries_of_the_page_are_pinned_and_hashed() -> None:
+    folder = ROOT / "tools" / "page"
+    wanted = json.loads((folder / "package.json").read_bytes())
+    locked = json.loads((folder / "package-lock.json").read_bytes())["packages"]
+    for name, version in {**wanted["dependencies"], **wanted["devDependencies"]}.items():
+        assert locked[f"node_modules/{name}"]["version"] == version, name
+    assert all(one.get("integrity") for path, one in locked.items() if path)
+
+
+def test_the_page_names_no_other_host_and_has_no_inline_script_or_style() -> None:
+    page = PACKAGE / "web" / "page"
+    for path in sorted(page.rglob("*")):
+        if path.suffix not in {".html", ".css", ".js"} or is_vendored(path):
+            continue
+        text = path.read_text(encoding="utf-8")
+        assert not re.findall(r"(?:src|href|url|import|from|fetch)\b[\s\"'(=]*(?:https?:)?//\w", text), path
+    index = (page / "index.html").read_text(encoding="utf-8")
+    assert re.findall(r"<script(?![^>]*\bsrc=)|<style|\bstyle=|\bon[a-z]+=", index) == []
 
 
 @pytest.mark.parametrize("package", ["aiohttp", "cryptography", "msgspec", "pyyaml"])

@@ -1,0 +1,237 @@
+// The way to the server: documents, the stream of changes, and what to do when it breaks.
+
+import { EventStreamParser } from "./event_stream.js";
+
+/** @typedef {import("./store.js").Store} Store */
+
+const API = "api/v1/";
+const TOKEN_KEY = "ringwise-token";
+const FIRST_WAIT = 500;
+const LONGEST_WAIT = 15_000;
+/** The code of the error with which a replica answers that another one leads. */
+const NOT_LEADING = "not-leading";
+/** The server sends at least a comment every 15 seconds. */
+const SILENCE = 40_000;
+
+/** An answer that is not the document: its status, and the text of the server. */
+export class ApiError extends Error {
+  /**
+   * @param {number} status 0: no answer came
+   * @param {string} code
+   * @param {string} message
+   */
+  constructor(status, code, message) {
+    super(message);
+    this.status = status;
+    this.code = code;
+  }
+}
+
+/**
+ * connecting: the first time; live; waiting: for the next attempt; token: the server asks for one; standby: another
+ * replica leads; ended: the source does not change, so there is nothing to follow.
+ * @typedef {object} Status
+ * @property {"connecting" | "live" | "waiting" | "token" | "standby" | "ended"} state
+ * @property {string} problem
+ * @property {number} retryIn seconds
+ * @property {string} leader
+ * @property {string} address
+ */
+
+export class Connection {
+  /** @param {Store} store */
+  constructor(store) {
+    this.store = store;
+    /** @type {Status} */
+    this.status = { state: "connecting", problem: "", retryIn: 0, leader: "", address: "" };
+    /** How many changes were applied. */
+    this.changes = 0;
+    /** @type {Set<() => void>} */
+    this._listeners = new Set();
+    this._wait = FIRST_WAIT;
+    this._started = false;
+    /** @type {() => void} */
+    this._wake = () => {};
+  }
+
+  /**
+   * @param {() => void} listener
+   * @returns {() => void} ends it
+   */
+  subscribe(listener) {
+    this._listeners.add(listener);
+    return () => void this._listeners.delete(listener);
+  }
+
+  get token() {
+    return sessionStorage.getItem(TOKEN_KEY) ?? "";
+  }
+
+  /** @param {string} token */
+  setToken(token) {
+    sessionStorage.setItem(TOKEN_KEY, token.trim());
+    this._wake();
+  }
+
+  /** Follow the server until the page is closed. */
+  start() {
+    if (this._started) return;
+    this._started = true;
+    window.addEventListener("online", () => this._wake());
+    document.addEventListener("visibilitychange", () => {
+      if (!document.hidden) this._wake();
+    });
+    void this._follow();
+  }
+
+  /** Try again now. */
+  retry() {
+    this._wake();
+  }
+
+  /**
+   * @param {string} path below the API
+   * @param {RequestInit} [options]
+   * @returns {Promise<Response>}
+   */
+  async request(path, options = {}) {
+    const headers = new Headers(options.headers);
+    if (this.token) headers.set("Authorization", `Bearer ${this.token}`);
+    let response;
+    try {
+      response = await fetch(API + path, { ...options, headers, cache: "no-store", credentials: "same-origin" });
+    } catch (error) {
+      if (error instanceof DOMException && error.name === "AbortError") throw error;
+      throw new ApiError(0, "no-answer", "the server does not answer");
+    }
+    if (response.ok) return response;
+    const text = await response.text();
+    let code = `${response.status}`;
+    let message = text.slice(0, 2000) || response.statusText;
+    try {
+      const { error } = JSON.parse(text);
+      code = String(error.code);
+      message = String(error.message);
+      if (code === NOT_LEADING) this._standby(error);
+    } catch {
+      // A proxy in between may answer with a page of its own: its text is shown.
+    }
+    if (response.status === 401) this._set({ state: "token", problem: message });
+    throw new ApiError(response.status, code, message);
+  }
+
+  /**
+   * @param {string} path
+   * @param {RequestInit} [options]
+   * @returns {Promise<any>}
+   */
+  async document(path, options) {
+    return (await this.request(path, options)).json();
+  }
+
+  /** @param {Partial<Status>} changes */
+  _set(changes) {
+    this.status = { ...this.status, ...changes };
+    for (const listener of [...this._listeners]) listener();
+  }
+
+  async _follow() {
+    for (;;) {
+      try {
+        if (!this.store.epoch) await this._loadSnapshot();
+        await this._readStream();
+      } catch (error) {
+        await this._pause(error);
+      }
+    }
+  }
+
+  async _loadSnapshot() {
+    this.store.load(await this.document("snapshot"));
+  }
+
+  /** Read changes until the stream ends or breaks; always ends with an error, or with a new snapshot. */
+  async _readStream() {
+    const control = new AbortController();
+    let silence = 0;
+    const hear = () => {
+      clearTimeout(silence);
+      silence = window.setTimeout(() => control.abort(), SILENCE);
+    };
+    hear();
+    try {
+      const since = `epoch=${encodeURIComponent(this.store.epoch)}&since=${this.store.sequence}`;
+      const response = await this.request(`stream?${since}`, { signal: control.signal });
+      if (!response.body) throw new ApiError(0, "no-body", "the server sends no stream");
+      this._wait = FIRST_WAIT;
+      this._set({ state: "live", problem: "", retryIn: 0, leader: "", address: "" });
+      const parser = new EventStreamParser();
+      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+      for (;;) {
+        const { value, done } = await reader.read();
+        if (done) break;
+        hear();
+        for (const event of parser.take(value)) {
+          if (event.event === "reset") {
+            control.abort();
+            return await this._loadSnapshot();
+          }
+          this._take(event.event, event.data);
+        }
+      }
+    } catch (error) {
+      if (error instanceof DOMException && error.name === "AbortError") {
+        throw new ApiError(0, "silence", "the server is silent");
+      }
+      throw error instanceof ApiError ? error : new ApiError(0, "broken", "the connection is lost");
+    } finally {
+      clearTimeout(silence);
+      control.abort();
+    }
+    throw new ApiError(0, "ended", "the server ended the stream");
+  }
+
+  /**
+   * @param {string} event
+   * @param {string} data
+   */
+  _take(event, data) {
+    const document = JSON.parse(data);
+    if (event === "change") {
+      this.store.apply(document);
+      this.changes += 1;
+    } else if (event === "leader") this._standby(document);
+  }
+
+  /** @param {{leader?: string, address?: string}} told */
+  _standby({ leader, address }) {
+    this._set({ state: "standby", problem: "", leader: String(leader ?? ""), address: String(address ?? "") });
+  }
+
+  /**
+   * Wait before the next attempt: half a second first, then twice as long each time. Coming back online, showing
+   * the page again, a new token and the button end the wait.
+   * @param {unknown} error
+   */
+  async _pause(error) {
+    const problem = error instanceof Error ? error.message : String(error);
+    const asksForToken = error instanceof ApiError && error.status === 401;
+    // A page for a source that does not change is complete with its snapshot.
+    const ended = this.store.loaded && !this.store.source.live && error instanceof ApiError && error.code === "ended";
+    const wait = asksForToken ? null : ended ? LONGEST_WAIT : this._wait * (0.75 + Math.random() / 2);
+    this._wait = Math.min(this._wait * 2, LONGEST_WAIT);
+    if (asksForToken) this._set({ state: "token", problem });
+    else if (ended) this._set({ state: "ended", problem: "" });
+    else if (this.status.state !== "standby" || !(error instanceof ApiError) || ![NOT_LEADING, "ended"].includes(error.code)) {
+      this._set({ state: "waiting", problem, retryIn: Math.ceil((wait ?? 0) / 1000) });
+    }
+    await new Promise((resolve) => {
+      const timer = wait === null ? 0 : window.setTimeout(resolve, wait);
+      this._wake = () => {
+        clearTimeout(timer);
+        resolve(undefined);
+      };
+    });
+    this._wake = () => {};
+  }
+}

@@ -1,0 +1,203 @@
+// What the page knows of the cluster: the snapshot, with all changes since.
+
+/** @typedef {import("./types.js").NodeRow} NodeRow */
+/** @typedef {import("./types.js").JobRow} JobRow */
+/** @typedef {import("./types.js").QueueRow} QueueRow */
+/** @typedef {import("./types.js").Snapshot} Snapshot */
+/** @typedef {import("./types.js").Change} Change */
+/** @typedef {import("./types.js").Board} Board */
+
+/**
+ * What a listener is told. `nodes`: rows that changed in place; null: nodes came, went or moved to another group, so
+ * everything that depends on the set of nodes is made anew.
+ * @typedef {{nodes: NodeRow[] | null, jobs: boolean}} StoreChange
+ */
+
+const NO_TOTALS = { chips: 0, free: 0, used: 0, faulty: 0, isolated: 0, waiting: 0, running: 0, fragmentation: 0 };
+
+export class Store {
+  constructor() {
+    /** Whether a snapshot has arrived. */
+    this.loaded = false;
+    this.epoch = "";
+    this.sequence = 0;
+    this.time = "";
+    /** @type {import("./types.js").Source} */
+    this.source = { kind: "", name: "", version: "", live: false, leader: "" };
+    /** @type {Board[]} */
+    this.boards = [];
+    /** @type {Map<string, NodeRow>} in natural order of their names */
+    this.nodes = new Map();
+    /** @type {Map<number, JobRow>} */
+    this.jobs = new Map();
+    /** @type {Map<string, number>} namespace/name -> id */
+    this.jobIds = new Map();
+    /** @type {QueueRow[]} */
+    this.queues = [];
+    /** @type {import("./types.js").Totals} */
+    this.totals = NO_TOTALS;
+    /** @type {Set<(change: StoreChange) => void>} */
+    this._listeners = new Set();
+  }
+
+  /**
+   * @param {(change: StoreChange) => void} listener
+   * @returns {() => void} ends it
+   */
+  subscribe(listener) {
+    this._listeners.add(listener);
+    return () => void this._listeners.delete(listener);
+  }
+
+  /** @param {Snapshot} snapshot */
+  load(snapshot) {
+    this.loaded = true;
+    this.epoch = snapshot.epoch;
+    this.sequence = snapshot.sequence;
+    this.time = snapshot.time;
+    this.source = snapshot.source;
+    this.boards = snapshot.boards;
+    this.nodes = new Map(snapshot.nodes.map((node) => [node.name, node]));
+    this.jobs = new Map(snapshot.jobs.map((job) => [job.id, job]));
+    this.jobIds = new Map(snapshot.jobs.map((job) => [`${job.namespace}/${job.name}`, job.id]));
+    this.queues = snapshot.queues;
+    this.totals = snapshot.totals;
+    this._tell({ nodes: null, jobs: true });
+  }
+
+  /** @param {Change} change */
+  apply(change) {
+    this.sequence = change.sequence;
+    this.time = change.time;
+    const nodesCameOrWent = this._applyNodes(change);
+    for (const id of change.removedJobs ?? []) {
+      const gone = this.jobs.get(id);
+      this.jobs.delete(id);
+      // A new job of the same name may already have another id.
+      if (gone && this.jobIds.get(`${gone.namespace}/${gone.name}`) === id) {
+        this.jobIds.delete(`${gone.namespace}/${gone.name}`);
+      }
+    }
+    for (const job of change.jobs ?? []) {
+      this.jobs.set(job.id, job);
+      this.jobIds.set(`${job.namespace}/${job.name}`, job.id);
+    }
+    if (change.queues?.length) this.queues = change.queues;
+    if (change.totals) this.totals = change.totals;
+    this._tell({
+      nodes: nodesCameOrWent ? null : (change.nodes ?? []),
+      jobs: Boolean(change.jobs?.length || change.removedJobs?.length),
+    });
+  }
+
+  /**
+   * @param {Change} change
+   * @returns {boolean} whether nodes came, went, or moved
+   */
+  _applyNodes(change) {
+    let structure = false;
+    let added = false;
+    for (const name of change.removedNodes ?? []) structure = this.nodes.delete(name) || structure;
+    for (const node of change.nodes ?? []) {
+      const before = this.nodes.get(node.name);
+      added = added || !before;
+      structure =
+        structure ||
+        !before ||
+        before.board !== node.board ||
+        before.switch !== node.switch ||
+        before.superpod !== node.superpod ||
+        before.rack !== node.rack ||
+        before.numbers.length !== node.numbers.length;
+      this.nodes.set(node.name, node);
+    }
+    if (added) {
+      const sorted = [...this.nodes.values()].sort((a, b) => natural(a.name, b.name));
+      this.nodes = new Map(sorted.map((node) => [node.name, node]));
+    }
+    return structure;
+  }
+
+  /**
+   * @param {string} namespace
+   * @param {string} name
+   */
+  job(namespace, name) {
+    const id = this.jobIds.get(`${namespace}/${name}`);
+    return id === undefined ? undefined : this.jobs.get(id);
+  }
+
+  /** @param {NodeRow} node */
+  board(node) {
+    return node.board === null ? undefined : this.boards[node.board];
+  }
+
+  /** @param {number} holder */
+  holderName(holder) {
+    const job = this.jobs.get(holder);
+    return job ? jobName(job) : `job ${holder}`;
+  }
+
+  /** @param {StoreChange} change */
+  _tell(change) {
+    for (const listener of [...this._listeners]) listener(change);
+  }
+}
+
+const COLLATOR = new Intl.Collator("en", { numeric: true });
+
+/**
+ * node-2 before node-10.
+ * @param {string} a
+ * @param {string} b
+ */
+export function natural(a, b) {
+  return COLLATOR.compare(a, b) || (a < b ? -1 : a > b ? 1 : 0);
+}
+
+/** @param {JobRow} job */
+export function jobName(job) {
+  return `${job.namespace}/${job.name}`;
+}
+
+/** What became of a job so far, in the word that filters and badges use.
+ * @param {JobRow} job
+ * @returns {"running" | "waiting" | "refused" | "ended"}
+ */
+export function jobState(job) {
+  if (job.outcome === "placed") return "running";
+  return job.outcome === "refused" || job.outcome === "ended" ? job.outcome : "waiting";
+}
+
+/**
+ * The chips of a node, counted.
+ * @param {NodeRow} node
+ */
+export function chipCounts(node) {
+  const counts = { chips: node.numbers.length, free: 0, held: 0, unusable: 0 };
+  for (let i = 0; i < node.holders.length; i += 1) {
+    if (node.holders[i] >= 0) counts.held += 1;
+    else if (usable(node.health[i])) counts.free += 1;
+    else counts.unusable += 1;
+  }
+  return counts;
+}
+
+/**
+ * Whether a free chip of this health can be given to a pod.
+ * @param {string} letter
+ */
+export function usable(letter) {
+  return letter === "h" || letter === "s";
+}
+
+/**
+ * The jobs that hold chips of a node -> how many.
+ * @param {NodeRow} node
+ * @returns {Map<number, number>}
+ */
+export function holdersOf(node) {
+  const found = new Map();
+  for (const holder of node.holders) if (holder >= 0) found.set(holder, (found.get(holder) ?? 0) + 1);
+  return found;
+}

@@ -1,0 +1,104 @@
+// Text for people: counts, ages, times, and signs that must not act.
+
+/**
+ * Signs that change how the text around them is shown, or that are not shown at all: controls, marks and overrides of
+ * the direction, spaces without a width, tags. Line feed and tab stay.
+ */
+// eslint-disable-next-line no-control-regex
+const ACTING = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]/gu;
+
+/**
+ * The text with every such sign written as its number, so that it is seen and does nothing.
+ * @param {string} text
+ */
+export function visible(text) {
+  return text.replace(ACTING, (sign) => `[U+${/** @type {number} */ (sign.codePointAt(0)).toString(16).toUpperCase().padStart(4, "0")}]`);
+}
+
+const GROUPED = new Intl.NumberFormat("en-US");
+
+/** @param {number} value */
+export function number(value) {
+  return GROUPED.format(value);
+}
+
+/**
+ * "1 chip", "2 chips".
+ * @param {number} value
+ * @param {string} one
+ * @param {string} [many]
+ */
+export function count(value, one, many = `${one}s`) {
+  return `${number(value)} ${value === 1 ? one : many}`;
+}
+
+/** @param {number} share from 0 to 1 */
+export function percent(share) {
+  return `${Math.round(share * 100)} %`;
+}
+
+/** @param {number} seconds */
+export function span(seconds) {
+  const rounded = Math.max(0, Math.round(seconds));
+  if (rounded < 120) return `${rounded} s`;
+  if (rounded < 7200) return `${Math.floor(rounded / 60)} min`;
+  if (rounded < 172800) return `${Math.floor(rounded / 3600)} h`;
+  return `${Math.floor(rounded / 86400)} d`;
+}
+
+/**
+ * How long before `now` something was; empty where a time is not known.
+ * @param {string} since
+ * @param {string} now
+ */
+export function age(since, now) {
+  const seconds = (Date.parse(now) - Date.parse(since)) / 1000;
+  return Number.isNaN(seconds) ? "" : span(seconds);
+}
+
+/**
+ * A time as the documents write it, for a reader.
+ * @param {string} time
+ */
+export function clock(time) {
+  const match = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)/.exec(time);
+  return match ? `${match[1]} ${match[2]}` : time;
+}
+
+/** Chip numbers in a row as ranges: 0-3, 6.
+ * @param {readonly number[]} numbers
+ */
+export function ranges(numbers) {
+  const sorted = [...numbers].sort((a, b) => a - b);
+  const parts = [];
+  for (let start = 0; start < sorted.length; ) {
+    let end = start;
+    while (end + 1 < sorted.length && sorted[end + 1] === sorted[end] + 1) end += 1;
+    parts.push(end === start ? `${sorted[start]}` : `${sorted[start]}-${sorted[end]}`);
+    start = end + 1;
+  }
+  return parts.join(", ");
+}
+
+/** What the letters of the health of chips say. */
+export const HEALTH = /** @type {Record<string, string>} */ ({
+  h: "healthy",
+  f: "faulty",
+  s: "sub-healthy",
+  n: "network fault",
+  i: "isolated by an operator",
+  u: "unknown, no report",
+});
+
+/** What the states of nodes say. */
+export const NODE_STATES = /** @type {Record<string, string>} */ ({
+  ready: "ready",
+  "not-ready": "not ready",
+  unschedulable: "cordoned",
+  isolated: "isolated by an operator",
+});
+
+/** @param {string} letter */
+export const healthText = (letter) => HEALTH[letter] ?? letter;
+/** @param {string} state */
+export const nodeStateText = (state) => NODE_STATES[state] ?? state;

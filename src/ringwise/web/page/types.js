@@ -1,0 +1,202 @@
+// The documents of the API as the page reads them; see docs/dashboard.md and the OpenAPI document of the server.
+
+/**
+ * `ring_word` is what its rings are called: ring, mesh or card.
+ * @typedef {{name: string, accelerator: string, chips: number, rings: number[][], ring_word: string}} Board
+ */
+
+/**
+ * @typedef {object} NodeRow
+ * @property {string} name
+ * @property {number | null} board index into the boards of the snapshot
+ * @property {string} switch empty: none is known
+ * @property {string} superpod
+ * @property {string} rack
+ * @property {string} state ready, not-ready, unschedulable or isolated
+ * @property {string} why
+ * @property {number[]} numbers chip numbers in order
+ * @property {number[]} holders -1: free; else the id of a job
+ * @property {string} health one letter for each chip
+ */
+
+/**
+ * @typedef {object} JobRow
+ * @property {number} id
+ * @property {string} namespace
+ * @property {string} name
+ * @property {string} kind
+ * @property {string} queue
+ * @property {string} phase
+ * @property {string} outcome placed, pending, refused or ended
+ * @property {number} pods
+ * @property {number} running
+ * @property {number} chips
+ * @property {number} priority
+ * @property {string} since
+ * @property {string} reason
+ * @property {string} message
+ */
+
+/**
+ * @typedef {object} QueueRow
+ * @property {string} name
+ * @property {string} parent
+ * @property {string} state
+ * @property {number} weight
+ * @property {number} share
+ * @property {number | null} capability
+ * @property {number} used
+ * @property {number} waiting
+ * @property {number} running
+ */
+
+/**
+ * @typedef {object} Totals
+ * @property {number} chips
+ * @property {number} free
+ * @property {number} used
+ * @property {number} faulty
+ * @property {number} isolated
+ * @property {number} waiting
+ * @property {number} running
+ * @property {number} fragmentation from 0 to 1
+ */
+
+/** @typedef {{kind: string, name: string, version: string, live: boolean, leader: string}} Source */
+
+/**
+ * @typedef {object} Snapshot
+ * @property {string} epoch
+ * @property {number} sequence
+ * @property {string} time
+ * @property {Source} source
+ * @property {Board[]} boards
+ * @property {NodeRow[]} nodes
+ * @property {JobRow[]} jobs
+ * @property {QueueRow[]} queues
+ * @property {Totals} totals
+ */
+
+/**
+ * @typedef {object} Change
+ * @property {number} sequence
+ * @property {string} time
+ * @property {NodeRow[]} [nodes]
+ * @property {string[]} [removedNodes]
+ * @property {JobRow[]} [jobs]
+ * @property {number[]} [removedJobs]
+ * @property {QueueRow[]} [queues]
+ * @property {Totals} [totals]
+ */
+
+/**
+ * @typedef {object} PodFields
+ * @property {string} name
+ * @property {number | null} rank
+ * @property {string} phase
+ * @property {string} node
+ * @property {number[]} chips
+ * @property {string} switch
+ * @property {string} superpod
+ * @property {string} rack
+ * @property {string} block
+ */
+
+/**
+ * @typedef {object} JobDocument
+ * @property {JobRow} job
+ * @property {number} minAvailable
+ * @property {string} class
+ * @property {string} board
+ * @property {Record<string, string>} labels
+ * @property {Record<string, string>} annotations
+ * @property {PodFields[]} pods
+ */
+
+/** @typedef {{number: number, health: string, codes: string[], job: string, pod: string, note: string}} ChipFields */
+
+/**
+ * @typedef {object} NodeDocument
+ * @property {NodeRow} node
+ * @property {string} address
+ * @property {Record<string, string>} labels
+ * @property {Record<string, string>} annotations
+ * @property {ChipFields[]} chips
+ * @property {{namespace: string, name: string, job: string, phase: string, chips: number[]}[]} pods
+ * @property {{code: string, message: string}[]} reasons
+ */
+
+/** @typedef {{code: string, message: string, details: Record<string, unknown>, cures: string[]}} Reason */
+
+/**
+ * @typedef {object} WhyDocument
+ * @property {string} outcome
+ * @property {string} sentence
+ * @property {string | null} board
+ * @property {string | null} board_reason
+ * @property {string | null} class
+ * @property {Reason | null} reason
+ * @property {Record<string, number> | null} refusals
+ * @property {number | null} fitting_nodes
+ * @property {{node: string, missing_chips: number, text: string, code: string}[]} near_misses
+ * @property {{name: string, position: number | null, waiting: number, ahead: string[]}} queue
+ * @property {number} kept_chips
+ * @property {{starts: number, after: string[], time: string} | null} expected_start
+ * @property {{kind: string, text: string, contested_by: number}[]} cures
+ * @property {string[]} plan
+ */
+
+/**
+ * @typedef {object} StoryEntry
+ * @property {string} time
+ * @property {string} kind
+ * @property {string | null} code
+ * @property {string} text
+ * @property {number | null} took_seconds
+ * @property {{name: string, rank: number | null, from: string | null, to: string | null, chips: number[]}[]} pods
+ */
+
+/**
+ * @typedef {object} StoryDocument
+ * @property {string} until
+ * @property {number} faults
+ * @property {number} moved_pods
+ * @property {number} waited_seconds
+ * @property {StoryEntry[]} entries
+ */
+
+/**
+ * @typedef {object} PlacedPod
+ * @property {string} name
+ * @property {number} rank
+ * @property {string | null} node
+ * @property {number[] | null} chips
+ * @property {string | null} switch
+ * @property {number | null} superpod
+ * @property {number | null} logical_superpod
+ */
+
+/**
+ * @typedef {object} PlacedJob
+ * @property {string} namespace
+ * @property {string} name
+ * @property {string} outcome
+ * @property {string | null} class
+ * @property {Reason | null} reason
+ * @property {PlacedPod[]} pods
+ */
+
+/** @typedef {{jobs: PlacedJob[]}} PlaceDocument */
+
+/**
+ * @typedef {object} Series
+ * @property {number} interval
+ * @property {number[]} times
+ * @property {number[]} used
+ * @property {number[]} free
+ * @property {number[]} waiting
+ * @property {number[]} fragmentation
+ * @property {number[]} decisions
+ */
+
+export {};

@@ -1,0 +1,128 @@
+// The page of a job: why it waits and what would help, its pods, where it is, and its story.
+
+import { useDocument, useStore } from "../context.js";
+import { Badge, Facts, JobBadge, JobLinkByKey, KeyValues, Name, NodeLink, Problem, Section, Table, ViewHead } from "../elements.js";
+import { html } from "../html.js";
+import { link } from "../routes.js";
+import { jobState } from "../store.js";
+import { age, clock, count, number, ranges, span } from "../text.js";
+import { JobPicture } from "./pictures.js";
+
+/** @typedef {import("../types.js").JobDocument} JobDocument */
+/** @typedef {import("../types.js").WhyDocument} WhyDocument */
+/** @typedef {import("../types.js").StoryDocument} StoryDocument */
+/** @typedef {import("../types.js").PodFields} PodFields */
+
+/** @param {{namespace: string, name: string}} props */
+export function JobView({ namespace, name }) {
+  const known = useStore();
+  const { time } = known;
+  const row = known.job(namespace, name);
+  const path = `jobs/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
+  const { document, error } = /** @type {{document: JobDocument | null, error: any}} */ (useDocument(path, row));
+  const job = row ?? document?.job;
+  if (!job) {
+    return html`<${ViewHead} title=${`${namespace}/${name}`} />${error ? html`<${Problem} error=${error} what="The job" />` : html`<p class="empty" role="status">Reading.</p>`}`;
+  }
+  const state = jobState(job);
+  return html`
+    <${ViewHead} title=${`${namespace}/${name}`}><${JobBadge} job=${job} />
+      ${state === "running" && html`<a href=${link(["map"], { job: `${namespace}/${name}` })}>Show on the map</a>`}<//>
+    ${!row && html`<p class="note" role="status">This job is not there any more; this is the last that is known.</p>`}
+    <${Problem} error=${error} what="The job" />
+    <div class="columns">
+      <${Section} title="Job">
+        <${Facts} items=${[
+          ["kind", job.kind],
+          ["queue", html`<bdi>${job.queue}</bdi>`],
+          ["pods", `${number(job.running)} of ${number(job.pods)} running${document && document.minAvailable !== job.pods ? `, ${document.minAvailable} must start together` : ""}`],
+          ["chips", number(job.chips)],
+          ["priority", number(job.priority)],
+          ["created", html`<time datetime=${job.since}>${clock(job.since)}</time> <span class="faint">${age(job.since, time)} ago</span>`],
+          ["board", document?.board],
+          ["class", document?.class],
+        ]} />
+      <//>
+      <${Why} path=${path} version=${row} />
+    </div>
+    <${Section} title="Where it is">${document ? html`<${JobPicture} pods=${document.pods} />` : html`<p class="empty">Reading.</p>`}<//>
+    <${Section} title="Pods" note=${document ? count(document.pods.length, "pod") : ""}>
+      <${Table} label="Pods" rows=${document?.pods ?? []} id=${(/** @type {PodFields} */ pod) => pod.name} columns=${podColumns(document?.pods ?? [])} empty="It has no pods." />
+    <//>
+    <${Story} path=${path} version=${row} />
+    ${document && (Object.keys(document.labels).length > 0 || Object.keys(document.annotations).length > 0) && html`<${Section} title="What the scheduler reads">
+      <${KeyValues} label="Labels" values=${document.labels} />
+      <${KeyValues} label="Annotations" values=${document.annotations} /><//>`}`;
+}
+
+/** @param {PodFields[]} pods @returns {import("../elements.js").Column<PodFields>[]} */
+function podColumns(pods) {
+  /** @type {import("../elements.js").Column<PodFields>[]} */
+  const columns = [
+    { title: "rank", cell: (pod) => pod.rank ?? "", sort: (pod) => pod.rank ?? -1, kind: "number" },
+    { title: "pod", kind: "named", cell: (pod) => html`<${Name}>${pod.name}<//>`, sort: (pod) => pod.name },
+    { title: "phase", cell: (pod) => html`<${Badge} kind=${{ Running: "running", Failed: "bad", Pending: "waiting" }[pod.phase] ?? "ended"}>${pod.phase}<//>`, sort: (pod) => pod.phase },
+    { title: "node", cell: (pod) => (pod.node ? html`<${NodeLink} name=${pod.node} />` : html`<span class="faint">none</span>`), sort: (pod) => pod.node },
+    { title: "chips", cell: (pod) => ranges(pod.chips) },
+  ];
+  for (const [field, title] of /** @type {const} */ ([["switch", "leaf switch"], ["superpod", "SuperPoD"], ["block", "block"], ["rack", "rack"]])) {
+    if (pods.some((pod) => pod[field])) columns.push({ title, cell: (pod) => html`<bdi>${pod[field]}</bdi>`, sort: (pod) => pod[field] });
+  }
+  return columns;
+}
+
+/** @param {{path: string, version: unknown}} props */
+function Why({ path, version }) {
+  const { document: why, error } = /** @type {{document: WhyDocument | null, error: any}} */ (useDocument(`${path}/why`, version));
+  if (!why) return html`<${Section} title="Why" class="why">${error ? html`<${Problem} error=${error} what="The reason" />` : html`<p class="empty">Reading.</p>`}<//>`;
+  const refusals = Object.entries(why.refusals ?? {}).sort(([, a], [, b]) => b - a);
+  const start = why.expected_start;
+  return html`<${Section} title=${why.outcome === "pending" || why.outcome === "refused" ? "Why it waits" : "Why"} class="why" note=${why.outcome}>
+    <p class="sentence">${why.reason && html`<code>${why.reason.code}</code> `}<bdi>${why.sentence}</bdi></p>
+    ${why.board_reason && html`<p class="faint">Board ${why.board}: <bdi>${why.board_reason}</bdi></p>`}
+    ${why.cures.length > 0 && html`<h3>It would start</h3>
+      <ul class="cures" aria-label="Cures">${why.cures.map((cure) => html`<li key=${cure.text}><bdi>${cure.text}</bdi>
+        ${cure.contested_by > 0 && html` <span class="faint">(${count(cure.contested_by, "job")} ahead would take it first)</span>`}</li>`)}</ul>`}
+    ${why.cures.length === 0 && (why.reason?.cures.length ?? 0) > 0 && html`<h3>What helps in general</h3>
+      <ul class="cures" aria-label="Cures">${why.reason?.cures.map((cure) => html`<li key=${cure}><bdi>${cure}</bdi></li>`)}</ul>`}
+    ${why.outcome === "pending" && html`<${Facts} items=${[
+      ["place in its queue", why.queue.position === null ? "" : `${why.queue.position} of ${why.queue.waiting} waiting`],
+      ["ahead of it", why.queue.ahead.length ? html`${why.queue.ahead.slice(0, 8).map((job, i) => html`${i > 0 && ", "}<${JobLinkByKey} job=${job} />`)}${why.queue.ahead.length > 8 && ` and ${why.queue.ahead.length - 8} more`}` : ""],
+      ["expected start", start ? html`${clock(start.time)}${start.after.length > 0 && `, after ${start.after.join(", ")}`}` : "not known: the running jobs give no durations that would do"],
+      ["reserved for it", why.kept_chips ? count(why.kept_chips, "chip") : ""],
+      ["nodes that fit", why.fitting_nodes === null ? "" : number(why.fitting_nodes)],
+    ]} />`}
+    ${refusals.length > 0 && html`<h3>Verdicts of the nodes</h3>
+      <ul class="verdicts">${refusals.map(([code, nodes]) => html`<li key=${code}><code>${code}</code> ${count(nodes, "node")}</li>`)}</ul>`}
+    ${why.near_misses.length > 0 && html`<h3>Nearest misses</h3>
+      <ul class="misses">${why.near_misses.map((miss) => html`<li key=${miss.node}><${NodeLink} name=${miss.node} />: <bdi>${miss.text}</bdi></li>`)}</ul>`}
+    ${why.plan.length > 0 && html`<h3>What is planned for it</h3><ul>${why.plan.map((line) => html`<li key=${line}><bdi>${line}</bdi></li>`)}</ul>`}
+  <//>`;
+}
+
+/** @param {{path: string, version: unknown}} props */
+function Story({ path, version }) {
+  const { document: story, error } = /** @type {{document: StoryDocument | null, error: any}} */ (useDocument(`${path}/story`, version));
+  if (error && !story) return error.status === 404 ? null : html`<${Section} title="Story"><${Problem} error=${error} what="The story" /><//>`;
+  if (!story) return html`<${Section} title="Story"><p class="empty">Reading.</p><//>`;
+  const note = [story.faults && count(story.faults, "fault"), story.moved_pods && `${count(story.moved_pods, "pod")} moved`, `waited ${span(story.waited_seconds)}`].filter(Boolean).join(", ");
+  return html`<${Section} title="Story" note=${note}>
+    <ol class="story" aria-label="Story">
+      ${story.entries.map((entry, i) => html`<li key=${i} class=${`entry entry-${entry.kind.replace(/[^a-z-]/g, "")}`}>
+        <time datetime=${entry.time}>${clock(entry.time)}</time>
+        <div><span class="what"><bdi>${entry.text}</bdi></span>
+          ${entry.took_seconds !== null && html` <span class="faint">took ${span(entry.took_seconds)}</span>`}
+          ${entry.pods.length > 0 && html`<details><summary>${count(entry.pods.length, "pod")}</summary>
+            <ul>${entry.pods.map((pod) => html`<li key=${pod.name}><bdi>${pod.name}</bdi>: <bdi>${moved(pod)}</bdi></li>`)}</ul></details>`}
+        </div>
+      </li>`)}
+    </ol>
+    ${story.entries.length === 0 && html`<p class="empty">Nothing is recorded.</p>`}
+  <//>`;
+}
+
+/** @param {{from: string | null, to: string | null, chips: number[]}} pod */
+function moved({ from, to, chips }) {
+  const where = from && to ? (from === to ? `stays on ${to}` : `from ${from} to ${to}`) : to ? `to ${to}` : from ? `leaves ${from}` : "without a node";
+  return chips.length ? `${where}, chips ${ranges(chips)}` : where;
+}

@@ -1,0 +1,61 @@
+// All jobs, with a filter and why they wait.
+
+import { useStore } from "../context.js";
+import { JobBadge, JobLink, Search, Select, Table, ViewHead } from "../elements.js";
+import { html, useMemo } from "../html.js";
+import { changeSettings } from "../routes.js";
+import { jobName, jobState } from "../store.js";
+import { age, count, number } from "../text.js";
+
+/** @typedef {import("../types.js").JobRow} JobRow */
+
+const STATES = { "": "all", running: "running", waiting: "waiting", refused: "refused", ended: "ended" };
+/** Waiting jobs first: they are what an operator looks for. */
+const ORDER = { waiting: 0, refused: 0, running: 1, ended: 2 };
+
+/** @param {{settings: URLSearchParams}} props */
+export function JobsView({ settings }) {
+  const { jobs, time, queues } = useStore();
+  const [text, state, queue] = [settings.get("text") ?? "", settings.get("state") ?? "", settings.get("queue") ?? ""];
+  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+  const found = [...jobs.values()].filter((job) => {
+    // A refused job waits, too: for somebody to change it.
+    if (state && jobState(job) !== state && !(state === "waiting" && jobState(job) === "refused")) return false;
+    if (queue && job.queue !== queue) return false;
+    const all = `${jobName(job)} ${job.kind} ${job.queue} ${job.phase} ${job.reason} ${job.message}`.toLowerCase();
+    return words.every((word) => all.includes(word));
+  });
+  found.sort((a, b) => ORDER[jobState(a)] - ORDER[jobState(b)] || (a.since < b.since ? 1 : a.since > b.since ? -1 : a.id - b.id));
+  const columns = useMemo(() => columnsAt(time), [time]);
+  return html`
+    <${ViewHead} title="Jobs" />
+    <div class="toolbar">
+      <${Search} label="Filter" placeholder="words of a name, kind, reason" value=${text} onInput=${(/** @type {string} */ value) => changeSettings({ text: value })} />
+      <${Select} label="State" options=${STATES} value=${state} onChange=${(/** @type {string} */ value) => changeSettings({ state: value })} />
+      <${Select} label="Queue" options=${{ "": "all", ...Object.fromEntries(queues.map(({ name }) => [name, name])) }} value=${queue}
+        onChange=${(/** @type {string} */ value) => changeSettings({ queue: value })} />
+      <p class="found" role="status">${found.length === jobs.size ? count(jobs.size, "job") : `${number(found.length)} of ${count(jobs.size, "job")}`}</p>
+    </div>
+    <${Table} label="Jobs" columns=${columns} rows=${found} id=${(/** @type {JobRow} */ job) => job.id}
+      empty=${jobs.size ? "No job fits the filter." : "There are no jobs."} />`;
+}
+
+/** @param {string} now @returns {import("../elements.js").Column<JobRow>[]} */
+function columnsAt(now) {
+  return [
+    { title: "job", kind: "named", cell: (job) => html`<${JobLink} namespace=${job.namespace} name=${job.name} />`, sort: jobName },
+    { title: "phase", cell: (job) => html`<${JobBadge} job=${job} />`, sort: (job) => job.phase },
+    { title: "kind", cell: (job) => job.kind, sort: (job) => job.kind },
+    { title: "queue", cell: (job) => html`<bdi>${job.queue}</bdi>`, sort: (job) => job.queue },
+    { title: "pods", cell: (job) => `${number(job.running)} of ${number(job.pods)}`, sort: (job) => job.pods, kind: "number" },
+    { title: "chips", cell: (job) => number(job.chips), sort: (job) => job.chips, kind: "number" },
+    { title: "priority", cell: (job) => number(job.priority), sort: (job) => job.priority, kind: "number" },
+    { title: "age", cell: (job) => age(job.since, now), sort: (job) => -Date.parse(job.since), kind: "number" },
+    {
+      title: "reason",
+      cell: (job) => job.reason && html`<span class="reason"><code>${job.reason}</code> <bdi>${job.message}</bdi></span>`,
+      sort: (job) => job.reason,
+      kind: "wide",
+    },
+  ];
+}

@@ -1,0 +1,79 @@
+// The page of a node: its chips ring by ring, who holds them, and why the scheduler avoids it.
+
+import { store, useDocument, useStore } from "../context.js";
+import { nodeText } from "../describe.js";
+import { Badge, Facts, JobLinkByKey, KeyValues, Name, Problem, Section, Table, ViewHead } from "../elements.js";
+import { html } from "../html.js";
+import { link } from "../routes.js";
+import { chipCounts } from "../store.js";
+import { count, healthText, nodeStateText, ranges } from "../text.js";
+import { NodePicture } from "./pictures.js";
+
+/** @typedef {import("../types.js").NodeDocument} NodeDocument */
+
+const PLURALS = /** @type {Record<string, string>} */ ({ mesh: "meshes" });
+
+/** @param {{name: string}} props */
+export function NodeView({ name }) {
+  const { nodes } = useStore();
+  const row = nodes.get(name);
+  const { document, error } = /** @type {{document: NodeDocument | null, error: any}} */ (useDocument(`nodes/${encodeURIComponent(name)}`, row));
+  const node = row ?? document?.node;
+  if (!node) {
+    return html`<${ViewHead} title=${name} />${error ? html`<${Problem} error=${error} what="The node" />` : html`<p class="empty" role="status">Reading.</p>`}`;
+  }
+  const counts = chipCounts(node);
+  const board = store.board(node);
+  return html`
+    <${ViewHead} title=${name}><${Badge} kind=${node.state === "ready" ? "running" : node.state === "not-ready" ? "bad" : "waiting"}>${nodeStateText(node.state)}<//>
+      <a href=${link(["map"], { node: name })}>Show on the map</a><//>
+    <${Problem} error=${error} what="The node" />
+    <div class="columns">
+      <${Section} title="Node">
+        <${Facts} items=${[
+          ["state", node.why ? html`${nodeStateText(node.state)}: <bdi>${node.why}</bdi>` : nodeStateText(node.state)],
+          ["board", board ? html`${board.name} <span class="faint">${board.accelerator}</span>` : "not known"],
+          ["chips", `${counts.free} of ${count(counts.chips, "chip")} free, ${counts.held} held${counts.unusable ? `, ${counts.unusable} not usable` : ""}`],
+          ["leaf switch", node.switch && html`<${Name}>${node.switch}<//>`],
+          ["SuperPoD", node.superpod && html`<${Name}>${node.superpod}<//>`],
+          ["rack", node.rack && html`<${Name}>${node.rack}<//>`],
+          ["address", document?.address],
+        ]} />
+        ${document && document.reasons.length > 0 && html`<h3>Why the scheduler avoids it</h3>
+          <ul>${document.reasons.map((reason) => html`<li key=${reason.code}><code>${reason.code}</code> <bdi>${reason.message}</bdi></li>`)}</ul>`}
+      <//>
+      <${Section} title="Chips" note=${board && board.rings.length > 1 ? count(board.rings.length, board.ring_word, PLURALS[board.ring_word]) : ""}>
+        <${NodePicture} node=${node} />
+        <p class="visually-hidden">${nodeText(store, node)}</p>
+      <//>
+    </div>
+    <${Section} title="Each chip">
+      <${Table} label="Chips" rows=${document?.chips ?? []} id=${(/** @type {any} */ chip) => chip.number} empty="No chips are known." columns=${chipColumns()} />
+    <//>
+    ${document && document.pods.length > 0 && html`<${Section} title="Pods">
+      <${Table} label="Pods" rows=${document.pods} id=${(/** @type {any} */ pod) => `${pod.namespace}/${pod.name}`} columns=${podColumns()} /><//>`}
+    ${document && (Object.keys(document.labels).length > 0 || Object.keys(document.annotations).length > 0) && html`<${Section} title="What the scheduler reads">
+      <${KeyValues} label="Labels" values=${document.labels} />
+      <${KeyValues} label="Annotations" values=${document.annotations} /><//>`}`;
+}
+
+/** @returns {import("../elements.js").Column<import("../types.js").ChipFields>[]} */
+function chipColumns() {
+  return [
+    { title: "chip", cell: (chip) => chip.number, sort: (chip) => chip.number, kind: "number" },
+    { title: "health", cell: (chip) => html`<${Badge} kind=${chip.health === "h" ? "running" : "bad"}>${healthText(chip.health)}<//>`, sort: (chip) => chip.health },
+    { title: "held by", cell: (chip) => (chip.job ? html`<${JobLinkByKey} job=${chip.job} />` : html`<span class="faint">free</span>`), sort: (chip) => chip.job },
+    { title: "pod", kind: "named", cell: (chip) => html`<bdi>${chip.pod}</bdi>`, sort: (chip) => chip.pod },
+    { title: "fault codes and notes", cell: (chip) => [...chip.codes, chip.note].filter(Boolean).map((text) => html`<bdi key=${text}>${text}</bdi> `), kind: "wide" },
+  ];
+}
+
+/** @returns {import("../elements.js").Column<NodeDocument["pods"][number]>[]} */
+function podColumns() {
+  return [
+    { title: "pod", kind: "named", cell: (pod) => html`<${Name}>${pod.namespace}/${pod.name}<//>`, sort: (pod) => pod.name },
+    { title: "job", cell: (pod) => pod.job && html`<${JobLinkByKey} job=${pod.job} />`, sort: (pod) => pod.job },
+    { title: "phase", cell: (pod) => pod.phase, sort: (pod) => pod.phase },
+    { title: "chips", cell: (pod) => ranges(pod.chips) },
+  ];
+}

@@ -1,0 +1,105 @@
+// All nodes as a table: everything that the map says with colours, in words.
+
+import { store, useStore } from "../context.js";
+import { chipSigns, summary } from "../describe.js";
+import { Badge, Name, NodeLink, Search, Select, Table, ViewHead } from "../elements.js";
+import { html } from "../html.js";
+import { changeSettings } from "../routes.js";
+import { chipCounts, holdersOf, natural } from "../store.js";
+import { count, healthText, nodeStateText, number } from "../text.js";
+
+/** @typedef {import("../types.js").NodeRow} NodeRow */
+/** @typedef {{name: string, nodes: NodeRow[], found: ReturnType<typeof summary>}} GroupRow */
+
+const ROWS = { node: "nodes", switch: "leaf switches", superpod: "SuperPoDs", rack: "racks" };
+const SHOW = { "": "all", free: "with free chips", partly: "partly in use", bad: "with a problem" };
+
+/** @param {{settings: URLSearchParams}} props */
+export function NodesView({ settings }) {
+  const { nodes } = useStore();
+  const [text, show, rows] = [settings.get("text") ?? "", settings.get("show") ?? "", settings.get("rows") ?? "node"];
+  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+  const found = [...nodes.values()].filter((node) => {
+    const counts = chipCounts(node);
+    if (show === "free" && !counts.free) return false;
+    if (show === "partly" && (!counts.free || !counts.held)) return false;
+    if (show === "bad" && node.state === "ready" && !/[^h]/.test(node.health)) return false;
+    if (!words.length) return true;
+    const jobs = [...holdersOf(node).keys()].map((id) => store.holderName(id)).join(" ");
+    const all = `${node.name} ${node.switch} ${node.superpod} ${node.state} ${node.why} ${store.board(node)?.name ?? ""} ${jobs}`.toLowerCase();
+    return words.every((word) => all.includes(word));
+  });
+  const grouped = rows === "switch" || rows === "superpod" || rows === "rack";
+  return html`
+    <${ViewHead} title="Nodes" />
+    <div class="toolbar">
+      <${Select} label="Rows are" options=${ROWS} value=${grouped ? rows : "node"} onChange=${(/** @type {string} */ value) => changeSettings({ rows: value })} />
+      <${Search} label="Filter" placeholder="words of a node, switch, job" value=${text} onInput=${(/** @type {string} */ value) => changeSettings({ text: value })} />
+      <${Select} label="Show" options=${SHOW} value=${show} onChange=${(/** @type {string} */ value) => changeSettings({ show: value })} />
+      <p class="found" role="status">${found.length === nodes.size ? count(nodes.size, "node") : `${number(found.length)} of ${count(nodes.size, "node")}`}</p>
+    </div>
+    ${grouped
+      ? html`<${Table} key=${rows} label=${ROWS[rows]} columns=${groupColumns(rows)} rows=${groupRows(found, rows)} id=${(/** @type {GroupRow} */ row) => row.name} empty="No node fits the filter." />`
+      : html`<p class="faint signs">Chips, ring by ring: # held, . free, x faulty, - not usable.</p>
+        <${Table} key="node" label="Nodes" columns=${nodeColumns()} rows=${found} id=${(/** @type {NodeRow} */ node) => node.name} empty="No node fits the filter." />`}`;
+}
+
+/** @param {NodeRow} node */
+function stateBadge(node) {
+  return html`<${Badge} kind=${node.state === "ready" ? "running" : node.state === "not-ready" ? "bad" : "waiting"}>${nodeStateText(node.state)}<//>
+    ${node.why && html` <span class="faint"><bdi>${node.why}</bdi></span>`}`;
+}
+
+/** @returns {import("../elements.js").Column<NodeRow>[]} */
+function nodeColumns() {
+  return [
+    { title: "node", kind: "named", cell: (node) => html`<${NodeLink} name=${node.name} />` },
+    { title: "state", cell: stateBadge, sort: (node) => node.state },
+    { title: "chips", cell: (node) => html`<code class="chip-signs">${chipSigns(store, node)}</code>` },
+    { title: "free", cell: (node) => number(chipCounts(node).free), sort: (node) => chipCounts(node).free, kind: "number" },
+    { title: "board", cell: (node) => store.board(node)?.name ?? "", sort: (node) => store.board(node)?.name ?? "" },
+    { title: "leaf switch", cell: (node) => html`<bdi>${node.switch}</bdi>`, sort: (node) => node.switch },
+    { title: "SuperPoD", cell: (node) => html`<bdi>${node.superpod}${node.rack && `, rack ${node.rack}`}</bdi>`, sort: (node) => node.superpod },
+    {
+      title: "jobs and health",
+      kind: "wide",
+      cell: (node) => html`${[...holdersOf(node)].map(([id, chips], i) => html`${i > 0 && ", "}<${Name}>${store.holderName(id)}<//> (${chips})`)}
+        ${[...node.health].map((letter, i) => letter !== "h" && html` <${Badge} kind="bad">chip ${node.numbers[i]} ${healthText(letter)}<//>`)}`,
+    },
+  ];
+}
+
+/**
+ * @param {NodeRow[]} nodes
+ * @param {"switch" | "superpod" | "rack"} field
+ * @returns {GroupRow[]}
+ */
+function groupRows(nodes, field) {
+  /** @type {Map<string, NodeRow[]>} */
+  const found = new Map();
+  for (const node of nodes) {
+    const name = field === "rack" && node.rack ? `${node.superpod} / ${node.rack}` : node[field];
+    const members = found.get(name);
+    if (members) members.push(node);
+    else found.set(name, [node]);
+  }
+  return [...found]
+    .sort(([a], [b]) => Number(a === "") - Number(b === "") || natural(a, b))
+    .map(([name, members]) => ({ name, nodes: members, found: summary(members) }));
+}
+
+/** @param {"switch" | "superpod" | "rack"} field @returns {import("../elements.js").Column<GroupRow>[]} */
+function groupColumns(field) {
+  const title = { switch: "leaf switch", superpod: "SuperPoD", rack: "rack" }[field];
+  return [
+    { title, cell: (row) => (row.name ? html`<${Name}>${row.name}<//>` : html`<span class="faint">none</span>`) },
+    { title: "nodes", cell: (row) => number(row.found.nodes), sort: (row) => row.found.nodes, kind: "number" },
+    { title: "nodes wholly free", cell: (row) => number(row.found.whollyFree), sort: (row) => row.found.whollyFree, kind: "number" },
+    { title: "chips", cell: (row) => number(row.found.chips), sort: (row) => row.found.chips, kind: "number" },
+    { title: "held", cell: (row) => number(row.found.held), sort: (row) => row.found.held, kind: "number" },
+    { title: "free", cell: (row) => number(row.found.free), sort: (row) => row.found.free, kind: "number" },
+    { title: "not usable", cell: (row) => number(row.found.unusable), sort: (row) => row.found.unusable, kind: "number" },
+    { title: "nodes closed", cell: (row) => number(row.found.notReady + row.found.closed), sort: (row) => row.found.notReady + row.found.closed, kind: "number" },
+    { title: "jobs", cell: (row) => number(row.found.jobs.size), sort: (row) => row.found.jobs.size, kind: "number" },
+  ];
+}

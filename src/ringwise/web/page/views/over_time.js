@@ -1,0 +1,143 @@
+// Plots of what the process remembers.
+
+import { connection, useStore } from "../context.js";
+import { Problem, Section, ViewHead } from "../elements.js";
+import { html, useEffect, useRef, useState } from "../html.js";
+import { number, percent, span } from "../text.js";
+import { onThemeChange } from "../theme.js";
+import uPlot from "../vendor/uplot.js";
+
+/** @typedef {import("../types.js").Series} Series */
+/** @typedef {"used" | "free" | "waiting" | "fragmentation" | "decisions"} SeriesName */
+
+/** @type {{title: string, lines: {name: SeriesName, label: string, colour: string}[], write: (value: number) => string}[]} */
+const PLOTS = [
+  {
+    title: "Chips",
+    lines: [
+      { name: "used", label: "in use", colour: "--plot-1" },
+      { name: "free", label: "free", colour: "--plot-2" },
+    ],
+    write: (value) => number(Math.round(value)),
+  },
+  { title: "Jobs waiting", lines: [{ name: "waiting", label: "waiting", colour: "--plot-3" }], write: (value) => number(Math.round(value)) },
+  { title: "Fragmentation", lines: [{ name: "fragmentation", label: "fragmentation", colour: "--plot-4" }], write: percent },
+  { title: "Decisions per second", lines: [{ name: "decisions", label: "decisions", colour: "--plot-1" }], write: (value) => (Math.round(value * 10) / 10).toString() },
+];
+
+export function OverTimeView() {
+  const { series, error } = useSeries();
+  return html`
+    <${ViewHead} title="Over time" />
+    <${Problem} error=${error} what="The past" />
+    ${series && series.times.length < 2 && html`<p class="empty">The process has just begun to remember; the first points come in ${span(series.interval)}.</p>`}
+    ${series && series.times.length >= 2 && html`
+      <p class="faint">The last ${span(series.times[series.times.length - 1] - series.times[0])}, a point every ${span(series.interval)}, kept by this process.</p>
+      <div class="plots">${PLOTS.map((plot) => html`<${Plot} key=${plot.title} plot=${plot} series=${series} />`)}</div>
+      <${Values} series=${series} />`}`;
+}
+
+function useSeries() {
+  const { epoch } = useStore();
+  const [state, setState] = useState(/** @type {{series: Series | null, error: any}} */ ({ series: null, error: null }));
+  useEffect(() => {
+    const control = new AbortController();
+    let timer = 0;
+    const read = async () => {
+      let wait = 10;
+      try {
+        const series = await connection.document("series", { signal: control.signal });
+        setState({ series, error: null });
+        wait = Math.min(60, Math.max(1, series.interval));
+      } catch (error) {
+        if (control.signal.aborted) return;
+        setState((/** @type {any} */ old) => ({ ...old, error }));
+      }
+      timer = window.setTimeout(read, wait * 1000);
+    };
+    void read();
+    return () => {
+      clearTimeout(timer);
+      control.abort();
+    };
+  }, [epoch]);
+  return state;
+}
+
+/** @param {number[]} values */
+function bounds(values) {
+  const known = values.filter((value) => Number.isFinite(value));
+  return known.length ? { now: known[known.length - 1], least: Math.min(...known), most: Math.max(...known) } : null;
+}
+
+/** @param {{plot: typeof PLOTS[number], series: Series}} props */
+function Plot({ plot, series }) {
+  const frame = useRef(/** @type {HTMLElement | null} */ (null));
+  const chart = useRef(/** @type {any} */ (null));
+  const data = [series.times, ...plot.lines.map((line) => series[line.name])];
+  const latest = useRef(data);
+  latest.current = data;
+  useEffect(() => {
+    const element = frame.current;
+    if (!element) return undefined;
+    const make = () => {
+      chart.current?.destroy();
+      chart.current = new uPlot(plotOptions(plot, element), latest.current, element);
+    };
+    make();
+    const sizes = new ResizeObserver(() => chart.current?.setSize({ width: element.clientWidth, height: element.clientHeight }));
+    sizes.observe(element);
+    const unlisten = onThemeChange(make);
+    return () => {
+      unlisten();
+      sizes.disconnect();
+      chart.current?.destroy();
+      chart.current = null;
+    };
+  }, [plot]);
+  useEffect(() => chart.current?.setData(latest.current), [series]);
+  const texts = plot.lines.map((line) => {
+    const found = bounds(series[line.name]);
+    return found ? `${line.label} ${plot.write(found.now)} now, ${plot.write(found.least)} at least, ${plot.write(found.most)} at most` : `${line.label}: nothing known`;
+  });
+  return html`<${Section} title=${plot.title} class="plot">
+    <p class="plot-text">${plot.lines.map((line, i) => html`<span key=${line.name}><i class="line" aria-hidden="true" style=${{ background: `var(${line.colour})` }}></i>${texts[i]}</span>`)}</p>
+    <div class="plot-frame" ref=${frame} role="img" aria-label=${`${plot.title} over time: ${texts.join("; ")}`}></div>
+  <//>`;
+}
+
+/** A time of the day, UTC as all times of the page. @param {number} seconds */
+function hours(seconds) {
+  return new Date(seconds * 1000).toISOString().slice(11, seconds % 60 ? 19 : 16);
+}
+
+/** @param {typeof PLOTS[number]} plot @param {HTMLElement} element */
+function plotOptions(plot, element) {
+  const style = getComputedStyle(element);
+  const axis = { stroke: style.getPropertyValue("--muted"), grid: { stroke: style.getPropertyValue("--line"), width: 1 }, ticks: { stroke: style.getPropertyValue("--line"), width: 1 }, font: "11px system-ui" };
+  return {
+    width: element.clientWidth || 300,
+    height: element.clientHeight || 160,
+    legend: { show: false },
+    cursor: { drag: { x: false, y: false } },
+    scales: { y: { range: (/** @type {unknown} */ _, /** @type {number} */ _least, /** @type {number} */ most) => [0, most > 0 ? most * 1.08 : 1] } },
+    axes: [{ ...axis, values: (/** @type {unknown} */ _, /** @type {number[]} */ times) => times.map(hours) }, { ...axis, size: 56, values: (/** @type {unknown} */ _, /** @type {number[]} */ values) => values.map(plot.write) }],
+    series: [
+      {},
+      ...plot.lines.map((line) => ({ label: line.label, stroke: style.getPropertyValue(line.colour), width: 1.5, points: { show: false } })),
+    ],
+  };
+}
+
+/** The same as numbers. @param {{series: Series}} props */
+function Values({ series }) {
+  const step = Math.max(1, Math.ceil(series.times.length / 60));
+  const rows = series.times.map((_, i) => i).filter((i) => (series.times.length - 1 - i) % step === 0).reverse();
+  const lines = PLOTS.flatMap((plot) => plot.lines.map((line) => ({ ...line, write: plot.write })));
+  return html`<details class="panel"><summary>The same as a table</summary>
+    <div class="table-frame"><table role="table" aria-label="Values over time"><thead role="rowgroup"><tr role="row"><th role="columnheader" scope="col">time</th>
+      ${lines.map((line) => html`<th key=${line.name} role="columnheader" scope="col" class="number">${line.label}</th>`)}</tr></thead>
+    <tbody role="rowgroup">${rows.map((i) => html`<tr key=${series.times[i]} role="row"><td role="cell" data-title="time" class="named"><div class="value">${new Date(series.times[i] * 1000).toISOString().slice(0, 19).replace("T", " ")}</div></td>
+      ${lines.map((line) => html`<td key=${line.name} role="cell" data-title=${line.label} class="number"><div class="value">${line.write(series[line.name][i])}</div></td>`)}</tr>`)}</tbody></table></div>
+  </details>`;
+}
