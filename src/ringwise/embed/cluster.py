@@ -185,7 +185,8 @@ class EmbeddedCluster:
             case want.AnnotatePod():
                 pod = self.pod(command.uid)
                 if pod is not None:
-                    self._put_pod(replace(pod, annotations={**pod.annotations, **command.annotations}))
+                    kept = {key: one for key, one in pod.annotations.items() if key not in command.remove}
+                    self._put_pod(replace(pod, annotations={**kept, **command.annotations}))
             case want.Evict() | want.DeletePod():
                 pod = self.pod(command.uid)
                 if pod is not None:

@@ -20,6 +20,7 @@ from ringwise.framework.previous_node import (
     pods_with_previous_node_first,
     prefers_previous_node,
     select_again,
+    wait_for_previous_nodes,
 )
 from ringwise.framework.reasons import GANG_INCOMPLETE, NO_NODE_FITS, NO_PODS_YET, PODS_GATED
 from ringwise.framework.session import Session
@@ -75,6 +76,9 @@ def place_gang(
     `beyond_gang` continues with the pods a job may have beyond its gang, one at a time.
     """
     pods = pending_pods(session, job)
+    awaited = wait_for_previous_nodes(session, job, pods)
+    if awaited is not None:
+        return awaited
     missing = missing_pods(session, job)
     if beyond_gang:
         missing = 1

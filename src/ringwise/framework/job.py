@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from ringwise.framework.amounts import Amounts, add, amounts_of, without_quota_names
 from ringwise.framework.policy import ChipPolicy
+from ringwise.framework.rank_assignment import assign_ranks
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.state.job_rules import MOST_PODS
@@ -38,6 +39,16 @@ class BrokenChip(NamedTuple):
 
 
 WHOLE_NODE = -1
+
+
+class AwaitedNode(NamedTuple):
+    """S9: a healthy pod of a job that is rescheduled still terminates there; its replacement waits for it."""
+
+    node: str
+    rank: int
+    #: When its deletion was asked for, and how long its replacement waits at most, in nanoseconds.
+    since: int
+    until: int
 
 
 @dataclass(slots=True, eq=False)
@@ -76,6 +87,8 @@ class Job:
     started: int | None = None
     #: By rank, while the job is being rescheduled.
     previous_nodes: dict[int, PreviousNode] = field(default_factory=dict)
+    #: By uid of the terminating pod. Kept with the previous nodes.
+    awaited_nodes: dict[str, AwaitedNode] = field(default_factory=dict)
     #: F3: chips that broke it, and until when it avoids them. Kept by the fault handler.
     cooling: dict[BrokenChip, int] = field(default_factory=dict)
     inqueue: bool = False
@@ -113,8 +126,24 @@ class Job:
 
     @property
     def chip_pods(self) -> list[Pod]:
-        """The pods that request chips; failed ones request nothing any more."""
-        return [pod for pod in self.in_order if pod.cls.chips and pod.phase != "Failed"]
+        """The pods that request chips; failed ones and those that another pod replaces do so no more."""
+        return [
+            pod
+            for pod in self.in_order
+            if pod.cls.chips and pod.phase != "Failed" and not (pod.deleting and self.is_replaced(pod))
+        ]
+
+    @property
+    def rank_table(self) -> dict[str, int]:
+        """The rank of every pod, by uid (see `ranks_of`)."""
+        if self.ranks is None:
+            size = max(min(self.min_available, MOST_PODS), self.ordered_chip_pods + self.ordered_other_pods)
+            self.ranks = assign_ranks(self.in_order, size)
+        return self.ranks
+
+    def is_replaced(self, pod: Pod) -> bool:
+        """Whether the pod terminates, and another one has its rank."""
+        return pod.deleting and pod.rank is not None and self.rank_table.get(pod.uid) != pod.rank
 
     @property
     def known_chip_pods(self) -> int:

@@ -14,9 +14,15 @@ from ringwise.framework.extension_points import NodeFilter, first_reason
 from ringwise.framework.job import Job
 from ringwise.framework.node_selection import NodeSelection, SelectedNode
 from ringwise.framework.ranks import ranks_of
+from ringwise.framework.reasons import WAIT_FOR_PREVIOUS_NODES
 from ringwise.framework.session import Session
 from ringwise.reasons import Reason
 from ringwise.state.model import Pod
+from ringwise.topology.natural import natural_key
+
+_SECOND = 1_000_000_000
+#: Nodes that one reason names.
+_NAMED = 5
 
 
 def prefers_previous_node(session: Session, job: Job, pod: Pod) -> bool:
@@ -30,6 +36,31 @@ def prefers_previous_node(session: Session, job: Job, pod: Pod) -> bool:
         and policy is not None
         and policy.block_nodes is None
         and policy.switch_class is None
+    )
+
+
+def wait_for_previous_nodes(session: Session, job: Job, pods: Sequence[Pod]) -> Reason | None:
+    """S9: replacements that exist before the healthy pods they replace are gone wait, to return there.
+
+    The owner of the pods creates them again under other names. Nodes that broke are not waited for.
+    """
+    if not job.awaited_nodes:
+        return None
+    ranks = ranks_of(job)
+    waiting = {ranks[pod.uid] for pod in pods if pod.cls.chips}
+    awaited = [one for one in job.awaited_nodes.values() if one.rank in waiting and one.until > session.now]
+    if not awaited:
+        return None
+    first = min(awaited, key=lambda one: one.until)
+    session.retry_at(job, first.until)
+    nodes = sorted({one.node for one in awaited}, key=natural_key)
+    return WAIT_FOR_PREVIOUS_NODES(
+        waiting=len(awaited),
+        limit=(first.until - first.since) // _SECOND,
+        nodes=len(nodes),
+        seconds=round((session.now - first.since) / _SECOND, 1),
+        listing=", ".join(nodes[:_NAMED])
+        + (f" and {len(nodes) - _NAMED} more" if len(nodes) > _NAMED else ""),
     )
 
 

@@ -19,6 +19,15 @@ GANG_INCOMPLETE = ReasonKind(
     (),
     CAPACITY,
 )
+WAIT_FOR_PREVIOUS_NODES = ReasonKind(
+    "wait-for-previous-nodes",
+    Stage.GANG,
+    "{waiting:pod} {waiting:=waits|wait} for at most {limit} s until the {nodes:=node|nodes} of the job's "
+    "healthy pods that still terminate {nodes:=is|are} free, {seconds} s {seconds:=has|have} passed: "
+    "{listing}",
+    ("nothing to do: other nodes are taken after {limit} s",),
+    frozenset({Trigger.JOB_CHANGED, Trigger.CHIPS_FREED, Trigger.TIME_PASSED}),
+)
 NO_PODS_YET = ReasonKind(
     "no-pods-yet",
     Stage.GANG,

@@ -226,12 +226,13 @@ class DeletePod:
 
 @dataclass(frozen=True, slots=True)
 class AnnotatePod:
-    """Write annotations of a pod; a pod that was recreated meanwhile is left alone."""
+    """Write annotations of a pod, or remove some; a pod that was recreated meanwhile is left alone."""
 
     uid: str
     namespace: str
     pod: str
     annotations: Mapping[str, str] = field(hash=False)
+    remove: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

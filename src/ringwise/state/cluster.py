@@ -207,6 +207,13 @@ class ClusterState:
                 self._unhold(record)
                 self._hold(record, number, chips, assumed)
 
+    def put_links_down(self, name: str, resource: str, mask: int) -> None:
+        """These chips count as network-unhealthy, whatever the node's report says."""
+        number = self.node_id.get(name)
+        if number is not None and self.fleets[resource].links_down.get(number, 0) != mask:
+            self.fleets[resource].links_down[number] = mask
+            self._redescribe(name)
+
     def put_isolations(self, isolations: Isolations) -> None:
         """What an operator isolated, as a whole. New pods do not use it; those that run keep their chips."""
         table = self._isolations

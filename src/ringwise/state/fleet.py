@@ -62,6 +62,7 @@ class Fleet:
         "held",
         "isolated",
         "isolated_nodes",
+        "links_down",
         "listed",
         "network",
         "node_status",
@@ -102,6 +103,8 @@ class Fleet:
         #: Chips that an operator isolated. Pods that hold them keep them.
         self.isolated: list[int] = []
         self.network: list[int] = []
+        #: Of those, chips that the report does not name; by node.
+        self.links_down: dict[int, int] = {}
         #: The free list of the node's report, or None without a report.
         self.reported: list[int | None] = []
         #: What Kubernetes counts: allocatable chips (-1: none here), and those requested by live pods.
@@ -186,7 +189,8 @@ class Fleet:
             self.unhealthy[node] = report.unhealthy
             self.recovering[node] = report.recovering
             network = report.network_unhealthy
-            self.network[node] = NO_NETWORK_KEY if network is None else network
+            links_down = self.links_down.get(node, 0)
+            self.network[node] = NO_NETWORK_KEY if network is None else network | links_down
             self.reported[node] = report.free
             if devices is None:
                 # The report lists free chips only; a chip that a pod holds exists, too.
@@ -204,6 +208,7 @@ class Fleet:
         self.listed[node] = self.unhealthy[node] = self.recovering[node] = self.network[node] = 0
         self.reported[node] = None
         self.isolated[node] = 0
+        self.links_down.pop(node, None)
         self.set_allocatable(node, -1)
         self.faulty[node] = 0
         self.assumed[node] = False

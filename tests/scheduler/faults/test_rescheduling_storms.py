@@ -97,6 +97,8 @@ class Storm(EmbeddedLoop):
         #: Job to the nodes of its pods when it was last complete, and since when it is not.
         self.complete: dict[str, dict[str, str]] = {}
         self.broken_at: dict[str, int] = {}
+        #: Job to the nodes that its pods had since then.
+        self.used: dict[str, set[str]] = {}
         self.checked = 0
 
     # -- carrying out ------------------------------------------------------------------------------------
@@ -193,6 +195,8 @@ class Storm(EmbeddedLoop):
                 pod.name: pod.node for pod in pods if pod.node and pod.phase == "Running" and not pod.deleting
             }
             before = self.complete.get(job.name)
+            used = self.used.setdefault(job.name, set())
+            used.update(pod.node for pod in pods if pod.node)
             if len(there) < job.tasks[0].replicas:
                 if before is not None:
                     self.broken_at.setdefault(job.name, self.cluster.now)
@@ -201,6 +205,7 @@ class Storm(EmbeddedLoop):
             if before is not None and since is not None and self.cluster.now - since < HELD:
                 self._compare(job.name, before, there, since)
             self.complete[job.name] = {name: node or "" for name, node in there.items()}
+            self.used[job.name] = {node or "" for node in there.values()}
 
     def _compare(
         self, job: str, before: Mapping[str, str], after: Mapping[str, str | None], since: int
@@ -208,7 +213,8 @@ class Storm(EmbeddedLoop):
         bad = {name for name, node in before.items() if self.was_bad(node, since - 60 * SECOND)}
         moved = {name for name in before if before[name] != after[name]}
         self.checked += 1
-        if job == "model" and len({int(node[5:]) // 4 for node in before.values()}) > 2:
+        used = self.used[job] - {after[name] for name in moved}
+        if job == "model" and len({int((node or "")[5:]) // 4 for node in used}) > 2:
             # S4, S5: it uses as many shared switches as it may, so it may have to be placed anew.
             return
         if job == "blocks":

@@ -207,6 +207,7 @@ class _ContainerState(WireStruct):
 class _ContainerStatus(WireStruct):
     restart_count: int | None = None
     state: _ContainerState | None = None
+    last_state: _ContainerState | None = None
 
 
 class _PodStatus(PodStatusWire):
@@ -263,15 +264,17 @@ class PodReader(BatchObjectReader[_WatchedPod]):
 def _add_exit_codes(pod: Pod, statuses: list[_ContainerStatus], found: Findings) -> None:
     # A count beyond its range is a mistake of the status, and nothing is decided by it.
     pod.restarts = min(sum(max(status.restart_count or 0, 0) for status in statuses), INT32)
-    for status in statuses:
-        ended = status.state.terminated if status.state is not None else None
-        if ended is not None:
-            code = ended.exit_code
-            pod.exit_code = code if code is None or -INT32 <= code <= INT32 else None
-            pod.ended = time_of(
-                ended.finished_at, "status.containerStatuses.finishedAt", Findings(found.origin)
-            )
-            return
+    ended = [one.state.terminated for one in statuses if one.state is not None and one.state.terminated]
+    if ended:
+        finished = ended[0].finished_at
+        pod.ended = time_of(finished, "status.containerStatuses.finishedAt", Findings(found.origin))
+    # Any container: one that failed now, else one that failed before it was started again.
+    before = [one.last_state.terminated for one in statuses if one.last_state and one.last_state.terminated]
+    failed = [one for one in (*ended, *before) if one.exit_code]
+    for one in (*failed[:1], *ended[:1]):
+        code = one.exit_code
+        pod.exit_code = code if code is None or -INT32 <= code <= INT32 else None
+        return
 
 
 # -- groups, queues, priorities

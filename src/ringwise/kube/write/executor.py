@@ -237,7 +237,8 @@ class Executor:
 
     async def _annotate(self, command: AnnotatePod) -> None:
         """With the uid: the API server refuses it for a pod that was recreated meanwhile."""
-        body = {"metadata": {"uid": command.uid, "annotations": dict(command.annotations)}}
+        annotations = {**dict.fromkeys(command.remove), **command.annotations}
+        body = {"metadata": {"uid": command.uid, "annotations": annotations}}
         await self._delete(partial(self._client.patch, PODS, command.namespace, command.pod, body))
 
     async def _evict(self, command: Evict) -> None:

@@ -21,7 +21,7 @@ from ringwise.placement.racks.selection import check_sizes, fullest_nodes, selec
 from ringwise.plugins.topology910.annotations import rack_annotations
 from ringwise.plugins.topology910.candidates import candidates
 from ringwise.plugins.topology910.reasons import PODS_MISSING
-from ringwise.plugins.topology910.superpods import dense_ranks, fewest_pods
+from ringwise.plugins.topology910.superpods import dense_ranks, fewest_pods, known_places
 from ringwise.reasons import Reason
 from ringwise.state.model import Pod
 from ringwise.topology.numbers import whole_number
@@ -112,19 +112,7 @@ class RackPlanner:
 
     def _known_places(self, job: Job, ranks: Mapping[str, int], racks: Racks) -> list[PlacedPod]:
         """The places of running pods, and of lost ones as far as they are remembered (R2)."""
-        state = self._session.state
-        places: list[PlacedPod] = []
-        known: set[int] = set()
-        for uid, pod in job.pods.items():
-            node = state.pods[uid].node
-            if pod.cls.chips and node >= 0:
-                known.add(ranks[uid])
-                places.append(_placed(ranks[uid], node, pod.annotations, racks))
-        for rank, previous in sorted(_previous_nodes(job, ranks).items()):
-            node_id = state.node_id.get(previous.node)
-            if rank not in known and node_id is not None:
-                places.append(_placed(rank, node_id, previous.annotations, racks))
-        return places
+        return [_placed(*place, racks) for place in known_places(job, ranks, self._session.state)]
 
     def _again(
         self,

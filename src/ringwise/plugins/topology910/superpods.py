@@ -23,6 +23,7 @@ from ringwise.plugins.topology910.annotations import block_annotations
 from ringwise.plugins.topology910.candidates import Candidates, candidates
 from ringwise.plugins.topology910.reasons import PODS_MISSING
 from ringwise.reasons import Reason
+from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod
 from ringwise.topology.superpods import NodeId, SuperPodId, SuperPods
 from ringwise.wellknown import SUPER_POD_ID, SUPER_POD_RANK
@@ -100,21 +101,7 @@ class SuperPodPlanner:
 
     def _known_places(self, job: Job, ranks: dict[str, int]) -> list[BlockMember]:
         """The blocks of running pods, and of lost ones as far as their previous nodes are known."""
-        state = self._session.state
-        places: list[BlockMember] = []
-        known: set[int] = set()
-        for uid, pod in job.pods.items():
-            node = state.pods[uid].node
-            if pod.cls.chips and node >= 0:
-                known.add(ranks[uid])
-                places.append(_place(ranks[uid], node, pod.annotations))
-        written = {rank: ranks[uid] for uid, rank in ranks_of(job).items() if uid in ranks}
-        for said, previous in sorted(job.previous_nodes.items()):
-            rank = written.get(said, said)
-            node_id = state.node_id.get(previous.node)
-            if rank not in known and node_id is not None:
-                places.append(_place(rank, node_id, previous.annotations))
-        return places
+        return [_place(*place) for place in known_places(job, ranks, self._session.state)]
 
     def _again(
         self,
@@ -200,6 +187,34 @@ def dense_ranks(job: Job) -> dict[str, int]:
     if all(ranks[uid] < pods for uid in asking):
         return {uid: ranks[uid] for uid in asking}
     return {uid: place for place, uid in enumerate(asking)}
+
+
+def known_places(
+    job: Job, ranks: Mapping[str, int], state: ClusterState
+) -> list[tuple[int, int, Mapping[str, str]]]:
+    """Position, node and annotations of every pod that has a node, and of lost ones as far as known (P7, R2).
+
+    `ranks` are those of `dense_ranks`. A pod that terminates while its replacement waits shows where that
+    belongs.
+    """
+    positions = {rank: ranks[uid] for uid, rank in ranks_of(job).items() if uid in ranks}
+    places: dict[int, tuple[int, Mapping[str, str]]] = {}
+    replaced: list[Pod] = []
+    for uid, pod in job.pods.items():
+        if not pod.cls.chips or state.pods[uid].node < 0:
+            continue
+        if uid in ranks:
+            places[ranks[uid]] = (state.pods[uid].node, pod.annotations)
+        else:
+            replaced.append(pod)
+    for pod in replaced:
+        rank = pod.rank or 0
+        places.setdefault(positions.get(rank, rank), (state.pods[pod.uid].node, pod.annotations))
+    for rank, previous in sorted(job.previous_nodes.items()):
+        node = state.node_id.get(previous.node)
+        if node is not None:
+            places.setdefault(positions.get(rank, rank), (node, previous.annotations))
+    return [(rank, node, annotations) for rank, (node, annotations) in places.items()]
 
 
 def _place(rank: int, node: int, annotations: Mapping[str, str]) -> BlockMember:

@@ -45,6 +45,7 @@ class AssumedPods:
         if not pod.deleting:
             self._evicting.add(uid)
         self._replace(job, replace(pod, deleting=True))
+        job.ranks = None
         return pod
 
     def evict_failed(self, job: Job, uid: str) -> bool:
@@ -53,6 +54,7 @@ class AssumedPods:
             return False
         self._evicting.discard(uid)
         self._replace(job, replace(job.pods[uid], deleting=False))
+        job.ranks = None
         return True
 
     def forget(self, uid: str) -> None:

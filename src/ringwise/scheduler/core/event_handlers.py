@@ -220,6 +220,7 @@ class EventHandlers:
 
     def _chips_reported(self, node: str) -> None:
         self._detector.report_seen(node, self._now)
+        self._faults.links_down.report_seen(node)
         self._health_changed(node)
         self._cluster_changed(Trigger.HEALTH_CHANGED)
 
@@ -248,7 +249,7 @@ class EventHandlers:
         self._rescheduling.was_written(event)
         if event.document or event.cool_downs:
             found = read(event.document)
-            self._faults.restore(found.jobs, found.retries, event.cool_downs, self._now)
+            self._faults.restore(found, event.cool_downs, self._now)
             self._previous.restore(found.placements, self._now)
 
     def _topology_seen(self, event: ev.TopologySeen) -> None:
@@ -269,7 +270,7 @@ class EventHandlers:
         before = self._state.pods.get(pod.uid)
         placed = (before.node, before.chips) if before is not None else _NOT_PLACED
         assumed = before is not None and before.assumed
-        held = self._previous.held_by(pod.uid) if pod.phase == "Failed" else None
+        held = self._previous.held_by(pod.uid, failed=True) if pod.phase == "Failed" else None
         job = self._book.put_pod(pod)
         if self._state.pods[pod.uid].pod is pod:
             self._assumed.forget(pod.uid)

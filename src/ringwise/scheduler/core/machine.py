@@ -42,6 +42,7 @@ from ringwise.scheduler.explain.what_if import WhatIf
 from ringwise.scheduler.faults.detection import FaultDetector
 from ringwise.scheduler.faults.fault_nodes import FaultNodes
 from ringwise.scheduler.faults.handler import FaultHandler
+from ringwise.scheduler.faults.link_down import LinkDownNodes
 from ringwise.scheduler.faults.partial_gangs import PartialGangs
 from ringwise.scheduler.faults.previous_placements import PreviousPlacements
 from ringwise.scheduler.faults.publisher import ReschedulingPublisher
@@ -96,7 +97,9 @@ class Scheduler:
             self._configuration,
             self._pending,
             self._triggers,
-            lambda job: job in self._faults.jobs,
+            lambda job: job.key in self._faults.jobs,
+            lambda job: self._faults.restarts_failed(job),
+            lambda job, uid: self._faults.fault_of(job, uid),
         )
         self._partial_gangs = PartialGangs(state, self._book, self._configuration, self._assumed.evict)
         detector = FaultDetector(state)
@@ -107,9 +110,10 @@ class Scheduler:
             detector,
             self._delete_faulty,
             self._partial_gangs.was_complete,
+            LinkDownNodes(state, self._triggers),
         )
         fault_nodes = FaultNodes(state)
-        self._rescheduling = ReschedulingPublisher(self._faults, self._previous, fault_nodes)
+        self._rescheduling = ReschedulingPublisher(self._faults, detector, self._previous, fault_nodes)
         self._tor_share = TorSharePublisher(state, self._book.jobs, topology, self._configuration)
         self._reporter = StatusReporter(
             state, self._book, usage, self._partial_gangs.was_complete, self._containment

@@ -26,6 +26,7 @@ from ringwise.state.cluster import ClusterState
 from ringwise.state.fleet import HOSTS
 from ringwise.state.loads import Load
 from ringwise.state.model import Node
+from ringwise.state.node_health import NodeStatus
 from ringwise.state.reservations import Reservation
 
 WHY = "waited long"
@@ -184,7 +185,9 @@ class StarvationGuard:
             node = self._state.nodes[number]
             good = fleet.listed[number] & ~fleet.unhealthy[number] & ~fleet.recovering[number]
             good &= ~fleet.isolated[number]
-            if node is None or not node.ready or node.unschedulable:
+            if node is None or not node.ready or node.unschedulable or number in self._state.isolated_nodes:
+                return False
+            if self._state.node_status.get(number, NodeStatus.HEALTHY) >= NodeStatus.PRE_SEPARATE:
                 return False
             if reservation.chips.get(number, 0) & ~good or not _holds(node, reservation.loads.get(number)):
                 return False

@@ -7,7 +7,8 @@ index of the pods on a node, so nothing here grows with the cluster.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from ringwise.records import dataclass
 from ringwise.scheduler.faults.policy import FaultPolicy, SubHealth
@@ -67,6 +68,10 @@ class FaultDetector:
         self._state = state
         #: When a fault code of a chip was first seen: node -> (chip, code) -> nanoseconds.
         self._first_seen: dict[str, dict[tuple[int, str], int]] = {}
+        #: Of those, nodes with faults that a job tolerates: their times survive a restart (F1).
+        self._tolerated: set[str] = set()
+        #: Whether these changed since they were written.
+        self.changed = False
         #: Nodes that pods name and that were never seen, with the time of the first look.
         self._unknown: dict[str, int] = {}
         #: Nodes that were seen and are gone.
@@ -82,20 +87,49 @@ class FaultDetector:
 
     def node_gone(self, name: str) -> None:
         number = self._state.node_id.get(name)
-        if number is not None and self._state.pods_on[number]:
+        if number is not None and (self._state.pods_on[number] or name in self._failed):
             self._gone.add(name)
-        self._first_seen.pop(name, None)
+        self._forget_faults(name)
+
+    def _forget_faults(self, node: str) -> None:
+        self._first_seen.pop(node, None)
+        if node in self._tolerated:
+            self._tolerated.discard(node)
+            self.changed = True
 
     def report_seen(self, node: str, now: int) -> None:
         """Fault codes of the node begin or end; their windows count from now (masks)."""
         faults = [fault for resource in self._state.fleets for fault in self._faults(node, resource)]
         if not faults:
-            self._first_seen.pop(node, None)
+            self._forget_faults(node)
             return
         before = self._first_seen.get(node, {})
-        self._first_seen[node] = {
+        self._first_seen[node] = seen = {
             (fault.chip, fault.code): before.get((fault.chip, fault.code), now) for fault in faults
         }
+        self.changed |= node in self._tolerated and seen != before
+
+    def plain_tolerated(self) -> dict[str, list[list[Any]]]:
+        """F1: when the faults that jobs tolerate were first seen, as values of JSON."""
+        return {
+            node: [[chip, code, seen] for (chip, code), seen in self._first_seen[node].items()]
+            for node in sorted(self._tolerated)
+        }
+
+    def restore(self, tolerated: Mapping[str, Mapping[tuple[int, str], int]], now: int) -> None:
+        """Windows go on; a report that does not name a fault any more has ended it."""
+        for node, faults in tolerated.items():
+            known = self._first_seen.get(node)
+            for fault, seen in faults.items():
+                if known is not None and fault in known:
+                    known[fault] = min(seen, known[fault])
+            if known is None and not self._is_reported(node):
+                self._first_seen[node] = {fault: min(seen, now) for fault, seen in faults.items()}
+            if node in self._first_seen:
+                self._tolerated.add(node)
+
+    def _is_reported(self, node: str) -> bool:
+        return any(self._state.report_of(node, resource) is not None for resource in self._state.fleets)
 
     def pod_seen(self, pod: Pod, now: int) -> None:
         """A pod that failed may have failed because of hardware that is reported later."""
@@ -113,7 +147,7 @@ class FaultDetector:
         if failed is not None and failed.pop(uid, None) is not None and not failed:
             del self._failed[node]
         number = self._state.node_id.get(node)
-        if number is None or not self._state.pods_on[number]:
+        if (number is None or not self._state.pods_on[number]) and node not in self._failed:
             self._gone.discard(node)
             self._unknown.pop(node, None)
 
@@ -221,6 +255,9 @@ class FaultDetector:
         for chip, end in ends.items():
             if end > now:
                 counted &= ~(1 << chip)
+                if node not in self._tolerated and node in self._first_seen:
+                    self._tolerated.add(node)
+                    self.changed = True
                 again = end if again is None else min(again, end)
         return counted, again
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import field
 from typing import Any, TypeVar
 
 from ringwise.placement.racks.levels import Level
@@ -22,6 +23,7 @@ from ringwise.scheduler.faults.states import ENDED, State
 VERSION = 1
 #: Bytes. A ConfigMap holds 1 MiB; this one has another data key.
 LARGEST_DOCUMENT = 750 * 1024
+EMPTY_TOLERATED: Mapping[str, list[list[Any]]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,8 @@ class ReadDocument:
     retries: tuple[tuple[str, RetryBudget], ...] = ()
     #: Previous placements, as `PreviousPlacements` writes them.
     placements: tuple[Mapping[str, Any], ...] = ()
+    #: Node to chip and code of faults that jobs tolerate, with the time at which each was first seen.
+    tolerated: Mapping[str, Mapping[tuple[int, str], int]] = field(default_factory=dict, hash=False)
     problem: str = ""
 
 
@@ -39,17 +43,19 @@ def write(
     jobs: Iterable[FaultJob],
     retries: Mapping[str, RetryBudget],
     placements: Iterable[Mapping[str, Any]],
+    tolerated: Mapping[str, list[list[Any]]] = EMPTY_TOLERATED,
     *,
     largest: int = LARGEST_DOCUMENT,
 ) -> str:
     budgets = {owner: [one.job, one.used, one.allowed] for owner, one in retries.items()}
     parts = [("placements", _compact(one), int(one.get("until", 0))) for one in placements]
     parts += [("jobs", _compact(_job(one)), one.since) for one in jobs]
+    parts += [("tolerated", _compact(one), max(seen for *_, seen in one[1])) for one in tolerated.items()]
     # Newest first: the oldest do not fit.
     parts.sort(key=lambda part: part[2], reverse=True)
     fixed = {"version": VERSION, "retries": budgets}
     room = largest - len(_compact(fixed).encode()) - 100
-    taken: dict[str, list[str]] = {"jobs": [], "placements": []}
+    taken: dict[str, list[str]] = {"jobs": [], "placements": [], "tolerated": []}
     left_out = 0
     for name, text, _ in parts:
         size = len(text.encode()) + 1
@@ -76,7 +82,9 @@ def read(text: str) -> ReadDocument:
     retries = _each(
         list(budgets.items()) if isinstance(budgets, dict) else budgets, "retries", _read_budget, wrong
     )
-    return ReadDocument(jobs, retries, placements, "; ".join(wrong))
+    # Absent in documents of version 0.1.
+    tolerated = dict(_each(found.get("tolerated"), "tolerated", _read_tolerated, wrong))
+    return ReadDocument(jobs, retries, placements, tolerated, "; ".join(wrong))
 
 
 Part = TypeVar("Part")
@@ -205,6 +213,14 @@ def _read_placement(given: Any) -> Mapping[str, Any]:
     if not isinstance(given, dict):
         raise TypeError("a placement is an object")
     return given
+
+
+def _read_tolerated(given: Any) -> tuple[str, Mapping[tuple[int, str], int]]:
+    node, faults = given
+    seen = {(_number(chip), _text(code)): _number(time) for chip, code, time in faults}
+    if not seen:
+        raise ValueError("a node without faults is not kept")
+    return _text(node), seen
 
 
 def _text(given: Any) -> str:

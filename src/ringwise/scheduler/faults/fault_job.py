@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from dataclasses import field
 
-from ringwise.framework.job import Job
+from ringwise.framework.job import WHOLE_NODE, BrokenChip, Job
 from ringwise.framework.ranks import ranks_of
 from ringwise.placement.racks.levels import Level
 from ringwise.records import dataclass
@@ -13,6 +13,7 @@ from ringwise.scheduler.faults.detection import FaultType, PodFault
 from ringwise.scheduler.faults.scope import Position
 from ringwise.scheduler.faults.states import Happened, State, next_state
 from ringwise.state.model import Pod
+from ringwise.topology.chips import chips_of
 from ringwise.topology.numbers import INT32, whole_number
 from ringwise.wellknown import LOGICAL_RACK, REPLICA_TYPE, SUPER_POD_RANK
 
@@ -81,6 +82,21 @@ class FaultJob:
             self.waited += now - self.waiting_since
             self.waiting_since = None
 
+    def account(self, job: Job, is_placed: Callable[[str, Pod], bool]) -> bool:
+        """Pods that are gone leave their rank missing; ranks that are placed again are not. Any change?"""
+        before = len(self.deletions), len(self.faulty), len(self.missing)
+        lists: tuple[MutableMapping[str, Deletion] | MutableMapping[str, FaultyPod], ...]
+        lists = (self.deletions, self.faulty)
+        for pods in lists:
+            for uid in [uid for uid in pods if uid not in job.pods]:
+                gone = pods.pop(uid)
+                self.missing[gone.position.rank] = gone.position
+        if self.missing:
+            for uid, rank in ranks_of(job).items():
+                if rank in self.missing and is_placed(uid, job.pods[uid]):
+                    del self.missing[rank]
+        return before != (len(self.deletions), len(self.faulty), len(self.missing))
+
     @property
     def affected(self) -> Iterator[Position]:
         """The positions that made the job incomplete."""
@@ -94,9 +110,24 @@ class FaultJob:
         return next((one for one in FaultType if one in found), FaultType.POD)
 
 
+def broken_hardware(pods: Iterable[FaultyPod]) -> list[BrokenChip]:
+    """F3: what the job avoids from now on."""
+    broken: list[BrokenChip] = []
+    for pod in pods:
+        if pod.fault.type is FaultType.NODE:
+            broken.append(BrokenChip(pod.node, WHOLE_NODE))
+        elif pod.fault.type is FaultType.CHIP:
+            broken += (BrokenChip(pod.node, chip) for chip in chips_of(pod.fault.chips))
+    return broken
+
+
 def positions(job: Job) -> dict[str, Position]:
-    """Where each pod of a job is in it, by uid."""
-    return {uid: position(job.pods[uid], rank) for uid, rank in ranks_of(job).items()}
+    """Where each pod of a job is in it, by uid; a pod that terminates and is replaced keeps its place."""
+    places: dict[str, Position] = {}
+    for uid, rank in ranks_of(job).items():
+        pod = job.pods[uid]
+        places[uid] = position(pod, rank if pod.rank is None or not pod.deleting else pod.rank)
+    return places
 
 
 def position(pod: Pod, rank: int) -> Position:
@@ -107,3 +138,12 @@ def position(pod: Pod, rank: int) -> Position:
 def _number(pod: Pod, key: str) -> int:
     found = whole_number(pod.annotations.get(key, ""), 0, INT32)
     return -1 if found is None else found
+
+
+def owner_of(job: Job) -> str:
+    """Who recreates the pods: the uid of their owner, for pods without one the job itself."""
+    group_owner = job.group.owner if job.group is not None else None
+    if group_owner is not None and group_owner.uid:
+        return group_owner.uid
+    owner = next((pod.owner for pod in job.pods.values() if pod.owner is not None), None)
+    return owner.uid if owner is not None and owner.uid and job.group is None else job.key

@@ -8,25 +8,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from ringwise.framework.job import WHOLE_NODE, BrokenChip, Job
-from ringwise.framework.ranks import ranks_of
-from ringwise.grammar import agrees
-from ringwise.messages.commands import AnnotatePod, Command, DeletePod, TellJob
+from ringwise.framework.job import Job
+from ringwise.messages.commands import Command, DeletePod, TellJob
 from ringwise.placement.racks.levels import Level, LevelTimes
 from ringwise.scheduler.core.job_book import JobBook
 from ringwise.scheduler.core.sessions import ActiveConfiguration
-from ringwise.scheduler.faults import job_events, reset_config
+from ringwise.scheduler.faults import external_marks, job_events, reset_config
 from ringwise.scheduler.faults.cool_downs import CoolDowns
 from ringwise.scheduler.faults.detection import FaultDetector, FaultType
-from ringwise.scheduler.faults.fault_job import Deletion, FaultJob, FaultyPod, positions
+from ringwise.scheduler.faults.document import ReadDocument
+from ringwise.scheduler.faults.fault_job import (
+    Deletion,
+    FaultJob,
+    FaultyPod,
+    broken_hardware,
+    owner_of,
+    positions,
+)
+from ringwise.scheduler.faults.link_down import LinkDownNodes
 from ringwise.scheduler.faults.policy import FaultPolicy, Mode, SubHealth, read_fault_policy
-from ringwise.scheduler.faults.records import RescheduleRecords, RetryBudget, RetryBudgets
+from ringwise.scheduler.faults.records import RescheduleRecords, RetryBudgets
 from ringwise.scheduler.faults.scope import effective_level, is_in_scope, level_after, next_level_after
 from ringwise.scheduler.faults.states import ENDED, Happened, State
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod
 from ringwise.topology.chips import chips_of
-from ringwise.wellknown import FAULT_TYPE, NEED_VOLCANO_OPERATION, POD_STATUS
+from ringwise.wellknown import FAULT_TYPE, NEED_VOLCANO_OPERATION
 
 _SECOND = 1_000_000_000
 #: Seconds in addition to `grace-over-time` after which a job is not watched any more.
@@ -44,6 +51,7 @@ class FaultHandler:
         detector: FaultDetector,
         delete: Callable[[Job, str, str, int | None], DeletePod],
         was_complete: Callable[[Job], bool],
+        links_down: LinkDownNodes,
     ) -> None:
         self._state = state
         self._book = book
@@ -51,6 +59,7 @@ class FaultHandler:
         self._detector = detector
         self._delete = delete
         self._was_complete = was_complete
+        self.links_down = links_down
         self.jobs: dict[str, FaultJob] = {}
         self.retries = RetryBudgets()
         self.records = RescheduleRecords()
@@ -111,16 +120,30 @@ class FaultHandler:
             deletion.not_before = now + DELETE_AGAIN_AFTER * _SECOND
             self._dirty[key] = None
 
+    def fault_of(self, key: str, uid: str) -> FaultType | None:
+        """Why this pod of a job is restarted; None for pods that are restarted with it."""
+        handled = self.jobs.get(key)
+        pod = None if handled is None else handled.faulty.get(uid)
+        return None if pod is None else pod.fault.type
+
+    def restarts_failed(self, job: Job) -> bool:
+        """Whether a pod of the job that fails now is restarted."""
+        policy = read_fault_policy(job.labels, job.annotations, clusterd=bool(self.aggregated))
+        handled = job.key in self.jobs or (policy.mode is not Mode.OFF and self._is_handled(job))
+        return handled and policy.retries > 0
+
     def owner_gone(self, owner: str) -> None:
         self.changed |= self.retries.forget(owner)
 
     # -- time ------------------------------------------------------------------------------------------
 
     def deadline(self) -> int | None:
-        return min(self._due.values(), default=None)
+        times = [*self._due.values(), self.links_down.deadline()]
+        return min((time for time in times if time is not None), default=None)
 
     def review(self, now: int) -> list[Command]:
         """Look at every job that changed or whose time has come."""
+        self.links_down.review(now)
         for key in [key for key, due in self._due.items() if due <= now]:
             self._dirty[key] = None
         keys = list(self._dirty)
@@ -160,7 +183,7 @@ class FaultHandler:
             self._end(handled)
             return [*reset_config.at_the_end(handled, job, policy, now, placed=False)]
         commands: list[Command] = []
-        self._account(handled, job)
+        self.changed |= handled.account(job, self._is_placed)
         again = self._find_faults(handled, job, policy, now)
         if handled.state is State.HEALTHY:
             self._wake_at(key, [again])
@@ -170,6 +193,8 @@ class FaultHandler:
             self._look_at_blocked(handled, job, policy)
         if handled.state is State.FAULTY:
             commands += self._react(handled, job, policy, now)
+        if handled.state is State.DELETING and handled.external:
+            commands += self._unmark_healed(handled, job, policy, now)
         if handled.state is State.DELETING:
             commands += self._delete_rest(handled, job, policy, now)
         if handled.state is State.WAITING:
@@ -198,22 +223,6 @@ class FaultHandler:
     def _grace(self) -> int:
         return self._configuration.settings.grace_over_time
 
-    def _account(self, handled: FaultJob, job: Job) -> None:
-        """Pods that are gone leave their rank missing; ranks that are placed again are not."""
-        for uid in [uid for uid in handled.deletions if uid not in job.pods]:
-            gone = handled.deletions.pop(uid)
-            handled.missing[gone.position.rank] = gone.position
-            self.changed = True
-        for uid in [uid for uid in handled.faulty if uid not in job.pods]:
-            lost = handled.faulty.pop(uid)
-            handled.missing[lost.position.rank] = lost.position
-            self.changed = True
-        if handled.missing:
-            for uid, rank in ranks_of(job).items():
-                if rank in handled.missing and self._is_placed(uid, job.pods[uid]):
-                    del handled.missing[rank]
-                    self.changed = True
-
     def _find_faults(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> int | None:
         """Add the pods that became faulty; healed ones are dropped while nothing was done about them."""
         again: int | None = None
@@ -241,6 +250,9 @@ class FaultHandler:
                 self._told += (job_events.policy_note(job, note) for note in policy.notes)
             self._told.append(job_events.fault_found(job, new))
             self._cool_down(job, new, now)
+            for lost in new:
+                if lost.fault.type is FaultType.RELATION:
+                    self.links_down.relation_fault(lost.node, now)
             handled.faulty.update(found)
             handled.happened(Happened.FAULT_FOUND)
             handled.since = now
@@ -251,22 +263,24 @@ class FaultHandler:
         elif handled.state is State.BLOCKED and found != handled.faulty:
             # Also where the same pods are faulty for another reason: it may need no retries.
             self._cool_down(job, (pod for uid, pod in found.items() if pod != handled.faulty[uid]), now)
+            for uid in handled.faulty.keys() - found.keys():
+                self._runs_on(job, job.pods[uid])
             handled.faulty = found
             self.changed = True
         return again
 
     def _cool_down(self, job: Job, faulty: Iterable[FaultyPod], now: int) -> None:
         """F3: the job avoids broken hardware for a while, also when it is healthy again."""
-        broken: list[BrokenChip] = []
-        for pod in faulty:
-            if pod.fault.type is FaultType.NODE:
-                broken.append(BrokenChip(pod.node, WHOLE_NODE))
-            elif pod.fault.type is FaultType.CHIP:
-                broken += (BrokenChip(pod.node, chip) for chip in chips_of(pod.fault.chips))
+        broken = broken_hardware(faulty)
         if not broken:
             return
         until = now + self._configuration.settings.fault_cool_down * _SECOND
         job.cooling = self.cool_downs.add(owner_of(job), broken, now, until)
+
+    def _runs_on(self, job: Job, pod: Pod) -> None:
+        """F3: a pod that was never deleted runs on hardware that healed: it may return there (S9)."""
+        if pod.node is not None and pod.live and job.cooling:
+            self.placed(job, pod.node, chips_of(self._state.pods[pod.uid].chips))
 
     def attach(self, job: Job) -> None:
         """The job was seen."""
@@ -287,15 +301,9 @@ class FaultHandler:
             handled.happened(Happened.FAULT_FOUND)
 
     def _refusal(self, handled: FaultJob, policy: FaultPolicy) -> str:
-        """Why the policy forbids to delete pods; empty where it does not."""
-        if policy.mode is Mode.OFF:
-            return "fault-scheduling is off"
-        if policy.handled_elsewhere:
-            return "its annotation ProcessRecoverStrategy leaves faults to another component"
-        if handled.reason is FaultType.POD and self.retries.left(handled.owner, policy.retries) <= 0:
-            restarts = f"all {policy.retries} restarts" if policy.retries != 1 else "the one restart"
-            return f"{restarts} that fault-retry-times allows {agrees(policy.retries, 'is', 'are')} used up"
-        return ""
+        needs_retry = handled.reason is FaultType.POD
+        left = self.retries.left(handled.owner, policy.retries) if needs_retry else 1
+        return policy.refusal(left)
 
     def _react(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> list[Command]:
         refusal = self._refusal(handled, policy)
@@ -315,7 +323,8 @@ class FaultHandler:
         level = Level.POD if hot_switch else self._level(handled, job, policy, 0)
         self.records.add(handled, now)
         if handled.external:
-            commands = self._mark(handled, job)
+            commands = external_marks.mark(handled, job)
+            self.changed = True
             self._told.append(job_events.rescheduling(job, handled, level))
             return commands
         if not hot_switch:
@@ -324,15 +333,17 @@ class FaultHandler:
         self._told.append(job_events.rescheduling(job, handled, level))
         return [*reset_config.before_deletion(handled, job, policy)]
 
-    def _mark(self, handled: FaultJob, job: Job) -> list[Command]:
-        """`external-*`: say which pods are faulty; another component deletes them."""
+    def _unmark_healed(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> list[Command]:
         commands: list[Command] = []
-        for uid, pod in handled.faulty.items():
-            if uid not in handled.deletions:
-                handled.deletions[uid] = Deletion(pod.name, pod.position, sent=True, forced=True)
-                written = {POD_STATUS: f"Unhealthy-{pod.fault.type.value}"}
-                commands.append(AnnotatePod(uid, job.namespace, pod.name, written))
-        self.changed = True
+        for uid in list(handled.deletions):
+            pod = job.pods[uid]
+            if pod.live and not pod.deleting and self._detector.look(pod, policy, now).fault is None:
+                commands.append(external_marks.unmark(handled, job, uid))
+                self._runs_on(job, pod)
+                self.changed = True
+        if commands and not handled.deletions and not handled.missing:
+            handled.happened(Happened.FAULT_GONE)
+            self._told.append(job_events.fault_gone(job))
         return commands
 
     def _level(self, handled: FaultJob, job: Job, policy: FaultPolicy, seconds: float) -> Level:
@@ -404,6 +415,7 @@ class FaultHandler:
             healthy = pod.live and self._detector.look(pod, policy, now).fault is None
             if uid in handled.faulty and healthy:
                 del handled.faulty[uid], handled.deletions[uid]
+                self._runs_on(job, pod)
                 self.changed = True
         none_carried_out = all(one.not_before and not one.sent for one in handled.deletions.values())
         if refused and none_carried_out and not handled.faulty and not handled.missing:
@@ -468,15 +480,14 @@ class FaultHandler:
 
     # -- F1 --------------------------------------------------------------------------------------------
 
-    def restore(
-        self, jobs: Iterable[FaultJob], retries: Iterable[tuple[str, RetryBudget]], cool_downs: str, now: int
-    ) -> None:
-        """Jobs, used retries and chips to avoid as the previous leader left them."""
-        self.retries.owners.update(retries)
+    def restore(self, found: ReadDocument, cool_downs: str, now: int) -> None:
+        """Jobs, used retries, tolerated faults and chips to avoid as the previous leader left them."""
+        self.retries.owners.update(found.retries)
+        self._detector.restore(found.tolerated, now)
         self.cool_downs.read(cool_downs, now, now + self._configuration.settings.fault_cool_down * _SECOND)
         for job in self._book.jobs.values():
             self.attach(job)
-        for handled in jobs:
+        for handled in found.jobs:
             self.jobs[handled.key] = handled
             self._dirty[handled.key] = None
             for uid, deletion in handled.deletions.items():
@@ -484,12 +495,3 @@ class FaultHandler:
                 if record is not None and not record.pod.deleting and not handled.external:
                     # Its deletion may never have reached the API server; the uid makes it safe to repeat.
                     deletion.sent = deletion.forced = False
-
-
-def owner_of(job: Job) -> str:
-    """Who recreates the pods: the uid of their owner, for pods without one the job itself."""
-    group_owner = job.group.owner if job.group is not None else None
-    if group_owner is not None and group_owner.uid:
-        return group_owner.uid
-    owner = next((pod.owner for pod in job.pods.values() if pod.owner is not None), None)
-    return owner.uid if owner is not None and owner.uid and job.group is None else job.key

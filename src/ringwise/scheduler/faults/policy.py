@@ -9,6 +9,7 @@ import enum
 from collections.abc import Mapping
 from typing import TypeVar
 
+from ringwise.grammar import agrees
 from ringwise.records import dataclass
 from ringwise.scheduler.faults.masks import NO_MASKS, FaultMasks, read_masks, shown
 from ringwise.topology.numbers import whole_number
@@ -87,6 +88,17 @@ class FaultPolicy:
         """The first answer to a fault is to restart every pod."""
         recovers = self.process_recovery is ProcessRecovery.ON
         return not (self.only_pods or self.pod_level or recovers)
+
+    def refusal(self, retries_left: int) -> str:
+        """Why no pod may be deleted; empty where that is allowed. Broken hardware needs no retries."""
+        if self.mode is Mode.OFF:
+            return "fault-scheduling is off"
+        if self.handled_elsewhere:
+            return "its annotation ProcessRecoverStrategy leaves faults to another component"
+        if retries_left <= 0:
+            restarts = f"all {self.retries} restarts" if self.retries != 1 else "the one restart"
+            return f"{restarts} that fault-retry-times allows {agrees(self.retries, 'is', 'are')} used up"
+        return ""
 
 
 OFF = FaultPolicy()

@@ -7,7 +7,10 @@ previous placements, whatever its PodGroup is called. After a restart of the sch
 annotations of the surviving pods show where those are; placements of pods that were lost
 before the restart, and the reservations for them, are read from the document of F1.
 
-The same holds for other gangs while they are rescheduled because of a fault.
+The same holds for other gangs, and for pods without a PodGroup that have an owner, while they are
+rescheduled because of a fault. An owner that creates pods under other names changes nothing: ranks are
+given anew in the order of the names, and a pod without a PodGroup takes the place of one of its owner's
+pods that is gone.
 
 Other jobs are remembered where `prefer-previous-node` is set, without a reservation: the
 previous node is preferred, and may be taken meanwhile. They are kept by the uid of the pods'
@@ -20,18 +23,26 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ringwise.framework.job import WHOLE_NODE, Job, PreviousNode
+from ringwise.framework.job import WHOLE_NODE, AwaitedNode, Job, PreviousNode
 from ringwise.framework.ranks import ranks_of
 from ringwise.messages.job_expansion import group_name
 from ringwise.placement.superpods.reschedule import WAIT_SECONDS
-from ringwise.placement.switches.classes import asks_for_switches
 from ringwise.reasons import Trigger
 from ringwise.records import dataclass
 from ringwise.scheduler.core.job_book import JobBook
 from ringwise.scheduler.core.pending_queue import PendingQueue
 from ringwise.scheduler.core.sessions import ActiveConfiguration
+from ringwise.scheduler.faults.detection import FaultType
 from ringwise.scheduler.faults.remembered_nodes import RememberedNodes
-from ringwise.scheduler.faults.rescheduling import LeavingPod, Rescheduling, plain_rank, read_plain
+from ringwise.scheduler.faults.rescheduling import (
+    LeavingPod,
+    Rescheduling,
+    owner_key,
+    placed_as_a_whole,
+    plain_rank,
+    read_plain,
+)
+from ringwise.scheduler.faults.successors import Successors, lone_pod, owner_uid
 from ringwise.state.cluster import ClusterState
 from ringwise.state.loads import NO_LOAD, Load, load_of
 from ringwise.state.model import Pod
@@ -43,10 +54,8 @@ from ringwise.wellknown import (
     IS_SHARED_TOR,
     LOGICAL_RACK,
     SHARED_TOR_IP,
-    SP_BLOCK,
     SUPER_POD_ID,
     SUPER_POD_RANK,
-    TOR_AFFINITY,
 )
 
 WHY = "being rescheduled"
@@ -63,6 +72,8 @@ class HeldPlacement:
     node: int
     chips: int
     rank: int
+    #: S9: its node is held for the job while that is rescheduled.
+    is_held: bool
 
 
 class PreviousPlacements:
@@ -74,7 +85,9 @@ class PreviousPlacements:
         configuration: ActiveConfiguration,
         pending: PendingQueue,
         triggers: set[Trigger],
-        is_rescheduled: Callable[[str], bool] = lambda job: False,
+        is_rescheduled: Callable[[Job], bool] = lambda job: False,
+        restarts_failed: Callable[[Job], bool] = lambda job: False,
+        fault_of: Callable[[str, str], FaultType | None] = lambda job, uid: None,
     ) -> None:
         self._state = state
         self._book = book
@@ -84,10 +97,16 @@ class PreviousPlacements:
         self._triggers = triggers
         #: Whether pods of this job are being moved because of a fault.
         self._is_rescheduled = is_rescheduled
+        #: Whether a pod of this job that has failed is created again because of it.
+        self._restarts_failed = restarts_failed
+        #: Why a pod of such a job is faulty, by uid; None for healthy pods.
+        self._fault_of = fault_of
         #: Jobs placed as a whole, by owner.
         self._rescheduling: dict[str, Rescheduling] = {}
         #: Pods of such jobs that are being deleted, by uid.
         self._leaving: dict[str, LeavingPod] = {}
+        #: Of those, pods without a PodGroup that are gone and were not created again yet.
+        self._successors = Successors()
         #: Other jobs.
         self._preferred = RememberedNodes()
         #: Jobs whose vcjob is gone while pods of them still terminate.
@@ -107,21 +126,25 @@ class PreviousPlacements:
 
     # -- pods are lost ------------------------------------------------------------------------
 
-    def held_by(self, uid: str) -> HeldPlacement | None:
-        """The pod's placement, if it has to be remembered when the pod is lost."""
+    def held_by(self, uid: str, *, failed: bool = False) -> HeldPlacement | None:
+        """The pod's placement, if it has to be remembered when the pod is lost or has failed."""
         placement = self._state.pods.get(uid)
         if placement is None or placement.node < 0 or not placement.chips:
             return None
         job = self._book.job_of(uid)
         pod = placement.pod
-        if job is None or not (self._is_held(job, pod) or self._prefers_previous_node(pod)):
+        is_held = job is not None and self._is_held(job, pod, failed)
+        if job is None or not (is_held or self._prefers_previous_node(pod)):
             return None
         rank = pod.rank if pod.rank is not None else ranks_of(job)[uid]
-        return HeldPlacement(job, pod, placement.node, placement.chips, rank)
+        return HeldPlacement(job, pod, placement.node, placement.chips, rank, is_held)
 
-    def _is_held(self, job: Job, pod: Pod) -> bool:
-        """S9: jobs placed as a whole always, other gangs while they are moved because of a fault."""
-        return _placed_as_a_whole(job, pod) or (job.group is not None and self._is_rescheduled(job.key))
+    def _is_held(self, job: Job, pod: Pod, failed: bool) -> bool:
+        """S9: jobs placed as a whole always, others that are created again while a fault moves them."""
+        if placed_as_a_whole(job, pod):
+            return True
+        recreated = job.group is not None or bool(owner_uid(pod))
+        return recreated and (self._is_rescheduled(job) if not failed else self._restarts_failed(job))
 
     def _prefers_previous_node(self, pod: Pod) -> bool:
         preferred = self._configuration.settings.prefer_previous_node
@@ -131,7 +154,7 @@ class PreviousPlacements:
         """The pod is gone or failed. Its placement is remembered only while its job continues."""
         if not self._continues(held.job, held.pod):
             return
-        if not self._is_held(held.job, held.pod):
+        if not held.is_held:
             self._lost_without_reservation(held, now, failed)
             return
         kept = self._remember(self._leaving_pod(held, failed, now), now)
@@ -140,24 +163,29 @@ class PreviousPlacements:
     def _leaving_pod(self, held: HeldPlacement, failed: bool, now: int) -> LeavingPod:
         pod, name = held.pod, self._state.names[held.node]
         annotations = {key: pod.annotations[key] for key in _KEPT_ANNOTATIONS if key in pod.annotations}
-        # F3: also where the hardware is healthy again. Switch and SuperPoD jobs return to a node on which
-        # only the pod failed (S9, P7).
-        faulty = failed and not _placed_as_a_whole(held.job, pod)
+        # Switch and SuperPoD jobs return to a node on which only the pod failed (S9, P7).
+        faulty = failed and not placed_as_a_whole(held.job, pod)
+        # F3: also where the hardware is healthy again.
         faulty = faulty or _is_cooling(held.job, name, held.chips, now)
+        # No report of the hardware shows these.
+        faulty = faulty or self._fault_of(held.job.key, pod.uid) in (FaultType.RELATION, FaultType.SUB_HEALTH)
         return LeavingPod(
-            _owner(held.job, pod),
+            owner_key(held.job, pod),
             held.job.key,
             pod.cls.resource or "",
             held.rank,
             PreviousNode(name, annotations, faulty, now, held=True),
             held.chips,
             load_of((pod.cls,)),
+            owner_uid(pod) if pod.group is None else "",
         )
 
     def _remember(self, pod: LeavingPod, now: int) -> Rescheduling:
         kept = self._rescheduling.get(pod.owner)
         if kept is None:
             kept = self._rescheduling[pod.owner] = Rescheduling(pod.job, pod.resource)
+            kept.pods_owner = pod.pods_owner
+        self._successors.leave(pod.pods_owner, pod.owner)
         kept.nodes[pod.rank] = replace(pod.node, lost=now)
         kept.chips[pod.rank] = pod.chips
         kept.loads[pod.rank] = pod.load
@@ -174,16 +202,31 @@ class PreviousPlacements:
     def leaving(self, uid: str, now: int) -> None:
         """F1: the pod is being deleted: its placement is known should the scheduler end before the pod."""
         held = self.held_by(uid) if uid not in self._leaving else None
-        if held is None or not self._is_held(held.job, held.pod):
+        if held is None or not held.is_held:
             return
         if self._continues(held.job, held.pod):
-            self._leaving[uid] = self._leaving_pod(held, False, now)
+            self._leaving[uid] = pod = self._leaving_pod(held, False, now)
             self.changed = True
+            self._await(uid, pod)
+
+    def _await(self, uid: str, pod: LeavingPod) -> None:
+        """S9: should its replacement exist before it is gone, it waits for the node; a limit holds."""
+        job = self._book.jobs.get(pod.job)
+        if job is not None and not pod.node.faulty and self._is_rescheduled(job):
+            since = pod.node.lost
+            job.awaited_nodes[uid] = AwaitedNode(pod.node.node, pod.rank, since, since + self._hold)
 
     def stays(self, uid: str) -> None:
         """The pod is gone and remembered, or its deletion failed."""
-        if self._leaving.pop(uid, None) is not None:
+        pod = self._leaving.pop(uid, None)
+        if pod is not None:
             self.changed = True
+            self._await_no_more(uid, pod)
+
+    def _await_no_more(self, uid: str, pod: LeavingPod) -> None:
+        job = self._book.jobs.get(pod.job)
+        if job is not None and job.awaited_nodes.pop(uid, None) is not None:
+            self._pending.activate(job.key)
 
     def _next_levels(self, annotations: Mapping[str, str], now: int) -> tuple[int, ...]:
         times = {now + WAIT_SECONDS * _SECOND + 1}
@@ -204,7 +247,7 @@ class PreviousPlacements:
             name = self._state.names[held.node]
             faulty = failed or self._is_faulty(resource, name, held.chips)
             node = PreviousNode(name, faulty=faulty, lost=now)
-            self._preferred.lost(owner.uid, held.job, held.rank, node)
+            self._preferred.lost(owner.uid, held.job, {held.rank: node}, alone=held.pod.group is None)
 
     def _continues(self, job: Job, pod: Pod) -> bool:
         if job.key in self._ended:
@@ -213,7 +256,7 @@ class PreviousPlacements:
             vcjob = self._book.vcjobs.get(f"{pod.namespace}/{pod.owner.name}")
             if vcjob is not None:
                 return not vcjob.over
-        return job.group is not None or not _placed_as_a_whole(job, pod)
+        return job.group is not None or pod.owner is not None or not placed_as_a_whole(job, pod)
 
     # -- jobs come back -----------------------------------------------------------------------
 
@@ -222,7 +265,9 @@ class PreviousPlacements:
         self._preferred.attach(job)
         if not self._rescheduling or job.previous_nodes:
             return
-        kept = self._rescheduling.get(_owner(job, next(iter(job.pods.values()), None)))
+        owner = owner_key(job, next(iter(job.pods.values()), None))
+        self._take_place(job, owner)
+        kept = self._rescheduling.get(owner)
         if kept is not None:
             if kept.job != job.key:
                 self._lift(kept.job)
@@ -230,6 +275,15 @@ class PreviousPlacements:
                 self.changed = True
             kept.stale = True
             job.previous_nodes = kept.nodes
+
+    def _take_place(self, job: Job, owner: str) -> None:
+        """A new pod without a PodGroup: it replaces the one of its name, else another of its owner."""
+        pod = lone_pod(job)
+        if pod is None or pod.node is not None:
+            return
+        taken = self._successors.take(owner_uid(pod), owner)
+        if taken is not None:
+            self._rescheduling[owner] = self._rescheduling.pop(taken)
 
     def forget(self, owner: str) -> None:
         """The job has ended: nothing of it comes back."""
@@ -244,6 +298,7 @@ class PreviousPlacements:
         if kept is None:
             return
         self.changed = True
+        self._successors.forget(kept.pods_owner, owner)
         self._lift(kept.job)
         job = self._book.jobs.get(kept.job)
         if job is not None:
@@ -294,6 +349,11 @@ class PreviousPlacements:
                     self.changed = True
             if kept.stale:
                 self._reserve(kept)
+        for uid, pod in self._leaving.items():
+            if not pod.node.faulty and self._is_faulty(pod.resource, pod.node.node, pod.chips):
+                self._leaving[uid] = replace(pod, node=replace(pod.node, faulty=True))
+                self._await_no_more(uid, pod)
+                self.changed = True
 
     def settle(self, job: Job) -> None:
         """After a cycle: a job that is complete again is forgotten, any other keeps its reservation."""
@@ -327,10 +387,12 @@ class PreviousPlacements:
             if kept is None:
                 first = next(iter(going.values()))
                 kept = Rescheduling(first.job, first.resource, until=first.node.lost + self._hold)
+                kept.pods_owner = first.pods_owner
             yield {
                 "owner": owner,
                 "job": kept.job,
                 "resource": kept.resource,
+                "podsOwner": kept.pods_owner,
                 "until": kept.until,
                 "nextLevels": list(kept.next_levels),
                 "ranks": {
@@ -353,10 +415,13 @@ class PreviousPlacements:
             kept.until = min(kept.until, now + self._hold)
             if kept.nodes and kept.until > now and owner not in self._rescheduling:
                 self._rescheduling[owner] = kept
+                if kept.job not in self._book.jobs:
+                    self._successors.leave(kept.pods_owner, owner)
             for uid, pod in leaving.items():
                 placed = self._state.pods.get(uid)
                 if placed is not None and placed.node >= 0:
                     self._leaving[uid] = pod
+                    self._await(uid, pod)
                 elif self._may_go_on(pod):
                     # It went between the two leaders; how long ago is not known.
                     self._remember(pod, now)
@@ -364,14 +429,17 @@ class PreviousPlacements:
             if job is not None and not job.previous_nodes and owner in self._rescheduling:
                 job.previous_nodes = self._rescheduling[owner].nodes
                 self._pending.activate(job.key)
+        if self._successors:
+            for job in self._book.jobs.values():
+                self.attach(job)
 
     def _may_go_on(self, pod: LeavingPod) -> bool:
         """Whether its job may go on: it was not deleted, and did not end, while no scheduler looked."""
         for vcjob in self._book.vcjobs.values():
             if vcjob.uid == pod.owner:
                 return not vcjob.over
-        # Without its vcjob, its PodGroup shows that it goes on.
-        return pod.job in self._book.jobs and pod.owner == pod.job
+        # Without its vcjob, its PodGroup shows that it goes on. A pod without one may be created again.
+        return bool(pod.pods_owner) or (pod.job in self._book.jobs and pod.owner == pod.job)
 
     def _placed_ranks(self, job: Job) -> set[int]:
         placements = self._state.pods
@@ -386,11 +454,14 @@ class PreviousPlacements:
             return True
         node = self._state.nodes[number]
         bad = fleet.unhealthy[number] | fleet.recovering[number] | max(0, fleet.network[number])
+        # What an operator takes out of use is not waited for either.
+        bad |= fleet.isolated[number]
         refused = self._state.node_status.get(number, NodeStatus.HEALTHY) >= NodeStatus.PRE_SEPARATE
         if node is not None and node.devices is not None:
             # It came back with other chips.
             bad |= ~fleet.listed[number]
-        return node is None or not node.ready or refused or bool(mask & bad)
+        refused = refused or number in self._state.isolated_nodes
+        return node is None or not node.ready or node.unschedulable or refused or bool(mask & bad)
 
     def _reserve(self, kept: Rescheduling, placed: set[int] | None = None) -> None:
         kept.stale = False
@@ -423,19 +494,3 @@ def _is_cooling(job: Job, node: str, chips: int, now: int) -> bool:
         broken.node == node and until > now and (broken.chip == WHOLE_NODE or chips >> broken.chip & 1)
         for broken, until in job.cooling.items()
     )
-
-
-def _placed_as_a_whole(job: Job, pod: Pod) -> bool:
-    return (
-        asks_for_switches(job.labels.get(TOR_AFFINITY))
-        or SP_BLOCK in job.annotations
-        or LOGICAL_RACK in pod.annotations
-    )
-
-
-def _owner(job: Job, pod: Pod | None) -> str:
-    """The uid of the vcjob, whatever its PodGroup is called; for other jobs the key of the group."""
-    for owner in (job.group.owner if job.group is not None else None, pod.owner if pod is not None else None):
-        if owner is not None and owner.kind == "Job" and owner.uid:
-            return owner.uid
-    return job.key

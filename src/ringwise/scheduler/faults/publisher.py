@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from ringwise.messages.commands import Publish
 from ringwise.messages.events import ReschedulingRead
+from ringwise.scheduler.faults.detection import FaultDetector
 from ringwise.scheduler.faults.document import write
 from ringwise.scheduler.faults.fault_nodes import FaultNodes
 from ringwise.scheduler.faults.handler import FaultHandler
@@ -30,8 +31,15 @@ from ringwise.wellknown import (
 
 
 class ReschedulingPublisher:
-    def __init__(self, faults: FaultHandler, previous: PreviousPlacements, nodes: FaultNodes) -> None:
+    def __init__(
+        self,
+        faults: FaultHandler,
+        detector: FaultDetector,
+        previous: PreviousPlacements,
+        nodes: FaultNodes,
+    ) -> None:
         self._faults = faults
+        self._detector = detector
         self._previous = previous
         self._nodes = nodes
         #: What was written last, by data key. A cluster without faults writes nothing.
@@ -48,9 +56,14 @@ class ReschedulingPublisher:
         own: dict[str, str] = {}
         shown: dict[str, str] = {}
         records: dict[str, str] = {}
-        if faults.changed or previous.changed:
-            faults.changed = previous.changed = False
-            own[RESCHEDULING_KEY] = write(faults.jobs.values(), faults.retries.owners, previous.plain())
+        if faults.changed or previous.changed or self._detector.changed:
+            faults.changed = previous.changed = self._detector.changed = False
+            own[RESCHEDULING_KEY] = write(
+                faults.jobs.values(),
+                faults.retries.owners,
+                previous.plain(),
+                self._detector.plain_tolerated(),
+            )
         if faults.cool_downs.changed:
             faults.cool_downs.changed = False
             own[COOL_DOWNS_KEY] = faults.cool_downs.document()

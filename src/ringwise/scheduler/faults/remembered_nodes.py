@@ -1,66 +1,91 @@
-"""Previous nodes that are preferred and not reserved (`prefer-previous-node`)."""
+"""Previous nodes that are preferred and not reserved (`prefer-previous-node`).
+
+They are not written anywhere: after a restart of the scheduler the nodes of the pods that run then are known,
+those of pods that were lost before are not.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
 
 from ringwise.framework.job import Job, PreviousNode
 from ringwise.records import dataclass
+from ringwise.scheduler.faults.successors import Successors, lone_pod, owner_uid
 
 #: Nanoseconds for which the previous nodes of jobs without a reservation are kept.
 KEPT_FOR = 72 * 3600 * 1_000_000_000
+#: Entries that are kept; the one that lost no pod for longest goes first.
+MOST_ENTRIES = 16384
 
 
 @dataclass(slots=True)
-class _OwnerNodes:
+class _Entry:
+    owner: str
     #: The job has the very same dict as `previous_nodes`.
     by_rank: dict[int, PreviousNode] = field(default_factory=dict)
     lost: int = 0
 
 
 class RememberedNodes:
-    """Previous nodes without a reservation, by owner (`prefer-previous-node`)."""
+    """By owner; of pods without a PodGroup each has an entry of its own."""
 
     def __init__(self) -> None:
-        #: In the order in which the owners last lost a pod.
-        self._owners: dict[str, _OwnerNodes] = {}
+        #: In the order in which they last lost a pod.
+        self._entries: dict[str, _Entry] = {}
+        self._successors = Successors()
 
     def __len__(self) -> int:
-        return len(self._owners)
+        return len({entry.owner for entry in self._entries.values()})
 
-    def lost(self, owner: str, job: Job, rank: int, node: PreviousNode) -> None:
-        nodes = self._owners.pop(owner, None) or _OwnerNodes()
-        self._owners[owner] = nodes
-        nodes.by_rank[rank] = node
-        nodes.lost = node.lost
-        job.previous_nodes = nodes.by_rank
+    def lost(self, owner: str, job: Job, nodes: Mapping[int, PreviousNode], *, alone: bool) -> None:
+        """Pods of these ranks are lost; `alone`: a pod without a PodGroup."""
+        key = f"{owner}/{job.key}" if alone else owner
+        entry = self._entries.pop(key, None) or _Entry(owner)
+        self._entries[key] = entry
+        entry.by_rank.update(nodes)
+        entry.lost = max(node.lost for node in nodes.values())
+        job.previous_nodes = entry.by_rank
+        if alone:
+            self._successors.leave(owner, key)
+        if len(self._entries) > MOST_ENTRIES:
+            self.forget(next(iter(self._entries)))
 
     def attach(self, job: Job) -> None:
-        if self._owners and not job.previous_nodes:
-            nodes = self._owners.get(_pods_owner(job))
-            if nodes is not None:
-                job.previous_nodes = nodes.by_rank
+        if not self._entries or job.previous_nodes:
+            return
+        key = _key(job)
+        pod = lone_pod(job)
+        if pod is not None and pod.node is None:
+            taken = self._successors.take(owner_uid(pod), key)
+            if taken is not None:
+                self._entries[key] = self._entries.pop(taken)
+        entry = self._entries.get(key)
+        if entry is not None:
+            job.previous_nodes = entry.by_rank
 
-    def forget(self, owner: str) -> None:
-        nodes = self._owners.pop(owner, None)
-        if nodes is not None:
-            nodes.by_rank.clear()
+    def forget(self, key: str) -> None:
+        entry = self._entries.pop(key, None)
+        if entry is not None:
+            entry.by_rank.clear()
+            self._successors.forget(entry.owner, key)
 
     def forget_old(self, now: int) -> None:
-        while self._owners:
-            owner, nodes = next(iter(self._owners.items()))
-            if nodes.lost + KEPT_FOR > now:
+        while self._entries:
+            key, entry = next(iter(self._entries.items()))
+            if entry.lost + KEPT_FOR > now:
                 return
-            self.forget(owner)
+            self.forget(key)
 
     def settle(self, job: Job, placed: set[int]) -> None:
         """After a cycle: once all remembered ranks are placed again, only their present nodes count."""
-        owner = _pods_owner(job)
-        nodes = self._owners.get(owner)
-        if nodes is not None and nodes.by_rank.keys() <= placed:
-            self.forget(owner)
+        key = _key(job)
+        entry = self._entries.get(key)
+        if entry is not None and entry.by_rank.keys() <= placed:
+            self.forget(key)
 
 
-def _pods_owner(job: Job) -> str:
-    owner = next(iter(job.pods.values())).owner if job.pods else None
-    return "" if owner is None else owner.uid
+def _key(job: Job) -> str:
+    first = next(iter(job.pods.values()), None)
+    owner = owner_uid(first)
+    return f"{owner}/{job.key}" if owner and lone_pod(job) is not None else owner

@@ -9,18 +9,23 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
-from ringwise.framework.job import PreviousNode
+from ringwise.framework.job import Job, PreviousNode
+from ringwise.placement.switches.classes import asks_for_switches
 from ringwise.records import dataclass
 from ringwise.state.loads import Load
+from ringwise.state.model import Pod
 from ringwise.state.ranges import MOST_CHIPS_OF_ONE
+from ringwise.wellknown import LOGICAL_RACK, SP_BLOCK, TOR_AFFINITY
 
 
 @dataclass(slots=True)
 class Rescheduling:
-    """A job placed as a whole that lost pods."""
+    """A job that lost pods."""
 
     job: str
     resource: str
+    #: Who creates a pod without a PodGroup again, perhaps under another name; empty for other jobs.
+    pods_owner: str = ""
     #: By rank. The job has the very same dict as `previous_nodes`.
     nodes: dict[int, PreviousNode] = field(default_factory=dict)
     #: rank -> chips on that node
@@ -45,6 +50,7 @@ class LeavingPod:
     node: PreviousNode
     chips: int
     load: Load
+    pods_owner: str = ""
 
 
 def plain_rank(node: PreviousNode, chips: int, load: Load) -> list[Any]:
@@ -53,13 +59,15 @@ def plain_rank(node: PreviousNode, chips: int, load: Load) -> list[Any]:
 
 def read_plain(given: Mapping[str, Any]) -> tuple[str, Rescheduling, dict[str, LeavingPod]]:
     kept = Rescheduling(str(given["job"]), str(given["resource"]), until=int(given["until"]))
+    # Absent in documents of version 0.1.
+    kept.pods_owner = str(given.get("podsOwner", ""))
     kept.next_levels = tuple(sorted(int(time) for time in given["nextLevels"]))
     for text, written in given["ranks"].items():
         rank = int(text)
         kept.nodes[rank], kept.chips[rank], kept.loads[rank] = _read_rank(written)
     owner = str(given["owner"])
     leaving = {
-        str(uid): LeavingPod(owner, kept.job, kept.resource, int(rank), *_read_rank(written))
+        str(uid): LeavingPod(owner, kept.job, kept.resource, int(rank), *_read_rank(written), kept.pods_owner)
         for uid, (rank, *written) in given["leaving"].items()
     }
     return owner, kept, leaving
@@ -83,3 +91,22 @@ def _read_load(given: list[Any]) -> Load:
     if not all(type(amount) is int and amount >= 0 for amount in amounts):
         raise ValueError("an amount is no number from 0")
     return Load(cpu, memory, pods, tuple((str(name), amount) for name, amount in extended.items()))
+
+
+def placed_as_a_whole(job: Job, pod: Pod) -> bool:
+    """Whether leaf switches, SuperPoDs or racks decide where the job goes."""
+    return (
+        asks_for_switches(job.labels.get(TOR_AFFINITY))
+        or SP_BLOCK in job.annotations
+        or LOGICAL_RACK in pod.annotations
+    )
+
+
+def owner_key(job: Job, pod: Pod | None) -> str:
+    """The uid of the vcjob, whatever its PodGroup is called; for other jobs their key."""
+    if pod is not None and pod.group is None:
+        return job.key
+    for owner in (job.group.owner if job.group is not None else None, pod.owner if pod is not None else None):
+        if owner is not None and owner.kind == "Job" and owner.uid:
+            return owner.uid
+    return job.key

@@ -55,6 +55,12 @@ TRANSITIONS: tuple[Transition, ...] = (
     Transition(State.BLOCKED, Happened.FAULT_GONE, State.RECOVERED, "forgets the job"),
     Transition(State.DELETING, Happened.FAULT_FOUND, State.FAULTY, "adds the new faulty pods"),
     Transition(State.DELETING, Happened.GRACE_OVER, State.DELETING, "deletes by force what is still there"),
+    Transition(
+        State.DELETING,
+        Happened.FAULT_GONE,
+        State.RECOVERED,
+        "external: takes the marks back, forgets the job",
+    ),
     Transition(State.DELETING, Happened.PODS_GONE, State.WAITING, "starts the clock of the level"),
     Transition(State.WAITING, Happened.FAULT_FOUND, State.FAULTY, "adds the new faulty pods"),
     Transition(State.WAITING, Happened.NEXT_LEVEL, State.DELETING, "deletes the pods of the next level"),

@@ -1,0 +1,47 @@
+"""After a relation fault ClusterD's word comes before that of the device plugin: chips whose link is down.
+
+For 20 s such chips of the node count as network-unhealthy, as with Huawei's plugin, although their fault
+(81078603) has a level that is not handled. By then the device plugin lists them itself, or the link is up.
+"""
+
+from __future__ import annotations
+
+from ringwise.reasons import Trigger
+from ringwise.state.cluster import ClusterState
+
+LINK_DOWN_CODE = "81078603"
+COUNTS_FOR = 20_000_000_000
+
+
+class LinkDownNodes:
+    def __init__(self, state: ClusterState, triggers: set[Trigger]) -> None:
+        self._state = state
+        self._triggers = triggers
+        #: Node to the end of its time, in nanoseconds.
+        self._until: dict[str, int] = {}
+
+    def relation_fault(self, node: str, now: int) -> None:
+        """ClusterD separates a pod of this node."""
+        self._until[node] = now + COUNTS_FOR
+        self.report_seen(node)
+
+    def report_seen(self, node: str) -> None:
+        if node not in self._until:
+            return
+        for resource in self._state.fleets:
+            report = self._state.report_of(node, resource)
+            mask = 0
+            for fault in () if report is None else report.faults:
+                if fault.code.upper() == LINK_DOWN_CODE:
+                    mask |= 1 << fault.chip
+            self._state.put_links_down(node, resource, mask)
+
+    def review(self, now: int) -> None:
+        for node in [node for node, until in self._until.items() if until <= now]:
+            del self._until[node]
+            for resource in self._state.fleets:
+                self._state.put_links_down(node, resource, 0)
+            self._triggers.add(Trigger.HEALTH_CHANGED)
+
+    def deadline(self) -> int | None:
+        return min(self._until.values(), default=None)

@@ -1,0 +1,53 @@
+"""Pods without a PodGroup are jobs of their own: which new pod takes the place of which one that is gone.
+
+A StatefulSet creates a pod again under its name; a ReplicaSet or a Job under another one.
+"""
+
+from __future__ import annotations
+
+from ringwise.framework.job import Job
+from ringwise.state.model import Pod
+
+
+class Successors:
+    """By owner of the pods: the keys of places that no new pod has taken yet, oldest first."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, dict[str, None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def leave(self, owner: str, key: str) -> None:
+        """The pod of this place is gone."""
+        if owner:
+            self._open.setdefault(owner, {})[key] = None
+
+    def take(self, owner: str, key: str) -> str | None:
+        """The place for a new pod: the one of its own key, else the oldest."""
+        places = self._open.get(owner)
+        if not places:
+            return None
+        taken = key if key in places else next(iter(places))
+        self.forget(owner, taken)
+        return taken
+
+    def forget(self, owner: str, key: str) -> None:
+        places = self._open.get(owner)
+        if places is not None:
+            places.pop(key, None)
+            if not places:
+                del self._open[owner]
+
+
+def lone_pod(job: Job) -> Pod | None:
+    """The pod of a job that is nothing but this pod."""
+    if len(job.pods) != 1 or job.group is not None:
+        return None
+    (pod,) = job.pods.values()
+    return pod if pod.group is None else None
+
+
+def owner_uid(pod: Pod | None) -> str:
+    """Who creates the pod again; empty where none does."""
+    return "" if pod is None or pod.owner is None else pod.owner.uid

@@ -1,0 +1,239 @@
+"""Edge cases of faults, one test each: what Huawei's plugin does, and what survives a restart."""
+
+from __future__ import annotations
+
+import pytest
+
+from ringwise.messages import events as ev
+from ringwise.messages.commands import AnnotatePod
+from ringwise.scheduler.faults.document import read, write
+from ringwise.scheduler.faults.states import State
+from ringwise.state.model import DeviceReport, Isolation, Isolations, NodeReport, ReportedFault
+from tests.scheduler.faults.test_fault_handling import (
+    POD_LEVEL,
+    deletions,
+    finish,
+    pod_on,
+    running,
+    state_of,
+)
+from tests.scheduler.rig import CHIP, SECOND, Rig
+
+MASKED = {"huawei.com/schedule.filter.faultCode": "80E01801:60"}
+
+
+def report(node: str, code: str, level: str, *, unhealthy: int = 0, network: int = 0) -> ev.ReportSeen:
+    faults = (ReportedFault(0, code, level),)
+    return ev.ReportSeen(
+        DeviceReport(node, CHIP, unhealthy=unhealthy, network_unhealthy=network, faults=faults)
+    )
+
+
+def successor(rig: Rig, *before: ev.Event, nodes: int = 6) -> Rig:
+    """The next leader: it sees all objects, then what the previous one wrote."""
+    other = Rig(nodes)
+    other.now, other.groups, other.pods = rig.now, dict(rig.groups), dict(rig.pods)
+    other.tell(*map(ev.PodGroupSeen, rig.groups.values()), *map(ev.PodSeen, rig.pods.values()))
+    other.tell(*before, ev.ReschedulingRead(written(rig)))
+    other.run()
+    return other
+
+
+def written(rig: Rig) -> str:
+    documents = [one.data["rescheduling.json"] for one in rig.published() if "rescheduling.json" in one.data]
+    return documents[-1] if documents else ""
+
+
+# -- masks ---------------------------------------------------------------------------------------------
+
+
+def masked_fault() -> tuple[Rig, str, ev.ReportSeen]:
+    """A fault that is tolerated for 60 s, 40 s after it began."""
+    rig = running(POD_LEVEL, annotations=MASKED)
+    told = report("n3", "80E01801", "RestartBusiness", unhealthy=1)
+    rig.tell(told)
+    assert deletions(rig.step()) == {}
+    assert deletions(rig.step(40)) == {}
+    return rig, pod_on(rig, "n3"), told
+
+
+def test_F1_the_window_of_a_tolerated_fault_goes_on_after_a_restart() -> None:
+    rig, hit, told = masked_fault()
+    other = successor(rig, told)
+    assert other.deletions() == []
+    assert deletions(other.step(19)) == {}
+    assert deletions(other.step(1)) == {hit: 0}
+
+
+def test_F1_the_report_may_be_read_after_the_document() -> None:
+    rig, hit, told = masked_fault()
+    other = successor(rig)
+    other.tell(told)
+    assert deletions(other.step(19)) == {}
+    assert deletions(other.step(1)) == {hit: 0}
+
+
+def test_F1_a_fault_that_ended_meanwhile_begins_anew() -> None:
+    rig, hit, told = masked_fault()
+    other = successor(rig, ev.ReportSeen(DeviceReport("n3", CHIP, network_unhealthy=0)))
+    other.tell(told)
+    other.step()
+    assert deletions(other.step(59)) == {}
+    assert deletions(other.step(1)) == {hit: 0}
+
+
+def test_the_document_forgets_tolerated_faults_that_are_over() -> None:
+    rig, _, _ = masked_fault()
+    assert set(read(written(rig)).tolerated) == {"n3"}
+    rig.sick("n3", 0)
+    rig.run()
+    assert read(written(rig)).tolerated == {}
+
+
+def test_tolerated_faults_that_cannot_be_read_cost_no_others() -> None:
+    good = write((), {}, (), {"n1": [[0, "80E01801", 7]]})
+    bad = good.replace('"tolerated":[', '"tolerated":[["n2",[]],["n3",[[0,1,2]]],7,')
+    found = read(bad)
+    assert found.tolerated == {"n1": {(0, "80E01801"): 7}}
+    assert found.problem == "3 of 4 tolerated cannot be read"
+
+
+# -- external ------------------------------------------------------------------------------------------
+
+
+def test_external_marks_are_taken_back_when_the_hardware_heals() -> None:
+    rig = running({"fault-scheduling": "external-grace", "pod-rescheduling": "on"})
+    hit = pod_on(rig, "n3")
+    rig.sick("n3", 1)
+    rig.step()
+    assert state_of(rig) is State.DELETING
+    rig.sick("n3", 0)
+    commands = rig.step(30)
+    (mark,) = [one for one in commands if isinstance(one, AnnotatePod)]
+    assert (mark.pod, dict(mark.annotations), mark.remove) == (hit, {}, ("huawei.com/pod-status",))
+    assert state_of(rig) is None
+    rig.sick("n3", 1)
+    (again,) = [one for one in rig.step(5) if isinstance(one, AnnotatePod)]
+    assert again.annotations == {"huawei.com/pod-status": "Unhealthy-CardUnhealthy"}
+
+
+def test_external_marks_of_pods_that_terminate_stay() -> None:
+    rig = running({"fault-scheduling": "external-grace", "pod-rescheduling": "on"})
+    hit = pod_on(rig, "n3")
+    rig.sick("n3", 1)
+    rig.step()
+    rig.change(hit, deleting=True)
+    rig.sick("n3", 0)
+    assert not [one for one in rig.step(5) if isinstance(one, AnnotatePod)]
+
+
+# -- link down after a relation fault --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("seconds", "code", "fits"),
+    [(0, "81078603", False), (19, "81078603", False), (21, "81078603", True), (0, "80E01801", True)],
+)
+def test_after_a_relation_fault_chips_with_a_link_down_are_withheld_for_20_s(
+    seconds: int, code: str, fits: bool
+) -> None:
+    rig = running(POD_LEVEL, nodes=5, pods=4)
+    hit = pod_on(rig, "n3")
+    rig.change(hit, labels={**POD_LEVEL, "fault-type": "Separate"})
+    rig.tell(report("n3", code, "NotHandleFault"))
+    assert deletions(rig.step()) == {hit: 0}
+    rig.tell(ev.PodGone(rig.pods.pop(hit).uid))
+    rig.step(seconds)
+    # Two pods: network faults matter for them. n5 is free, too.
+    rig.submit("other", pods=2, chips=8)
+    rig.run()
+    assert (len(rig.nodes_of("other")) == 2) is fits
+    if not fits:
+        rig.step(20)
+        rig.run()
+        assert sorted(rig.nodes_of("other")) == ["n3", "n5"]
+
+
+# -- nodes ---------------------------------------------------------------------------------------------
+
+
+def test_a_pod_that_failed_with_its_node_is_moved_at_once_and_costs_no_retry() -> None:
+    rig = running(POD_LEVEL | {"fault-retry-times": "1"})
+    hit = pod_on(rig, "n3")
+    rig.change(hit, phase="Failed", ended=rig.now)
+    rig.step()
+    assert state_of(rig) is not None
+    finish(rig)
+    rig.run()
+    assert rig.machine._faults.retries.left("default/train", 1) == 0
+    hit = pod_on(rig, "n2")
+    rig.change(hit, phase="Failed", ended=rig.now)
+    rig.tell(ev.NodeGone("n2"))
+    assert deletions(rig.step()) == {hit: 0}
+    assert rig.machine._faults.jobs["default/train"].reason.value == "NodeUnhealthy"
+
+
+@pytest.mark.parametrize("order", ["pod first", "node first"])
+def test_a_failed_pod_whose_node_is_gone_needs_no_retries(order: str) -> None:
+    rig = running(POD_LEVEL)
+    hit = pod_on(rig, "n3")
+    if order == "pod first":
+        rig.change(hit, phase="Failed", ended=rig.now)
+        assert deletions(rig.step(5)) == {}
+        rig.tell(ev.NodeGone("n3"))
+    else:
+        rig.tell(ev.NodeGone("n3"))
+        rig.change(hit, phase="Failed", ended=rig.now)
+    assert deletions(rig.step()) == {hit: 0}
+    finish(rig)
+    rig.run()
+    assert rig.pods[hit].node not in (None, "n3")
+    assert rig.machine._faults._detector._gone == set()
+
+
+# -- what operators take out of use ---------------------------------------------------------------------
+
+
+def isolate(rig: Rig, node: str) -> None:
+    rig.tell(ev.IsolationsSeen(Isolations((Isolation(node, by="ana"),))))
+
+
+def cordon(rig: Rig, node: str) -> None:
+    rig.node(node, unschedulable=True)
+
+
+def pre_separate(rig: Rig, node: str) -> None:
+    rig.tell(ev.NodeReportSeen(NodeReport(node, "node", "PreSeparate")))
+
+
+@pytest.mark.parametrize("take_out", [isolate, cordon, pre_separate])
+def test_no_reservation_stays_on_a_node_that_is_taken_out_of_use(take_out: object) -> None:
+    rig = Rig(2, actions=("enqueue", "allocate", "backfill"), reservation_after=600)
+    for number in range(2):
+        rig.submit(f"old{number}", chips=8, expected=f"{number + 1}h")
+        rig.run()
+    rig.submit("big", chips=8)
+    rig.run()
+    rig.step(600)
+    kept = rig.machine.view.reservation_of("default/big")
+    assert kept is not None
+    assert [rig.machine.view.cluster.names[node] for node in kept.chips] == ["n1"]
+    take_out(rig, "n1")  # type: ignore[operator]
+    rig.run()
+    kept = rig.machine.view.reservation_of("default/big")
+    assert kept is not None
+    assert [rig.machine.view.cluster.names[node] for node in kept.chips] == ["n2"]
+
+
+@pytest.mark.parametrize("take_out", [isolate, cordon, pre_separate])
+def test_S9_a_node_that_is_taken_out_of_use_is_not_held(take_out: object) -> None:
+    rig = running({"fault-scheduling": "force"}, nodes=8)
+    before = {pod.rank: pod.node or "" for pod in rig.pods.values()}
+    rig.sick(before[1], 1)
+    rig.step()
+    take_out(rig, before[2])  # type: ignore[operator]
+    finish(rig)
+    rig.run()
+    after = {pod.rank: pod.node for pod in rig.pods.values()}
+    assert {rank for rank in before if before[rank] != after[rank]} == {1, 2}
+    assert rig.now == 1000 * SECOND

@@ -1,0 +1,292 @@
+"""S9 where the owner of pods creates them again under other names, also before the old ones are gone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from ringwise.framework.ranks import ranks_of
+from ringwise.messages import events as ev
+from ringwise.state.model import Owner, Pod, PodClass
+from ringwise.topology.switches import LeafSwitch, Server, SwitchTopology
+from tests.scheduler.rig import CHIP, Rig
+
+OWNER = Owner("PyTorchJob", "train", "uid-of-train")
+REPLICA_SET = Owner("ReplicaSet", "web", "uid-of-web")
+FORCE = {"fault-scheduling": "force"}
+GRACE = {"fault-scheduling": "grace"}
+POD_LEVEL = {**FORCE, "pod-rescheduling": "on"}
+MODEL = {**FORCE, "tor-affinity": "large-model-schema"}
+#: In the order in which the old pods go, not in that of the names.
+NAMES = ("train-z", "train-y", "train-x", "train-w")
+
+
+def switches(rig: Rig, nodes: int) -> None:
+    servers = [Server(f"n{number}", 0, (number - 1) % 4) for number in range(1, nodes + 1)]
+    leaves = [LeafSwitch(f"S{at}", at, tuple(servers[at * 4 : at * 4 + 4])) for at in range(nodes // 4)]
+    rig.topology(SwitchTopology(tuple(leaves), 4))
+
+
+def created_again(rig: Rig, old: Pod, name: str) -> None:
+    """Its owner creates it under another name; the old pod may still be there."""
+    group = rig.groups.get(f"default/{old.group}")
+    rig.put(
+        replace(
+            old,
+            uid=f"{name}.new",
+            name=name,
+            phase="Pending",
+            node=None,
+            deleting=False,
+            holds=(),
+            rank=None,
+            annotations={} if group is None else dict(group.annotations),
+        )
+    )
+
+
+def broken(rig: Rig, pods: int, labels: dict[str, str]) -> tuple[dict[int, str], list[Pod]]:
+    """A job that loses a chip under rank 1: its nodes by rank, and the pods that go."""
+    rig.submit("train", pods=pods, chips=8, labels=labels, owner=OWNER)
+    rig.run()
+    before = by_rank(rig)
+    rig.sick(before[1], 1)
+    rig.step()
+    return before, [pod for pod in rig.pods.values() if pod.deleting]
+
+
+def by_rank(rig: Rig) -> dict[int, str]:
+    return {
+        pod.rank: pod.node
+        for pod in rig.pods.values()
+        if pod.rank is not None and pod.node is not None and not pod.deleting
+    }
+
+
+@pytest.mark.parametrize("early", [True, False])
+@pytest.mark.parametrize(("labels", "pods"), [(FORCE, 3), (GRACE, 3), (POD_LEVEL, 3), (MODEL, 4), (MODEL, 3)])
+def test_S9_ranks_stay_and_healthy_pods_return_whatever_the_new_pods_are_called(
+    labels: dict[str, str], pods: int, early: bool
+) -> None:
+    rig = Rig(8)
+    switches(rig, 8)
+    before, going = broken(rig, pods, labels)
+    if not early:
+        rig.gone(*(pod.name for pod in going))
+        rig.step(2)
+    for old, name in zip(going, NAMES, strict=False):
+        created_again(rig, old, name)
+    rig.run()
+    if early:
+        rig.step(3)
+        rig.gone(*(pod.name for pod in going))
+    rig.run()
+    after = by_rank(rig)
+    assert after.keys() == before.keys()
+    assert {rank for rank in before if before[rank] != after[rank]} == {1}
+
+
+def test_S9_the_reason_names_the_nodes_and_the_end_of_the_wait() -> None:
+    rig = Rig(8)
+    before, going = broken(rig, 3, FORCE)
+    for old, name in zip(going, NAMES, strict=False):
+        created_again(rig, old, name)
+    rig.step(4)
+    reason = rig.machine.view.jobs["default/train"].reason
+    assert reason is not None
+    assert reason.message == (
+        "2 pods wait for at most 120 s until the nodes of the job's healthy pods that still terminate are "
+        f"free, 4.0 s have passed: {before[0]}, {before[2]}"
+    )
+
+
+def test_S9_after_the_limit_other_nodes_are_taken() -> None:
+    rig = Rig(8)
+    before, going = broken(rig, 3, FORCE)
+    for old, name in zip(going, NAMES, strict=False):
+        created_again(rig, old, name)
+    rig.step(119)
+    assert not by_rank(rig)
+    assert rig.machine.next_deadline() is not None
+    rig.step(1)
+    rig.run()
+    assert by_rank(rig).keys() == {0, 1, 2}
+    assert not set(by_rank(rig).values()) & set(before.values())
+
+
+def test_S9_a_node_that_breaks_meanwhile_is_not_waited_for() -> None:
+    rig = Rig(8)
+    before, going = broken(rig, 3, FORCE)
+    for old, name in zip(going, NAMES, strict=False):
+        created_again(rig, old, name)
+    rig.step(1)
+    rig.sick(before[0], 1)
+    rig.sick(before[2], 1)
+    rig.run()
+    assert by_rank(rig).keys() == {0, 1, 2}
+
+
+def test_S9_F1_the_wait_survives_a_restart() -> None:
+    rig = Rig(8)
+    before, going = broken(rig, 3, FORCE)
+    document = next(one for one in rig.published()[::-1] if "rescheduling.json" in one.data)
+    for old, name in zip(going, NAMES, strict=False):
+        created_again(rig, old, name)
+    other = Rig(8)
+    other.now, other.groups, other.pods = rig.now, dict(rig.groups), dict(rig.pods)
+    other.sick(before[1], 1)
+    other.tell(*map(ev.PodGroupSeen, rig.groups.values()), *map(ev.PodSeen, rig.pods.values()))
+    other.tell(ev.ReschedulingRead(document.data["rescheduling.json"]))
+    other.run()
+    assert not by_rank(other)
+    assert other.reason("train") == "wait-for-previous-nodes"
+    other.gone(*(pod.name for pod in going))
+    other.run()
+    after = by_rank(other)
+    assert {rank for rank in before if before[rank] != after[rank]} == {1}
+
+
+def test_a_pod_that_waits_does_not_get_the_rank_of_one_that_is_deleted_later() -> None:
+    rig = Rig(4)
+    rig.submit("train", pods=4, chips=8, owner=OWNER)
+    rig.run()
+    rig.node("n4", unschedulable=True)
+    rig.tell(ev.PodGone(rig.pods["train-3"].uid))
+    rig.replacement("train-3")
+    rig.run()
+    assert rig.pods["train-3"].node is None
+    rig.change("train-0", deleting=True)
+    rig.run()
+    job = rig.machine.view.jobs["default/train"]
+    assert [ranks_of(job)[rig.pods[f"train-{rank}"].uid] for rank in range(4)] == [0, 1, 2, 3]
+
+
+# -- pods without a PodGroup ------------------------------------------------------------------------------
+
+
+RETRIES = {**FORCE, "fault-retry-times": "3"}
+
+
+def web(rig: Rig, name: str, labels: Mapping[str, str] = FORCE, owner: Owner | None = REPLICA_SET) -> None:
+    rig.put(Pod(f"{name}.uid", "default", name, PodClass(CHIP, 8), labels=labels, owner=owner))
+
+
+def node_of(rig: Rig, name: str) -> str | None:
+    return rig.pods[name].node
+
+
+@pytest.mark.parametrize("name", ["web-0", "web-other"])
+def test_a_pod_that_failed_avoids_its_node_under_any_name(name: str) -> None:
+    rig = Rig(3)
+    web(rig, "web-0", RETRIES)
+    rig.run()
+    assert node_of(rig, "web-0") == "n1"
+    rig.change("web-0", phase="Failed", exit_code=1)
+    rig.step()
+    assert rig.deletions() == ["web-0"]
+    rig.gone("web-0")
+    rig.step()
+    web(rig, name, RETRIES)
+    rig.run()
+    assert node_of(rig, name) == "n2"
+
+
+def test_F3_a_pod_under_another_name_avoids_the_chip_that_broke_it() -> None:
+    rig = Rig(3)
+    web(rig, "web-0")
+    rig.run()
+    rig.sick("n1", 1)
+    rig.step()
+    rig.gone("web-0")
+    rig.sick("n1", 0)
+    rig.step(60)
+    web(rig, "web-other")
+    rig.run()
+    assert node_of(rig, "web-other") == "n2"
+
+
+@pytest.mark.parametrize("restart", [False, True])
+@pytest.mark.parametrize("name", ["web-0", "web-other"])
+def test_S9_a_switch_pod_returns_to_the_node_that_is_held_for_it(name: str, restart: bool) -> None:
+    labels = {**RETRIES, "tor-affinity": "normal-schema"}
+    rig = Rig(8)
+    switches(rig, 8)
+    web(rig, "other", owner=None)
+    rig.step()
+    web(rig, "web-0", labels)
+    rig.run()
+    held = node_of(rig, "web-0")
+    rig.change("web-0", phase="Failed", exit_code=1)
+    rig.step()
+    rig.gone("web-0")
+    rig.step()
+    if restart:
+        document = next(one for one in rig.published()[::-1] if "rescheduling.json" in one.data)
+        rig = restarted(rig, document.data["rescheduling.json"])
+    for number in range(7):
+        web(rig, f"thief-{number}", owner=None)
+    rig.run()
+    assert held not in [node_of(rig, f"thief-{number}") for number in range(7)]
+    web(rig, name, labels)
+    rig.run()
+    assert node_of(rig, name) == held
+
+
+def restarted(rig: Rig, document: str) -> Rig:
+    other = Rig(8)
+    switches(other, 8)
+    other.now, other.pods = rig.now, dict(rig.pods)
+    other.tell(*map(ev.PodSeen, rig.pods.values()), ev.ReschedulingRead(document))
+    other.run()
+    return other
+
+
+def test_a_pod_without_an_owner_is_not_created_again_and_holds_nothing() -> None:
+    rig = Rig(2)
+    web(rig, "web-0", RETRIES, owner=None)
+    rig.run()
+    rig.change("web-0", phase="Failed", exit_code=1)
+    rig.step()
+    rig.gone("web-0")
+    rig.step()
+    assert rig.machine.view.rescheduling == 0
+
+
+@pytest.mark.parametrize("names", [("web-0", "web-1", "web-2"), ("web-a", "web-b", "web-c")])
+def test_prefer_previous_node_holds_for_every_pod_of_a_replica_set(names: tuple[str, ...]) -> None:
+    rig = Rig(8, prefer_previous_node=True)
+    web(rig, "other", owner=None)
+    rig.step()
+    for number in range(3):
+        web(rig, f"web-{number}")
+    rig.run()
+    before = [node_of(rig, f"web-{number}") for number in range(3)]
+    rig.gone("other", "web-0", "web-1", "web-2")
+    rig.step()
+    assert rig.machine.view.preferred_nodes == 1
+    for name in names:
+        web(rig, name)
+    rig.run()
+    assert [node_of(rig, name) for name in names] == before
+    assert rig.machine.view.preferred_nodes == 0
+
+
+def test_prefer_previous_node_after_a_restart_knows_the_pods_that_run() -> None:
+    """F1 is about jobs that are being rescheduled; preferences follow from the pods that run."""
+    rig = Rig(8, prefer_previous_node=True)
+    web(rig, "other", owner=None)
+    rig.step()
+    web(rig, "web-0")
+    rig.run()
+    before = node_of(rig, "web-0")
+    other = Rig(8, prefer_previous_node=True)
+    other.pods = dict(rig.pods)
+    other.tell(*map(ev.PodSeen, rig.pods.values()))
+    other.run()
+    other.gone("other", "web-0")
+    other.step()
+    web(other, "web-new")
+    other.run()
+    assert node_of(other, "web-new") == before != "n1"
