@@ -299,6 +299,7 @@ OF_THE_TOPOLOGY = {
 #: What follows from a history, not from manifests: faults, evictions, failed bindings, defects.
 OF_A_HISTORY = {
     *("peers-outside-topology", "peers-switch-full", "replacement-over-limit", "replacement-position-taken"),
+    "wait-for-previous-nodes",
     *("superpod-wait-for-old-nodes", "superpod-block-cannot-refill", "superpod-blocks-disagree"),
     *("rack-wait-for-same-rack", "rack-wait-for-same-superpod", "rack-running-pods-hold-group"),
     *("bind-failed", "internal-error", "making-room", "gang-not-complete", "tasks-not-complete"),

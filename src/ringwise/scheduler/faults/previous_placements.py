@@ -461,7 +461,7 @@ class PreviousPlacements:
             # It came back with other chips.
             bad |= ~fleet.listed[number]
         refused = refused or number in self._state.isolated_nodes
-        return node is None or not node.ready or node.unschedulable or refused or bool(mask & bad)
+        return node is None or not node.ready or refused or bool(mask & bad)
 
     def _reserve(self, kept: Rescheduling, placed: set[int] | None = None) -> None:
         kept.stale = False
