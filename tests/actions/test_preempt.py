@@ -12,6 +12,7 @@ from ringwise.actions.preempt import preempt
 from ringwise.framework.configuration import PluginOption
 from ringwise.framework.extension_points import JOB_PIPELINED, Vote
 from ringwise.framework.session import Session
+from ringwise.messages.commands import TellPod
 from ringwise.state.model import Pod, PodClass
 from ringwise.topology.switches import LeafSwitch, Server, SwitchTopology
 from tests.builders import cluster, option
@@ -54,6 +55,24 @@ def test_lower_priority_is_evicted_its_chips_are_reserved_and_the_job_starts_whe
     assert len(rig.places("boss")) == 1
     assert rig.places("thief") == {}
     assert rig.machine.view.reservation_of("default/boss") is None
+
+
+def test_12_the_preemptor_is_nominated_until_it_gives_up() -> None:
+    rig = rig_of(2, grace_over_time=30)
+    fill_with(rig, 8, 8)
+    rig.submit("boss", pods=2, chips=8, priority="high")
+    rig.step()
+
+    def told() -> list[tuple[str, str | None]]:
+        return [(one.pod, one.nominated) for one in rig.commands if isinstance(one, TellPod)]
+
+    assert told()[-2:] == [("boss-0", "n1"), ("boss-1", "n2")]
+    # The victims do not end, and a node goes.
+    rig.node("n1", ready=False)
+    rig.step(600)
+    rig.step()
+    assert rig.machine.view.reservation_of("default/boss") is None
+    assert told()[-2:] == [("boss-0", ""), ("boss-1", "")]
 
 
 @pytest.mark.parametrize(

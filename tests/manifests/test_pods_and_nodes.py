@@ -74,6 +74,38 @@ def test_requests_are_those_of_all_containers_or_of_the_largest_init_container()
 
 
 @pytest.mark.parametrize(
+    ("resources", "cpu_milli", "memory"),
+    [
+        ({"requests": {"cpu": "4", "memory": "4Gi"}}, 4050, 4 * 2**30),
+        ({"requests": {"cpu": "1500m"}, "limits": {"cpu": "8", "memory": "8Gi"}}, 1550, 2**30),
+        ({"limits": {"cpu": "8"}}, 2050, 2**30),
+        ({}, 2050, 2**30),
+    ],
+    ids=["of the pod", "limit beside requests of containers", "only a limit", "none"],
+)
+def test_requests_of_the_whole_pod_replace_those_of_its_containers(
+    resources: dict[str, Any], cpu_milli: int, memory: int
+) -> None:
+    cls = spec_of(
+        containers=[asking({"cpu": "1"}), asking({"cpu": "1", "memory": "1Gi"})],
+        resources=resources,
+        overhead={"cpu": "50m"},
+    )
+    assert (cls.cpu_milli, cls.memory) == (cpu_milli, memory)
+
+
+def test_a_limit_of_the_pod_counts_where_no_container_requests_the_resource() -> None:
+    assert spec_of(resources={"limits": {"memory": "2Gi"}}).memory == 2 * 2**30
+
+
+def test_chips_belong_to_a_container_not_to_the_whole_pod() -> None:
+    spec = {"containers": [{}], "resources": {"requests": {ASCEND: 8}}}
+    (error,) = read_bundle(["-"], stdin=text_of({**pod(), "spec": spec})).errors
+    assert "spec.resources.requests[huawei.com/Ascend910]" in str(error)
+    assert "cpu, memory and hugepages-<size>" in str(error)
+
+
+@pytest.mark.parametrize(
     ("limits", "resource", "chips"),
     [
         ({ASCEND: 8}, ASCEND, 8),
@@ -160,6 +192,22 @@ def test_host_ports() -> None:
     assert spec_of(containers=[{"ports": ports}]).host_ports == (("0.0.0.0", "TCP", 80),)
     on_host = spec_of(containers=[{"ports": ports}], hostNetwork=True)
     assert on_host.host_ports == (("0.0.0.0", "TCP", 80), ("10.0.0.1", "UDP", 53))
+
+
+def test_host_ports_of_sidecars_count_and_those_of_other_init_containers_do_not() -> None:
+    cls = spec_of(
+        initContainers=[
+            {"ports": [{"containerPort": 1, "hostPort": 81}]},
+            {"ports": [{"containerPort": 2, "hostPort": 82}], "restartPolicy": "Always"},
+        ]
+    )
+    assert cls.host_ports == (("0.0.0.0", "TCP", 82),)
+
+
+def test_a_nomination_counts_while_the_pod_has_no_node() -> None:
+    status = {"phase": "Pending", "nominatedNodeName": "n1"}
+    assert the_pod({**pod(), "status": status}).nominated == "n1"
+    assert the_pod({**pod(node_name="n2"), "status": status}).nominated == ""
 
 
 def test_N8_a_bound_pod_names_chosen_and_mounted_chips_up_to_its_limit() -> None:

@@ -462,6 +462,7 @@ def _nominate(session: Session, job: Job, plan: EvictionPlan, why: str) -> None:
         # It fits at once where no pod has to go: then nothing was freed that others could take.
         loads=loads_by_node(plan.allocations) if awaited else {},
         awaited=awaited,
+        nominated={allocation.pod.uid: allocation.node for allocation in plan.allocations},
         expires=session.now + seconds * 1_000_000_000,
         why=why,
         evicting=True,

@@ -396,7 +396,10 @@ class Client:
                     if response.status == 401:
                         self._access.credentials.refused()
                     raise _error(response, await response.read())
-                yield _lines(response)
+                try:
+                    yield _lines(response)
+                finally:
+                    _abort(response)
         except TimeoutError:
             raise UnreachableError(
                 f"the watch sent nothing for {WATCH_SILENCE:g} s", maybe_done=False
@@ -405,6 +408,13 @@ class Client:
             raise UnreachableError(f"the watch broke: {_why(problem)}", maybe_done=False) from None
         finally:
             await connections.release()
+
+
+def _abort(response: aiohttp.ClientResponse) -> None:
+    """Close the connection at once: a TLS shutdown waits for the server, and the event loop may end first."""
+    transport = response.connection.transport if response.connection is not None else None
+    if isinstance(transport, asyncio.WriteTransport):
+        transport.abort()
 
 
 async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[list[bytes]]:

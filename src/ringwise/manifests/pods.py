@@ -12,7 +12,7 @@ from ringwise.manifests.checking import keyed
 from ringwise.manifests.chips import chips_in
 from ringwise.manifests.errors import Findings, shown
 from ringwise.manifests.metadata import boolean_in, identity, name_of, number_in, texts
-from ringwise.manifests.resources import CPU, MEMORY, PODS, pod_requests
+from ringwise.manifests.resources import CPU, MEMORY, PODS, is_sidecar, pod_requests
 from ringwise.manifests.strings import shared
 from ringwise.manifests.wire import ContainerWire, PodSpecWire, PodStatusWire, PodWire
 from ringwise.state.model import ENDED, NodeTerm, Owner, Pod, PodClass, PodTerm
@@ -75,8 +75,9 @@ class PodClassCache:
             seen = _ENCODER.encode(
                 (
                     [(container.resources, container.ports) for container in spec.containers or ()],
-                    [(one.resources, one.restart_policy) for one in spec.init_containers or ()],
+                    [(one.resources, one.restart_policy, one.ports) for one in spec.init_containers or ()],
                     spec.overhead,
+                    spec.resources,
                     spec.node_selector,
                     spec.affinity,
                     spec.tolerations,
@@ -99,7 +100,7 @@ class PodClassCache:
         return known, chip_containers
 
     def _check(self, spec: PodSpecWire, path: str, found: Findings) -> tuple[PodClass, int]:
-        requests = pod_requests(spec.containers or (), spec.init_containers or (), spec.overhead, path, found)
+        requests = pod_requests(spec, path, found)
         chips = requests.chips
         node_terms: tuple[NodeTerm, ...] = ()
         preferred_nodes: tuple[tuple[int, NodeTerm], ...] = ()
@@ -146,13 +147,20 @@ class PodClassCache:
 
 
 def _host_ports(spec: PodSpecWire, path: str, found: Findings) -> tuple[tuple[str, str, int], ...]:
-    """(address, protocol, port). With hostNetwork every port of a container is a port of the host."""
+    """(address, protocol, port) of containers and sidecars; other init containers end before they start.
+
+    With hostNetwork every port of a container is a port of the host.
+    """
     ports = set()
-    for position, container in enumerate(spec.containers or ()):
+    staying = [(f"containers[{position}]", one) for position, one in enumerate(spec.containers or ())]
+    for position, one in enumerate(spec.init_containers or ()):
+        if is_sidecar(one):
+            staying.append((f"initContainers[{position}]", one))
+    for name, container in staying:
         for index, port in enumerate(container.ports or ()):
             number = port.host_port or (port.container_port if spec.host_network else 0)
             if number:
-                where = f"{path}.containers[{position}].ports[{index}].hostPort"
+                where = f"{path}.{name}.ports[{index}].hostPort"
                 number = found.count(where, number, 0, least=1, most=65535)
                 ports.add((port.host_ip or "0.0.0.0", port.protocol or "TCP", number))
     return tuple(sorted(ports))
@@ -173,6 +181,7 @@ def pod_from_wire(wire: PodWire, classes: PodClassCache, found: Findings) -> Pod
     if phase not in _PHASES:
         found.wrong("status.phase", f"must be one of {', '.join(_PHASES)}, got {shown(phase)}")
     node = name_of(spec.node_name, "spec.nodeName", found) if spec.node_name else None
+    nominated = (wire.status or _NO_STATUS).nominated_node_name
     annotations = who.annotations
     return Pod(
         uid=who.uid,
@@ -199,6 +208,7 @@ def pod_from_wire(wire: PodWire, classes: PodClassCache, found: Findings) -> Pod
         mounted=_named(cls, annotations, ASCEND_REAL, phase, found) if node else (),
         origin=found.origin,
         never_preempts=never_preempts(spec.preemption_policy, "spec.preemptionPolicy", found),
+        nominated=name_of(nominated, "status.nominatedNodeName", found) if nominated and not node else "",
     )
 
 

@@ -17,8 +17,9 @@ from ringwise.wellknown import CHIP_RESOURCE_PREFIX
 CPU = "cpu"
 MEMORY = "memory"
 PODS = "pods"
+_HUGE_PAGES = "hugepages-"
 #: Resources that are sizes in bytes and may be fractions.
-_SIZES = ("ephemeral-storage", "hugepages-", "memory", "storage")
+_SIZES = ("ephemeral-storage", _HUGE_PAGES, "memory", "storage")
 #: Resources whose limits a quota counts.
 _LIMITED = (CPU, MEMORY, "ephemeral-storage")
 #: Kubernetes keeps an amount in an int64.
@@ -89,35 +90,32 @@ def amounts(
     return {shared(name): amount(name, value, path, found, most_chips) for name, value in given.items()}
 
 
-def pod_requests(
-    containers: Sequence[ContainerWire],
-    init_containers: Sequence[ContainerWire],
-    overhead: Quantities | None,
-    path: str,
-    found: Findings,
-) -> Requests:
+def pod_requests(spec: PodSpecWire, path: str, found: Findings) -> Requests:
     """The rule of Kubernetes for the requests of a pod.
 
     The sum of containers and sidecars, or the largest init container with the sidecars started before it,
-    whichever is more; plus the overhead.
+    whichever is more. What the pod requests as a whole (`spec.resources`) replaces that sum. The overhead is
+    added.
     """
     requested = [
         _container_requests(one.resources, f"{path}.containers[{position}].resources", found)
-        for position, one in enumerate(containers)
+        for position, one in enumerate(spec.containers or ())
         if one.resources is not None
     ]
     of_init = [
         (
-            one.restart_policy == "Always",
+            is_sidecar(one),
             _container_requests(one.resources, f"{path}.initContainers[{position}].resources", found),
         )
-        for position, one in enumerate(init_containers)
+        for position, one in enumerate(spec.init_containers or ())
         if one.resources is not None
     ]
     chip_containers = sum(map(_requests_chips, [*requested, *(amounts for _, amounts in of_init)]))
     total = _of_whole_pod(requested, of_init)
-    if overhead:
-        _add(total, amounts(overhead, f"{path}.overhead", found, MOST_CHIPS_OF_ONE))
+    if spec.resources is not None:
+        total |= _requested_for_pod(spec.resources, total, f"{path}.resources", found)
+    if spec.overhead:
+        _add(total, amounts(spec.overhead, f"{path}.overhead", found, MOST_CHIPS_OF_ONE))
     for name, count in total.items():
         if count > _LARGEST:
             found.wrong(f"{path}.containers", f"must request less than 2^63 of {shown(name)} in all")
@@ -136,11 +134,18 @@ def pod_limits(spec: PodSpecWire, path: str, found: Findings) -> dict[str, int]:
         wanted = {name: value for name, value in (given or {}).items() if name in _LIMITED}
         return amounts(wanted, path, silent)
 
-    of_init = [(one.restart_policy == "Always", limits(one)) for one in spec.init_containers or ()]
+    of_init = [(is_sidecar(one), limits(one)) for one in spec.init_containers or ()]
     total = _of_whole_pod([limits(one) for one in spec.containers or ()], of_init)
+    of_pod = (spec.resources.limits if spec.resources is not None else None) or {}
+    total |= amounts({name: value for name, value in of_pod.items() if name in _LIMITED}, path, silent)
     overhead = {name: value for name, value in (spec.overhead or {}).items() if name in total}
     _add(total, amounts(overhead, path, silent))
     return total
+
+
+def is_sidecar(init_container: ContainerWire) -> bool:
+    """Whether it stays: the containers that follow run beside it."""
+    return init_container.restart_policy == "Always"
 
 
 def containers_sharing_cpus(containers: Sequence[ContainerWire]) -> Iterator[str]:
@@ -171,6 +176,22 @@ def _of_whole_pod(
     _add(total, sidecars)
     _raise_to(total, peak)
     return total
+
+
+def _requested_for_pod(
+    resources: ResourcesWire, of_containers: Mapping[str, int], path: str, found: Findings
+) -> dict[str, int]:
+    """What a pod requests as a whole; a limit counts where neither it nor a container requests anything."""
+    given: dict[str, int] = {}
+    for field_name, quantities in (("requests", resources.requests), ("limits", resources.limits)):
+        where = f"{path}.{field_name}"
+        for name, count in amounts(quantities, where, found).items():
+            if name not in (CPU, MEMORY) and not name.startswith(_HUGE_PAGES):
+                allowed = "cpu, memory and hugepages-<size>"
+                found.wrong(keyed(where, name), f"must be one of {allowed}; others belong to a container")
+            elif field_name == "requests" or name not in of_containers:
+                given.setdefault(name, count)
+    return given
 
 
 def _requests_chips(requested: Mapping[str, int]) -> bool:

@@ -142,6 +142,7 @@ class PodSpecWire(WireStruct):
     containers: list[ContainerWire] | None = None
     init_containers: list[ContainerWire] | None = None
     overhead: Quantities | None = None
+    resources: ResourcesWire | None = None
     node_selector: Texts | None = None
     affinity: AffinityWire | None = None
     tolerations: list[TolerationWire] | None = None
@@ -153,6 +154,7 @@ class PodSpecWire(WireStruct):
 
 class PodStatusWire(WireStruct):
     phase: str | None = None
+    nominated_node_name: str | None = None
 
 
 class PodWire(WireStruct):

@@ -54,6 +54,8 @@ class TellPod:
     namespace: str
     pod: str
     reason: Reason
+    #: The node on which others are evicted for it; empty: no longer; None: as it was.
+    nominated: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

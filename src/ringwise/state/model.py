@@ -179,6 +179,8 @@ class Pod:
     stray: tuple[str, ...] = ()
     #: It cannot be read, and its limits ask for chips or are unreadable, too: it may hold any chips (N7).
     unreadable: bool = False
+    #: The node on which room is made for it (`status.nominatedNodeName`), while it has no node.
+    nominated: str = ""
 
     def with_chips(self, chips: tuple[int, ...], annotations: Mapping[str, str], rank: int | None) -> Pod:
         """The pod as its binding will make it. Written out for speed: thousands of pods are bound at once."""

@@ -28,6 +28,8 @@ class Reservation:
     loads: dict[int, Load] = field(default_factory=dict)
     #: Pods that must be gone before the owner can have all of it.
     awaited: frozenset[str] = frozenset()
+    #: Pods of the owner for which others are evicted -> the node each is to get
+    nominated: dict[str, int] = field(default_factory=dict)
     #: Nanoseconds since the epoch; None: until removed.
     expires: int | None = None
     #: When the owner is expected to start, where durations are known.

@@ -175,6 +175,19 @@ def test_conditions_wait_for_bindings_and_status_updates_do_not() -> None:
     run(test())
 
 
+def test_12_a_nomination_is_written_kept_and_removed() -> None:
+    async def test() -> None:
+        async with writer_setup() as one:
+            uid = one.api.get(PODS, "default/train")["metadata"]["uid"]
+            for nominated, written in (("node-1", "node-1"), (None, "node-1"), ("", None)):
+                one.writer.pod(TellPod(uid, "default", "train", reason(), nominated))
+                await one.writer.finish()
+                status = one.api.get(PODS, "default/train")["status"]
+                assert status.get("nominatedNodeName") == written
+
+    run(test())
+
+
 def test_a_condition_is_not_written_on_another_pod_of_the_same_name() -> None:
     async def test() -> None:
         async with writer_setup() as one:

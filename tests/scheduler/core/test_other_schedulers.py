@@ -9,6 +9,7 @@ import pytest
 
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command, SetGroupStatus, TellPod
+from ringwise.state.model import Pod, PodClass
 from tests.scheduler.rig import Rig, gangs_may_end
 
 
@@ -63,3 +64,25 @@ def test_of_a_mixed_gang_only_our_pods_are_placed() -> None:
     placed = [command.pod for command in rig.step() if isinstance(command, Bind)]
     assert placed == ["mixed-0"]
     assert all(command.pod != "mixed-1" for command in rig.commands if isinstance(command, TellPod))
+
+
+def test_12_a_pod_that_another_scheduler_nominates_counts_on_its_node_until_it_is_taken_back() -> None:
+    rig = Rig()
+    rig.node("n1", cpu_milli=8000)
+    theirs = Pod(
+        "u1", "default", "theirs", PodClass(None, 0, cpu_milli=7500), scheduler="other", nominated="n1"
+    )
+    rig.put(theirs)
+    rig.submit("ours", chips=0, cpu_milli=1000)
+    rig.run()
+    assert rig.places("ours") == {}
+    rig.put(replace(theirs, nominated=""))
+    rig.run()
+    assert rig.nodes_of("ours") == ["n1"]
+
+
+def test_12_a_nomination_to_an_unknown_node_counts_nowhere() -> None:
+    rig = Rig(1)
+    rig.put(Pod("u1", "default", "theirs", PodClass(None, 0, cpu_milli=1), scheduler="other", nominated="n9"))
+    rig.step()
+    assert "n9" not in rig.machine.view.cluster.node_id

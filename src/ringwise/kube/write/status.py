@@ -26,6 +26,7 @@ from ringwise.kubeclient.resources import POD_GROUPS, PODS, VCJOBS, Resource
 from ringwise.kubeclient.retry import Retrier
 from ringwise.manifests.quantities import rfc3339
 from ringwise.messages.commands import Bind, SetGroupStatus, TellJob, TellPod
+from ringwise.state.model import EMPTY
 
 Write = Callable[[], Awaitable[object]]
 
@@ -104,7 +105,10 @@ class StatusWriter:
         text = reason_text(command.reason)
         self._overtaken.discard(command.uid)
         condition = {"status": "False", "reason": "Unschedulable", "message": text}
-        self._put_condition(command.namespace, command.pod, command.uid, condition)
+        more: dict[str, str | None] = {}
+        if command.nominated is not None:
+            more["nominatedNodeName"] = command.nominated or None
+        self._put_condition(command.namespace, command.pod, command.uid, condition, more)
         pod = ObjectReference.to(PODS, command.namespace, command.pod, command.uid)
         # Under the pod's uid: the event of its binding replaces this one.
         self.events.record(pod, "FailedScheduling", text, warning=True, key=command.uid)
@@ -118,14 +122,19 @@ class StatusWriter:
         self.events.record(regarding, command.reason, command.message, warning=command.warning)
 
     def _put_condition(
-        self, namespace: str, name: str, uid: str, condition: Mapping[str, str | None]
+        self,
+        namespace: str,
+        name: str,
+        uid: str,
+        condition: Mapping[str, str | None],
+        more: Mapping[str, str | None] = EMPTY,
     ) -> None:
         scheduled = {
             "type": "PodScheduled",
             **condition,
             "lastTransitionTime": rfc3339(self._clock.now()),
         }
-        body = {"metadata": {"uid": uid}, "status": {"conditions": [scheduled]}}
+        body = {"metadata": {"uid": uid}, "status": {"conditions": [scheduled], **more}}
         self.conditions.put(
             uid,
             lambda: self._client.patch(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from ringwise.framework.job import Job, job_key
 from ringwise.framework.reasons import MALFORMED_JOB, OTHER_SCHEDULER, UNKNOWN_QUEUE
@@ -125,7 +126,7 @@ class JobBook:
             return job
         known = self._state.pods.get(pod.uid)
         self._remove_usage(pod.uid)
-        self._state.put_pod(pod)
+        self._state.put_pod(self._with_nomination(pod))
         pod = self._state.pods[pod.uid].pod
         if not self.is_ours(pod) and pod.group is None:
             # Its uid may have been that of a pod of ours.
@@ -145,6 +146,11 @@ class JobBook:
         self._replace(job, pod)
         self._add_usage(pod, job)
         return job
+
+    def _with_nomination(self, pod: Pod) -> Pod:
+        """A pod for which another scheduler makes room on a node counts there already."""
+        counts = pod.nominated in self._state.node_id and pod.group is None and not pod.cls.chips
+        return replace(pod, node=pod.nominated) if counts and not self.is_ours(pod) else pod
 
     def _job_of_placed(self, pod: Pod) -> Job | None:
         """The job of a pod that is known, if that is the job it belongs to now."""

@@ -116,7 +116,12 @@ class Scheduler:
         self._rescheduling = ReschedulingPublisher(self._faults, detector, self._previous, fault_nodes)
         self._tor_share = TorSharePublisher(state, self._book.jobs, topology, self._configuration)
         self._reporter = StatusReporter(
-            state, self._book, usage, self._partial_gangs.was_complete, self._containment
+            state,
+            self._book,
+            usage,
+            self._partial_gangs.was_complete,
+            self._containment,
+            self._reservations,
         )
         inventory = Inventory(state)
         self._claims = JobClaims(state, self._book, usage, self._reservations, self._triggers)

@@ -12,6 +12,7 @@ from ringwise.scheduler.core.containment import Containment
 from ringwise.scheduler.core.job_book import JobBook
 from ringwise.scheduler.core.queue_status import QueueStatusReporter
 from ringwise.state.cluster import ClusterState
+from ringwise.state.reservations import Reservations
 
 
 class StatusReporter:
@@ -24,7 +25,9 @@ class StatusReporter:
         usage: ResourceUsage,
         was_complete: Callable[[Job], bool],
         containment: Containment,
+        reservations: Reservations,
     ) -> None:
+        self._reservations = reservations
         self._containment = containment
         self._state = state
         self._book = book
@@ -32,7 +35,7 @@ class StatusReporter:
         self._changed: dict[str, None] = {}
         #: What was reported last, by PodGroup and by pod.
         self._groups: dict[str, SetGroupStatus] = {}
-        self._pods: dict[str, Reason] = {}
+        self._pods: dict[str, tuple[Reason, str]] = {}
         self.queues = QueueStatusReporter(book.queues, usage)
 
     def job_changed(self, job: Job) -> None:
@@ -91,14 +94,20 @@ class StatusReporter:
             for uid in job.pods:
                 self._pods.pop(uid, None)
             return
+        reservation = self._reservations.of(job.key)
+        nominated = reservation.nominated if reservation is not None else {}
         for uid, pod in job.pods.items():
             pending = self._state.pods[uid].node < 0 and pod.phase == "Pending" and not pod.deleting
             # A gated pod has the API server's own condition, which says so.
             if not pending or pod.gated or not self._book.is_ours(pod):
                 self._pods.pop(uid, None)
-            elif self._pods.get(uid) != reason:
-                self._pods[uid] = reason
-                commands.append(TellPod(uid, pod.namespace, pod.name, reason))
+                continue
+            node = self._state.names[nominated[uid]] if uid in nominated else ""
+            before = self._pods.get(uid)
+            if before != (reason, node):
+                self._pods[uid] = (reason, node)
+                told_node = node if node or (before is not None and before[1]) else None
+                commands.append(TellPod(uid, pod.namespace, pod.name, reason, told_node))
 
     def _group_status(self, job: Job) -> SetGroupStatus:
         """The PodGroup's phase and counts, from its pods."""
