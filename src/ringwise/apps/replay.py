@@ -155,13 +155,15 @@ def _is_record(command: Any) -> bool:
 
 #: Sentences of a command. They may be worded differently in another version.
 _SENTENCES = frozenset({"message", "cures", "why"})
+#: A pod's nomination follows from the evictions for it; older versions did not tell it.
+_FOLLOWING = frozenset({"nominated"})
 
 
 def _decision(command: Any) -> Any:
     """A command without its sentences: of a reason, the code and the details that are not sentences."""
     if not isinstance(command, dict):
         return command
-    kept = {key: value for key, value in command.items() if key not in _SENTENCES}
+    kept = {key: value for key, value in command.items() if key not in _SENTENCES | _FOLLOWING}
     if isinstance(kept.get("reason"), dict):
         reason = {key: value for key, value in kept["reason"].items() if key not in _SENTENCES}
         kept["reason"] = {**reason, "details": _without_sentences(reason.get("details"))}

@@ -205,7 +205,7 @@ class JournalWriter:
 
 
 #: Fields that came after format 1 was fixed: absent where they are empty, so that old journals stay equal.
-_ABSENT_WHEN_EMPTY = frozenset({"mounted", "remove", "stray"})
+_ABSENT_WHEN_EMPTY = frozenset({"mounted", "nominated", "remove", "stray"})
 
 
 def plain_command(command: Command) -> dict[str, Any]:
