@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ringwise.device.cards import Chip
+from ringwise.device.cards import Chip, node_annotations, node_labels
 from ringwise.device.discovery import Discovery
 from ringwise.device.drivers import dcmi
 from ringwise.device.drivers.calls import DriverCalls
@@ -152,6 +152,9 @@ class Given:
             raise one
         return one
 
+    def codes(self, chip: Chip) -> list[int] | None:
+        raise DriverError(f"the codes of chip {chip.physical} cannot be read")
+
 
 def chip(physical: int, logic: int = 0, name: str = "910B3") -> Chip:
     return Chip(physical, logic, physical, 0, chip_name=name)
@@ -184,6 +187,25 @@ def test_all_bad_chips_and_chips_of_several_types_are_an_error() -> None:
     discovery = Discovery(mixed)
     assert [one.physical for one in asyncio.run(discovery.look("Ascend910B"))] == [0]
     assert "of type Ascend310P" in discovery.problems[Place(1, 0)]
+
+
+def test_what_a_driver_does_not_say_this_time_stays_as_it_was() -> None:
+    before = Chip(
+        0, 0, 0, 0, chip_name="910B3", ip="10.0.0.1", superpod=4, server_index=2, memory=65536, numa=1
+    )
+    said: Any = Given(chip(0), chip(1))
+    now, codes = asyncio.run(Discovery(said).renewed("Ascend910B", [before]))
+    # A new chip whose faults cannot be read does not count yet.
+    assert (now, codes) == ([before], {})
+    moved: Any = Given(Chip(0, 3, 0, 0, chip_name="910B3", ip="10.0.0.2"))
+    ((found,), _) = asyncio.run(Discovery(moved).renewed("Ascend910B", [before]))
+    assert (found.logic, found.ip, found.superpod, found.numa) == (3, "10.0.0.2", 4, 1)
+
+
+def test_one_chip_that_does_not_know_its_superpod_moves_no_node() -> None:
+    chips = [chip(0), Chip(1, 1, 1, 0, chip_name="910B3", superpod=7, server_index=3)]
+    assert node_annotations("Ascend910A3", chips, "{}")["superPodID"] == "7"
+    assert node_labels("Ascend910A3", chips, "", {})["huawei.com/topotree.superpodid"] == "7"
 
 
 # -- the plugin

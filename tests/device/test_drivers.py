@@ -14,7 +14,7 @@ import pytest
 
 from ringwise.device.cards import Chip, card_type
 from ringwise.device.drivers import dcmi, dcmi_structures, lingqu
-from ringwise.device.drivers.hccn import LinkStates
+from ringwise.device.drivers.hccn import LinkStates, ProgramFailedError, run_program
 from ringwise.device.drivers.lingqu import Lingqu
 from ringwise.device.drivers.npu_smi import NpuSmi, card_list, chip_map, info_table
 from ringwise.device.drivers.port import Driver, DriverError, FaultEvent, NoChipsError
@@ -353,7 +353,7 @@ def recorded(health: str) -> Any:
             case ["npu-smi", "info", "-t", "board", *_]:
                 return BOARD
             case ["npu-smi", "info", "-t", "health", "-i", "1", *_]:
-                raise DriverError("dropped")
+                raise ProgramFailedError("dropped")
             case ["npu-smi", "info", "-t", "health", *_]:
                 return health
             case [_, "-i", "1", "-link", "-g"]:
@@ -380,6 +380,22 @@ def test_npu_smi_driver() -> None:
     assert driver.version() == "24.1.rc2"
     assert driver.readings(chips)[1].temperature == 37.0
     assert [driver.network(chip) for chip in chips] == [None, False]
+
+
+def test_npu_smi_that_does_not_run_drops_no_chip() -> None:
+    driver = NpuSmi(recorded(""))
+    chip = chips_of(driver)[0]
+
+    def slow(command: Sequence[str]) -> str:
+        raise DriverError("npu-smi failed: timed out")
+
+    with pytest.raises(DriverError, match="timed out"):
+        NpuSmi(slow).codes(chip)
+    with pytest.raises(NoChipsError, match="no-such-program is not there"):
+        run_program(["no-such-program"])
+    with pytest.raises(ProgramFailedError, match="sh -c echo broken >&2; exit 3 failed: broken"):
+        run_program(["sh", "-c", "echo broken >&2; exit 3"])
+    assert run_program(["printf", r"\377"]) == "\ufffd"
 
 
 def test_npu_smi_without_errors_and_without_chips() -> None:

@@ -8,7 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 
-from ringwise.device.cards import ASCEND310B, ASCEND910A5, Chip, chips_per_standard_card, is_soc, name_of
+from ringwise.device.cards import (
+    ASCEND310B,
+    ASCEND910A5,
+    Chip,
+    chips_per_standard_card,
+    is_soc,
+    lead,
+    name_of,
+)
 from ringwise.device.pods import VISIBLE_DEVICES
 from ringwise.log import Logger
 from ringwise.manifests.go_json import compact
@@ -149,7 +157,7 @@ def topology_file(card: str, chips: Sequence[Chip]) -> str:
     """A5: the file with the links between the chips of this node; empty where there is none."""
     if card != ASCEND910A5 or not chips:
         return ""
-    name = _TOPOLOGY_FILES.get(chips[0].superpod_type, "")
+    name = _TOPOLOGY_FILES.get(lead(chips).superpod_type, "")
     on_card = chips_per_standard_card(card, chips)
     if on_card:
         name = _CARD_TOPOLOGY_FILES.get(on_card, "")

@@ -126,6 +126,11 @@ class Chip:
         return "-".join(part for part in (self.chip_name, self.chip_type, self.chip_version) if part)
 
 
+def lead(chips: Sequence[Chip]) -> Chip:
+    """The chip that speaks for its node: the first one that knows its SuperPoD, else the first one."""
+    return next((chip for chip in chips if chip.superpod >= 0), chips[0])
+
+
 def card_type(chip_name: str, board: int) -> str:
     """The real card type; the board decides for A3, else the name."""
     if board in _A3_BOARDS:
@@ -164,7 +169,7 @@ def node_labels(
 
     The board's label is set only where chip and board leave no doubt about it.
     """
-    first = chips[0]
+    first = lead(chips)
     labels: dict[str, str] = {}
     if card in _ACCELERATORS:
         labels[ACCELERATOR] = _ACCELERATORS[card]
@@ -212,7 +217,7 @@ def accelerator_type(card: str, chips: Sequence[Chip]) -> str:
             return "module-910b-16"
         return "module-910b-8" if count == 8 and boards.isdisjoint(_BOXES_OF_16) else ""
     if card == ASCEND910A3 and count in (8, 16):
-        if chips[0].superpod >= 0:
+        if lead(chips).superpod >= 0:
             return f"module-a3-{count}-super-pod"
         return "module-a3-16" if count == 16 else ""
     return ""
@@ -244,7 +249,7 @@ def carries_configuration(card: str, chips: Sequence[Chip]) -> bool:
 
 def node_annotations(card: str, chips: Sequence[Chip], infos: str) -> dict[str, str]:
     """Annotations that the scheduler reads; `infos` is `baseDeviceInfos`."""
-    first = chips[0]
+    first = lead(chips)
     annotations = {
         BASE_DEVICE_INFOS: infos,
         SUPERPOD_ANNOTATION: str(first.superpod),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields, replace
 from functools import partial
 
 from ringwise.device.cards import Chip, UnknownCardError, card_type
@@ -57,7 +58,7 @@ class Discovery:
             self.notices.problem("discovery", "chips not listed", str(problem))
             return list(known), {}
         self.notices.works("discovery", "chips listed again")
-        now = [found.pop(chip.physical, chip) for chip in known]
+        now = [_steady(chip, found.pop(chip.physical, chip)) for chip in known]
         codes, unread = await self.calls.each(
             {("new", physical): partial(self.driver.codes, chip) for physical, chip in found.items()}
         )
@@ -73,6 +74,16 @@ class Discovery:
         for place, why in problems.items():
             self.notices.problem(place, "chip left out", why, card=place.card, device=place.device)
         self.problems = problems
+
+
+def _steady(known: Chip, found: Chip) -> Chip:
+    """The chip as it is now. What the driver does not say this time stays as it was."""
+    unsaid = {
+        field.name: getattr(known, field.name)
+        for field in fields(Chip)
+        if getattr(found, field.name) == field.default
+    }
+    return replace(found, **unsaid)
 
 
 def _leave_out_wrong_ones(chips: dict[Place, Chip], problems: dict[Place, str]) -> None:

@@ -18,7 +18,7 @@ from ringwise.device.allocation import AllocationError, check_request
 from ringwise.device.allocator import Allocator
 from ringwise.device.answers import BY_CDI, BY_RUNTIME, AllocateAnswer, Answers, HostFiles, possible_world
 from ringwise.device.calls import API_ERRORS, Calls, NoObserver, Observer
-from ringwise.device.cards import ASCEND910A5, Chip, card_type, device_type, name_of, resource_of
+from ringwise.device.cards import ASCEND910A5, Chip, card_type, device_type, lead, name_of, resource_of
 from ringwise.device.discovery import Discovery, only_type
 from ringwise.device.drivers.port import Driver, DriverError, NoChipsError
 from ringwise.device.fault_events import FaultEvents
@@ -399,7 +399,7 @@ class NodePlugin:
         return min(self.settings.period, LONGEST_TURN)
 
     def _content(self) -> Content:
-        first = self.chips[0]
+        first = lead(self.chips)
         levels = self.monitor.tracker.configuration.switch_levels
         switch_info = None
         if has_switch_info(self.card):

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ringwise.device.cards import ASCEND910A5, Chip, chips_per_standard_card
+from ringwise.device.cards import ASCEND910A5, Chip, chips_per_standard_card, lead
 from ringwise.records import dataclass
 
 #: What the entries of one chip are, as they are written.
@@ -130,7 +130,7 @@ def level_lists(card: str, chips: Sequence[Chip], node_ip: str, links: Links) ->
         devices = _devices(chip)
         if on_card:
             layers = _card_layers(devices, node_ip) if on_card > 1 else []
-        elif chips[0].superpod_type in _WITH_RACKS:
+        elif lead(chips).superpod_type in _WITH_RACKS:
             layers = _pod_layers(chip, devices, links)
         else:
             layers = _server_layers(chip, devices, node_ip, links)

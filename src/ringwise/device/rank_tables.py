@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from ringwise.device.cards import ASCEND910A5, Chip, carries_configuration, physical_id, resource_of
+from ringwise.device.cards import ASCEND910A5, Chip, carries_configuration, lead, physical_id, resource_of
 from ringwise.device.pods import NodePod
 from ringwise.device.rank_levels import Levels
 from ringwise.messages.rank_table import RankTableDevice, rank_table_fragment, rank_table_key
@@ -54,7 +54,7 @@ def rank_table(
             if chip is not None
             else rank_table_device(card, number)
         )
-    first = chips[0]
+    first = lead(chips)
     return rank_table_key(resource_of(card)), rank_table_fragment(
         pod_name=pod.name,
         pod_uid=pod.uid,

@@ -23,6 +23,10 @@ DOWN_PERIOD = 10.0
 _LINK = re.compile(r"link\s+status\s*:\s*(UP|DOWN)\b", re.IGNORECASE)
 
 
+class ProgramFailedError(DriverError):
+    """A program ran and said that it cannot do it."""
+
+
 def run_program(command: Sequence[str]) -> str:
     try:
         done = subprocess.run(
@@ -34,7 +38,7 @@ def run_program(command: Sequence[str]) -> str:
         raise DriverError(f"{command[0]} failed: {problem}") from None
     if done.returncode != 0:
         last = (done.stderr or done.stdout).strip().splitlines()
-        raise DriverError(f"{' '.join(command)} failed: {last[-1] if last else done.returncode}")
+        raise ProgramFailedError(f"{' '.join(command)} failed: {last[-1] if last else done.returncode}")
     return done.stdout
 
 

@@ -11,7 +11,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ringwise.device.cards import Chip
-from ringwise.device.drivers.hccn import HCCN_TOOL, PROGRAM_SECONDS, LinkStates, Run, run_program
+from ringwise.device.drivers.hccn import (
+    HCCN_TOOL,
+    PROGRAM_SECONDS,
+    LinkStates,
+    ProgramFailedError,
+    Run,
+    run_program,
+)
 from ringwise.device.drivers.port import DriverError, FaultEvent, NoChipsError, Place, Readings
 from ringwise.device.report import SwitchFault
 from ringwise.records import dataclass
@@ -218,7 +225,8 @@ class NpuSmi:
     def codes(self, chip: Chip) -> list[int] | None:
         try:
             answer = self._ask("-t", "health", "-i", str(chip.card), "-c", str(chip.device))
-        except DriverError:
+        except ProgramFailedError:
+            # A program that is missing or too slow says nothing about the chip.
             return None
         text = dict(pairs(answer)).get("Error Code", "")
         if text in _NO_CODES:
