@@ -1,4 +1,4 @@
-"""N8: the admission policy of the chart and of `ringwise install`, on a real API server."""
+"""N8: the admission policies of the chart and of `ringwise install`, on a real API server."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from ringwise.apps.control_plane import ControlPlane, find_program, ringwise_command
+from ringwise.apps.control_plane import Api, ApiAnswer, ControlPlane, find_program, ringwise_command
 from ringwise.manifests.configuration import read_configuration
 from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.wellknown import (
@@ -140,6 +140,63 @@ def test_N8_only_listed_accounts_write_owned_annotations(
     assert len(chips_of(found)) == 4
     assert ASCEND_REAL not in found["metadata"]["annotations"]
     assert user.annotate("copied", f"{CHIP}={FOUR}") == DENIED
+
+
+@pytest.mark.parametrize("install", [by_helm, by_install])
+def test_the_device_plugin_of_a_node_writes_what_belongs_to_its_node(
+    empty: Cluster, install: Callable[[Cluster, pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(empty, monkeypatch)
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+    empty.apply([namespace, *nodes(2), pod("here", 4, on="node-1"), pod("there", 4, on="node-2")])
+    account = {"serviceAccountName": "ringwise-device-plugin"}
+    ours = pod("plugin", 0, on="node-1")
+    where = f"/api/v1/namespaces/{VOLCANO_SYSTEM}/pods"
+    meta = {"name": "plugin", "namespace": VOLCANO_SYSTEM}
+    made = empty.api.create(where, {**ours, "metadata": meta, "spec": {**ours["spec"], **account}})
+    # A token as the pod of the DaemonSet gets it: it names the pod, and so the node.
+    bound = {"apiVersion": "v1", "kind": "Pod", "name": "plugin", "uid": made["metadata"]["uid"]}
+    token = empty.plane.account_token(VOLCANO_SYSTEM, "ringwise-device-plugin", bound)
+    plugin = Api(empty.plane.url, empty.plane.authority, token)
+
+    def tried(call: Callable[[], object]) -> str:
+        try:
+            call()
+        except ApiAnswer as refusal:
+            if refusal.status != 403 or "ringwise-device-plugin-node" not in str(refusal):
+                raise
+            return DENIED
+        return ALLOWED
+
+    def annotated(path: str) -> str:
+        return tried(lambda: plugin.patch(path, {"metadata": {"annotations": {ASCEND_REAL: "Ascend910-0"}}}))
+
+    def reported(name: str) -> str:
+        maps = "/api/v1/namespaces/kube-system/configmaps"
+        body = {"metadata": {"name": name}, "data": {"a": "b"}}
+        return tried(lambda: plugin.create(maps, body))
+
+    # The API server uses a new policy some time after it was created.
+    empty.wait(lambda: annotated(f"{PODS}/there") == DENIED, "the policy is in force")
+    assert annotated(f"{PODS}/here") == ALLOWED
+    assert annotated("/api/v1/nodes/node-1/status") == ALLOWED
+    assert annotated("/api/v1/nodes/node-2/status") == DENIED
+    assert reported("mindx-dl-deviceinfo-node-1") == ALLOWED
+    for name in ("mindx-dl-deviceinfo-node-2", "ringwise-isolation", "mindx-dl-deviceinfo-node-10"):
+        assert reported(name) == DENIED
+    maps = "/api/v1/namespaces/kube-system/configmaps"
+    empty.api.create(maps, {"metadata": {"name": "coredns"}})
+    assert tried(lambda: plugin.patch(f"{maps}/coredns", {"data": {"Corefile": ""}})) == DENIED
+    report = f"{maps}/mindx-dl-deviceinfo-node-1"
+    assert tried(lambda: plugin.patch(report, {"data": {"a": "c"}})) == ALLOWED
+    # The scheduler's account is no business of this policy.
+    scheduler = Api(
+        empty.plane.url,
+        empty.plane.authority,
+        empty.plane.account_token(VOLCANO_SYSTEM, "ringwise-scheduler"),
+    )
+    changed = {"metadata": {"annotations": {PREDICATE_TIME: "1"}}}
+    assert scheduler.patch(f"{PODS}/there", changed)["metadata"]["annotations"][PREDICATE_TIME] == "1"
 
 
 def _bound(cluster: Cluster, name: str) -> Object | None:

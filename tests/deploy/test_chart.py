@@ -284,6 +284,21 @@ def test_N8_the_annotation_policy_is_made_where_the_api_server_has_it() -> None:
 
 
 @needs_helm
+def test_the_device_plugin_s_policy_is_made_with_the_annotation_policy() -> None:
+    own_node = ("ValidatingAdmissionPolicy", "", "ringwise-device-plugin-node")
+    made = rendered({})[own_node]["spec"]
+    account = "system:serviceaccount:volcano-system:ringwise-device-plugin"
+    assert made["matchConditions"][0]["expression"] == f"request.userInfo.username == '{account}'"
+    for objects in (
+        rendered({}, "--kube-version", "1.29.0"),
+        rendered({"annotationPolicy": {"enabled": False}}),
+        rendered({"devicePlugin": {"enabled": False}}),
+        rendered(VARIATIONS["shadow"]),
+    ):
+        assert own_node not in objects
+
+
+@needs_helm
 def test_network_policies_open_the_ports_of_each_component_and_no_other() -> None:
     values = VARIATIONS["network-policies"]["networkPolicy"]
     objects = rendered(VARIATIONS["network-policies"])

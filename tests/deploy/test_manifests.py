@@ -28,7 +28,7 @@ from ringwise.cli.commands import cli
 from ringwise.device.drivers.dcmi import FOLDERS
 from ringwise.manifests.configuration import read_configuration
 from ringwise.scheduler.defaults import BUILT_IN, default_configuration
-from ringwise.wellknown import CHIP_RESOURCE_FAMILIES, OWNED_ANNOTATIONS
+from ringwise.wellknown import CHIP_RESOURCE_FAMILIES, DEVICE_INFO_PREFIX, OWNED_ANNOTATIONS
 from tests.deploy.comparing import by_identity
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -107,7 +107,7 @@ def test_the_annotation_policy_guards_exactly_the_owned_annotations() -> None:
     policies = [
         one
         for one in objects(Choices(with_annotation_policy=True))
-        if one["kind"] == "ValidatingAdmissionPolicy"
+        if one["kind"] == "ValidatingAdmissionPolicy" and "annotations" in one["metadata"]["name"]
     ]
     assert len(policies) == 2
     for policy in policies:
@@ -171,8 +171,33 @@ def test_the_annotation_policy_lets_the_device_plugin_s_account_write() -> None:
         assert any(f"'{name}'" in expression for expression in expressions)
 
 
+def test_the_device_plugin_s_policy_names_all_that_it_writes_and_its_report() -> None:
+    made = objects(Choices(with_annotation_policy=True))
+    name = "ringwise-device-plugin-node"
+    policy, binding = (one["spec"] for one in made if one["metadata"]["name"] == name)
+    assert binding == {"policyName": name, "validationActions": ["Deny"]}
+    verbs = {"CREATE": "create", "UPDATE": "patch"}
+    guarded = {
+        (verbs[operation], resource)
+        for rule in policy["matchConstraints"]["resourceRules"]
+        for operation in rule["operations"]
+        for resource in rule["resources"]
+    }
+    rules = [rule for part in ("devicePlugin", "deviceReports") for rule in access_rules()[part]]
+    written = {
+        (verb, resource)
+        for rule in rules
+        for verb in rule["verbs"]
+        for resource in rule["resources"]
+        if verb not in ("get", "list", "watch")
+    }
+    assert guarded == written
+    expressions = " ".join(one["expression"] for one in policy["validations"])
+    assert f"'{DEVICE_INFO_PREFIX}' + variables.node" in expressions
+
+
 def test_the_device_plugin_is_left_out_where_the_vendor_s_stays() -> None:
-    made = objects(Choices(with_device_plugin=False))
+    made = objects(Choices(with_device_plugin=False, with_annotation_policy=True))
     assert not [one for one in made if "device-plugin" in one["metadata"]["name"]]
 
 

@@ -248,10 +248,11 @@ class ControlPlane:
         path.chmod(0o600)
         return path
 
-    def account_token(self, namespace: str, name: str) -> str:
-        """A token of a ServiceAccount, as its pods would get it."""
+    def account_token(self, namespace: str, name: str, bound_to: Mapping[str, str] | None = None) -> str:
+        """A token of a ServiceAccount, as its pods would get it; `bound_to` refers to one of them."""
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
-        body = {"apiVersion": TOKEN_API, "kind": "TokenRequest", "spec": {}}
+        spec = {} if bound_to is None else {"boundObjectRef": dict(bound_to)}
+        body = {"apiVersion": TOKEN_API, "kind": "TokenRequest", "spec": spec}
         token: str = self.admin.create(path, body)["status"]["token"]
         return token
 

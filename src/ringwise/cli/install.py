@@ -67,8 +67,8 @@ _where = with_options(
     "--with-annotation-policy/--no-annotation-policy",
     default=True,
     show_default=True,
-    help="Let only scheduler and device plugin write the annotations with a pod's chips, where the API "
-    "server has admission policies (Kubernetes 1.30).",
+    help="Let only scheduler and device plugin write the annotations with a pod's chips, and the latter "
+    "only what belongs to its node, where the API server has admission policies (Kubernetes 1.30).",
 )
 @click.option(
     "--annotation-account",

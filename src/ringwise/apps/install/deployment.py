@@ -25,6 +25,7 @@ from ringwise.apps.admission.objects import (
     webhook_configuration,
 )
 from ringwise.apps.install.boards import Boards, board_config_map, give_boards
+from ringwise.apps.install.policies import policy_objects
 from ringwise.records import dataclass
 from ringwise.wellknown import (
     APP_COMPONENT,
@@ -46,7 +47,6 @@ from ringwise.wellknown import (
     SYSTEM_NODE_CRITICAL,
     VOLCANO_SCHEDULER_DEPLOYMENT,
     VOLCANO_SYSTEM,
-    WEBHOOK_API,
 )
 
 Object = dict[str, Any]
@@ -146,6 +146,11 @@ def objects(choices: Choices) -> list[Object]:
         *_accounts(choices),
         *_access(choices),
         *(annotation_policies(choices) if choices.with_annotation_policy else ()),
+        *(
+            device_plugin_policy(choices)
+            if choices.with_annotation_policy and choices.with_device_plugin
+            else ()
+        ),
         configuration(choices),
         *(_boards(choices) if choices.boards else ()),
         *_workloads(choices),
@@ -182,24 +187,15 @@ def annotation_policies(choices: Choices) -> Iterator[Object]:
     policy = yaml.safe_load(_text("annotation-policy.yaml").replace("ACCOUNTS", f"[{accounts}]"))
     for part, action in (("guarded", "Deny"), ("copied", "Warn")):
         meta = _meta(f"ringwise-annotations-{part}", None, "scheduler")
-        yield {
-            "apiVersion": WEBHOOK_API,
-            "kind": "ValidatingAdmissionPolicy",
-            "metadata": meta,
-            "spec": {
-                "failurePolicy": "Fail",
-                "matchConstraints": {"resourceRules": policy[part]["resourceRules"]},
-                "matchConditions": policy["matchConditions"],
-                "variables": policy["variables"],
-                "validations": policy[part]["validations"],
-            },
-        }
-        yield {
-            "apiVersion": WEBHOOK_API,
-            "kind": "ValidatingAdmissionPolicyBinding",
-            "metadata": meta,
-            "spec": {"policyName": meta["name"], "validationActions": [action]},
-        }
+        shared = {key: policy[key] for key in ("matchConditions", "variables")}
+        yield from policy_objects(meta, {**shared, **policy[part]}, action)
+
+
+def device_plugin_policy(choices: Choices) -> Iterator[Object]:
+    """The device plugin of a node writes what belongs to its node."""
+    account = f"system:serviceaccount:{choices.namespace}:{DEVICE_PLUGIN}"
+    policy = yaml.safe_load(_text("device-plugin-policy.yaml").replace("ACCOUNT", account))
+    yield from policy_objects(_meta("ringwise-device-plugin-node", None, "device-plugin"), policy, "Deny")
 
 
 def _namespaces(choices: Choices) -> Iterator[Object]:
