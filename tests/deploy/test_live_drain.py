@@ -268,6 +268,81 @@ def test_a_drain_ahead_writes_its_time_and_says_what_to_run(tmp_path: Path) -> N
     assert "then: kubectl ringwise drain node-1\n" in answered.stdout
     assert isolations(api)["node-1"]["from"] == "2999-01-31T08:00:00Z"
     assert "gang-0" in pods_of(api)
+    (answered,), _ = on_cluster(tmp_path, two_nodes, "drain node-1 --at 2999-01-31T08:00:00Z -o json")
+    assert json.loads(answered.stdout)["at"] == "2999-01-31T08:00:00Z"
+    (answered,), _ = on_cluster(tmp_path, two_nodes, "drain node-1 --yes -o json")
+    assert json.loads(answered.stdout)["at"] is None
+
+
+@pytest.mark.parametrize("yes", [False, True])
+def test_pods_that_no_owner_creates_again_are_named_before_anything_is_evicted(
+    tmp_path: Path, yes: bool
+) -> None:
+    def prepare(api: FakeApiServer) -> None:
+        two_nodes(api)
+        api.put(GROUPS, group("bare", 2, phase="Running"))
+        for index in range(2):
+            api.put(PODS, pod(f"bare-{index}", 1, group="bare", on="node-1", held=f"Ascend910-{4 + index}"))
+
+    command = "drain node-1 --yes" if yes else "drain node-1"
+    (answered,), api = on_cluster(tmp_path, prepare, command, given="n\n")
+    lines = [line for line in answered.stderr.splitlines() if "not started again" in line]
+    (line,) = lines
+    assert line.strip().removeprefix("note: ") == (
+        "default/bare: 2 of 2 pods run here; 0 would be left, and the gang needs 2; "
+        "2 pods without a controller: not started again"
+    )
+    assert ("bare-0" in pods_of(api)) is not yes
+
+
+def test_a_drain_that_was_interrupted_says_what_is_left_and_goes_on_when_it_is_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evict, asked = Client.evict, list[str]()
+
+    async def interrupted(client: Client, namespace: str, name: str, uid: str) -> None:
+        asked.append(name)
+        if len(asked) == 3:
+            raise KeyboardInterrupt
+        await evict(client, namespace, name, uid)
+
+    monkeypatch.setattr(Client, "evict", interrupted)
+    (first, second), api = on_cluster(tmp_path, two_jobs, "drain node-1 --yes", "drain node-1 --yes")
+    assert first.exit_code == 1
+    assert first.stderr.splitlines() == [
+        "ringwise: interrupted: node node-1 stays isolated, and pods that were evicted are not brought back",
+        "to go on: kubectl ringwise drain node-1",
+        "to give up: ringwise release node-1 --reason TEXT",
+    ]
+    assert second.exit_code == 0, second.output
+    assert asked == ["first-0", "first-1", "second-0", "second-0", "second-1"]
+    assert "2 pods evicted" in second.stdout
+    assert pods_of(api) == []
+    assert list(isolations(api)) == ["node-1"]
+
+
+def test_all_nodes_of_a_superpod_are_drained(tmp_path: Path) -> None:
+    def prepare(api: FakeApiServer) -> None:
+        for number in (1, 2, 3):
+            made = node(f"node-{number}")
+            made["metadata"]["annotations"] = {"superPodID": str(number // 3)}
+            api.put(NODES, made)
+            api.put(PODS, owned(pod(f"on-node-{number}", 8, on=f"node-{number}", held=ALL_CHIPS)))
+
+    (plan, answered, again), api = on_cluster(
+        tmp_path,
+        prepare,
+        "drain superpod/0 --plan -o json",
+        "drain superpod/0 --yes -o json",
+        "drain superpod/0 --yes -o json",
+    )
+    assert json.loads(plan.stdout)["nodes"] == ["node-1", "node-2"]
+    assert answered.exit_code == 0, answered.output
+    assert json.loads(answered.stdout)["leaving"] == ["default/on-node-1", "default/on-node-2"]
+    assert json.loads(again.stdout)["leaving"] == []
+    assert pods_of(api) == ["on-node-3"]
+    (entry,) = isolations(api).values()
+    assert (entry["name"], entry["reason"]) == ("0", "drain")
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,13 @@ def test_a_drain_goes_as_its_plan_and_job_by_job(tmp_path: Path) -> None:
             next(entry for entry in terminal.json(f"why {name} --story")["entries"] if entry["kind"] == kind)
             for name, kind in (("first", "deleted"), ("second", "deleted"))
         ]
+        drains = [
+            entry["text"]
+            for entry in terminal.json("why second --story")["entries"]
+            if entry["kind"] == "drain"
+        ]
+        before = plan["jobs"][1]["pods"][0]["from"]
+        assert drains == [f"second-worker-0 has to go: {before} is cordoned"]
         # The second is evicted when the first runs again.
         assert story[1]["nanoseconds"] - story[0]["nanoseconds"] >= 4_000_000_000
 

@@ -48,11 +48,16 @@ async def read_cluster(
     client: Client,
     configuration_map: tuple[str, str] = CONFIGURATION_MAP,
     progress: Callable[[str, int], None] = lambda kind, count: None,
+    *,
+    jobs_only: bool = False,
 ) -> LiveCluster:
-    """List everything that a decision needs. Raises ApiError, UnreachableError or NothingReadableError."""
+    """List everything that a decision needs. Raises ApiError, UnreachableError or NothingReadableError.
+
+    `jobs_only`: vcjobs, PodGroups, pods and priority classes.
+    """
     live = LiveCluster()
     registry = installed_registry()
-    kinds = watched_kinds(TemplateStore(), {}, configuration_map, registry=registry)
+    kinds = watched_kinds(TemplateStore(), {}, configuration_map, registry=registry, jobs_only=jobs_only)
     for target, reader in kinds:
         try:
             await _read(client, target, reader, live, progress)
@@ -60,7 +65,7 @@ async def read_cluster(
             if error.status == 404 and target.optional:
                 live.missing.append(f"{target.title}: the cluster does not know this kind (ringwise install)")
             elif error.status == 403:
-                live.missing.append(f"{target.title}: not allowed; {_permission(target)}")
+                live.missing.append(f"{target.title}: not allowed; {permission(target)}")
             else:
                 raise
     required = [line for line in live.missing if line.startswith(("nodes:", "pods:"))]
@@ -135,7 +140,7 @@ def _add_object(value: WatchedObject, live: LiveCluster) -> None:
             live.configuration = value
 
 
-def _permission(target: WatchTarget) -> str:
+def permission(target: WatchTarget) -> str:
     """The missing permission in the terms of RBAC."""
     group = target.resource.version.rpartition("/")[0]
     resource = f"{target.resource.plural}.{group}" if group else target.resource.plural

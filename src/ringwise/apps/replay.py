@@ -13,6 +13,7 @@ from ringwise.apps.journal.format import JournalError, JournalFile, Recorded, pl
 from ringwise.durations import time_text
 from ringwise.grammar import counted
 from ringwise.records import dataclass
+from ringwise.scheduler.core.drain_events import DRAINED
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.topology.boards import BoardCatalog
 from ringwise.views.documents.reference import DifferenceFields, ReplayDocument
@@ -145,12 +146,17 @@ def _compare(recorded: Recorded, decided: list[Any]) -> Difference | None:
     return None
 
 
-#: Records of faults and for the next leader (F1). They follow from the decisions; older versions wrote none.
+#: Records of faults and for the next leader (F1), and notes of drains. They follow from the decisions and the
+#: events; older versions wrote none.
 _RECORDS = frozenset({FAULT_NODES_CONFIG_MAP, RESCHEDULE_REASON_CONFIG_MAP, RESCHEDULING_CONFIG_MAP})
 
 
 def _is_record(command: Any) -> bool:
-    return isinstance(command, dict) and command.get("name") in _RECORDS and command["type"] == "Publish"
+    if not isinstance(command, dict):
+        return False
+    if command["type"] == "TellJob":
+        return bool(command["reason"] == DRAINED)
+    return command["type"] == "Publish" and command.get("name") in _RECORDS
 
 
 #: Sentences of a command. They may be worded differently in another version.

@@ -58,7 +58,7 @@ def story_of(name: str, journals: Sequence[Path]) -> ToldStory:
     return ToldStory(find_story(book, name), until, tuple(notes))
 
 
-def find_story(book: StoryBook, name: str) -> JobStory:
+def find_story(book: StoryBook, name: str, source: str = "the journal tells of") -> JobStory:
     """Raises UnknownStoryError."""
     found = book.find(name)
     if len(found) == 1:
@@ -67,4 +67,4 @@ def find_story(book: StoryBook, name: str) -> JobStory:
         keys = ", ".join(story.key for story in found[:5])
         raise UnknownStoryError(f"more than one job is called {name}; say which: {keys}")
     known = [*book.jobs, *(story.name for story in book.jobs.values())]
-    raise UnknownStoryError(f"the journal tells of no job {name}{did_you_mean(name, known)}")
+    raise UnknownStoryError(f"{source} no job {name}{did_you_mean(name, known)}")

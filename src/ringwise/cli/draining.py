@@ -33,6 +33,14 @@ def _loss_text(job: dict[str, Any]) -> str:
     if job["kind"] == "Pod":
         return f"{where}a pod without a controller: it is not started again"
     pods = f"{here} of {counted(here + staying, 'pod')} {agrees(here, 'runs', 'run')} here"
+    left = f"{staying} would be left, enough for the gang (minAvailable {needed})"
     if job["below_min_available"]:
-        return f"{where}{pods}; {staying} would be left, and the gang needs {needed}"
-    return f"{where}{pods}; {staying} would be left, enough for the gang (minAvailable {needed})"
+        left = f"{staying} would be left, and the gang needs {needed}"
+    if job["not_restarted"]:
+        left += f"; {counted(job['not_restarted'], 'pod')} without a controller: not started again"
+    return f"{where}{pods}; {left}"
+
+
+def tell_not_restarted(answer: dict[str, Any]) -> None:
+    """Without a question: at least the jobs with pods that nothing creates again."""
+    complain(*(f"note: {_loss_text(job)}" for job in answer["jobs"] if job["not_restarted"]))

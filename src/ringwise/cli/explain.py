@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ringwise.apps.source import Source
+    from ringwise.apps.story import ToldStory
     from ringwise.scheduler.explain.doctor import Diagnosis
 
 
@@ -67,6 +68,11 @@ def _tell_story(job: str, journals: tuple[Path, ...], output: str, lab: Path | N
         return
     if lab is not None:
         raise stop("ringwise: --journal reads files and --lab queries a lab: give one of them")
+    tell_journals(job, journals, output)
+
+
+def tell_journals(job: str, journals: Sequence[Path], output: str) -> None:
+    """Show the story of a job from journals."""
     from ringwise.apps.journal.format import JournalError
 
     try:
@@ -79,9 +85,12 @@ def _tell_story(job: str, journals: tuple[Path, ...], output: str, lab: Path | N
 def story_result(job: str, journals: Sequence[Path]) -> QueryResult:
     """Raises JournalError and UnknownStoryError."""
     from ringwise.apps.story import story_of
-    from ringwise.views.story import story_document
 
-    told = story_of(job, journals)
+    return told_result(story_of(job, journals))
+
+
+def told_result(told: ToldStory) -> QueryResult:
+    from ringwise.views.story import story_document
 
     def draw(console: Console) -> None:
         from ringwise.cli.drawing.story import print_story

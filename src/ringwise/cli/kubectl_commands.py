@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import getpass
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -28,17 +28,19 @@ from ringwise.apps.live import (
     read_cluster,
     with_submitted,
 )
+from ringwise.apps.live_story import read_story
 from ringwise.apps.place import place
 from ringwise.apps.queries import examine
 from ringwise.apps.source import Source, from_bundle
+from ringwise.apps.story import UnknownStoryError
 from ringwise.apps.targets import NODE, Target, UnknownTargetError, find_target, isolation_of, moment
-from ringwise.cli.draining import ask_before_draining
+from ringwise.cli.draining import ask_before_draining, tell_not_restarted
 from ringwise.cli.drawing.lines import print_lines
 from ringwise.cli.drawing.maintenance import print_plan
 from ringwise.cli.drawing.place import print_placements
 from ringwise.cli.drawing.tables import Column, Table
 from ringwise.cli.exit_codes import ExitCode, code_of_outcomes
-from ringwise.cli.explain import capacity_result, diagnosis_result, why_result
+from ringwise.cli.explain import capacity_result, diagnosis_result, tell_journals, told_result, why_result
 from ringwise.cli.inputs import load_bundle, load_catalog, load_configuration
 from ringwise.cli.lab_commands import duration_argument
 from ringwise.cli.output import (
@@ -96,11 +98,27 @@ def plugin() -> None:
 
 @plugin.command("why")
 @click.argument("job", metavar="[NAMESPACE/]JOB")
+@click.option("--story", is_flag=True, help="Tell its life so far, from the Events of the cluster.")
+@click.option(
+    "--journal",
+    "journals",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="With --story: read this journal of the scheduler instead; may be repeated, oldest first.",
+)
 @exit_code_option
 @live_options
-def why_live(job: str, exit_code: bool, output: str, **options: Any) -> None:
+def why_live(
+    job: str, story: bool, journals: tuple[Path, ...], exit_code: bool, output: str, **options: Any
+) -> None:
     """Explain why JOB waits or where it runs, and what would change that."""
-    _answer(lambda source: why_result(source, job, exit_code), output, options)
+    if journals:
+        tell_journals(job, journals, output)
+    elif story:
+        told = _reading(lambda client: read_story(client, job, time.time_ns()), options)
+        show_result(told_result(told), output)
+    else:
+        _answer(lambda source: why_result(source, job, exit_code), output, options)
 
 
 @plugin.command("capacity")
@@ -234,10 +252,12 @@ def drain_live(
             return
         objects = objects_of(live.bundle, configuration, catalog, now)
         found = find_target(objects.view, target)
-        affected = drain_document(objects, target, goes_in_cluster)
+        affected = drain_document(objects, target, of_cluster=True)
     except UnknownTargetError as problem:
         raise stop(f"ringwise: {problem}") from None
-    if start is None and not yes:
+    if start is None and yes:
+        tell_not_restarted(affected)
+    elif start is None:
         ask_before_draining(affected)
     command = target if found.kind == NODE else f"{found.kind}/{found.name}"
     entry = isolation_of(
@@ -253,29 +273,40 @@ def drain_live(
             f"then: kubectl ringwise drain {command}",
             f"afterwards, or instead: {release}",
         ]
-        show_result(_drain_result(found, [], lines), output)
+        show_result(_drain_result(found, [], lines, at=start), output)
         return
     # Again: a pod may have come before the scheduler knew of the isolation.
     objects = objects_of(_read(**_way(options)).bundle, configuration, catalog, now)
     views = affected_jobs(objects, found.nodes, goes_in_cluster)
-    with spinner(f"draining {found}") as show_text:
-        done = _changing(
-            options,
-            lambda access: drain(access, views, found.nodes, timeout, show_text),
-            f"{found} stays isolated; {release}",
-        )
+    try:
+        with spinner(f"draining {found}") as show_text:
+            done = _changing(
+                options,
+                lambda access: drain(access, views, found.nodes, timeout, show_text),
+                f"{found} stays isolated; {release}",
+            )
+    except KeyboardInterrupt:
+        raise stop(
+            f"ringwise: interrupted: {found} stays isolated, and pods that were evicted are not brought back",
+            f"to go on: kubectl ringwise drain {command}",
+            f"to give up: {release}",
+            code=ExitCode.FAILED,
+        ) from None
     complain(*done.problems)
     lines = [f"{found} isolated; {counted(done.evicted, 'pod')} evicted"]
     lines += [*(f"  {pod}" for pod in done.evicted), f"afterwards: {release}"]
     show_result(_drain_result(found, done.evicted, lines, failed=bool(done.problems)), output)
 
 
-def _drain_result(target: Target, leaving: list[str], lines: list[str], failed: bool = False) -> QueryResult:
+def _drain_result(
+    target: Target, leaving: list[str], lines: list[str], failed: bool = False, at: int | None = None
+) -> QueryResult:
     document: NodeChangeDocument = {
         "schema": "ringwise.io/node-change/v1",
         "node": target.name,
         "action": "drain",
         "leaving": leaving,
+        "at": None if at is None else time_text(at),
     }
     code = ExitCode.FAILED if failed else ExitCode.OK
     return QueryResult(document, lambda console: print_lines(console, "\n".join(lines)), code=code)
@@ -378,24 +409,34 @@ def _configuration(live: LiveCluster, options: dict[str, Any]) -> Configuration:
 
 
 def _read(kubeconfig: str | None, context: str | None) -> LiveCluster:
-    try:
-        live = asyncio.run(_read_live(kubeconfig, context))
-    except (KubeConfigError, UnreachableError, NothingReadableError) as error:
-        raise stop(f"ringwise: {error}") from None
-    except ApiError as error:
-        raise stop(f"ringwise: the API server refused: {error}", code=ExitCode.FAILED) from None
-    complain(*(f"note: {line}" for line in live.missing))
-    return live
-
-
-async def _read_live(kubeconfig: str | None, context: str | None) -> LiveCluster:
     with spinner("reading the cluster") as show_text:
 
         def progress(kind: str, count: int) -> None:
             show_text(f"reading the cluster: {count} {kind}")
 
-        async with Client(find_access(kubeconfig, context), component="kubectl") as client:
-            return await read_cluster(client, progress=progress)
+        live = _reading(
+            lambda client: read_cluster(client, progress=progress),
+            {"kubeconfig": kubeconfig, "context": context},
+        )
+    complain(*(f"note: {line}" for line in live.missing))
+    return live
+
+
+def _reading(read: Callable[[Client], Coroutine[Any, Any, Answer]], options: dict[str, Any]) -> Answer:
+    """Read something of the cluster; an error is one line."""
+
+    async def connected() -> Answer:
+        async with Client(
+            find_access(options["kubeconfig"], options["context"]), component="kubectl"
+        ) as client:
+            return await read(client)
+
+    try:
+        return asyncio.run(connected())
+    except (KubeConfigError, UnreachableError, NothingReadableError, UnknownStoryError) as error:
+        raise stop(f"ringwise: {error}") from None
+    except ApiError as error:
+        raise stop(f"ringwise: the API server refused: {error}", code=ExitCode.FAILED) from None
 
 
 def _changing(options: dict[str, Any], change: Callable[[Access], Answer], hint: str = "") -> Answer:

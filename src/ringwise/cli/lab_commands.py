@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ringwise.cli.completion import LabName
-from ringwise.cli.draining import ask_before_draining
+from ringwise.cli.draining import ask_before_draining, tell_not_restarted
 from ringwise.cli.exit_codes import ExitCode, code_of_outcomes
 from ringwise.cli.output import FILES, complain, exit_code_option, output_option, stdout_console, stop
 from ringwise.cli.queries import (
@@ -361,7 +361,9 @@ def drain_command(
         return
     with lab_client(lab, "querying the lab") as client:
         affected = client.ask("drain", target=target)
-    if not yes:
+    if yes:
+        tell_not_restarted(affected)
+    else:
         ask_before_draining(affected)
     answer = _drain(lab, target, [f"{job['namespace']}/{job['name']}" for job in affected["jobs"]], timeout)
     leaving = answer["leaving"]

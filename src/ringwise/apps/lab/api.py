@@ -223,7 +223,7 @@ class LabServer:
             live.change_node(node, "cordon")
         live.evict(leaving)
         return NodeChangeDocument(
-            schema="ringwise.io/node-change/v1", node=target.name, action="drain", leaving=leaving
+            schema="ringwise.io/node-change/v1", node=target.name, action="drain", leaving=leaving, at=None
         )
 
     def _settle(self, parameters: Mapping[str, Any]) -> Any:
@@ -309,7 +309,7 @@ class LabServer:
             node = find_name(live, "node", _word(parameters, "node"))
             live.change_node(node, action)
             return NodeChangeDocument(
-                schema="ringwise.io/node-change/v1", node=node, action=action, leaving=[]
+                schema="ringwise.io/node-change/v1", node=node, action=action, leaving=[], at=None
             )
         if action in ("isolate", "release"):
             return self._isolate(action, parameters)

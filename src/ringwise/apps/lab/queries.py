@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from ringwise.apps.lab.lab import LiveLab
-from ringwise.apps.lab.maintenance import Goes, affected_jobs, goes_in_lab
+from ringwise.apps.lab.maintenance import Goes, affected_jobs, goes_in_cluster, goes_in_lab
 from ringwise.apps.targets import find_target
 from ringwise.embed.clock import VirtualClock
 from ringwise.state.model import Node, Pod, Queue
@@ -64,13 +64,19 @@ def all_names(live: LiveLab, kind: str, namespace: str | None = None) -> list[st
     return [pod.key for pod in live.cluster.all(Pod) if namespace in (None, pod.namespace)]
 
 
-def drain_document(objects: ClusterObjects, target: str, goes: Goes = goes_in_lab) -> dict[str, Any]:
-    """The jobs with pods on a target, and what a drain leaves of each. Raises UnknownTargetError."""
+def drain_document(objects: ClusterObjects, target: str, *, of_cluster: bool = False) -> dict[str, Any]:
+    """The jobs with pods on a target, and what a drain leaves of each. Raises UnknownTargetError.
+
+    `of_cluster`: it has owners that create their pods again; a lab has vcjobs alone.
+    """
+    goes: Goes = goes_in_cluster if of_cluster else goes_in_lab
     found = find_target(objects.view, target)
     jobs = []
     for view in affected_jobs(objects, found.nodes, goes):
-        here = sum(1 for pod in view.pods if pod.node in found.nodes and goes(pod))
+        leaving = [pod for pod in view.pods if pod.node in found.nodes and goes(pod)]
+        here = len(leaving)
         if here:
+            owned = view.vcjob is not None
             staying = view.placed - here
             jobs.append(
                 {
@@ -81,6 +87,9 @@ def drain_document(objects: ClusterObjects, target: str, goes: Goes = goes_in_la
                     "staying": staying,
                     "min_available": view.needed,
                     "below_min_available": staying < view.needed,
+                    "not_restarted": sum(
+                        not owned and (pod.owner is None or not of_cluster) for pod in leaving
+                    ),
                 }
             )
     return {"target": str(found), "pods": sum(job["here"] for job in jobs), "jobs": jobs}

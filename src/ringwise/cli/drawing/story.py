@@ -14,6 +14,7 @@ from ringwise.durations import duration_text, time_text
 from ringwise.grammar import counted
 from ringwise.scheduler.explain.story import (
     BLOCKED,
+    DRAIN,
     ENDED_BADLY,
     ENDED_WELL,
     FAILED,
@@ -29,6 +30,7 @@ from ringwise.scheduler.explain.story import (
 
 _STYLES = {
     FAULT: "yellow",
+    DRAIN: "yellow",
     BLOCKED: "red",
     FAILED: "red",
     ENDED_BADLY: "red",

@@ -13,6 +13,7 @@ from ringwise.scheduler.core.admission_limits import AdmissionLimits
 from ringwise.scheduler.core.assumed_pods import AssumedPods
 from ringwise.scheduler.core.bind_backoff import BindBackoff
 from ringwise.scheduler.core.containment import Containment, SavedPod, object_of
+from ringwise.scheduler.core.drain_events import DrainEvents
 from ringwise.scheduler.core.inventory import Inventory
 from ringwise.scheduler.core.job_book import JobBook
 from ringwise.scheduler.core.job_claims import JobClaims
@@ -62,6 +63,7 @@ class EventHandlers:
         detector: FaultDetector,
         faults: FaultHandler,
         fault_nodes: FaultNodes,
+        drains: DrainEvents,
         inventory: Inventory,
         rescheduling: ReschedulingPublisher,
         reporter: StatusReporter,
@@ -88,6 +90,7 @@ class EventHandlers:
         self._detector = detector
         self._faults = faults
         self._fault_nodes = fault_nodes
+        self._drains = drains
         self._inventory = inventory
         self._rescheduling = rescheduling
         self._reporter = reporter
@@ -271,6 +274,7 @@ class EventHandlers:
         placed = (before.node, before.chips) if before is not None else _NOT_PLACED
         assumed = before is not None and before.assumed
         held = self._previous.held_by(pod.uid, failed=True) if pod.phase == "Failed" else None
+        leaves = pod.deleting and before is not None and before.node >= 0 and not before.pod.deleting
         job = self._book.put_pod(pod)
         if self._state.pods[pod.uid].pod is pod:
             self._assumed.forget(pod.uid)
@@ -293,6 +297,8 @@ class EventHandlers:
         if job is not None:
             if pod.deleting:
                 self._previous.leaving(pod.uid, self._now)
+            if leaves:
+                self._drains.pod_leaves(job, pod)
             self._detector.pod_seen(pod, self._now)
             self._faults.pod_changed(job, self._state.pods[pod.uid].pod)
             self._job_seen(job)

@@ -27,6 +27,7 @@ from ringwise.scheduler.core.assumed_pods import AssumedPods
 from ringwise.scheduler.core.bind_backoff import BindBackoff
 from ringwise.scheduler.core.binding_annotations import binding_annotations
 from ringwise.scheduler.core.containment import Containment, describe
+from ringwise.scheduler.core.drain_events import DrainEvents
 from ringwise.scheduler.core.event_handlers import EventHandlers
 from ringwise.scheduler.core.inventory import Inventory
 from ringwise.scheduler.core.job_book import JobBook
@@ -136,6 +137,7 @@ class Scheduler:
             configuration=self._configuration,
             registry=registry,
         )
+        self._drains = DrainEvents(state)
         self._events = EventHandlers(
             state=state,
             book=self._book,
@@ -156,6 +158,7 @@ class Scheduler:
             detector=detector,
             faults=self._faults,
             fault_nodes=fault_nodes,
+            drains=self._drains,
             inventory=inventory,
             rescheduling=self._rescheduling,
             reporter=self._reporter,
@@ -218,6 +221,7 @@ class Scheduler:
         self._contained("starvation guard", lambda: self._guard.wake(self._triggers, now))
         commands: list[Command] = []
         if decide is Decide.ALL:
+            commands += self._contained("drains", self._drains.changes)
             commands += self._contained("faults", lambda: self._faults.review(now))
         self._wake()
         if decide is Decide.ONE_CYCLE:

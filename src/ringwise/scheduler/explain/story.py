@@ -22,6 +22,7 @@ from ringwise.wellknown import RANK_INDEX
 # What an entry is about.
 SUBMITTED, FOUND, WAITS, PLACED, RUNS = "submitted", "found", "waits", "placed", "runs"
 FAULT, RESTART, BLOCKED, RECOVERED = "fault", "restart", "blocked", "recovered"
+DRAIN = "drain"
 DELETED, GONE, FAILED = "deleted", "gone", "failed"
 ENDED_WELL, ENDED_BADLY, REMOVED, SCHEDULER = "completed", "ended", "removed", "scheduler"
 
@@ -35,6 +36,7 @@ _TOLD = {
     "GraceOver": RESTART,
     "ReschedulingBlocked": BLOCKED,
     "Recovered": RECOVERED,
+    "Drained": DRAIN,
 }
 #: Events that a story is made of; a reader of journals may leave out all others.
 EVENTS = (
@@ -159,6 +161,15 @@ class StoryBook:
     def find(self, name: str) -> list[JobStory]:
         """By `namespace/name`, or by the name alone."""
         return [story for story in self.jobs.values() if name in (story.key, story.name)]
+
+    def groups_of(self, story: JobStory) -> list[str]:
+        """Keys of the PodGroups of a job."""
+        return [group for group, key in self._groups.items() if key == story.key]
+
+    def adopt(self, story: JobStory, group: str) -> None:
+        """A job and its PodGroup that no event showed."""
+        self.jobs[story.key] = story
+        self._groups[group] = story.key
 
     def scheduler_started(self, now: int) -> None:
         """The turns that follow are those of a new scheduler: it sees all objects once more."""

@@ -48,6 +48,7 @@ class NodeChangeDocument(TypedDict):
     node: str
     action: Annotated[str, Meta(description="cordon, uncordon or drain.")]
     leaving: Annotated[list[str], Meta(description="Pods that are evicted.")]
+    at: Annotated[str | None, Meta(description="When a drain that lies ahead begins; null: now.")]
 
 
 class AdvanceDocument(TypedDict):

@@ -1,0 +1,267 @@
+"""The story of a job of a live cluster, from Kubernetes Events on its PodGroup, its vcjob and its pods.
+
+Most API servers keep Events for an hour; where the scheduler keeps a journal, that tells more. The Events are
+told by the same `StoryBook` as a journal: a binding, a deletion and a sentence about the job are the commands
+that they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from ringwise.apps.live import NothingReadableError, permission, read_cluster
+from ringwise.apps.story import ToldStory, find_story
+from ringwise.kube.watch.kinds import WatchTarget
+from ringwise.kube.write.event_recorder import COMPONENT
+from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client, Page, UnreachableError
+from ringwise.kubeclient.nesting import decode_nested
+from ringwise.kubeclient.resources import EVENTS, POD_GROUPS, PODS, VCJOBS
+from ringwise.manifests.quantities import NotReadableError, nanoseconds
+from ringwise.messages import events as ev
+from ringwise.records import dataclass
+from ringwise.scheduler.explain.story import (
+    ENDED_BADLY,
+    ENDED_WELL,
+    GONE,
+    RESTART,
+    RUNS,
+    SUBMITTED,
+    WAITS,
+    JobStory,
+    StoryBook,
+    StoryEntry,
+)
+from ringwise.state.model import Pod, PodClass
+from ringwise.state.vcjob import VcJob
+
+_SECOND = 1_000_000_000
+NOTE = (
+    "told from the Events of the cluster, which the API server keeps for a limited time (usually 1 h); "
+    "--journal FILE tells all that a journal of the scheduler holds"
+)
+#: Reasons of Events on a vcjob that are part of its life.
+_OF_VCJOB = ("ExecuteAction", "CommandIssued")
+#: The sentence before the cause, in Events on pods that are deleted.
+_DELETED = {
+    "Rescheduled": ("Pod is deleted by force: ", "Pod is deleted: "),
+    "Evict": ("Pod is evicted, because of ",),
+}
+#: How a vcjob that is over is told.
+_OVER = {"Completed": ENDED_WELL, "Failed": ENDED_BADLY, "Aborted": ENDED_BADLY, "Terminated": ENDED_BADLY}
+
+
+class _Metadata(msgspec.Struct):
+    name: str = ""
+
+
+class _Involved(msgspec.Struct):
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class _Source(msgspec.Struct):
+    component: str | None = ""
+
+
+class _EventWire(msgspec.Struct, rename="camel"):
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+    involved_object: _Involved = msgspec.field(default_factory=_Involved)
+    reason: str | None = ""
+    message: str | None = ""
+    source: _Source | None = None
+    first_timestamp: str | None = None
+    event_time: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """One Event."""
+
+    at: int
+    kind: str
+    name: str
+    uid: str
+    reason: str
+    message: str
+
+
+async def read_story(client: Client, name: str, now: int) -> ToldStory:
+    """Raises UnknownStoryError, NothingReadableError, ApiError and UnreachableError."""
+    live = await read_cluster(client, jobs_only=True)
+    bundle = live.bundle
+    book = StoryBook()
+    objects: list[ev.Event] = [ev.VcJobSeen(job) for job in bundle.vcjobs]
+    objects += [ev.PodGroupSeen(group) for group in bundle.pod_groups]
+    objects += [ev.PodSeen(pod) for pod in bundle.pods]
+    book.turn(now, objects, ())
+    known = find_story(book, name, "the cluster has")
+    groups = book.groups_of(known)
+    names = {pod.pod for pod in known.pods.values()}
+    wanted = {(POD_GROUPS.kind, group.partition("/")[2]) for group in groups}
+    wanted |= {(PODS.kind, pod) for pod in names} | {(VCJOBS.kind, known.name)}
+    told = [one async for one in _events(client, known.namespace) if (one.kind, one.name) in wanted]
+    vcjob = next((job for job in bundle.vcjobs if job.key == known.key), None)
+    pods = [pod for pod in bundle.pods if pod.namespace == known.namespace and pod.name in names]
+    story = tell(known, sorted(told, key=lambda one: one.at), next(iter(groups), ""), pods, vcjob)
+    return ToldStory(story, now, (*live.missing, NOTE))
+
+
+async def _events(client: Client, namespace: str) -> AsyncIterator[_Told]:
+    try:
+        async for page in client.pages(EVENTS.path(namespace), {}, PAGE_SIZE, _read_page):
+            for wire in page.items or ():
+                one = _told(wire)
+                if one is not None:
+                    yield one
+    except ApiError as error:
+        if error.status != 403:
+            raise
+        needed = permission(WatchTarget(EVENTS, namespace))
+        raise NothingReadableError(f"events: not allowed; {needed}; or --journal FILE") from None
+
+
+_EVENTS = msgspec.json.Decoder(Page[_EventWire])
+
+
+def _read_page(answer: bytes) -> Page[_EventWire]:
+    try:
+        page: Page[_EventWire] = decode_nested(_EVENTS, answer)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as problem:
+        raise UnreachableError(f"a list cannot be decoded: {problem}", maybe_done=False) from None
+    return page
+
+
+def _told(wire: _EventWire) -> _Told | None:
+    try:
+        at = nanoseconds(wire.first_timestamp or wire.event_time or "")
+    except NotReadableError:
+        return None
+    involved = wire.involved_object
+    if wire.source is not None and wire.source.component == COMPONENT:
+        at = _exactly(wire.metadata.name, at)
+    return _Told(at, involved.kind, involved.name, involved.uid, wire.reason or "", wire.message or "")
+
+
+def _exactly(name: str, at: int) -> int:
+    """Our own Events have their time in nanoseconds in their name; the timestamp has seconds."""
+    digits = name.rpartition(".")[2][:-4]
+    try:
+        found = int(digits, 16)
+    except ValueError:
+        return at
+    return found if 0 <= found - at < _SECOND else at
+
+
+def tell(
+    known: JobStory, events: Iterable[_Told], group: str, pods: Iterable[Pod], vcjob: VcJob | None
+) -> JobStory:
+    """The story of these Events, in the order of their times; `known` is the job as it is now."""
+    told = _Telling(known, group)
+    for event in events:
+        told.add(event)
+    return told.end(pods, vcjob)
+
+
+class _Telling:
+    def __init__(self, known: JobStory, group: str) -> None:
+        self._book = StoryBook()
+        self._known = known
+        self._group = group or f"{known.namespace}/{known.name}"
+        begin = known.entries[0]
+        self._story = JobStory(known.namespace, known.name, uid=known.uid)
+        self._book.adopt(self._story, self._group)
+        self._story.add(begin.at, SUBMITTED, begin.text)
+        self._story.waiting_since = begin.at
+        #: Bindings that follow each other are one entry.
+        self._bindings: list[_Told] = []
+        self._waits = ""
+
+    def add(self, event: _Told) -> None:
+        if event.kind == PODS.kind and event.reason == "Scheduled":
+            self._bindings.append(event)
+            return
+        command = self._command(event)
+        if command is not None:
+            self._flush()
+            self._seen(event)
+            self._book.turn(event.at, (), (command,))
+            if command["type"] == "DeletePod":
+                self._book.turn(event.at, (ev.PodGone(event.uid),), ())
+        elif event.kind == VCJOBS.kind and event.reason in _OF_VCJOB:
+            self._flush()
+            self._story.add(event.at, RESTART, event.message, code=event.reason)
+
+    def end(self, pods: Iterable[Pod], vcjob: VcJob | None) -> JobStory:
+        self._flush()
+        story = self._story
+        if vcjob is not None and vcjob.since and vcjob.phase == "Running" and story.placed_at is not None:
+            took = vcjob.since - story.placed_at
+            running = sum(pod.phase == "Running" for pod in pods)
+            text = f"the vcjob is Running; {running} of its pods run"
+            if took > -_SECOND:
+                story.add(vcjob.since, RUNS, text, max(0, took))
+        elif vcjob is not None and vcjob.phase in _OVER:
+            story.add(vcjob.since, _OVER[vcjob.phase], vcjob.phase)
+        # When a deleted pod was gone is in no Event.
+        kept = [_shown(entry) for entry in story.entries if entry.kind != GONE]
+        story.entries = sorted(kept, key=lambda entry: entry.at)
+        story.pods = self._known.pods
+        return story
+
+    def _seen(self, event: _Told) -> None:
+        """A pod that an Event names existed then."""
+        if event.kind == PODS.kind and event.uid not in self._story.pods:
+            group = self._group.partition("/")[2]
+            pod = Pod(event.uid, self._story.namespace, event.name, PodClass(), group=group)
+            self._book.turn(event.at, (ev.PodSeen(pod),), ())
+
+    def _flush(self) -> None:
+        if not self._bindings:
+            return
+        for event in self._bindings:
+            self._seen(event)
+        binds = [
+            {
+                "type": "Bind",
+                "uid": event.uid,
+                "pod": event.name,
+                "node": event.message.rpartition(" to ")[2],
+            }
+            for event in self._bindings
+        ]
+        self._book.turn(self._bindings[-1].at, (), binds)
+        self._bindings.clear()
+        self._waits = ""
+
+    def _command(self, event: _Told) -> Mapping[str, Any] | None:
+        if event.kind == POD_GROUPS.kind and event.reason == "Unschedulable":
+            # One that says the same again, with other cures, is no news.
+            text = event.message.partition(". What would help now: ")[0]
+            if text == self._waits:
+                return None
+            self._waits = text
+            reason = {"code": text, "message": text}
+            return {"type": "SetGroupStatus", "key": self._group, "reason": reason}
+        if event.kind == POD_GROUPS.kind:
+            return {
+                "type": "TellJob",
+                "key": self._group,
+                "pod": "",
+                "reason": event.reason,
+                "message": event.message,
+            }
+        if event.kind == PODS.kind and event.reason in _DELETED:
+            why = event.message
+            for begin in _DELETED[event.reason]:
+                why = why.removeprefix(begin)
+            return {"type": "DeletePod", "uid": event.uid, "why": why}
+        return None
+
+
+def _shown(entry: StoryEntry) -> StoryEntry:
+    return replace(entry, code="Unschedulable") if entry.kind == WAITS else entry

@@ -1,0 +1,62 @@
+"""Pods that go because their node is drained: an event on the PodGroup, and a line of the job's story.
+
+Who drains evicts the pods himself (`ringwise drain`, `kubectl drain`); the scheduler sees pods that are being
+deleted on a node that is isolated or cordoned for it, and names the cause.
+"""
+
+from __future__ import annotations
+
+from ringwise.framework.job import Job
+from ringwise.grammar import agrees
+from ringwise.messages.commands import TellJob
+from ringwise.state.cluster import ClusterState
+from ringwise.state.model import Pod
+from ringwise.topology.natural import natural_key
+
+DRAINED = "Drained"
+#: The reason of the isolation that a drain makes.
+DRAIN = "drain"
+#: Pods that one sentence names.
+_NAMED = 3
+
+
+class DrainEvents:
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        #: By job and cause: names of pods that go, since the last turn.
+        self._leaving: dict[tuple[str, str], list[Pod]] = {}
+        self._jobs: dict[str, Job] = {}
+
+    def pod_leaves(self, job: Job, pod: Pod) -> None:
+        """A pod on a node begins to be deleted."""
+        cause = self._cause(pod)
+        if cause:
+            self._leaving.setdefault((job.key, cause), []).append(pod)
+            self._jobs[job.key] = job
+
+    def changes(self) -> list[TellJob]:
+        told = []
+        for (key, cause), pods in self._leaving.items():
+            pods.sort(key=lambda pod: natural_key(pod.name))
+            more = len(pods) - _NAMED
+            names = ", ".join(pod.name for pod in pods[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+            message = f"{names} {agrees(len(pods), 'has', 'have')} to go: {cause}"
+            if self._jobs[key].group is not None:
+                told.append(TellJob(key, DRAINED, message))
+            else:
+                told.append(TellJob(pods[0].key, DRAINED, message, pod=pods[0].uid))
+        self._leaving.clear()
+        self._jobs.clear()
+        return told
+
+    def _cause(self, pod: Pod) -> str:
+        number = self._state.node_id.get(pod.node or "")
+        node = None if number is None else self._state.nodes[number]
+        if node is None or number is None:
+            return ""
+        isolation = self._state.isolated_nodes.get(number)
+        if isolation is not None and isolation.reason == DRAIN:
+            by = f" by {isolation.by}" if isolation.by else ""
+            what = f" with {isolation.target}" if isolation.target != node.name else ""
+            return f"{node.name} is drained{what}{by}"
+        return f"{node.name} is cordoned" if node.unschedulable else ""
