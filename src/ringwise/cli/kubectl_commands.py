@@ -32,7 +32,7 @@ from ringwise.apps.live_story import read_story
 from ringwise.apps.place import place
 from ringwise.apps.queries import examine
 from ringwise.apps.source import Source, from_bundle
-from ringwise.apps.story import UnknownStoryError
+from ringwise.apps.story import ToldStory, UnknownStoryError
 from ringwise.apps.targets import NODE, Target, UnknownTargetError, find_target, isolation_of, moment
 from ringwise.cli.draining import ask_before_draining, tell_not_restarted
 from ringwise.cli.drawing.lines import print_lines
@@ -115,7 +115,7 @@ def why_live(
     if journals:
         tell_journals(job, journals, output)
     elif story:
-        told = _reading(lambda client: read_story(client, job, time.time_ns()), options)
+        told = _finished(_read_story(options["kubeconfig"], options["context"], job))
         show_result(told_result(told), output)
     else:
         _answer(lambda source: why_result(source, job, exit_code), output, options)
@@ -409,30 +409,31 @@ def _configuration(live: LiveCluster, options: dict[str, Any]) -> Configuration:
 
 
 def _read(kubeconfig: str | None, context: str | None) -> LiveCluster:
+    live = _finished(_read_live(kubeconfig, context))
+    complain(*(f"note: {line}" for line in live.missing))
+    return live
+
+
+async def _read_live(kubeconfig: str | None, context: str | None) -> LiveCluster:
     with spinner("reading the cluster") as show_text:
 
         def progress(kind: str, count: int) -> None:
             show_text(f"reading the cluster: {count} {kind}")
 
-        live = _reading(
-            lambda client: read_cluster(client, progress=progress),
-            {"kubeconfig": kubeconfig, "context": context},
-        )
-    complain(*(f"note: {line}" for line in live.missing))
-    return live
+        async with Client(find_access(kubeconfig, context), component="kubectl") as client:
+            return await read_cluster(client, progress=progress)
 
 
-def _reading(read: Callable[[Client], Coroutine[Any, Any, Answer]], options: dict[str, Any]) -> Answer:
+async def _read_story(kubeconfig: str | None, context: str | None, job: str) -> ToldStory:
+    with spinner("reading the cluster"):
+        async with Client(find_access(kubeconfig, context), component="kubectl") as client:
+            return await read_story(client, job, time.time_ns())
+
+
+def _finished(reading: Coroutine[Any, Any, Answer]) -> Answer:
     """Read something of the cluster; an error is one line."""
-
-    async def connected() -> Answer:
-        async with Client(
-            find_access(options["kubeconfig"], options["context"]), component="kubectl"
-        ) as client:
-            return await read(client)
-
     try:
-        return asyncio.run(connected())
+        return asyncio.run(reading)
     except (KubeConfigError, UnreachableError, NothingReadableError, UnknownStoryError) as error:
         raise stop(f"ringwise: {error}") from None
     except ApiError as error:
