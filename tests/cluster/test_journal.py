@@ -1,0 +1,98 @@
+"""The journal of a scheduler on a cluster: the story of a job over a crash, and the same decisions again."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from ringwise.apps.journal.format import open_journal
+from ringwise.apps.replay import replay
+from ringwise.apps.story import UnknownStoryError, story_of
+from ringwise.cli.kubectl_commands import plugin
+from ringwise.topology.boards import shipped_catalog
+from tests.cluster.cluster import Cluster, Component, is_ready, node_of
+from tests.cluster.objects import NAMESPACE, node_report, nodes, vcjob
+
+pytestmark = pytest.mark.cluster
+
+ALL = tuple(range(8))
+
+
+def started(cluster: Cluster, journal: Path) -> Component:
+    component = cluster.start("scheduler", f"--journal={journal}")
+    cluster.wait(partial(is_ready, component), "the scheduler is ready")
+    cluster.wait(lambda: component.leads, "the scheduler leads", 120)
+    return component
+
+
+def kinds(journal: Path) -> list[str]:
+    try:
+        return [entry.kind for entry in story_of(f"{NAMESPACE}/train", [journal]).story.entries]
+    except UnknownStoryError:
+        return []
+
+
+def live_story(cluster: Cluster) -> dict[str, Any]:
+    arguments = ["why", f"{NAMESPACE}/train", "--story", "-o", "json", f"--kubeconfig={cluster.admin_config}"]
+    result = CliRunner().invoke(plugin, arguments)
+    assert result.exit_code == 0, result.output
+    story: dict[str, Any] = json.loads(result.stdout)
+    return story
+
+
+def test_the_story_is_complete_after_the_scheduler_was_killed(cluster: Cluster, tmp_path: Path) -> None:
+    journal = tmp_path / "journal.jsonl"
+    cluster.apply(nodes(3))
+    cluster.apply([node_report(f"node-{number}", ALL, index=number) for number in range(1, 4)])
+    first = started(cluster, journal)
+    cluster.run("controller")
+    labels = {"fault-scheduling": "grace", "pod-rescheduling": "on"}
+    cluster.apply([vcjob("train", 2, 8, labels=labels)])
+    before = cluster.wait_running("train", 2)
+    cluster.wait(lambda: "runs" in kinds(journal), "the journal has the start of the job")
+    first.process.kill()
+    second = started(cluster, journal)
+    bad = {one["metadata"]["name"]: node_of(one) for one in before}["train-work-1"]
+    cluster.apply([node_report(bad, ALL[1:], unhealthy=[0])])
+    cluster.wait(lambda: "recovered" in kinds(journal), "the journal has the end of the rescheduling")
+    cluster.wait_running("train", 2)
+    cluster.wait(lambda: kinds(journal)[-1] == "runs", "the journal has the second start")
+    assert second.metric("ringwise_journal_dropped_turns_total") == 0
+
+    told = story_of(f"{NAMESPACE}/train", [journal]).story
+    found = [entry.kind for entry in told.entries if entry.kind != "waits"]
+    assert found == [
+        "submitted",
+        "placed",
+        "runs",
+        "scheduler",
+        "fault",
+        "restart",
+        "deleted",
+        "gone",
+        "placed",
+        "recovered",
+        "runs",
+    ]
+    assert (told.faults, told.moved) == (1, 1)
+    answer = replay(open_journal(journal), shipped_catalog())
+    assert answer.difference is None
+    assert answer.notes == ()
+
+    # The Events tell the same, without the journal.
+    def in_events() -> bool:
+        entries = live_story(cluster)["entries"]
+        return [one["kind"] for one in entries].count("placed") == 2 and "recovered" in {
+            one["kind"] for one in entries
+        }
+
+    cluster.wait(in_events, "the events are written")
+    story = live_story(cluster)
+    assert (story["faults"], story["moved_pods"]) == (1, 1)
+    moves = [pod for entry in story["entries"] if entry["kind"] == "placed" for pod in entry["pods"]]
+    assert [(pod["name"], pod["from"]) for pod in moves if pod["from"]] == [("train-work-1", bad)]
