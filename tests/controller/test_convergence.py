@@ -18,6 +18,7 @@ from ringwise.messages.commands import Command
 from ringwise.state.model import Pod, PodGroup
 from ringwise.state.vcjob import Policy, VcJob
 from tests.embed.builders import job_of, lab_of, task_of
+from tests.embed.drains import drain
 
 END = 400 * SECOND
 SCRIPTS = ("forever", "succeed@20", "fail@15", "fail@40:7")
@@ -88,7 +89,7 @@ def do(lab: EmbeddedLoop, deed: Deed) -> None:
             if pods:
                 cluster.delete("Pod", pods[deed.number % len(pods)])
         case "drain":
-            cluster.drain(f"node-{deed.number}")
+            drain(cluster, f"node-{deed.number}")
         case "uncordon":
             cluster.cordon(f"node-{deed.number}", False)
         case "delete job":

@@ -16,6 +16,7 @@ from ringwise.state.model import Pod, PodGroup
 from ringwise.state.vcjob import Policy, VcJob
 from tests.controller.controller_lab import FAILS, FOREVER, TEN, at, job_in, lab_with, pods_in
 from tests.embed.builders import job_of, task_of
+from tests.embed.drains import drain
 
 
 def of_kind(commands: list[Command], *kinds: type) -> list[Command]:
@@ -205,7 +206,7 @@ def test_an_exit_code_picks_its_policy() -> None:
 def test_an_evicted_pod_restarts_the_job_and_the_pods_own_deletions_do_not() -> None:
     lab = lab_with(job_of(task_of(annotations=FOREVER), policies=[Policy("RestartJob", ("PodEvicted",))]))
     at(lab, 5)
-    lab.cluster.drain("node-0")
+    drain(lab.cluster, "node-0")
     job = at(lab, 30)
     assert (job.phase, job.retry_count) == ("Running", 1)
     assert {pod.node for pod in lab.cluster.all(Pod)} == {"node-1"}
@@ -259,7 +260,7 @@ def test_an_eviction_with_a_timeout_is_forgiven_when_the_pod_runs_again(room: bo
     wait = Policy("TerminateJob", ("PodEvicted",), timeout=20 * SECOND)
     lab = lab_with(job_of(task_of(chips=8, annotations=FOREVER), policies=[wait]), nodes=3 if room else 2)
     at(lab, 5)
-    lab.cluster.drain("node-0")
+    drain(lab.cluster, "node-0")
     assert at(lab, 24.9).phase in ("Running", "Pending")
     assert at(lab, 40).phase == phase
 

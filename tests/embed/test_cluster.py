@@ -29,6 +29,7 @@ from ringwise.reasons import CAPACITY, ReasonKind, Stage
 from ringwise.state.model import Node, Pod, PodGroup, Queue
 from ringwise.state.vcjob import VcJob
 from tests.embed.builders import CHIP, job_of, pod_of, task_of
+from tests.embed.drains import drain
 
 HABITS = SimulationSettings(start_delay=2 * SECOND, grace=3 * SECOND)
 WAITS = ReasonKind("waits", Stage.GANG, "waits", ("wait",), CAPACITY)
@@ -249,7 +250,7 @@ def test_a_drain_cordons_the_node_and_deletes_its_pods() -> None:
     bind(cluster, submitted(cluster, "one"))
     bind(cluster, submitted(cluster, "two"), "node-1")
     cluster.advance(5 * SECOND)
-    assert cluster.drain("node-0") == ["default/one"]
+    assert drain(cluster, "node-0") == ["default/one"]
     cluster.advance(20 * SECOND)
     assert [pod.name for pod in cluster.all(Pod)] == ["two"]
     node = cluster.get(Node, "node-0")

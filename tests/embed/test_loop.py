@@ -18,6 +18,7 @@ from ringwise.messages.events import Event, JobCommand
 from ringwise.state.model import Pod, PodGroup
 from ringwise.state.vcjob import VcJob
 from tests.embed.builders import FirstFit, job_of, lab_of, pod_of, task_of
+from tests.embed.drains import drain
 
 MINUTE = {"ringwise.io/expected-duration": "60s"}
 
@@ -109,7 +110,7 @@ def test_equal_runs_end_with_equal_objects() -> None:
         for number in range(4):
             lab.cluster.submit(job_of(task_of(chips=4, annotations=MINUTE), name=f"job-{number}"))
         lab.run_until(30 * SECOND)
-        lab.cluster.drain("node-1")
+        drain(lab.cluster, "node-1")
         lab.inject(JobCommand("default/job-0", "RestartJob"))
         lab.run_until(300 * SECOND)
         return [(change.version, change.object) for change in lab.cluster.table.all()]

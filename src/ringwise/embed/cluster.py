@@ -33,11 +33,12 @@ from ringwise.embed.records import (
 )
 from ringwise.manifests.chips import chips_in
 from ringwise.manifests.errors import Findings
+from ringwise.manifests.reset_config import changed
 from ringwise.messages import commands as want
 from ringwise.messages.events import BindFailed, Event
 from ringwise.state.model import ENDED, Owner, Pod, PodGroup, Queue
 from ringwise.state.vcjob import VcJob
-from ringwise.wellknown import ASCEND_REAL, RANK_INDEX
+from ringwise.wellknown import ASCEND_REAL, RANK_INDEX, RESET_CONFIG_PREFIX, RESET_KEY
 
 Kept = TypeVar("Kept")
 
@@ -148,14 +149,6 @@ class EmbeddedCluster:
     def cordon(self, node: str, on: bool = True) -> None:
         self.nodes.cordon(node, on)
 
-    def drain(self, node: str) -> list[str]:
-        """Cordon a node and delete its pods; returns their keys."""
-        self.nodes.cordon(node)
-        leaving = [pod for pod in self._pods_on(node) if pod.live]
-        for pod in leaving:
-            self._request_deletion(pod)
-        return [pod.key for pod in leaving]
-
     def set_ready(self, node: str, ready: bool) -> None:
         self.nodes.set_ready(node, ready)
         for pod in self._pods_on(node):
@@ -195,6 +188,8 @@ class EmbeddedCluster:
                 self._set_group_status(command)
             case want.Publish():
                 self._publish(ConfigMap(command.namespace, command.name, dict(command.data)))
+            case want.SetResetConfig():
+                self._set_reset_config(command)
             case want.CreateGroup():
                 self._create_group(command.group)
             case want.DeleteGroup():
@@ -266,6 +261,13 @@ class EmbeddedCluster:
             published = replace(published, data={**before.data, **published.data})
         if before != published:
             self.table.put(PUBLISHED, key, published)
+
+    def _set_reset_config(self, command: want.SetResetConfig) -> None:
+        """On a cluster the user makes it with the job; here it shows what the processes would be told."""
+        name = f"{RESET_CONFIG_PREFIX}{command.job}"
+        data = changed(self.published(command.namespace, name, RESET_KEY) or "{}", command)
+        if data is not None:
+            self._publish(ConfigMap(command.namespace, name, data))
 
     def _create_pod(self, command: want.CreatePod) -> None:
         if self.get(Pod, command.pod.key) is not None:

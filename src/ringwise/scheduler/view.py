@@ -7,7 +7,7 @@ tries changes on the live state and restores it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Protocol
@@ -154,6 +154,7 @@ class SchedulerView:
         scheduler_names: frozenset[str],
         previous: PreviousPlacements,
         fault_jobs: dict[str, FaultJob],
+        reported_by_clusterd: Set[str],
         history: History,
         what_if: WhatIf,
         containment: Containment,
@@ -168,6 +169,7 @@ class SchedulerView:
         self._previous = previous
         #: Jobs that a fault hit, while they are handled.
         self.fault_jobs: Mapping[str, FaultJob] = MappingProxyType(fault_jobs)
+        self._reported_by_clusterd = reported_by_clusterd
         self._history = history
         #: Pods of these schedulers are ours.
         self.scheduler_names = scheduler_names
@@ -337,6 +339,11 @@ class SchedulerView:
     def rescheduling(self) -> int:
         """How many jobs that are placed as a whole are being rescheduled."""
         return self._previous.rescheduling
+
+    @property
+    def has_clusterd(self) -> bool:
+        """Whether Huawei's ClusterD runs: it reports the chips of nodes."""
+        return bool(self._reported_by_clusterd)
 
     @property
     def preferred_nodes(self) -> int:

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringwise.kube.write.reset_config import ResetConfigs, changed
+from ringwise.kube.write.reset_config import ResetConfigs
 from ringwise.kubeclient.retry import Retrier
+from ringwise.manifests.reset_config import changed
 from ringwise.messages.commands import SetResetConfig
 from tests.kube.harness import CONFIG_MAPS, InstantClock, run, server
 

@@ -176,6 +176,7 @@ class Scheduler:
             scheduler_names=names,
             previous=self._previous,
             fault_jobs=self._faults.jobs,
+            reported_by_clusterd=self._faults.aggregated,
             history=self._history,
             what_if=WhatIf(state, self._book, usage, self._sessions),
             containment=self._containment,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ringwise.durations import time_text
 from ringwise.framework.extension_points import first_reason
 from ringwise.framework.gang_placement import node_filters
 from ringwise.framework.job import Job
@@ -209,7 +210,9 @@ def holders(view: SchedulerView, resource: str, node: int, chips: int) -> list[s
         kept = reservation.chips.get(node, 0) & chips
         if kept and reservation.resource == resource:
             owner = view.jobs.get(reservation.owner)
-            words.append(f"reserved for {owner.name if owner else reservation.owner} ({kept.bit_count()})")
+            name = owner.name if owner else reservation.owner
+            until = "" if reservation.expires is None else f" until {time_text(reservation.expires)}"
+            words.append(f"reserved for {name}{until} ({kept.bit_count()})")
             chips &= ~kept
     if chips:
         words.append(f"not reported free ({chips.bit_count()})")

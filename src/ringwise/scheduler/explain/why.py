@@ -23,6 +23,7 @@ from ringwise.scheduler.explain.cluster_cures import (
     wait_cures,
 )
 from ringwise.scheduler.explain.cure_search import Cure, CureSearch, SearchBudget
+from ringwise.scheduler.explain.fault_waits import fault_waits
 from ringwise.scheduler.explain.forecast import Forecast, forecast, known_ends
 from ringwise.scheduler.explain.job_cures import (
     board_cures,
@@ -86,6 +87,8 @@ class Explanation:
     board: str | None = None
     #: How the job got its nodes, line by line.
     plan: tuple[str, ...] = ()
+    #: What it waits for because of a fault, and until when.
+    faults: tuple[str, ...] = ()
 
     @property
     def misses(self) -> tuple[NearMiss, ...]:
@@ -121,8 +124,11 @@ def explain(view: SchedulerView, job: Job, now: int) -> Explanation:
         waiting = view.has_pending_pods(job)
         placed = any(view.cluster.pods[uid].node >= 0 for uid in job.pods)
         if not waiting and not _refused(job):
-            return _of_running(view, job, now, placed)
-        return _of_waiting(view, job, now, placed)
+            answer = _of_running(view, job, now, placed)
+        else:
+            answer = _of_waiting(view, job, now, placed)
+    answer.faults = fault_waits(view, job, now)
+    return answer
 
 
 def _all_gated(view: SchedulerView, job: Job) -> bool:

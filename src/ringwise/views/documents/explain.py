@@ -67,6 +67,7 @@ class WhyDocument(WithClass):
     board_reason: Annotated[str | None, Meta(description="Why that board was assumed.")]
     outcome: Annotated[str, Meta(description="running, starting, pending, refused or ended.")]
     sentence: str
+    faults: Annotated[list[str], Meta(description="What it waits for because of a fault, and until when.")]
     reason: ReasonFields | None
     refusals: Annotated[dict[str, int] | None, Meta(description="Reason code -> nodes that refuse for it.")]
     fitting_nodes: int | None
