@@ -144,6 +144,8 @@ HOST_LISTS_SUFFIX = "-svc"
 #: Path of a queue in the tree of queues, and the weight of each step. Administrator, on the Queue.
 HIERARCHY = "volcano.sh/hierarchy"
 HIERARCHY_WEIGHTS = "volcano.sh/hierarchy-weights"
+#: "true": the queue was closed with the queue above it, and is opened with it. Controller, on the Queue.
+CLOSED_BY_PARENT = "volcano.sh/closed-by-parent"
 #: How many pods of a job must stay, or may be missing, when others take their nodes. User, on pods.
 JDB_MIN_AVAILABLE = "volcano.sh/jdb-min-available"
 JDB_MAX_UNAVAILABLE = "volcano.sh/jdb-max-unavailable"
@@ -415,6 +417,7 @@ OLD_TASK_INDEX_VARIABLE = "VK_TASK_INDEX"
 #: Volcano's groups of vcjobs and of PodGroups and Queues, Kubernetes' of PriorityClasses and of roles.
 BATCH_GROUP = "batch.volcano.sh"
 SCHEDULING_GROUP = "scheduling.volcano.sh"
+BUS_GROUP = "bus.volcano.sh"
 KUBERNETES_SCHEDULING_GROUP = "scheduling.k8s.io"
 #: Those of AscendJobs, and of PyTorchJobs and the like.
 ASCEND_JOB_GROUP = "mindxdl.gitee.com"

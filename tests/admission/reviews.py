@@ -49,15 +49,15 @@ def group(queue: str = "default") -> dict[str, Any]:
     }
 
 
-def deletion(kind: str, name: str) -> bytes:
-    """The API server sends no object with a deletion."""
+def deletion(kind: str, name: str, status: Any = None) -> bytes:
+    """The API server sends the object as it was."""
     request = {
         "uid": "the-review",
         "kind": {"group": GROUPS[kind], "kind": kind},
         "name": name,
         "operation": "DELETE",
         "object": None,
-        "oldObject": {"kind": kind, "metadata": {"name": name}},
+        "oldObject": {"kind": kind, "metadata": {"name": name}, "status": status},
     }
     return json.dumps(
         {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}

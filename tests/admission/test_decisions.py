@@ -350,7 +350,7 @@ def queue_world() -> KnownCluster:
     known = world()
     for queue in (Queue("dept", deserved={"cpu": 4000}), Queue("team", parent="dept"), Queue("busy")):
         known.take(QueueSeen(queue))
-    known.observed["busy"] = ObservedQueue("Open", frozenset({"pods"}), 2)
+    known.observed["busy"] = ObservedQueue(frozenset({"pods"}), 2)
     return known
 
 
@@ -396,15 +396,41 @@ def test_18_before_queues_are_reported_no_parent_is_unknown() -> None:
     assert decided(review(queue_object(parent="gone")), KnownCluster(CATALOG))[0] is True
 
 
-def test_18_deletion_of_queues_with_others_below_and_with_pods() -> None:
+def test_18_deletion_of_queues_with_others_below() -> None:
     known = queue_world()
     allowed, message = decided(deletion("Queue", "dept"), known)
     assert not allowed
     assert "queue dept cannot be deleted: it has the 1 queue team below it" in message
     assert decided(deletion("Queue", "team"), known)[0] is True
-    assert decided(deletion("Queue", "busy"), known)[0] is True
-    known.protect_used_queues = True
-    assert "it has 2 pods" in decided(deletion("Queue", "busy"), known)[1]
+
+
+@pytest.mark.parametrize(
+    ("status", "why", "why_strict"),
+    [
+        ({"state": "Open", "completed": 3}, "", ""),
+        ({"state": "Open", "running": 1, "allocated": {"pods": "2"}}, "it has 1 job and 2 pods", None),
+        ({"state": "Open", "pending": 1, "inqueue": 2, "unknown": 1}, "it has 4 jobs", None),
+        ({"state": "Closing", "allocated": {"pods": 2}}, "it has 2 pods", None),
+        # Somebody wants it to go all the same.
+        ({"state": "Closed", "running": 1, "allocated": {"pods": "2"}}, "", "it has 2 pods"),
+        ({"state": "Open", "running": "many", "allocated": {"pods": "2"}}, "", None),
+        ("odd", "", None),
+    ],
+)
+def test_18_a_queue_with_jobs_can_be_deleted_only_when_it_is_closed(
+    status: object, why: str, why_strict: str | None
+) -> None:
+    known = queue_world()
+    for said in (why, why if why_strict is None else why_strict):
+        allowed, message = decided(deletion("Queue", "busy", status), known)
+        assert allowed is (not said)
+        assert said in message
+        known.protect_used_queues = True
+
+
+@pytest.mark.parametrize("status", ["odd", None, {"running": "many"}])
+def test_18_an_unreadable_status_does_not_open_what_is_protected(status: object) -> None:
+    assert decided(deletion("Queue", "dept", status), queue_world())[0] is False
 
 
 @pytest.mark.parametrize(

@@ -86,13 +86,15 @@ def test_a_queue_is_filled_in() -> None:
     }
     queue = {"kind": "Queue", "metadata": meta}
     fill_queue(queue)
-    assert queue["spec"] == {"reclaimable": True, "weight": 1}
+    assert queue["spec"] == {"reclaimable": True, "weight": 1, "parent": "root"}
     assert meta["annotations"] == {
         "volcano.sh/hierarchy": "root/a/b",
         "volcano.sh/hierarchy-weights": "1/1/2",
     }
-    given_all = {"spec": {"reclaimable": False, "weight": 4}, "metadata": {"name": "q"}}
+    given_all = {"spec": {"reclaimable": False, "weight": 4, "parent": "a"}, "metadata": {"name": "q"}}
     assert fill_queue(given_all) == []
+    root = {"spec": {"reclaimable": False, "weight": 1}, "metadata": {"name": "root"}}
+    assert fill_queue(root) == []
 
 
 @pytest.mark.parametrize(

@@ -304,3 +304,49 @@ def test_the_authority_is_renewed_without_a_failed_verification(cluster: Cluster
 def bundle_size(cluster: Cluster) -> int:
     bundle = cluster.api.get(HOOKS)["webhooks"][0]["clientConfig"]["caBundle"]
     return base64.b64decode(bundle).decode().count("BEGIN CERTIFICATE")
+
+
+def test_18_queues_are_checked_filled_in_and_protected(cluster: Cluster, port: int) -> None:
+    def queue(name: str, **spec: Any) -> Object:
+        meta = {"name": name}
+        return {
+            "apiVersion": "scheduling.volcano.sh/v1beta1",
+            "kind": "Queue",
+            "metadata": meta,
+            "spec": spec,
+        }
+
+    queues = "/apis/scheduling.volcano.sh/v1beta1/queues"
+    start(cluster, port)
+    refused(cluster)
+    assert "created" in applied(cluster, queue("area"))
+    assert cluster.api.get(f"{queues}/area")["spec"] == {"parent": "root", "reclaimable": True, "weight": 1}
+    assert "created" in applied(cluster, queue("group", parent="area"))
+    assert "its parent nowhere does not exist" in applied(cluster, queue("lost", parent="nowhere"))
+
+    def deleted(name: str) -> str:
+        return cluster.kubectl("delete", f"queue/{name}", "--wait=false", check=False)
+
+    cluster.wait(lambda: "it has the 1 queue group below it" in deleted("area"), "parents stay")
+    for name in ("default", "root"):
+        assert f"queue {name} cannot be deleted: it exists in every cluster" in deleted(name)
+
+    cluster.run()
+    in_parent = vcjob("parent", 1, 8)
+    in_parent["spec"]["queue"] = "area"
+    answer = applied(cluster, in_parent)
+    assert DENIED in answer
+    assert "jobs run only in queues without such" in answer
+    runs = vcjob("runs", 1, 8)
+    runs["spec"]["queue"] = "group"
+    assert "created" in applied(cluster, runs)
+    cluster.wait_running("runs", 1)
+    answer = cluster.wait(
+        lambda: next((found for found in [deleted("group")] if "and 1 pod" in found), None),
+        "queues with jobs stay",
+    )
+    assert "queue group cannot be deleted: it has 1 job and 1 pod" in answer
+    # Whoever closes a queue may delete it.
+    cluster.api.patch(f"{queues}/group/status", {"status": {"state": "Closed"}})
+    assert "deleted" in deleted("group")
+    cluster.wait(lambda: "deleted" in deleted("area"), "the parent is empty")

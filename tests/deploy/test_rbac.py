@@ -33,7 +33,7 @@ from ringwise.state.model import Owner, PodClass, PodGroup
 from ringwise.state.model import Pod as CorePod
 from tests.device.rig import rig
 from tests.kube.fake_api_server import FakeApiServer
-from tests.kube.harness import GROUPS, JOBS, PODS, InstantClock, group, pod, run, server
+from tests.kube.harness import GROUPS, JOBS, PODS, QUEUES, InstantClock, group, pod, run, server
 
 Call = tuple[str, str, str]
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -93,7 +93,7 @@ async def written(
         on_failed=lambda failure: None,
         on_bound=lambda bind: status.events.scheduled(bind),
     )
-    queues = {"default": ObservedQueue("", frozenset())}
+    queues = {"default": ObservedQueue(frozenset())}
     status = StatusWriter(client, fence, {}, clock=clock, queues=queues, bindings_idle=binder.idle)
     executor = Executor(client, binder, status, templates, Retrier(clock))
     for command in commands:
@@ -126,7 +126,7 @@ def test_the_scheduler_has_what_it_needs_and_no_more() -> None:
                     do.Bind(uids[0], "default", "a", "node-1", (0,), {}, ("predicate-time",)),
                     do.SetGroupStatus("default/gang", "Running", None, 1, 0, 0),
                     do.TellPod(uids[1], "default", "b", _some_reason()),
-                    do.SetQueueStatus("default", "Open", {}, {}),
+                    do.SetQueueStatus("default", {}, {}),
                     do.Evict(uids[1], "default", "b", "preempt"),
                     do.DeletePod(uids[1], "default", "b", "node lost", fault=True),
                     do.Publish("volcano-system", "tor-share-cm", {"x": "y"}),
@@ -167,6 +167,7 @@ def test_the_controller_has_what_it_needs_and_no_more() -> None:
                 },
             }
             api.put(JOBS, json.loads(json.dumps(job)))
+            api.put(QUEUES, {"metadata": {"name": "default"}, "spec": {}})
             api.without_status.add("jobs")
             for kind, name in (
                 ("services", "job"),
@@ -189,6 +190,8 @@ def test_the_controller_has_what_it_needs_and_no_more() -> None:
                     do.CreatePod(made, "default/job"),
                     do.Publish("default", "job-svc", {"t.host": "job-t-0.job"}),
                     do.SetJobStatus("default/job", "Running"),
+                    do.UpdateQueue("default", "Closed", True, "root"),
+                    do.TellQueue("default", "CloseQueue", "Close queue succeed"),
                     do.DeletePod("", "default", "job-t-0", "over"),
                     do.DeleteGroup("default/job-u"),
                     do.DeleteJob("default/job"),

@@ -151,6 +151,7 @@ def job_of(
     max_retry: int = 3,
     ttl_seconds: int | None = None,
     problems: Sequence[str] = (),
+    queue: str = "default",
 ) -> VcJob:
     tasks = tasks or (task_of(),)
     return VcJob(
@@ -164,6 +165,7 @@ def job_of(
         plugins=plugins or {},
         max_retry=max_retry,
         ttl_seconds=ttl_seconds,
+        queue=queue,
         problems=tuple(problems),
     )
 

@@ -23,6 +23,7 @@ from ringwise.messages.commands import (
     Publish,
     SetGroupStatus,
     TellPod,
+    UpdateQueue,
 )
 from ringwise.messages.job_expansion import pod_group_of, pods_of
 from ringwise.reasons import CAPACITY, ReasonKind, Stage
@@ -300,22 +301,19 @@ def test_of_a_job_only_replicas_minimums_and_priority_may_change() -> None:
         cluster.submit(job_of(task_of(replicas=3), max_retry=9))
 
 
-def test_a_closed_queue_is_closing_until_its_last_group_is_deleted() -> None:
+def test_changes_of_a_queue() -> None:
     cluster = cluster_of()
-    cluster.submit(Queue("blue"))
-    cluster.submit(PodGroup("default", "g", queue="blue"))
-    cluster.set_queue_open("blue", False)
+    cluster.submit(Queue("blue", annotations={"a": "b"}))
+    cluster.apply(UpdateQueue("blue", "Closing", True, "root"))
+    cluster.apply(UpdateQueue("gone", "Closing"))
     queue = cluster.get(Queue, "blue")
     assert queue is not None
-    assert queue.state == "Closing"
-    cluster.delete("PodGroup", "default/g")
+    assert (queue.state, queue.parent) == ("Closing", "root")
+    assert queue.annotations == {"a": "b", "volcano.sh/closed-by-parent": "true"}
+    cluster.apply(UpdateQueue("blue", closed_by_parent=False))
     queue = cluster.get(Queue, "blue")
     assert queue is not None
-    assert queue.state == "Closed"
-    cluster.set_queue_open("blue", True)
-    queue = cluster.get(Queue, "blue")
-    assert queue is not None
-    assert queue.state == "Open"
+    assert (queue.state, queue.annotations["volcano.sh/closed-by-parent"]) == ("Closing", "false")
 
 
 def test_status_commands_are_kept_and_change_versions_only_when_new() -> None:

@@ -515,3 +515,35 @@ def test_a_job_of_a_bare_group_is_deleted_with_its_pods(terminal: Terminal) -> N
     terminal.ok("advance 5s")
     assert terminal.json("get jobs")["jobs"] == []
     assert terminal.json("get pods")["pods"] == []
+
+
+def command_object(action: str, kind: str, name: str) -> str:
+    return f"""apiVersion: bus.volcano.sh/v1alpha1
+kind: Command
+metadata: {{generateName: {name}-, namespace: lab}}
+action: {action}
+target: {{kind: {kind}, name: {name}}}
+"""
+
+
+def test_08_commands_close_and_open_queues_and_suspend_jobs(terminal: Terminal) -> None:
+    team = queue("team").replace("weight: 1", "weight: 1, parent: dept")
+    terminal.submit(queue("dept"), team, job("runs", 1, 8, queue="team"))
+    terminal.ok("advance 5s")
+    assert "CloseQueue dept carried out" in terminal.ok(
+        "submit -", command_object("CloseQueue", "Queue", "dept")
+    )
+    states = {one["name"]: one["state"] for one in terminal.json("get queues")["queues"]}
+    assert (states["dept"], states["team"]) == ("Closed", "Closing")
+    refused = terminal.ok("submit -", command_object("OpenQueue", "Queue", "team"))
+    assert "OpenQueue team refused: queue team cannot be opened because its parent queue dept is" in refused
+    assert "AbortJob lab/runs carried out" in terminal.ok(
+        "submit -", command_object("AbortJob", "Job", "runs")
+    )
+    terminal.ok("advance 1m")
+    (runs,) = terminal.json("get jobs")["jobs"]
+    assert runs["phase"] == "Aborted"
+    lost = terminal.refused("submit -", command_object("CloseQueue", "Queue", "nowhere"))
+    assert "CloseQueue: there is no queue nowhere" in lost
+    wrong = terminal.refused("submit -", command_object("CloseQueue", "Node", "n1"))
+    assert 'target.kind: must be Job or Queue, got "Node"' in wrong

@@ -139,6 +139,7 @@ CASES: Mapping[str, Case] = {
     "unknown-queue": Case(job(1, queue="defualt")),
     "no-chip-plugin": Case(job(1), settings=WITHOUT_CHIP_PLUGIN),
     "queue-not-open": Case(job(1, queue="closed"), [*board(2), queue("closed", state="Closed")]),
+    "queue-not-a-leaf": Case(job(1, queue="dept"), [*board(2), queue("dept"), queue("team", parent="dept")]),
     "request-not-allowed": Case(job(1, 3)),
     "multi-pod-request-not-allowed": Case(job(2, 4)),
     "one-pod-only": Case(
@@ -315,7 +316,7 @@ OF_A_HISTORY = {
     "malformed-queue",
     "queue-protected",
     # Of plugins that are not in the default configuration.
-    *("cluster-overcommitted", "namespace-quota-insufficient", "queue-not-a-leaf", "queue-tree-broken"),
+    *("cluster-overcommitted", "namespace-quota-insufficient", "queue-tree-broken"),
     # Of settings that a lab does not have, or of services that run.
     *("rack-super-pod-size-range", "rack-no-rack-for-service", "total-not-allowed", "average-too-large"),
 }

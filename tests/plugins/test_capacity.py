@@ -158,8 +158,6 @@ def tree() -> Lab:
         ("vision", 6, ""),
         ("vision", 7, "queue-quota-insufficient"),  # speech uses 4 of the 10 of research
         ("web", 200, ""),  # the root has no limit, also not that of the cluster
-        ("research", 1, "queue-not-a-leaf"),
-        ("root", 1, "queue-not-a-leaf"),
         ("orphan", 1, "queue-tree-broken"),
         ("left", 1, "queue-tree-broken"),
         ("below", 1, "queue-tree-broken"),

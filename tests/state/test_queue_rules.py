@@ -159,7 +159,7 @@ def test_18_the_resources_of_the_root_are_fixed() -> None:
     ],
 )
 def test_18_which_queues_must_stay(name: str, pods: int, why: str) -> None:
-    assert deletion_problem(name, KNOWN, pods) == why
+    assert deletion_problem(name, KNOWN, pods=pods) == why
 
 
 NAMES = ("root", "default", "a", "b", "c", "d")

@@ -152,10 +152,13 @@ _RECORDS = frozenset({FAULT_NODES_CONFIG_MAP, RESCHEDULE_REASON_CONFIG_MAP, RESC
 
 
 def _is_record(command: Any) -> bool:
+    """Also the status of queues, which older versions counted without pods and the queues below."""
     if not isinstance(command, dict):
         return False
     if command["type"] == "TellJob":
         return bool(command["reason"] == DRAINED)
+    if command["type"] == "SetQueueStatus":
+        return True
     return command["type"] == "Publish" and command.get("name") in _RECORDS
 
 

@@ -178,7 +178,7 @@ COMMANDS = {
     "submit": CommandEntry(
         "ringwise.cli.lab_commands",
         "submit_command",
-        "Submit Nodes, jobs, pods, PodGroups, Queues, PriorityClasses and ConfigMaps to the lab.",
+        "Submit Nodes, jobs, pods, PodGroups, Queues, PriorityClasses, ConfigMaps and Commands to the lab.",
     ),
     "top": CommandEntry(
         "ringwise.cli.lab_commands",

@@ -304,7 +304,7 @@ def _run_component(options: ComponentOptions) -> None:
     "--enable-queue-allocated-pods-check",
     "protect_used_queues",
     is_flag=True,
-    help="Refuse to delete a queue that has pods.",
+    help="Refuse to delete a queue that has pods, also when it is Closed.",
 )
 def admission_command(
     kubeconfig: str | None,

@@ -150,7 +150,7 @@ def submit_command(
     lab: Path | None,
     output: str,
 ) -> None:
-    """Submit Nodes, jobs, pods, PodGroups, Queues, PriorityClasses and ConfigMaps to the lab.
+    """Submit Nodes, jobs, pods, PodGroups, Queues, PriorityClasses, ConfigMaps and Commands to the lab.
 
     All objects are stored, or none. A job that can never run is reported at once.
     """

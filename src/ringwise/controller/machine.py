@@ -37,6 +37,7 @@ from ringwise.controller.phases import (
     start_action,
 )
 from ringwise.controller.policies import due_action, targets
+from ringwise.controller.queues import QueueController
 from ringwise.framework.amounts import without_quota_names
 from ringwise.grammar import counted
 from ringwise.messages import events as ev
@@ -61,6 +62,7 @@ _MOST_DELETED = 100_000
 
 class Controller:
     def __init__(self) -> None:
+        self._queues = QueueController()
         self._records: dict[str, JobRecord] = {}
         self._pods: dict[str, dict[str, Pod]] = {}
         self._job_of: dict[str, str] = {}
@@ -80,6 +82,7 @@ class Controller:
         """Apply the events and return the commands. The first call must carry every object."""
         for event in events:
             self._apply(event, now)
+            self._queues.apply(event)
             self.on_progress()
         if self._initial:
             self._initial = False
@@ -98,10 +101,15 @@ class Controller:
                 self.on_progress()
         self._changed.clear()
         self._commands.clear()
+        commands += self._queues.sync(now)
         return commands
 
     def next_deadline(self) -> int | None:
         """When time alone changes something."""
+        moments = (self._next_job_deadline(), self._queues.next_deadline())
+        return min((moment for moment in moments if moment is not None), default=None)
+
+    def _next_job_deadline(self) -> int | None:
         while self._timers:
             due, key = self._timers[0]
             record = self._records.get(key)

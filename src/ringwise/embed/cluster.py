@@ -38,7 +38,7 @@ from ringwise.messages import commands as want
 from ringwise.messages.events import BindFailed, Event
 from ringwise.state.model import ENDED, Owner, Pod, PodGroup, Queue
 from ringwise.state.vcjob import VcJob
-from ringwise.wellknown import ASCEND_REAL, RANK_INDEX, RESET_CONFIG_PREFIX, RESET_KEY
+from ringwise.wellknown import ASCEND_REAL, CLOSED_BY_PARENT, RANK_INDEX, RESET_CONFIG_PREFIX, RESET_KEY
 
 Kept = TypeVar("Kept")
 
@@ -60,6 +60,8 @@ class EmbeddedCluster:
         self.nodes = SimulatedNodes(self.table)
         #: The last status of groups. Not stored: the scheduler sends it again after a restart.
         self.group_status: dict[str, want.SetGroupStatus] = {}
+        #: The last event on each queue. Not stored.
+        self.queue_events: dict[str, want.TellQueue] = {}
         #: Messages about chips that two live pods were given. Empty, unless the scheduler has a fault.
         self.alarms: list[str] = []
         self._pod_keys: dict[str, str] = {}
@@ -143,7 +145,6 @@ class EmbeddedCluster:
             elif isinstance(found, PodGroup):
                 self.group_status.pop(found.key, None)
                 self._owners.remove(found)
-                self._close_empty(found.queue)
         return True
 
     def cordon(self, node: str, on: bool = True) -> None:
@@ -153,11 +154,6 @@ class EmbeddedCluster:
         self.nodes.set_ready(node, ready)
         for pod in self._pods_on(node):
             self._set_timer(pod)
-
-    def set_queue_open(self, name: str, on: bool) -> None:
-        """Open a queue, or close it. It is Closing until its last PodGroup is deleted."""
-        self.update(Queue, name, lambda queue: replace(queue, state="Open" if on else "Closing"))
-        self._close_empty(name)
 
     def fail_next_binds(self, node: str, count: int = 1) -> None:
         """Let the next bindings to this node fail, like a busy API server."""
@@ -200,6 +196,10 @@ class EmbeddedCluster:
                 self._set_job_status(command)
             case want.DeleteJob():
                 self.delete("VcJob", command.key)
+            case want.UpdateQueue():
+                self._update_queue(command)
+            case want.TellQueue():
+                self.queue_events[command.name] = command
         return []
 
     def _bind(self, command: want.Bind) -> str | None:
@@ -298,6 +298,22 @@ class EmbeddedCluster:
         )
         if changed != job:
             self._store(changed)
+
+    def _update_queue(self, command: want.UpdateQueue) -> None:
+        queue = self.get(Queue, command.name)
+        if queue is None:
+            return
+        annotations = dict(queue.annotations)
+        if command.closed_by_parent is not None:
+            annotations[CLOSED_BY_PARENT] = "true" if command.closed_by_parent else "false"
+        self._store(
+            replace(
+                queue,
+                state=command.state or queue.state,
+                parent=command.parent or queue.parent,
+                annotations=annotations,
+            )
+        )
 
     # -- time --------------------------------------------------------------------------
 
@@ -427,13 +443,6 @@ class EmbeddedCluster:
     def _delete_owned(self, job: VcJob) -> None:
         for kind, key in self._owners.of(job.uid):
             self.delete(kind, key)
-
-    def _close_empty(self, name: str) -> None:
-        queue = self.get(Queue, name)
-        if queue is None or queue.state != "Closing":
-            return
-        if not any(group.queue == name for group in self.all(PodGroup)):
-            self._store(replace(queue, state="Closed"))
 
     # -- storing -----------------------------------------------------------------------
 

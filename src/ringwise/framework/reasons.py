@@ -63,6 +63,13 @@ QUEUE_NOT_OPEN = ReasonKind(
     ("open the queue {queue}", "use another queue"),
     frozenset({Trigger.QUEUE_CHANGED, Trigger.JOB_CHANGED}),
 )
+QUEUE_NOT_A_LEAF = ReasonKind(
+    "queue-not-a-leaf",
+    Stage.ENQUEUE,
+    "queue {queue} has the queues {children} below it; jobs run only in queues without such",
+    ("use one of the queues {leaves}",),
+    frozenset({Trigger.QUEUE_CHANGED, Trigger.JOB_CHANGED}),
+)
 QUEUE_OVERUSED = ReasonKind(
     "queue-overused",
     Stage.ENQUEUE,
@@ -81,7 +88,7 @@ QUEUE_PROTECTED = ReasonKind(
     "queue-protected",
     Stage.VALIDATE,
     "queue {queue} cannot be deleted: {why}",
-    ("close the queue instead, if it is to take no more jobs",),
+    ("close the queue instead, if it is to take no more jobs, and delete it when its jobs have ended",),
     frozenset({Trigger.QUEUE_CHANGED}),
 )
 PODS_GATED = ReasonKind(

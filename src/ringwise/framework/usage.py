@@ -14,11 +14,12 @@ from ringwise.state.model import PodClass
 
 
 class ResourceUsage:
-    __slots__ = ("_amounts", "by_job", "by_queue", "capacity")
+    __slots__ = ("_amounts", "by_job", "by_queue", "capacity", "pods_by_queue")
 
     def __init__(self) -> None:
         self.by_job: dict[str, Amounts] = {}
         self.by_queue: dict[str, Amounts] = {}
+        self.pods_by_queue: dict[str, int] = {}
         #: The allocatable resources of the cluster.
         self.capacity: Amounts = {}
         self._amounts: WeakKeyDictionary[PodClass, Amounts] = WeakKeyDictionary()
@@ -33,6 +34,7 @@ class ResourceUsage:
         asked = self.amounts(pod_class)
         add(self.by_job.setdefault(job, {}), asked, times)
         add(self.by_queue.setdefault(queue, {}), asked, times)
+        self.pods_by_queue[queue] = self.pods_by_queue.get(queue, 0) + times
 
     def remove_pod(self, job: str, queue: str, pod_class: PodClass) -> None:
         self.add_pod(job, queue, pod_class, -1)
@@ -44,15 +46,16 @@ class ResourceUsage:
         """At the end everything is as it was, the order of the entries too."""
         tables = (self.by_job, self.by_queue)
         before = [{name: dict(amounts) for name, amounts in table.items()} for table in tables]
-        capacity = dict(self.capacity)
+        capacity, pods = dict(self.capacity), dict(self.pods_by_queue)
         try:
             yield
         finally:
             for table, entries in zip(tables, before, strict=True):
                 table.clear()
                 table.update(entries)
-            self.capacity.clear()
-            self.capacity.update(capacity)
+            for counts, kept in ((self.capacity, capacity), (self.pods_by_queue, pods)):
+                counts.clear()
+                counts.update(kept)
 
     def used_by_job(self, job: str) -> Amounts:
         return self.by_job.get(job, {})

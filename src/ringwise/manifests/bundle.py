@@ -14,6 +14,7 @@ from ringwise.grammar import counted
 from ringwise.manifests.device_info import RawConfigMap, config_map_from_wire
 from ringwise.manifests.errors import Findings, ManifestError
 from ringwise.manifests.groups import (
+    command_from_wire,
     pod_group_from_wire,
     priority_class_from_wire,
     queue_from_wire,
@@ -29,6 +30,7 @@ from ringwise.manifests.reading import ManifestDocument, Progress, read_document
 from ringwise.manifests.sources import ManifestSource, find_sources
 from ringwise.manifests.unknown_fields import manifest_notes
 from ringwise.manifests.wire import (
+    CommandWire,
     ConfigMapWire,
     JobWire,
     MetaWire,
@@ -48,6 +50,7 @@ from ringwise.manifests.workloads import (
     operator_job_from_wire,
     replicated_from_wire,
 )
+from ringwise.messages.events import JobCommand, QueueCommand
 from ringwise.records import dataclass
 from ringwise.state.model import (
     DeviceReport,
@@ -94,6 +97,8 @@ class Bundle:
     reports: list[DeviceReport] = field(default_factory=list)
     node_reports: list[NodeReport] = field(default_factory=list)
     config_maps: list[RawConfigMap] = field(default_factory=list)
+    #: What users ask for with Command objects; only clusters and labs carry it out.
+    commands: list[JobCommand | QueueCommand] = field(default_factory=list)
     errors: list[ManifestError] = field(default_factory=list)
     #: Objects that are not read, by kind ("DaemonSet": 3).
     ignored: Counter[str] = field(default_factory=Counter)
@@ -112,7 +117,7 @@ class Bundle:
     def holds_nothing(self) -> bool:
         """Whether there was nothing to read at all, not even an error."""
         lists = (self.nodes, self.pods, self.pod_groups, self.queues, self.priority_classes, self.vcjobs)
-        others = (self.quotas, self.reports, self.node_reports, self.config_maps)
+        others = (self.quotas, self.reports, self.node_reports, self.config_maps, self.commands)
         return not any(
             (*lists, *others, self.errors, self.ignored, self.of_others, self.of_owners, self.remarks)
         )
@@ -125,6 +130,8 @@ class Bundle:
             f"{kind}: {counted(count, 'object')} not read; placed by another scheduler"
             for kind, count in sorted(self.of_others.items())
         ]
+        if self.commands:
+            unread.append(f"Command: {counted(self.commands, 'object')} not carried out")
         return [*unread, *self.remarks, *self._missing_classes()]
 
     def _missing_classes(self) -> Iterator[str]:
@@ -294,6 +301,9 @@ class _BundleReader:
             case wellknown.SCHEDULING_GROUP, "Queue":
                 if (queue := self._wire(document, QueueWire, found)) is not None:
                     self._keep(bundle.queues, queue_from_wire(queue, found), queue.metadata, found)
+            case wellknown.BUS_GROUP, "Command":
+                if (command := self._wire(document, CommandWire, found)) is not None:
+                    self._keep(bundle.commands, command_from_wire(command, found), None, found)
             case wellknown.KUBERNETES_SCHEDULING_GROUP, "PriorityClass":
                 if (rank := self._wire(document, PriorityClassWire, found)) is not None:
                     self._keep(

@@ -1,4 +1,4 @@
-"""PodGroups, Queues, PriorityClasses and ResourceQuotas into the objects of the state."""
+"""PodGroups, Queues, PriorityClasses, ResourceQuotas and Commands into values of state and messages."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from ringwise.manifests.quantities import NotReadableError
 from ringwise.manifests.resources import amount, amounts
 from ringwise.manifests.strings import shared
 from ringwise.manifests.wire import (
+    CommandTargetWire,
+    CommandWire,
     PhaseStatusWire,
     PodGroupSpecWire,
     PodGroupWire,
@@ -25,8 +27,10 @@ from ringwise.manifests.wire import (
     ResourceQuotaStatusWire,
     ResourceQuotaWire,
 )
+from ringwise.messages.events import JobCommand, QueueCommand
 from ringwise.state.model import (
     DEFAULT_QUEUE,
+    ROOT_QUEUE,
     NodeGroupAffinity,
     PodGroup,
     PriorityClass,
@@ -83,7 +87,7 @@ def queue_from_wire(wire: QueueWire, found: Findings) -> Queue:
         reclaimable=spec.reclaimable is not False,
         state=state,
         priority=found.count("spec.priority", spec.priority, 0, least=-_PRIORITIES, most=_PRIORITIES - 1),
-        parent=spec.parent or "",
+        parent=spec.parent or ("" if who.name == ROOT_QUEUE else ROOT_QUEUE),
         created=who.created,
         uid=who.uid,
         annotations=who.annotations,
@@ -136,6 +140,22 @@ def _node_group_limits(text: str | None) -> tuple[Mapping[str, Mapping[str, int]
     if found.errors:
         return {}, str(found.errors[0])
     return limits, ""
+
+
+def command_from_wire(wire: CommandWire, found: Findings) -> JobCommand | QueueCommand:
+    """A Command object. Its own name means nothing: it exists until it is carried out."""
+    target = wire.target or CommandTargetWire()
+    name, action = target.name or "", wire.action or ""
+    if target.kind not in ("Job", "Queue"):
+        found.wrong("target.kind", f"must be Job or Queue, got {shown(target.kind)}")
+    if not name:
+        found.wrong("target.name", "is missing")
+    if not action:
+        found.wrong("action", "is missing")
+    if target.kind == "Queue":
+        return QueueCommand(name, action)
+    namespace = (wire.metadata.namespace if wire.metadata is not None else None) or "default"
+    return JobCommand(f"{namespace}/{name}", action)
 
 
 def resource_quota_from_wire(wire: ResourceQuotaWire, found: Findings) -> ResourceQuota:

@@ -267,6 +267,19 @@ class QueueWire(WireStruct):
     status: QueueStatusWire | None = None
 
 
+class CommandTargetWire(WireStruct):
+    kind: str | None = None
+    name: str | None = None
+
+
+class CommandWire(WireStruct):
+    """What a user asks for: `bus.volcano.sh`."""
+
+    metadata: MetaWire | None = None
+    action: str | None = None
+    target: CommandTargetWire | None = None
+
+
 class PriorityClassWire(WireStruct):
     metadata: MetaWire | None = None
     value: int | None = None

@@ -74,12 +74,14 @@ class TellJob:
 
 @dataclass(frozen=True, slots=True)
 class SetQueueStatus:
-    """How many PodGroups of a queue are in which phase, and what its pods use. Sent only when it changed."""
+    """How many PodGroups of a queue are in which phase, and what its pods use. Sent only when it changed.
+
+    What the pods of the queues below it use counts for it, too.
+    """
 
     name: str
-    state: str
     groups: Mapping[str, int] = field(hash=False)
-    #: Milli-cores for cpu, whole units for everything else.
+    #: Milli-cores for cpu, whole units for everything else, and the number of `pods`.
     allocated: Mapping[str, int] = field(hash=False)
 
 
@@ -269,6 +271,28 @@ class TellVcJob:
 
 
 @dataclass(frozen=True, slots=True)
+class UpdateQueue:
+    """What the controller changes of a queue; empty: as it is."""
+
+    name: str
+    state: str = ""
+    #: Whether it was closed with the queue above it; None: as it is.
+    closed_by_parent: bool | None = None
+    parent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TellQueue:
+    """An event on a queue."""
+
+    name: str
+    reason: str
+    message: str
+    uid: str = ""
+    warning: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteJob:
     """Its `ttlSecondsAfterFinished` has passed."""
 
@@ -293,5 +317,7 @@ Command = (
     | AnnotatePod
     | SetJobStatus
     | TellVcJob
+    | UpdateQueue
+    | TellQueue
     | DeleteJob
 )

@@ -188,6 +188,14 @@ class JobCommand:
     action: str
 
 
+@dataclass(frozen=True, slots=True)
+class QueueCommand:
+    """A bus.volcano.sh Command for a queue: OpenQueue or CloseQueue. For the controller alone."""
+
+    name: str
+    action: str
+
+
 Event = (
     NodeSeen
     | NodeGone
@@ -214,4 +222,5 @@ Event = (
     | BindFailed
     | EvictFailed
     | JobCommand
+    | QueueCommand
 )

@@ -423,6 +423,8 @@ class Queue:
     #: What it may use on each node group, and why that cannot be read.
     node_group_limits: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     node_group_problem: str = ""
+    #: `state` and `parent`, where the object on the API server leaves them out: the controller writes them.
+    missing: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)

@@ -88,14 +88,15 @@ def queue_problems(
     return tuple(found.values())
 
 
-def deletion_problem(name: str, queues: Mapping[str, Queue], pods: int = 0) -> str:
-    """Why a queue must stay; empty if it may be deleted. `pods`: how many it has, where that is a reason."""
+def deletion_problem(name: str, queues: Mapping[str, Queue], jobs: int = 0, pods: int = 0) -> str:
+    """Why a queue must stay; empty if it may be deleted. `jobs`: its PodGroups that have not ended."""
     if name in (DEFAULT_QUEUE, ROOT_QUEUE):
         return "it exists in every cluster"
     below = children_of(name, queues)
     if below:
         return f"it has the {counted(below, 'queue')} {', '.join(below)} below it"
-    return f"it has {counted(pods, 'pod')}" if pods else ""
+    held = [counted(count, word) for count, word in ((jobs, "job"), (pods, "pod")) if count]
+    return f"it has {' and '.join(held)}" if held else ""
 
 
 def _problems(queue: Queue, queues: Mapping[str, Queue], pods: Mapping[str, int]) -> dict[str, str]:

@@ -477,7 +477,7 @@ def test_a_command_object_is_deleted_before_it_is_executed_and_only_by_the_leade
             reflector = Reflector(
                 client, WatchTarget(JOB_COMMANDS, optional=True), job_commands, granted.extend, clock=clock
             )
-            for name, kind in (("mine", "Job"), ("queue", "Queue")):
+            for name, kind in (("mine", "Job"), ("queue", "Queue"), ("other", "Pod")):
                 api.put(
                     COMMANDS,
                     {
@@ -489,11 +489,12 @@ def test_a_command_object_is_deleted_before_it_is_executed_and_only_by_the_leade
             reflector.start()
             await reflector.synced.wait()
             assert granted == []
-            assert len(api.all(COMMANDS)) == 2
+            assert len(api.all(COMMANDS)) == 3
             job_commands.lead()
-            await until(lambda: granted)
-            assert granted == [ev.JobCommand("default/train", "AbortJob")]
-            assert [one["metadata"]["name"] for one in api.all(COMMANDS)] == ["queue"]
+            await until(lambda: len(granted) == 2)
+            job, queue = ev.JobCommand("default/train", "AbortJob"), ev.QueueCommand("train", "AbortJob")
+            assert sorted(granted, key=repr) == [job, queue]
+            assert [one["metadata"]["name"] for one in api.all(COMMANDS)] == ["other"]
             await reflector.stop()
             await job_commands.stop()
 

@@ -29,14 +29,13 @@ def test_phases_are_counted_and_usage_is_summed() -> None:
     rig.submit("waits", chips=8)
     rig.run()
     status = told(rig.commands)["default"]
-    assert status.state == "Open"
     assert status.groups == {"Running": 1, "Inqueue": 1}
-    assert status.allocated == {CHIP: 4, "cpu": 500}
+    assert status.allocated == {CHIP: 4, "cpu": 500, "pods": 1}
     rig.end("runs")
     rig.run()
     status = told(rig.commands)["default"]
     assert status.groups == {"Running": 1}
-    assert status.allocated == {CHIP: 8}
+    assert status.allocated == {CHIP: 8, "pods": 1}
     rig.end("waits")
     rig.run()
     status = told(rig.commands)["default"]
@@ -76,7 +75,7 @@ def test_a_job_that_changes_its_queue_is_counted_in_the_other() -> None:
     rig.run()
     now = told(rig.commands)
     assert (now["default"].groups, now["default"].allocated) == ({}, {})
-    assert (now["other"].groups, now["other"].allocated) == ({"Running": 1}, {CHIP: 4})
+    assert (now["other"].groups, now["other"].allocated) == ({"Running": 1}, {CHIP: 4, "pods": 1})
 
 
 def test_a_group_that_goes_before_its_pods_is_not_counted() -> None:
@@ -88,7 +87,7 @@ def test_a_group_that_goes_before_its_pods_is_not_counted() -> None:
     del rig.groups["default/job"]
     rig.step()
     status = told(rig.commands)["default"]
-    assert (status.groups, status.allocated) == ({}, {CHIP: 4})
+    assert (status.groups, status.allocated) == ({}, {CHIP: 4, "pods": 1})
 
 
 def test_pods_without_a_group_count_by_their_usage() -> None:
@@ -97,7 +96,7 @@ def test_pods_without_a_group_count_by_their_usage() -> None:
     rig.put(Pod("u", "default", "alone", PodClass(CHIP, 2)))
     rig.run()
     status = told(rig.commands)["default"]
-    assert (status.groups, status.allocated) == ({}, {CHIP: 2})
+    assert (status.groups, status.allocated) == ({}, {CHIP: 2, "pods": 1})
     rig.gone("alone")
     rig.step()
     assert told(rig.commands)["default"].allocated == {}
@@ -108,22 +107,40 @@ def test_a_new_queue_gets_the_status_of_the_jobs_in_it() -> None:
     rig.submit("job", chips=4)
     rig.run()
     rig.tell(ev.QueueSeen(Queue("default", uid="q")))
-    assert told(rig.step())["default"].allocated == {CHIP: 4}
+    assert told(rig.step())["default"].allocated == {CHIP: 4, "pods": 1}
     rig.tell(ev.QueueSeen(Queue("later", uid="l")))
-    assert told(rig.step()) == {"later": SetQueueStatus("later", "Open", {}, {})}
+    assert told(rig.step()) == {"later": SetQueueStatus("later", {}, {})}
 
 
-def test_a_queue_that_is_closing_is_closed_when_the_last_group_has_left() -> None:
-    rig = Rig(1, actions=PLAIN)
-    rig.queue("default")
-    rig.submit("job", chips=4)
+def test_what_a_queue_uses_counts_for_the_queues_above_it() -> None:
+    rig = Rig(3, actions=PLAIN)
+    for name, parent in (("root", ""), ("dept", "root"), ("team", "dept"), ("other", "root")):
+        rig.queue(name, parent=parent)
+    rig.submit("job", pods=2, chips=8, queue="team")
+    rig.submit("more", chips=1, queue="other")
     rig.run()
-    rig.queue("default", state="Closing")
-    assert told(rig.step())["default"].state == "Closing"
+    used = {name: status.allocated for name, status in told(rig.commands).items()}
+    assert used["team"] == used["dept"] == {CHIP: 16, "pods": 2}
+    assert used["root"] == {CHIP: 17, "pods": 3}
+    assert told(rig.commands)["dept"].groups == {}
+    rig.queue("team", parent="other")
+    moved = told(rig.step())
+    assert (moved["dept"].allocated, moved["other"].allocated) == ({}, {CHIP: 17, "pods": 3})
     rig.end("job")
-    assert told(rig.step())["default"].state == "Closed"
-    rig.queue("default", state="Open")
-    assert told(rig.step())["default"].state == "Open"
+    rig.run()
+    used = {name: status.allocated for name, status in told(rig.commands).items()}
+    assert used["root"] == used["other"] == {CHIP: 1, "pods": 1}
+
+
+def test_queues_in_a_circle_are_counted_once() -> None:
+    rig = Rig(1, actions=PLAIN)
+    rig.queue("a", parent="b")
+    rig.submit("job", chips=2, queue="a")
+    rig.run()
+    rig.queue("b", parent="a")
+    rig.step()
+    used = told(rig.commands)
+    assert used["a"].allocated == used["b"].allocated == {CHIP: 2, "pods": 1}
 
 
 def test_a_job_of_an_unknown_queue_counts_in_no_queue() -> None:
@@ -134,7 +151,7 @@ def test_a_job_of_an_unknown_queue_counts_in_no_queue() -> None:
 
 
 STEPS = st.lists(
-    st.tuples(st.sampled_from(["submit", "end", "fail", "move", "queue", "turn"]), st.integers(0, 3)),
+    st.tuples(st.sampled_from(["submit", "end", "fail", "move", "queue", "tree", "turn"]), st.integers(0, 3)),
     max_size=25,
 )
 
@@ -145,7 +162,9 @@ def test_the_last_status_equals_a_full_count(steps: list[tuple[str, int]]) -> No
     rig = Rig(2, actions=PLAIN)
     rig.queue("default")
     rig.queue("other")
+    rig.queue("above")
     names = ("default", "other")
+    below: dict[str, str] = {}
     for number, (what, which) in enumerate(steps):
         jobs = sorted(key.split("/")[1] for key in rig.groups)
         job = jobs[which % len(jobs)] if jobs else ""
@@ -160,19 +179,27 @@ def test_the_last_status_equals_a_full_count(steps: list[tuple[str, int]]) -> No
             rig.groups[f"default/{job}"] = replace(group, queue=names[which % 2])
             rig.tell(ev.PodGroupSeen(rig.groups[f"default/{job}"]))
         elif what == "queue":
-            rig.queue(names[which % 2], weight=1 + which)
+            name = names[which % 2]
+            rig.queue(name, weight=1 + which, parent=below.get(name, ""))
+        elif what == "tree":
+            name = names[which % 2]
+            below[name] = "above" if which < 2 else ""
+            rig.queue(name, parent=below[name])
         elif what == "turn":
             rig.step(1)
     rig.run()
     last = told(rig.commands)
+    sums: Amounts = {}
     for name in names:
         groups = Counter(group.phase or "Pending" for group in rig.groups.values() if group.queue == name)
         used: Amounts = {}
         for pod in rig.pods.values():
             if rig.groups[f"default/{pod.group}"].queue == name and pod.node is not None and pod.live:
-                add(used, amounts_of(pod.cls))
+                add(used, {**amounts_of(pod.cls), "pods": 1})
         assert last[name].groups == groups
         assert last[name].allocated == used
+        add(sums, used if below.get(name) else {})
+    assert last["above"].allocated == sums
 
 
 def test_unknown_queues_are_forgotten_with_the_jobs_that_named_them() -> None:

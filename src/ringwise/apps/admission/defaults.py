@@ -11,7 +11,7 @@ from typing import Any
 
 from ringwise.manifests.jobs import DEFAULT_RETRIES, default_task_name
 from ringwise.state.job_plugins import NEEDED_PLUGINS
-from ringwise.state.model import DEFAULT_QUEUE
+from ringwise.state.model import DEFAULT_QUEUE, ROOT_QUEUE
 from ringwise.wellknown import (
     BATCH_GROUP,
     HIERARCHY,
@@ -99,6 +99,8 @@ def fill_queue(queue: dict[str, Any]) -> list[Operation]:
     if not spec.get("weight"):
         patch.set(spec, "/spec", "weight", 1)
     meta = queue.get("metadata")
+    if not spec.get("parent") and not (isinstance(meta, dict) and meta.get("name") == ROOT_QUEUE):
+        patch.set(spec, "/spec", "parent", ROOT_QUEUE)
     annotations = meta.get("annotations") if isinstance(meta, dict) else None
     if isinstance(annotations, dict):
         path, weights = annotations.get(HIERARCHY), annotations.get(HIERARCHY_WEIGHTS)

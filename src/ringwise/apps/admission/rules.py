@@ -20,11 +20,12 @@ from ringwise.framework.reasons import (
     MALFORMED_JOB,
     MALFORMED_QUEUE,
     OTHER_SCHEDULER,
+    QUEUE_NOT_A_LEAF,
     QUEUE_NOT_OPEN,
     QUEUE_PROTECTED,
     TOO_MANY_CHIP_CONTAINERS,
 )
-from ringwise.kube.watch.readers import ObservedQueue
+from ringwise.kube.watch.readers import ObservedQueue, pods_in
 from ringwise.manifests.errors import Findings, ManifestError
 from ringwise.manifests.groups import pod_group_from_wire, queue_from_wire
 from ringwise.manifests.jobs import vcjob_from_wire
@@ -36,15 +37,16 @@ from ringwise.manifests.wire import (
     OperatorJobWire,
     PodGroupWire,
     PodWire,
+    QueueStatusWire,
     QueueWire,
     ReplicatedWire,
+    WireStruct,
 )
 from ringwise.manifests.workloads import OPERATOR_KINDS, operator_job_from_wire, replicated_from_wire
 from ringwise.messages import events as ev
 from ringwise.messages.events import Decide
 from ringwise.messages.job_expansion import pod_group_of
 from ringwise.messages.workload_expansion import workload_group, workload_pods
-from ringwise.plugins.capacity.reasons import QUEUE_NOT_A_LEAF
 from ringwise.plugins.topology910.reasons import MIXED_RESOURCES
 from ringwise.reasons import SPECIFICATION, Reason, Stage, Trigger
 from ringwise.records import dataclass
@@ -52,7 +54,7 @@ from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Pod, Queue
-from ringwise.state.queue_rules import children_of, deletion_problem, queue_problems
+from ringwise.state.queue_rules import deletion_problem, queue_problems
 from ringwise.topology.boards import BoardCatalog
 from ringwise.topology.nearest import nearest
 from ringwise.wellknown import RA_BLOCK, SCHEDULER_NAMES, SP_BLOCK
@@ -74,7 +76,7 @@ class KnownCluster:
     queues: dict[str, Queue] | None = None
     #: What is known of the status of the queues.
     observed: dict[str, ObservedQueue] = field(default_factory=dict)
-    #: Whether a queue with pods can be deleted.
+    #: Whether a queue with pods is protected also when it is Closed.
     protect_used_queues: bool = False
     topology: ev.TopologySeen | None = None
 
@@ -110,11 +112,12 @@ def judge_vcjob(raw: msgspec.Raw | bytes, cluster: KnownCluster) -> Verdict:
         return _not_ours(cluster, job.schedulers[0])
     if found.errors or job.problems:
         return Verdict(_malformed(found.errors) + tuple(MALFORMED_JOB(problem=one) for one in job.problems))
-    below = children_of(job.queue, cluster.queues or {})
-    if below:
-        return Verdict((QUEUE_NOT_A_LEAF(queue=job.queue, children=below),))
     events: list[ev.Event] = [ev.VcJobSeen(job), ev.PodGroupSeen(pod_group_of(job))]
-    return _judged(cluster, events)
+    verdict = _judged(cluster, events)
+    if any(reason.code == QUEUE_NOT_A_LEAF.code for reason in verdict.warnings):
+        # As Volcano; other kinds may wait until the queue is a leaf.
+        return Verdict(verdict.warnings)
+    return verdict
 
 
 #: What may change in the spec of a vcjob and of its tasks. Claims are named by controllers.
@@ -217,11 +220,38 @@ def _queue(raw: msgspec.Raw | bytes, found: Findings) -> Queue:
     return queue_from_wire(wire, found)
 
 
-def judge_queue_deletion(name: str, cluster: KnownCluster) -> Verdict:
-    """Queues that exist in every cluster stay, and those with others below them."""
-    observed = cluster.observed.get(name) if cluster.protect_used_queues else None
-    why = deletion_problem(name, cluster.queues or {}, observed.pods if observed is not None else 0)
+def judge_queue_deletion(name: str, cluster: KnownCluster, old: msgspec.Raw) -> Verdict:
+    """Queues that exist in every cluster stay, those with others below them, and those with jobs.
+
+    A Closed queue had no jobs when it was closed, or somebody wants it to go with its jobs. The object comes
+    with the request: what is known here may be older.
+    """
+    try:
+        status = msgspec.json.decode(old, type=_DeletedQueue).status or _DeletedStatus()
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        # Whatever its status is, other queues may depend on it.
+        status = _DeletedStatus()
+    closed = status.state == "Closed"
+    jobs = 0 if closed else sum(max(0, count or 0) for count in status.jobs)
+    pods = 0 if closed and not cluster.protect_used_queues else pods_in(status.allocated)
+    why = deletion_problem(name, cluster.queues or {}, jobs, pods)
     return Verdict((QUEUE_PROTECTED(queue=name, why=why),)) if why else ALLOWED
+
+
+class _DeletedStatus(QueueStatusWire):
+    pending: int | None = None
+    inqueue: int | None = None
+    running: int | None = None
+    unknown: int | None = None
+
+    @property
+    def jobs(self) -> tuple[int | None, ...]:
+        """PodGroups that have not ended."""
+        return self.pending, self.inqueue, self.running, self.unknown
+
+
+class _DeletedQueue(WireStruct):
+    status: _DeletedStatus | None = None
 
 
 def judge_pod(raw: msgspec.Raw | bytes, cluster: KnownCluster) -> Verdict:

@@ -198,7 +198,7 @@ def _warning(reason: Reason) -> str:
 def _verdict(request: _Request, cluster: KnownCluster) -> Verdict:
     if request.operation == "DELETE":
         is_queue = (request.kind.group, request.kind.kind) == (SCHEDULING_GROUP, "Queue")
-        return judge_queue_deletion(request.name, cluster) if is_queue else ALLOWED
+        return judge_queue_deletion(request.name, cluster, request.old_object) if is_queue else ALLOWED
     judge = _JUDGES.get((request.kind.group, request.kind.kind))
     if judge is None or request.sub_resource or request.operation not in ("CREATE", "UPDATE"):
         return ALLOWED
@@ -314,7 +314,7 @@ class Options:
     scheduler_names: tuple[str, ...] = SCHEDULER_NAMES
     #: Board files of one's own.
     boards: tuple[Path, ...] = ()
-    #: Refuse to delete queues that have pods.
+    #: Refuse to delete queues that have pods, also when they are Closed.
     protect_used_queues: bool = False
 
 

@@ -13,7 +13,7 @@ from ringwise.apps.extensions import new_scheduler, read_user_configuration
 from ringwise.apps.lab import faults
 from ringwise.apps.lab.folder import LabFolder
 from ringwise.apps.lab.journal import MOST_BYTES, LabJournal
-from ringwise.apps.lab.submission import Submission, adopted, refusals
+from ringwise.apps.lab.submission import Submission, adopted, refusals, without_target
 from ringwise.apps.loading import check_holds
 from ringwise.apps.source import Source
 from ringwise.apps.targets import replaces
@@ -232,6 +232,7 @@ class LiveLab:
         submission.share_classes()
         self._catch_up()
         wrong = refusals(self.cluster, submission.objects()) + self._misplaced(submission)
+        wrong += without_target(self.cluster, submission)
         if wrong:
             raise ObjectRefusedError("\n".join(wrong))
         answer = Submitted()
@@ -251,7 +252,22 @@ class LiveLab:
                 # The report may be older than the pods that run here: report again what is in use.
                 self.cluster.nodes.set_health(value.node, (), healthy=True, now=self.cluster.now)
         self.turn()
+        self._carry_out(submission, answer)
         return answer
+
+    def _carry_out(self, submission: Submission, answer: Submitted) -> None:
+        """What the submitted Command objects ask for, each by itself: one may depend on another."""
+        for job in submission.job_commands:
+            self.lab.inject(job)
+            self.turn()
+            answer.objects.append({"kind": job.action, "name": job.key, "action": "carried out"})
+        for queue in submission.queue_commands:
+            self.cluster.queue_events.pop(queue.name, None)
+            self.lab.inject(queue)
+            self.turn()
+            told = self.cluster.queue_events.get(queue.name)
+            done = f"refused: {told.message}" if told is not None and told.warning else "carried out"
+            answer.objects.append({"kind": queue.action, "name": queue.name, "action": done})
 
     def dry_run(self, submission: Submission) -> tuple[Submitted, ClusterObjects]:
         """What `submit` would do. It happens in a copy of the lab, with a scheduler that has just started."""

@@ -15,6 +15,7 @@ from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.errors import ConfigurationError
 from ringwise.manifests.isolation import read_isolations
 from ringwise.manifests.switches import topology_of_config_map
+from ringwise.messages.events import JobCommand, QueueCommand
 from ringwise.messages.job_expansion import group_name
 from ringwise.state.job_rules import problems_of
 from ringwise.state.model import (
@@ -59,6 +60,8 @@ class Submission(msgspec.Struct):
     quotas: list[ResourceQuota] = []
     node_reports: list[NodeReport] = []
     isolations: Isolations | None = None
+    job_commands: list[JobCommand] = []
+    queue_commands: list[QueueCommand] = []
     #: Only tell what would become of it.
     dry_run: bool = False
 
@@ -86,7 +89,7 @@ class Submission(msgspec.Struct):
 
 
 def submission_of(bundle: Bundle) -> tuple[Submission, list[str]]:
-    """The bundle as it is sent, and what is wrong with its ConfigMaps."""
+    """The bundle as it is sent, and what is wrong with its ConfigMaps. Its commands are taken out of it."""
     problems: list[str] = []
     made = Submission(
         bundle.nodes,
@@ -99,7 +102,10 @@ def submission_of(bundle: Bundle) -> tuple[Submission, list[str]]:
         bundle.pods,
         quotas=bundle.quotas,
         node_reports=bundle.node_reports,
+        job_commands=[one for one in bundle.commands if isinstance(one, JobCommand)],
+        queue_commands=[one for one in bundle.commands if isinstance(one, QueueCommand)],
     )
+    bundle.commands = []
     for config_map in bundle.config_maps:
         if config_map.name == TOR_NODE_CONFIG_MAP:
             # An unusable one is stored, as a cluster would: the jobs that need it have the reason.
@@ -147,6 +153,22 @@ def refusals(cluster: EmbeddedCluster, objects: Iterable[Storable]) -> list[str]
         except ObjectRefusedError as error:
             found.append(str(error))
     return found
+
+
+def without_target(cluster: EmbeddedCluster, submission: Submission) -> list[str]:
+    """Commands for jobs and queues that are neither in the cluster nor submitted with them."""
+    jobs = {job.key for job in submission.vcjobs}
+    queues = {queue.name for queue in submission.queues}
+    lost = [
+        f"{command.action}: there is no vcjob {command.key}"
+        for command in submission.job_commands
+        if command.key not in jobs and cluster.get(VcJob, command.key) is None
+    ]
+    return lost + [
+        f"{command.action}: there is no queue {command.name}"
+        for command in submission.queue_commands
+        if command.name not in queues and cluster.get(Queue, command.name) is None
+    ]
 
 
 def _pods_of_queues(cluster: EmbeddedCluster) -> Counter[str]:

@@ -162,7 +162,7 @@ def draw_submitted(console: Console, answer: dict[str, Any]) -> None:
         if kind in ("Job", "Pod", "PodGroup") and len(names) <= _LISTED:
             continue
         words = f"{len(names)} x {kind}" if len(names) > 1 else f"{kind} {names[0]}".rstrip()
-        print_line(console, f"{escape(words)} {action}")
+        print_line(console, f"{escape(words)} {escape(action)}")
     for job in answer["jobs"][:_LISTED] if len(answer["jobs"]) > 2 * _LISTED else answer["jobs"]:
         _draw_submitted_job(console, job)
     if len(answer["jobs"]) > 2 * _LISTED:

@@ -31,6 +31,9 @@ _SECOND = 1_000_000_000
 _EARLY_BATCH = 64
 #: Seconds for which a batch of bindings, or of events, waits at most for the event loop to become idle.
 _MAX_LOOP_WAIT = 0.05
+#: What users ask for with Command objects.
+_COMMANDS = (ev.JobCommand, ev.QueueCommand)
+_FOR_CONTROLLER_ALONE = _COMMANDS
 
 
 Deliver = Callable[[list[Command]], object]
@@ -144,10 +147,10 @@ class ControllerAdapter:
 
     def decide(self, events: Sequence[ev.Event], now: int) -> list[Command]:
         if self._waiting is not None:
-            self.absorb([event for event in events if not isinstance(event, ev.JobCommand)], now)
+            self.absorb([event for event in events if not isinstance(event, _COMMANDS)], now)
             first = list(self._waiting.values())
             self._waiting = None
-            events = [*first, *(event for event in events if isinstance(event, ev.JobCommand))]
+            events = [*first, *(event for event in events if isinstance(event, _COMMANDS))]
         return self._controller.handle(events, now)
 
     def next_deadline(self) -> int | None:
@@ -167,7 +170,7 @@ class ControllerAdapter:
 
 
 def _for_scheduler(events: Iterable[ev.Event]) -> list[ev.Event]:
-    return [event for event in events if not isinstance(event, ev.JobCommand)]
+    return [event for event in events if not isinstance(event, _FOR_CONTROLLER_ALONE)]
 
 
 def _subject_of(event: ev.Event) -> tuple[str, str, bool] | None:
@@ -185,6 +188,10 @@ def _subject_of(event: ev.Event) -> tuple[str, str, bool] | None:
             return "job", event.job.key, False
         case ev.VcJobGone():
             return "job", event.key, True
+        case ev.QueueSeen():
+            return "queue", event.queue.name, False
+        case ev.QueueGone():
+            return "queue", event.name, True
         case ev.PriorityClassSeen():
             return "priority", event.priority_class.name, False
         case ev.PriorityClassGone():

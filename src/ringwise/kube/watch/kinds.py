@@ -54,6 +54,8 @@ from ringwise.wellknown import (
 )
 
 _LOG = Logger()
+#: What the controller alone needs.
+_OF_CONTROLLER = (PRIORITY_CLASSES, QUEUES, VCJOBS, POD_GROUPS, PODS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,5 +196,5 @@ def watched_kinds(
         )
         kinds.insert(0, (target, ConfigurationReader(registry, warn)))
     if jobs_only:
-        return [kind for kind in kinds if kind[0].resource in (PRIORITY_CLASSES, VCJOBS, POD_GROUPS, PODS)]
+        return [kind for kind in kinds if kind[0].resource in _OF_CONTROLLER]
     return kinds

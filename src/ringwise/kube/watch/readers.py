@@ -46,7 +46,7 @@ from ringwise.manifests.wire import (
     WireStruct,
 )
 from ringwise.records import dataclass
-from ringwise.state.model import Owner, Pod
+from ringwise.state.model import ROOT_QUEUE, Owner, Pod
 from ringwise.topology.numbers import INT32
 
 Wire = TypeVar("Wire")
@@ -326,9 +326,8 @@ class GroupReader(ObjectReader[_WatchedGroup]):
 
 @dataclass(frozen=True, slots=True)
 class ObservedQueue:
-    """What is known of a Queue's status: its state, if any, the resources in `allocated`, and its pods."""
+    """What is known of a Queue's status: the resources in `allocated`, and its pods."""
 
-    state: str
     allocated: frozenset[str]
     pods: int = 0
 
@@ -345,16 +344,28 @@ class QueueReader(ObjectReader[QueueWire]):
         if not found.errors:
             status = wire.status or QueueStatusWire()
             listed = status.allocated if isinstance(status.allocated, dict) else {}
-            pods = amount("pods", listed["pods"], "", Findings("")) if _is_quantity(listed.get("pods")) else 0
-            self._observed[queue.name] = ObservedQueue(status.state or "", frozenset(listed), pods)
+            self._observed[queue.name] = ObservedQueue(frozenset(listed), pods_in(listed))
+            queue.missing = _missing(wire)
         return _single(queue.name, queue, found)
 
     def forget(self, key: str) -> None:
         self._observed.pop(key, None)
 
 
-def _is_quantity(value: object) -> bool:
-    return isinstance(value, (str, int, float)) and not isinstance(value, bool)
+def _missing(wire: QueueWire) -> tuple[str, ...]:
+    """What the controller has to write: defaults that people and tools look up in the object."""
+    has_state = wire.status is not None and wire.status.state
+    has_parent = wire.spec is not None and wire.spec.parent
+    is_root = wire.metadata is not None and wire.metadata.name == ROOT_QUEUE
+    return (*(() if has_state else ("state",)), *(() if has_parent or is_root else ("parent",)))
+
+
+def pods_in(allocated: object) -> int:
+    """How many pods a queue has by `status.allocated`; 0 where that cannot be read."""
+    found = allocated.get("pods") if isinstance(allocated, dict) else None
+    if not isinstance(found, (str, int, float)) or isinstance(found, bool):
+        return 0
+    return max(0, amount("pods", found, "", Findings("")))
 
 
 class PriorityReader(ObjectReader[PriorityClassWire]):

@@ -27,7 +27,7 @@ from ringwise.kube.write.reset_config import ResetConfigs
 from ringwise.kube.write.status import StatusWriter
 from ringwise.kube.write.terminating_namespaces import TerminatingNamespaces
 from ringwise.kubeclient.client import ApiError, Client
-from ringwise.kubeclient.resources import CONFIG_MAPS, POD_GROUPS, PODS, VCJOBS
+from ringwise.kubeclient.resources import CONFIG_MAPS, POD_GROUPS, PODS, QUEUES, VCJOBS
 from ringwise.kubeclient.retry import Action, GivenUpError, Retrier
 from ringwise.log import Logger
 from ringwise.manifests.quantities import rfc3339, written
@@ -50,11 +50,14 @@ from ringwise.messages.commands import (
     SetResetConfig,
     TellJob,
     TellPod,
+    TellQueue,
     TellVcJob,
+    UpdateQueue,
 )
 from ringwise.messages.events import EvictFailed
 from ringwise.state.model import PodGroup
 from ringwise.wellknown import (
+    CLOSED_BY_PARENT,
     HOST_LISTS_SUFFIX,
     RESCHEDULING_CONFIG_MAP,
     VOLCANO_SYSTEM,
@@ -119,6 +122,8 @@ class Executor:
                     self._on_set_aside(command)
                 case TellVcJob():
                     self._tell_job(command)
+                case TellQueue():
+                    self._tell_queue(command)
                 case CreateJobResources():
                     self._job_resources.want(command)
                 case _:
@@ -160,6 +165,8 @@ class Executor:
         match command:
             case SetJobStatus() | DeleteJob():
                 return command.key
+            case UpdateQueue():
+                return f"queue {command.name}"
             case CreatePod():
                 return command.job
             case CreateGroup() if command.group.owner is not None:
@@ -188,10 +195,31 @@ class Executor:
                 await self._delete(partial(self._delete_group, command.key))
             case DeleteJob():
                 await self._delete_job(command.key)
+            case UpdateQueue():
+                await self._delete(partial(self._update_queue, command))
             case Evict():
                 await self._evict(command)
             case Publish():
                 await self._publish(command)
+
+    # -- queues ----------------------------------------------------------------------------
+
+    async def _update_queue(self, command: UpdateQueue) -> None:
+        """The mark first: a queue that is closed without it would not be opened with the queue above."""
+        body: dict[str, Any] = {}
+        if command.closed_by_parent is not None:
+            mark = "true" if command.closed_by_parent else "false"
+            body["metadata"] = {"annotations": {CLOSED_BY_PARENT: mark}}
+        if command.parent:
+            body["spec"] = {"parent": command.parent}
+        if body:
+            await self._client.patch(QUEUES, "", command.name, body)
+        if command.state:
+            await self._status.write_status(QUEUES, "", command.name, {"state": command.state})
+
+    def _tell_queue(self, command: TellQueue) -> None:
+        queue = ObjectReference.to(QUEUES, "", command.name, command.uid)
+        self._status.events.record(queue, command.reason, command.message, warning=command.warning)
 
     # -- pods ------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Command objects (`bus.volcano.sh`): a user's action on a job, such as abort or resume.
+"""Command objects (`bus.volcano.sh`): what a user asks for, such as to abort a job or to close a queue.
 
 A command is deleted before it is carried out, so that it takes effect at most once, whatever fails in
 between.
@@ -16,10 +16,10 @@ from ringwise.kube.watch.objects import KeyedObjects
 from ringwise.kube.watch.readers import WatchEvent, raw_page, raw_watch_event
 from ringwise.kube.write.ordered_work import OrderedWork
 from ringwise.kubeclient.client import Client, Page
-from ringwise.kubeclient.resources import JOB_COMMANDS, VCJOBS
+from ringwise.kubeclient.resources import JOB_COMMANDS, QUEUES, VCJOBS
 from ringwise.kubeclient.retry import Retrier
 from ringwise.manifests.errors import Findings
-from ringwise.messages.events import Event, JobCommand
+from ringwise.messages.events import Event, JobCommand, QueueCommand
 
 
 class _Target(msgspec.Struct):
@@ -62,7 +62,7 @@ class JobCommands:
         except (msgspec.MsgspecError, ValueError, RecursionError) as problem:
             found.wrong("", str(problem))
             return None
-        if command.target is None or command.target.kind != VCJOBS.kind:
+        if command.target is None or command.target.kind not in (VCJOBS.kind, QUEUES.kind):
             return ()
         self._waiting[f"{command.metadata.namespace}/{command.metadata.name}"] = command
         self._start_waiting()
@@ -89,8 +89,14 @@ class JobCommands:
         await self._retrier.run(
             partial(self._client.delete, JOB_COMMANDS, meta.namespace, meta.name, uid=meta.uid)
         )
-        if command.target is not None:
-            self._sink([JobCommand(f"{meta.namespace}/{command.target.name}", command.action)])
+        target = command.target
+        if target is None:
+            return
+        if target.kind == QUEUES.kind:
+            # Queues have no namespace; that of the Command means nothing.
+            self._sink([QueueCommand(target.name, command.action)])
+        else:
+            self._sink([JobCommand(f"{meta.namespace}/{target.name}", command.action)])
 
     async def stop(self) -> None:
         await self._work.stop()

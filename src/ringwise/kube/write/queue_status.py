@@ -1,4 +1,7 @@
-"""The status of Queue objects, written about once per second and queue at most."""
+"""The status of Queue objects, written about once per second and queue at most.
+
+Their state is not part of it: the controller and users write that.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +77,4 @@ def queue_status(command: SetQueueStatus, observed: ObservedQueue) -> dict[str, 
     allocated |= {name: written(name, amount) for name, amount in sorted(command.allocated.items())}
     status: dict[str, Any] = {phase.lower(): command.groups.get(phase, 0) for phase in PHASES}
     status["allocated"] = allocated
-    # Users open and close queues. Only a missing state is added, and the end of closing.
-    if not observed.state or (observed.state, command.state) == ("Closing", "Closed"):
-        status["state"] = command.state
     return status

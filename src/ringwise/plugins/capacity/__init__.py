@@ -3,7 +3,7 @@
 A queue may use more than it *deserves* while there is room, up to its *capability*; what it
 uses beyond can be reclaimed by a queue that uses less than it deserves. A *guarantee* is kept
 free for its queue. With the flag `enableHierarchy` queues form a tree by `spec.parent`: limits
-hold for a queue with all queues below it, and only queues without others below take jobs.
+hold for a queue with all queues below it.
 
 A queue without a place in the tree (no such parent, a circle) refuses its own jobs with the
 reason; Volcano schedules nothing at all then.
@@ -33,9 +33,9 @@ from ringwise.framework.reasons import (
 from ringwise.framework.registry import PluginSpec
 from ringwise.framework.session import Session
 from ringwise.plugins.capacity.queue_tree import QueueNode, QueueTree
-from ringwise.plugins.capacity.reasons import QUEUE_NOT_A_LEAF, QUEUE_TREE_BROKEN
+from ringwise.plugins.capacity.reasons import QUEUE_TREE_BROKEN
 from ringwise.reasons import Reason
-from ringwise.state.model import ROOT_QUEUE, Pod, Queue
+from ringwise.state.model import Pod, Queue
 
 _OPEN = "Open"
 
@@ -141,8 +141,6 @@ class Capacity:
             return QUEUE_NOT_OPEN(queue=node.name, state=node.queue.state)
         if node.problem:
             return QUEUE_TREE_BROKEN(queue=node.name, problem=node.problem)
-        if node.children or (self._by_tree and node.name == ROOT_QUEUE):
-            return QUEUE_NOT_A_LEAF(queue=node.name, children=[child.name for child in node.children])
         return None
 
     # -- reclaiming ----------------------------------------------------------------------

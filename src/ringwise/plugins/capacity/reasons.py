@@ -13,10 +13,3 @@ QUEUE_TREE_BROKEN = ReasonKind(
     ("correct spec.parent of the queue", "use another queue"),
     _TREE,
 )
-QUEUE_NOT_A_LEAF = ReasonKind(
-    "queue-not-a-leaf",
-    Stage.ENQUEUE,
-    "queue {queue} has the queues {children} below it; jobs run only in queues without such",
-    ("use one of the queues {children}",),
-    _TREE,
-)

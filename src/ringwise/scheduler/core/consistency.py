@@ -114,6 +114,7 @@ def _jobs(state: ClusterState, book: JobBook) -> list[str]:
 def _usage(state: ClusterState, book: JobBook, usage: ResourceUsage) -> list[str]:
     jobs: dict[str, Amounts] = {}
     queues: dict[str, Amounts] = {}
+    pods: dict[str, int] = {}
     for uid, placement in state.pods.items():
         if placement.node < 0:
             continue
@@ -121,7 +122,13 @@ def _usage(state: ClusterState, book: JobBook, usage: ResourceUsage) -> list[str
         key, queue = (job.key, job.queue) if job is not None else ("", "")
         add(jobs.setdefault(key, {}), amounts_of(placement.pod.cls))
         add(queues.setdefault(queue, {}), amounts_of(placement.pod.cls))
-    return [
+        pods[queue] = pods.get(queue, 0) + 1
+    wrong_pods = [
+        f"queue {name}: pods {pods.get(name, 0)}, recorded are {usage.pods_by_queue.get(name, 0)}"
+        for name in sorted({*pods, *usage.pods_by_queue})
+        if pods.get(name, 0) != usage.pods_by_queue.get(name, 0)
+    ]
+    return wrong_pods + [
         f"{kind} {key} uses {counted.get(key, {})}, recorded are {kept.get(key, {})}"
         for kind, counted, kept in (
             ("job", jobs, usage.by_job),

@@ -33,7 +33,7 @@ def object_of(event: ev.Event) -> tuple[str, str]:
             return "PodGroup", key
         case ev.QueueSeen(queue):
             return "Queue", queue.name
-        case ev.QueueGone(name):
+        case ev.QueueGone(name) | ev.QueueCommand(name):
             return "Queue", name
         case ev.PriorityClassSeen(priority_class):
             return "PriorityClass", priority_class.name

@@ -11,6 +11,7 @@ from ringwise.framework.usage import ResourceUsage
 from ringwise.messages.job_expansion import group_name, pods_of
 from ringwise.reasons import Reason
 from ringwise.scheduler.core.containment import Containment, describe
+from ringwise.scheduler.core.queue_children import QueueChildren
 from ringwise.scheduler.reasons import POD_GROUP_MISSING
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import DEFAULT_QUEUE, EMPTY, Pod, PodGroup, PriorityClass, Queue, ResourceQuota
@@ -46,6 +47,7 @@ class JobBook:
         self._names = scheduler_names
         self.jobs: dict[str, Job] = {}
         self.queues: dict[str, Queue] = {DEFAULT_QUEUE: Queue(DEFAULT_QUEUE)}
+        self._tree = QueueChildren(self.queues.values())
         #: By namespace and name.
         self.quotas: dict[str, dict[str, ResourceQuota]] = {}
         self.groups: dict[str, PodGroup] = {}
@@ -110,7 +112,9 @@ class JobBook:
             known = sorted(self.queues)
             close = nearest(job.queue, known)
             return UNKNOWN_QUEUE(queue=job.queue, known=known, nearest=close or known[0]).suggesting(close)
-        return None
+        refusal = self._tree.refusal(job.queue)
+        # Pods that run in it stay.
+        return refusal if refusal is not None and self.has_pending(job) else None
 
     def other_scheduler(self, name: str) -> Reason:
         served = sorted(self._names)
@@ -204,11 +208,14 @@ class JobBook:
         """Of a queue that is gone and has no pods left."""
         if queue not in self.queues and not self._usage.used_by_queue(queue):
             self._usage.by_queue.pop(queue, None)
+            if not self._usage.pods_by_queue.get(queue):
+                self._usage.pods_by_queue.pop(queue, None)
 
     def recount(self) -> None:
         """Compute the usage again from the pods, after an action failed in the middle of a transaction."""
         self._usage.by_job.clear()
         self._usage.by_queue.clear()
+        self._usage.pods_by_queue.clear()
         for uid, placement in self._state.pods.items():
             self._add_usage(placement.pod, self.job_of(uid))
 
@@ -293,12 +300,14 @@ class JobBook:
 
     def put_queue(self, queue: Queue) -> None:
         self.queues[queue.name] = queue
+        self._tree.put(queue)
 
     def drop_queue(self, name: str) -> None:
         self.queues.pop(name, None)
+        self._tree.drop(name)
         self._forget_usage(name)
         if name == DEFAULT_QUEUE:
-            self.queues[name] = Queue(name)
+            self.put_queue(Queue(name))
 
     # -- reading a job -------------------------------------------------------------------------------
 

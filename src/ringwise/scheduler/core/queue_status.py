@@ -1,13 +1,14 @@
 """Status of queues: how many PodGroups are in which phase, and what their pods use.
 
-The counts follow the phases as they change, and only queues of jobs that changed are
-compared: no cycle counts all jobs.
+What a queue uses counts for the queues above it, too. The counts follow the phases as they
+change, and only queues of jobs that changed are compared: no cycle counts all jobs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
+from ringwise.framework.amounts import Amounts, add
 from ringwise.framework.usage import ResourceUsage
 from ringwise.messages.commands import SetQueueStatus
 from ringwise.state.model import Queue
@@ -24,6 +25,10 @@ class QueueStatusReporter:
         #: A job without a PodGroup is gone: its queue is not known any more, so all are compared.
         self._all_touched = False
         self._reported: dict[str, SetQueueStatus] = {}
+        #: The parent of each queue, what it was last seen to use itself, and with the queues below it.
+        self._parents: dict[str, str] = {}
+        self._own: dict[str, Amounts] = {}
+        self._totals: dict[str, Amounts] = {}
 
     def touch(self, queue: str) -> None:
         """Usage or counts of this queue may have changed."""
@@ -33,9 +38,21 @@ class QueueStatusReporter:
         """The Queue object is new or changed: its status is written again."""
         self._reported.pop(queue, None)
         self._touched[queue] = None
+        parent = self._queues[queue].parent
+        if self._parents.get(queue) != parent:
+            self._parents[queue] = parent
+            self._count_anew()
 
     def gone(self, queue: str) -> None:
         self._reported.pop(queue, None)
+        if self._parents.pop(queue, None) is not None:
+            self._count_anew()
+
+    def _count_anew(self) -> None:
+        """The tree of queues has changed, which is rare."""
+        self._own.clear()
+        self._totals.clear()
+        self._all_touched = True
 
     def put(self, group: str, queue: str, phase: str) -> None:
         """The PodGroup is in this queue and phase now."""
@@ -73,7 +90,10 @@ class QueueStatusReporter:
             return []
         queues = self._queues
         found = []
-        for name in list(queues) if self._all_touched else self._touched:
+        touched = dict.fromkeys(queues) if self._all_touched else dict(self._touched)
+        for name in list(touched):
+            touched.update(dict.fromkeys(self._count(name)))
+        for name in touched:
             queue = queues.get(name)
             if queue is not None:
                 status = self._status(queue)
@@ -87,10 +107,26 @@ class QueueStatusReporter:
     def _status(self, queue: Queue) -> SetQueueStatus | None:
         """None when the same was reported before."""
         counts = self._counts.get(queue.name, {})
-        used = self._usage.used_by_queue(queue.name)
-        # A closing queue admits no jobs, and is closed when the last one has left it.
-        state = "Closed" if queue.state == "Closing" and not counts else queue.state
+        used = self._totals.get(queue.name, {})
         last = self._reported.get(queue.name)
-        if last is not None and last.allocated == used and last.state == state and counts == last.groups:
+        if last is not None and last.allocated == used and counts == last.groups:
             return None
-        return SetQueueStatus(queue.name, state, dict(sorted(counts.items())), dict(sorted(used.items())))
+        return SetQueueStatus(queue.name, dict(sorted(counts.items())), dict(sorted(used.items())))
+
+    def _count(self, name: str) -> Iterator[str]:
+        """What a queue uses, for itself and the queues above it; yields those whose sum changed."""
+        now = dict(self._usage.used_by_queue(name))
+        if pods := self._usage.pods_by_queue.get(name):
+            now["pods"] = pods
+        before = self._own.get(name, {})
+        if now == before:
+            return
+        self._own[name] = now
+        passed: set[str] = set()
+        while name in self._queues and name not in passed:
+            passed.add(name)
+            total = self._totals.setdefault(name, {})
+            add(total, before, -1)
+            add(total, now)
+            yield name
+            name = self._queues[name].parent

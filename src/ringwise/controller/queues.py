@@ -1,0 +1,213 @@
+"""The queue controller: opens and closes queues, and lets queues follow the one above them.
+
+Users ask with Command objects (`OpenQueue`, `CloseQueue`). A queue that is closed is Closing until no
+PodGroup names it, then Closed. A queue below one that is not open is closed with it, is marked for that
+(`volcano.sh/closed-by-parent`), and is opened again with it. This follows from the objects alone, so it
+also holds for a queue that is moved in the tree, and after a restart in between.
+
+`root` is always open. What a new Queue object leaves out, its state and its parent, is written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ringwise.controller.job_record import RETRY_AFTER
+from ringwise.messages import events as ev
+from ringwise.messages.commands import Command, TellQueue, UpdateQueue
+from ringwise.records import dataclass
+from ringwise.state.model import ROOT_QUEUE, Queue
+from ringwise.wellknown import CLOSED_BY_PARENT
+
+OPEN, CLOSING, CLOSED = "Open", "Closing", "Closed"
+OPEN_QUEUE, CLOSE_QUEUE = "OpenQueue", "CloseQueue"
+
+
+@dataclass(frozen=True, slots=True)
+class Requested:
+    """A state that was sent; events that do not show it yet are late."""
+
+    state: str
+    closed_by_parent: bool
+    at: int
+
+    def agrees(self, queue: Queue) -> bool:
+        return not queue.missing and (queue.state, _is_marked(queue)) == (self.state, self.closed_by_parent)
+
+
+class QueueController:
+    """Part of the controller: it gets each event, and is asked for its commands after them."""
+
+    def __init__(self) -> None:
+        #: As the objects were seen last.
+        self._seen: dict[str, Queue] = {}
+        self._children: dict[str, dict[str, None]] = {}
+        #: The queue of every PodGroup, and how many there are in each.
+        self._queue_of: dict[str, str] = {}
+        self._groups: dict[str, int] = {}
+        self._commands: list[ev.QueueCommand] = []
+        self._requested: dict[str, Requested] = {}
+        self._changed: dict[str, None] = {}
+
+    # -- events --------------------------------------------------------------------------
+
+    def apply(self, event: ev.Event) -> None:
+        match event:
+            case ev.QueueSeen():
+                self._queue_seen(event.queue)
+            case ev.QueueGone():
+                self._queue_gone(event.name)
+            case ev.PodGroupSeen():
+                self._put_group(event.group.key, event.group.queue)
+            case ev.PodGroupGone():
+                self._put_group(event.key, None)
+            case ev.QueueCommand():
+                self._commands.append(event)
+
+    def _queue_seen(self, queue: Queue) -> None:
+        name = queue.name
+        sent = self._requested.get(name)
+        if sent is not None and sent.agrees(queue):
+            del self._requested[name]
+        before = self._seen.get(name)
+        self._seen[name] = queue
+        if before is not None and before.parent != queue.parent:
+            self._children.get(before.parent, {}).pop(name, None)
+        self._children.setdefault(queue.parent, {})[name] = None
+        self._touch(name)
+
+    def _queue_gone(self, name: str) -> None:
+        queue = self._seen.pop(name, None)
+        self._requested.pop(name, None)
+        if queue is not None:
+            below = self._children.get(queue.parent, {})
+            below.pop(name, None)
+            if not below:
+                self._children.pop(queue.parent, None)
+
+    def _put_group(self, key: str, queue: str | None) -> None:
+        before = self._queue_of.pop(key, None)
+        if queue is not None:
+            self._queue_of[key] = queue
+        if before == queue:
+            return
+        if before is not None:
+            self._groups[before] -= 1
+            if not self._groups[before]:
+                del self._groups[before]
+                self._changed[before] = None
+        if queue is not None:
+            self._groups[queue] = self._groups.get(queue, 0) + 1
+
+    def _touch(self, name: str) -> None:
+        """Its state may have changed: those right below it follow."""
+        self._changed[name] = None
+        self._changed.update(self._children.get(name, {}))
+
+    # -- commands ------------------------------------------------------------------------
+
+    def sync(self, now: int) -> list[Command]:
+        """What follows from the events since the last call."""
+        commands: list[Command] = []
+        asked, self._commands = self._commands, []
+        for command in asked:
+            self._carry_out(command, commands, now)
+        for name in [name for name, sent in self._requested.items() if sent.at + RETRY_AFTER <= now]:
+            # It was not confirmed: what the object says counts again.
+            del self._requested[name]
+            self._touch(name)
+        while self._changed:
+            name = next(iter(self._changed))
+            del self._changed[name]
+            queue = self._now(name)
+            if queue is not None:
+                self._follow(queue, commands, now)
+        return commands
+
+    def next_deadline(self) -> int | None:
+        return min((sent.at + RETRY_AFTER for sent in self._requested.values()), default=None)
+
+    def _now(self, name: str) -> Queue | None:
+        """The queue as it is when what was sent is done."""
+        queue = self._seen.get(name)
+        sent = self._requested.get(name)
+        if queue is None or sent is None:
+            return queue
+        annotations = {**queue.annotations, CLOSED_BY_PARENT: _mark(sent.closed_by_parent)}
+        return replace(queue, state=sent.state, annotations=annotations, missing=())
+
+    def _carry_out(self, command: ev.QueueCommand, commands: list[Command], now: int) -> None:
+        """Something that a user asked for. It is told where it changes nothing, too."""
+        name, action = command.name, command.action
+        queue = self._now(name)
+        problem = self._refusal(name, queue, action)
+        if problem or queue is None:
+            uid = queue.uid if queue is not None else ""
+            commands.append(TellQueue(name, action, problem, uid, warning=True))
+        elif action == OPEN_QUEUE:
+            self._update(queue, OPEN, False, commands, now)
+            commands.append(TellQueue(name, action, "Open queue succeed", queue.uid))
+        else:
+            # Closed for itself: it stays so when the queue above is opened.
+            self._update(queue, self._closed_state(name), False, commands, now)
+            commands.append(TellQueue(name, action, "Close queue succeed", queue.uid))
+
+    def _refusal(self, name: str, queue: Queue | None, action: str) -> str:
+        if action not in (OPEN_QUEUE, CLOSE_QUEUE):
+            return f"unknown action {action}; allowed: {OPEN_QUEUE}, {CLOSE_QUEUE}"
+        if queue is None:
+            return f"there is no queue {name}"
+        if name == ROOT_QUEUE and action == CLOSE_QUEUE:
+            return f"the queue {ROOT_QUEUE} cannot be closed"
+        above = self._above(queue)
+        if action == OPEN_QUEUE and above is not None and above.state in (CLOSING, CLOSED):
+            return (
+                f"queue {name} cannot be opened because its parent queue {above.name} is {above.state}; "
+                f"open {above.name} first"
+            )
+        return ""
+
+    def _follow(self, queue: Queue, commands: list[Command], now: int) -> None:
+        """What follows for one queue from the queue above it and from its PodGroups."""
+        state, marked = queue.state, _is_marked(queue)
+        above = self._above(queue)
+        if above is not None and above.state in (CLOSING, CLOSED):
+            if state not in (CLOSING, CLOSED):
+                state, marked = self._closed_state(queue.name), True
+                message = f"Close queue succeed: its parent queue {above.name} is {above.state}"
+                commands.append(TellQueue(queue.name, CLOSE_QUEUE, message, queue.uid))
+        elif marked and state in (CLOSING, CLOSED):
+            state, marked = OPEN, False
+            message = f"Open queue succeed: its parent queue {queue.parent} is open"
+            commands.append(TellQueue(queue.name, OPEN_QUEUE, message, queue.uid))
+        if state == CLOSING and queue.name not in self._groups:
+            state = CLOSED
+        self._update(queue, state, marked, commands, now)
+
+    def _update(self, queue: Queue, state: str, marked: bool, commands: list[Command], now: int) -> None:
+        new_state = state if state != queue.state or "state" in queue.missing else ""
+        new_mark = marked if marked != _is_marked(queue) else None
+        new_parent = queue.parent if "parent" in queue.missing else ""
+        if not new_state and new_mark is None and not new_parent:
+            return
+        commands.append(UpdateQueue(queue.name, new_state, new_mark, new_parent))
+        self._requested[queue.name] = Requested(state, marked, now)
+        if state != queue.state:
+            self._touch(queue.name)
+
+    def _closed_state(self, name: str) -> str:
+        return CLOSING if name in self._groups else CLOSED
+
+    def _above(self, queue: Queue) -> Queue | None:
+        """Its parent; None below the root, which is always open, and where there is none."""
+        if queue.parent in ("", ROOT_QUEUE, queue.name):
+            return None
+        return self._now(queue.parent)
+
+
+def _is_marked(queue: Queue) -> bool:
+    return queue.annotations.get(CLOSED_BY_PARENT) == _mark(True)
+
+
+def _mark(closed_by_parent: bool) -> str:
+    return "true" if closed_by_parent else "false"

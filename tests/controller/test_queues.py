@@ -1,0 +1,268 @@
+"""Queues are opened and closed by commands, and follow the queue above them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ringwise.controller.job_record import RETRY_AFTER
+from ringwise.controller.machine import Controller
+from ringwise.embed.clock import SECOND
+from ringwise.embed.loop import EmbeddedLoop
+from ringwise.messages.commands import Command, TellQueue, UpdateQueue
+from ringwise.messages.events import (
+    Event,
+    PodGroupGone,
+    PodGroupSeen,
+    QueueCommand,
+    QueueGone,
+    QueueSeen,
+)
+from ringwise.state.model import PodGroup, Queue
+from tests.controller.controller_lab import FOREVER, lab_with
+from tests.embed.builders import job_of, task_of
+
+MARK = "volcano.sh/closed-by-parent"
+
+
+class World:
+    """Queue objects, and a controller that changes them."""
+
+    def __init__(self, **parents: str) -> None:
+        self.queues = {name: Queue(name, parent=parent, uid=name) for name, parent in parents.items()}
+        self.controller = Controller()
+        self.now = 0
+        self.told: list[TellQueue] = []
+        self.turn(*map(QueueSeen, self.queues.values()))
+
+    def turn(self, *events: Event) -> None:
+        """Until it has nothing more to do."""
+        waiting = list(events)
+        for _ in range(100):
+            commands = self.controller.handle(waiting, self.now)
+            if not commands:
+                return
+            waiting = [event for command in commands for event in self.done(command)]
+        raise AssertionError("no end")
+
+    def done(self, command: Command) -> list[Event]:
+        if isinstance(command, TellQueue):
+            self.told.append(command)
+            return []
+        assert isinstance(command, UpdateQueue)
+        queue = self.queues[command.name]
+        annotations = dict(queue.annotations)
+        if command.closed_by_parent is not None:
+            annotations[MARK] = str(command.closed_by_parent).lower()
+        state, parent = command.state or queue.state, command.parent or queue.parent
+        changed = replace(queue, state=state, annotations=annotations, parent=parent, missing=())
+        self.queues[command.name] = changed
+        return [QueueSeen(changed)]
+
+    def ask(self, name: str, action: str) -> None:
+        self.turn(QueueCommand(name, action))
+
+    @property
+    def states(self) -> dict[str, str]:
+        return {name: queue.state for name, queue in self.queues.items()}
+
+
+def group(name: str, queue: str) -> PodGroupSeen:
+    return PodGroupSeen(PodGroup("default", name, queue=queue))
+
+
+def test_a_queue_is_closing_until_no_pod_group_names_it() -> None:
+    world = World(blue="root")
+    world.turn(group("a", "blue"), group("b", "blue"))
+    world.ask("blue", "CloseQueue")
+    assert world.states == {"blue": "Closing"}
+    world.turn(PodGroupGone("default/a"))
+    assert world.states == {"blue": "Closing"}
+    # A PodGroup that moves to another queue leaves it, too.
+    world.turn(group("b", "green"))
+    assert world.states == {"blue": "Closed"}
+    world.ask("blue", "OpenQueue")
+    assert world.states == {"blue": "Open"}
+    assert [(one.reason, one.message, one.warning) for one in world.told] == [
+        ("CloseQueue", "Close queue succeed", False),
+        ("OpenQueue", "Open queue succeed", False),
+    ]
+
+
+def test_a_queue_without_pod_groups_is_closed_at_once_and_a_closing_one_can_be_opened() -> None:
+    world = World(blue="root", green="root")
+    world.turn(group("a", "green"))
+    world.ask("blue", "CloseQueue")
+    world.ask("green", "CloseQueue")
+    assert world.states == {"blue": "Closed", "green": "Closing"}
+    world.ask("green", "OpenQueue")
+    assert world.states == {"blue": "Closed", "green": "Open"}
+
+
+@pytest.mark.parametrize("state", ["Unknown", "Open", "Closing", "Closed"])
+@pytest.mark.parametrize(("action", "after"), [("OpenQueue", "Open"), ("CloseQueue", "Closed")])
+def test_every_state_can_be_opened_and_closed(state: str, action: str, after: str) -> None:
+    world = World()
+    world.queues["blue"] = Queue("blue", parent="root", state=state)
+    world.turn(QueueSeen(world.queues["blue"]))
+    # A closing queue without PodGroups is closed without a command.
+    assert world.states == {"blue": "Closed" if state == "Closing" else state}
+    world.ask("blue", action)
+    assert world.states == {"blue": after}
+
+
+def test_closing_descends_and_opening_opens_what_was_closed_with_it() -> None:
+    world = World(dept="root", team="dept", deep="team", own="dept", other="root")
+    world.turn(group("a", "deep"))
+    world.ask("own", "CloseQueue")
+    world.ask("dept", "CloseQueue")
+    assert world.states == {
+        "dept": "Closed",
+        "team": "Closed",
+        "deep": "Closing",
+        "own": "Closed",
+        "other": "Open",
+    }
+    marked = {name for name, queue in world.queues.items() if queue.annotations.get(MARK) == "true"}
+    assert marked == {"team", "deep"}
+    world.turn(PodGroupGone("default/a"))
+    assert world.states["deep"] == "Closed"
+    world.ask("dept", "OpenQueue")
+    # What was closed for itself stays closed.
+    assert world.states == {"dept": "Open", "team": "Open", "deep": "Open", "own": "Closed", "other": "Open"}
+    assert {queue.annotations.get(MARK) for queue in world.queues.values()} == {"false", None}
+
+
+def test_refusals_say_why() -> None:
+    world = World(root="", dept="root", team="dept")
+    world.ask("dept", "CloseQueue")
+    world.told.clear()
+    for name, action in (
+        ("team", "OpenQueue"),
+        ("root", "CloseQueue"),
+        ("gone", "CloseQueue"),
+        ("dept", "AbortJob"),
+    ):
+        world.ask(name, action)
+    assert world.states == {"root": "Open", "dept": "Closed", "team": "Closed"}
+    assert all(one.warning for one in world.told)
+    assert [one.message for one in world.told] == [
+        "queue team cannot be opened because its parent queue dept is Closed; open dept first",
+        "the queue root cannot be closed",
+        "there is no queue gone",
+        "unknown action AbortJob; allowed: OpenQueue, CloseQueue",
+    ]
+
+
+def test_a_queue_that_is_moved_follows_its_new_parent() -> None:
+    world = World(closed="root", open="root", team="root")
+    world.ask("closed", "CloseQueue")
+    world.queues["team"] = replace(world.queues["team"], parent="closed")
+    world.turn(QueueSeen(world.queues["team"]))
+    assert world.states["team"] == "Closed"
+    world.queues["team"] = replace(world.queues["team"], parent="open")
+    world.turn(QueueSeen(world.queues["team"]))
+    assert world.states["team"] == "Open"
+
+
+def test_a_queue_that_users_close_in_the_object_closes_what_is_below_it() -> None:
+    world = World(dept="root", team="dept")
+    world.queues["dept"] = replace(world.queues["dept"], state="Closing")
+    world.turn(QueueSeen(world.queues["dept"]))
+    assert world.states == {"dept": "Closed", "team": "Closed"}
+
+
+def test_what_a_new_object_leaves_out_is_written_once() -> None:
+    controller = Controller()
+    new = Queue("blue", parent="root", missing=("state", "parent"))
+    assert controller.handle([QueueSeen(new)], 0) == [UpdateQueue("blue", "Open", None, "root")]
+    assert controller.handle([QueueSeen(new)], 1) == []
+    assert controller.handle([QueueSeen(replace(new, missing=()))], 2) == []
+    assert controller.next_deadline() is None
+
+
+def test_a_late_event_does_not_undo_a_command_and_a_lost_write_is_repeated() -> None:
+    controller = Controller()
+    blue = Queue("blue", parent="root")
+    controller.handle([QueueSeen(blue), group("a", "blue")], 0)
+    closing = UpdateQueue("blue", "Closing")
+    assert closing in controller.handle([QueueCommand("blue", "CloseQueue")], 1)
+    # Written before the command: it must not open the queue again.
+    assert controller.handle([QueueSeen(replace(blue, weight=2))], 2) == []
+    assert controller.next_deadline() == 1 + RETRY_AFTER
+    # Nobody has written it: the object counts again. What the user asked for was deleted with the Command.
+    assert controller.handle([], 1 + RETRY_AFTER) == []
+    assert controller.next_deadline() is None
+    assert closing in controller.handle([QueueCommand("blue", "CloseQueue")], 2 * RETRY_AFTER)
+    assert controller.handle([QueueGone("blue")], 2 * RETRY_AFTER) == []
+    assert controller.next_deadline() is None
+
+
+def test_a_new_controller_continues_from_the_objects() -> None:
+    """The parent was closed, and the controller ended before it closed the queue below."""
+    dept = Queue("dept", parent="root", state="Closed")
+    team = Queue("team", parent="dept")
+    first = Controller().handle([QueueSeen(team), QueueSeen(dept), group("a", "team")], 0)
+    assert UpdateQueue("team", "Closing", True) in first
+
+
+def test_in_the_lab_a_job_of_a_closing_queue_ends_and_a_new_one_waits() -> None:
+    lab: EmbeddedLoop = lab_with(job_of(task_of(annotations=FOREVER), queue="team"))
+    lab.cluster.submit(Queue("dept", parent="root"))
+    lab.cluster.submit(Queue("team", parent="dept"))
+    lab.run_until(5 * SECOND)
+    lab.inject(QueueCommand("dept", "CloseQueue"))
+    lab.run_until(6 * SECOND)
+    assert {queue.name: queue.state for queue in lab.cluster.all(Queue) if queue.parent} == {
+        "dept": "Closed",
+        "team": "Closing",
+    }
+    lab.cluster.delete("VcJob", "default/train")
+    lab.run_until(20 * SECOND)
+    team = lab.cluster.get(Queue, "team")
+    assert team is not None
+    assert team.state == "Closed"
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["OpenQueue", "CloseQueue", "move", "join", "leave", "restart"]),
+        st.sampled_from("abcd"),
+        st.sampled_from(["root", "a", "b", "c", "d"]),
+    ),
+    max_size=30,
+)
+
+
+@settings(max_examples=150)
+@given(STEPS)
+def test_whatever_is_done_no_queue_is_open_below_one_that_is_not(steps: list[tuple[str, str, str]]) -> None:
+    world = World(a="root", b="root", c="root", d="root")
+    groups: dict[str, str] = {}
+    for what, name, other in steps:
+        if what == "move":
+            world.queues[name] = replace(world.queues[name], parent=other)
+            world.turn(QueueSeen(world.queues[name]))
+        elif what == "join":
+            groups[name] = other
+            world.turn(group(name, other))
+        elif what == "leave":
+            groups.pop(name, None)
+            world.turn(PodGroupGone(f"default/{name}"))
+        elif what == "restart":
+            world.controller = Controller()
+            seen = [group(key, queue) for key, queue in groups.items()]
+            world.turn(*map(QueueSeen, world.queues.values()), *seen)
+        else:
+            world.ask(name, what)
+        world.now += SECOND
+        for queue in world.queues.values():
+            above = world.queues.get(queue.parent)
+            if above is not None and above is not queue and above.state != "Open":
+                assert queue.state != "Open"
+            if queue.state == "Closing":
+                assert queue.name in groups.values()
+        assert world.controller.next_deadline() is None

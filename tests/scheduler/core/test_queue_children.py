@@ -1,0 +1,67 @@
+"""Only queues without queues below them take jobs, whatever plugins are in use."""
+
+from __future__ import annotations
+
+from ringwise.scheduler.core.queue_children import QueueChildren
+from ringwise.state.model import Queue
+from tests.scheduler.rig import Rig
+
+PLAIN = ("enqueue", "allocate", "backfill")
+
+
+def test_08_a_job_of_a_parent_waits_with_the_leaves_and_starts_when_it_is_a_leaf() -> None:
+    rig = Rig(1, actions=PLAIN)
+    for name, parent in (("dept", "root"), ("team", "dept"), ("deep", "team"), ("side", "dept")):
+        rig.queue(name, parent=parent)
+    rig.submit("job", chips=2, queue="dept")
+    rig.run()
+    reason = rig.machine.view.jobs["default/job"].reason
+    assert reason is not None
+    assert reason.code == "queue-not-a-leaf"
+    assert "queue dept has the queues side, team below it" in reason.message
+    assert reason.cures == ("use one of the queues deep, side",)
+    assert rig.groups["default/job"].phase in ("", "Pending")
+    rig.queue("side", parent="root")
+    rig.queue("team", parent="root")
+    rig.run()
+    assert rig.groups["default/job"].phase == "Running"
+
+
+def test_08_without_enqueue_too_and_jobs_that_run_stay() -> None:
+    rig = Rig(1, actions=("allocate",))
+    rig.queue("dept", parent="root")
+    rig.submit("runs", chips=2, queue="dept")
+    rig.run()
+    rig.queue("team", parent="dept")
+    rig.submit("waits", chips=2, queue="dept")
+    rig.run()
+    jobs = rig.machine.view.jobs
+    assert jobs["default/runs"].reason is None
+    waits = jobs["default/waits"].reason
+    assert waits is not None
+    assert waits.code == "queue-not-a-leaf"
+    assert [pod.node for pod in rig.pods.values()].count(None) == 1
+
+
+def test_08_the_root_takes_no_jobs() -> None:
+    rig = Rig(1, actions=PLAIN)
+    rig.queue("root")
+    rig.submit("job", chips=2, queue="root")
+    rig.run()
+    reason = rig.machine.view.jobs["default/job"].reason
+    assert reason is not None
+    assert (reason.code, reason.cures) == ("queue-not-a-leaf", ("use one of the queues default",))
+
+
+def test_08_many_queues_are_not_all_named_and_circles_end() -> None:
+    tree = QueueChildren(Queue(f"q{number:02}", parent="dept") for number in range(13))
+    reason = tree.refusal("dept")
+    assert reason is not None
+    assert reason.message.endswith("q08, q09, 3 more below it; jobs run only in queues without such")
+    tree = QueueChildren((Queue("a", parent="b"), Queue("b", parent="a"), Queue("own", parent="own")))
+    reason = tree.refusal("a")
+    assert reason is not None
+    assert reason.details["leaves"] == []
+    assert tree.refusal("own") is None
+    tree.drop("b")
+    assert tree.refusal("a") is None
