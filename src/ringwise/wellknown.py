@@ -146,6 +146,9 @@ HIERARCHY = "volcano.sh/hierarchy"
 HIERARCHY_WEIGHTS = "volcano.sh/hierarchy-weights"
 #: "true": the queue was closed with the queue above it, and is opened with it. Controller, on the Queue.
 CLOSED_BY_PARENT = "volcano.sh/closed-by-parent"
+#: "true": the pod gets a scheduling gate of this name, until its job is admitted to its queue.
+#: User, on pods; the webhook adds the gate, the scheduler removes it.
+QUEUE_GATE = "scheduling.volcano.sh/queue-allocation-gate"
 #: How many pods of a job must stay, or may be missing, when others take their nodes. User, on pods.
 JDB_MIN_AVAILABLE = "volcano.sh/jdb-min-available"
 JDB_MAX_UNAVAILABLE = "volcano.sh/jdb-max-unavailable"

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringwise.apps.admission.defaults import fill_job, fill_queue
+from ringwise.apps.admission.defaults import fill_job, fill_pod, fill_queue
 from ringwise.apps.admission.webhook import filled
 from ringwise.manifests.errors import Findings
 from ringwise.manifests.jobs import vcjob_from_wire
@@ -146,3 +146,30 @@ def test_any_value_in_any_place_is_answered(value: Any) -> None:
         assert answered is not None
         assert answered["response"]["allowed"] is True
     assert filled(b"no review") is None
+
+
+GATE = "scheduling.volcano.sh/queue-allocation-gate"
+
+
+@pytest.mark.parametrize(
+    ("annotations", "spec", "gates"),
+    [
+        ({GATE: "true"}, {}, [GATE]),
+        ({GATE: "true"}, {"schedulingGates": [{"name": "mine"}]}, ["mine", GATE]),
+        ({GATE: "true"}, {"schedulingGates": [{"name": GATE}]}, [GATE]),
+        ({GATE: "false"}, {}, []),
+        ({}, {}, []),
+        (None, {}, []),
+        ({GATE: "true"}, {"schedulerName": "default-scheduler"}, []),
+        ({GATE: "true"}, {"nodeName": "n1"}, []),
+    ],
+)
+def test_17_a_pod_that_asks_for_it_gets_the_gate_of_its_queue(
+    annotations: dict[str, str] | None, spec: dict[str, Any], gates: list[str]
+) -> None:
+    pod = {"metadata": {"annotations": annotations}, "spec": {"schedulerName": "volcano", **spec}}
+    before = copy.deepcopy(pod)
+    operations = fill_pod(pod)
+    assert [gate["name"] for gate in pod["spec"].get("schedulingGates", [])] == gates
+    assert bool(operations) is (pod != before)
+    assert fill_pod(pod) == []

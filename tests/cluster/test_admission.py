@@ -350,3 +350,23 @@ def test_18_queues_are_checked_filled_in_and_protected(cluster: Cluster, port: i
     cluster.api.patch(f"{queues}/group/status", {"status": {"state": "Closed"}})
     assert "deleted" in deleted("group")
     cluster.wait(lambda: "deleted" in deleted("area"), "the parent is empty")
+
+
+def test_17_the_gate_of_a_queue_is_added_where_it_is_asked_for_and_removed_with_the_admission(
+    cluster: Cluster, port: int
+) -> None:
+    gate = "scheduling.volcano.sh/queue-allocation-gate"
+    start(cluster, port)
+    refused(cluster)
+    job = vcjob("asks", 2, 8, pod_annotations={gate: "true"})
+    assert "created" in applied(cluster, pod("plain", 8))
+    assert "created" in applied(cluster, pod("asks-0", 8, annotations={gate: "true"}))
+    pods = {one["metadata"]["name"]: one["spec"].get("schedulingGates") for one in cluster.pods()}
+    assert pods == {"plain": None, "asks-0": [{"name": gate}]}
+    cluster.api.delete(f"/api/v1/namespaces/{NAMESPACE}/pods/plain")
+    cluster.api.delete(f"/api/v1/namespaces/{NAMESPACE}/pods/asks-0")
+    cluster.apply(nodes(2))
+    cluster.run()
+    assert "created" in applied(cluster, job)
+    running = cluster.wait_running("asks", 2)
+    assert all(not one["spec"].get("schedulingGates") for one in running)

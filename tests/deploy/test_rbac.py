@@ -127,6 +127,7 @@ def test_the_scheduler_has_what_it_needs_and_no_more() -> None:
                     do.SetGroupStatus("default/gang", "Running", None, 1, 0, 0),
                     do.TellPod(uids[1], "default", "b", _some_reason()),
                     do.SetQueueStatus("default", {}, {}),
+                    do.RemoveQueueGate(uids[1], "default", "b"),
                     do.Evict(uids[1], "default", "b", "preempt"),
                     do.DeletePod(uids[1], "default", "b", "node lost", fault=True),
                     do.Publish("volcano-system", "tor-share-cm", {"x": "y"}),

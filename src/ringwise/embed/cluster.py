@@ -180,6 +180,10 @@ class EmbeddedCluster:
                 pod = self.pod(command.uid)
                 if pod is not None:
                     self._request_deletion(pod)
+            case want.RemoveQueueGate():
+                pod = self.pod(command.uid)
+                if pod is not None and pod.queue_gated:
+                    self._put_pod(replace(pod, gated=False, queue_gated=False))
             case want.SetGroupStatus():
                 self._set_group_status(command)
             case want.Publish():

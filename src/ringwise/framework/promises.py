@@ -26,14 +26,14 @@ class Promises:
     def needs(self, job: Job) -> Amounts:
         """What the job is promised when it is enqueued: `minResources` less what gated pods ask for.
 
-        Gated pods cannot use it yet.
+        Gated pods cannot use it yet. The gate of the queue counts as none: it is removed with this promise.
         """
         group = job.group
         if group is None or not group.min_resources:
             return {}
         gated: Amounts = {}
         for pod in job.pods.values():
-            if pod.gated:
+            if pod.gated and not pod.queue_gated:
                 add(gated, self._session.usage.amounts(pod.cls))
         needs = without_quota_names(group.min_resources)
         return {name: max(0, amount - gated.get(name, 0)) for name, amount in needs.items()}
@@ -80,8 +80,10 @@ class Promises:
         add(self._beyond.setdefault(job.queue, {}), more)
 
     def _is_complete(self, job: Job) -> bool:
-        """None of its pods waits for a node."""
-        return bool(job.pods) and not any(self._session.is_pending(pod) for pod in job.pods.values())
+        """None of its pods waits for a node, or for the removal of the gate of its queue."""
+        return bool(job.pods) and not any(
+            pod.queue_gated or self._session.is_pending(pod) for pod in job.pods.values()
+        )
 
 
 def _is_over(job: Job) -> bool:

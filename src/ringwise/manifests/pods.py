@@ -21,6 +21,7 @@ from ringwise.wellknown import (
     CHIP_RESOURCE_PREFIX,
     GROUP_NAME,
     PREEMPTABLE,
+    QUEUE_GATE,
     RANK_INDEX,
     TASK_INDEX_VARIABLE,
     TASK_PRIORITY,
@@ -209,7 +210,14 @@ def pod_from_wire(wire: PodWire, classes: PodClassCache, found: Findings) -> Pod
         origin=found.origin,
         never_preempts=never_preempts(spec.preemption_policy, "spec.preemptionPolicy", found),
         nominated=name_of(nominated, "status.nominatedNodeName", found) if nominated and not node else "",
+        queue_gated=_is_queue_gated(spec, annotations),
     )
+
+
+def _is_queue_gated(spec: PodSpecWire, annotations: Mapping[str, str]) -> bool:
+    """Without the annotation somebody else added the gate, and removes it."""
+    gates = [gate.name for gate in spec.scheduling_gates or ()]
+    return gates == [QUEUE_GATE] and annotations.get(QUEUE_GATE) == "true"
 
 
 def group_of(annotations: Mapping[str, str]) -> str | None:

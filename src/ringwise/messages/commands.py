@@ -59,6 +59,15 @@ class TellPod:
 
 
 @dataclass(frozen=True, slots=True)
+class RemoveQueueGate:
+    """The job of the pod is admitted to its queue: remove the scheduling gate that waits for this."""
+
+    uid: str
+    namespace: str
+    pod: str
+
+
+@dataclass(frozen=True, slots=True)
 class TellJob:
     """What a fault did to a job, as an event on its PodGroup; on its pod, where it has no group."""
 
@@ -304,6 +313,7 @@ Command = (
     | Evict
     | SetGroupStatus
     | TellPod
+    | RemoveQueueGate
     | TellJob
     | SetQueueStatus
     | Publish

@@ -181,6 +181,8 @@ class Pod:
     unreadable: bool = False
     #: The node on which room is made for it (`status.nominatedNodeName`), while it has no node.
     nominated: str = ""
+    #: Its only scheduling gate is the one that the scheduler removes when the job is admitted to its queue.
+    queue_gated: bool = False
 
     def with_chips(self, chips: tuple[int, ...], annotations: Mapping[str, str], rank: int | None) -> Pod:
         """The pod as its binding will make it. Written out for speed: thousands of pods are bound at once."""

@@ -1,4 +1,5 @@
-"""What the mutating webhook fills in, as Volcano's does: fields that a user may leave out of a job or queue.
+"""What the mutating webhook fills in, as Volcano's does: fields that a user may leave out
+of a job or queue, and the scheduling gate that a pod asks for.
 
 Everything that reads these objects knows the same defaults, so nothing depends on the webhook. It makes
 them visible: `kubectl get vcjob -o yaml` shows what will happen.
@@ -6,7 +7,8 @@ them visible: `kubectl get vcjob -o yaml` shows what will happen.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import Any
 
 from ringwise.manifests.jobs import DEFAULT_RETRIES, default_task_name
@@ -16,6 +18,8 @@ from ringwise.wellknown import (
     BATCH_GROUP,
     HIERARCHY,
     HIERARCHY_WEIGHTS,
+    QUEUE_GATE,
+    SCHEDULER_NAMES,
     SCHEDULING_GROUP,
     VOLCANO_SCHEDULER,
 )
@@ -110,6 +114,25 @@ def fill_queue(queue: dict[str, Any]) -> list[Operation]:
     return patch.operations
 
 
+def fill_pod(pod: dict[str, Any], scheduler_names: Collection[str] = SCHEDULER_NAMES) -> list[Operation]:
+    """Add the scheduling gate that the pod asks for in place: the scheduler removes it with the admission."""
+    patch, meta, spec = _Patch(), pod.get("metadata"), pod.get("spec")
+    if not isinstance(meta, dict) or not isinstance(spec, dict):
+        return []
+    if spec.get("schedulerName") not in scheduler_names:
+        # Another scheduler would not remove it.
+        return []
+    annotations = meta.get("annotations")
+    gates = spec.get("schedulingGates") or []
+    if not isinstance(annotations, dict) or annotations.get(QUEUE_GATE) != "true":
+        return []
+    if spec.get("nodeName") or not isinstance(gates, list) or {"name": QUEUE_GATE} in gates:
+        # A pod that has a node cannot wait.
+        return []
+    patch.set(spec, "/spec", "schedulingGates", [*gates, {"name": QUEUE_GATE}])
+    return patch.operations
+
+
 def _is_text(value: Any) -> bool:
     return isinstance(value, str) and bool(value)
 
@@ -118,8 +141,12 @@ def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-#: By group and kind: what is filled in when an object is created.
-FILLED: Mapping[tuple[str, str], Callable[[dict[str, Any]], list[Operation]]] = {
-    (BATCH_GROUP, "Job"): fill_job,
-    (SCHEDULING_GROUP, "Queue"): fill_queue,
-}
+def filled_kinds(
+    scheduler_names: Collection[str],
+) -> Mapping[tuple[str, str], Callable[[dict[str, Any]], list[Operation]]]:
+    """By group and kind: what is filled in when an object is created."""
+    return {
+        (BATCH_GROUP, "Job"): fill_job,
+        (SCHEDULING_GROUP, "Queue"): fill_queue,
+        ("", "Pod"): partial(fill_pod, scheduler_names=scheduler_names),
+    }

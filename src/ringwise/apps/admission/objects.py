@@ -11,6 +11,7 @@ from ringwise.wellknown import (
     KUBE_SYSTEM,
     KUBEFLOW_GROUP,
     NAMESPACE_NAME,
+    QUEUE_GATE,
     SCHEDULING_GROUP,
     WEBHOOK_API,
 )
@@ -25,6 +26,10 @@ TIMEOUT = 5
 _OURS = "object.spec.schedulerName in ['volcano', 'ringwise']"
 #: Built-in kinds: the API server has filled in the schedulerName of the template.
 _OURS_BY_TEMPLATE = "object.spec.template.spec.schedulerName in ['volcano', 'ringwise']"
+_ASKS_FOR_QUEUE_GATE = (
+    f"has(object.metadata.annotations) && '{QUEUE_GATE}' in object.metadata.annotations && "
+    f"object.metadata.annotations['{QUEUE_GATE}'] == 'true'"
+)
 _BUILT_IN = (
     (APPS_GROUP, "v1", ("deployments", "replicasets", "statefulsets")),
     (KUBERNETES_BATCH_GROUP, "v1", ("jobs",)),
@@ -73,6 +78,16 @@ def mutating_configuration(namespace: str, labels: dict[str, str]) -> dict[str, 
         "webhooks": [
             {"name": "fill.jobs.ringwise.io", **everywhere, "rules": [jobs]},
             {"name": "fill.queues.ringwise.io", **everywhere, "rules": [queues]},
+            {
+                "name": "fill.pods.ringwise.io",
+                **everywhere,
+                "rules": [_rule("", "v1", ("pods",), "CREATE")],
+                # Only pods that ask for the gate are sent to the webhook.
+                "matchConditions": [
+                    {"name": "our-scheduler", "expression": _OURS},
+                    {"name": "asks-for-the-queue-gate", "expression": _ASKS_FOR_QUEUE_GATE},
+                ],
+            },
         ],
     }
 

@@ -11,7 +11,7 @@ import asyncio
 import base64
 import signal
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -22,7 +22,7 @@ from aiohttp import web
 
 from ringwise.apps.admission.connections import LimitedSite, OpenConnections, read_body
 from ringwise.apps.admission.cost import Cost, cost_of
-from ringwise.apps.admission.defaults import FILLED, Operation
+from ringwise.apps.admission.defaults import Operation, filled_kinds
 from ringwise.apps.admission.objects import MUTATE_PATH, PATH, TIMEOUT, WEBHOOK_PORT
 from ringwise.apps.admission.rules import (
     ALLOWED,
@@ -220,13 +220,13 @@ def _verdict(request: _Request, cluster: KnownCluster) -> Verdict:
     return judge(request.object, cluster)
 
 
-def filled(body: bytes) -> dict[str, Any] | None:
+def filled(body: bytes, scheduler_names: Collection[str] = SCHEDULER_NAMES) -> dict[str, Any] | None:
     """The AdmissionReview of the response, with what is filled in; None when the body is no review."""
     request = read_review(body)
     if request is None:
         return None
     response: dict[str, Any] = {"uid": request.uid, "allowed": True}
-    fill = FILLED.get((request.kind.group, request.kind.kind))
+    fill = filled_kinds(scheduler_names).get((request.kind.group, request.kind.kind))
     if fill is not None and request.operation == "CREATE" and not request.sub_resource:
         excess = cost_of(request.object).excess
         if excess:
@@ -290,7 +290,7 @@ def application(cluster: KnownCluster) -> web.Application:
         return web.json_response(answered)
 
     async def mutate(request: web.Request) -> web.Response:
-        answered = filled(await read_body(request))
+        answered = filled(await read_body(request), cluster.scheduler_names)
         if answered is None:
             return web.Response(status=400, text="the body is no AdmissionReview of admission.k8s.io/v1")
         return web.json_response(answered)

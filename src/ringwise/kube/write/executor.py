@@ -26,7 +26,7 @@ from ringwise.kube.write.pod_templates import render
 from ringwise.kube.write.reset_config import ResetConfigs
 from ringwise.kube.write.status import StatusWriter
 from ringwise.kube.write.terminating_namespaces import TerminatingNamespaces
-from ringwise.kubeclient.client import ApiError, Client
+from ringwise.kubeclient.client import STRATEGIC_PATCH, ApiError, Client
 from ringwise.kubeclient.resources import CONFIG_MAPS, POD_GROUPS, PODS, QUEUES, VCJOBS
 from ringwise.kubeclient.retry import Action, GivenUpError, Retrier
 from ringwise.log import Logger
@@ -43,6 +43,7 @@ from ringwise.messages.commands import (
     DeletePod,
     Evict,
     Publish,
+    RemoveQueueGate,
     SetAside,
     SetGroupStatus,
     SetJobStatus,
@@ -59,6 +60,7 @@ from ringwise.state.model import PodGroup
 from ringwise.wellknown import (
     CLOSED_BY_PARENT,
     HOST_LISTS_SUFFIX,
+    QUEUE_GATE,
     RESCHEDULING_CONFIG_MAP,
     VOLCANO_SYSTEM,
 )
@@ -173,7 +175,7 @@ class Executor:
                 return f"{command.group.namespace}/{command.group.owner.name}"
             case Publish():
                 return _job_of_config_map(command) or f"{command.namespace}/{command.name}"
-            case Evict() | AnnotatePod():
+            case Evict() | AnnotatePod() | RemoveQueueGate():
                 return f"evict {command.uid}"
         return current
 
@@ -191,6 +193,9 @@ class Executor:
                 await self._delete_pod(command)
             case AnnotatePod():
                 await self._annotate(command)
+            case RemoveQueueGate():
+                # Without a limit of attempts: the pod waits for it, and it is requested once.
+                await retry(partial(self._remove_gate, command))
             case DeleteGroup():
                 await self._delete(partial(self._delete_group, command.key))
             case DeleteJob():
@@ -268,6 +273,11 @@ class Executor:
         annotations = {**dict.fromkeys(command.remove), **command.annotations}
         body = {"metadata": {"uid": command.uid, "annotations": annotations}}
         await self._delete(partial(self._client.patch, PODS, command.namespace, command.pod, body))
+
+    async def _remove_gate(self, command: RemoveQueueGate) -> None:
+        gate = {"$patch": "delete", "name": QUEUE_GATE}
+        body = {"metadata": {"uid": command.uid}, "spec": {"schedulingGates": [gate]}}
+        await self._client.patch(PODS, command.namespace, command.pod, body, content_type=STRATEGIC_PATCH)
 
     async def _evict(self, command: Evict) -> None:
         pod = ObjectReference.to(PODS, command.namespace, command.pod, command.uid)

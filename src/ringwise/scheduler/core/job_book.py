@@ -472,7 +472,7 @@ def _differs(old: Pod, new: Pod) -> bool:
         or old.labels != new.labels
         or old.annotations != new.annotations
         or old.rank != new.rank
-        or old.gated != new.gated
+        or (old.gated, old.queue_gated) != (new.gated, new.queue_gated)
         or old.priority != new.priority
         or old.never_preempts != new.never_preempts
         or old.chip_containers != new.chip_containers

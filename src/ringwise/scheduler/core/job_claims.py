@@ -76,6 +76,9 @@ class JobClaims:
         for uid, pod in job.pods.items():
             if placements[uid].node >= 0:
                 placed += 1
+            elif pod.queue_gated:
+                # What it asks for is promised to it with the admission.
+                pending += 1
             elif pod.gated:
                 gated += 1
             elif self._book.is_pending(pod):

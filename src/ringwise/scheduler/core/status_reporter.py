@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from ringwise.framework.job import Job
 from ringwise.framework.usage import ResourceUsage
-from ringwise.messages.commands import Command, SetGroupStatus, TellPod
+from ringwise.messages.commands import Command, RemoveQueueGate, SetGroupStatus, TellPod
 from ringwise.reasons import Reason
 from ringwise.scheduler.core.containment import Containment
 from ringwise.scheduler.core.job_book import JobBook
@@ -36,6 +36,8 @@ class StatusReporter:
         #: What was reported last, by PodGroup and by pod.
         self._groups: dict[str, SetGroupStatus] = {}
         self._pods: dict[str, tuple[Reason, str]] = {}
+        #: Pods whose queue gate was removed.
+        self._ungated: set[str] = set()
         self.queues = QueueStatusReporter(book.queues, usage)
 
     def job_changed(self, job: Job) -> None:
@@ -49,6 +51,7 @@ class StatusReporter:
 
     def forget_pod(self, uid: str) -> None:
         self._pods.pop(uid, None)
+        self._ungated.discard(uid)
 
     def changes(self, jobs: Iterable[Job] = ()) -> list[Command]:
         """Status that differs from what was reported: of these jobs and of those that changed."""
@@ -73,6 +76,8 @@ class StatusReporter:
         if self._book.serves(job):
             self._report_group(job, commands)
             self._report_pods(job, commands)
+            if job.inqueue:
+                self._remove_gates(job, commands)
         elif job.group is not None:
             # Its own scheduler reports its status; it counts in its queue all the same.
             self.queues.put(job.key, job.queue, job.group.phase or "Pending")
@@ -108,6 +113,13 @@ class StatusReporter:
                 self._pods[uid] = (reason, node)
                 told_node = node if node or (before is not None and before[1]) else None
                 commands.append(TellPod(uid, pod.namespace, pod.name, reason, told_node))
+
+    def _remove_gates(self, job: Job, commands: list[Command]) -> None:
+        """The job is admitted to its queue, and what it needs is kept for it there."""
+        for uid, pod in job.pods.items():
+            if pod.queue_gated and uid not in self._ungated and not pod.deleting:
+                self._ungated.add(uid)
+                commands.append(RemoveQueueGate(uid, pod.namespace, pod.name))
 
     def _group_status(self, job: Job) -> SetGroupStatus:
         """The PodGroup's phase and counts, from its pods."""
