@@ -369,8 +369,8 @@ def _folders(spec: dict[str, Any]) -> dict[str, bool]:
     """Host paths of a pod to whether it may write there."""
     (container,) = spec["containers"]
     mounts = {one["name"]: one for one in container["volumeMounts"]}
-    paths = {one["name"]: one["hostPath"]["path"] for one in spec["volumes"]}
-    assert mounts.keys() == paths.keys()
+    assert mounts.keys() == {one["name"] for one in spec["volumes"]}
+    paths = {one["name"]: one["hostPath"]["path"] for one in spec["volumes"] if "hostPath" in one}
     assert all(mounts[name]["mountPath"] == path for name, path in paths.items())
     return {path: not mounts[name].get("readOnly", False) for name, path in paths.items()}
 

@@ -191,6 +191,19 @@ def test_D4_a_pod_with_two_containers_that_ask_is_refused_and_takes_nothing_from
     assert {"Ascend910-0", "Ascend910-1"} <= machine.used()
 
 
+def test_n8_a_list_that_a_tenant_changed_takes_the_call_of_no_other_pod() -> None:
+    # It asks for one chip, names two that another pod has, and wants to be the first.
+    holder = waiting_pod("holder", "Ascend910-0,Ascend910-1", CONSUMED, phase="Running")
+    forged = waiting_pod("forged", "Ascend910-0,Ascend910-1", "0", limits=[{RESOURCE: 1}])
+    machine = allocator(holder, forged, waiting_pod("good", "Ascend910-2,Ascend910-3", "9"))
+    assert machine.allocate(["Ascend910-7", "Ascend910-6"], 0, healthy).chips == (
+        "Ascend910-2",
+        "Ascend910-3",
+    )
+    with pytest.raises(AllocationError, match=r"not as many chips as asked for in default/forged$"):
+        machine.allocate(["Ascend910-5"], 0, healthy)
+
+
 def test_d2_what_allocate_writes() -> None:
     provisional = waiting_pod("p", "Ascend910-10,Ascend910-2").annotated({REAL: "Ascend910-5"})
     machine = allocator(provisional, count=16)

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from ringwise.apps import device_plugin
 from ringwise.device.cards import Chip, node_annotations, node_labels
 from ringwise.device.discovery import Discovery
 from ringwise.device.drivers import dcmi
@@ -21,7 +22,8 @@ from ringwise.device.drivers.port import DriverError, NoChipsError, Place
 from ringwise.device.drivers.simulated import SimulatedDriver, SimulatedFile
 from ringwise.device.health.configuration import LINK_DOWN, shipped_configuration
 from ringwise.device.health.monitor import SILENCE, HealthMonitor, Seen
-from tests.device.rig import CONFIG_MAPS, NODES, RESOURCE, rig
+from ringwise.device.settings import PluginSettings
+from tests.device.rig import CONFIG_MAPS, NODES, REPORT, RESOURCE, rig
 from tests.kube.harness import run
 
 
@@ -299,19 +301,80 @@ def test_a_driver_that_hangs_blocks_neither_health_nor_allocate_nor_the_report()
             driver = node.driver = Hanging()
             try:
                 await node.start()
-                await node.devices(8)
-                driver.change(5, [0x80E18402])
+                # Nothing is known of chip 3, so it is not offered.
                 await node.devices(7)
-                await node.until(lambda: node.device_list()[f"{RESOURCE}-Unhealthy"] == "Ascend910-5")
+                driver.change(5, [0x80E18402])
+                await node.devices(6)
+                await node.until(
+                    lambda: node.device_list()[f"{RESOURCE}-Unhealthy"] == "Ascend910-3,Ascend910-5"
+                )
                 node.bind("train", "Ascend910-1")
                 assert await node.admit("train") == (1,)
                 driver.free.set()
+                await node.devices(7)
                 driver.change(3, [0x80E18402])
                 await node.devices(6)
             finally:
                 driver.free.set()
 
     run(test())
+
+
+class Slow(SimulatedDriver):
+    """A driver that says nothing about faults until it is let go."""
+
+    patience = 60.0
+
+    def __init__(self, description: dict[str, Any]) -> None:
+        super().__init__(description)
+        self.asked, self.free = threading.Event(), threading.Event()
+
+    def codes(self, chip: Chip) -> list[int] | None:
+        self.asked.set()
+        self.free.wait()
+        return super().codes(chip)
+
+
+def test_before_faults_were_read_neither_kubelet_nor_the_cluster_hears_of_chips() -> None:
+    async def test() -> None:
+        async with rig(started=False) as node:
+            report = {
+                "metadata": {"namespace": "kube-system", "name": REPORT.split("/")[1]},
+                "data": {"x": "y"},
+            }
+            node.api.put(CONFIG_MAPS, report)
+            driver = node.driver = Slow({"count": 8, "faults": {"2": ["80E18402"]}})
+            sent: list[tuple[tuple[str, bool], ...]] = []
+            try:
+                await node.start()
+                changed = node.plugin.changed
+
+                async def noted(version: int) -> None:
+                    sent.append(node.plugin.devices)
+                    await changed(version)
+
+                node.plugin.changed = noted  # type: ignore[method-assign]
+                await node.until(lambda: driver.asked.is_set() and node.plugin.ready)
+                assert (node.kubelet.registrations, node.report()) == (0, {"x": "y"})
+                driver.free.set()
+                await node.devices(7)
+                await node.until(lambda: node.device_list()[f"{RESOURCE}-Unhealthy"] == "Ascend910-2")
+            finally:
+                driver.free.set()
+            assert [dict(devices)["Ascend910-2"] for devices in sent] == [False] * len(sent)
+
+    run(test())
+
+
+def test_a_driver_that_hangs_while_it_is_opened_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    free = threading.Event()
+    monkeypatch.setattr(device_plugin, "Dcmi", free.wait)
+    options = device_plugin.DeviceOptions(PluginSettings("node-1"), driver="dcmi")
+    try:
+        with pytest.raises(DriverError, match=r"hangs while it is opened: .* within 0\.05 s; .*dmesg"):
+            asyncio.run(device_plugin.opened(options, 0.05))
+    finally:
+        free.set()
 
 
 # -- health
@@ -335,6 +398,15 @@ def test_a_chip_of_which_nothing_is_known_gets_no_new_pods_and_keeps_those_it_ha
     assert set(health.silent) == {"Ascend910-1"}
     health.saw(Seen({0: [], 1: []}), late)
     assert all(report.healthy for report in health.reports((), late))
+
+
+def test_a_chip_that_was_never_read_gets_no_new_pods() -> None:
+    health = monitor()
+    health.saw(Seen({0: []}, unread=[1]), 1000)
+    assert [report.healthy for report in health.reports((), 1000)] == [True, False]
+    health.saw(Seen({0: [], 1: []}), 2000)
+    health.saw(Seen({0: []}, unread=[1]), 3000)
+    assert all(report.healthy for report in health.reports((), 3000))
 
 
 def states(health: HealthMonitor, now: int) -> list[tuple[bool, bool, tuple[str, ...]]]:

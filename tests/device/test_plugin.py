@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ringwise.device.allocation import CONSUMED
+from ringwise.device.allocation import CONSUMED, AllocationError
 from ringwise.device.cards import Chip
 from ringwise.device.drivers.port import DriverError
 from ringwise.device.drivers.simulated import SimulatedDriver
@@ -521,6 +521,23 @@ def test_operators_isolate_and_release() -> None:
             )
             await node.devices(8)
             await node.until(lambda: node.report()["ManuallySeparateNPU"] == "")
+
+    run(test())
+
+
+def test_a_call_right_after_the_start_knows_isolated_chips() -> None:
+    async def test() -> None:
+        async with rig() as node:
+            await node.stop()
+            data = {f"{NODE}_Ascend910-2": json.dumps({"by": "me", "at": "now", "reason": "noise"})}
+            name = {"namespace": "kube-system", "name": "ringwise-isolation"}
+            node.api.put(CONFIG_MAPS, {"metadata": name, "data": data})
+            node.bind("train", "Ascend910-2")
+            before = node.kubelet.registrations
+            await node.start()
+            with pytest.raises(AllocationError, match="an operator isolated it"):
+                await node.plugin.allocate([["Ascend910-5"]])
+            await node.until(lambda: node.kubelet.registrations > before)
 
     run(test())
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import signal
 import ssl
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 
 from ringwise.device.cards import Chip, UnknownCardError
 from ringwise.device.discovery import Discovery
+from ringwise.device.drivers.calls import DriverCalls
 from ringwise.device.drivers.dcmi import Dcmi
 from ringwise.device.drivers.npu_smi import NpuSmi
 from ringwise.device.drivers.port import Driver, DriverError, NoChipsError
@@ -33,6 +35,9 @@ DRIVERS = (AUTO, "dcmi", "npu-smi", "simulated")
 READING_PERIOD = 30.0
 #: Seconds between two attempts to find chips at the start.
 DISCOVERY_PAUSE = 10.0
+#: Seconds within which a driver must be open. Less than the liveness probe of the DaemonSet allows: its log
+#: says what hangs.
+OPEN_PATIENCE = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,26 +83,59 @@ def open_driver(kind: str, simulated: Path | None) -> Driver:
 def run(options: DeviceOptions) -> None:
     """Until a signal asks to stop. Raises DriverError, KubeConfigError, AddressError, SilentKubeletError."""
     access = find_access(options.kubeconfig, options.context)
-    driver = open_driver(options.driver, options.simulated_chips)
     try:
-        asyncio.run(_run(options, access, driver))
+        asyncio.run(_run(options, access))
     except* SilentKubeletError as group:
         raise group.exceptions[0] from None
     except* DriverError as group:
         raise group.exceptions[0] from None
-    finally:
-        driver.close()
 
 
-async def _run(options: DeviceOptions, access: Access, driver: Driver) -> None:
+class _Readiness:
+    """What `/readyz` says: not ready, until the component is there to ask."""
+
+    def __init__(self) -> None:
+        self.check: Callable[[], bool] = lambda: False
+
+
+async def _run(options: DeviceOptions, access: Access) -> None:
+    # Until it is open there is nothing to end cleanly: a signal ends the process at once.
+    driver = await opened(options)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
         loop.add_signal_handler(name, stop.set)
-    discovery = Discovery(driver)
-    chips = await discovered(discovery, options.discovery_timeout, stop)
-    if chips:
-        await serve(options, access, discovery, chips, stop)
+    async with AsyncExitStack() as stack:
+        stack.callback(driver.close)
+        metrics, readiness = DeviceMetrics(), _Readiness()
+        # Before chips are looked for: that may take longer than a liveness probe waits.
+        await stack.enter_async_context(
+            serving(
+                metrics,
+                lambda: readiness.check(),
+                metrics_address=options.metrics_address,
+                health_address=options.health_address,
+                health_tls=options.health_tls,
+            )
+        )
+        discovery = Discovery(driver)
+        chips = await discovered(discovery, options.discovery_timeout, stop)
+        if chips:
+            await serve(options, access, discovery, chips, stop, metrics, readiness)
+
+
+async def opened(options: DeviceOptions, patience: float = OPEN_PATIENCE) -> Driver:
+    """The driver that was asked for. Raises DriverError, also when it hangs while it is opened."""
+    calls = DriverCalls(patience)
+    try:
+        return await calls.one("open", partial(open_driver, options.driver, options.simulated_chips))
+    except DriverError as problem:
+        if not calls.hanging:
+            raise
+        raise DriverError(
+            f"the NPU driver hangs while it is opened: {problem}; see what `npu-smi info` and dmesg say on "
+            "the node, and restart the node if that hangs, too"
+        ) from None
 
 
 async def discovered(discovery: Discovery, patience: float, stop: asyncio.Event) -> list[Chip]:
@@ -120,10 +158,15 @@ async def discovered(discovery: Discovery, patience: float, stop: asyncio.Event)
 
 
 async def serve(
-    options: DeviceOptions, access: Access, discovery: Discovery, chips: list[Chip], stop: asyncio.Event
+    options: DeviceOptions,
+    access: Access,
+    discovery: Discovery,
+    chips: list[Chip],
+    stop: asyncio.Event,
+    metrics: DeviceMetrics,
+    readiness: _Readiness,
 ) -> None:
     """The component itself; ends when `stop` is set."""
-    metrics = DeviceMetrics()
     driver = discovery.driver
     if isinstance(driver, Dcmi):
         try:
@@ -142,15 +185,7 @@ async def serve(
         metrics.follow(plugin)
         if options.simulated_socket is not None and isinstance(driver, SimulatedDriver):
             await stack.enter_async_context(control_socket(driver, options.simulated_socket))
-        await stack.enter_async_context(
-            serving(
-                metrics,
-                lambda: plugin.ready and bool(registration.service.streams),
-                metrics_address=options.metrics_address,
-                health_address=options.health_address,
-                health_tls=options.health_tls,
-            )
-        )
+        readiness.check = lambda: plugin.ready and bool(registration.service.streams)
         _LOG.info(
             "starting",
             node=options.settings.node,

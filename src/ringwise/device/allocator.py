@@ -127,9 +127,16 @@ class Allocator:
 
     def waiting(self) -> list[NodePod]:
         """Pods that kubelet may still ask for. One with several containers that ask has no place among them:
-        its list is for all of them, and each call is for one (rule D4).
+        its list is for all of them, and each call is for one (rule D4). Nor has one with another number of
+        chips in its list than it asks for: somebody changed the list, and no call of that number is its call.
         """
-        return [pod for pod in self._unserved_pods() if pod.asking_containers(self.resource) == 1]
+        return [
+            pod
+            for pod in self._unserved_pods()
+            if pod.asking_containers(self.resource) == 1
+            and len(listed_chips(pod.annotations.get(self.resource), self.resource))
+            == pod.asks_for(self.resource)
+        ]
 
     def _unserved_pods(self) -> list[NodePod]:
         served = self._mounted_pods()
@@ -231,9 +238,14 @@ class Allocator:
             for pod in self.waiting()
         )
         waiting = f"; pods that wait, with their chips: {', '.join(others)}" if others else ""
-        refused = sorted(pod.key for pod in self._unserved_pods() if pod.asking_containers(self.resource) > 1)
+        unserved = self._unserved_pods()
+        refused = sorted(pod.key for pod in unserved if pod.asking_containers(self.resource) > 1)
         if refused:
             waiting += f"; one container of a pod may ask for chips, more do in {', '.join(refused)}"
+        known = {pod.uid for pod in self.waiting()}
+        changed = sorted(pod.key for pod in unserved if pod.uid not in known and pod.key not in refused)
+        if changed:
+            waiting += f"; {self.resource} lists not as many chips as asked for in {', '.join(changed)}"
         return f"no pod of this node waits for {counted(count, 'chip')} of {self.resource}{waiting}"
 
     # -- ids -------------------------------------------------------------------------------------------

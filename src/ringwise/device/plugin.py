@@ -4,13 +4,14 @@
     pods (watch) ───────┼─> allocator, monitor ┼─> ConfigMap, Node, pods' annotations
     kubelet's listing ──┘                      └─> Allocate
 
-Kubelet is served at once and always. The API server may be away: what needs it waits or fails with a reason.
+Kubelet is served when the faults of the chips were read once, and always from then on. The API server may be
+away: what needs it waits or fails with a reason.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -27,7 +28,7 @@ from ringwise.device.health.levels import MANUALLY_SEPARATE
 from ringwise.device.health.monitor import HealthMonitor, Seen
 from ringwise.device.ledger_file import LedgerFile
 from ringwise.device.looks import Looks
-from ringwise.device.pods import NodePod, NodePodWire, pod_from_wire
+from ringwise.device.pods import NodePodWire, pod_from_wire
 from ringwise.device.rank_levels import level_lists, read_links
 from ringwise.device.rank_tables import RankTables, same_devices
 from ringwise.device.report import (
@@ -43,6 +44,7 @@ from ringwise.device.reporter import (
     StoredMap,
     describe_node,
     has_switch_info,
+    map_watch,
     names_in,
     reasons_in,
 )
@@ -51,7 +53,7 @@ from ringwise.device.settings import PluginSettings
 from ringwise.device.watch import ObjectWatch
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.clock import Clock, RealClock
-from ringwise.kubeclient.resources import CONFIG_MAPS, PODS
+from ringwise.kubeclient.resources import PODS
 from ringwise.log import Logger
 from ringwise.manifests.errors import Findings
 from ringwise.manifests.isolation import isolated_chips, read_isolations
@@ -68,6 +70,9 @@ _LOG = Logger()
 #: Seconds between two looks for chips and their addresses, and while one does not answer.
 DISCOVERY_PERIOD = 60.0
 RETRY_PERIOD = 10.0
+#: Seconds that the first calls wait for what the API server has about chips: separated and isolated ones, and
+#: levels of faults.
+PATIENCE = 2.0
 #: Seconds between two turns of the report at most, however seldom chips are looked at: the report is written
 #: at least every 5 minutes, and what failed is tried again.
 LONGEST_TURN = 5.0
@@ -151,7 +156,14 @@ class NodePlugin:
         #: How often kubelet began to watch the devices.
         self._watches = 0
         self._described = False
-        self._restored = False
+        self._restored = asyncio.Event()
+        self._maps = [
+            map_watch(client, self._clock, self.reporter.name, self._own_map),
+            map_watch(client, self._clock, ISOLATION_CONFIG_MAP, self._isolations),
+            map_watch(client, self._clock, FAULT_CONFIG_MAP, self._fault_configuration),
+        ]
+        #: Set when the faults of the chips were read once, as far as the driver tells them.
+        self.looked = asyncio.Event()
         #: The names that we wrote, or are writing, into ManuallySeparateNPU; those of isolated chips apart.
         self._published: set[str] = set()
         self.reports: list[ChipReport] = []
@@ -168,15 +180,10 @@ class NodePlugin:
         """Until it is cancelled."""
         if self.settings.world == BY_CDI:
             await self._write_cdi()
-        maps = [
-            self._map_watch(self.reporter.name, self._own_map),
-            self._map_watch(ISOLATION_CONFIG_MAP, self._isolations),
-            self._map_watch(FAULT_CONFIG_MAP, self._fault_configuration),
-        ]
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._pods.run())
-                for watch in maps:
+                for watch in self._maps:
                     group.create_task(watch.run())
                 group.create_task(self._look_at_chips())
                 group.create_task(self._look_for_chips())
@@ -191,18 +198,6 @@ class NodePlugin:
     def ready(self) -> bool:
         """Whether the pods of the node are known."""
         return self._pods.synced.is_set()
-
-    def _map_watch(self, name: str, take: Callable[[StoredMap | None], None]) -> ObjectWatch[StoredMap]:
-        return ObjectWatch(
-            self._client,
-            f"ConfigMap {name}",
-            CONFIG_MAPS.path(KUBE_SYSTEM),
-            {"fieldSelector": f"metadata.name={name}"},
-            StoredMap,
-            clock=self._clock,
-            listed=lambda found, _version: take(found[0] if found else None),
-            changed=lambda kind, one: take(None if kind == "DELETED" else one),
-        )
 
     async def _write_cdi(self) -> None:
         try:
@@ -229,7 +224,7 @@ class NodePlugin:
             self.allocator.drop_pod(pod.uid)
         else:
             self.allocator.put_pod(pod)
-        if pod.asks_for(self.resource) and (known is None or kind == "DELETED" or _differs(known, pod)):
+        if pod.asks_for(self.resource) and (known is None or kind == "DELETED" or known.differs(pod)):
             self._news.set()
 
     # -- Allocate ------------------------------------------------------------------------------------------
@@ -241,10 +236,23 @@ class NodePlugin:
         except AllocationError:
             self._observer.allocation_failed()
             raise
+        await self._informed()
         served = await self._calls.allocate(requests)
         # What follows from it is computed after the answer: kubelet waits.
         self._news.set()
         return [self.answers.answer(one.chips) for one in served]
+
+    async def _informed(self) -> None:
+        """After a start: until it is known which chips are taken out of use; not for long."""
+        known = [self._restored, *(watch.synced for watch in self._maps)]
+        if all(event.is_set() for event in known):
+            return
+        try:
+            async with asyncio.timeout(PATIENCE):
+                for event in known:
+                    await event.wait()
+        except TimeoutError:
+            _LOG.warning("chips taken out of use are not known yet", why="the API server has not told them")
 
     # -- health ----------------------------------------------------------------------------------------
 
@@ -268,6 +276,7 @@ class NodePlugin:
         tracker = self.monitor.tracker
         self._events.add(tracker.take_changes(), tracker.configuration)
         self._refresh()
+        self.looked.set()
 
     async def _look_for_chips(self) -> None:
         """Chips may come back after a reset, and addresses may change; a failed look changes nothing."""
@@ -326,6 +335,8 @@ class NodePlugin:
     # -- reporting -------------------------------------------------------------------------------------
 
     async def _report(self) -> None:
+        # What is said about chips with faults stays as it was before the start until they were looked at.
+        await self.looked.wait()
         while True:
             await self._wait(await self.report())
 
@@ -334,7 +345,7 @@ class NodePlugin:
         async with self._reporting:
             self._news.clear()
             try:
-                if not self._restored:
+                if not self._restored.is_set():
                     self._restore(await self.reporter.read())
                 if not self._described:
                     await self._describe()
@@ -350,7 +361,7 @@ class NodePlugin:
         await self._clock.sleep(min(seconds, between))
         if seconds > between:
             news = asyncio.create_task(self._news.wait())
-            rest = asyncio.create_task(_sleep(self._clock, seconds - between))
+            rest = asyncio.create_task(self._clock.sleep(seconds - between))
             try:
                 await asyncio.wait({news, rest}, return_when=asyncio.FIRST_COMPLETED)
             finally:
@@ -437,11 +448,11 @@ class NodePlugin:
         for chip in sorted(separated - mirrored):
             self.monitor.tracker.separated(chip, self._clock.now() // 1_000_000)
         self._published = separated
-        self._restored = True
+        self._restored.set()
 
     def _own_map(self, stored: StoredMap | None) -> None:
         """An operator may have added or removed names; a ConfigMap that is gone is written again."""
-        if not self._restored:
+        if not self._restored.is_set():
             return
         if stored is None:
             self.reporter.lost()
@@ -485,11 +496,3 @@ class NodePlugin:
         for problem in found.errors:
             _LOG.error("fault configuration is wrong; the shipped one holds for this part", why=str(problem))
         self._refresh()
-
-
-async def _sleep(clock: Clock, seconds: float) -> None:
-    await clock.sleep(seconds)
-
-
-def _differs(one: NodePod, other: NodePod) -> bool:
-    return (one.phase, one.deleting, one.annotations) != (other.phase, other.deleting, other.annotations)

@@ -62,6 +62,14 @@ class NodePod:
         asking = zip(self.containers, self.limits, strict=False)
         return next((name for name, limits in asking if limits.get(resource)), "")
 
+    def differs(self, other: NodePod) -> bool:
+        """Whether something changed that a report may have to say."""
+        return (self.phase, self.deleting, self.annotations) != (
+            other.phase,
+            other.deleting,
+            other.annotations,
+        )
+
     def annotated(self, changes: Mapping[str, str | None]) -> NodePod:
         """The pod with other annotations; None removes one."""
         merged = {**self.annotations, **changes}

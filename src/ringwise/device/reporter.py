@@ -27,7 +27,9 @@ from ringwise.device.report import (
     is_due,
     same_device_list,
 )
+from ringwise.device.watch import ObjectWatch
 from ringwise.kubeclient.client import ApiError, Client, UnreachableError
+from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.resources import CONFIG_MAPS, NODES
 from ringwise.log import Logger
 from ringwise.manifests.go_json import compact
@@ -215,6 +217,22 @@ class Reporter:
             return None
         self.saw(stored.metadata.resource_version or "" if stored.metadata else "")
         return stored
+
+
+def map_watch(
+    client: Client, clock: Clock, name: str, take: Callable[[StoredMap | None], None]
+) -> ObjectWatch[StoredMap]:
+    """A watch on one ConfigMap of kube-system; `take` gets None while there is none."""
+    return ObjectWatch(
+        client,
+        f"ConfigMap {name}",
+        CONFIG_MAPS.path(KUBE_SYSTEM),
+        {"fieldSelector": f"metadata.name={name}"},
+        StoredMap,
+        clock=clock,
+        listed=lambda found, _version: take(found[0] if found else None),
+        changed=lambda kind, one: take(None if kind == "DELETED" else one),
+    )
 
 
 def _version(answer: bytes) -> str:

@@ -128,6 +128,8 @@ class Registration:
     async def run(self) -> None:
         """Until it is cancelled; then the server ends and its socket is gone. Raises SilentKubeletError."""
         settings = self._plugin.settings
+        # A chip with a fault is never offered, not even for a moment.
+        await self._plugin.looked.wait()
         try:
             while True:
                 pause = settings.look_period

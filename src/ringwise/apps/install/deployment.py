@@ -67,6 +67,8 @@ _USER = 65532
 #: Kubelet's folder on a node, and the folders of Huawei's driver.
 KUBELET_FOLDER = "/var/lib/kubelet"
 DRIVER_FOLDERS = {"driver": "/usr/local/Ascend/driver", "dcmi": "/usr/local/dcmi"}
+#: liblingqu-dcmi.so writes its log there; the root file system is read only.
+INTERCONNECT_LOG = "/var/log/lingqu"
 #: The loader finds libdcmi.so and what it needs there.
 _LIBRARIES = (
     "/usr/local/dcmi",
@@ -459,13 +461,15 @@ def _device_plugin(choices: Choices) -> Iterator[Object]:
                             "volumeMounts": [
                                 {"name": name, "mountPath": path, **({"readOnly": True} if read_only else {})}
                                 for name, (path, _, read_only) in folders.items()
-                            ],
+                            ]
+                            + [{"name": "interconnect-log", "mountPath": INTERCONNECT_LOG}],
                         }
                     ],
                     "volumes": [
                         {"name": name, "hostPath": {"path": path, "type": kind}}
                         for name, (path, kind, _) in folders.items()
-                    ],
+                    ]
+                    + [{"name": "interconnect-log", "emptyDir": {}}],
                 },
             },
         },

@@ -38,7 +38,8 @@ class Seen:
     unread: Collection[int] = ()
 
 
-#: Milliseconds after which a chip about which the driver says nothing gets no new pods.
+#: Milliseconds after which a chip about which the driver says nothing gets no new pods. One about which it
+#: never said anything gets none at all.
 SILENCE = 60_000
 
 
@@ -51,6 +52,8 @@ class HealthMonitor:
         self.isolated: frozenset[str] = frozenset()
         #: Since when the driver says nothing about a chip.
         self._silent_since: dict[str, int] = {}
+        #: Chips whose faults were read at least once.
+        self._read: set[str] = set()
         #: Chips whose network port did not work when it was last asked.
         self._network_down: set[int] = set()
         self.watch(names, chips)
@@ -79,10 +82,11 @@ class HealthMonitor:
             (self._network_down.discard if works else self._network_down.add)(physical)
         for physical, chip in self._names.items():
             if physical in seen.codes:
+                self._read.add(chip)
                 self._silent_since.pop(chip, None)
                 self.tracker.observe(chip, self._codes(physical, seen.codes[physical]), now)
             elif physical in seen.unread:
-                self._silent_since.setdefault(chip, now)
+                self._silent_since.setdefault(chip, now if chip in self._read else now - SILENCE)
         self.tracker.forget_expired(now)
 
     def _codes(self, physical: int, codes: Sequence[int] | None) -> Sequence[int]:
