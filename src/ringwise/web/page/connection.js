@@ -116,7 +116,6 @@ export class Connection {
     } catch {
       // A proxy in between may answer with a page of its own: its text is shown.
     }
-    if (response.status === 401) this._set({ state: "token", problem: message });
     throw new ApiError(response.status, code, message);
   }
 

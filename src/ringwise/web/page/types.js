@@ -113,7 +113,7 @@
  * @property {PodFields[]} pods
  */
 
-/** @typedef {{number: number, health: string, codes: string[], job: string, pod: string, note: string}} ChipFields */
+/** @typedef {{name: string, number: number, health: string, codes: string[], job: string, pod: string, note: string}} ChipFields */
 
 /**
  * @typedef {object} NodeDocument

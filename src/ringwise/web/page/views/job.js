@@ -79,7 +79,7 @@ function Why({ path, version }) {
   const start = why.expected_start;
   return html`<${Section} title=${why.outcome === "pending" || why.outcome === "refused" ? "Why it waits" : "Why"} class="why" note=${why.outcome}>
     <p class="sentence">${why.reason && html`<code>${why.reason.code}</code> `}<bdi>${why.sentence}</bdi></p>
-    ${why.board_reason && html`<p class="faint">Board ${why.board}: <bdi>${why.board_reason}</bdi></p>`}
+    ${why.board_reason && html`<p class="faint"><bdi>${why.board_reason}</bdi></p>`}
     ${why.cures.length > 0 && html`<h3>It would start</h3>
       <ul class="cures" aria-label="Cures">${why.cures.map((cure) => html`<li key=${cure.text}><bdi>${cure.text}</bdi>
         ${cure.contested_by > 0 && html` <span class="faint">(${count(cure.contested_by, "job")} ahead would take it first)</span>`}</li>`)}</ul>`}
@@ -110,7 +110,7 @@ function Story({ path, version }) {
     <ol class="story" aria-label="Story">
       ${story.entries.map((entry, i) => html`<li key=${i} class=${`entry entry-${entry.kind.replace(/[^a-z-]/g, "")}`}>
         <time datetime=${entry.time}>${clock(entry.time)}</time>
-        <div><span class="what"><bdi>${entry.text}</bdi></span>
+        <div>${entry.kind !== entry.text && html`<strong class="story-kind">${entry.kind}</strong> `}<span class="what"><bdi>${entry.text}</bdi></span>
           ${entry.took_seconds !== null && html` <span class="faint">took ${span(entry.took_seconds)}</span>`}
           ${entry.pods.length > 0 && html`<details><summary>${count(entry.pods.length, "pod")}</summary>
             <ul>${entry.pods.map((pod) => html`<li key=${pod.name}><bdi>${pod.name}</bdi>: <bdi>${moved(pod)}</bdi></li>`)}</ul></details>`}

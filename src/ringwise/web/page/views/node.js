@@ -60,7 +60,7 @@ export function NodeView({ name }) {
 /** @returns {import("../elements.js").Column<import("../types.js").ChipFields>[]} */
 function chipColumns() {
   return [
-    { title: "chip", cell: (chip) => chip.number, sort: (chip) => chip.number, kind: "number" },
+    { title: "chip", cell: (chip) => html`${chip.number} <span class="faint">${chip.name}</span>`, sort: (chip) => chip.number },
     { title: "health", cell: (chip) => html`<${Badge} kind=${chip.health === "h" ? "running" : "bad"}>${healthText(chip.health)}<//>`, sort: (chip) => chip.health },
     { title: "held by", cell: (chip) => (chip.job ? html`<${JobLinkByKey} job=${chip.job} />` : html`<span class="faint">free</span>`), sort: (chip) => chip.job },
     { title: "pod", kind: "named", cell: (chip) => html`<bdi>${chip.pod}</bdi>`, sort: (chip) => chip.pod },

@@ -1,0 +1,225 @@
+"""For everybody: both themes, a narrow screen, the keyboard alone, and screen readers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lab.rig import job
+from tests.web.browser.conftest import Opener
+from tests.web.browser.rig import DashboardLab, View, dashboard_lab
+
+pytestmark = pytest.mark.browser
+
+AXE = Path(__file__).parent / "axe" / "axe.js"
+VIEWS = {
+    "map": ("map",),
+    "jobs": ("jobs",),
+    "waiting job": ("jobs", "lab", "large"),
+    "running job": ("jobs", "lab", "first"),
+    "nodes": ("nodes",),
+    "node": ("nodes", "node-0"),
+    "queues": ("queues",),
+    "what-if": ("what-if",),
+    "over time": ("over-time",),
+}
+
+
+@pytest.fixture(scope="module")
+def busy_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DashboardLab]:
+    """Jobs that run, wait and are refused; a faulty chip, a cordoned node."""
+    with dashboard_lab(tmp_path_factory.mktemp("lab"), "--nodes", "6", "--leaf-size", "3") as lab:
+        lab.terminal.submit(job("first", 4, 8), job("small", 1, 2), job("large", 4, 8), job("odd", 1, 3))
+        lab.terminal.ok("fault inject chip node-5 7")
+        lab.terminal.ok("cordon node-5")
+        lab.terminal.ok("advance 5s")
+        yield lab
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 360])
+def test_axe_finds_nothing_serious(busy_lab: DashboardLab, open_page: Opener, theme: str, width: int) -> None:
+    view = open_page(busy_lab.url, width, theme, bypass_csp=True)
+    serious = {}
+    for name, path in VIEWS.items():
+        view.open(*path).complete()
+        if not view.page.evaluate("'axe' in window"):
+            view.page.add_script_tag(path=str(AXE))
+        found: dict[str, Any] = view.page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+        for one in found["violations"]:
+            if one["impact"] in ("serious", "critical"):
+                serious[f"{name}: {one['id']}"] = [node["html"][:200] for node in one["nodes"]]
+    assert serious == {}
+
+
+def test_axe_would_find_something(busy_lab: DashboardLab, open_page: Opener) -> None:
+    view = open_page(busy_lab.url, bypass_csp=True).open("jobs").complete()
+    view.page.add_script_tag(path=str(AXE))
+    view.page.evaluate("document.querySelector('main').append(document.createElement('button'))")
+    found = view.page.evaluate("axe.run(document)")
+    assert "button-name" in [one["id"] for one in found["violations"]]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_nothing_is_wider_than_a_phone(busy_lab: DashboardLab, open_page: Opener, theme: str) -> None:
+    view = open_page(busy_lab.url, 360, theme, 740, device_scale_factor=2)
+    wide = {}
+    for name, path in VIEWS.items():
+        view.open(*path).complete()
+        width = view.page.evaluate("document.documentElement.scrollWidth")
+        if width > 360:
+            wide[name] = width
+    assert wide == {}
+
+
+def background(view: View) -> list[int]:
+    colour = view.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    return [int(part) for part in colour.removeprefix("rgb(").removesuffix(")").split(",")]
+
+
+def test_the_theme_is_that_of_the_system_until_another_is_chosen(
+    busy_lab: DashboardLab, open_page: Opener
+) -> None:
+    view = open_page(busy_lab.url, theme="dark").open("map")
+    assert max(background(view)) < 60
+    view.settled()
+    before = view.page.evaluate(CANVAS_PIXEL)
+    view.page.get_by_label("Colours of the page").select_option("light")
+    assert min(background(view)) > 200
+    view.settled()
+    assert view.page.evaluate(CANVAS_PIXEL) != before
+    view.page.reload()
+    view.wait_state("live")
+    assert min(background(view)) > 200
+    view.page.get_by_label("Colours of the page").select_option("system")
+    view.page.emulate_media(color_scheme="light")
+    assert min(background(view)) > 200
+
+
+#: The first pixel of the map, which has the colour of the page.
+CANVAS_PIXEL = (
+    """[...document.querySelector('canvas.map-base').getContext('2d').getImageData(1, 1, 1, 1).data].join()"""
+)
+
+
+def focused(view: View) -> str:
+    script = "(one => one.getAttribute('aria-label') ?? one.innerText ?? '')(document.activeElement).trim()"
+    return str(view.page.evaluate(script))
+
+
+def tab_until(view: View, wanted: str) -> None:
+    for _ in range(80):
+        view.page.keyboard.press("Tab")
+        if focused(view).startswith(wanted):
+            return
+    raise AssertionError(f"the keyboard does not reach {wanted!r}")
+
+
+def test_the_keyboard_alone_goes_from_the_cluster_to_a_chip(
+    busy_lab: DashboardLab, open_page: Opener
+) -> None:
+    view = open_page(busy_lab.url).open("map")
+    tab_until(view, "Map of 6 nodes")
+    says = view.page.locator("#map-cursor")
+    press = view.page.keyboard.press
+    press("ArrowRight")
+    says.get_by_text("leaf switch 172.0.0.0: 3 nodes").wait_for()
+    press("ArrowRight")
+    says.get_by_text("leaf switch 172.0.0.1: 3 nodes").wait_for()
+    press("ArrowLeft")
+    press("Enter")
+    says.get_by_text("node-0: ready").wait_for()
+    press("ArrowRight")
+    says.get_by_text("node-1: ready").wait_for()
+    press("Enter")
+    says.get_by_text("node-1, chip 0: held by").wait_for()
+    press("ArrowDown")
+    says.get_by_text("node-1, chip 4: held by").wait_for()
+    press("Escape")
+    says.get_by_text("node-1: ready").wait_for()
+    press("Escape")
+    says.get_by_text("leaf switch 172.0.0.0: 3 nodes").wait_for()
+    for _ in range(3):
+        press("Enter")
+    press("Enter")
+    view.page.locator("#view-title").get_by_text("node-0").wait_for()
+    assert view.page.evaluate("document.activeElement.id") == "view-title"
+
+
+def test_the_keyboard_alone_goes_through_all_views(busy_lab: DashboardLab, open_page: Opener) -> None:
+    view = open_page(busy_lab.url).open("map")
+    view.page.evaluate("document.activeElement.blur()")
+    view.page.keyboard.press("Tab")
+    assert focused(view) == "To the content"
+    view.page.keyboard.press("Enter")
+    assert view.page.evaluate("document.activeElement.id") == "view-title"
+    for title in ("Jobs", "Nodes", "Queues", "What-if", "Over time", "Map"):
+        view.page.evaluate("window.scrollTo(0, 0); document.querySelector('.skip').focus()")
+        tab_until(view, title)
+        view.page.keyboard.press("Enter")
+        view.page.locator("#view-title").get_by_text(title, exact=True).wait_for()
+
+
+def test_the_keyboard_alone_colours_filters_and_sorts(busy_lab: DashboardLab, open_page: Opener) -> None:
+    view = open_page(busy_lab.url).open("map")
+    view.page.get_by_role("radio", name="job").focus()
+    view.page.keyboard.press("ArrowRight")
+    view.see("Coloured by queue")
+    view.open("jobs")
+    tab_until(view, "")
+    view.page.get_by_label("Filter").focus()
+    view.page.keyboard.type("large")
+    view.see("1 of 4 jobs")
+    assert view.row("lab/", "Jobs").count() == 1
+    view.page.keyboard.press("Control+A")
+    view.page.keyboard.press("Delete")
+    view.see("4 jobs")
+    view.page.get_by_role("button", name="chips").focus()
+    view.page.keyboard.press("Enter")
+    view.page.keyboard.press("Enter")
+    table = view.page.get_by_role("table", name="Jobs")
+    assert table.get_by_role("columnheader", name="chips").get_attribute("aria-sort") == "descending"
+    assert "32" in table.get_by_role("row").nth(1).inner_text()
+
+
+def test_the_pointer_finds_nodes_and_chips(busy_lab: DashboardLab, open_page: Opener) -> None:
+    view = open_page(busy_lab.url).open("map")
+    view.settled()
+    canvas = view.page.locator("canvas.map-overlay")
+    box = canvas.bounding_box()
+    view.page.get_by_label("Find").fill("node-4")
+    view.page.get_by_role("list", name="Found").get_by_role("button", name="node-4").click()
+    view.page.locator("#map-cursor").get_by_text("node-4: ready").wait_for()
+    view.settled()
+    canvas.click(position={"x": box["width"] / 2, "y": box["height"] / 2 - 60})
+    view.page.locator("#map-cursor").get_by_text("node-4, chip").wait_for()
+    canvas.hover(position={"x": box["width"] / 2, "y": box["height"] / 2 - 60})
+    view.page.locator(".hover").get_by_text("node-4, chip").wait_for()
+    view.page.mouse.wheel(0, 4000)
+    view.page.get_by_role("button", name="Whole cluster").click()
+    assert not view.page.evaluate("document.querySelector('.map-overlay').classList.contains('zoomed')")
+
+
+def test_every_colour_of_the_map_has_a_text(busy_lab: DashboardLab, open_page: Opener) -> None:
+    view = open_page(busy_lab.url)
+    expected = {
+        "job": ["free", "lab/first 32", "faulty 1", "node cordoned or isolated 1 node"],
+        "queue": ["free", "queue default 34", "faulty 1"],
+        "health": ["healthy 47", "faulty 1"],
+        "free": ["free 13", "held by a job 34"],
+        "fragmentation": [
+            "free, on a node that is wholly free",
+            "free, on a node that is partly in use 6",
+            "held, on a node that is partly in use 2",
+        ],
+    }
+    for mode, words in expected.items():
+        view.open("map", settings=f"colour={mode}")
+        view.see(f"Coloured by {mode}")
+        view.settled()
+        text = " ".join(view.page.get_by_role("region", name="Legend").inner_text().split())
+        for one in words:
+            assert one in text, (mode, one, text)

@@ -1,0 +1,131 @@
+"""The page finds its way back: after a cut network, a restarted scheduler, a new leader, and with a token."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lab.rig import job
+from tests.web.browser.conftest import Opener
+from tests.web.browser.rig import DashboardLab, Network, View, dashboard_lab
+
+pytestmark = pytest.mark.browser
+
+
+def snapshots(view: View) -> list[str]:
+    """Fetched snapshots, to be counted."""
+    found: list[str] = []
+    view.page.on("request", lambda one: found.append(one.url) if "/api/v1/snapshot" in one.url else None)
+    return found
+
+
+def test_a_cut_network_is_told_and_the_page_catches_up(lab: DashboardLab, open_page: Opener) -> None:
+    network = Network(lab.port)
+    try:
+        view = open_page(network.url)
+        fetched = snapshots(view)
+        view.open("jobs")
+        lab.terminal.submit(job("before", 1, 8))
+        view.row("lab/before", "Jobs").wait_for()
+        network.cut()
+        view.wait_state("waiting")
+        view.see("What is shown is the last known state.", "body")
+        lab.terminal.submit(job("meanwhile", 1, 8))
+        lab.terminal.ok("delete job before -n lab")
+        lab.terminal.ok("advance 5m")
+        assert view.row("lab/before", "Jobs").count() == 1
+        view.page.get_by_role("button", name="Try now").click()
+        network.mend()
+        view.row("lab/meanwhile", "Jobs").wait_for()
+        view.row("lab/before", "Jobs").wait_for(state="detached")
+        view.wait_state("live")
+        # It asked for what it missed, not for everything.
+        assert len(fetched) == 1
+    finally:
+        network.cut()
+
+
+def test_it_tries_again_by_itself(lab: DashboardLab, open_page: Opener) -> None:
+    network = Network(lab.port)
+    try:
+        view = open_page(network.url).open("jobs")
+        network.cut()
+        view.wait_state("waiting")
+        network.mend()
+        view.wait_state("live")
+    finally:
+        network.cut()
+
+
+def test_a_restarted_scheduler_is_followed(tmp_path: Path, open_page: Opener) -> None:
+    with dashboard_lab(tmp_path, "--nodes", "4") as first:
+        first.terminal.submit(job("kept", 1, 8))
+        port = first.port
+        view = open_page(first.url)
+        fetched = snapshots(view)
+        view.open("jobs")
+        view.row("lab/kept", "Jobs").wait_for()
+        view.page.evaluate("window.sameDocument = true")
+    view.wait_state("waiting")
+    with dashboard_lab(tmp_path, port=port) as second:
+        view.wait_state("live")
+        second.terminal.submit(job("later", 1, 8))
+        view.row("lab/later", "Jobs").wait_for()
+        assert view.row("lab/kept", "Jobs").count() == 1
+        assert len(fetched) == 2
+        assert view.page.evaluate("window.sameDocument")
+
+
+def test_a_token_is_asked_for_and_sent(lab: DashboardLab, open_page: Opener) -> None:
+    view = open_page(lab.url)
+    sent: list[str | None] = []
+
+    def answer(route: Any) -> None:
+        sent.append(route.request.headers.get("authorization"))
+        if sent[-1] == "Bearer right":
+            route.continue_()
+        else:
+            error = {"error": {"code": "unauthorized", "message": "no valid token"}}
+            route.fulfill(status=401, json=error)
+
+    view.page.route("**/api/v1/**", answer)
+    view.page.goto(view.url)
+    field = view.page.get_by_label("Token")
+    field.fill("wrong")
+    with view.page.expect_response(lambda response: response.status == 401):
+        view.page.get_by_role("button", name="Use it").click()
+    field.fill("right")
+    view.page.keyboard.press("Enter")
+    view.wait_state("live")
+    assert sent[:2] == [None, "Bearer wrong"]
+    assert view.page.evaluate("localStorage.getItem('ringwise-token')") is None
+    assert view.page.get_by_label("Token").count() == 0
+
+
+def test_a_standby_says_who_leads(lab: DashboardLab, open_page: Opener) -> None:
+    view = open_page(lab.url)
+    leader = {"leader": "scheduler-1 <b>", "address": "https://other.example/"}
+    view.page.route(
+        "**/api/v1/snapshot",
+        lambda route: route.fulfill(
+            status=503, json={"error": {"code": "not-leading", "message": "standby", **leader}}
+        ),
+    )
+    view.page.goto(view.url)
+    view.wait_state("standby")
+    view.see("scheduler-1 <b>", ".banner")
+    assert view.page.get_by_role("link", name="Open its page").get_attribute("href") == leader["address"]
+
+
+def test_the_address_of_a_leader_is_a_link_only_if_it_is_one(lab: DashboardLab, open_page: Opener) -> None:
+    view = open_page(lab.url)
+    event = f"event: leader\ndata: {json.dumps({'leader': 'x', 'address': 'javascript:alert(1)'})}\n\n"
+    view.page.route(
+        "**/api/v1/stream**", lambda route: route.fulfill(content_type="text/event-stream", body=event)
+    )
+    view.page.goto(view.url)
+    view.wait_state("standby")
+    assert view.page.get_by_role("link", name="Open its page").count() == 0

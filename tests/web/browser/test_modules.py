@@ -1,0 +1,160 @@
+"""The parts of the page that compute, called in the browser that runs them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.web.browser.conftest import Opener
+from tests.web.browser.rig import DashboardLab
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def call(quiet_lab: DashboardLab, open_page: Opener) -> Any:
+    """Calls a function of a module with JSON."""
+    view = open_page(quiet_lab.url).open("jobs")
+
+    def calling(module: str, body: str, argument: Any = None) -> Any:
+        script = f"async (argument) => {{ const module = await import('/page/{module}'); {body} }}"
+        return view.page.evaluate(script, argument)
+
+    return calling
+
+
+def test_events_are_read_from_pieces_of_any_size(call: Any) -> None:
+    text = (
+        ': alive\n\nevent: change\nid: 7\ndata: {"a":\ndata: 1}\n\nevent: reset\r\ndata: x\r\n\r\n'
+        "id\nunknown: y\rdata:no space\r\r\n\ndata: \u05d0\U0001f600\n\nevent: lost\n\ndata: unfinished"
+    )
+    expected = [
+        {"event": "change", "id": "7", "data": '{"a":\n1}'},
+        {"event": "reset", "id": "7", "data": "x"},
+        {"event": "message", "id": "", "data": "no space"},
+        {"event": "message", "id": "", "data": "\u05d0\U0001f600"},
+    ]
+    body = """
+      const results = new Set();
+      for (let size = 1; size <= argument.length; size += 1) {
+        const parser = new module.EventStreamParser();
+        const events = [];
+        for (let i = 0; i < argument.length; i += size) {
+          events.push(...parser.take(argument.slice(i, i + size)));
+        }
+        results.add(JSON.stringify(events));
+      }
+      return [...results].map((one) => JSON.parse(one));
+    """
+    assert call("event_stream.js", body, text) == [expected]
+
+
+RINGS = {
+    "two rings of four": [[0, 1, 2, 3], [4, 5, 6, 7]],
+    "one of sixteen": [list(range(16))],
+    "pairs": [[2 * i, 2 * i + 1] for i in range(8)],
+    "single": [[i] for i in range(5)],
+    "none": [],
+}
+
+
+@pytest.mark.parametrize("rings", RINGS.values(), ids=RINGS.keys())
+def test_chips_of_a_node_never_overlap(call: Any, rings: list[list[int]]) -> None:
+    numbers = [*(number for ring in rings for number in ring), 90, 91]
+    board = {"name": "b", "accelerator": "", "chips": 1, "rings": rings, "ring_word": "ring"}
+    shape = call("layout.js", "return module.nodeShape(argument[0], argument[1])", [board, numbers])
+    corners = list(zip(shape["xs"], shape["ys"], strict=True))
+    assert len(corners) == len(numbers)
+    for i, (x, y) in enumerate(corners):
+        assert 0 <= x <= shape["w"] - 1
+        assert 0 <= y <= shape["h"] - 1
+        assert all(abs(x - u) >= 1 or abs(y - v) >= 1 for u, v in corners[:i])
+
+
+@pytest.mark.parametrize("grouping", ["none", "switch", "superpod", "rack"])
+@pytest.mark.parametrize("count", [0, 1, 7, 300])
+def test_every_node_has_its_place_on_the_map(call: Any, grouping: str, count: int) -> None:
+    body = """
+      const rings = [[0, 1, 2, 3], [4, 5, 6, 7]];
+      const board = { name: "b", accelerator: "", chips: 8, rings, ring_word: "ring" };
+      const rows = Array.from({ length: argument.count }, (_, i) => ({
+        name: `n${i}`, board: i % 5 ? 0 : null,
+        switch: i % 4 ? `s${i % 7}` : "", superpod: `${i % 3}`, rack: i % 2 ? `${i % 6}` : "",
+        state: "ready", why: "", numbers: i % 11 ? [0, 1, 2, 3, 4, 5, 6, 7] : [], holders: [], health: "",
+      }));
+      const layout = module.layOut(rows, [board], argument.grouping, 1.6);
+      const wrong = [];
+      const boxes = [...layout.nodes.values()];
+      for (const node of boxes) {
+        const { x, y, w, h } = node.box;
+        const found = module.at(layout, x + w / 2, y + h / 2);
+        if (found.node !== node) wrong.push(node.row.name);
+        const inside = x > -1e-6 && y > -1e-6 && x + w < layout.w + 1e-6 && y + h < layout.h + 1e-6;
+        if (!inside) wrong.push(`outside ${node.row.name}`);
+        node.row.numbers.forEach((_, i) => {
+          const [left, top] = module.chipOrigin(node);
+          const chip = module.at(layout, left + node.shape.xs[i] + 0.5, top + node.shape.ys[i] + 0.5);
+          if (chip.node !== node || chip.chip !== i) wrong.push(`chip ${i} of ${node.row.name}`);
+        });
+      }
+      return { places: boxes.length, wrong };
+    """
+    assert call("layout.js", body, {"count": count, "grouping": grouping}) == {"places": count, "wrong": []}
+
+
+def test_ten_thousand_nodes_fill_a_picture_well(call: Any) -> None:
+    body = """
+      const rows = Array.from({ length: 10000 }, (_, i) => ({
+        name: `n${i}`, board: null, switch: `s${i >> 4}`, superpod: "", rack: "", state: "ready", why: "",
+        numbers: [0, 1, 2, 3, 4, 5, 6, 7], holders: [], health: "",
+      }));
+      const layout = module.layOut(rows, [], "switch", 1.6);
+      return (10000 * layout.cellWidth * layout.cellHeight) / (Math.max(layout.w / 1.6, layout.h) ** 2 * 1.6);
+    """
+    assert call("layout.js", body) > 0.6
+
+
+def test_queues_whose_parents_are_a_circle_are_all_shown(call: Any) -> None:
+    queues = [
+        {"name": name, "parent": parent}
+        for name, parent in [("a", "b"), ("b", "a"), ("c", ""), ("d", "c"), ("e", "e")]
+    ]
+    body = "return module.queueTree(argument).map((queue) => [queue.name, queue.depth])"
+    assert call("views/queues.js", body, queues) == [["c", 0], ["d", 1], ["e", 0], ["a", 0], ["b", 1]]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"),
+    [([], ""), ([3], "3"), ([0, 1, 2, 3], "0-3"), ([7, 0, 1, 5], "0-1, 5, 7"), ([10, 9], "9-10")],
+)
+def test_chip_numbers_in_a_row_become_ranges(call: Any, numbers: list[int], text: str) -> None:
+    assert call("text.js", "return module.ranges(argument)", numbers) == text
+
+
+def test_a_job_that_comes_back_under_its_name_keeps_its_new_row(call: Any) -> None:
+    body = """
+      const store = new module.Store();
+      const row = (id) => ({ id, namespace: "ns", name: "a", outcome: "pending" });
+      store.apply({ sequence: 1, time: "", jobs: [row(1)] });
+      store.apply({ sequence: 2, time: "", jobs: [row(2)] });
+      store.apply({ sequence: 3, time: "", removedJobs: [1] });
+      return [store.job("ns", "a").id, store.jobs.size];
+    """
+    assert call("store.js", body) == [2, 1]
+
+
+def test_nodes_that_come_later_are_put_in_their_order(call: Any) -> None:
+    body = """
+      const store = new module.Store();
+      const empty = { board: null, switch: "", superpod: "", rack: "", numbers: [], holders: [], health: "" };
+      const row = (name) => ({ name, ...empty });
+      const told = [];
+      store.subscribe((change) => told.push(change.nodes === null));
+      store.apply({ sequence: 1, time: "", nodes: [row("n10"), row("n2")] });
+      store.apply({ sequence: 2, time: "", nodes: [row("n1")] });
+      store.apply({ sequence: 3, time: "", nodes: [row("n2")] });
+      store.apply({ sequence: 4, time: "", removedNodes: ["n2", "never"] });
+      return [[...store.nodes.keys()], told];
+    """
+    assert call("store.js", body) == [["n1", "n10"], [True, True, False, True]]

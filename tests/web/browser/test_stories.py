@@ -1,0 +1,134 @@
+"""Stories on a live lab: what an operator sees while jobs come and hardware breaks."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.lab.rig import job, queue
+from tests.web.browser.conftest import Opener
+from tests.web.browser.rig import DashboardLab
+
+pytestmark = pytest.mark.browser
+
+
+def test_a_job_arrives_waits_and_is_cured(lab: DashboardLab, open_page: Opener) -> None:
+    view = open_page(lab.url).open("jobs")
+    view.see("There are no jobs.")
+    lab.terminal.submit(job("first", 5, 8, minutes=10))
+    lab.terminal.ok("advance 5s")
+    view.row("lab/first", "Jobs").get_by_text("5 of 5").wait_for()
+    view.see_total("in use", "40")
+    lab.terminal.submit(job("large", 2, 8))
+    waiting = view.row("lab/large", "Jobs")
+    waiting.get_by_text("too-few-free-chips").wait_for()
+    view.see_total("jobs waiting", "1")
+
+    waiting.get_by_role("link", name="lab/large").click()
+    view.see("Why it waits")
+    view.see("if job lab/first ended")
+    assert view.page.evaluate("document.activeElement.id") == "view-title"
+
+    lab.terminal.ok("advance 11m")
+    view.page.get_by_role("table", name="Pods").get_by_text("Running").first.wait_for()
+    view.see("2 of 2 running")
+    view.see_total("jobs waiting", "0")
+    where = view.page.get_by_role("list", name="Where the job is")
+    assert "leaf switch" in where.inner_text()
+    story = view.page.get_by_role("list", name="Story").first
+    story.get_by_text("waits", exact=True).wait_for()
+    story.get_by_text("runs", exact=True).wait_for()
+    assert view.page.get_by_role("table", name="Pods").get_by_role("row").count() == 3
+
+
+def test_a_refused_job_says_what_would_be_allowed(lab: DashboardLab, open_page: Opener) -> None:
+    view = open_page(lab.url).open("jobs")
+    lab.terminal.submit(job("odd", 1, 3))
+    view.row("lab/odd", "Jobs").get_by_text("refused").wait_for()
+    view.open("jobs", "lab", "odd")
+    view.see("with 4 instead of 3 chips")
+
+
+def test_a_chip_breaks_and_comes_back(lab: DashboardLab, open_page: Opener) -> None:
+    lab.terminal.submit(job("small", 1, 4))
+    lab.terminal.ok("advance 5s")
+    view = open_page(lab.url).open("nodes", "node-5")
+    view.page.get_by_role("list", name="Chips of node-5").wait_for()
+    lab.terminal.ok("fault inject chip node-5 7")
+    view.page.get_by_role("list", name="Chips of node-5").get_by_text("faulty").wait_for()
+    view.row("faulty", "Chips").first.wait_for()
+    view.see_total("faulty", "1")
+    view.open("map", settings="colour=health")
+    view.page.get_by_role("region", name="Legend").get_by_text("faulty").wait_for()
+    view.open("nodes", settings="show=bad")
+    view.row("node-5", "Nodes").get_by_text("chip 7 faulty").wait_for()
+    assert "[....|...x]" in view.row("node-5", "Nodes").inner_text()
+    lab.terminal.ok("fault clear chip node-5 7")
+    view.see("No node fits the filter.")
+    view.see_total("faulty", "0")
+
+
+def test_a_node_goes_and_its_job_moves(lab: DashboardLab, open_page: Opener) -> None:
+    lab.terminal.submit(job("pair", 2, 8))
+    lab.terminal.ok("advance 5s")
+    before = {node for node, _ in lab.terminal.seats().values()}
+    lost = sorted(before)[0]
+    view = open_page(lab.url).open("nodes", settings="rows=node")
+    view.row(f"{lost} ", "Nodes").get_by_text("ready", exact=True).wait_for()
+    lab.terminal.ok(f"fault inject node {lost}")
+    lab.terminal.ok("advance 10s")
+    view.row(f"{lost} ", "Nodes").get_by_text("not ready").or_(
+        view.row(f"{lost} ", "Nodes").get_by_text("cordoned")
+    ).first.wait_for()
+    view.open("map")
+    view.page.get_by_role("region", name="Legend").get_by_text("node not ready").wait_for()
+
+
+def test_an_operator_cordons_a_node(lab: DashboardLab, open_page: Opener) -> None:
+    view = open_page(lab.url).open("nodes")
+    lab.terminal.ok("cordon node-2")
+    view.row("node-2", "Nodes").get_by_text("cordoned").first.wait_for()
+    lab.terminal.ok("uncordon node-2")
+    view.row("node-2", "Nodes").get_by_text("ready", exact=True).wait_for()
+
+
+def test_queues_show_what_they_use_and_who_waits(lab: DashboardLab, open_page: Opener) -> None:
+    view = open_page(lab.url).open("queues")
+    lab.terminal.submit(
+        queue("small", chips=8), job("fits", 1, 8, queue="small"), job("more", 1, 8, queue="small")
+    )
+    lab.terminal.ok("advance 5s")
+    row = view.row("small", "Queues")
+    row.get_by_role("link", name="1 jobs of small wait").wait_for()
+    row.get_by_role("img", name="uses 8 chips").wait_for()
+    row.get_by_role("link", name="1 jobs of small wait").click()
+    view.row("lab/more", "Jobs").wait_for()
+    assert view.row("lab/fits", "Jobs").count() == 0
+
+
+def test_plots_show_what_the_process_remembers(lab: DashboardLab, open_page: Opener) -> None:
+    view = open_page(lab.url)
+    view.page.route(
+        "**/api/v1/series",
+        lambda route: route.fulfill(
+            json={
+                "interval": 10,
+                "times": [1_800_000_000 + 10 * i for i in range(60)],
+                "used": list(range(60)),
+                "free": [48 - i % 48 for i in range(60)],
+                "waiting": [i % 5 for i in range(60)],
+                "fragmentation": [i / 100 for i in range(60)],
+                "decisions": [float(i % 3) for i in range(60)],
+            }
+        ),
+    )
+    view.open("over-time")
+    view.page.get_by_role("img", name="in use 59 now, 0 at least, 59 at most").wait_for()
+    assert view.page.locator(".plot-frame canvas").count() == 4
+    view.page.get_by_text("The same as a table").click()
+    view.row("2027-01-15 08:09:50", "Values over time").wait_for()
+
+
+def test_what_the_real_server_remembers_is_shown(lab: DashboardLab, open_page: Opener) -> None:
+    view = open_page(lab.url).open("over-time")
+    view.page.locator("main p").first.wait_for()
+    assert "cannot be shown" not in view.text()
