@@ -21,8 +21,6 @@ PICTURES: dict[str, tuple[str, int, tuple[str, ...], str]] = {
     "map": ("light", 1280, ("map",), ""),
     "map-dark": ("dark", 1280, ("map",), "colour=fragmentation"),
     "job": ("light", 1280, ("jobs", "lab", "llama-70b"), ""),
-    "jobs": ("light", 1280, ("jobs",), ""),
-    "phone": ("dark", 360, ("map",), "colour=health"),
 }
 _NODES = 96
 
@@ -67,7 +65,7 @@ def main(folder: str) -> None:
 def take(
     chromium: Any, lab: DashboardLab, theme: str, width: int, path: tuple[str, ...], settings: str
 ) -> Any:
-    size = {"width": width, "height": 800 if width > 500 else 760}
+    size = {"width": width, "height": 800}
     context = chromium.new_context(viewport=size, color_scheme=theme, reduced_motion="reduce")
     view = View(context.new_page(), lab.url).open(*path, settings=settings)
     view.complete()

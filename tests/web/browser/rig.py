@@ -147,7 +147,7 @@ class View:
 
     def _on_console(self, message: Any) -> None:
         # A request that fails is shown by the page itself.
-        if message.type in ("error", "warning") and "Failed to load resource" not in message.text:
+        if message.type == "error" and "Failed to load resource" not in message.text:
             self.problems.append(f"console: {message.text}")
 
     def _on_dialog(self, dialog: Any) -> None:

@@ -96,6 +96,7 @@ def test_the_theme_is_that_of_the_system_until_another_is_chosen(
     assert min(background(view)) > 200
     view.page.get_by_label("Colours of the page").select_option("system")
     view.page.emulate_media(color_scheme="light")
+    view.settled()
     assert min(background(view)) > 200
 
 

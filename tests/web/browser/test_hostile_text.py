@@ -111,7 +111,8 @@ def test_any_text_in_any_document_stays_text(lab: DashboardLab, open_page: Opene
         return path
 
     def js_encoded(part: str) -> str:
-        return str(view.page.evaluate("part => encodeURIComponent(part)", part))
+        script = "part => import('/page/text.js').then((text) => text.encoded(part))"
+        return str(view.page.evaluate(script, part))
 
     view.page.route(lambda url: "/api/v1/" in url and "/stream" not in url, answer)
     view.open("map", settings="colour=job")

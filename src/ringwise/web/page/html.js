@@ -2,7 +2,7 @@
 
 import htm from "./vendor/htm.js";
 import { h, render } from "./vendor/preact.js";
-import { useEffect, useLayoutEffect, useMemo, useReducer, useRef, useState } from "./vendor/preact-hooks.js";
+import { useEffect, useErrorBoundary, useLayoutEffect, useMemo, useReducer, useRef, useState } from "./vendor/preact-hooks.js";
 import { visible } from "./text.js";
 
 /**
@@ -29,4 +29,4 @@ export const html = htm.bind((/** @type {any} */ type, /** @type {any} */ attrib
   return h(type, attributes, ...children.map(shown));
 });
 
-export { render, useEffect, useLayoutEffect, useMemo, useReducer, useRef, useState };
+export { render, useEffect, useErrorBoundary, useLayoutEffect, useMemo, useReducer, useRef, useState };

@@ -1,7 +1,7 @@
 // The page: header, navigation, and the view that the address asks for.
 
 import { connection, store, useConnection, useStore } from "./context.js";
-import { html, render, useEffect, useRef, useState } from "./html.js";
+import { html, render, useEffect, useErrorBoundary, useRef, useState } from "./html.js";
 import { link, useRoute } from "./routes.js";
 import { clock, count, number, percent } from "./text.js";
 import { currentTheme, setTheme, THEMES } from "./theme.js";
@@ -24,6 +24,18 @@ const VIEWS = /** @type {[string, string][]} */ ([
   ["what-if", "What-if"],
   ["over-time", "Over time"],
 ]);
+
+/** A view that cannot be drawn takes nothing else with it. @param {{route: Route}} props */
+function GuardedView({ route }) {
+  const [error, reset] = useErrorBoundary();
+  const address = route.path.join("/");
+  useEffect(() => reset(), [address]);
+  if (error) {
+    return html`<h1 id="view-title" tabindex="-1">Something is wrong with this view</h1>
+      <p class="problem" role="alert">${error instanceof Error ? error.message : String(error)}</p>`;
+  }
+  return html`<${View} route=${route} />`;
+}
 
 /** @param {{route: Route}} props */
 function View({ route }) {
@@ -145,7 +157,7 @@ function App() {
     </header>
     <${Banner} />
     <${Totals} />
-    <main>${loaded ? html`<${View} route=${route} />` : html`<p class="empty" role="status">Waiting for the state of the cluster.</p>`}</main>
+    <main>${loaded ? html`<${GuardedView} route=${route} />` : html`<p class="empty" role="status">Waiting for the state of the cluster.</p>`}</main>
     <footer>
       <span>Ringwise ${source.version}${loaded ? `, ${count(store.nodes.size, "node")}` : ""}. Nothing on this page changes the cluster.</span>
       <a href="api/">API</a>

@@ -1,6 +1,7 @@
 // Which view is shown, and its settings: all in the part of the address after `#`, so a link leads to the same picture.
 
 import { useEffect, useState } from "./html.js";
+import { encoded } from "./text.js";
 
 /** @typedef {{path: string[], settings: URLSearchParams}} Route */
 
@@ -30,7 +31,7 @@ function decoded(part) {
 export function link(path, settings = {}) {
   const query = new URLSearchParams(Object.entries(settings).filter(([, value]) => value !== ""));
   const text = query.toString();
-  return `#/${path.map(encodeURIComponent).join("/")}${text ? `?${text}` : ""}`;
+  return `#/${path.map(encoded).join("/")}${text ? `?${text}` : ""}`;
 }
 
 /** Change a setting of the view that is shown, without a step in the history.

@@ -2,10 +2,10 @@
 
 /**
  * Signs that change how the text around them is shown, or that are not shown at all: controls, marks and overrides of
- * the direction, spaces without a width, tags. Line feed and tab stay.
+ * the direction, spaces without a width, tags, halves of signs. Line feed and tab stay.
  */
 // eslint-disable-next-line no-control-regex
-const ACTING = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]/gu;
+const ACTING = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]/gu;
 
 /**
  * The text with every such sign written as its number, so that it is seen and does nothing.
@@ -13,6 +13,14 @@ const ACTING = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b
  */
 export function visible(text) {
   return text.replace(ACTING, (sign) => `[U+${/** @type {number} */ (sign.codePointAt(0)).toString(16).toUpperCase().padStart(4, "0")}]`);
+}
+
+/**
+ * A name as a part of an address; half of a sign, which an address cannot have, becomes the sign for that.
+ * @param {string} part
+ */
+export function encoded(part) {
+  return encodeURIComponent(part.replace(/[\ud800-\udfff]/gu, "\ufffd"));
 }
 
 const GROUPED = new Intl.NumberFormat("en-US");

@@ -1,4 +1,5 @@
 export function useEffect(effect: () => void | undefined | (() => void), inputs?: readonly unknown[]): void;
+export function useErrorBoundary(): [unknown, () => void];
 export function useLayoutEffect(effect: () => void | undefined | (() => void), inputs?: readonly unknown[]): void;
 export function useMemo<T>(make: () => T, inputs: readonly unknown[]): T;
 export function useReducer<S, A>(reducer: (state: S, action: A) => S, initial: S): [S, (action: A) => void];

@@ -5,7 +5,7 @@ import { Badge, Facts, JobBadge, JobLinkByKey, KeyValues, Name, NodeLink, Proble
 import { html } from "../html.js";
 import { link } from "../routes.js";
 import { jobState } from "../store.js";
-import { age, clock, count, number, ranges, span } from "../text.js";
+import { age, clock, count, encoded, number, ranges, span } from "../text.js";
 import { JobPicture } from "./pictures.js";
 
 /** @typedef {import("../types.js").JobDocument} JobDocument */
@@ -18,7 +18,7 @@ export function JobView({ namespace, name }) {
   const known = useStore();
   const { time } = known;
   const row = known.job(namespace, name);
-  const path = `jobs/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
+  const path = `jobs/${encoded(namespace)}/${encoded(name)}`;
   const { document, error } = /** @type {{document: JobDocument | null, error: any}} */ (useDocument(path, row));
   const job = row ?? document?.job;
   if (!job) {

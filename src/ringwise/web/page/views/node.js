@@ -6,7 +6,7 @@ import { Badge, Facts, JobLinkByKey, KeyValues, Name, Problem, Section, Table, V
 import { html } from "../html.js";
 import { link } from "../routes.js";
 import { chipCounts } from "../store.js";
-import { count, healthText, nodeStateText, ranges } from "../text.js";
+import { count, encoded, healthText, nodeStateText, ranges } from "../text.js";
 import { NodePicture } from "./pictures.js";
 
 /** @typedef {import("../types.js").NodeDocument} NodeDocument */
@@ -17,7 +17,7 @@ const PLURALS = /** @type {Record<string, string>} */ ({ mesh: "meshes" });
 export function NodeView({ name }) {
   const { nodes } = useStore();
   const row = nodes.get(name);
-  const { document, error } = /** @type {{document: NodeDocument | null, error: any}} */ (useDocument(`nodes/${encodeURIComponent(name)}`, row));
+  const { document, error } = /** @type {{document: NodeDocument | null, error: any}} */ (useDocument(`nodes/${encoded(name)}`, row));
   const node = row ?? document?.node;
   if (!node) {
     return html`<${ViewHead} title=${name} />${error ? html`<${Problem} error=${error} what="The node" />` : html`<p class="empty" role="status">Reading.</p>`}`;
