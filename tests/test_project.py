@@ -89,7 +89,8 @@ def is_vendored(path: Path) -> bool:
 def findings_in_project(pattern: re.Pattern[str]) -> dict[str, list[str]]:
     found = {}
     for path in project_files():
-        if is_vendored(path):
+        # The bytes of a picture are no text, and may look like anything.
+        if is_vendored(path) or path.suffix == ".png":
             continue
         lines = findings(pattern, path.read_bytes().decode("utf-8", errors="replace"))
         if lines:
