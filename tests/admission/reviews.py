@@ -14,11 +14,11 @@ GROUPS = {
 }
 
 
-def container(chips: int, name: str = "main") -> dict[str, Any]:
+def container(chips: int, name: str = "main", chip: str = CHIP) -> dict[str, Any]:
     return {
         "name": name,
         "image": "train:1",
-        "resources": {"limits": {CHIP: chips}, "requests": {CHIP: chips}},
+        "resources": {"limits": {chip: chips}, "requests": {chip: chips}},
     }
 
 
@@ -33,11 +33,13 @@ def vcjob(chips: int = 8, replicas: int = 1, *, scheduler: str = "volcano", **mo
     }
 
 
-def pod(chips: int, *more: dict[str, Any], scheduler: str = "volcano", **meta: Any) -> dict[str, Any]:
+def pod(
+    chips: int, *more: dict[str, Any], scheduler: str = "volcano", chip: str = CHIP, **meta: Any
+) -> dict[str, Any]:
     return {
         "kind": "Pod",
         "metadata": {"name": "pod", "namespace": "team", **meta},
-        "spec": {"schedulerName": scheduler, "containers": [container(chips), *more]},
+        "spec": {"schedulerName": scheduler, "containers": [container(chips, chip=chip), *more]},
     }
 
 

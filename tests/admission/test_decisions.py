@@ -55,6 +55,11 @@ def respond(object: dict[str, Any], **how: Any) -> dict[str, Any]:
         pod(
             8, annotations={**IN_GROUP, "ra-block": "64", "huawei.com/schedule_policy": "chip8-node8-ra64-sp"}
         ),
+        # The PodGroup may name a board that allows it: the annotations of a vcjob are there, not on its pods.
+        pod(3, annotations=IN_GROUP),
+        pod(16, annotations=IN_GROUP),
+        pod(8, annotations=IN_GROUP, chip="huawei.com/npu"),
+        pod(16, ownerReferences=[{"kind": "ReplicaSet", "name": "a", "uid": "u", "controller": True}]),
         # Its PodGroup may come a moment later.
         pod(1, annotations={"scheduling.k8s.io/group-name": "not-there-yet"}),
         group(),
@@ -112,8 +117,8 @@ REFUSED = [
         "2 containers of pod pod request chips; only one may",
     ),
     (
-        pod(3, annotations=IN_GROUP),
-        "a pod asks for 3 chips; 910-x8 allows 1, 2, 4, 8 per pod in a job of 1 pod",
+        pod(17, annotations=IN_GROUP),
+        "a pod asks for 17 chips; 910-x8 allows 1, 2, 4, 8 per pod in a job of 1 pod",
     ),
     (
         group("nobody"),

@@ -57,7 +57,7 @@ from ringwise.state.model import Pod, Queue
 from ringwise.state.queue_rules import deletion_problem, queue_problems
 from ringwise.topology.boards import BoardCatalog
 from ringwise.topology.nearest import nearest
-from ringwise.wellknown import RA_BLOCK, SCHEDULER_NAMES, SP_BLOCK
+from ringwise.wellknown import RA_BLOCK, SCHEDULE_POLICY, SCHEDULER_NAMES, SP_BLOCK
 
 #: Triggers of reasons that only the submitter can cure.
 _USER_FIXABLE = SPECIFICATION | {Trigger.QUEUE_CHANGED}
@@ -183,7 +183,8 @@ def judge_replicated(raw: msgspec.Raw | bytes, cluster: KnownCluster, kind: str)
     alone = replace(pod, group=None)
     if workload.replicas == 1 and workload.creates_group:
         return _judged(cluster, [ev.PodSeen(alone)])
-    return _judged_as_member(cluster, alone)
+    judge = _judged_as_member if workload.creates_group else _judged_on_some_board
+    return judge(cluster, alone)
 
 
 def judge_operator_job(raw: msgspec.Raw | bytes, cluster: KnownCluster, kind: tuple[str, str]) -> Verdict:
@@ -270,7 +271,20 @@ def judge_pod(raw: msgspec.Raw | bytes, cluster: KnownCluster) -> Verdict:
         return Verdict(_malformed(found.errors))
     if pod.group is None and pod.owner is None:
         return _judged(cluster, [ev.PodSeen(pod)])
-    return _judged_as_member(cluster, replace(pod, group=None, node=None))
+    return _judged_on_some_board(cluster, replace(pod, group=None, node=None))
+
+
+def _judged_on_some_board(cluster: KnownCluster, pod: Pod) -> Verdict:
+    """A pod of a PodGroup that may name the board: refused if it is invalid on every board of its chips."""
+    verdict = _judged_as_member(cluster, pod)
+    if not verdict.refusals or verdict.refusals[0].code in _OF_ONE_POD or SCHEDULE_POLICY in pod.annotations:
+        return verdict
+    for board in cluster.catalog.serving(pod.cls.resource or ""):
+        for policy in board.policies[:1]:
+            named = replace(pod, annotations={**pod.annotations, SCHEDULE_POLICY: policy})
+            if not _judged_as_member(cluster, named).refusals:
+                return ALLOWED
+    return verdict
 
 
 def _judged_as_member(cluster: KnownCluster, pod: Pod) -> Verdict:
