@@ -277,3 +277,20 @@ def test_the_shipped_data_has_every_level_and_rule() -> None:
         "RestartRequest",
         "Separate",
     }
+
+
+@pytest.mark.parametrize("text", ["000030" + "0" * 5000, "29", "3601", "-30", "x", "\u0663\u0660"])
+def test_a_wrong_poll_interval_is_named(text: str) -> None:
+    found = Findings("t")
+    configuration = read_configuration({"PollInterval": text}, found)
+    assert configuration.poll_interval == 300
+    assert [error for error in found.errors if "30 to 3600" in str(error)]
+
+
+def test_the_worst_level_of_a_switch_code_counts_in_a_long_list_too() -> None:
+    # As many as a ConfigMap can hold; quadratic work would stop the plugin for minutes.
+    many = [f"[0x{number:08x},na,na,na]" for number in range(30_000)]
+    lists = {"NotHandleFaultCodes": many, "SeparateFaultCodes": many[:1]}
+    data = {"SwitchFaultCode.json": json.dumps(lists)}
+    levels = read_configuration(data, Findings("t")).switch_levels
+    assert (len(levels), levels[many[0]], levels[many[1]]) == (30_000, "Separate", "NotHandle")

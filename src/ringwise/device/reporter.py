@@ -236,7 +236,11 @@ def map_watch(
 
 
 def _version(answer: bytes) -> str:
-    stored = msgspec.json.decode(answer, type=StoredMap)
+    """Empty where an answer cannot be read: the next write finds the ConfigMap and reads it first."""
+    try:
+        stored = msgspec.json.decode(answer, type=StoredMap)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return ""
     return stored.metadata.resource_version or "" if stored.metadata else ""
 
 

@@ -26,6 +26,7 @@ from ringwise.device.health.levels import (
 )
 from ringwise.manifests.errors import Findings, shown
 from ringwise.records import dataclass
+from ringwise.topology.numbers import whole_number
 
 #: The link of a chip's network port is down.
 LINK_DOWN = 0x81078603
@@ -157,11 +158,13 @@ def read_configuration(data: Mapping[str, str], found: Findings) -> FaultConfigu
     switch_levels = base.switch_levels
     switches = _object(data, SWITCH_CODES_KEY, found)
     if switches is not None:
-        switch_levels = {}
+        # The worst level of a code comes first.
+        first: dict[str, str] = {}
         for level in SWITCH_LEVELS:
             given = switches.get(_SWITCH_LISTS[level])
             for code in _texts(given, f"{SWITCH_CODES_KEY}: {_SWITCH_LISTS[level]}", found):
-                switch_levels = {code: level, **switch_levels}
+                first.setdefault(code, level)
+        switch_levels = first
     frequency, duration = base.frequency, base.duration
     rules = _object(data, RULES_KEY, found)
     if rules is not None:
@@ -172,8 +175,9 @@ def read_configuration(data: Mapping[str, str], found: Findings) -> FaultConfigu
     poll = data.get(POLL_KEY, "").strip()
     interval = base.poll_interval
     if poll:
-        if poll.isascii() and poll.isdigit() and 30 <= int(poll[:6]) <= 3600:
-            interval = int(poll)
+        seconds = whole_number(poll, 30, 3600)
+        if seconds is not None:
+            interval = seconds
         else:
             found.wrong(POLL_KEY, f"must be a whole number of seconds, 30 to 3600, got {shown(poll)}")
     return FaultConfiguration(levels, spelling, switch_levels, frequency, duration, interval)
