@@ -32,6 +32,19 @@ def go_duration(text: str) -> int | None:
     return sum(_nanoseconds(match[1], match[2]) for match in parts)
 
 
+def plain_duration(text: str) -> int | None:
+    """`90`, `90s`, `15m`, `2h`, `1d` in nanoseconds; None for anything else."""
+    units = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+    factor = units.get(text[-1:], 0)
+    number = text[:-1] if factor else text
+    try:
+        value = float(number)
+    except ValueError:
+        return None
+    seconds = value * (factor or 1)
+    return int(seconds * _SECOND) if 0 < seconds < 10 * 366 * 86400 else None
+
+
 def _nanoseconds(amount: str, unit: str) -> int:
     whole, _, part = amount.partition(".")
     scale: int = 10 ** len(part)

@@ -13,11 +13,11 @@ import pytest
 from aiohttp import web
 
 from ringwise.apps.admission import webhook
-from ringwise.apps.admission.connections import LimitedSite, OpenConnections, read_body
 from ringwise.apps.admission.cost import MAX_OBJECT_BYTES, MAX_PODS, MAX_TASKS
 from ringwise.apps.admission.rules import ALLOWED, KnownCluster
 from ringwise.apps.admission.webhook import Reviews, answer
 from ringwise.topology.boards import shipped_catalog
+from ringwise.web.connections import LimitedSite, OpenConnections, read_body
 from tests.admission.reviews import container, pod, review, vcjob
 from tests.kube.harness import run, until
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ringwise.apps.extensions import new_scheduler
@@ -13,6 +13,7 @@ from ringwise.framework.gang_placement import node_filters
 from ringwise.framework.job import Job
 from ringwise.framework.session import Session
 from ringwise.manifests.bundle import Bundle
+from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind
 from ringwise.messages.events import Decide
 from ringwise.plugins.predicates.reasons import NODE_CORDONED, SELECTOR_MISMATCH, UNTOLERATED_TAINT
@@ -32,6 +33,7 @@ from ringwise.views.place import (
     job_answer,
     switch_documents,
 )
+from ringwise.wellknown import SCHEDULER_NAMES
 
 #: Nodes that refuse for these reasons are no candidates.
 UNASKED = frozenset({NODE_CORDONED.code, SELECTOR_MISMATCH.code, UNTOLERATED_TAINT.code})
@@ -46,21 +48,24 @@ def place(
     scores: bool = False,
     everything: bool = False,
     journal: Journal | None = None,
+    known: Sequence[ev.Event] = (),
+    scheduler_names: Iterable[str] = SCHEDULER_NAMES,
 ) -> PlaceAnswer:
     """Decide about every pending job of the input. The same input gives the same answer.
 
-    `journal` records the very decisions that the answer shows.
+    `journal` records the very decisions that the answer shows. `known` are the objects of a cluster that the
+    input is added to.
     """
     events, errors = input_events(bundle)
-    scheduler = new_scheduler(configuration, catalog)
+    scheduler = new_scheduler(configuration, catalog, scheduler_names)
     observer = _Candidates() if scores else None
     scheduler.observer = observer
     scheduler.journal = journal
     now = bundle.newest_timestamp if now is None else now
-    commands = scheduler.handle(events, now, Decide.ONE_CYCLE)
+    commands = scheduler.handle([*known, *events], now, Decide.ONE_CYCLE)
     view = scheduler.view
     answers = {command.uid: command for command in commands if isinstance(command, Bind)}
-    bound = {pod.uid for pod in bundle.pods if pod.node is not None}
+    bound = {event.pod.uid for event in (*known, *events) if isinstance(event, ev.PodSeen) and event.pod.node}
     candidates = observer.of if observer is not None else {}
     listed = [
         job

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 import click
@@ -20,11 +22,13 @@ from ringwise.cli.drawing.lab import counts_text
 from ringwise.cli.inputs import load_configuration
 from ringwise.cli.lab_commands import duration_argument
 from ringwise.cli.lab_queries import QUERIES
+from ringwise.cli.listening import LOOPBACK
 from ringwise.cli.output import board_option, complain, configuration_option, require_grpc, stop
 from ringwise.durations import time_text
 from ringwise.embed.kubelet import SimulationSettings
 from ringwise.embed.store import StoreError
 from ringwise.grammar import counted
+from ringwise.metrics.endpoints import AddressError, parse_address
 from ringwise.topology.board import BoardError
 
 _FLEET = ("nodes", "board", "leaf_size", "superpod_size")
@@ -105,6 +109,12 @@ _FLEET = ("nodes", "board", "leaf_size", "superpod_size")
     show_default=True,
     help="Megabytes after which the journal starts a new file; two are kept; 0 writes none.",
 )
+@click.option(
+    "--web-address",
+    default=None,
+    help="Listen address of the dashboard; empty for none.  "
+    "[default: a port of 127.0.0.1, 8090 where it is free]",
+)
 @click.pass_context
 def lab_command(
     context: click.Context,
@@ -124,6 +134,7 @@ def lab_command(
     device_plugin: bool,
     mount_by: str | None,
     journal_size: int,
+    web_address: str | None,
 ) -> None:
     """Run a cluster of simulated nodes with the real scheduler until Ctrl-C.
 
@@ -161,8 +172,8 @@ def lab_command(
     _greet(live)
     status = StatusLine(live)
     try:
-        run_lab(live, QUERIES, status.show)
-    except (FolderError, StoreError) as error:
+        run_lab(live, QUERIES, status.show, _dashboard(live, web_address))
+    except (FolderError, StoreError, AddressError) as error:
         raise stop(f"ringwise: {error}") from None
     finally:
         status.end()
@@ -186,6 +197,29 @@ def _greet(live: LiveLab) -> None:
     )
     click.echo(f"listening on unix:{live.folder.socket}")
     click.echo("in another terminal: ringwise submit FILE, ringwise top; Ctrl-C stops")
+
+
+def _dashboard(live: LiveLab, address: str | None) -> Callable[[], AbstractAsyncContextManager[None]] | None:
+    """Opens the dashboard and prints where it is; None where none is wanted."""
+    if address == "":
+        return None
+    from ringwise.apps.web.lab import lab_dashboard
+    from ringwise.apps.web.serving import DASHBOARD_PORT, listening
+    from ringwise.web.guard import is_loopback
+
+    if address is not None and not is_loopback(parse_address(address)[0]):
+        raise AddressError(
+            f"a lab asks for no password: its dashboard is for this machine only, not {address}"
+        )
+
+    @asynccontextmanager
+    async def serving() -> AsyncIterator[None]:
+        wanted = address or f"{LOOPBACK}:{DASHBOARD_PORT}"
+        async with listening(lab_dashboard(live), wanted, or_any_port=address is None) as url:
+            click.echo(f"dashboard on {url}")
+            yield
+
+    return serving
 
 
 class StatusLine:

@@ -66,7 +66,7 @@ from ringwise.views.documents.cluster import (
     QueuesDocument,
 )
 from ringwise.views.documents.maintenance import FaultsDocument
-from ringwise.views.explain import ended_document
+from ringwise.views.explain import ended_document, ended_sentence
 
 Parameters = Mapping[str, Any]
 
@@ -347,8 +347,7 @@ def _faults(live: LiveLab, _parameters: Parameters) -> QueryResult:
 
 
 def _ended(view: JobView) -> QueryResult:
-    message = view.vcjob.message if view.vcjob is not None else ""
-    sentence = f"it is {view.phase}" + (f": {message}" if message else "")
+    sentence = ended_sentence(view)
     document = ended_document(view, sentence)
 
     def draw(console: Console) -> None:

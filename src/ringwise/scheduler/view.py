@@ -21,7 +21,7 @@ from ringwise.framework.session import Incident
 from ringwise.framework.switch_use import states_now, switch_class, writes_marks
 from ringwise.framework.topology_cache import TopologyCache
 from ringwise.framework.usage import ResourceUsage
-from ringwise.messages.events import Event, PodGroupSeen, PodSeen, VcJobSeen
+from ringwise.messages import events as ev
 from ringwise.placement.switches.classes import SwitchClass
 from ringwise.placement.switches.states import SwitchFacts
 from ringwise.reasons import Reason
@@ -33,14 +33,16 @@ from ringwise.scheduler.core.sessions import ActiveConfiguration
 from ringwise.scheduler.explain.what_if import WhatIf
 from ringwise.scheduler.faults.fault_job import FaultJob
 from ringwise.scheduler.faults.previous_placements import PreviousPlacements
-from ringwise.state.cluster import ClusterState, double_claims
+from ringwise.state.cluster import ClusterState, NodePosition, PodRecord, double_claims
 from ringwise.state.fleet import HOSTS
-from ringwise.state.model import DeviceReport, Isolation, Node, Pod, Queue
+from ringwise.state.model import DeviceReport, Isolation, Isolations, Node, Pod, Queue
 from ringwise.state.reservations import Reservation, Reservations
+from ringwise.state.vcjob import VcJob
 from ringwise.topology.boards import BoardCatalog
+from ringwise.topology.chips import chips_of
 from ringwise.topology.racks import Racks
 from ringwise.topology.superpods import SuperPods
-from ringwise.topology.switches import ResolvedTopology
+from ringwise.topology.switches import ResolvedTopology, SwitchTopology
 
 
 class ChipTable(Protocol):
@@ -119,6 +121,10 @@ class ClusterReader(Protocol):
     @property
     def draining_nodes(self) -> Mapping[int, Isolation]: ...
     def isolations_of(self, number: int) -> Sequence[Isolation]: ...
+    def position_of(self, number: int) -> NodePosition: ...
+    def report_of(self, node: str, resource: str) -> DeviceReport | None: ...
+    @property
+    def sub_healthy(self) -> Mapping[int, str]: ...
 
     def known_nodes(self) -> Iterator[int]: ...
 
@@ -132,6 +138,7 @@ class History:
     """What the cycles left behind."""
 
     cycles: int = 0
+    bindings: int = 0
     incidents: list[Incident] = field(default_factory=list)
     #: How the jobs of the last cycle that were placed as a whole got their nodes.
     plans: dict[str, JobPlan] = field(default_factory=dict)
@@ -176,6 +183,7 @@ class SchedulerView:
         self.what_if = what_if
         self.jobs: Mapping[str, Job] = MappingProxyType(book.jobs)
         self.queues: Mapping[str, Queue] = MappingProxyType(book.queues)
+        self.vcjobs: Mapping[str, VcJob] = MappingProxyType(book.vcjobs)
 
     @property
     def configuration(self) -> Configuration:
@@ -194,6 +202,9 @@ class SchedulerView:
     def job_of(self, uid: str) -> Job | None:
         """The job of a pod."""
         return self._book.job_of(uid)
+
+    def vcjob_of(self, job: Job) -> VcJob | None:
+        return self._book.vcjob_of(job)
 
     def is_ours(self, pod: Pod) -> bool:
         return self._book.is_ours(pod)
@@ -216,8 +227,12 @@ class SchedulerView:
             if pod.group is not None or self.is_ours(pod) or placement.node >= 0 or pod.phase != "Pending":
                 continue
             if pod.cls.chips or pod.owner is None:
-                reason = self._book.other_scheduler(pod.scheduler)
-                yield Job(job_key(pod), pod.namespace, pod.name, {pod.uid: pod}, reason=reason)
+                yield self.job_of_other(pod)
+
+    def job_of_other(self, pod: Pod) -> Job:
+        """A pod of another scheduler, as a job: it waits for that one."""
+        reason = self._book.other_scheduler(pod.scheduler)
+        return Job(job_key(pod), pod.namespace, pod.name, {pod.uid: pod}, reason=reason)
 
     def refusal(self, job: Job) -> Reason | None:
         """What is wrong with a job before any plugin is asked."""
@@ -237,17 +252,15 @@ class SchedulerView:
     def reservation_of(self, job: str) -> Reservation | None:
         return self._reservations.of(job)
 
-    def job_events(self) -> list[Event]:
+    def job_events(self) -> list[ev.Event]:
         """The vcjobs, PodGroups and pods of all jobs as events, each pod with the node that it got."""
-        found: list[Event] = [VcJobSeen(vcjob) for vcjob in self._book.vcjobs.values()]
-        found += [PodGroupSeen(group) for group in self._book.groups.values()]
-        placements, names = self._state.pods, self._state.names
+        found: list[ev.Event] = [ev.VcJobSeen(vcjob) for vcjob in self._book.vcjobs.values()]
+        found += [ev.PodGroupSeen(group) for group in self._book.groups.values()]
+        placements = self._state.pods
         for job in self._book.jobs.values():
-            for pod in job.pods.values():
-                placement = placements.get(pod.uid)
-                if pod.node is None and placement is not None and placement.node >= 0:
-                    pod = replace(pod, node=names[placement.node])
-                found.append(PodSeen(pod))
+            for uid, pod in job.pods.items():
+                placement = placements.get(uid)
+                found.append(ev.PodSeen(pod if placement is None else _as_bound(placement, self._state)))
         return found
 
     # -- nodes and chips --------------------------------------------------------------------
@@ -287,6 +300,11 @@ class SchedulerView:
         """Why the ConfigMap of the leaf switches cannot be used."""
         return self._topology.topology_problem
 
+    @property
+    def switch_topology(self) -> SwitchTopology | None:
+        """The leaf switches as the ConfigMap has them."""
+        return self._topology.switch_topology
+
     def switches(self) -> ResolvedTopology | None:
         """The leaf switches with the cluster's nodes; None without a topology."""
         return self._topology.switches(self._state)
@@ -315,6 +333,11 @@ class SchedulerView:
     @property
     def cycles(self) -> int:
         return self._history.cycles
+
+    @property
+    def bindings(self) -> int:
+        """How many pods got a node since the start."""
+        return self._history.bindings
 
     @property
     def missing_chip_plugins(self) -> tuple[str, ...]:
@@ -361,6 +384,34 @@ class SchedulerView:
             )
         )
 
+    def known_events(self) -> list[ev.Event]:
+        """All objects as events: another scheduler that handles them knows the same cluster.
+
+        Objects are shared, not copied: nothing changes one once it is known.
+        """
+        state, book, topology = self._state, self._book, self._topology
+        found: list[ev.Event] = [ev.NodeSeen(node) for node in state.nodes if node is not None]
+        found += [ev.ReportSeen(report) for kept in state.reports.values() for report in kept.values()]
+        found += [ev.NodeReportSeen(report) for report in state.health.reports]
+        if topology.switch_topology is not None or topology.topology_problem is not None:
+            found.append(ev.TopologySeen(topology.switch_topology, topology.topology_problem))
+        if state.isolations:
+            found.append(ev.IsolationsSeen(Isolations(state.isolations)))
+        found += [ev.QueueSeen(queue) for queue in book.queues.values()]
+        found += [ev.PriorityClassSeen(priority) for priority in book.priority_classes]
+        found += [ev.QuotaSeen(quota) for kept in book.quotas.values() for quota in kept.values()]
+        found += [ev.PodGroupSeen(group) for group in book.groups.values()]
+        found += [ev.VcJobSeen(vcjob) for vcjob in book.vcjobs.values()]
+        found += [ev.PodSeen(_as_bound(record, state)) for record in state.pods.values()]
+        return found
+
     def inconsistencies(self) -> list[str]:
         """Tables that disagree with each other, one line each; none unless the scheduler has a defect."""
         return inconsistencies(self._state, self._book, self._usage, self._reservations)
+
+
+def _as_bound(record: PodRecord, state: ClusterState) -> Pod:
+    """The pod as the API will show it: a decision that is not confirmed yet holds its chips, too."""
+    if record.node < 0 or record.pod.node is not None:
+        return record.pod
+    return replace(record.pod, node=state.names[record.node], holds=chips_of(record.chips))

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
+from ringwise.state.changes import Changes
 from ringwise.state.fleet import HOSTS, Fleet, HostRule
 from ringwise.state.index import Scorer, View
 from ringwise.state.isolations import IsolationTable, next_drain, whole_now
@@ -116,6 +117,8 @@ class ClusterState:
         self._order_stale = False
         #: Grows with every change of usage: results computed at the same version are still valid.
         self.version = 0
+        #: Nodes and jobs that changed.
+        self.changes = Changes(recording=False)
 
     # -- facts: nodes ---------------------------------------------------------------
 
@@ -368,8 +371,9 @@ class ClusterState:
             yield
         finally:
             self.shapes, self._class_of, self._shape_of = shapes, classes_of, shapes_of
-            for number in range(len(self.names)):
-                self._refresh(number)
+            with self._unrecorded():
+                for number in range(len(self.names)):
+                    self._refresh(number)
 
     def _reclass(self) -> None:
         for number, node in enumerate(self.nodes):
@@ -429,6 +433,7 @@ class ClusterState:
 
     def _refresh(self, number: int, resource: str | None = None) -> None:
         self.version += 1
+        self.changes.node(number)
         if self._order_stale:
             return
         node = self.nodes[number]
@@ -471,8 +476,18 @@ class ClusterState:
         for fleet in self.fleets.values():
             for view in fleet.views.values():
                 view.renumber(self._rank_of, self._node_at)
-        for number in range(len(self.names)):
-            self._refresh(number)
+        with self._unrecorded():
+            for number in range(len(self.names)):
+                self._refresh(number)
+
+    @contextmanager
+    def _unrecorded(self) -> Iterator[None]:
+        """Views are filled again: nothing of the nodes themselves changes."""
+        changes, self.changes = self.changes, Changes(recording=False)
+        try:
+            yield
+        finally:
+            self.changes = changes
 
     def _drop_unused_fleets(self) -> None:
         """A bound pod may name any resource; its fleet is kept while something offers, has or reserves it."""
@@ -784,8 +799,9 @@ class ClusterState:
         if fresh:
             self.settle()
             view.renumber(self._rank_of, self._node_at)
-            for number in range(len(self.names)):
-                self._refresh(number, resource)
+            with self._unrecorded():
+                for number in range(len(self.names)):
+                    self._refresh(number, resource)
         return view
 
     def host_view(self) -> View:

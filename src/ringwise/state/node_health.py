@@ -38,6 +38,10 @@ class NodeHealth:
         self._reports: dict[str, dict[tuple[str, bool], NodeReport]] = {}
         self.use_aggregated = True
 
+    @property
+    def reports(self) -> list[NodeReport]:
+        return [report for found in self._reports.values() for report in found.values()]
+
     def put(self, report: NodeReport) -> bool:
         """Whether the status of the node changed."""
         before = self.status(report.node)

@@ -84,6 +84,8 @@ class JobView:
     never: bool = False
     #: Why a refused job has the board whose rules refuse it.
     board: str | None = None
+    #: Pods that were given a node and whose binding is not confirmed yet.
+    assumed: int = 0
 
     @property
     def key(self) -> str:
@@ -91,7 +93,7 @@ class JobView:
 
     @property
     def placed(self) -> int:
-        return sum(1 for pod in self.pods if pod.node is not None and pod.live)
+        return self.assumed + sum(1 for pod in self.pods if pod.node is not None and pod.live)
 
     @property
     def shown_phase(self) -> str:
@@ -178,24 +180,27 @@ def with_present_reasons(objects: ClusterObjects, views: Iterable[JobView], now:
 def _of_vcjobs(objects: ClusterObjects, by_group: dict[str, list[Pod]]) -> Iterator[JobView]:
     for vcjob in objects.vcjobs:
         key = f"{vcjob.namespace}/{group_name(vcjob)}"
-        job = objects.view.jobs.get(key)
-        yield JobView(
-            vcjob.namespace,
-            vcjob.name,
-            "vcjob",
-            vcjob.queue,
-            0 if job is None else job.priority,
-            vcjob.phase or "Pending",
-            by_group.get(key, []),
-            vcjob.replicas,
-            vcjob.min_available,
-            vcjob.created,
-            sum(task.template.cls.chips * task.replicas for task in vcjob.tasks),
-            _reason(objects, job),
-            job,
-            vcjob,
-            dict(vcjob.counts),
-        )
+        yield vcjob_view(objects.view, vcjob, objects.view.jobs.get(key), by_group.get(key, []))
+
+
+def vcjob_view(view: SchedulerView, vcjob: VcJob, job: Job | None, pods: list[Pod]) -> JobView:
+    return JobView(
+        vcjob.namespace,
+        vcjob.name,
+        "vcjob",
+        vcjob.queue,
+        0 if job is None else job.priority,
+        vcjob.phase or "Pending",
+        pods,
+        vcjob.replicas,
+        vcjob.min_available,
+        vcjob.created,
+        sum(task.template.cls.chips * task.replicas for task in vcjob.tasks),
+        _reason(view, job),
+        job,
+        vcjob,
+        dict(vcjob.counts),
+    )
 
 
 def _of_groups(objects: ClusterObjects, by_group: dict[str, list[Pod]]) -> Iterator[JobView]:
@@ -204,22 +209,25 @@ def _of_groups(objects: ClusterObjects, by_group: dict[str, list[Pod]]) -> Itera
         if group.owner is not None and group.owner.uid in owners:
             continue
         job = objects.view.jobs.get(group.key)
-        pods = by_group.get(group.key, [])
-        yield JobView(
-            group.namespace,
-            group.name,
-            "PodGroup",
-            group.queue,
-            0 if job is None else job.priority,
-            group.phase or "Pending",
-            pods,
-            max(len(pods), group.min_member),
-            group.min_member,
-            group.created,
-            sum(pod.cls.chips for pod in pods),
-            _reason(objects, job),
-            job,
-        )
+        yield group_view(objects.view, group, job, by_group.get(group.key, []))
+
+
+def group_view(view: SchedulerView, group: PodGroup, job: Job | None, pods: list[Pod]) -> JobView:
+    return JobView(
+        group.namespace,
+        group.name,
+        "PodGroup",
+        group.queue,
+        0 if job is None else job.priority,
+        group.phase or "Pending",
+        pods,
+        max(len(pods), group.min_member),
+        group.min_member,
+        group.created,
+        sum(pod.cls.chips for pod in pods),
+        _reason(view, job),
+        job,
+    )
 
 
 def _of_missing_groups(objects: ClusterObjects, by_group: dict[str, list[Pod]]) -> Iterator[JobView]:
@@ -229,27 +237,33 @@ def _of_missing_groups(objects: ClusterObjects, by_group: dict[str, list[Pod]]) 
     for key, pods in by_group.items():
         if key in known:
             continue
-        job = objects.view.jobs.get(key)
-        namespace, _, name = key.partition("/")
-        yield JobView(
-            namespace,
-            name,
-            "PodGroup",
-            "default" if job is None else job.queue,
-            0 if job is None else job.priority,
-            pod_phase(pods[0]),
-            pods,
-            len(pods),
-            1,
-            min(pod.created for pod in pods),
-            sum(pod.cls.chips for pod in pods),
-            _reason(objects, job),
-            job,
-        )
+        yield missing_group_view(objects.view, key, objects.view.jobs.get(key), pods)
+
+
+def missing_group_view(view: SchedulerView, key: str, job: Job | None, pods: list[Pod]) -> JobView:
+    namespace, _, name = key.partition("/")
+    return JobView(
+        namespace,
+        name,
+        "PodGroup",
+        "default" if job is None else job.queue,
+        0 if job is None else job.priority,
+        pod_phase(pods[0]),
+        pods,
+        len(pods),
+        1,
+        min(pod.created for pod in pods),
+        sum(pod.cls.chips for pod in pods),
+        _reason(view, job),
+        job,
+    )
 
 
 def _of_pod(objects: ClusterObjects, pod: Pod, others: Mapping[str, Job]) -> JobView:
-    job = objects.view.job_of(pod.uid) or others.get(pod.uid)
+    return pod_view(objects.view, pod, objects.view.job_of(pod.uid) or others.get(pod.uid))
+
+
+def pod_view(view: SchedulerView, pod: Pod, job: Job | None) -> JobView:
     return JobView(
         pod.namespace,
         pod.name,
@@ -262,7 +276,7 @@ def _of_pod(objects: ClusterObjects, pod: Pod, others: Mapping[str, Job]) -> Job
         1,
         pod.created,
         pod.cls.chips,
-        _reason(objects, job),
+        _reason(view, job),
         job,
     )
 
@@ -271,12 +285,12 @@ def pod_phase(pod: Pod) -> str:
     return "Terminating" if pod.deleting else pod.phase
 
 
-def _reason(objects: ClusterObjects, job: Job | None) -> Reason | None:
+def _reason(view: SchedulerView, job: Job | None) -> Reason | None:
     """Why it waits; a job whose pods all have nodes has no reason any more."""
     if job is None or job.reason is None:
         return None
     kept_out = job.reason.code in (OTHER_SCHEDULER.code, PODS_GATED.code)
-    if job.pods and not objects.view.has_pending_pods(job) and not kept_out:
+    if job.pods and not view.has_pending_pods(job) and not kept_out:
         return None
     return job.reason
 

@@ -69,6 +69,12 @@ def explanation_document(explanation: Explanation) -> WhyDocument:
     }
 
 
+def ended_sentence(view: JobView) -> str:
+    """What became of a job that is over."""
+    message = view.vcjob.message if view.vcjob is not None else ""
+    return f"it is {view.phase}" + (f": {message}" if message else "")
+
+
 def ended_document(view: JobView, sentence: str) -> WhyDocument:
     """What `ringwise why -o json` prints for a job that is over: the scheduler has forgotten it."""
     return {

@@ -20,7 +20,6 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from ringwise.apps.admission.connections import LimitedSite, OpenConnections, read_body
 from ringwise.apps.admission.cost import Cost, cost_of
 from ringwise.apps.admission.defaults import Operation, filled_kinds
 from ringwise.apps.admission.objects import MUTATE_PATH, PATH, TIMEOUT, WEBHOOK_PORT
@@ -57,6 +56,7 @@ from ringwise.metrics.endpoints import parse_address
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.topology.boards import shipped_catalog
+from ringwise.web.connections import LimitedSite, OpenConnections, read_body
 from ringwise.wellknown import ADMISSION_API, BATCH_GROUP, SCHEDULER_NAMES, SCHEDULING_GROUP, VOLCANO_SYSTEM
 
 _LOG = Logger()

@@ -7,7 +7,8 @@ from ringwise.views.schemas import DOCUMENTS, PRINT_KUBERNETES_OBJECTS, find_kin
 _INTRODUCTION = """\
 # JSON documents
 
-Every document that a command prints with `-o json` names its schema in the field `schema`, like
+Every document that a command prints with `-o json`, and every one that the
+[dashboard's API](dashboard.md) answers with, names its schema in the field `schema`, like
 `ringwise.io/place/v1`; with `-o yaml` it has the same fields. The JSON schemas (draft 2020-12) are part of
 the package, and `ringwise schema NAME` prints one.
 
@@ -16,7 +17,7 @@ or rename a field, or to change its type, needs a new version and a line in the 
 `sentence`, `cures`, `what`) are for people and may be worded differently in any version; programs read the
 codes. This page is made from the code (`make docs`).
 
-| name | schema | printed by | contains |
+| name | schema | printed by, or the answer to | contains |
 |---|---|---|---|
 """
 
@@ -37,8 +38,8 @@ Commands that print Kubernetes objects add no field: `apiVersion` and `kind` say
 def schemas_page() -> str:
     """The whole of `docs/schemas.md`."""
     rows = [
-        f"| {kind.name} | `{kind.schema}` | {', '.join(f'`{command}`' for command in kind.commands)} "
-        f"| {kind.summary} |\n"
+        f"| {kind.name} | `{kind.schema}` "
+        f"| {', '.join(f'`{one}`' for one in (*kind.commands, *kind.requests))} | {kind.summary} |\n"
         for kind in DOCUMENTS
     ]
     commands = " and ".join(f"`{command}`" for command in PRINT_KUBERNETES_OBJECTS)

@@ -10,7 +10,7 @@ import asyncio
 import json
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from typing import Any, TypeVar
 
 import msgspec
@@ -68,9 +68,16 @@ _REFUSALS = (ObjectRefusedError, ConflictError, UnknownNameError, UnknownTargetE
 class LabServer:
     """Runs the turns of a lab by its clock, and answers requests."""
 
-    def __init__(self, live: LiveLab, queries: Mapping[str, Query]) -> None:
+    def __init__(
+        self,
+        live: LiveLab,
+        queries: Mapping[str, Query],
+        dashboard: AbstractAsyncContextManager[object] | None = None,
+    ) -> None:
+        """`dashboard` is open while the lab runs."""
         self.live = live
         self._queries = queries
+        self._dashboard = dashboard or nullcontext()
         self._wake = asyncio.Event()
         self._stopped = asyncio.Event()
         #: The error that ended the lab.
@@ -84,7 +91,7 @@ class LabServer:
         for number in (signal.SIGINT, signal.SIGTERM):
             with suppress(NotImplementedError, RuntimeError, ValueError):
                 loop.add_signal_handler(number, self.stop)
-        async with self._serving():
+        async with self._serving(), self._dashboard:
             while not self._stopped.is_set():
                 self._wake.clear()
                 self._guarded(self.live.turn)
@@ -418,10 +425,15 @@ def _refusal(status: int, message: str) -> web.Response:
     )
 
 
-def run_lab(live: LiveLab, queries: Mapping[str, Query], on_turn: Callable[[], None] | None = None) -> None:
+def run_lab(
+    live: LiveLab,
+    queries: Mapping[str, Query],
+    on_turn: Callable[[], None] | None = None,
+    dashboard: Callable[[], AbstractAsyncContextManager[object]] | None = None,
+) -> None:
     """Run in the foreground until Ctrl-C; the folder is left complete."""
 
     async def main() -> None:
-        await LabServer(live, queries).run(on_turn)
+        await LabServer(live, queries, None if dashboard is None else dashboard()).run(on_turn)
 
     asyncio.run(main())

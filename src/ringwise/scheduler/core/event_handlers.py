@@ -259,6 +259,7 @@ class EventHandlers:
         self._topology.set_topology(event.topology, event.problem)
         switches = event.topology.switches if event.topology is not None else ()
         self._state.put_switches({server.server_ip: one.ip for one in switches for server in one.servers})
+        self._state.changes.the_topology()
         self._revalidate(Trigger.TOPOLOGY_CHANGED)
 
     def _cluster_changed(self, trigger: Trigger) -> None:

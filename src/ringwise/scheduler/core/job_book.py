@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from ringwise.durations import plain_duration
 from ringwise.framework.job import Job, job_key
 from ringwise.framework.reasons import MALFORMED_JOB, OTHER_SCHEDULER, UNKNOWN_QUEUE
 from ringwise.framework.usage import ResourceUsage
@@ -74,7 +75,7 @@ class JobBook:
             return any(map(self.is_ours, job.pods.values()))
         if job.prospective:
             return any(self.is_ours(pod) for pod in job.prospective)
-        vcjob = self._vcjob_of(job)
+        vcjob = self.vcjob_of(job)
         return vcjob is None or any(name in self._names for name in vcjob.schedulers)
 
     def is_pending(self, pod: Pod) -> bool:
@@ -96,14 +97,14 @@ class JobBook:
         if job.pods:
             return any(map(self._is_unplaced, job.pods.values()))
         # Whoever created the PodGroup creates its pods once it is Inqueue.
-        vcjob = self._vcjob_of(job)
+        vcjob = self.vcjob_of(job)
         return vcjob is None or not vcjob.over
 
     def refusal(self, job: Job) -> Reason | None:
         """What is wrong with a job before any plugin is asked."""
         if not self.serves(job):
             pod = next(iter(job.in_order), None)
-            vcjob = self._vcjob_of(job)
+            vcjob = self.vcjob_of(job)
             name = pod.scheduler if pod is not None else vcjob.schedulers[0] if vcjob is not None else ""
             return self.other_scheduler(name)
         if job.defects:
@@ -136,6 +137,7 @@ class JobBook:
             # Its uid may have been that of a pod of ours.
             self.forget_pod(pod.uid)
             self._add_usage(pod, None)
+            self._state.changes.foreign_pod(pod.uid)
             return None
         if known is None or known.pod.cls is not pod.cls:
             self._state.watch_labels(label_keys(pod.cls))
@@ -143,6 +145,8 @@ class JobBook:
         before = self._job_of_pod.get(pod.uid)
         if before is not None and before != key:
             self.forget_pod(pod.uid)
+            # Its chips are held by another job now.
+            self._state.changes.node(self._state.pods[pod.uid].node)
         job = self.jobs.get(key)
         if job is None:
             job = self._make(key, pod)
@@ -165,11 +169,14 @@ class JobBook:
     def _replace(self, job: Job, pod: Pod) -> None:
         old = job.pods.get(pod.uid)
         job.pods[pod.uid] = pod
+        self._state.changes.job(job.key)
         if old is None or _differs(old, pod):
             self._touch(job)
 
     def drop_pod(self, uid: str) -> Job | None:
         job = self.job_of(uid)
+        if job is None:
+            self._state.changes.foreign_pod(uid)
         self._remove_usage(uid)
         self._state.drop_pod(uid)
         self.forget_pod(uid)
@@ -189,6 +196,7 @@ class JobBook:
         if job.pods or job.group is not None or job.key in self._invalid:
             return False
         del self.jobs[job.key]
+        self._state.changes.job(job.key)
         return True
 
     def _add_usage(self, pod: Pod, job: Job | None) -> None:
@@ -249,6 +257,7 @@ class JobBook:
             self.drop_vcjob(vcjob.key)
         self.vcjobs[vcjob.key] = vcjob
         key = f"{vcjob.namespace}/{group_name(vcjob)}"
+        self._state.changes.vcjob(vcjob.key)
         job = self.jobs.get(key)
         if vcjob.problems and not vcjob.over:
             self._invalid[key] = vcjob.key
@@ -266,6 +275,7 @@ class JobBook:
         if vcjob is None:
             return None
         group = f"{vcjob.namespace}/{group_name(vcjob)}"
+        self._state.changes.vcjob(key)
         job = self.jobs.get(group)
         if self._invalid.pop(group, None) is None or job is None or not self._drop_if_empty(job):
             return None
@@ -283,7 +293,12 @@ class JobBook:
             self._weigh(job)
             if before != (job.priority, job.non_preempting):
                 changed.append(job)
+                self._state.changes.job(job.key)
         return changed
+
+    @property
+    def priority_classes(self) -> list[PriorityClass]:
+        return list(self._priorities.values())
 
     def put_quota(self, quota: ResourceQuota) -> bool:
         """Returns whether its limits or its use changed."""
@@ -301,10 +316,12 @@ class JobBook:
     def put_queue(self, queue: Queue) -> None:
         self.queues[queue.name] = queue
         self._tree.put(queue)
+        self._state.changes.some_queue()
 
     def drop_queue(self, name: str) -> None:
         self.queues.pop(name, None)
         self._tree.drop(name)
+        self._state.changes.some_queue()
         self._forget_usage(name)
         if name == DEFAULT_QUEUE:
             self.put_queue(Queue(name))
@@ -319,6 +336,7 @@ class JobBook:
     def _touch(self, job: Job) -> None:
         """One of the job's objects changed. The job is read once for all events of a batch."""
         job.changed()
+        self._state.changes.job(job.key)
         self._unread[job.key] = None
 
     def read_changed(self) -> list[Job]:
@@ -337,7 +355,7 @@ class JobBook:
     def _read(self, job: Job) -> None:
         group = job.group
         pods = list(job.pods.values())
-        vcjob = self._vcjob_of(job)
+        vcjob = self.vcjob_of(job)
         job.prospective = tuple(pods_of(vcjob)) if vcjob is not None and not pods else ()
         members = job.in_order
         job.ordered_chip_pods, job.ordered_other_pods = _ordered_pods(vcjob)
@@ -403,10 +421,10 @@ class JobBook:
 
     def is_over(self, job: Job) -> bool:
         """Whether its vcjob has ended: nothing of it runs again, whatever becomes of its pods."""
-        vcjob = self._vcjob_of(job)
+        vcjob = self.vcjob_of(job)
         return vcjob is not None and vcjob.phase in OVER
 
-    def _vcjob_of(self, job: Job) -> VcJob | None:
+    def vcjob_of(self, job: Job) -> VcJob | None:
         owner = job.group.owner if job.group is not None else None
         if owner is None or owner.kind != "Job":
             return self.vcjobs.get(self._invalid.get(job.key, ""))
@@ -484,17 +502,4 @@ def _expected(job: Job, vcjob: VcJob | None) -> int | None:
     if vcjob is not None and vcjob.running_estimate is not None:
         return vcjob.running_estimate
     text = job.annotations.get(EXPECTED_DURATION, "")
-    return parse_duration(text)
-
-
-def parse_duration(text: str) -> int | None:
-    """`90`, `90s`, `15m`, `2h`, `1d` in nanoseconds; None for anything else."""
-    units = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-    factor = units.get(text[-1:], 0)
-    number = text[:-1] if factor else text
-    try:
-        value = float(number)
-    except ValueError:
-        return None
-    seconds = value * (factor or 1)
-    return int(seconds * 1_000_000_000) if 0 < seconds < 10 * 366 * 86400 else None
+    return plain_duration(text)

@@ -49,6 +49,7 @@ from ringwise.scheduler.faults.previous_placements import PreviousPlacements
 from ringwise.scheduler.faults.publisher import ReschedulingPublisher
 from ringwise.scheduler.journal import Journal
 from ringwise.scheduler.view import History, SchedulerView
+from ringwise.state.changes import Changes
 from ringwise.state.cluster import ClusterState
 from ringwise.state.loads import NO_LOAD, load_of
 from ringwise.state.model import PodClass
@@ -274,6 +275,10 @@ class Scheduler:
         self._pending.wake(self._triggers)
         self._triggers.clear()
 
+    def record_changes(self, changes: Changes | None) -> None:
+        """Name what changes from now on in this record; None: nothing reads it any more."""
+        self._state.changes = changes or Changes(recording=False)
+
     def prepare(self, now: int) -> None:
         """Compute what the first cycle needs of nodes, boards and jobs: a standby replica has time for it."""
         session = self._sessions.open(now)
@@ -379,7 +384,9 @@ class Scheduler:
     def _pop_pending(self) -> list[Job]:
         """The active jobs that have pods to place, or can be admitted; the others get their reason."""
         found: list[Job] = []
-        for key in self._pending.pop_active():
+        active = self._pending.pop_active()
+        self._state.changes.several_jobs(active)
+        for key in active:
             job = self._book.jobs.get(key)
             if job is None:
                 continue
@@ -439,6 +446,7 @@ class Scheduler:
         pod, node = allocation.pod, self._state.names[allocation.node]
         annotations = binding_annotations(self._state, allocation, self._now + self._bindings)
         self._bindings += 1
+        self._history.bindings += 1
         rank = int(annotations[RANK_INDEX]) if pod.rank is None and RANK_INDEX in annotations else pod.rank
         self._assumed.bind(allocation.job, pod, pod.with_chips(allocation.chips, annotations, rank))
         if allocation.job.cooling:

@@ -59,6 +59,7 @@ class StatusReporter:
             self._changed[job.key] = None
         commands: list[Command] = []
         changed, self._changed = self._changed, {}
+        self._state.changes.several_jobs(changed)
         for key in changed:
             known = self._book.jobs.get(key)
             if known is None:

@@ -8,17 +8,27 @@ from typing import Any, get_args, get_type_hints
 
 import msgspec
 
-from ringwise.views.documents import changes, cluster, explain, maintenance, place, reference, topology
+from ringwise.views.documents import (
+    changes,
+    cluster,
+    dashboard,
+    explain,
+    maintenance,
+    place,
+    reference,
+    topology,
+)
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 class DocumentKind:
-    """A kind of document, and the commands that print it."""
+    """A kind of document, and the commands that print it or the requests that are answered with it."""
 
-    def __init__(self, fields: type, *commands: str) -> None:
+    def __init__(self, fields: type, *commands: str, requests: tuple[str, ...] = ()) -> None:
         self.fields = fields
         self.commands = commands
+        self.requests = requests
 
     @cached_property
     def schema(self) -> str:
@@ -51,10 +61,15 @@ DOCUMENTS = (
     DocumentKind(explain.CapacityDocument, "ringwise capacity", "kubectl ringwise capacity"),
     DocumentKind(cluster.ChipsDocument, "ringwise chips list"),
     DocumentKind(reference.ConfigurationDocument, "ringwise config check"),
+    DocumentKind(dashboard.DashboardDocument, requests=("GET /api/v1/snapshot",)),
+    DocumentKind(dashboard.DashboardChangeDocument, requests=("GET /api/v1/stream",)),
+    DocumentKind(dashboard.DashboardJobDocument, requests=("GET /api/v1/jobs/{namespace}/{name}",)),
+    DocumentKind(dashboard.DashboardNodeDocument, requests=("GET /api/v1/nodes/{name}",)),
     DocumentKind(changes.DeleteDocument, "ringwise delete"),
     DocumentKind(explain.DoctorDocument, "ringwise doctor", "kubectl ringwise doctor"),
     DocumentKind(maintenance.DrainPlanDocument, "ringwise drain --plan", "kubectl ringwise drain --plan"),
     DocumentKind(maintenance.DrillDocument, "ringwise drill"),
+    DocumentKind(dashboard.ErrorDocument, requests=("refused requests",)),
     DocumentKind(maintenance.FaultChangeDocument, "ringwise fault inject", "ringwise fault clear"),
     DocumentKind(maintenance.FaultsDocument, "ringwise fault list"),
     DocumentKind(changes.InstallDocument, "ringwise install", "ringwise uninstall"),
@@ -71,17 +86,27 @@ DOCUMENTS = (
         "kubectl ringwise drain",
     ),
     DocumentKind(cluster.NodesDocument, "ringwise get nodes"),
-    DocumentKind(place.PlaceDocument, "ringwise place", "kubectl ringwise place"),
+    DocumentKind(
+        place.PlaceDocument, "ringwise place", "kubectl ringwise place", requests=("POST /api/v1/what-if",)
+    ),
     DocumentKind(cluster.PodDocument, "ringwise describe pod"),
     DocumentKind(cluster.PodsDocument, "ringwise get pods"),
     DocumentKind(cluster.QueueDocument, "ringwise describe queue"),
     DocumentKind(cluster.QueuesDocument, "ringwise get queues"),
     DocumentKind(reference.ReplayDocument, "ringwise replay"),
-    DocumentKind(explain.StoryDocument, "ringwise why --story"),
+    DocumentKind(dashboard.SeriesDocument, requests=("GET /api/v1/series",)),
+    DocumentKind(
+        explain.StoryDocument, "ringwise why --story", requests=("GET /api/v1/jobs/{namespace}/{name}/story",)
+    ),
     DocumentKind(changes.SubmitDocument, "ringwise submit"),
     DocumentKind(cluster.TopDocument, "ringwise top"),
     DocumentKind(topology.TopologyDocument, "ringwise topology show", "kubectl ringwise topology show"),
-    DocumentKind(explain.WhyDocument, "ringwise why", "kubectl ringwise why"),
+    DocumentKind(
+        explain.WhyDocument,
+        "ringwise why",
+        "kubectl ringwise why",
+        requests=("GET /api/v1/jobs/{namespace}/{name}/why",),
+    ),
 )
 
 

@@ -1,7 +1,7 @@
-"""Limits on the connections of the webhook: their number, and the time for header and body of a request.
+"""Limits on the connections of a server: their number, and the time for header and body of a request.
 
 aiohttp waits for the rest of a request for ever, so a client that sends half of one would keep its connection
-until the webhook has no file descriptor left.
+until the server has no file descriptor left.
 """
 
 from __future__ import annotations

@@ -1,0 +1,376 @@
+"""The cluster as the dashboard shows it: one row for each node, job and queue, kept while they change.
+
+`DashboardRows` belongs to the thread of the scheduler that it reads. It is filled in steps, so that the
+scheduler decides in between, and then follows what the scheduler records as changed: its cost depends on the
+number of changes, not on the size of the cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ringwise.framework.job import job_key
+from ringwise.manifests.quantities import rfc3339
+from ringwise.messages.job_expansion import group_name
+from ringwise.reasons import Reason
+from ringwise.scheduler.view import SchedulerView
+from ringwise.state.changes import Changes
+from ringwise.state.fleet import HOSTS
+from ringwise.state.model import ROOT_QUEUE
+from ringwise.state.vcjob import VcJob
+from ringwise.topology.natural import natural_key
+from ringwise.views.cluster import (
+    JobView,
+    group_view,
+    missing_group_view,
+    pod_view,
+    vcjob_view,
+)
+from ringwise.views.dashboard_nodes import NodeCounts, NodeReader, counts_of, totals
+from ringwise.views.documents.dashboard import (
+    DashboardBoard,
+    DashboardChangeDocument,
+    DashboardJob,
+    DashboardNode,
+    DashboardQueue,
+    DashboardTotals,
+)
+
+#: Characters of a reason in the row of a job; `why` has all of it.
+MAX_MESSAGE = 300
+_WAITING, _RUNNING = frozenset({"pending", "refused"}), "placed"
+
+
+class DashboardRows:
+    """Not for other threads than the scheduler's own."""
+
+    def __init__(self, view: SchedulerView, changes: Changes) -> None:
+        """`changes` is what the scheduler records into from now on."""
+        self._view = view
+        self._changes = changes
+        self._reader = NodeReader(view, self._id)
+        self._nodes: dict[int, DashboardNode] = {}
+        self._node_counts: dict[int, NodeCounts] = {}
+        self._jobs: dict[str, DashboardJob] = {}
+        self._ids: dict[str, int] = {}
+        self._next_id = 0
+        self._totals = NodeCounts()
+        #: Queue -> jobs that wait, and jobs that run.
+        self._waiting: dict[str, int] = {}
+        self._running: dict[str, int] = {}
+        self._queues: list[DashboardQueue] = []
+        #: vcjob -> key of its row; uid -> key of the row, of pods of other schedulers.
+        self._vcjob_rows: dict[str, str] = {}
+        self._row_vcjobs: dict[str, str] = {}
+        self._foreign: dict[str, str] = {}
+        #: The last reason of each job and its message.
+        self._messages: dict[str, tuple[Reason, str]] = {}
+        self._to_fill: Iterator[None] | None = self._filling()
+
+    # -- reading -----------------------------------------------------------------------------
+
+    @property
+    def boards(self) -> list[DashboardBoard]:
+        return self._reader.boards
+
+    def nodes(self) -> list[DashboardNode]:
+        """In natural order."""
+        return [row for number in self._view.cluster.known_nodes() if (row := self._nodes.get(number))]
+
+    def jobs(self) -> list[DashboardJob]:
+        return list(self._jobs.values())
+
+    def queues(self) -> list[DashboardQueue]:
+        return self._queues
+
+    def totals(self) -> DashboardTotals:
+        return totals(self._totals, sum(self._waiting.values()), sum(self._running.values()))
+
+    def node_row(self, name: str) -> DashboardNode | None:
+        number = self._view.cluster.node_id.get(name)
+        return None if number is None else self._nodes.get(number)
+
+    def job_row(self, key: str) -> DashboardJob | None:
+        return self._jobs.get(key)
+
+    def find_job(self, namespace: str, name: str) -> str | None:
+        """The key of the job that is shown with this name; of several the one that is not over."""
+        found = [
+            (row["outcome"] == "ended", key)
+            for key, row in self._jobs.items()
+            if row["name"] == name and row["namespace"] == namespace
+        ]
+        return min(found)[1] if found else None
+
+    # -- filling and following ------------------------------------------------------------------
+
+    def fill(self, steps: int) -> bool:
+        """Read the next nodes and jobs, at most so many; whether all are read."""
+        if self._to_fill is None:
+            return True
+        for _ in range(steps):
+            if next(self._to_fill, _END) is _END:
+                self._to_fill = None
+                self._queues = self._queue_rows()
+                return True
+        return False
+
+    def _filling(self) -> Iterator[None]:
+        view = self._view
+        for number in range(len(view.cluster.names)):
+            self._read_node(number)
+            yield
+        for key in list(view.jobs):
+            self._read_job(key)
+            yield
+        for key in list(view.vcjobs):
+            self._read_vcjob(key)
+            yield
+        for uid in list(view.cluster.pods):
+            if view.job_of(uid) is None:
+                self._read_foreign(uid)
+                yield
+
+    def follow(self, sequence: int, now: int, *, always: bool = False) -> DashboardChangeDocument | None:
+        """Read again what changed. Raises BoardsChangedError.
+
+        None where the rows are still the same; with `always` a document that tells the time.
+        """
+        changed = self._changes.take()
+        nodes: dict[str, DashboardNode] = {}
+        removed: set[str] = set()
+        if changed.topology:
+            self._reader.read_switches()
+            changed.nodes.update(self._nodes)
+        # A pod without a node.
+        changed.nodes.discard(-1)
+        for number in changed.nodes:
+            before = self._nodes.get(number)
+            row = self._read_node(number)
+            if row is before or row == before:
+                continue
+            if before is not None and (row is None or row["name"] != before["name"]):
+                removed.add(before["name"])
+            if row is not None:
+                nodes[row["name"]] = row
+        jobs, removed_jobs = self._follow_jobs(changed)
+        queues: list[DashboardQueue] = []
+        if nodes or removed or jobs or removed_jobs or changed.queues:
+            rows = self._queue_rows()
+            if rows != self._queues:
+                queues = self._queues = rows
+        if not (nodes or removed or jobs or removed_jobs or queues or always):
+            return None
+        return {
+            "schema": "ringwise.io/dashboard-change/v1",
+            "sequence": sequence,
+            "time": rfc3339(now),
+            "nodes": list(nodes.values()),
+            "removedNodes": sorted(removed),
+            "jobs": jobs,
+            "removedJobs": removed_jobs,
+            "queues": queues,
+            "totals": self.totals(),
+        }
+
+    def _follow_jobs(self, changed: Changes) -> tuple[list[DashboardJob], list[int]]:
+        before: dict[str, DashboardJob | None] = {}
+
+        def note(key: str | None) -> None:
+            if key is not None and key not in before:
+                before[key] = self._jobs.get(key)
+
+        for name in changed.vcjobs:
+            note(self._vcjob_rows.get(name))
+            vcjob = self._view.vcjobs.get(name)
+            note(None if vcjob is None else _vcjob_row(vcjob))
+            self._read_vcjob(name)
+        for uid in changed.foreign_pods:
+            note(self._foreign.get(uid))
+            placement = self._view.cluster.pods.get(uid)
+            note(None if placement is None else job_key(placement.pod))
+            self._read_foreign(uid)
+        for key in changed.jobs:
+            note(key)
+            self._read_job(key)
+        rows = [row for key, old in before.items() if (row := self._jobs.get(key)) is not None and row != old]
+        known = {row["id"] for key in before if (row := self._jobs.get(key)) is not None}
+        gone = [old["id"] for old in before.values() if old is not None and old["id"] not in known]
+        return rows, gone
+
+    # -- nodes ---------------------------------------------------------------------------------
+
+    def _read_node(self, number: int) -> DashboardNode | None:
+        state = self._view.cluster
+        node = state.nodes[number] if number < len(state.nodes) else None
+        before = self._node_counts.pop(number, None)
+        if before is not None:
+            self._totals.add(before, -1)
+        if node is None:
+            self._nodes.pop(number, None)
+            return None
+        row = self._reader.row(number, node)
+        known = self._nodes.get(number)
+        if known == row:
+            # The same object: nothing is sent, and nothing is kept twice.
+            row = known
+        self._nodes[number] = row
+        counts = self._node_counts[number] = counts_of(self._view, number, node)
+        self._totals.add(counts, 1)
+        return row
+
+    # -- jobs ----------------------------------------------------------------------------------
+
+    def _id(self, key: str) -> int:
+        found = self._ids.get(key)
+        if found is None:
+            found = self._ids[key] = self._next_id
+            self._next_id += 1
+        return found
+
+    def _read_job(self, key: str) -> None:
+        job = self._view.jobs.get(key)
+        if job is None:
+            vcjob = self._view.vcjobs.get(self._row_vcjobs.get(key, ""))
+            self._put(key, None if vcjob is None else vcjob_view(self._view, vcjob, None, []))
+            return
+        vcjob = self._view.vcjob_of(job)
+        pods = list(job.pods.values())
+        if vcjob is not None:
+            found = vcjob_view(self._view, vcjob, job, pods)
+        elif job.group is not None:
+            found = group_view(self._view, job.group, job, pods)
+        elif pods and pods[0].group is not None:
+            found = missing_group_view(self._view, key, job, pods)
+        elif pods:
+            found = pod_view(self._view, pods[0], job)
+        else:
+            # An invalid vcjob that is gone: the job goes with the same turn.
+            self._put(key, None)
+            return
+        placements = self._view.cluster.pods
+        found.assumed = sum(1 for pod in pods if pod.node is None and placements[pod.uid].node >= 0)
+        self._put(key, found)
+
+    def _read_vcjob(self, name: str) -> None:
+        vcjob = self._view.vcjobs.get(name)
+        key = None if vcjob is None else _vcjob_row(vcjob)
+        old = self._vcjob_rows.pop(name, None)
+        if old is not None:
+            self._row_vcjobs.pop(old, None)
+        if key is not None:
+            self._vcjob_rows[name] = key
+            self._row_vcjobs[key] = name
+        for one in {old, key} - {None}:
+            assert one is not None
+            self._read_job(one)
+
+    def _read_foreign(self, uid: str) -> None:
+        """A pod of another scheduler is shown where it has chips or waits for them."""
+        placement = self._view.cluster.pods.get(uid)
+        old = self._foreign.pop(uid, None)
+        if placement is None or self._view.job_of(uid) is not None:
+            if old is not None:
+                self._read_job(old)
+            return
+        pod = placement.pod
+        if not pod.cls.chips or not pod.live or pod.unreadable:
+            if old is not None:
+                self._put(old, None)
+            return
+        key = self._foreign[uid] = job_key(pod)
+        if old is not None and old != key:
+            self._put(old, None)
+        self._put(key, pod_view(self._view, pod, self._view.job_of_other(pod)))
+
+    def _put(self, key: str, found: JobView | None) -> None:
+        before = self._jobs.get(key)
+        if before is not None:
+            self._count(before, -1)
+        if found is None:
+            self._jobs.pop(key, None)
+            self._ids.pop(key, None)
+            self._messages.pop(key, None)
+            return
+        row = self._job_row(key, found)
+        self._jobs[key] = before if before == row else row
+        self._count(row, 1)
+
+    def _count(self, row: DashboardJob, sign: int) -> None:
+        counts = self._waiting if row["outcome"] in _WAITING else self._running
+        if row["outcome"] in _WAITING or row["outcome"] == _RUNNING:
+            left = counts.get(row["queue"], 0) + sign
+            if left:
+                counts[row["queue"]] = left
+            else:
+                counts.pop(row["queue"], None)
+
+    def _job_row(self, key: str, found: JobView) -> DashboardJob:
+        reason = found.reason
+        return {
+            "id": self._id(key),
+            "namespace": found.namespace,
+            "name": found.name,
+            "kind": found.kind,
+            "queue": found.queue,
+            "phase": found.shown_phase,
+            "outcome": found.outcome,
+            "pods": found.wanted,
+            "running": sum(1 for pod in found.pods if pod.phase == "Running"),
+            "chips": found.chips,
+            "priority": found.priority,
+            "since": rfc3339(found.created),
+            "reason": "" if reason is None else reason.code,
+            "message": "" if reason is None else self._message(key, reason),
+        }
+
+    def _message(self, key: str, reason: Reason) -> str:
+        known = self._messages.get(key)
+        if known is not None and known[0] is reason:
+            return known[1]
+        text = " ".join(reason.message.split())
+        if len(text) > MAX_MESSAGE:
+            text = text[: MAX_MESSAGE - 1] + "…"
+        self._messages[key] = reason, text
+        return text
+
+    # -- queues --------------------------------------------------------------------------------
+
+    def _queue_rows(self) -> list[DashboardQueue]:
+        view = self._view
+        resources = [name for name in view.cluster.fleets if name != HOSTS]
+        named = [queue for queue in view.queues.values() if queue.name != ROOT_QUEUE]
+        weights: dict[str, int] = {}
+        for queue in named:
+            weights[queue.parent] = weights.get(queue.parent, 0) + max(0, queue.weight)
+        rows: list[DashboardQueue] = []
+        for queue in sorted(named, key=lambda queue: natural_key(queue.name)):
+            limits = [queue.capability[name] for name in resources if name in queue.capability]
+            capability = sum(limits) if limits else None
+            deserved = [queue.deserved[name] for name in resources if name in queue.deserved]
+            if deserved:
+                share = sum(deserved)
+            else:
+                share = self._totals.chips * max(0, queue.weight) // max(1, weights[queue.parent])
+            used = view.used_by_queue(queue.name)
+            rows.append(
+                {
+                    "name": queue.name,
+                    "parent": queue.parent,
+                    "state": queue.state,
+                    "weight": queue.weight,
+                    "share": share if capability is None else min(share, capability),
+                    "capability": capability,
+                    "used": sum(used.get(name, 0) for name in resources),
+                    "waiting": self._waiting.get(queue.name, 0),
+                    "running": self._running.get(queue.name, 0),
+                }
+            )
+        return rows
+
+
+_END = object()
+
+
+def _vcjob_row(vcjob: VcJob) -> str:
+    return f"{vcjob.namespace}/{group_name(vcjob)}"

@@ -1,0 +1,254 @@
+"""The documents of the dashboard: the cluster at once, what changed since, and its history in numbers."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypedDict
+
+from msgspec import Meta
+
+Time = Annotated[str, Meta(description="RFC 3339, in UTC.")]
+Sequence = Annotated[int, Meta(description="Grows with every change; counts inside one epoch.", ge=0)]
+Epoch = Annotated[str, Meta(description="Another one means that sequence numbers and job ids started anew.")]
+
+
+class DashboardSource(TypedDict):
+    """Where the documents come from."""
+
+    kind: Annotated[str, Meta(description="lab, cluster, file or journal.")]
+    name: Annotated[str, Meta(description="Folder, server or file, for people.")]
+    version: Annotated[str, Meta(description="Of Ringwise.")]
+    live: Annotated[bool, Meta(description="False: it never changes.")]
+    leader: Annotated[
+        str, Meta(description="Identity of the scheduler that leads; empty where none is elected.")
+    ]
+
+
+class DashboardBoard(TypedDict):
+    """A kind of node."""
+
+    name: str
+    title: str
+    accelerator: Annotated[
+        str, Meta(description="The label accelerator-type of its nodes; empty without one.")
+    ]
+    chips: Annotated[int, Meta(description="Chips of a node.")]
+    rings: Annotated[list[list[int]], Meta(description="Chips with fast links between them.")]
+    ring_word: Annotated[str, Meta(description="What a ring is called: ring, mesh, card.")]
+
+
+class DashboardNode(TypedDict):
+    """A node. The last three fields have one entry for each chip, in the same order."""
+
+    name: str
+    board: Annotated[int | None, Meta(description="Index in `boards`; null: its board is not known.")]
+    switch: Annotated[str, Meta(description="Name of its leaf switch; empty without one.")]
+    superpod: Annotated[str, Meta(description="Id of its SuperPoD; empty without one.")]
+    rack: Annotated[str, Meta(description="Id of its rack inside the SuperPoD; empty without one.")]
+    state: Annotated[str, Meta(description="ready, not-ready, unschedulable or isolated.")]
+    why: Annotated[str, Meta(description="Why it takes no pods, or what is wrong with it; else empty.")]
+    numbers: Annotated[list[int], Meta(description="Numbers of the chips.")]
+    holders: Annotated[list[int], Meta(description="Id of the job that holds the chip; -1: none does.")]
+    health: Annotated[
+        str,
+        Meta(
+            description="A letter for each chip: h healthy, f faulty, s sub-healthy, n network fault, "
+            "i isolated by an operator, u unknown because no report lists it."
+        ),
+    ]
+
+
+class DashboardJob(TypedDict):
+    """A job: a vcjob, a PodGroup of another owner, or a pod without a group."""
+
+    id: Annotated[int, Meta(description="Stays the same inside one epoch.")]
+    namespace: str
+    name: str
+    kind: Annotated[str, Meta(description="vcjob, PodGroup or Pod.")]
+    queue: str
+    phase: str
+    outcome: Annotated[str, Meta(description="placed, pending, refused or ended.")]
+    pods: int
+    running: int
+    chips: Annotated[int, Meta(description="Chips that its pods ask for together.")]
+    priority: int
+    since: Annotated[Time, Meta(description="When it was created.")]
+    reason: Annotated[str, Meta(description="Code of the reason why it waits; else empty.")]
+    message: Annotated[str, Meta(description="The same as a sentence, shortened; else empty.")]
+
+
+class DashboardQueue(TypedDict):
+    """A queue. Amounts are chips of all resources."""
+
+    name: str
+    parent: str
+    state: str
+    weight: int
+    share: Annotated[
+        int, Meta(description="What it deserves: as written, else its part of all chips by weight.")
+    ]
+    capability: Annotated[int | None, Meta(description="What it may use at most; null: no limit.")]
+    used: int
+    waiting: Annotated[int, Meta(description="Jobs.")]
+    running: Annotated[int, Meta(description="Jobs.")]
+
+
+class DashboardTotals(TypedDict):
+    """The cluster in a few numbers."""
+
+    chips: int
+    free: Annotated[int, Meta(description="Usable chips that no pod holds, on nodes that take pods.")]
+    used: int
+    faulty: int
+    isolated: int
+    waiting: Annotated[int, Meta(description="Jobs that are pending or refused.")]
+    running: Annotated[int, Meta(description="Jobs that have their nodes.")]
+    fragmentation: Annotated[
+        float, Meta(description="The part of the free chips that is on nodes with chips in use.", ge=0, le=1)
+    ]
+
+
+class DashboardDocument(TypedDict):
+    """The whole cluster at one moment. `dashboard-change` documents continue it."""
+
+    schema: Literal["ringwise.io/dashboard/v1"]
+    epoch: Epoch
+    sequence: Sequence
+    time: Time
+    source: DashboardSource
+    boards: list[DashboardBoard]
+    nodes: Annotated[list[DashboardNode], Meta(description="In natural order.")]
+    jobs: list[DashboardJob]
+    queues: list[DashboardQueue]
+    totals: DashboardTotals
+
+
+class DashboardChangeDocument(TypedDict):
+    """What changed since the document before it. Removed rows come first; rows replace whole rows."""
+
+    schema: Literal["ringwise.io/dashboard-change/v1"]
+    sequence: Sequence
+    time: Time
+    nodes: list[DashboardNode]
+    removedNodes: Annotated[list[str], Meta(description="Names.")]
+    jobs: list[DashboardJob]
+    removedJobs: Annotated[list[int], Meta(description="Ids.")]
+    queues: Annotated[
+        list[DashboardQueue], Meta(description="All queues, when one of them changed; else none.")
+    ]
+    totals: DashboardTotals
+
+
+class DashboardPod(TypedDict):
+    """A pod of a job, and where its node is."""
+
+    name: str
+    rank: int | None
+    phase: str
+    node: Annotated[str, Meta(description="Empty: it has none.")]
+    chips: list[int]
+    switch: str
+    superpod: str
+    rack: str
+    block: Annotated[
+        str, Meta(description="The logical SuperPoD of the job that it is in; empty without one.")
+    ]
+
+
+DashboardJobClass = TypedDict(
+    "DashboardJobClass",
+    {
+        "class": Annotated[
+            str, Meta(description="foundation-model, common or padding; empty without affinity to switches.")
+        ]
+    },
+)
+
+
+class DashboardJobDocument(DashboardJobClass):
+    """A job with its pods."""
+
+    schema: Literal["ringwise.io/dashboard-job/v1"]
+    job: DashboardJob
+    minAvailable: int
+    board: Annotated[
+        str, Meta(description="Name of the board by whose rules it is placed; empty without one.")
+    ]
+    labels: Annotated[dict[str, str], Meta(description="Those of its PodGroup and its pods.")]
+    annotations: Annotated[dict[str, str], Meta(description="Those of its PodGroup and its pods.")]
+    pods: list[DashboardPod]
+
+
+class DashboardChip(TypedDict):
+    """A chip of a node."""
+
+    name: str
+    number: int
+    health: Annotated[str, Meta(description="The letter of the row.")]
+    codes: Annotated[list[str], Meta(description="Fault codes with their levels.")]
+    job: Annotated[str, Meta(description="namespace/name of the job that holds it; empty: none does.")]
+    pod: Annotated[str, Meta(description="namespace/name; empty: no pod holds it.")]
+    note: Annotated[str, Meta(description="What else is known about it.")]
+
+
+class DashboardNodePod(TypedDict):
+    """A pod on a node."""
+
+    namespace: str
+    name: str
+    job: str
+    phase: str
+    chips: list[int]
+
+
+class DashboardReason(TypedDict):
+    """Why the scheduler avoids a node."""
+
+    code: str
+    message: str
+
+
+class DashboardNodeDocument(TypedDict):
+    """A node with its chips and who holds them."""
+
+    schema: Literal["ringwise.io/dashboard-node/v1"]
+    node: DashboardNode
+    address: str
+    labels: dict[str, str]
+    annotations: Annotated[dict[str, str], Meta(description="Those that the scheduler reads.")]
+    chips: list[DashboardChip]
+    pods: list[DashboardNodePod]
+    reasons: list[DashboardReason]
+
+
+class SeriesDocument(TypedDict):
+    """What the process remembers: samples at equal distances, oldest first."""
+
+    schema: Literal["ringwise.io/series/v1"]
+    interval: Annotated[float, Meta(description="Seconds between two samples.")]
+    times: Annotated[list[float], Meta(description="Seconds since 1970.")]
+    used: list[int]
+    free: list[int]
+    waiting: list[int]
+    fragmentation: list[float]
+    decisions: Annotated[list[float], Meta(description="Pods that got a node, per second.")]
+
+
+class ErrorFields(TypedDict):
+    """What was wrong with a request."""
+
+    code: str
+    message: str
+
+
+class LeadingFields(ErrorFields, total=False):
+    """The same from a replica that does not lead."""
+
+    leader: str
+    address: str
+
+
+class ErrorDocument(TypedDict):
+    """The body of every response that is no success."""
+
+    schema: Literal["ringwise.io/error/v1"]
+    error: LeadingFields

@@ -1,0 +1,306 @@
+"""The routes of the dashboard: its page, its documents, and the stream of changes."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
+from typing import Any, Protocol
+
+import msgspec
+from aiohttp import web
+
+from ringwise.log import Logger
+from ringwise.topology.numbers import whole_number
+from ringwise.views.dashboard_details import job_document, node_document
+from ringwise.views.documents.dashboard import ErrorDocument, LeadingFields
+from ringwise.web.connections import OpenConnections, read_body
+from ringwise.web.core import NotLeadingError
+from ringwise.web.frames import Frame, GzipStream
+from ringwise.web.guard import SECURITY_HEADERS, Guard, Handler, RefusedError
+from ringwise.web.hub import Hub
+from ringwise.web.openapi import api_page, openapi_document
+from ringwise.web.page_files import INDEX, PageFile, page_files
+
+_LOG = Logger()
+
+API = "/api/v1"
+#: Bytes of a manifest in a what-if.
+MAX_BODY = 1 << 20
+#: Streams at once, and seconds in which a client must have read what it was sent.
+MAX_STREAMS = 256
+WRITE_TIMEOUT = 30.0
+#: Bodies of fewer bytes are not packed.
+_SMALL = 1024
+_LARGEST_SEQUENCE = 2**53
+
+
+class Answers(Protocol):
+    """The questions about one job or a manifest. They raise RefusedError and NotLeadingError."""
+
+    async def why(self, namespace: str, name: str) -> Mapping[str, Any]: ...
+
+    async def story(self, namespace: str, name: str) -> Mapping[str, Any]: ...
+
+    async def what_if(self, text: bytes) -> Mapping[str, Any]: ...
+
+
+class DashboardServer:
+    """Makes the application for one hub."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        answers: Answers,
+        guard: Guard,
+        *,
+        files: Mapping[str, PageFile] | None = None,
+        max_streams: int = MAX_STREAMS,
+        write_timeout: float = WRITE_TIMEOUT,
+    ) -> None:
+        self._hub = hub
+        self._answers = answers
+        self._guard = guard
+        self._files = page_files() if files is None else files
+        self._max_streams = max_streams
+        self._write_timeout = write_timeout
+        self._streams = 0
+        self._documents: dict[str, tuple[bytes, bytes]] = {}
+
+    def application(self, connections: OpenConnections) -> web.Application:
+        app = web.Application(
+            client_max_size=MAX_BODY, middlewares=[connections.middleware, self._answer_safely]
+        )
+        app.router.add_get("/", self._index)
+        app.router.add_get("/page/{path:.+}", self._page)
+        app.router.add_get("/api/", self._api_page)
+        app.router.add_get(f"{API}/openapi.json", self._openapi)
+        app.router.add_get(f"{API}/snapshot", self._snapshot)
+        app.router.add_get(f"{API}/stream", self._stream)
+        app.router.add_get(f"{API}/series", self._series)
+        app.router.add_get(f"{API}/jobs/{{namespace}}/{{name}}", self._job)
+        app.router.add_get(f"{API}/jobs/{{namespace}}/{{name}}/why", self._why)
+        app.router.add_get(f"{API}/jobs/{{namespace}}/{{name}}/story", self._story)
+        app.router.add_get(f"{API}/nodes/{{name}}", self._node)
+        app.router.add_post(f"{API}/what-if", self._what_if)
+        app.on_response_prepare.append(_add_headers)
+        app.cleanup_ctx.append(self._running_hub)
+        app.on_shutdown.append(self._end_streams)
+        return app
+
+    async def _running_hub(self, _app: web.Application) -> AsyncIterator[None]:
+        self._hub.start()
+        yield
+        await self._hub.stop()
+
+    async def _end_streams(self, _app: web.Application) -> None:
+        self._hub.end_streams()
+
+    # -- around every request --------------------------------------------------------------------
+
+    @web.middleware
+    async def _answer_safely(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Checks who asks; what goes wrong becomes an error document."""
+        try:
+            self._guard.check_origin(request)
+            if request.path.startswith(f"{API}/"):
+                await self._guard.check_token(request)
+            return await handler(request)
+        except RefusedError as error:
+            return _error(error.status, error.code, str(error))
+        except NotLeadingError as error:
+            return _error(503, "not-leading", str(error), leader=error.leader, address=error.address)
+        except web.HTTPRequestEntityTooLarge:
+            return _error(413, "too-large", f"a body has at most {MAX_BODY} bytes")
+        except web.HTTPException as error:
+            code = "not-found" if error.status == 404 else (error.reason or "error").lower().replace(" ", "-")
+            made = _error(error.status, code, error.text or error.reason or "error")
+            if "Allow" in error.headers:
+                made.headers["Allow"] = error.headers["Allow"]
+            return made
+        except (asyncio.CancelledError, ConnectionError):
+            raise
+        except Exception:
+            _LOG.exception("a request of the dashboard failed", path=request.path[:200])
+            return _error(500, "internal-error", "internal error; the log of the server has more")
+
+    # -- page ------------------------------------------------------------------------------------
+
+    async def _index(self, request: web.Request) -> web.Response:
+        return self._file(request, INDEX)
+
+    async def _page(self, request: web.Request) -> web.Response:
+        return self._file(request, request.match_info["path"])
+
+    def _file(self, request: web.Request, path: str) -> web.Response:
+        found = self._files.get(path)
+        if found is None:
+            raise RefusedError(404, "not-found", "there is no such file")
+        headers = {"ETag": found.etag, "Cache-Control": "no-cache"}
+        if found.etag in request.headers.get("If-None-Match", ""):
+            return web.Response(status=304, headers=headers)
+        return _packed_response(request, found.body, found.packed, found.content_type, headers)
+
+    async def _api_page(self, request: web.Request) -> web.Response:
+        return self._constant(request, "page", "text/html; charset=utf-8", lambda: api_page().encode())
+
+    async def _openapi(self, request: web.Request) -> web.Response:
+        return self._constant(
+            request, "openapi", "application/json", lambda: msgspec.json.encode(openapi_document())
+        )
+
+    def _constant(
+        self, request: web.Request, name: str, content_type: str, make: Callable[[], bytes]
+    ) -> web.Response:
+        if name not in self._documents:
+            body = make()
+            self._documents[name] = body, gzip.compress(body, mtime=0)
+        body, smaller = self._documents[name]
+        return _packed_response(request, body, smaller, content_type, {"Cache-Control": "no-cache"})
+
+    # -- documents -------------------------------------------------------------------------------
+
+    async def _snapshot(self, request: web.Request) -> web.Response:
+        snapshot = await self._hub.snapshot()
+        headers = {"Cache-Control": "no-store"}
+        return _packed_response(request, snapshot.raw, snapshot.packed, "application/json", headers)
+
+    async def _series(self, request: web.Request) -> web.Response:
+        return _document(request, self._hub.series.document())
+
+    async def _job(self, request: web.Request) -> web.Response:
+        namespace, name = request.match_info["namespace"], request.match_info["name"]
+        found = await self._hub.read(lambda rows, view, now: job_document(rows, view, now, namespace, name))
+        if found is None:
+            raise RefusedError(404, "not-found", f"there is no job {namespace}/{name}")
+        return _document(request, found)
+
+    async def _node(self, request: web.Request) -> web.Response:
+        name = request.match_info["name"]
+        found = await self._hub.read(lambda rows, view, now: node_document(rows, view, name))
+        if found is None:
+            raise RefusedError(404, "not-found", f"there is no node {name}")
+        return _document(request, found)
+
+    async def _why(self, request: web.Request) -> web.Response:
+        return _document(
+            request, await self._answers.why(request.match_info["namespace"], request.match_info["name"])
+        )
+
+    async def _story(self, request: web.Request) -> web.Response:
+        return _document(
+            request, await self._answers.story(request.match_info["namespace"], request.match_info["name"])
+        )
+
+    async def _what_if(self, request: web.Request) -> web.Response:
+        body = await read_body(request)
+        return _document(request, await self._answers.what_if(body))
+
+    # -- stream ----------------------------------------------------------------------------------
+
+    async def _stream(self, request: web.Request) -> web.StreamResponse:
+        since = whole_number(request.query.get("since", ""), 0, _LARGEST_SEQUENCE)
+        if since is None:
+            raise RefusedError(400, "bad-request", "since must be a sequence number")
+        if self._streams >= self._max_streams:
+            raise RefusedError(503, "too-many-streams", f"{self._max_streams} clients are being served")
+        response = web.StreamResponse(
+            headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"}
+        )
+        # A proxy must not collect events.
+        response.headers["X-Accel-Buffering"] = "no"
+        stream = GzipStream() if _accepts_gzip(request) else None
+        if stream is not None:
+            response.headers["Content-Encoding"] = "gzip"
+            response.headers["Vary"] = "Accept-Encoding"
+        self._streams += 1
+        try:
+            await response.prepare(request)
+            await self._send(request, response, stream)
+        except (ConnectionError, TimeoutError):
+            # The client has gone, or reads too slowly: it comes back with its sequence.
+            if request.transport is not None:
+                request.transport.abort()
+        finally:
+            self._streams -= 1
+        return response
+
+    async def _send(
+        self, request: web.Request, response: web.StreamResponse, stream: GzipStream | None
+    ) -> None:
+        async def write(data: bytes) -> None:
+            async with asyncio.timeout(self._write_timeout):
+                await response.write(data)
+
+        epoch = request.query.get("epoch", "")
+        since = whole_number(request.query.get("since", ""), 0, _LARGEST_SEQUENCE) or 0
+        if stream is not None:
+            await write(GzipStream.HEADER)
+        await write(_part(_ALIVE, stream))
+        async for frame in self._hub.stream(epoch, since):
+            await write(_part(frame or _ALIVE, stream))
+        if stream is not None:
+            await write(stream.end())
+        with suppress(ConnectionError):
+            await response.write_eof()
+
+
+class _Comment(Frame):
+    """Shows that the stream is alive."""
+
+    def __init__(self) -> None:
+        self.sequence = None
+        self.raw = b": alive\n\n"
+
+
+_ALIVE = _Comment()
+
+
+def _part(frame: Frame, stream: GzipStream | None) -> bytes:
+    return frame.raw if stream is None else stream.part(frame.raw, frame.packed)
+
+
+# -- responses -------------------------------------------------------------------------------------
+
+
+async def _add_headers(_request: web.Request, response: web.StreamResponse) -> None:
+    response.headers.update(SECURITY_HEADERS)
+    response.headers.popall("Server", None)
+
+
+def _accepts_gzip(request: web.Request) -> bool:
+    for part in request.headers.get("Accept-Encoding", "").lower().split(","):
+        name, _, quality = part.partition(";")
+        if name.strip() in ("gzip", "*"):
+            return quality.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
+    return False
+
+
+def _packed_response(
+    request: web.Request, body: bytes, smaller: bytes, content_type: str, headers: Mapping[str, str]
+) -> web.Response:
+    all_headers = {"Content-Type": content_type, "Vary": "Accept-Encoding", **headers}
+    if _accepts_gzip(request) and len(smaller) < len(body):
+        all_headers["Content-Encoding"] = "gzip"
+        body = smaller
+    return web.Response(body=body, headers=all_headers)
+
+
+def _document(request: web.Request, document: object) -> web.Response:
+    body = msgspec.json.encode(document)
+    smaller = gzip.compress(body, 1, mtime=0) if len(body) > _SMALL else body
+    return _packed_response(request, body, smaller, "application/json", {"Cache-Control": "no-store"})
+
+
+def _error(status: int, code: str, message: str, **more: str) -> web.Response:
+    fields = LeadingFields(code=code, message=message, **more)  # type: ignore[typeddict-item]
+    headers = {"Cache-Control": "no-store"}
+    if status == 401:
+        headers["WWW-Authenticate"] = 'Bearer realm="ringwise"'
+    return web.Response(
+        status=status,
+        body=msgspec.json.encode(ErrorDocument(schema="ringwise.io/error/v1", error=fields)),
+        content_type="application/json",
+        headers=headers,
+    )

@@ -1,0 +1,96 @@
+"""Events of the stream, encoded once for all clients, and the last of them."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections import deque
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+
+import msgspec
+
+#: Most bytes and most events that are kept for clients that were away.
+MAX_HISTORY_BYTES = 16 << 20
+MAX_HISTORY_FRAMES = 4096
+
+
+class Frame:
+    """One event of the stream, as it is and packed."""
+
+    def __init__(self, name: str, document: object, sequence: int | None = None) -> None:
+        self.sequence = sequence
+        lines = [f"event: {name}\n".encode()]
+        if sequence is not None:
+            lines.append(f"id: {sequence}\n".encode())
+        # JSON has no line breaks outside of strings, and none unescaped inside.
+        self.raw = b"".join((*lines, b"data: ", msgspec.json.encode(document), b"\n\n"))
+
+    @cached_property
+    def packed(self) -> bytes:
+        return packed(self.raw)
+
+
+def packed(raw: bytes) -> bytes:
+    """Deflated so that any sequence of such parts is one valid stream: it refers to nothing before it."""
+    deflate = zlib.compressobj(1, zlib.DEFLATED, -zlib.MAX_WBITS)
+    return deflate.compress(raw) + deflate.flush(zlib.Z_FULL_FLUSH)
+
+
+class GzipStream:
+    """The parts of one gzip stream: many clients get the same packed frames, each with its own ends."""
+
+    #: No name, no time, unknown system.
+    HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
+
+    def __init__(self) -> None:
+        self._checksum = 0
+        self._length = 0
+
+    def part(self, raw: bytes, deflated: bytes) -> bytes:
+        self._checksum = zlib.crc32(raw, self._checksum)
+        self._length += len(raw)
+        return deflated
+
+    def end(self) -> bytes:
+        """An empty last block, and the checksum."""
+        return b"\x03\x00" + struct.pack("<II", self._checksum, self._length & 0xFFFFFFFF)
+
+
+class History:
+    """The last frames, without gaps. Clients read here at their own pace and own nothing themselves."""
+
+    def __init__(self, max_bytes: int = MAX_HISTORY_BYTES, max_frames: int = MAX_HISTORY_FRAMES) -> None:
+        self._max_bytes = max_bytes
+        self._max_frames = max_frames
+        self._frames: deque[Frame] = deque()
+        self._bytes = 0
+        #: Sequence of the state before the first frame, and after the last one.
+        self.first = 0
+        self.last = 0
+
+    def append(self, frame: Frame) -> None:
+        self._frames.append(frame)
+        self._bytes += len(frame.raw)
+        self.last += 1
+        while self._frames and (self._bytes > self._max_bytes or len(self._frames) > self._max_frames):
+            self._bytes -= len(self._frames.popleft().raw)
+            self.first += 1
+
+    def has(self, since: int) -> bool:
+        """Whether a client with this sequence can be told everything that followed."""
+        return self.first <= since <= self.last
+
+    def after(self, since: int) -> Iterator[Frame]:
+        """The frames that follow a sequence that `has` has confirmed."""
+        skip = since - self.first
+        return iter(list(_tail(self._frames, skip)))
+
+    def __len__(self) -> int:
+        return len(self._frames)
+
+
+def _tail(frames: Iterable[Frame], skip: int) -> Iterator[Frame]:
+    for position, frame in enumerate(frames):
+        if position >= skip:
+            yield frame

@@ -1,0 +1,295 @@
+"""Between one scheduler and many clients: reads what changed a few times a second, while somebody looks.
+
+While nobody does, the scheduler records nothing. All clients share the encoded events and the rows; what a
+client that reads slowly costs is its place in the shared history.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from ringwise.log import Logger
+from ringwise.manifests.quantities import rfc3339
+from ringwise.scheduler.view import SchedulerView
+from ringwise.state.changes import Changes
+from ringwise.views.dashboard import DashboardRows
+from ringwise.views.dashboard_nodes import BoardsChangedError, cluster_totals
+from ringwise.views.documents.dashboard import (
+    DashboardDocument,
+    DashboardSource,
+)
+from ringwise.web.core import Core, NotLeadingError, WatchedScheduler
+from ringwise.web.frames import Frame, History
+from ringwise.web.series import Series
+
+#: Seconds between two reads of what changed; and after which an event is sent although nothing did.
+READ_INTERVAL = 0.25
+QUIET_INTERVAL = 10.0
+#: Seconds after which a stream without events shows that it is alive.
+ALIVE_INTERVAL = 15.0
+#: Seconds without a client after which the rows are dropped. One that is away for less catches up.
+IDLE_TIMEOUT = 180.0
+#: Nodes or jobs that are read in one visit to the scheduler's thread: some milliseconds.
+FILL_STEPS = 250
+#: Times that reading everything may be overtaken by a new scheduler or new boards.
+MAX_BEGINNINGS = 5
+
+Answer = TypeVar("Answer")
+
+_LOG = Logger()
+
+
+class Snapshot(NamedTuple):
+    raw: bytes
+    packed: bytes
+
+
+class _RestartedError(Exception):
+    """There is another scheduler, or other boards: rows and epoch begin anew."""
+
+
+class Hub:
+    """Everything in it but the rows belongs to the event loop."""
+
+    def __init__(
+        self,
+        core: Core,
+        source: Callable[[], DashboardSource],
+        *,
+        series: Series | None = None,
+        read_interval: float = READ_INTERVAL,
+        idle_timeout: float = IDLE_TIMEOUT,
+        history: Callable[[], History] = History,
+    ) -> None:
+        self._core = core
+        self._source = source
+        self.series = series or Series()
+        self._read_interval = read_interval
+        self._idle_timeout = idle_timeout
+        self._new_history = history
+        self._lock = asyncio.Lock()
+        self._rows: DashboardRows | None = None
+        self._scheduler: WatchedScheduler | None = None
+        self.epoch = ""
+        self.history = history()
+        self._snapshot: tuple[str, int, Snapshot] | None = None
+        #: Set, and replaced, with every new frame.
+        self._news = asyncio.Event()
+        self._streams = 0
+        self._watched = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._published = 0.0
+        self._stopped = False
+
+    @property
+    def streams(self) -> int:
+        """Clients that follow now."""
+        return self._streams
+
+    # -- life ----------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        self._tasks = [
+            asyncio.create_task(self._publish(), name="dashboard changes"),
+            asyncio.create_task(self._sample(), name="dashboard samples"),
+        ]
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = []
+        await self._forget()
+
+    def end_streams(self) -> None:
+        self._stopped = True
+        self._tell()
+
+    async def _publish(self) -> None:
+        """Read what changed while there are clients; drop everything when there have been none for long."""
+        while True:
+            await self._watched.wait()
+            await self._contained(self.refresh)
+            if self._streams:
+                await asyncio.sleep(self._read_interval)
+                continue
+            self._watched.clear()
+            try:
+                await asyncio.wait_for(self._watched.wait(), self._idle_timeout)
+            except TimeoutError:
+                await self._forget()
+
+    async def _sample(self) -> None:
+        while True:
+            await self._contained(lambda: self._core.call(self._take_sample))
+            await asyncio.sleep(self.series.interval)
+
+    async def _contained(self, work: Callable[[], Awaitable[None]]) -> None:
+        """A defect here must not end the stream of everything else: the clients begin anew."""
+        try:
+            await work()
+        except NotLeadingError:
+            self._drop()
+        except Exception:
+            _LOG.exception("the dashboard could not read the scheduler")
+            self._drop()
+
+    def _take_sample(self, scheduler: WatchedScheduler, now: int) -> None:
+        view = scheduler.view
+        if view.cluster.node_count:
+            # Before anything is read, there is nothing to remember.
+            self.series.add(now, cluster_totals(view), view.bindings, scheduler)
+
+    def _drop(self) -> None:
+        self._rows = self._scheduler = self._snapshot = None
+        self.epoch = ""
+        self.history = self._new_history()
+        self._tell()
+
+    async def _forget(self) -> None:
+        """Nobody looks: the scheduler need not record any more."""
+        async with self._lock:
+            watched = self._scheduler
+            self._drop()
+            if watched is not None:
+                with suppress(NotLeadingError):
+                    await self._core.call(lambda scheduler, now: watched.record_changes(None))
+
+    def _tell(self) -> None:
+        self._news.set()
+        self._news = asyncio.Event()
+
+    # -- reading -------------------------------------------------------------------------------
+
+    async def refresh(self) -> None:
+        """Bring the rows up to date, and publish the difference. Raises NotLeadingError."""
+        async with self._lock:
+            await self._refresh()
+
+    async def _refresh(self) -> None:
+        for _ in range(MAX_BEGINNINGS):
+            try:
+                if self._rows is None:
+                    await self._begin()
+                return await self._follow()
+            except (_RestartedError, BoardsChangedError):
+                self._drop()
+        raise RuntimeError("schedulers or boards change faster than they can be read")
+
+    async def _follow(self) -> None:
+        moment, sequence = asyncio.get_running_loop().time(), self.history.last + 1
+        quiet = moment - self._published >= QUIET_INTERVAL
+        change = await self._visit(lambda rows, view, now: rows.follow(sequence, now, always=quiet))
+        if change is not None:
+            self.history.append(Frame("change", change, sequence))
+            self._published = moment
+            self._tell()
+
+    async def _begin(self) -> None:
+        changes = Changes()
+
+        def begin(scheduler: WatchedScheduler, _now: int) -> tuple[WatchedScheduler, DashboardRows]:
+            scheduler.record_changes(changes)
+            return scheduler, DashboardRows(scheduler.view, changes)
+
+        def fill(present: WatchedScheduler, _now: int) -> bool:
+            if present is not scheduler:
+                raise _RestartedError
+            return rows.fill(FILL_STEPS)
+
+        scheduler, rows = await self._core.call(begin)
+        while not await self._core.call(fill):
+            # The scheduler decides in between, and the event loop serves others.
+            await asyncio.sleep(0)
+        self._scheduler, self._rows = scheduler, rows
+        self.epoch = secrets.token_hex(8)
+        self.history = self._new_history()
+        self._published = asyncio.get_running_loop().time()
+
+    async def _visit(self, work: Callable[[DashboardRows, SchedulerView, int], Answer]) -> Answer:
+        rows, known = self._rows, self._scheduler
+
+        def visit(scheduler: WatchedScheduler, now: int) -> Answer:
+            if rows is None or scheduler is not known:
+                raise _RestartedError
+            return work(rows, scheduler.view, now)
+
+        return await self._core.call(visit)
+
+    async def read(self, work: Callable[[DashboardRows, SchedulerView, int], Answer]) -> Answer:
+        """Read rows that are up to date, on the scheduler's thread. Raises NotLeadingError."""
+        async with self._lock:
+            return await self._read(work)
+
+    async def _read(self, work: Callable[[DashboardRows, SchedulerView, int], Answer]) -> Answer:
+        self._watched.set()
+        while True:
+            await self._refresh()
+            try:
+                return await self._visit(work)
+            except _RestartedError:
+                self._drop()
+
+    async def snapshot(self) -> Snapshot:
+        """The whole cluster as JSON, encoded once for all who ask at the same time."""
+        async with self._lock:
+            document = await self._read(self._document)
+            known = self._snapshot
+            if known is None or known[:2] != (document["epoch"], document["sequence"]):
+                # Rows are replaced, never changed: another thread may read them.
+                made = await asyncio.to_thread(_encoded, document)
+                known = self._snapshot = document["epoch"], document["sequence"], made
+            return known[2]
+
+    def _document(self, rows: DashboardRows, _view: SchedulerView, now: int) -> DashboardDocument:
+        return {
+            "schema": "ringwise.io/dashboard/v1",
+            "epoch": self.epoch,
+            "sequence": self.history.last,
+            "time": rfc3339(now),
+            "source": self._source(),
+            "boards": rows.boards,
+            "nodes": rows.nodes(),
+            "jobs": rows.jobs(),
+            "queues": rows.queues(),
+            "totals": rows.totals(),
+        }
+
+    async def stream(self, epoch: str, since: int) -> AsyncIterator[Frame | None]:
+        """What followed this sequence, without end; None where nothing happened for a while."""
+        self._streams += 1
+        self._watched.set()
+        try:
+            while not self._stopped:
+                news = self._news
+                try:
+                    if not self.epoch:
+                        await self.refresh()
+                except NotLeadingError as error:
+                    yield Frame("leader", {"leader": error.leader, "address": error.address})
+                    return
+                if epoch != self.epoch or not self.history.has(since):
+                    yield Frame("reset", {"epoch": self.epoch, "sequence": self.history.last})
+                    return
+                for frame in self.history.after(since):
+                    yield frame
+                    since += 1
+                if news is self._news:
+                    try:
+                        await asyncio.wait_for(news.wait(), ALIVE_INTERVAL)
+                    except TimeoutError:
+                        yield None
+        finally:
+            self._streams -= 1
+
+
+def _encoded(document: DashboardDocument) -> Snapshot:
+    raw = msgspec.json.encode(document)
+    return Snapshot(raw, gzip.compress(raw, 6, mtime=0))

@@ -1,0 +1,135 @@
+"""A dashboard on a real socket, on a scheduler that the test drives."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from aiohttp import ClientSession
+
+from ringwise.apps.extensions import new_scheduler
+from ringwise.apps.web.answers import SchedulerAnswers
+from ringwise.apps.web.serving import listening
+from ringwise.messages import events as ev
+from ringwise.messages.events import Decide
+from ringwise.scheduler.core.machine import Scheduler
+from ringwise.views.documents.dashboard import DashboardSource
+from ringwise.web.application import DashboardServer
+from ringwise.web.connections import OpenConnections
+from ringwise.web.core import Answer, NotLeadingError, WatchedScheduler
+from ringwise.web.frames import History
+from ringwise.web.guard import Guard
+from ringwise.web.hub import Hub
+from ringwise.web.page_files import PageFile
+from tests.scheduler.clusters import NOW, node
+
+SECOND = 1_000_000_000
+PAGE = {
+    "index.html": PageFile(b"<!doctype html>" + b" " * 2000, b"packed", "text/html; charset=utf-8", '"1"'),
+    "app.js": PageFile(b"export {}", b"longer than the file", "text/javascript; charset=utf-8", '"2"'),
+}
+
+
+class TestCore:
+    """A scheduler on the event loop of the test."""
+
+    __test__ = False
+
+    def __init__(self, *events: ev.Event) -> None:
+        self.scheduler: Scheduler = new_scheduler()
+        self.now = NOW
+        self.leading = True
+        self.calls = 0
+        self.tell(events or [node(f"n{number}") for number in range(1, 5)])
+
+    def tell(self, events: Iterable[ev.Event], decide: Decide = Decide.ALL) -> None:
+        self.now += SECOND
+        self.scheduler.handle(list(events), self.now, decide)
+
+    def restart(self) -> None:
+        """Another scheduler that knows the same objects."""
+        events = self.scheduler.view.known_events()
+        self.scheduler = new_scheduler()
+        self.tell(events)
+
+    async def call(self, work: Callable[[WatchedScheduler, int], Answer]) -> Answer:
+        self.calls += 1
+        if not self.leading:
+            raise NotLeadingError("replica-2", "https://10.0.0.2:8090/")
+        return work(self.scheduler, self.now)
+
+
+def source() -> DashboardSource:
+    return {"kind": "lab", "name": "test", "version": "0", "live": True, "leader": ""}
+
+
+class Dashboard:
+    """A server on a free port, and a client of it."""
+
+    def __init__(
+        self, core: TestCore, hub: Hub, server: DashboardServer, url: str, session: ClientSession
+    ) -> None:
+        self.core = core
+        self.hub = hub
+        self.server = server
+        self.url = url
+        self.session = session
+
+    async def get(self, path: str, **more: Any) -> tuple[int, Mapping[str, Any]]:
+        async with self.session.get(f"{self.url}{path}", **more) as response:
+            return response.status, await response.json()
+
+    async def snapshot(self) -> Mapping[str, Any]:
+        status, document = await self.get("api/v1/snapshot")
+        assert status == 200, document
+        return document
+
+    @asynccontextmanager
+    async def stream(self, epoch: str, since: int) -> AsyncIterator[AsyncIterator[tuple[str, Any]]]:
+        """The events with their data, comments left out."""
+        path = f"api/v1/stream?epoch={epoch}&since={since}"
+        async with self.session.get(f"{self.url}{path}") as response:
+            assert response.status == 200, await response.text()
+            assert response.content_type == "text/event-stream"
+            yield events_of(response.content.iter_any())
+
+
+async def events_of(parts: AsyncIterator[bytes]) -> AsyncIterator[tuple[str, Any]]:
+    text = b""
+    async for part in parts:
+        text += part
+        while b"\n\n" in text:
+            event, _, text = text.partition(b"\n\n")
+            fields = dict(line.split(": ", 1) for line in event.decode().split("\n") if line[:1] != ":")
+            if fields:
+                yield fields["event"], json.loads(fields["data"])
+
+
+@asynccontextmanager
+async def dashboard(
+    core: TestCore | None = None,
+    *,
+    guard: Guard | None = None,
+    read_interval: float = 0.01,
+    idle_timeout: float = 60.0,
+    history: Callable[[], History] = History,
+    connections: OpenConnections | None = None,
+    **server: Any,
+) -> AsyncIterator[Dashboard]:
+    core = core or TestCore()
+    hub = Hub(core, source, read_interval=read_interval, idle_timeout=idle_timeout, history=history)
+    server.setdefault("files", PAGE)
+    made = DashboardServer(hub, SchedulerAnswers(core), guard or Guard(), **server)
+    async with (
+        listening(made, "127.0.0.1:0", connections=connections) as url,
+        ClientSession() as session,
+        asyncio.timeout(60),
+    ):
+        yield Dashboard(core, hub, made, url, session)
+
+
+def run(story: Any) -> None:
+    asyncio.run(story)

@@ -1,0 +1,298 @@
+"""The rows of the dashboard: what is told as a change brings a client to where a new one begins."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, invariant, rule
+
+from ringwise.apps.extensions import new_scheduler
+from ringwise.messages import events as ev
+from ringwise.scheduler.core.machine import Scheduler
+from ringwise.state.changes import Changes
+from ringwise.state.model import (
+    Device,
+    DeviceReport,
+    Isolation,
+    Isolations,
+    Node,
+    NodeReport,
+    Pod,
+    PodClass,
+    Queue,
+    ReportedFault,
+)
+from ringwise.topology.switches import Server, make_topology
+from ringwise.views.dashboard import DashboardRows
+from ringwise.views.dashboard_nodes import BoardsChangedError, cluster_totals
+from tests.scheduler.clusters import CHIP, NOW, gang, node, pod, report
+from tests.scheduler.core.test_machine_properties import Stream
+from tests.web.client import Mirror
+
+
+def rows_of(scheduler: Scheduler) -> DashboardRows:
+    changes = Changes()
+    scheduler.record_changes(changes)
+    return filled(DashboardRows(scheduler.view, changes))
+
+
+def filled(rows: DashboardRows) -> DashboardRows:
+    while not rows.fill(3):
+        pass
+    return rows
+
+
+def fresh(scheduler: Scheduler) -> dict[str, Any]:
+    """What a client that begins now gets."""
+    return Mirror.of_rows(filled(DashboardRows(scheduler.view, Changes()))).plain()
+
+
+class Follower:
+    """A client that has seen everything."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self.scheduler = scheduler
+        self.rows = rows_of(scheduler)
+        self.mirror = Mirror.of_rows(self.rows)
+        self.sequence = 0
+
+    def follow(self) -> dict[str, Any] | None:
+        change = self.rows.follow(self.sequence + 1, NOW)
+        if change is None:
+            return None
+        self.sequence += 1
+        self.mirror.apply(change)
+        return dict(change)
+
+    def check(self) -> None:
+        self.follow()
+        assert self.mirror.plain() == fresh(self.scheduler)
+
+
+class FollowedStream(Stream):
+    """The random life of the scheduler's own test, with a client that follows it."""
+
+    @initialize(nodes=st.integers(1, 4))
+    def begin(self, nodes: int) -> None:
+        Stream.begin(self, nodes)
+        self.client = Follower(self.rig.machine)
+
+    @rule(data=st.data(), chip=st.sampled_from(["", "Ascend910-3"]))
+    def isolate(self, data: st.DataObject, chip: str) -> None:
+        name = data.draw(st.sampled_from([*self.node_names, ""]))
+        entries = (Isolation(name, chip, number=3 if chip else None),) if name else ()
+        self.rig.tell(ev.IsolationsSeen(Isolations(entries)))
+        self.rig.step(1)
+
+    @rule(data=st.data(), there=st.booleans())
+    def node_comes_or_goes(self, data: st.DataObject, there: bool) -> None:
+        name = data.draw(st.sampled_from([*self.node_names, "n10", "n11"]))
+        if there:
+            self.rig.node(name)
+        elif name not in self.node_names:
+            self.rig.tell(ev.NodeGone(name))
+        self.rig.step(1)
+
+    @rule(kind=st.sampled_from(["Running", "Pending", "Succeeded", "gone"]))
+    def pod_of_another_scheduler(self, kind: str) -> None:
+        uid = "foreign"
+        if kind == "gone":
+            self.rig.tell(ev.PodGone(uid))
+        else:
+            self.rig.tell(
+                ev.PodSeen(
+                    Pod(
+                        uid,
+                        "other",
+                        "foreign",
+                        PodClass(CHIP, 1),
+                        phase=kind,
+                        node="n1" if kind != "Pending" else None,
+                        holds=(7,) if kind != "Pending" else (),
+                        scheduler="another",
+                    )
+                )
+            )
+        self.rig.step(1)
+
+    @rule(weight=st.integers(1, 3), name=st.sampled_from(["capped", "third"]))
+    def queue_changes(self, weight: int, name: str) -> None:
+        self.rig.tell(ev.QueueSeen(Queue(name, weight=weight, created=5)))
+        self.rig.step(1)
+
+    @invariant()
+    def capability_is_never_exceeded(self) -> None:
+        """Its queue changes here."""
+
+    @invariant()
+    def gangs_are_whole(self) -> None:
+        """A pod of another scheduler may take what a gang was given."""
+
+    @invariant()
+    def who_waits_has_a_reason_that_is_true(self) -> None:
+        """Tested without the client."""
+
+    @invariant()
+    def a_follower_has_what_a_new_client_gets(self) -> None:
+        if hasattr(self, "client"):
+            self.client.check()
+
+
+TestFollowedStream = FollowedStream.TestCase
+TestFollowedStream.settings = settings(max_examples=15, stateful_step_count=20, deadline=None)
+
+
+def followed(*events: Any) -> Follower:
+    scheduler = new_scheduler()
+    scheduler.handle(
+        [one for event in events for one in (event if isinstance(event, list) else [event])], NOW
+    )
+    return Follower(scheduler)
+
+
+def test_a_turn_without_an_effect_is_no_change() -> None:
+    client = followed(node("n1"), gang("big", 2, 8))
+    client.scheduler.handle([], NOW + 1)
+    assert client.follow() is None
+    # The same object once more, as after a resync.
+    client.scheduler.handle([node("n1")], NOW + 2)
+    assert client.follow() is None
+
+
+def test_a_binding_changes_its_node_and_its_job_and_nothing_else() -> None:
+    client = followed(*(node(f"n{number}") for number in range(5)))
+    client.scheduler.handle(gang("train", 1, 4), NOW + 1)
+    change = client.follow()
+    assert change is not None
+    assert [row["name"] for row in change["nodes"]] == ["n0"]
+    assert change["nodes"][0]["holders"] == [0, 0, 0, 0, -1, -1, -1, -1]
+    assert [(row["name"], row["reason"]) for row in change["jobs"]] == [("train", "")]
+    assert change["totals"]["used"] == 4
+    assert change["totals"]["fragmentation"] == pytest.approx(4 / 36, abs=1e-4)
+
+
+def test_a_job_that_waits_has_its_reason_in_its_row() -> None:
+    client = followed(node("n1"))
+    client.scheduler.handle(gang("train", 2, 8), NOW + 1)
+    change = client.follow()
+    assert change is not None
+    (row,) = change["jobs"]
+    assert row["reason"] == "cluster-too-small"
+    assert "16" in row["message"]
+    assert row["outcome"] == "pending"
+    assert change["totals"]["waiting"] == 1
+
+
+def test_a_long_message_is_shortened() -> None:
+    client = followed(*(node(f"n{number}") for number in range(2)))
+    client.scheduler.handle(gang("x" * 250, 1, 3, queue="y" * 250), NOW + 1)
+    change = client.follow()
+    assert change is not None
+    assert len(change["jobs"][0]["message"]) <= 300
+
+
+def test_health_letters() -> None:
+    client = followed(
+        node("n1", 4, faulty=1),
+        ev.ReportSeen(
+            DeviceReport(
+                "n1",
+                CHIP,
+                free=0b1110,
+                unhealthy=0b0001,
+                network_unhealthy=0b0010,
+                faults=(ReportedFault(2, "80C98000", "SubHealthFault"),),
+            )
+        ),
+        ev.IsolationsSeen(Isolations((Isolation("n1", "Ascend910-3", number=3),))),
+    )
+    assert client.mirror.nodes["n1"]["health"] == "fnsi"
+    assert client.mirror.nodes["n1"]["why"]
+
+
+def test_chips_that_no_list_names_are_unknown() -> None:
+    scheduler = new_scheduler()
+    scheduler.handle([ev.NodeSeen(Node("n1", chips_allocatable={CHIP: 2}, chips_capacity={CHIP: 2}))], NOW)
+    assert Follower(scheduler).mirror.nodes["n1"]["health"] == "uu"
+
+
+@pytest.mark.parametrize(
+    ("events", "state"),
+    [
+        ([node("n1", ready=False)], "not-ready"),
+        ([node("n1", unschedulable=True)], "unschedulable"),
+        ([node("n1"), ev.IsolationsSeen(Isolations((Isolation("n1"),)))], "isolated"),
+        ([node("n1"), ev.NodeReportSeen(NodeReport("n1", "node", "UnHealthy"))], "unschedulable"),
+        ([node("n1"), pod("p", 2, on="n1", scheduler="another")], "unschedulable"),
+        ([node("n1")], "ready"),
+    ],
+)
+def test_states_of_nodes(events: list[ev.Event], state: str) -> None:
+    row = followed(*events).mirror.nodes["n1"]
+    assert row["state"] == state
+    assert bool(row["why"]) == (state != "ready")
+
+
+def test_another_topology_gives_nodes_other_switches() -> None:
+    client = followed(node("n1", internal_ip="10.0.0.1"), node("n2", internal_ip="10.0.0.2"))
+    topology = make_topology(
+        [("leaf-1", [Server("10.0.0.1", 0, 0)]), ("leaf-2", [Server("10.0.0.2", 0, 0)])], 1
+    )
+    client.scheduler.handle([ev.TopologySeen(topology)], NOW + 1)
+    client.check()
+    assert [client.mirror.nodes[name]["switch"] for name in ("n1", "n2")] == ["leaf-1", "leaf-2"]
+
+
+def test_a_new_board_needs_a_new_beginning() -> None:
+    client = followed(node("n1"))
+    other = Node(
+        "n2",
+        labels={"accelerator-type": "card"},
+        chips_allocatable={CHIP: 2},
+        chips_capacity={CHIP: 2},
+        devices=(Device(0), Device(1)),
+    )
+    client.scheduler.handle([ev.NodeSeen(other)], NOW + 1)
+    with pytest.raises(BoardsChangedError):
+        client.follow()
+    assert {row["name"] for row in rows_of(client.scheduler).nodes()} == {"n1", "n2"}
+
+
+def test_what_happens_while_the_rows_are_filled_is_not_lost() -> None:
+    scheduler = new_scheduler()
+    scheduler.handle([node(f"n{number}") for number in range(6)], NOW)
+    changes = Changes()
+    scheduler.record_changes(changes)
+    rows = DashboardRows(scheduler.view, changes)
+    assert not rows.fill(3)
+    scheduler.handle([*gang("train", 3, 8), ev.NodeGone("n5"), node("n6")], NOW + 1)
+    mirror = Mirror.of_rows(filled(rows))
+    change = rows.follow(1, NOW)
+    assert change is not None
+    mirror.apply(change)
+    assert mirror.plain() == fresh(scheduler)
+
+
+def test_totals_of_samples_are_those_of_the_rows() -> None:
+    client = followed(
+        node("n1", faulty=1),
+        report("n1", range(1, 8), unhealthy=1),
+        node("n2", ready=False),
+        node("n3", unschedulable=True),
+        node("n4"),
+        ev.IsolationsSeen(Isolations((Isolation("n4", "Ascend910-3", number=3),))),
+        gang("runs", 1, 4),
+        gang("waits", 4, 8),
+    )
+    assert cluster_totals(client.scheduler.view) == client.rows.totals()
+    assert client.rows.totals()["waiting"] == 1
+
+
+def test_nothing_is_recorded_while_nobody_looks() -> None:
+    client = followed(node("n1"))
+    client.scheduler.record_changes(None)
+    client.scheduler.handle(gang("train", 1, 4), NOW + 1)
+    assert client.follow() is None
