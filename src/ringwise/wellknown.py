@@ -442,6 +442,7 @@ DEFINITION_API = "apiextensions.k8s.io/v1"
 WEBHOOK_API = "admissionregistration.k8s.io/v1"
 ADMISSION_API = "admission.k8s.io/v1"
 TOKEN_API = "authentication.k8s.io/v1"
+ACCESS_API = "authorization.k8s.io/v1"
 CREDENTIAL_API = "client.authentication.k8s.io/v1"
 CREDENTIAL_API_BETA = "client.authentication.k8s.io/v1beta1"
 

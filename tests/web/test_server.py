@@ -16,9 +16,10 @@ from aiohttp import ClientSession
 from ringwise.apps.web.answers import SchedulerAnswers
 from ringwise.messages import events as ev
 from ringwise.web import openapi
+from ringwise.web.addresses import is_loopback
 from ringwise.web.connections import OpenConnections
 from ringwise.web.frames import History
-from ringwise.web.guard import CONTENT_SECURITY_POLICY, Guard, is_loopback
+from ringwise.web.guard import CONTENT_SECURITY_POLICY, Guard
 from tests.scheduler.clusters import gang, node
 from tests.tools.schemas import check_document
 from tests.web.client import Mirror

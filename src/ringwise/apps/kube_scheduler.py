@@ -21,6 +21,7 @@ from ringwise.apps.extensions import (
     read_user_configuration,
 )
 from ringwise.apps.journal.files import FILE_MEGABYTES, FILES, JournalFiles
+from ringwise.apps.web.options import WebOptions
 from ringwise.framework.configuration import Configuration
 from ringwise.kube.run import idle_event_loop
 from ringwise.kube.run.core_thread import ControllerAdapter, MachineAdapter, SchedulerAdapter
@@ -38,6 +39,7 @@ from ringwise.messages.events import ConfigurationSeen
 from ringwise.metrics.endpoints import serving
 from ringwise.metrics.prometheus import Metrics
 from ringwise.records import dataclass
+from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.topology.boards import BoardCatalog, shipped_catalog
 from ringwise.wellknown import SCHEDULER_LEASE, SCHEDULER_NAMES, VOLCANO_SYSTEM
@@ -80,6 +82,8 @@ class ComponentOptions:
     journal: Path | None = None
     journal_bytes: int = FILE_MEGABYTES << 20
     journal_files: int = FILES
+    #: Where the dashboard listens; None: nowhere.
+    web: WebOptions | None = None
 
 
 class ConfigurationFile:
@@ -157,6 +161,8 @@ async def serve(
     """Run the component until `stop` is set."""
     metrics = Metrics()
     shadows: list[ShadowAdapter] = []
+    #: The scheduler of the present term.
+    current: list[Scheduler] = []
     journal: JournalFiles | None = None
     if options.journal is not None:
         journal = JournalFiles(
@@ -173,6 +179,7 @@ async def serve(
                 catalog,
                 options.scheduler_names,
             )
+            current[:] = [scheduler]
             if journal is not None:
                 journal.follow(scheduler)
             if options.shadow:
@@ -197,6 +204,13 @@ async def serve(
                 health_address=options.health_address,
             )
         )
+        if options.web is not None:
+            # The web framework takes longer to import than the scheduler.
+            from ringwise.apps.web.kube import serving_dashboard
+
+            files = [] if options.journal is None else [options.journal]
+            dashboard = serving_dashboard(runner, lambda: current[0], client, options.web, files)
+            _LOG.info("dashboard", url=await stack.enter_async_context(dashboard))
         _LOG.info("starting", component=component, server=access.server, namespace=access.namespace)
         watching = [
             asyncio.create_task(_watch_file(file, runner), name="configuration file"),

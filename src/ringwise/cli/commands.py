@@ -194,6 +194,11 @@ COMMANDS = {
         "ringwise.cli.lab_commands", "uncordon_command", "Mark NODE of the lab as schedulable."
     ),
     "uninstall": CommandEntry("ringwise.cli.install", "uninstall_command", "Remove Ringwise from a cluster."),
+    "web": CommandEntry(
+        "ringwise.cli.web",
+        "web_command",
+        "Serve the dashboard of a cluster, with the rights of a kubeconfig, until Ctrl-C.",
+    ),
     "why": CommandEntry(
         "ringwise.cli.explain",
         "why_command",

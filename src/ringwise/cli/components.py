@@ -15,6 +15,7 @@ import click
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.listening import default_address, shown_default
 from ringwise.cli.output import board_option, stop, with_options
+from ringwise.cli.web_options import WEB, web_options
 from ringwise.log import configure
 from ringwise.wellknown import (
     CONTROLLER_LEASE,
@@ -189,6 +190,7 @@ _cluster_options = with_options(
     show_default=True,
     help="With --journal: how many files are kept.",
 )
+@with_options(WEB)
 def scheduler(
     names: tuple[str, ...],
     scheduler_conf: Path | None,
@@ -197,6 +199,10 @@ def scheduler(
     with_controller: bool,
     shadow: bool,
     binds_in_flight: int,
+    web_address: str,
+    web_hosts: tuple[str, ...],
+    web_cert_file: Path | None,
+    web_key_file: Path | None,
     journal: Path | None,
     journal_size: int,
     journal_files: int,
@@ -215,6 +221,7 @@ def scheduler(
             with_controller=with_controller,
             shadow=shadow,
             in_flight=binds_in_flight,
+            web=web_options(web_address, web_hosts, web_cert_file, web_key_file),
             journal=journal,
             journal_bytes=journal_size << 20,
             journal_files=journal_files,
@@ -260,6 +267,8 @@ def _run_component(options: ComponentOptions) -> None:
     try:
         for address in filter(None, (options.metrics_address, options.health_address)):
             parse_address(address)
+        if options.web is not None:
+            options.web.check()
         run(options)
     except (
         KubeConfigError,

@@ -204,8 +204,9 @@ def _dashboard(live: LiveLab, address: str | None) -> Callable[[], AbstractAsync
     if address == "":
         return None
     from ringwise.apps.web.lab import lab_dashboard
-    from ringwise.apps.web.serving import DASHBOARD_PORT, listening
-    from ringwise.web.guard import is_loopback
+    from ringwise.apps.web.options import DASHBOARD_PORT
+    from ringwise.apps.web.serving import listening
+    from ringwise.web.addresses import is_loopback
 
     if address is not None and not is_loopback(parse_address(address)[0]):
         raise AddressError(

@@ -41,6 +41,7 @@ from ringwise.views.place import place_document
 @exit_code_option
 @now_option
 @click.option("--journal", type=click.Path(path_type=Path), help="Write a journal for `ringwise replay`.")
+@click.option("--view", is_flag=True, help="Show the result on a dashboard of this machine, until Ctrl-C.")
 def place_command(
     files: tuple[str, ...],
     output: str,
@@ -52,6 +53,7 @@ def place_command(
     exit_code: bool,
     now: int | None,
     journal: Path | None,
+    view: bool,
 ) -> None:
     """Show where the jobs of manifests would be placed; nothing is changed."""
     catalog = load_catalog(boards)
@@ -85,6 +87,12 @@ def place_command(
         print_placements(stdout_console(), answer, scores)
     else:
         print_document(place_document(answer), output)
+    if view:
+        from ringwise.apps.web.still import still_dashboard
+        from ringwise.cli.web import show
+
+        moment = bundle.newest_timestamp if now is None else now
+        show(still_dashboard(answer.view, moment, "file", " ".join(files)), None)
     if bundle.errors or answer.errors:
         raise click.exceptions.Exit(ExitCode.BAD_INPUT)
     if exit_code and (code := code_of_outcomes([job.outcome for job in answer.jobs])):

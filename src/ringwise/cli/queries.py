@@ -111,13 +111,13 @@ def answer_query(
         query_lab(lab, query, output, **parameters, or_files=True)
         return
     try:
-        result = answer(_load_source(**options, decide=decide))
+        result = answer(load_source(**options, decide=decide))
     except LookupError as error:
         raise stop(f"ringwise: {error}") from None
     show_result(result, output)
 
 
-def _load_source(
+def load_source(
     files: tuple[str, ...],
     config: Path | None = None,
     boards: tuple[Path, ...] = (),

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from ringwise.records import dataclass
-from ringwise.wellknown import BATCH_API, BUS_API, LEASE_API, NETWORK_POLICY_API, PRIORITY_API, SCHEDULING_API
+from ringwise.wellknown import (
+    ACCESS_API,
+    BATCH_API,
+    BUS_API,
+    LEASE_API,
+    NETWORK_POLICY_API,
+    PRIORITY_API,
+    SCHEDULING_API,
+    TOKEN_API,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +56,5 @@ QUEUES = Resource(SCHEDULING_API, "Queue", "queues", namespaced=False)
 VCJOBS = Resource(BATCH_API, "Job", "jobs")
 JOB_COMMANDS = Resource(BUS_API, "Command", "commands")
 LEASES = Resource(LEASE_API, "Lease", "leases")
+TOKEN_REVIEWS = Resource(TOKEN_API, "TokenReview", "tokenreviews", namespaced=False)
+SUBJECT_ACCESS_REVIEWS = Resource(ACCESS_API, "SubjectAccessReview", "subjectaccessreviews", namespaced=False)

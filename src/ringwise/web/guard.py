@@ -6,16 +6,16 @@ machine (DNS rebinding). So the name in the request must be one that this server
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Awaitable, Callable, Collection
 from typing import Protocol
 
 from aiohttp import web
 from yarl import URL
 
+from ringwise.web.addresses import LOCAL_NAMES, is_address
+
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-LOCAL_NAMES = frozenset({"localhost", "localhost.localdomain"})
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -56,7 +56,7 @@ class Guard:
         """Raises RefusedError for names that this server does not have, and for requests of other sites."""
         host = request.headers.get("Host", "")
         name = _host_name(host)
-        if name is None or not (name in self._hosts or _is_address(name)):
+        if name is None or not (name in self._hosts or is_address(name)):
             raise RefusedError(421, "unknown-host", f"this server is not known as {host[:100]!r}")
         if request.headers.get("Sec-Fetch-Site") in ("cross-site", "same-site"):
             # A person may follow a link to the page; nothing else may come from elsewhere.
@@ -91,22 +91,3 @@ def _host_name(host: str) -> str | None:
 def _authority(origin: str) -> str | None:
     scheme, _, rest = origin.partition("://")
     return rest.lower() if scheme in ("http", "https") else None
-
-
-def _is_address(name: str) -> bool:
-    """An address cannot be made to point elsewhere."""
-    try:
-        ipaddress.ip_address(name.strip("[]"))
-    except ValueError:
-        return False
-    return True
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can connect to a server that listens there."""
-    if host.lower() in LOCAL_NAMES:
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from aiohttp import web
 
+from ringwise.apps.web.options import WebOptions
+from ringwise.log import Logger
 from ringwise.metrics.endpoints import AddressError, parse_address
 from ringwise.web.application import DashboardServer
 from ringwise.web.connections import LimitedSite, OpenConnections
 
-#: Port of the dashboard, where it is free.
-DASHBOARD_PORT = 8090
+_LOG = Logger()
+
 #: Connections at once: a page has one stream and some requests.
 MAX_CONNECTIONS = 512
+#: Seconds between two looks at the files of the certificate.
+CERTIFICATE_INTERVAL = 60.0
 
 
 @asynccontextmanager
@@ -55,3 +61,56 @@ async def listening(
         yield f"{'http' if tls is None else 'https'}://{name}:{bound[1]}/"
     finally:
         await runner.cleanup()
+
+
+@asynccontextmanager
+async def listening_with_files(server: DashboardServer, options: WebOptions) -> AsyncIterator[str]:
+    """The same with the certificate of the options, which is read again when its files change."""
+    options.check()
+    files = None
+    if options.certificate is not None and options.key is not None:
+        files = CertificateFiles(options.certificate, options.key)
+    renewing = None if files is None else asyncio.create_task(files.renew(), name="dashboard certificate")
+    try:
+        tls = None if files is None else files.context
+        async with listening(server, options.address, tls, or_any_port=options.or_any_port) as url:
+            yield url
+    finally:
+        if renewing is not None:
+            renewing.cancel()
+            await asyncio.gather(renewing, return_exceptions=True)
+
+
+class CertificateFiles:
+    """A TLS context with a certificate from files. cert-manager and kubelet replace such files."""
+
+    def __init__(self, certificate: Path, key: Path) -> None:
+        """Raises AddressError."""
+        self._files = certificate, key
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context.minimum_version = ssl.TLSVersion.TLSv1_2
+        self._loaded: tuple[bytes, bytes] | None = None
+        try:
+            self.read()
+        except (OSError, ssl.SSLError, ValueError) as problem:
+            raise AddressError(f"{certificate}, {key}: the certificate cannot be used: {problem}") from None
+
+    def read(self) -> bool:
+        """Load the files where they changed; whether they did. New connections use them."""
+        found = self._files[0].read_bytes(), self._files[1].read_bytes()
+        if found == self._loaded:
+            return False
+        self.context.load_cert_chain(*self._files)
+        self._loaded = found
+        return True
+
+    async def renew(self, interval: float = CERTIFICATE_INTERVAL) -> None:
+        while True:
+            await asyncio.sleep(interval)
+            try:
+                if self.read():
+                    _LOG.info("the dashboard has a new certificate", file=str(self._files[0]))
+            except (OSError, ssl.SSLError, ValueError) as problem:
+                _LOG.warning(
+                    "the dashboard's certificate cannot be read; the last one stays", why=str(problem)
+                )

@@ -9,7 +9,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from concurrent.futures import Future
+from typing import Any, Protocol, TypeVar
 
 from ringwise.controller.machine import Controller
 from ringwise.kube.observer import ComponentObserver, NullObserver
@@ -37,6 +38,31 @@ _FOR_CONTROLLER_ALONE = _COMMANDS
 
 
 Deliver = Callable[[list[Command]], object]
+Answer = TypeVar("Answer")
+
+
+class CoreStoppedError(Exception):
+    """The thread has ended: it answers no question."""
+
+
+class _Question:
+    """Work for the core thread that changes nothing, and where its result goes."""
+
+    def __init__(self, work: Callable[[int], Any], future: Future[Any]) -> None:
+        self._work = work
+        self._future = future
+
+    def answer(self, now: int) -> None:
+        if self._future.set_running_or_notify_cancel():
+            try:
+                self._future.set_result(self._work(now))
+            except Exception as error:
+                # It is the caller's to handle: the core has nothing to do with it.
+                self._future.set_exception(error)
+
+    def drop(self) -> None:
+        if self._future.set_running_or_notify_cancel():
+            self._future.set_exception(CoreStoppedError("the core has stopped"))
 
 
 class MachineAdapter(Protocol):
@@ -223,6 +249,8 @@ class CoreThread:
         self._observer: ComponentObserver = observer or NullObserver()
         self._wakeup = threading.Condition()
         self._inbox: list[ev.Event] = []
+        self._questions: list[_Question] = []
+        self._ended = False
         self._deciding = False
         self._awake = False
         #: Whether the thread works, and how many steps it has made.
@@ -254,6 +282,18 @@ class CoreThread:
         with self._wakeup:
             self._inbox.extend(events)
             self._wakeup.notify()
+
+    def ask(self, work: Callable[[int], Answer]) -> Future[Answer]:
+        """Run work on this thread between two turns, with the time. It must not change what it reads."""
+        future: Future[Answer] = Future()
+        question = _Question(work, future)
+        with self._wakeup:
+            if not self._ended:
+                self._questions.append(question)
+                self._wakeup.notify()
+                return future
+        question.drop()
+        return future
 
     def prepare(self) -> None:
         """All objects have been put. Returns when the first decision can be made without delay."""
@@ -287,16 +327,28 @@ class CoreThread:
             self._busy = False
             # A caller of `prepare` must not wait for a thread that has ended.
             self._prepared.set()
+            with self._wakeup:
+                self._ended = True
+                questions, self._questions = self._questions, []
+            for question in questions:
+                question.drop()
 
     def _turn(self) -> bool:
         with self._wakeup:
-            if not self._inbox and not self._awake and not self._stopping.is_set():
+            if not (self._inbox or self._awake or self._questions or self._stopping.is_set()):
                 self._busy = False
                 self._wakeup.wait(self._pause())
+            questions, self._questions = self._questions, []
+            only_questions = bool(questions) and not self._inbox and not self._awake
         self._step()
         self._busy = True
+        for question in questions:
+            question.answer(self._time.now())
+            self._step()
         if self._stopping.is_set():
             return False
+        if only_questions:
+            return True
         self._loop_wait_left = _MAX_LOOP_WAIT
         # More events are collected meanwhile.
         self._yield_to_loop()

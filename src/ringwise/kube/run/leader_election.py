@@ -140,6 +140,13 @@ class LeaderElection:
         self._ours: _Lease | None = None
         self._other: _OtherLeader | None = None
 
+    @property
+    def leader(self) -> str:
+        """The identity of the replica that leads, as far as it is known here; empty: none does."""
+        if self.leading.is_set():
+            return self.identity
+        return str(self._other.renewal[0] or "") if self._other is not None else ""
+
     async def run(self) -> None:
         try:
             while True:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Coroutine, Sequence
 from typing import Any
 
 from ringwise.kube.observer import ComponentObserver, NullObserver
-from ringwise.kube.run.core_thread import CoreThread, MachineAdapter
+from ringwise.kube.run.core_thread import Answer, CoreStoppedError, CoreThread, MachineAdapter
 from ringwise.kube.run.leader_election import LeaderElection
 from ringwise.kube.run.leader_term import LeaderTerm, RunnerSettings
 from ringwise.kube.run.watchdog import Watchdog, end_process
@@ -72,11 +72,23 @@ class Runner:
         self.deciding = asyncio.Event()
         #: Terms started so far.
         self.terms = 0
+        self._election: LeaderElection | None = None
 
     @property
     def healthy(self) -> bool:
         """The core makes progress."""
         return self._watchdog.healthy
+
+    @property
+    def leader(self) -> str:
+        """The identity of the replica that leads; empty where none is known, or none is elected."""
+        return "" if self._election is None else self._election.leader
+
+    async def ask(self, work: Callable[[int], Answer]) -> Answer:
+        """Run work that only reads on the thread of the core. Raises CoreStoppedError."""
+        if self._term is None:
+            raise CoreStoppedError("there is no core now")
+        return await asyncio.wrap_future(self._term.core.ask(work))
 
     def put(self, events: Sequence[Event]) -> None:
         """Pass events to the core that do not come from API objects."""
@@ -109,6 +121,7 @@ class Runner:
             on_change=self._observer.leading,
             healthy=lambda: self.healthy,
         )
+        self._election = election
         elected = asyncio.create_task(election.run(), name="leader election")
         try:
             await self._wait_for_attempt(election, settings.lease.retry)

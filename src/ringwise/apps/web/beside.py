@@ -1,0 +1,71 @@
+"""`ringwise web`: the dashboard beside a cluster, with the rights of a kubeconfig. Nothing is written."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+from ringwise.apps.extensions import installed_registry, new_scheduler
+from ringwise.apps.live import CONFIGURATION_MAP
+from ringwise.apps.web.kube import serving_dashboard
+from ringwise.apps.web.options import WebOptions
+from ringwise.kube.run import idle_event_loop
+from ringwise.kube.run.core_thread import MachineAdapter
+from ringwise.kube.run.leader_term import RunnerSettings
+from ringwise.kube.run.runner import Runner
+from ringwise.kube.run.watch_only import WatchOnlyAdapter
+from ringwise.kubeclient.client import Client
+from ringwise.kubeclient.config import Access
+from ringwise.records import dataclass
+from ringwise.scheduler.core.machine import Scheduler
+from ringwise.scheduler.defaults import default_configuration
+from ringwise.topology.boards import BoardCatalog
+from ringwise.wellknown import SCHEDULER_NAMES
+
+
+@dataclass(frozen=True, slots=True)
+class BesideOptions:
+    web: WebOptions
+    configuration_map: tuple[str, str] | None = CONFIGURATION_MAP
+    scheduler_names: tuple[str, ...] = SCHEDULER_NAMES
+    journals: tuple[Path, ...] = ()
+
+
+def run_beside(
+    options: BesideOptions, access: Access, catalog: BoardCatalog, started: Callable[[str], None]
+) -> None:
+    """Serve until a signal; `started` gets the URL. Raises AddressError and CoreFailedError."""
+
+    async def main() -> None:
+        stop = asyncio.Event()
+        for name in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(name, stop.set)
+        async with Client(access, component="web") as client:
+            await serve_beside(options, client, catalog, started, stop)
+
+    idle_event_loop.run(main())
+
+
+async def serve_beside(
+    options: BesideOptions,
+    client: Client,
+    catalog: BoardCatalog,
+    started: Callable[[str], None],
+    stop: asyncio.Event,
+) -> None:
+    current: list[Scheduler] = []
+
+    def machines() -> list[MachineAdapter]:
+        current[:] = [new_scheduler(default_configuration(), catalog, options.scheduler_names)]
+        return [WatchOnlyAdapter(current[0])]
+
+    settings = RunnerSettings(
+        configuration=options.configuration_map, read_only=True, registry=installed_registry()
+    )
+    runner = Runner(client, machines, settings)
+    dashboard = serving_dashboard(runner, lambda: current[0], client, options.web, options.journals)
+    async with dashboard as url:
+        started(url)
+        await runner.run(stop)

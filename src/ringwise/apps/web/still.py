@@ -1,0 +1,86 @@
+"""The dashboard of something that does not change: manifests, or the end of a journal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+
+from ringwise import __version__
+from ringwise.apps.extensions import new_scheduler
+from ringwise.apps.journal.format import JournalError, Recorded, open_journal
+from ringwise.apps.web.answers import SchedulerAnswers
+from ringwise.scheduler.core.machine import Scheduler
+from ringwise.scheduler.view import SchedulerView
+from ringwise.state.changes import Changes
+from ringwise.topology.boards import BoardCatalog
+from ringwise.views.documents.dashboard import DashboardSource
+from ringwise.web.application import DashboardServer
+from ringwise.web.core import Answer, WatchedScheduler
+from ringwise.web.guard import Guard
+from ringwise.web.hub import Hub
+
+
+class _Still:
+    """A scheduler that handles nothing more."""
+
+    def __init__(self, view: SchedulerView) -> None:
+        self.view = view
+
+    def record_changes(self, changes: Changes | None) -> None:
+        """Nothing changes."""
+
+
+class StillCore:
+    """The same for the server, on the event loop."""
+
+    def __init__(self, view: SchedulerView, now: int) -> None:
+        self._scheduler = _Still(view)
+        self._now = now
+
+    async def call(self, work: Callable[[WatchedScheduler, int], Answer]) -> Answer:
+        return work(self._scheduler, self._now)
+
+
+def still_dashboard(
+    view: SchedulerView, now: int, kind: str, name: str, journals: Sequence[Path] = ()
+) -> DashboardServer:
+    core = StillCore(view, now)
+
+    def source() -> DashboardSource:
+        return {"kind": kind, "name": name, "version": __version__, "live": False, "leader": ""}
+
+    return DashboardServer(Hub(core, source), SchedulerAnswers(core, lambda: journals), Guard())
+
+
+def end_of_journal(path: Path, catalog: BoardCatalog) -> tuple[SchedulerView, int, list[str]]:
+    """The view of a scheduler that handled a whole journal, the time of its end, and notes.
+
+    What a gap or a rotation cut off from its beginning cannot be decided again and is left out.
+    Raises JournalError.
+    """
+    journal = open_journal(path)
+    scheduler: Scheduler | None = None
+    before: Recorded | None = None
+    now = left_out = 0
+    with closing(journal.batches) as batches:
+        for recorded in batches:
+            if recorded.snapshot:
+                continue
+            section = recorded.section
+            if recorded.begins:
+                scheduler = new_scheduler(section.configuration, catalog, section.scheduler_names)
+            elif not recorded.follows(before):
+                scheduler = None
+            before = recorded
+            if scheduler is None:
+                left_out += 1
+                continue
+            scheduler.handle(recorded.events, recorded.now, recorded.decide)
+            now = recorded.now
+    if scheduler is None:
+        raise JournalError(f"{path}: no file holds the start of the last scheduler")
+    notes = list(journal.notes)
+    if left_out:
+        notes.append(f"{left_out} turns are left out: what came before them is not in the journal")
+    return scheduler.view, now, notes

@@ -1,0 +1,187 @@
+"""The dashboard of a scheduler on a cluster: the core on its own thread, leaders and standby replicas."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from aiohttp import ClientSession
+
+from ringwise.apps.extensions import new_scheduler
+from ringwise.apps.web.beside import BesideOptions, serve_beside
+from ringwise.apps.web.kube import serving_dashboard
+from ringwise.apps.web.options import WebOptions
+from ringwise.kube.run.core_thread import CoreStoppedError, MachineAdapter, SchedulerAdapter
+from ringwise.kube.run.leader_election import LeaseSettings
+from ringwise.kube.run.leader_term import RunnerSettings
+from ringwise.kube.run.runner import Runner
+from ringwise.kubeclient.client import Client
+from ringwise.metrics.endpoints import AddressError
+from ringwise.scheduler.core.machine import Scheduler
+from ringwise.topology.boards import shipped_catalog
+from tests.kube.fake_api_server import FakeApiServer
+from tests.kube.harness import GROUPS, NODES, PODS, group, node, pod, run, server, until
+from tests.web.client import Mirror
+from tests.web.rig import events_of
+
+WEB = WebOptions("127.0.0.1:0")
+
+
+class Replica:
+    """A scheduler with its dashboard."""
+
+    def __init__(self, runner: Runner, url: str, session: ClientSession) -> None:
+        self.runner = runner
+        self.url = url
+        self.session = session
+
+    async def get(self, path: str) -> tuple[int, Any]:
+        async with self.session.get(f"{self.url}{path}") as response:
+            return response.status, await response.json()
+
+
+@asynccontextmanager
+async def replica(client: Client, settings: RunnerSettings | None = None) -> AsyncIterator[Replica]:
+    current: list[Scheduler] = []
+
+    def machines() -> list[MachineAdapter]:
+        current[:] = [new_scheduler()]
+        return [SchedulerAdapter(current[0])]
+
+    runner, stop = Runner(client, machines, settings), asyncio.Event()
+    async with serving_dashboard(runner, lambda: current[0], client, WEB) as url, ClientSession() as session:
+        running = asyncio.create_task(runner.run(stop))
+        try:
+            yield Replica(runner, url, session)
+        finally:
+            stop.set()
+            await running
+
+
+def with_nodes(api: FakeApiServer) -> None:
+    for number in range(3):
+        api.put(NODES, node(f"n{number}"))
+
+
+def test_the_leader_shows_what_it_decides() -> None:
+    async def story() -> None:
+        async with server() as (api, client), replica(client) as one:
+            with_nodes(api)
+            await one.runner.deciding.wait()
+            _, first = await one.get("api/v1/snapshot")
+            mirror = Mirror.of_document(first)
+            path = f"{one.url}api/v1/stream?epoch={first['epoch']}&since={first['sequence']}"
+            async with one.session.get(path) as response:
+                api.put(GROUPS, group("train", 2))
+                for number in range(2):
+                    api.put(PODS, pod(f"train-{number}", 8, group="train"))
+                async for name, change in events_of(response.content.iter_any()):
+                    assert name == "change"
+                    mirror.apply(change)
+                    if mirror.totals["used"] == 16 and mirror.totals["running"] == 1:
+                        break
+            _, last = await one.get("api/v1/snapshot")
+            assert last["source"]["kind"] == "cluster"
+            status, why = await one.get("api/v1/jobs/default/train/why")
+            assert (status, why["outcome"]) == (200, "running")
+            status, story = await one.get("api/v1/jobs/default/train/story")
+            assert (status, story["error"]["code"]) == (404, "no-journal")
+
+    run(story())
+
+
+def test_a_standby_replica_says_who_leads() -> None:
+    async def story() -> None:
+        def settings(name: str) -> RunnerSettings:
+            return RunnerSettings(lease=LeaseSettings(retry=1), identity=name)
+
+        async with server() as (api, client):
+            with_nodes(api)
+            async with replica(client, settings("first")) as first:
+                await first.runner.deciding.wait()
+                async with replica(client, settings("second")) as second:
+                    await until(lambda: second.runner.ready)
+                    status, document = await second.get("api/v1/snapshot")
+                    assert (status, document["error"]["code"]) == (503, "not-leading")
+                    assert document["error"]["leader"] == "first"
+                    async with second.session.get(f"{second.url}api/v1/stream?since=0") as response:
+                        events = [event async for event in events_of(response.content.iter_any())]
+                    assert events == [("leader", {"leader": "first", "address": ""})]
+                _, document = await first.get("api/v1/snapshot")
+                assert document["source"]["leader"] == "first"
+
+    run(story())
+
+
+def test_beside_a_cluster_nothing_is_decided_or_written() -> None:
+    async def story() -> None:
+        async with server() as (api, client):
+            with_nodes(api)
+            api.put(PODS, pod("waits", 4))
+            api.put(PODS, pod("runs", 4, on="n1", held="Ascend910-0,Ascend910-1,Ascend910-2,Ascend910-3"))
+            urls: list[str] = []
+            stop = asyncio.Event()
+            options = BesideOptions(WEB)
+            serving = asyncio.create_task(
+                serve_beside(options, client, shipped_catalog(()), urls.append, stop)
+            )
+            await until(lambda: urls)
+            async with ClientSession() as session:
+
+                async def get(path: str) -> Any:
+                    async with session.get(f"{urls[0]}{path}") as response:
+                        return await response.json()
+
+                while "error" in (document := await get("api/v1/snapshot")):
+                    await asyncio.sleep(0.005)
+                rows = {row["name"]: row for row in document["jobs"]}
+                assert rows["waits"]["outcome"] == "pending"
+                assert rows["runs"]["outcome"] == "placed"
+                assert document["totals"]["used"] == 4
+                why = await get("api/v1/jobs/default/waits/why")
+                assert why["namespace"] == "default"
+            stop.set()
+            await serving
+            assert api.count("POST ") == 0
+            assert api.count("PATCH ") == 0
+
+    run(story())
+
+
+def test_a_core_that_has_ended_answers_no_question() -> None:
+    async def story() -> None:
+        async with server() as (api, client):
+            with_nodes(api)
+            async with replica(client) as one:
+                await one.runner.deciding.wait()
+                core = one.runner._core
+                assert core is not None
+                assert await one.runner.ask(lambda now: now) > 0
+                with pytest.raises(ZeroDivisionError):
+                    await one.runner.ask(lambda now: now // 0)
+                # A question that fails is no failure of the core.
+                assert await one.runner.ask(lambda now: now) > 0
+            with pytest.raises(CoreStoppedError):
+                core.ask(lambda now: now).result(5)
+            with pytest.raises(CoreStoppedError):
+                await one.runner.ask(lambda now: now)
+
+    run(story())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        WebOptions("0.0.0.0:8090"),
+        WebOptions(":8090"),
+        WebOptions("10.0.0.1:8090"),
+        WebOptions("nonsense"),
+        WebOptions("127.0.0.1:8090", certificate=None, key="x"),  # type: ignore[arg-type]
+    ],
+)
+def test_tokens_are_not_sent_in_the_clear(options: WebOptions) -> None:
+    with pytest.raises(AddressError):
+        options.check()

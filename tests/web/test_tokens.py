@@ -1,0 +1,178 @@
+"""Tokens of an exposed dashboard: the API server says who calls and what he may read."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from ringwise.kubeclient.client import Client
+from ringwise.kubeclient.config import direct
+from ringwise.web.guard import Guard, RefusedError
+from ringwise.web.tokens import ALLOWED_FOR, MAX_TOKENS, REFUSED_FOR, SHOWN, ApiServerTokens
+from tests.kube.harness import ManualClock, run
+from tests.web.rig import dashboard
+
+GOOD = "good-token"
+
+
+class Reviews:
+    """The part of an API server that checks tokens."""
+
+    def __init__(self) -> None:
+        self.users = {GOOD: {"username": "anna", "groups": ["team"], "extra": {"scopes": ["x"]}}}
+        #: Plural names that nobody may list.
+        self.forbidden: set[str] = set()
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.status = 201
+
+    async def answer(self, request: web.Request) -> web.Response:
+        body = await request.json()
+        self.asked.append((body["kind"], body["spec"]))
+        if self.status != 201:
+            return web.Response(status=self.status)
+        spec = body["spec"]
+        if body["kind"] == "TokenReview":
+            user = self.users.get(spec["token"])
+            status: dict[str, Any] = {"authenticated": user is not None, "user": user or {}}
+        else:
+            status = {"allowed": spec["resourceAttributes"]["resource"] not in self.forbidden}
+        return web.Response(status=201, text=json.dumps({**body, "status": status}))
+
+    def count(self, kind: str) -> int:
+        return sum(1 for asked, _ in self.asked if asked == kind)
+
+
+@asynccontextmanager
+async def reviewing() -> AsyncIterator[tuple[Reviews, ApiServerTokens, ManualClock]]:
+    reviews, clock = Reviews(), ManualClock()
+    app = web.Application()
+    app.router.add_post("/apis/authentication.k8s.io/v1/tokenreviews", reviews.answer)
+    app.router.add_post("/apis/authorization.k8s.io/v1/subjectaccessreviews", reviews.answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    try:
+        async with Client(direct(f"http://127.0.0.1:{runner.addresses[0][1]}")) as client:
+            yield reviews, ApiServerTokens(client, clock=clock), clock
+    finally:
+        await runner.cleanup()
+
+
+async def refusal(tokens: ApiServerTokens, token: str) -> tuple[int, str]:
+    with pytest.raises(RefusedError) as raised:
+        await tokens.check(token)
+    return raised.value.status, raised.value.code
+
+
+def test_a_caller_who_may_list_everything_may_read() -> None:
+    async def story() -> None:
+        async with reviewing() as (reviews, tokens, _):
+            await tokens.check(GOOD)
+            access = [spec for kind, spec in reviews.asked if kind == "SubjectAccessReview"]
+            assert len(access) == len(SHOWN)
+            assert {spec["user"] for spec in access} == {"anna"}
+            assert all(spec["groups"] == ["team"] and spec["extra"] == {"scopes": ["x"]} for spec in access)
+            attributes = [spec["resourceAttributes"] for spec in access]
+            assert {"verb": "list", "group": "", "resource": "nodes"} in attributes
+            assert {"verb": "list", "group": "batch.volcano.sh", "resource": "jobs"} in attributes
+
+    run(story())
+
+
+@pytest.mark.parametrize("resource", [one.plural for one in SHOWN])
+def test_one_missing_permission_is_enough_to_refuse(resource: str) -> None:
+    async def story() -> None:
+        async with reviewing() as (reviews, tokens, _):
+            reviews.forbidden.add(resource)
+            assert await refusal(tokens, GOOD) == (403, "forbidden")
+
+    run(story())
+
+
+@pytest.mark.parametrize("token", ["bad", "a b", "x" * (1 << 20), "\u202e", "a\nb", "\x00"])
+def test_other_tokens_are_refused(token: str) -> None:
+    async def story() -> None:
+        async with reviewing() as (_, tokens, _clock):
+            assert await refusal(tokens, token) == (401, "token-invalid")
+
+    run(story())
+
+
+def test_answers_are_kept_for_a_short_time() -> None:
+    async def story() -> None:
+        async with reviewing() as (reviews, tokens, clock):
+            await asyncio.gather(*(tokens.check(GOOD) for _ in range(20)))
+            assert reviews.count("TokenReview") == 1
+            await clock.pass_time(ALLOWED_FOR - 1)
+            await tokens.check(GOOD)
+            assert reviews.count("TokenReview") == 1
+            # A right that is taken away ends soon.
+            reviews.forbidden.add("pods")
+            await clock.pass_time(2)
+            assert await refusal(tokens, GOOD) == (403, "forbidden")
+            reviews.forbidden.clear()
+            assert await refusal(tokens, GOOD) == (403, "forbidden")
+            await clock.pass_time(REFUSED_FOR + 1)
+            await tokens.check(GOOD)
+
+    run(story())
+
+
+def test_an_api_server_that_does_not_answer_refuses_and_is_asked_again() -> None:
+    async def story() -> None:
+        async with reviewing() as (reviews, tokens, _):
+            reviews.status = 500
+            assert await refusal(tokens, GOOD) == (503, "not-checked")
+            reviews.status = 201
+            await tokens.check(GOOD)
+
+    run(story())
+
+
+def test_many_tokens_fill_no_memory() -> None:
+    async def story() -> None:
+        async with reviewing() as (_, tokens, _clock):
+            for number in range(20):
+                await refusal(tokens, f"bad-{number}")
+            assert len(tokens._kept) == 20
+            assert len(tokens._kept) <= MAX_TOKENS
+            assert not any(b"bad" in digest for digest in tokens._kept)
+
+    run(story())
+
+
+@pytest.mark.parametrize(
+    ("header", "status"),
+    [
+        (None, 401),
+        ("", 401),
+        ("Bearer", 401),
+        ("Bearer ", 401),
+        ("Basic Zm9v", 401),
+        ("Bearer wrong", 401),
+        (f"Bearer {GOOD}", 200),
+        (f"bearer  {GOOD}", 200),
+    ],
+)
+def test_the_documents_of_an_exposed_dashboard_need_a_token(header: str | None, status: int) -> None:
+    async def story() -> None:
+        async with reviewing() as (_, tokens, _clock), dashboard(guard=Guard(tokens=tokens)) as at:
+            headers = {} if header is None else {"Authorization": header}
+            async with at.session.get(f"{at.url}api/v1/snapshot", headers=headers) as response:
+                assert response.status == status
+                assert ("WWW-Authenticate" in response.headers) == (status == 401)
+            for path in ("api/v1/stream?since=0", "api/v1/series", "api/v1/jobs/a/b/why", "api/v1/none"):
+                async with at.session.get(f"{at.url}{path}") as response:
+                    assert response.status == 401
+            # The page itself tells nothing: it asks for the token.
+            async with at.session.get(at.url) as response:
+                assert response.status == 200
+
+    run(story())
