@@ -58,6 +58,15 @@ VARIATIONS: dict[str, dict[str, Any]] = {
         "scheduler": {"journal": {"enabled": True, "existingClaim": "journal"}},
         "boards": {"pair-x4": BOARD},
     },
+    "web": {
+        "scheduler": {
+            "web": {"enabled": True, "port": 9000, "tlsSecret": "web-tls", "hosts": ["npu.example.com"]},
+            "journal": {"enabled": True},
+        },
+        "boards": {"pair-x4": BOARD},
+        "networkPolicy": {"enabled": True, "webFrom": [{"ipBlock": {"cidr": "10.0.0.0/24"}}]},
+    },
+    "web-in-shadow-mode": {"scheduler": {"shadow": True, "web": {"enabled": True, "tlsSecret": "web-tls"}}},
     "no-controller": {"controller": {"enabled": False}},
     "vendor-device-plugin": {"devicePlugin": {"enabled": False}},
     "labelled-nodes": {"devicePlugin": {"nodes": "labelled"}},
@@ -75,6 +84,14 @@ VARIATIONS: dict[str, dict[str, Any]] = {
     "other-names": {"scheduler": {"schedulerNames": ["npu", "npu-test"]}, "admission": {"enabled": True}},
     "pod-monitor": {
         "podMonitor": {"enabled": True, "interval": "1m30s", "labels": {"release": "prometheus"}},
+    },
+    "alerts-and-grafana": {
+        "prometheusRule": {"enabled": True, "labels": {"release": "prometheus"}},
+        "grafanaDashboard": {"enabled": True, "labels": {"grafana_dashboard": "2"}},
+    },
+    "alerts-without-labels": {
+        "prometheusRule": {"enabled": True, "labels": None},
+        "grafanaDashboard": {"enabled": True, "labels": None},
     },
     "image": {
         "image": {

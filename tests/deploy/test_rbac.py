@@ -34,6 +34,7 @@ from ringwise.state.model import Pod as CorePod
 from tests.device.rig import rig
 from tests.kube.fake_api_server import FakeApiServer
 from tests.kube.harness import GROUPS, JOBS, PODS, QUEUES, InstantClock, group, pod, run, server
+from tests.web.reviews import GOOD, Reviews, reviewing
 
 Call = tuple[str, str, str]
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -43,7 +44,7 @@ _PATH = re.compile(
 )
 
 
-def called(api: FakeApiServer) -> set[Call]:
+def called(api: FakeApiServer | Reviews) -> set[Call]:
     """(verb, group, resource) of every request."""
     calls = set()
     for method, path in api.requests:
@@ -153,6 +154,15 @@ def test_the_right_for_reset_configurations_is_what_it_needs_and_no_more() -> No
             api.put("/api/v1/configmaps", found)
             await written(client, [do.SetResetConfig("default", "a", graceful_exit=True)])
             assert called(api) == granted("resetConfig")
+
+    run(test())
+
+
+def test_the_right_to_check_tokens_is_what_it_needs_and_no_more() -> None:
+    async def test() -> None:
+        async with reviewing() as (reviews, tokens, _):
+            await tokens.check(GOOD)
+            assert called(reviews) == granted("web")
 
     run(test())
 

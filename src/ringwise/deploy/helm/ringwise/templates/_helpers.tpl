@@ -200,7 +200,7 @@ spec:
             readOnlyRootFilesystem: true
             capabilities:
               drop: [ALL]
-          {{- if or .boards .journal }}
+          {{- if or .boards .journal .web }}
           volumeMounts:
             {{- if .boards }}
             - name: boards
@@ -211,8 +211,13 @@ spec:
             - name: journal
               mountPath: /var/lib/ringwise/journal
             {{- end }}
+            {{- if .web }}
+            - name: web-certificate
+              mountPath: /etc/ringwise/web
+              readOnly: true
+            {{- end }}
           {{- end }}
-      {{- if or .boards .journal }}
+      {{- if or .boards .journal .web }}
       volumes:
         {{- if .boards }}
         - name: boards
@@ -227,6 +232,11 @@ spec:
           {{- else }}
           emptyDir: {}
           {{- end }}
+        {{- end }}
+        {{- with .web }}
+        - name: web-certificate
+          secret:
+            secretName: {{ .tlsSecret }}
         {{- end }}
       {{- end }}
 {{- if .root.Values.podDisruptionBudget.enabled }}

@@ -1,0 +1,141 @@
+"""Alerts and the Grafana dashboard of the chart: every metric and label in them exists, every rule parses."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.deploy.charts import CHART
+
+ROOT = Path(__file__).parents[2]
+ALERTS = Path(CHART) / "files" / "alerts.yaml"
+GRAFANA = Path(CHART) / "files" / "grafana-dashboard.json"
+PROMTOOL = shutil.which("promtool")
+_METRIC = re.compile(r"\b(?:ringwise|volcano|machine|npu)_[a-z0-9_]+")
+_ENDINGS = ("_bucket", "_sum", "_count")
+#: Labels that Prometheus adds, and that histograms have.
+_OTHER_LABELS = frozenset({"le", "pod", "instance"})
+
+
+@cache
+def metrics() -> dict[str, tuple[str, frozenset[str]]]:
+    """Metric -> its type and its labels, from the reference page that is made from the code."""
+    rows = re.findall(
+        r"^\| `([a-z0-9_]+)` \| (\w+) \| (.*?) \|",
+        (ROOT / "docs/metrics.md").read_text(encoding="utf-8"),
+        re.M,
+    )
+    return {name: (kind, frozenset(re.findall(r"`(\w+)`", labels))) for name, kind, labels in rows}
+
+
+def rules() -> list[dict[str, Any]]:
+    groups = yaml.safe_load(ALERTS.read_text(encoding="utf-8"))["groups"]
+    return [rule for group in groups for rule in group["rules"]]
+
+
+def expressions() -> Iterator[tuple[str, str, str]]:
+    """(where, expression, text with the names of labels)"""
+    for rule in rules():
+        texts = " ".join(rule["annotations"].values())
+        yield rule["alert"], rule["expr"], " ".join(re.findall(r"\$labels\.(\w+)", texts))
+    for panel in json.loads(GRAFANA.read_text(encoding="utf-8"))["panels"]:
+        for target in panel["targets"]:
+            labels = " ".join(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"]))
+            yield panel["title"], target["expr"], labels
+
+
+def known_metric(name: str) -> tuple[str, frozenset[str]] | None:
+    found = metrics().get(name)
+    if found is not None:
+        return None if found[0] == "histogram" else found
+    for ending in _ENDINGS:
+        family = metrics().get(name.removesuffix(ending)) if name.endswith(ending) else None
+        if family is not None and family[0] == "histogram":
+            return family
+    return None
+
+
+@pytest.mark.parametrize(("where", "expression", "shown"), list(expressions()))
+def test_every_metric_and_every_label_exists(where: str, expression: str, shown: str) -> None:
+    names = set(_METRIC.findall(re.sub(r'"[^"]*"', '""', expression)))
+    assert names, where
+    labels = set(shown.split())
+    for chosen in re.findall(r"\{([^}]*)\}", expression):
+        labels |= set(re.findall(r"(\w+)\s*[=!]", chosen))
+    for grouped in re.findall(r"\b(?:by|without|on|ignoring) \(([^)]*)\)", expression):
+        labels |= set(re.findall(r"\w+", grouped))
+    known: set[str] = set(_OTHER_LABELS)
+    for name in names:
+        metric = known_metric(name)
+        assert metric is not None, f"{where}: there is no metric {name}"
+        known |= metric[1]
+    assert labels <= known, f"{where}: {labels - known}"
+
+
+@pytest.mark.parametrize(("where", "expression", "_shown"), list(expressions()))
+def test_brackets_are_closed_and_rates_are_of_counters(where: str, expression: str, _shown: str) -> None:
+    depth: list[str] = []
+    for sign in re.sub(r'"[^"]*"', "", expression):
+        if sign in "([{":
+            depth.append({"(": ")", "[": "]", "{": "}"}[sign])
+        elif sign in ")]}":
+            assert depth, where
+            assert depth.pop() == sign, where
+    assert not depth, where
+    for name in re.findall(r"(?:rate|increase)\((\w+)", expression):
+        assert name.endswith(("_total", "_bucket", "_sum", "_count")), f"{where}: {name} is no counter"
+    for name in re.findall(r"\b(\w+_total)\b", expression):
+        assert re.search(rf"(?:rate|increase)\({name}", expression), f"{where}: {name} only ever grows"
+
+
+def test_states_of_chips_are_those_that_are_counted() -> None:
+    from ringwise.metrics.prometheus import Metrics
+
+    made = Metrics()
+    made.chips("huawei.com/Ascend910", 1, 2, 3)
+    counted = set(re.findall(r'ringwise_chips\{.*?state="(\w+)"', made.text().decode()))
+    named = {state for _, text, _ in expressions() for state in re.findall(r'state="(\w+)"', text)}
+    assert named <= counted
+
+
+def test_alerts_have_what_a_person_needs() -> None:
+    names = [rule["alert"] for rule in rules()]
+    assert len(set(names)) == len(names)
+    for rule in rules():
+        assert rule["labels"]["severity"] in ("critical", "warning", "info")
+        assert rule["annotations"]["summary"]
+        assert rule["annotations"]["description"]
+
+
+def test_panels_do_not_overlap() -> None:
+    panels = json.loads(GRAFANA.read_text(encoding="utf-8"))["panels"]
+    assert len({panel["id"] for panel in panels}) == len(panels)
+    taken: set[tuple[int, int]] = set()
+    for panel in panels:
+        place = panel["gridPos"]
+        cells = {
+            (x, y)
+            for x in range(place["x"], place["x"] + place["w"])
+            for y in range(place["y"], place["y"] + place["h"])
+        }
+        assert not cells & taken, panel["title"]
+        assert place["x"] + place["w"] <= 24
+        taken |= cells
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed")
+def test_promtool_accepts_the_rules() -> None:
+    assert PROMTOOL is not None
+    done = subprocess.run(
+        [PROMTOOL, "check", "rules", str(ALERTS)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
