@@ -34,6 +34,8 @@ def test_the_default_addresses(
         monkeypatch.setenv("POD_IP", pod)
     addresses = defaults(component)
     assert addresses
+    # The dashboard of a scheduler is off.
+    assert addresses.pop("web_address", "") == ""
     for address in addresses.values():
         # The device plugin takes a port, too.
         assert address == "11251" or parse_address(address)[0] == host

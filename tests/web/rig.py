@@ -20,7 +20,7 @@ from ringwise.views.documents.dashboard import DashboardSource
 from ringwise.web.application import DashboardServer
 from ringwise.web.connections import OpenConnections
 from ringwise.web.core import Answer, NotLeadingError, WatchedScheduler
-from ringwise.web.frames import History
+from ringwise.web.frames import FrameHistory
 from ringwise.web.guard import Guard
 from ringwise.web.hub import Hub
 from ringwise.web.page_files import PageFile
@@ -115,7 +115,7 @@ async def dashboard(
     guard: Guard | None = None,
     read_interval: float = 0.01,
     idle_timeout: float = 60.0,
-    history: Callable[[], History] = History,
+    history: Callable[[], FrameHistory] = FrameHistory,
     connections: OpenConnections | None = None,
     **server: Any,
 ) -> AsyncIterator[Dashboard]:

@@ -18,7 +18,7 @@ from ringwise.messages import events as ev
 from ringwise.web import openapi
 from ringwise.web.addresses import is_loopback
 from ringwise.web.connections import OpenConnections
-from ringwise.web.frames import History
+from ringwise.web.frames import FrameHistory
 from ringwise.web.guard import CONTENT_SECURITY_POLICY, Guard
 from tests.scheduler.clusters import gang, node
 from tests.tools.schemas import check_document
@@ -241,7 +241,7 @@ def test_a_client_that_was_away_gets_the_difference() -> None:
 @pytest.mark.parametrize("since", [0, 999])
 def test_a_sequence_that_is_too_old_or_unknown_is_a_reset(since: int) -> None:
     async def story() -> None:
-        async with dashboard(history=lambda: History(max_frames=2)) as at:
+        async with dashboard(history=lambda: FrameHistory(max_frames=2)) as at:
             first = await at.snapshot()
             for number in range(4):
                 at.core.tell(gang(f"j{number}", 1, 8))
@@ -256,7 +256,7 @@ def test_a_sequence_that_is_too_old_or_unknown_is_a_reset(since: int) -> None:
 
 def test_history_keeps_few_bytes() -> None:
     async def story() -> None:
-        async with dashboard(history=lambda: History(max_bytes=3000)) as at:
+        async with dashboard(history=lambda: FrameHistory(max_bytes=3000)) as at:
             await at.snapshot()
             for number in range(30):
                 at.core.tell(gang(f"j{number}", 1, 1))

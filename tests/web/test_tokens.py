@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from ringwise.web.guard import Guard, RefusedError
+from ringwise.web.guard import Guard, RequestRefusedError
 from ringwise.web.tokens import ALLOWED_FOR, MAX_TOKENS, REFUSED_FOR, SHOWN, ApiServerTokens
 from tests.kube.harness import run
 from tests.web.reviews import GOOD, reviewing
@@ -14,7 +14,7 @@ from tests.web.rig import dashboard
 
 
 async def refusal(tokens: ApiServerTokens, token: str) -> tuple[int, str]:
-    with pytest.raises(RefusedError) as raised:
+    with pytest.raises(RequestRefusedError) as raised:
         await tokens.check(token)
     return raised.value.status, raised.value.code
 

@@ -15,7 +15,19 @@ if TYPE_CHECKING:
     from ringwise.apps.bench.report import Bench
 
 #: Each is a module of `ringwise.apps.bench` with a function `run`.
-BENCHES = ("allocate", "api", "cycle", "decide", "faults", "list", "soak", "start", "superpods", "switches")
+BENCHES = (
+    "allocate",
+    "api",
+    "cycle",
+    "decide",
+    "faults",
+    "list",
+    "soak",
+    "start",
+    "superpods",
+    "switches",
+    "web",
+)
 
 
 @click.command()

@@ -206,3 +206,17 @@ def job_key(pod: Pod) -> str:
 def pod_order(pod: Pod) -> tuple[object, ...]:
     """Pods of one job in the order of their names: worker-2 before worker-10."""
     return (natural_key(pod.name), pod.uid)
+
+
+def differs_for_job(old: Pod, new: Pod) -> bool:
+    """Whether anything of a pod changed that its job is read from."""
+    return (
+        old.cls != new.cls
+        or old.labels != new.labels
+        or old.annotations != new.annotations
+        or old.rank != new.rank
+        or (old.gated, old.queue_gated) != (new.gated, new.queue_gated)
+        or old.priority != new.priority
+        or old.never_preempts != new.never_preempts
+        or old.chip_containers != new.chip_containers
+    )

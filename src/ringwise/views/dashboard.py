@@ -26,7 +26,7 @@ from ringwise.views.cluster import (
     pod_view,
     vcjob_view,
 )
-from ringwise.views.dashboard_nodes import NodeCounts, NodeReader, counts_of, totals
+from ringwise.views.dashboard_nodes import NodeCounts, NodeRowReader, counts_of, totals
 from ringwise.views.documents.dashboard import (
     DashboardBoard,
     DashboardChangeDocument,
@@ -48,7 +48,7 @@ class DashboardRows:
         """`changes` is what the scheduler records into from now on."""
         self._view = view
         self._changes = changes
-        self._reader = NodeReader(view, self._id)
+        self._reader = NodeRowReader(view, self._id)
         self._nodes: dict[int, DashboardNode] = {}
         self._node_counts: dict[int, NodeCounts] = {}
         self._jobs: dict[str, DashboardJob] = {}

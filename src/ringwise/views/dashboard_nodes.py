@@ -49,7 +49,7 @@ class NodeCounts:
         self.beside_used += sign * other.beside_used
 
 
-class NodeReader:
+class NodeRowReader:
     """Makes the rows of nodes; `job_id` gives the id of a job by its key."""
 
     def __init__(self, view: SchedulerView, job_id: Callable[[str], int]) -> None:

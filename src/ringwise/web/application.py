@@ -18,7 +18,7 @@ from ringwise.views.documents.dashboard import ErrorDocument, LeadingFields
 from ringwise.web.connections import OpenConnections, read_body
 from ringwise.web.core import NotLeadingError
 from ringwise.web.frames import Frame, GzipStream
-from ringwise.web.guard import SECURITY_HEADERS, Guard, Handler, RefusedError
+from ringwise.web.guard import SECURITY_HEADERS, Guard, Handler, RequestRefusedError
 from ringwise.web.hub import Hub
 from ringwise.web.openapi import api_page, openapi_document
 from ringwise.web.page_files import INDEX, PageFile, page_files
@@ -36,8 +36,8 @@ _SMALL = 1024
 _LARGEST_SEQUENCE = 2**53
 
 
-class Answers(Protocol):
-    """The questions about one job or a manifest. They raise RefusedError and NotLeadingError."""
+class DashboardAnswers(Protocol):
+    """The questions about one job or a manifest. They raise RequestRefusedError and NotLeadingError."""
 
     async def why(self, namespace: str, name: str) -> Mapping[str, Any]: ...
 
@@ -52,7 +52,7 @@ class DashboardServer:
     def __init__(
         self,
         hub: Hub,
-        answers: Answers,
+        answers: DashboardAnswers,
         guard: Guard,
         *,
         files: Mapping[str, PageFile] | None = None,
@@ -107,7 +107,7 @@ class DashboardServer:
             if request.path.startswith(f"{API}/"):
                 await self._guard.check_token(request)
             return await handler(request)
-        except RefusedError as error:
+        except RequestRefusedError as error:
             return _error(error.status, error.code, str(error))
         except NotLeadingError as error:
             return _error(503, "not-leading", str(error), leader=error.leader, address=error.address)
@@ -136,7 +136,7 @@ class DashboardServer:
     def _file(self, request: web.Request, path: str) -> web.Response:
         found = self._files.get(path)
         if found is None:
-            raise RefusedError(404, "not-found", "there is no such file")
+            raise RequestRefusedError(404, "not-found", "there is no such file")
         headers = {"ETag": found.etag, "Cache-Control": "no-cache"}
         if found.etag in request.headers.get("If-None-Match", ""):
             return web.Response(status=304, headers=headers)
@@ -173,14 +173,14 @@ class DashboardServer:
         namespace, name = request.match_info["namespace"], request.match_info["name"]
         found = await self._hub.read(lambda rows, view, now: job_document(rows, view, now, namespace, name))
         if found is None:
-            raise RefusedError(404, "not-found", f"there is no job {namespace}/{name}")
+            raise RequestRefusedError(404, "not-found", f"there is no job {namespace}/{name}")
         return _document(request, found)
 
     async def _node(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]
         found = await self._hub.read(lambda rows, view, now: node_document(rows, view, name))
         if found is None:
-            raise RefusedError(404, "not-found", f"there is no node {name}")
+            raise RequestRefusedError(404, "not-found", f"there is no node {name}")
         return _document(request, found)
 
     async def _why(self, request: web.Request) -> web.Response:
@@ -202,9 +202,11 @@ class DashboardServer:
     async def _stream(self, request: web.Request) -> web.StreamResponse:
         since = whole_number(request.query.get("since", ""), 0, _LARGEST_SEQUENCE)
         if since is None:
-            raise RefusedError(400, "bad-request", "since must be a sequence number")
+            raise RequestRefusedError(400, "bad-request", "since must be a sequence number")
         if self._streams >= self._max_streams:
-            raise RefusedError(503, "too-many-streams", f"{self._max_streams} clients are being served")
+            raise RequestRefusedError(
+                503, "too-many-streams", f"{self._max_streams} clients are being served"
+            )
         response = web.StreamResponse(
             headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"}
         )

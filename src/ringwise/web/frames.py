@@ -57,7 +57,7 @@ class GzipStream:
         return b"\x03\x00" + struct.pack("<II", self._checksum, self._length & 0xFFFFFFFF)
 
 
-class History:
+class FrameHistory:
     """The last frames, without gaps. Clients read here at their own pace and own nothing themselves."""
 
     def __init__(self, max_bytes: int = MAX_HISTORY_BYTES, max_frames: int = MAX_HISTORY_FRAMES) -> None:

@@ -32,7 +32,7 @@ SECURITY_HEADERS = {
 }
 
 
-class RefusedError(Exception):
+class RequestRefusedError(Exception):
     """A request that is not answered: status, code and one sentence."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
@@ -43,7 +43,7 @@ class RefusedError(Exception):
 
 class TokenCheck(Protocol):
     async def check(self, token: str) -> None:
-        """Raises RefusedError for a token that is not valid, or that may not read what the page shows."""
+        """Raises RequestRefusedError for a token that is not valid, or may not read what the page shows."""
 
 
 class Guard:
@@ -53,26 +53,26 @@ class Guard:
         self._tokens = tokens
 
     def check_origin(self, request: web.Request) -> None:
-        """Raises RefusedError for names that this server does not have, and for requests of other sites."""
+        """Raises RequestRefusedError for names of other servers and for requests of other sites."""
         host = request.headers.get("Host", "")
         name = _host_name(host)
         if name is None or not (name in self._hosts or is_address(name)):
-            raise RefusedError(421, "unknown-host", f"this server is not known as {host[:100]!r}")
+            raise RequestRefusedError(421, "unknown-host", f"this server is not known as {host[:100]!r}")
         if request.headers.get("Sec-Fetch-Site") in ("cross-site", "same-site"):
             # A person may follow a link to the page; nothing else may come from elsewhere.
             followed = request.headers.get("Sec-Fetch-Mode") == "navigate" and request.method == "GET"
             if not followed:
-                raise RefusedError(403, "other-origin", "requests of other sites are not answered")
+                raise RequestRefusedError(403, "other-origin", "requests of other sites are not answered")
         origin = request.headers.get("Origin")
         if origin is not None and _authority(origin) != host.lower():
-            raise RefusedError(403, "other-origin", f"requests of {origin[:100]!r} are not answered")
+            raise RequestRefusedError(403, "other-origin", f"requests of {origin[:100]!r} are not answered")
 
     async def check_token(self, request: web.Request) -> None:
         if self._tokens is None:
             return
         kind, _, token = request.headers.get("Authorization", "").partition(" ")
         if kind.lower() != "bearer" or not token.strip():
-            raise RefusedError(401, "token-missing", "send a bearer token of the cluster")
+            raise RequestRefusedError(401, "token-missing", "send a bearer token of the cluster")
         await self._tokens.check(token.strip())
 
 

@@ -26,7 +26,7 @@ from ringwise.views.documents.dashboard import (
     DashboardSource,
 )
 from ringwise.web.core import Core, NotLeadingError, WatchedScheduler
-from ringwise.web.frames import Frame, History
+from ringwise.web.frames import Frame, FrameHistory
 from ringwise.web.series import Series
 
 #: Seconds between two reads of what changed; and after which an event is sent although nothing did.
@@ -66,7 +66,7 @@ class Hub:
         series: Series | None = None,
         read_interval: float = READ_INTERVAL,
         idle_timeout: float = IDLE_TIMEOUT,
-        history: Callable[[], History] = History,
+        history: Callable[[], FrameHistory] = FrameHistory,
     ) -> None:
         self._core = core
         self._source = source
@@ -106,7 +106,7 @@ class Hub:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks = []
-        await self._forget()
+        await self.forget()
 
     def end_streams(self) -> None:
         self._stopped = True
@@ -124,7 +124,7 @@ class Hub:
             try:
                 await asyncio.wait_for(self._watched.wait(), self._idle_timeout)
             except TimeoutError:
-                await self._forget()
+                await self.forget()
 
     async def _sample(self) -> None:
         while True:
@@ -153,7 +153,7 @@ class Hub:
         self.history = self._new_history()
         self._tell()
 
-    async def _forget(self) -> None:
+    async def forget(self) -> None:
         """Nobody looks: the scheduler need not record any more."""
         async with self._lock:
             watched = self._scheduler

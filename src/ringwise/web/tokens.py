@@ -27,7 +27,7 @@ from ringwise.kubeclient.resources import (
     Resource,
 )
 from ringwise.log import Logger
-from ringwise.web.guard import RefusedError
+from ringwise.web.guard import RequestRefusedError
 
 _LOG = Logger()
 
@@ -70,7 +70,7 @@ class _AccessReview(msgspec.Struct):
 
 
 class _Kept:
-    def __init__(self, until: float, refusal: RefusedError | None) -> None:
+    def __init__(self, until: float, refusal: RequestRefusedError | None) -> None:
         self.until = until
         self.refusal = refusal
 
@@ -82,13 +82,13 @@ class ApiServerTokens:
         self._client = client
         self._clock = clock or RealClock()
         self._kept: dict[bytes, _Kept] = {}
-        self._asking: dict[bytes, asyncio.Future[RefusedError | None]] = {}
+        self._asking: dict[bytes, asyncio.Future[RequestRefusedError | None]] = {}
         self._turn = asyncio.Semaphore(MAX_CHECKS)
 
     async def check(self, token: str) -> None:
-        """Raises RefusedError."""
+        """Raises RequestRefusedError."""
         if len(token) > MAX_TOKEN or not token.isascii() or not token.isprintable():
-            raise RefusedError(401, "token-invalid", "this is no bearer token")
+            raise RequestRefusedError(401, "token-invalid", "this is no bearer token")
         digest = hashlib.sha256(token.encode()).digest()
         kept = self._kept.get(digest)
         if kept is not None and self._clock.monotonic() < kept.until:
@@ -96,9 +96,9 @@ class ApiServerTokens:
         else:
             refusal = await self._shared(digest, token)
         if refusal is not None:
-            raise RefusedError(refusal.status, refusal.code, str(refusal))
+            raise RequestRefusedError(refusal.status, refusal.code, str(refusal))
 
-    async def _shared(self, digest: bytes, token: str) -> RefusedError | None:
+    async def _shared(self, digest: bytes, token: str) -> RequestRefusedError | None:
         """One question to the API server for all requests with this token that come meanwhile."""
         asking = self._asking.get(digest)
         if asking is None:
@@ -108,13 +108,13 @@ class ApiServerTokens:
         # A request that is cancelled does not cancel those that wait for the same answer.
         return await asyncio.shield(asking)
 
-    async def _ask(self, digest: bytes, token: str) -> RefusedError | None:
+    async def _ask(self, digest: bytes, token: str) -> RequestRefusedError | None:
         async with self._turn:
             try:
                 refusal = await self._refusal(token)
             except (ApiError, UnreachableError, KubeConfigError, msgspec.MsgspecError) as error:
                 _LOG.warning("a token could not be checked", why=str(error))
-                return RefusedError(503, "not-checked", "the API server could not check the token")
+                return RequestRefusedError(503, "not-checked", "the API server could not check the token")
         lifetime = ALLOWED_FOR if refusal is None else REFUSED_FOR
         self._kept.pop(digest, None)
         while len(self._kept) >= MAX_TOKENS:
@@ -122,11 +122,11 @@ class ApiServerTokens:
         self._kept[digest] = _Kept(self._clock.monotonic() + lifetime, refusal)
         return refusal
 
-    async def _refusal(self, token: str) -> RefusedError | None:
+    async def _refusal(self, token: str) -> RequestRefusedError | None:
         review = await self._create(TOKEN_REVIEWS, {"token": token})
         status = msgspec.json.decode(review, type=_TokenReview).status
         if not status.authenticated:
-            return RefusedError(401, "token-invalid", "the API server does not accept this token")
+            return RequestRefusedError(401, "token-invalid", "the API server does not accept this token")
         user = status.user
         for resource in SHOWN:
             group = resource.version.rpartition("/")[0]
@@ -141,7 +141,7 @@ class ApiServerTokens:
             access = msgspec.json.decode(answer, type=_AccessReview).status
             if not access.allowed or access.denied:
                 name = f"{resource.plural}.{group}" if group else resource.plural
-                return RefusedError(
+                return RequestRefusedError(
                     403, "forbidden", f"{user.username[:200]} may not list {name} in the whole cluster"
                 )
         return None

@@ -25,7 +25,7 @@ from ringwise.views.explain import ended_document, ended_sentence, explanation_d
 from ringwise.views.place import place_document
 from ringwise.views.story import story_document
 from ringwise.web.core import Core, WatchedScheduler
-from ringwise.web.guard import RefusedError
+from ringwise.web.guard import RequestRefusedError
 
 #: Pods of one manifest in a what-if.
 MAX_PODS = 20_000
@@ -66,12 +66,14 @@ class SchedulerAnswers:
     async def story(self, namespace: str, name: str) -> Mapping[str, Any]:
         journals = [] if self._journals is None else [path for path in self._journals() if path.exists()]
         if not journals:
-            raise RefusedError(404, "no-journal", "there is no journal that could tell the story of the job")
+            raise RequestRefusedError(
+                404, "no-journal", "there is no journal that could tell the story of the job"
+            )
         async with _Turn(self):
             try:
                 told = await asyncio.to_thread(story_of, f"{namespace}/{name}", journals)
             except (UnknownStoryError, JournalError) as error:
-                raise RefusedError(404, "not-found", str(error)) from None
+                raise RequestRefusedError(404, "not-found", str(error)) from None
         return story_document(told.story, told.until)
 
     async def what_if(self, text: bytes) -> Mapping[str, Any]:
@@ -89,7 +91,7 @@ class _Turn:
 
     async def __aenter__(self) -> None:
         if self._answers._waiting >= MAX_WAITING:
-            raise RefusedError(503, "busy", "too many questions at once; ask again in some seconds")
+            raise RequestRefusedError(503, "busy", "too many questions at once; ask again in some seconds")
         self._answers._waiting += 1
         try:
             await self._answers._turn.acquire()
@@ -107,28 +109,28 @@ def _why(scheduler: WatchedScheduler, now: int, namespace: str, name: str) -> Wh
     except UnknownJobError as error:
         vcjob = view.vcjobs.get(f"{namespace}/{name}")
         if vcjob is None:
-            raise RefusedError(404, "not-found", str(error)) from None
+            raise RequestRefusedError(404, "not-found", str(error)) from None
         found = vcjob_view(view, vcjob, None, [])
         return ended_document(found, ended_sentence(found))
 
 
 def _read(text: bytes) -> Bundle:
-    """Raises RefusedError."""
+    """Raises RequestRefusedError."""
     bundle = read_text(text, "manifest")
     if bundle.errors:
-        raise RefusedError(400, "bad-manifest", "\n".join(str(error) for error in bundle.errors[:50]))
+        raise RequestRefusedError(400, "bad-manifest", "\n".join(str(error) for error in bundle.errors[:50]))
     if not (bundle.vcjobs or bundle.pod_groups or bundle.pods):
-        raise RefusedError(400, "bad-manifest", "the manifest holds no job, PodGroup or pod to place")
+        raise RequestRefusedError(400, "bad-manifest", "the manifest holds no job, PodGroup or pod to place")
     pods = len(bundle.pods) + sum(vcjob.replicas for vcjob in bundle.vcjobs)
     if pods > MAX_PODS:
-        raise RefusedError(
+        raise RequestRefusedError(
             400, "bad-manifest", f"the manifest has {counted(pods, 'pod')}; a what-if takes {MAX_PODS}"
         )
     return bundle
 
 
 def _what_if(known: _Known, submitted: Bundle) -> Mapping[str, Any]:
-    """Raises RefusedError. For any thread: a scheduler of its own decides, with objects that are shared."""
+    """Raises RequestRefusedError. For any thread: a scheduler of its own decides, with shared objects."""
     for kind, there, more in (
         (
             "Job",
@@ -144,7 +146,7 @@ def _what_if(known: _Known, submitted: Bundle) -> Mapping[str, Any]:
     ):
         for one in more:
             if one.key in there:
-                raise RefusedError(
+                raise RequestRefusedError(
                     400,
                     "already-there",
                     f"{one.origin}: {kind} {one.key} exists; use another name for a what-if",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ringwise.durations import plain_duration
-from ringwise.framework.job import Job, job_key
+from ringwise.framework.job import Job, differs_for_job, job_key
 from ringwise.framework.reasons import MALFORMED_JOB, OTHER_SCHEDULER, UNKNOWN_QUEUE
 from ringwise.framework.usage import ResourceUsage
 from ringwise.messages.job_expansion import group_name, pods_of
@@ -170,7 +170,7 @@ class JobBook:
         old = job.pods.get(pod.uid)
         job.pods[pod.uid] = pod
         self._state.changes.job(job.key)
-        if old is None or _differs(old, pod):
+        if old is None or differs_for_job(old, pod):
             self._touch(job)
 
     def drop_pod(self, uid: str) -> Job | None:
@@ -481,20 +481,6 @@ def _ordered_pods(vcjob: VcJob | None) -> tuple[int, int]:
         return 0, 0
     with_chips = sum(task.replicas for task in vcjob.tasks if task.template.cls.chips)
     return with_chips, sum(task.replicas for task in vcjob.tasks) - with_chips
-
-
-def _differs(old: Pod, new: Pod) -> bool:
-    """Whether anything changed that the job is read from."""
-    return (
-        old.cls != new.cls
-        or old.labels != new.labels
-        or old.annotations != new.annotations
-        or old.rank != new.rank
-        or (old.gated, old.queue_gated) != (new.gated, new.queue_gated)
-        or old.priority != new.priority
-        or old.never_preempts != new.never_preempts
-        or old.chip_containers != new.chip_containers
-    )
 
 
 def _expected(job: Job, vcjob: VcJob | None) -> int | None:

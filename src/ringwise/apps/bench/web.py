@@ -1,0 +1,250 @@
+"""`ringwise bench web`: what the dashboard costs the scheduler.
+
+A cluster of 10,000 nodes with 80,000 chips and 2,000 jobs. One-pod jobs end and others start, 1,000 changes
+of nodes a second in all; each pod is read from JSON three times, as from a watch, and its binding is written
+as JSON. Compared is the processor time of this process while ten clients follow the stream and while none
+does, in pairs that alternate. The clients are a process of their own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import random
+import sys
+import time
+from collections import deque
+from collections.abc import Callable
+from statistics import median
+from typing import Any
+
+import msgspec
+
+from ringwise.apps.bench.report import at_most, shown
+from ringwise.apps.extensions import installed_registry, new_scheduler
+from ringwise.apps.web.answers import SchedulerAnswers
+from ringwise.apps.web.serving import listening
+from ringwise.kube.watch.job_templates import TemplateStore
+from ringwise.kube.watch.kinds import Reader, read_object, watched_kinds
+from ringwise.kubeclient.resources import PODS
+from ringwise.manifests.errors import Findings
+from ringwise.messages import events as ev
+from ringwise.messages.commands import Bind
+from ringwise.state.model import Device, Node, Pod
+from ringwise.views.bench import Measured
+from ringwise.views.documents.dashboard import DashboardSource
+from ringwise.web.application import DashboardServer
+from ringwise.web.core import Answer, WatchedScheduler
+from ringwise.web.guard import Guard
+from ringwise.web.hub import Hub
+from ringwise.wellknown import ACCELERATOR_TYPE, ASCEND910, VOLCANO_SCHEDULER
+
+NODES, JOBS, CLIENTS, CHANGES = 10_000, 2_000, 10, 1_000
+#: Seconds between two turns of the scheduler, of one measurement, and how many pairs there are.
+TURN, WINDOW = 0.05, 4.0
+SMALL_PAIRS, FULL_PAIRS = 5, 15
+MAX_MEGABYTES, MAX_SHARE = 2.0, 0.10
+_SECOND = 1_000_000_000
+
+#: Follows a stream until it is killed: URL, epoch, sequence, clients.
+_FOLLOW = """
+import asyncio, sys, aiohttp
+async def follow(session, url):
+    async with session.get(url) as response:
+        async for part in response.content.iter_any():
+            pass
+async def main(url, clients):
+    timeout = aiohttp.ClientTimeout(total=None)
+    async with aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(limit=0),
+                                     auto_decompress=False) as session:
+        await asyncio.gather(*(follow(session, url) for _ in range(clients)))
+asyncio.run(main(sys.argv[1], int(sys.argv[2])))
+"""
+
+
+class BusyCluster:
+    """A scheduler with a full cluster, in which jobs come and go."""
+
+    def __init__(self, nodes: int, jobs: int, seed: int = 18) -> None:
+        self.scheduler = new_scheduler()
+        self.now = 1_760_000_000 * _SECOND
+        self._random = random.Random(seed)
+        self._serial = 0
+        self._running: deque[Pod] = deque()
+        self._confirmed: list[bytes] = []
+        kinds = watched_kinds(TemplateStore(), {}, None, registry=installed_registry())
+        self._reader: Reader = next(reader for target, reader in kinds if target.resource is PODS)
+        self.scheduler.handle([ev.NodeSeen(_node(number)) for number in range(nodes)], self.now)
+        self.turn(jobs, 0)
+        self.turn(0, 0)
+
+    async def call(self, work: Callable[[WatchedScheduler, int], Answer]) -> Answer:
+        return work(self.scheduler, self.now)
+
+    def turn(self, starts: int, ends: int) -> None:
+        """One turn: the last bindings are confirmed, jobs end, and others are submitted."""
+        self.now += int(TURN * _SECOND)
+        events: list[ev.Event] = [self._seen(raw) for raw in self._confirmed]
+        self._confirmed = []
+        for _ in range(ends):
+            gone = self._running.popleft()
+            events.append(ev.PodGone(gone.uid))
+        submitted: dict[str, dict[str, Any]] = {}
+        for _ in range(starts):
+            self._serial += 1
+            made = _pod(self._serial, self._random.choice((1, 2, 4, 8)))
+            submitted[made["metadata"]["uid"]] = made
+            events.append(self._seen(msgspec.json.encode(made)))
+        for command in self.scheduler.handle(events, self.now):
+            raw = msgspec.json.encode(command)
+            if isinstance(command, Bind) and raw:
+                self._bound(submitted[command.uid], command)
+
+    def _bound(self, made: dict[str, Any], bind: Bind) -> None:
+        made["spec"]["nodeName"] = bind.node
+        made["metadata"]["annotations"].update(bind.annotations)
+        self._confirmed.append(msgspec.json.encode(made))
+        made["status"]["phase"] = "Running"
+        self._confirmed.append(msgspec.json.encode(made))
+
+    def _seen(self, raw: bytes) -> ev.PodSeen:
+        objects = read_object(self._reader, msgspec.Raw(raw), Findings("pod"))
+        assert objects is not None
+        ((_, pod),) = objects
+        assert isinstance(pod, Pod)
+        if pod.phase == "Running":
+            self._running.append(pod)
+        return ev.PodSeen(pod)
+
+
+def _node(number: int) -> Node:
+    return Node(
+        f"node-{number}",
+        labels={ACCELERATOR_TYPE: "module"},
+        chips_allocatable={ASCEND910: 8},
+        chips_capacity={ASCEND910: 8},
+        devices=tuple(Device(chip) for chip in range(8)),
+        internal_ip=f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}",
+        cpu_milli=192_000,
+        memory=1 << 40,
+        max_pods=110,
+    )
+
+
+def _pod(number: int, chips: int) -> dict[str, Any]:
+    """A pod about as long as those of a cluster are."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": f"train-{number}",
+            "namespace": f"team-{number % 20}",
+            "uid": f"00000000-0000-0000-0000-{number:012d}",
+            "resourceVersion": str(number),
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+            "labels": {"app": "train", "team": f"team-{number % 20}"},
+            "annotations": {"note": "x" * 200},
+        },
+        "spec": {
+            "schedulerName": VOLCANO_SCHEDULER,
+            "containers": [
+                {
+                    "name": "main",
+                    "image": "registry.example/train:1",
+                    "command": ["python", "train.py"],
+                    "env": [{"name": f"V{index}", "value": "x" * 30} for index in range(10)],
+                    "resources": {"limits": {ASCEND910: str(chips), "cpu": "4", "memory": "16Gi"}},
+                    "volumeMounts": [{"name": "data", "mountPath": "/data"}],
+                }
+            ],
+            "volumes": [{"name": "data", "emptyDir": {}}],
+            "tolerations": [{"key": "node.kubernetes.io/not-ready", "operator": "Exists"}],
+        },
+        "status": {"phase": "Pending"},
+    }
+
+
+def run(full: bool = False) -> list[Measured]:
+    return asyncio.run(measure(FULL_PAIRS if full else SMALL_PAIRS))
+
+
+async def measure(
+    pairs: int, *, nodes: int = NODES, jobs: int = JOBS, window: float = WINDOW, changes: int = CHANGES
+) -> list[Measured]:
+    cluster = BusyCluster(nodes, jobs)
+    hub = Hub(cluster, _source)
+    server = DashboardServer(hub, SchedulerAnswers(cluster), Guard())
+    async with listening(server, "127.0.0.1:0") as url:
+        gc.collect()
+        gc.freeze()
+        try:
+            began = time.perf_counter()
+            snapshot = await hub.snapshot()
+            first = time.perf_counter() - began
+            await hub.forget()
+            shares = []
+            alone_share = 0.0
+            for _ in range(pairs):
+                alone = await _window(cluster, window, changes)
+                async with _Followers(hub, url, CLIENTS):
+                    watched = await _window(cluster, window, changes)
+                shares.append(watched / alone - 1)
+                alone_share = alone / window
+        finally:
+            gc.unfreeze()
+    title = f"{nodes:,} nodes, {8 * nodes:,} chips, {jobs:,} jobs"
+    return [
+        at_most(f"{title}: first document, gzip", len(snapshot.packed) / 1e6, "MB", MAX_MEGABYTES),
+        shown(f"{title}: first document, plain", len(snapshot.raw) / 1e6, "MB"),
+        shown(f"{title}: time to the first document", first, "s"),
+        at_most(
+            f"{changes:,} changes a second: more processor time with {CLIENTS} clients than with none",
+            median(shares),
+            "x",
+            MAX_SHARE,
+        ),
+        shown(f"{changes:,} changes a second: processor time without clients", alone_share, "s/s"),
+    ]
+
+
+async def _window(cluster: BusyCluster, seconds: float, changes: int) -> float:
+    """Processor time of this process for one measurement."""
+    each = round(changes * TURN / 2)
+    loop = asyncio.get_running_loop()
+    began, due = time.process_time(), loop.time()
+    for _ in range(round(seconds / TURN)):
+        cluster.turn(each, each)
+        due += TURN
+        await asyncio.sleep(max(0.0, due - loop.time()))
+    return time.process_time() - began
+
+
+class _Followers:
+    """Clients in a process of their own, from the moment that all of them follow."""
+
+    def __init__(self, hub: Hub, url: str, clients: int) -> None:
+        self._hub = hub
+        self._url = url
+        self._clients = clients
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def __aenter__(self) -> None:
+        await self._hub.snapshot()
+        stream = f"{self._url}api/v1/stream?epoch={self._hub.epoch}&since={self._hub.history.last}"
+        self._process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", _FOLLOW, stream, str(self._clients)
+        )
+        while self._hub.streams < self._clients:
+            await asyncio.sleep(0.02)
+
+    async def __aexit__(self, *_error: object) -> None:
+        assert self._process is not None
+        self._process.kill()
+        await self._process.wait()
+        while self._hub.streams:
+            await asyncio.sleep(0.02)
+        await self._hub.forget()
+
+
+def _source() -> DashboardSource:
+    return {"kind": "lab", "name": "bench", "version": "", "live": True, "leader": ""}
