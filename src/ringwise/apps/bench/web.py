@@ -188,7 +188,7 @@ async def measure(
             sent = 0
             for pair in range(pairs):
                 # Each order as often as the other: what grows or warms up during the run counts for both.
-                times = {}
+                times: dict[bool, float] = {}
                 for watched in (False, True) if pair % 2 else (True, False):
                     if watched:
                         async with _Followers(hub, url, CLIENTS) as followers:
@@ -203,16 +203,15 @@ async def measure(
         finally:
             gc.unfreeze()
     title = f"{nodes:,} nodes, {8 * nodes:,} chips, {jobs:,} jobs"
+    more = f"{changes:,} changes a second: more processor time with {CLIENTS} clients than with none"
     return [
         at_most(f"{title}: first document, gzip", len(snapshot.packed) / 1e6, "MB", MAX_MEGABYTES),
         shown(f"{title}: first document, plain", len(snapshot.raw) / 1e6, "MB"),
         shown(f"{title}: time to the first document", first, "s"),
-        at_most(
-            f"{changes:,} changes a second: more processor time with {CLIENTS} clients than with none",
-            median(shares),
-            "x",
-            MAX_SHARE,
-        ),
+        # Where equal measurements differ by as much, a difference says nothing, and no goal is judged by it.
+        at_most(more, median(shares), "x", MAX_SHARE)
+        if median(noise) < MAX_SHARE
+        else shown(f"{more}; not judged, other work disturbs the machine", median(shares), "x"),
         shown("the same between two measurements without clients, in either direction", median(noise), "x"),
         shown(f"{changes:,} changes a second: processor time without clients", median(alone_times), "s/s"),
         shown(f"{changes:,} changes a second: events that each client got", sent / (pairs * window), "1/s"),
