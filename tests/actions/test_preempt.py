@@ -75,6 +75,15 @@ def test_12_the_preemptor_is_nominated_until_it_gives_up() -> None:
     assert told()[-2:] == [("boss-0", ""), ("boss-1", "")]
 
 
+def test_12_a_nomination_of_an_earlier_leader_is_taken_back() -> None:
+    rig = rig_of(1)
+    fill_with(rig, 8)
+    rig.submit("boss", chips=8)
+    rig.change("boss-0", nominated="n1")
+    rig.step()
+    assert [one.nominated for one in rig.commands if isinstance(one, TellPod)] == [""]
+
+
 @pytest.mark.parametrize(
     ("priority", "flagged", "evicted"),
     [("low", True, 1), ("low", False, 0), ("high", True, 0)],

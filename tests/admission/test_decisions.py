@@ -185,6 +185,43 @@ def test_only_the_size_and_the_priority_of_a_job_can_change() -> None:
     assert respond(old, operation="UPDATE", old=spelled)["allowed"] is True
 
 
+def test_18_a_job_whose_queue_was_closed_is_changed_by_the_same_rules() -> None:
+    old = vcjob(8, 2, queue="closed")
+    smaller = copy.deepcopy(old)
+    smaller["spec"]["minAvailable"] = 1
+    assert respond(smaller, operation="UPDATE", old=old)["allowed"] is True
+    wrong, other = copy.deepcopy(old), copy.deepcopy(old)
+    wrong["spec"]["minAvailable"] = 9
+    other["spec"]["tasks"][0]["template"]["spec"]["containers"][0]["image"] = "other"
+    for changed in (wrong, other):
+        assert respond(changed, operation="UPDATE", old=old)["allowed"] is False
+    moved, lost = copy.deepcopy(old), copy.deepcopy(old)
+    moved["spec"]["queue"] = "default"
+    lost["spec"]["queue"] = "nowhere"
+    assert respond(moved, operation="UPDATE", old=old)["allowed"] is True
+    assert respond(lost, operation="UPDATE", old=old)["allowed"] is False
+
+
+@pytest.mark.parametrize(
+    "object",
+    [
+        vcjob(8),
+        group(),
+        pod(8),
+        {"kind": "Queue", "metadata": {"name": "team"}, "spec": {}},
+        replicated("Deployment", 8),
+        ascend_job({"Worker": role(8)}),
+    ],
+    ids=lambda one: str(one["kind"]),
+)
+def test_18_a_name_that_the_api_server_makes_is_not_missing(object: dict[str, Any]) -> None:
+    made = copy.deepcopy(object)
+    made["metadata"]["generateName"] = f"{made['metadata'].pop('name')}-"
+    answered = respond(made)
+    assert answered["allowed"] is True
+    assert "warnings" not in answered
+
+
 def test_jobs_run_only_in_queues_without_queues_below() -> None:
     tree = KnownCluster(CATALOG)
     for queue in (

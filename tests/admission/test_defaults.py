@@ -102,6 +102,7 @@ def test_a_queue_is_filled_in() -> None:
     [
         [{"replicas": 2, "template": TEMPLATE}],
         [{"template": TEMPLATE}, {"replicas": 3, "minAvailable": 0, "template": TEMPLATE}],
+        [{"maxRetry": 0, "template": TEMPLATE}, {"maxRetry": -1, "template": TEMPLATE}],
         [
             {
                 "replicas": 4,

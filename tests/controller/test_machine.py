@@ -9,8 +9,15 @@ import pytest
 
 from ringwise.controller.machine import Controller
 from ringwise.embed.clock import SECOND
-from ringwise.messages.commands import Command, CreateGroup, CreatePod, SetJobStatus
-from ringwise.messages.events import JobCommand, PodGroupSeen, VcJobSeen
+from ringwise.messages.commands import (
+    Command,
+    CreateGroup,
+    CreatePod,
+    DeletePod,
+    SetAside,
+    SetJobStatus,
+)
+from ringwise.messages.events import JobCommand, PodGone, PodGroupSeen, PodSeen, VcJobSeen
 from ringwise.messages.job_expansion import pod_group_of
 from ringwise.state.model import Pod, PodGroup
 from ringwise.state.vcjob import Policy, VcJob
@@ -83,6 +90,42 @@ def test_a_job_that_cannot_run_stays_pending_with_the_reason_and_gets_nothing() 
     assert job_in(lab, "good").phase == "Running"
     assert all(pod.name.startswith("good") for pod in lab.cluster.all(Pod))
     assert len(lab.cluster.all(PodGroup)) == 1
+
+
+def test_6_a_running_job_that_is_changed_into_an_impossible_one_goes_on_and_hurts_no_other() -> None:
+    controller = Controller()
+    job, other = job_of(name="train"), job_of(name="other")
+    groups = [replace(pod_group_of(one), phase="Inqueue") for one in (job, other)]
+    seen = [VcJobSeen(job), VcJobSeen(other), *map(PodGroupSeen, groups)]
+    pods = [
+        replace(made.pod, uid=made.pod.name, phase="Running", node="n1")
+        for made in controller.handle(seen, 0)
+        if isinstance(made, CreatePod)
+    ]
+    controller.handle(map(PodSeen, pods), SECOND)
+    wrong = replace(
+        job, phase="Running", tasks=(), plugins={"ssx": ()}, problems=("there is no job plugin ssx",)
+    )
+    lost = [PodGone("train-worker-0"), PodGone("other-worker-0")]
+    commands = controller.handle([VcJobSeen(wrong), *lost], 2 * SECOND)
+    assert [made.pod.name for made in commands if isinstance(made, CreatePod)] == ["other-worker-0"]
+    assert of_kind(commands, DeletePod, SetAside) == []
+    states = {one.key: (one.phase, one.message) for one in commands if isinstance(one, SetJobStatus)}
+    assert states["default/train"] == ("Running", "there is no job plugin ssx")
+    # It is corrected.
+    commands = controller.handle([VcJobSeen(replace(job, phase="Running"))], 3 * SECOND)
+    assert [made.pod.name for made in commands if isinstance(made, CreatePod)] == ["train-worker-0"]
+
+
+def test_6_a_job_that_raises_is_told_once_and_the_others_go_on() -> None:
+    controller = Controller()
+    # No reader lets it through.
+    bad, good = job_of(name="bad", plugins={"ssx": ()}), job_of(name="good")
+    groups = [replace(pod_group_of(one), phase="Inqueue") for one in (bad, good)]
+    commands = controller.handle([VcJobSeen(bad), VcJobSeen(good), *map(PodGroupSeen, groups)], 0)
+    assert [one.key for one in commands if isinstance(one, SetAside)] == ["default/bad"]
+    assert [made.job for made in commands if isinstance(made, CreatePod)] == ["default/good"] * 2
+    assert controller.handle([VcJobSeen(bad)], 1) == []
 
 
 def test_failed_pods_fail_the_job_where_no_policy_helps() -> None:

@@ -48,6 +48,7 @@ from ringwise.messages.commands import (
     DeleteGroup,
     DeleteJob,
     DeletePod,
+    SetAside,
     TellVcJob,
 )
 from ringwise.messages.job_expansion import group_name, pod_group_of, pods_of
@@ -74,6 +75,8 @@ class Controller:
         self._timer_of: dict[str, int] = {}
         self._commands: dict[str, list[str]] = {}
         self._changed: dict[str, None] = {}
+        #: Jobs that raised, and what.
+        self._aside: dict[str, str] = {}
         self._initial = True
         #: Called with every event and every job: a long call is no hung one.
         self.on_progress: Callable[[], None] = lambda: None
@@ -97,7 +100,7 @@ class Controller:
         for key in self._changed:
             record = self._records.get(key)
             if record is not None:
-                self._sync(record, now, commands)
+                commands += self._contained(record, now)
                 self.on_progress()
         self._changed.clear()
         self._commands.clear()
@@ -128,6 +131,7 @@ class Controller:
                 self._job_seen(event.job)
             case ev.VcJobGone():
                 record = self._records.pop(event.key, None)
+                self._aside.pop(event.key, None)
                 if record is not None:
                     self._job_of_group.pop(_group_key(record.job), None)
             case ev.PodSeen():
@@ -211,6 +215,21 @@ class Controller:
 
     # -- one job -------------------------------------------------------------------------
 
+    def _contained(self, record: JobRecord, now: int) -> list[Command]:
+        """The commands for one job. A job that raises is told; the others go on as without it."""
+        commands: list[Command] = []
+        key = record.job.key
+        try:
+            self._sync(record, now, commands)
+        except Exception as error:
+            problem = f"{type(error).__name__}: {error}".replace("\n", " ")[:300]
+            if self._aside.get(key) == problem:
+                return []
+            self._aside[key] = problem
+            return [SetAside("Job", key, problem, record.job.uid)]
+        self._aside.pop(key, None)
+        return commands
+
     def _sync(self, record: JobRecord, now: int, commands: list[Command]) -> None:
         record.clear_deadline()
         job = record.job
@@ -222,7 +241,10 @@ class Controller:
         if job.problems and record.phase in ("", "Pending"):
             record.move("Pending", now, INVALID, "; ".join(job.problems))
         else:
-            if record.reason == INVALID:
+            if record.phase == "Running" and job.problems:
+                # It was changed into a job that cannot run. What runs goes on, and nothing is made for it.
+                record.reason, record.message = INVALID, "; ".join(job.problems)
+            elif record.reason == INVALID:
                 record.reason = record.message = ""
             self._reconcile(record, now, creates, deletes)
         commands += creates
@@ -301,7 +323,7 @@ class Controller:
             record.move(phase, now, reason, message)
 
     def _delete_unneeded(self, record: JobRecord, now: int, deletes: list[Command]) -> None:
-        active = record.phase in ("Pending", "Running")
+        active = record.phase in ("Pending", "Running") and not record.job.problems
         replicas = {task.name: task.replicas for task in record.job.tasks}
         for pod in list(record.own_pods()):
             requested = record.delete_requested.get(pod.uid)
@@ -336,7 +358,7 @@ class Controller:
         job = replace(record.job, phase=record.phase, version=record.version, retry_count=record.retries)
         key = _group_key(job)
         group = self._groups.get(key)
-        if record.group_deleted:
+        if record.group_deleted or job.problems:
             return
         if record.group_requested is None or (group is None and record.group_requested + RETRY_AFTER <= now):
             record.group_requested = now

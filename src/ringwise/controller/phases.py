@@ -68,7 +68,8 @@ def _after_running(job: VcJob, counts: Counts, cause: tuple[str, str]) -> tuple[
         if why is None:
             return "Completed", "", f"{succeeded} of {counted(replicas, 'pod')} succeeded"
         return "Failed", "", why
-    if counts[PENDING] > replicas - job.min_available:
+    if counts[PENDING] > replicas - job.min_available and not job.problems:
+        # Not by the numbers of a job that was changed into one that cannot run.
         return "Pending", *cause
     return None
 

@@ -93,7 +93,7 @@ def _task(wire: TaskWire, position: int, path: str, classes: PodClassCache, foun
         ),
         template=template_from_wire(wire.template or TemplateWire(), f"{path}.template", classes, found),
         policies=_policies(wire.policies, f"{path}.policies", found),
-        max_retry=found.count(f"{path}.maxRetry", wire.max_retry, DEFAULT_RETRIES, least=-1),
+        max_retry=found.count(f"{path}.maxRetry", wire.max_retry, 0, least=-1) or DEFAULT_RETRIES,
         depends_on=tuple(depends.name or ()),
         depends_on_any=depends.iteration == "any",
         partitions=_partitions(wire.partition_policy, f"{path}.partitionPolicy", found),

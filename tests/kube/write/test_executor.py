@@ -259,6 +259,19 @@ def test_a_refused_pod_gives_an_event_on_its_job() -> None:
     run(test())
 
 
+def test_18_a_refused_pod_group_gives_an_event_on_its_job() -> None:
+    async def test() -> None:
+        async with executing() as one:
+            uid = JobTemplates.of(msgspec.Raw(msgspec.json.encode(JOB))).uid
+            one.api.fault(f"POST {GROUPS.replace('/podgroups', '/namespaces/default/podgroups')}", status=400)
+            group = PodGroup("default", "train-j1", min_member=2, owner=Owner("Job", "train", uid))
+            await one.do(CreateGroup(group))
+            (event,) = one.api.all(EVENTS)
+            assert (event["reason"], event["involvedObject"]["name"]) == ("PodGroupError", "train")
+
+    run(test())
+
+
 def test_no_pod_is_created_for_a_deleted_job() -> None:
     async def test() -> None:
         async with executing() as one:

@@ -81,6 +81,34 @@ def test_12_a_pod_that_another_scheduler_nominates_counts_on_its_node_until_it_i
     assert rig.nodes_of("ours") == ["n1"]
 
 
+def test_12_a_nominated_pod_counts_where_it_is_bound_and_over_the_return_of_its_node() -> None:
+    rig = Rig()
+    rig.node("n1", cpu_milli=8000)
+    rig.node("n2", cpu_milli=8000)
+    cls = PodClass(None, 0, cpu_milli=7500)
+    theirs = Pod("u1", "default", "theirs", cls, scheduler="other", nominated="n1")
+    rig.put(theirs)
+    rig.step()
+    rig.tell(ev.NodeGone("n1"))
+    rig.step()
+    rig.node("n1", cpu_milli=8000)
+    rig.submit("first", chips=0, cpu_milli=1000)
+    rig.run()
+    assert rig.nodes_of("first") == ["n2"]
+    rig.submit("second", chips=0, cpu_milli=7500)
+    rig.run()
+    assert rig.places("second") == {}
+    # It is bound elsewhere, and then deleted.
+    rig.node("n3", cpu_milli=7500)
+    rig.put(replace(theirs, node="n3", nominated=""))
+    rig.run()
+    assert rig.nodes_of("second") == ["n1"]
+    rig.tell(ev.PodGone("u1"))
+    rig.submit("third", chips=0, cpu_milli=7500)
+    rig.run()
+    assert rig.nodes_of("third") == ["n3"]
+
+
 def test_12_a_nomination_to_an_unknown_node_counts_nowhere() -> None:
     rig = Rig(1)
     rig.put(Pod("u1", "default", "theirs", PodClass(None, 0, cpu_milli=1), scheduler="other", nominated="n9"))

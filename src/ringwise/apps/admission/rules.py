@@ -125,16 +125,29 @@ _CHANGEABLE = ("minAvailable", "priorityClassName")
 _CHANGEABLE_OF_TASKS = ("replicas", "minAvailable")
 
 
-def judge_vcjob_change(raw: msgspec.Raw | bytes, old: msgspec.Raw | bytes) -> Verdict:
-    """Only the size and the priority of a job may change: its pods exist already."""
+def judge_vcjob_change(raw: msgspec.Raw, old: msgspec.Raw, cluster: KnownCluster) -> Verdict:
+    """Only the size and the priority of a job may change: its pods exist already.
+
+    A job that can never run may be corrected in any way. Whether its queue still takes new jobs does not
+    matter to a job that is there; where it does not, another queue may be named.
+    """
+    no_queues = replace(cluster, queues=None)
+    excluded = bool(judge_vcjob(old, cluster).refusals)
+    if excluded and judge_vcjob(old, no_queues).refusals:
+        return ALLOWED
     before, after = _fixed_spec(old), _fixed_spec(raw)
     changed = [name for name in {**before, **after} if before.get(name) != after.get(name)]
+    moves = "queue" in changed
+    if moves and excluded:
+        changed.remove("queue")
     problems = [
         f"spec.{name} was changed; in a job only minAvailable and priorityClassName can be changed, and "
         "replicas and minAvailable of its tasks"
         for name in changed
     ]
-    return Verdict(tuple(MALFORMED_JOB(problem=problem) for problem in problems))
+    if problems:
+        return Verdict(tuple(MALFORMED_JOB(problem=problem) for problem in problems))
+    return judge_vcjob(raw, cluster if moves else no_queues)
 
 
 def _fixed_spec(raw: msgspec.Raw | bytes) -> dict[str, Any]:
@@ -259,9 +272,6 @@ def judge_pod(raw: msgspec.Raw | bytes, cluster: KnownCluster) -> Verdict:
     found = Findings("pod")
     wire = msgspec.json.decode(raw, type=PodWire)
     _complete(wire.metadata)
-    if wire.metadata is not None and not wire.metadata.name:
-        # The API server sets the name after admission.
-        wire.metadata.name = "pod"
     pod = pod_from_wire(wire, PodClassCache(), found)
     if pod.scheduler not in cluster.scheduler_names:
         # Pods without chips are nothing that another scheduler could do wrong.
@@ -363,6 +373,7 @@ def _malformed(errors: Iterable[ManifestError]) -> tuple[Reason, ...]:
 
 
 def _complete(meta: MetaWire | None) -> None:
-    """Set what the API server has not set yet."""
+    """Set what the API server has not set yet; the name, where it is made from `generateName`."""
     if meta is not None:
         meta.uid = meta.uid or "submitted"
+        meta.name = meta.name or "submitted"

@@ -211,12 +211,12 @@ def _verdict(request: _Request, cluster: KnownCluster) -> Verdict:
         if judge is judge_queue:
             # It is compared rule by rule: annotations count, and one wrong part hides no other.
             return judge_queue(request.object, cluster, request.old_object)
-        if bytes(new.spec) == bytes(old.spec) or judge(request.old_object, cluster).refusals:
+        if bytes(new.spec) == bytes(old.spec):
             return ALLOWED
         if judge is judge_vcjob:
-            fixed = judge_vcjob_change(request.object, request.old_object)
-            if fixed.refusals:
-                return fixed
+            return judge_vcjob_change(request.object, request.old_object, cluster)
+        if judge(request.old_object, cluster).refusals:
+            return ALLOWED
     return judge(request.object, cluster)
 
 

@@ -188,7 +188,7 @@ class Executor:
             case CreatePod():
                 await self._create_pod(command)
             case CreateGroup():
-                await retry(partial(self._create_group, command.group), _ATTEMPTS)
+                await self._put_group(command.group)
             case DeletePod():
                 await self._delete_pod(command)
             case AnnotatePod():
@@ -298,6 +298,18 @@ class Executor:
                 raise
 
     # -- jobs and groups ---------------------------------------------------------------------
+
+    async def _put_group(self, group: PodGroup) -> None:
+        try:
+            await self._retrier.run(partial(self._create_group, group), _ATTEMPTS)
+        except GivenUpError as error:
+            owner = group.owner
+            templates = self._templates.get(f"{group.namespace}/{owner.name}") if owner is not None else None
+            if templates is not None and owner is not None and owner.uid == templates.uid:
+                job = ObjectReference.to(VCJOBS, group.namespace, templates.name, templates.uid)
+                message = f"PodGroup {group.name}: {error}"
+                self._status.events.record(job, "PodGroupError", message, warning=True)
+            raise
 
     async def _create_group(self, group: PodGroup) -> None:
         body = group_body(group)

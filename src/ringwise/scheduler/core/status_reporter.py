@@ -112,7 +112,9 @@ class StatusReporter:
             before = self._pods.get(uid)
             if before != (reason, node):
                 self._pods[uid] = (reason, node)
-                told_node = node if node or (before is not None and before[1]) else None
+                # An earlier leader may have written one, too.
+                told_before = before[1] if before is not None else pod.nominated
+                told_node = node if node or told_before else None
                 commands.append(TellPod(uid, pod.namespace, pod.name, reason, told_node))
 
     def _remove_gates(self, job: Job, commands: list[Command]) -> None:
