@@ -12,8 +12,8 @@ from ringwise.controller.machine import Controller
 from ringwise.embed.clock import SECOND
 from ringwise.embed.loop import EmbeddedLoop
 from ringwise.embed.records import ConfigMap
-from ringwise.messages.commands import Command
-from ringwise.messages.events import Event, JobCommand
+from ringwise.messages.commands import Command, TellVcJob
+from ringwise.messages.events import Event, JobCommand, VcJobSeen
 from ringwise.state.model import Pod, PodGroup
 from ringwise.state.vcjob import Policy, VcJob
 from tests.controller.controller_lab import FOREVER, at, job_in, lab_with, pods_in
@@ -48,6 +48,24 @@ def test_commands_without_effect_in_this_phase_change_nothing(action: str) -> No
     before = at(lab, 5)
     lab.inject(JobCommand("default/train", action), JobCommand("default/nobody", action))
     assert at(lab, 10) == before
+
+
+@pytest.mark.parametrize(
+    ("action", "problems", "said"),
+    [
+        ("ResumeJob", (), "Command ResumeJob has no effect: the job is Pending"),
+        ("AbortJob", ("no plugin ssx",), "Command AbortJob has no effect: the job cannot run as it is"),
+        ("RestartPod", (), "Command RestartPod has no effect: for a job as a whole there are AbortJob, "),
+        ("Dance", (), "Command Dance has no effect: for a job as a whole there are AbortJob, "),
+    ],
+)
+def test_8_a_command_without_effect_says_so(action: str, problems: tuple[str, ...], said: str) -> None:
+    commands = Controller().handle(
+        [VcJobSeen(job_of(problems=problems)), JobCommand("default/train", action)], 0
+    )
+    (told,) = [one for one in commands if isinstance(one, TellVcJob)]
+    assert told.reason == "CommandIssued"
+    assert told.message.startswith(said)
 
 
 def test_scaling_up_and_down() -> None:

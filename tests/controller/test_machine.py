@@ -17,7 +17,7 @@ from ringwise.messages.commands import (
     SetAside,
     SetJobStatus,
 )
-from ringwise.messages.events import JobCommand, PodGone, PodGroupSeen, PodSeen, VcJobSeen
+from ringwise.messages.events import Event, JobCommand, PodGone, PodGroupSeen, PodSeen, VcJobSeen
 from ringwise.messages.job_expansion import pod_group_of
 from ringwise.state.model import Pod, PodGroup
 from ringwise.state.vcjob import Policy, VcJob
@@ -96,7 +96,7 @@ def test_6_a_running_job_that_is_changed_into_an_impossible_one_goes_on_and_hurt
     controller = Controller()
     job, other = job_of(name="train"), job_of(name="other")
     groups = [replace(pod_group_of(one), phase="Inqueue") for one in (job, other)]
-    seen = [VcJobSeen(job), VcJobSeen(other), *map(PodGroupSeen, groups)]
+    seen: list[Event] = [VcJobSeen(job), VcJobSeen(other), *map(PodGroupSeen, groups)]
     pods = [
         replace(made.pod, uid=made.pod.name, phase="Running", node="n1")
         for made in controller.handle(seen, 0)
@@ -122,7 +122,8 @@ def test_6_a_job_that_raises_is_told_once_and_the_others_go_on() -> None:
     # No reader lets it through.
     bad, good = job_of(name="bad", plugins={"ssx": ()}), job_of(name="good")
     groups = [replace(pod_group_of(one), phase="Inqueue") for one in (bad, good)]
-    commands = controller.handle([VcJobSeen(bad), VcJobSeen(good), *map(PodGroupSeen, groups)], 0)
+    seen: list[Event] = [VcJobSeen(bad), VcJobSeen(good), *map(PodGroupSeen, groups)]
+    commands = controller.handle(seen, 0)
     assert [one.key for one in commands if isinstance(one, SetAside)] == ["default/bad"]
     assert [made.job for made in commands if isinstance(made, CreatePod)] == ["default/good"] * 2
     assert controller.handle([VcJobSeen(bad)], 1) == []

@@ -43,6 +43,14 @@ def test_15_every_kind_of_kubernetes_is_placed(kind: str) -> None:
     ]
 
 
+def test_15_a_name_that_the_api_server_makes_is_made_here_too() -> None:
+    made = replicated("Job", 8)
+    made["metadata"]["generateName"] = f"{made['metadata'].pop('name')}-"
+    assert job_of(ask([*NODES, made]), "app-0")["outcome"] == "placed"
+    (twice,) = [str(error) for error in read(made, made).errors]
+    assert "app-0 is already defined" in twice
+
+
 def test_15_the_podgroup_follows_owner_and_pod() -> None:
     bundle = read(
         replicated(

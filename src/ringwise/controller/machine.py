@@ -28,6 +28,7 @@ from ringwise.controller.job_record import (
     later,
 )
 from ringwise.controller.phases import (
+    COMMANDS,
     EXPIRING,
     INVALID,
     PARTIAL,
@@ -240,6 +241,8 @@ class Controller:
         record.action_started = False
         if job.problems and record.phase in ("", "Pending"):
             record.move("Pending", now, INVALID, "; ".join(job.problems))
+            for action in self._commands.get(job.key, ()):
+                _tell_ineffective(job, action, "cannot run as it is", creates)
         else:
             if record.phase == "Running" and job.problems:
                 # It was changed into a job that cannot run. What runs goes on, and nothing is made for it.
@@ -267,6 +270,8 @@ class Controller:
                 creates.append(TellVcJob(record.job.key, "CommandIssued", issued))
                 self._start(record, action, now, "CommandIssued", f"{action} was requested", creates)
                 self._delete_group(record, deletes)
+            else:
+                _tell_ineffective(record.job, action, f"is {record.phase or 'Pending'}", creates)
         self._apply_policies(record, now, creates, deletes)
         self._delete_unneeded(record, now, deletes)
         if record.action_started:
@@ -441,6 +446,14 @@ def _group_spec(group: PodGroup) -> tuple[object, ...]:
         # Names of quotas follow from the others, and groups of earlier versions do not have them.
         without_quota_names(group.min_resources),
     )
+
+
+def _tell_ineffective(job: VcJob, action: str, why: str, creates: list[Command]) -> None:
+    """A command of a user that changes nothing: it is deleted all the same, so somebody must say so."""
+    message = f"Command {action} has no effect: the job {why}"
+    if action not in COMMANDS:
+        message = f"Command {action} has no effect: for a job as a whole there are {', '.join(COMMANDS)}"
+    creates.append(TellVcJob(job.key, "CommandIssued", message))
 
 
 def _request_delete(record: JobRecord, pod: Pod, now: int, why: str, deletes: list[Command]) -> None:

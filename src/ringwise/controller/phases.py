@@ -25,6 +25,8 @@ STOPPING = {"AbortJob": "Aborting", "TerminateJob": "Terminating", "CompleteJob"
 #: Reason of a job that can never run as it is.
 INVALID = "Invalid"
 PARTIAL = frozenset({"RestartTask", "RestartPod", "RestartPartition"})
+#: Actions that a user may request with a Command.
+COMMANDS = (*STOPPING, "RestartJob", "ResumeJob")
 _ACTIVE = frozenset({"Pending", "Running"})
 
 

@@ -21,6 +21,7 @@ from ringwise.manifests.groups import (
     resource_quota_from_wire,
 )
 from ringwise.manifests.jobs import vcjob_from_wire
+from ringwise.manifests.metadata import given_name
 from ringwise.manifests.new_objects import check_new_pod, check_new_pod_group
 from ringwise.manifests.node_info import node_reports_of
 from ringwise.manifests.nodes import node_from_wire
@@ -336,9 +337,9 @@ class _BundleReader:
 
     def _keep(self, where: list[Kept], thing: Kept, meta: MetaWire | None, found: Findings) -> None:
         """Add an object without errors and with a new name, and update the newest timestamp."""
-        if meta is not None and meta.name:
+        if meta is not None and (name := given_name(meta)):
             namespace = "" if isinstance(thing, (Node, Queue, PriorityClass)) else meta.namespace or "default"
-            self._check_name(self._kind, namespace, meta.name, found)
+            self._check_name(self._kind, namespace, name, found)
             self._update_newest(meta.creation_timestamp)
         if not found.errors:
             where.append(thing)

@@ -110,7 +110,7 @@ _NO_META = MetaWire()
 def identity(meta: MetaWire | None, kind: str, found: Findings, *, namespaced: bool = True) -> Identity:
     """Checked metadata. A missing namespace is `default`, a missing uid is derived from kind and name."""
     meta = meta or _NO_META
-    name = name_of(meta.name, "metadata.name", found)
+    name = name_of(given_name(meta), "metadata.name", found)
     namespace = ""
     if namespaced:
         namespace = name_of(meta.namespace or "default", "metadata.namespace", found)
@@ -125,6 +125,11 @@ def identity(meta: MetaWire | None, kind: str, found: Findings, *, namespaced: b
         annotations=kept_annotations(meta.annotations, "metadata.annotations", found),
         owner=owner_of(meta.owner_references),
     )
+
+
+def given_name(meta: MetaWire) -> str | None:
+    """A name that the API server makes from `generateName` ends with 0: equal inputs have equal answers."""
+    return meta.name or (f"{meta.generate_name}0" if meta.generate_name else None)
 
 
 def derived_uid(kind: str, namespace: str, name: str) -> str:

@@ -27,6 +27,7 @@ class OwnerReferenceWire(WireStruct):
 
 class MetaWire(WireStruct):
     name: str | None = None
+    generate_name: str | None = None
     namespace: str | None = None
     uid: str | None = None
     creation_timestamp: str | None = None

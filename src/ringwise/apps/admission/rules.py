@@ -373,7 +373,6 @@ def _malformed(errors: Iterable[ManifestError]) -> tuple[Reason, ...]:
 
 
 def _complete(meta: MetaWire | None) -> None:
-    """Set what the API server has not set yet; the name, where it is made from `generateName`."""
+    """Set what the API server has not set yet."""
     if meta is not None:
         meta.uid = meta.uid or "submitted"
-        meta.name = meta.name or "submitted"
