@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,8 @@ from ringwise.actions.preempt import preempt
 from ringwise.framework.configuration import PluginOption
 from ringwise.framework.extension_points import JOB_PIPELINED, Vote
 from ringwise.framework.session import Session
-from ringwise.messages.commands import TellPod
+from ringwise.messages import events as ev
+from ringwise.messages.commands import Bind, TellPod
 from ringwise.state.model import Pod, PodClass
 from ringwise.topology.switches import LeafSwitch, Server, SwitchTopology
 from tests.builders import cluster, option
@@ -73,6 +75,30 @@ def test_12_the_preemptor_is_nominated_until_it_gives_up() -> None:
     rig.step()
     assert rig.machine.view.reservation_of("default/boss") is None
     assert told()[-2:] == [("boss-0", ""), ("boss-1", "")]
+
+
+def test_10_a_host_port_that_comes_free_is_kept_for_the_preemptor() -> None:
+    rig = Rig(deaf=True, actions=PREEMPT, tiers=gangs_may_end())
+    rig.priority("low", 10)
+    rig.priority("high", 100)
+    asked: dict[str, Any] = {"chips": 0, "cpu_milli": 1000, "host_ports": (("", "TCP", 8080),)}
+    for number in (1, 2):
+        rig.node(f"n{number}", cpu_milli=8000)
+        rig.submit(f"v{number}", priority="low", preemptable=True, **asked)
+        rig.change(f"v{number}-0", node=f"n{number}", phase="Running")
+    rig.step()
+    rig.submit("boss", pods=2, priority="high", **asked)
+    rig.step()
+    assert len(rig.evictions()) == 2
+    for number in (1, 2):
+        # A victim ends, and its owner creates it again at once.
+        victim = rig.pods[f"v{number}-0"]
+        rig.tell(ev.PodGone(victim.uid))
+        rig.put(replace(victim, uid=f"again-{number}", node=None, phase="Pending"))
+        rig.step()
+        bound = {one.pod: one.node for one in rig.commands if isinstance(one, Bind)}
+        assert bound == ({} if number == 1 else {"boss-0": "n1", "boss-1": "n2"})
+    assert rig.reason("v1") == "no-node-fits"
 
 
 def test_12_a_nomination_of_an_earlier_leader_is_taken_back() -> None:

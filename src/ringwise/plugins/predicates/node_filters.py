@@ -39,7 +39,7 @@ class NodeFilters:
         if self._names and cls.node_terms and any(term.fields for term in cls.node_terms):
             filters.append(self._by_name(pod))
         if self._ports and cls.host_ports:
-            filters.append(self._by_ports(pod))
+            filters.append(self._by_ports(job, pod))
         if self._pod_affinity is not None:
             self._by_pod_affinity(pod, self._pod_affinity, filters)
         if len(filters) <= 1:
@@ -59,22 +59,33 @@ class NodeFilters:
 
         return check
 
-    def _by_ports(self, pod: Pod) -> NodeFilter:
+    def _by_ports(self, job: Job, pod: Pod) -> NodeFilter:
         state = self._session.state
         wanted = pod.cls.host_ports
+        nominated = self._nominated(job)
 
         def check(number: int) -> Reason | None:
-            for uid in state.pods_on[number]:
+            for uid in (*state.pods_on[number], *nominated.get(number, ())):
                 other = state.pods[uid].pod
                 for taken in other.cls.host_ports:
                     if any(_clash(port, taken) for port in wanted):
                         _, protocol, port = taken
-                        return PORT_TAKEN(
-                            node=state.names[number], port=port, protocol=protocol, pod=other.key
-                        )
+                        user = other.key if uid in state.pods_on[number] else f"{other.key} (nominated)"
+                        return PORT_TAKEN(node=state.names[number], port=port, protocol=protocol, pod=user)
             return None
 
         return check
+
+    def _nominated(self, job: Job) -> dict[int, list[str]]:
+        """Pods of other jobs for which pods are evicted, by node: freed ports are kept for them."""
+        state = self._session.state
+        found: dict[int, list[str]] = {}
+        for reservation in self._session.reservations:
+            if reservation.owner != job.key:
+                for uid, node in reservation.nominated.items():
+                    if uid in state.pods and state.pods[uid].pod.cls.host_ports:
+                        found.setdefault(node, []).append(uid)
+        return found
 
     def _by_pod_affinity(self, pod: Pod, affinity: PodAffinityIndex, filters: list[NodeFilter]) -> None:
         cls = pod.cls
