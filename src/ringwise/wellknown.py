@@ -68,6 +68,8 @@ DISTRIBUTED = "distributed"
 RING_CONTROLLER = "ring-controller.atlas"
 #: The pod was created by an operator, which wants the rank table from the scheduler. Owner.
 OPERATOR_NAME = "training.kubeflow.org/operator-name"
+#: Its value on the pods of an AscendJob. Huawei's operator.
+ASCEND_OPERATOR = "ascendjob-controller"
 #: Job of the pod, its role there and its number in that role, in the spellings of Kubeflow and in the old
 #: short ones. Owner.
 OPERATOR_JOB_NAME = "training.kubeflow.org/job-name"
@@ -77,6 +79,7 @@ SHORT_REPLICA_TYPE = "replica-type"
 SHORT_REPLICA_INDEX = "replica-index"
 #: Job of the pod and its number there. Kubernetes' job controller.
 KUBERNETES_JOB_NAME = "batch.kubernetes.io/job-name"
+JOB_COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 #: Framework of an AscendJob: mindspore, pytorch or tensorflow. User.
 FRAMEWORK = "framework"
 
@@ -122,6 +125,9 @@ GROUP_NAME = "scheduling.k8s.io/group-name"
 VOLCANO_GROUP_NAME = "scheduling.volcano.sh/group-name"
 #: How many pods of a Deployment, ReplicaSet, StatefulSet or Job must be placed together. User, on the owner.
 GROUP_MIN_MEMBER = "scheduling.volcano.sh/group-min-member"
+#: How the name of a PodGroup begins that the controller creates for the pods of a Deployment, a StatefulSet, a
+#: Job of Kubernetes, or for a pod on its own; the uid of the owner follows. Controller.
+ORDINARY_GROUP_PREFIX = "podgroup-"
 #: Queue of a pod without a PodGroup, or of a job. User or owner.
 QUEUE_NAME = "volcano.sh/queue-name"
 SCHEDULING_QUEUE_NAME = "scheduling.volcano.sh/queue-name"
@@ -133,6 +139,12 @@ TASK_INDEX = "volcano.sh/task-index"
 TASK_PRIORITY = "volcano.sh/task-priority"
 #: Whether the pod may be preempted. User.
 PREEMPTABLE = "volcano.sh/preemptable"
+#: Time between two evictions of a pod; when it may run in a zone; how many pods may be evicted. Copied to the
+#: PodGroup and not read by Ringwise. User.
+COOLDOWN_TIME = "volcano.sh/cooldown-time"
+REVOCABLE_ZONE = "volcano.sh/revocable-zone"
+JDB_MIN_AVAILABLE = "volcano.sh/jdb-min-available"
+JDB_MAX_UNAVAILABLE = "volcano.sh/jdb-max-unavailable"
 #: vcjob of the pod, its namespace, its version, its template and its retries. Owner.
 JOB_NAME = "volcano.sh/job-name"
 JOB_NAMESPACE = "volcano.sh/job-namespace"

@@ -68,6 +68,7 @@ VARIATIONS: dict[str, dict[str, Any]] = {
     },
     "web-in-shadow-mode": {"scheduler": {"shadow": True, "web": {"enabled": True, "tlsSecret": "web-tls"}}},
     "no-controller": {"controller": {"enabled": False}},
+    "no-pod-groups": {"podGroups": {"enabled": False}},
     "vendor-device-plugin": {"devicePlugin": {"enabled": False}},
     "labelled-nodes": {"devicePlugin": {"nodes": "labelled"}},
     "device-plugin-with-cdi": {

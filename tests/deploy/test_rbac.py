@@ -72,7 +72,9 @@ def granted(*names: str) -> set[Call]:
 
 
 def read_by(*, jobs_only: bool) -> set[Call]:
-    kinds = watched_kinds(TemplateStore(), {}, ("volcano-system", "conf"), jobs_only=jobs_only)
+    kinds = watched_kinds(
+        TemplateStore(), {}, ("volcano-system", "conf"), jobs_only=jobs_only, pod_owners=jobs_only
+    )
     return {
         ("list", target.resource.version.rpartition("/")[0], target.resource.plural) for target, _ in kinds
     }
@@ -197,6 +199,7 @@ def test_the_controller_has_what_it_needs_and_no_more() -> None:
                 [
                     do.CreateGroup(gang),
                     do.CreateGroup(gang),
+                    do.AnnotatePod("p", "default", "a", {"scheduling.k8s.io/group-name": "podgroup-u"}),
                     wanted,
                     do.CreatePod(made, "default/job"),
                     do.Publish("default", "job-svc", {"t.host": "job-t-0.job"}),

@@ -97,10 +97,16 @@ def new_scheduler(
     configuration: Configuration | None = None,
     catalog: BoardCatalog | None = None,
     scheduler_names: Iterable[str] = SCHEDULER_NAMES,
+    *,
+    awaits_groups: bool = False,
 ) -> Scheduler:
     """A scheduler with the plugins and actions of installed packages."""
     made = Scheduler(
-        configuration, catalog=catalog, registry=installed_registry(), scheduler_names=scheduler_names
+        configuration,
+        catalog=catalog,
+        registry=installed_registry(),
+        scheduler_names=scheduler_names,
+        awaits_groups=awaits_groups,
     )
     _INCIDENTS.append(made.view.incidents)
     return made

@@ -22,6 +22,8 @@ from ringwise.apps.extensions import (
 )
 from ringwise.apps.journal.files import FILE_MEGABYTES, FILES, JournalFiles
 from ringwise.apps.web.options import WebOptions
+from ringwise.controller.machine import Controller
+from ringwise.controller.pod_groups import PodGroupController
 from ringwise.framework.configuration import Configuration
 from ringwise.kube.run import idle_event_loop
 from ringwise.kube.run.core_thread import ControllerAdapter, MachineAdapter, SchedulerAdapter
@@ -73,6 +75,8 @@ class ComponentOptions:
     health_address: str = "127.0.0.1:11251"
     with_scheduler: bool = True
     with_controller: bool = True
+    #: The controller creates the PodGroups of pods without a vcjob, and the scheduler waits for them.
+    pod_groups: bool = True
     shadow: bool = False
     in_flight: int = 64
     #: Requests per second, 0 for no limit; and the burst, 0 for as many as in one second.
@@ -172,12 +176,14 @@ async def serve(
     def machines() -> Sequence[MachineAdapter]:
         made: list[MachineAdapter] = []
         if options.with_controller and not options.shadow:
-            made.append(ControllerAdapter())
+            groups = PodGroupController(options.scheduler_names) if options.pod_groups else None
+            made.append(ControllerAdapter(Controller(groups)))
         if options.with_scheduler or options.shadow:
             scheduler = new_scheduler(
                 file.current if file is not None else default_configuration(),
                 catalog,
                 options.scheduler_names,
+                awaits_groups=options.pod_groups,
             )
             current[:] = [scheduler]
             if journal is not None:
@@ -252,6 +258,7 @@ def _settings(options: ComponentOptions) -> RunnerSettings:
         identity=f"{socket.gethostname()}_{uuid.uuid4()}",
         configuration=options.configuration_map if options.scheduler_conf is None else None,
         job_commands=options.with_controller and not options.shadow,
+        pod_groups=options.pod_groups and options.with_controller and not options.shadow,
         jobs_only=not options.with_scheduler and not options.shadow,
         read_only=options.shadow,
         namespace=options.lease_namespace,

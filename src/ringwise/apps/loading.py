@@ -58,7 +58,7 @@ def _groups_in(bundle: Bundle) -> dict[str, PodGroup | None]:
     for group in bundle.pod_groups:
         if group.owner is None:
             loose[group.key] = group
-        elif group.owner.kind == "Job":
+        elif group.owner.is_vcjob:
             owned[f"{group.namespace}/{group.owner.name}"] = group
     found: dict[str, PodGroup | None] = {}
     for vcjob in bundle.vcjobs:

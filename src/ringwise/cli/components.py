@@ -91,6 +91,13 @@ _HEALTH = click.option(
     show_default=shown_default(11251),
     help="Listen address of /healthz and /readyz, `:PORT` for all addresses; empty for none.",
 )
+_POD_GROUPS = click.option(
+    "--pod-groups/--no-pod-groups",
+    default=True,
+    show_default=True,
+    help="The controller creates PodGroups for Deployments, StatefulSets, Jobs of Kubernetes and pods on their "
+    "own, and the scheduler waits for them; the same for both.",
+)
 _cluster_options = with_options(
     (
         *_API_SERVER,
@@ -162,6 +169,7 @@ _cluster_options = with_options(
     show_default=True,
     help="Run the vcjob controller, too; not where Volcano's own runs.",
 )
+@_POD_GROUPS
 @click.option("--shadow", is_flag=True, help="Bind nothing; print where pods would have gone, and why.")
 @click.option(
     "--binds-in-flight",
@@ -232,14 +240,17 @@ def scheduler(
 @click.command()
 @_cluster_options
 @click.option("--lease-name", default=CONTROLLER_LEASE, show_default=True, help="Name of the Lease.")
-def controller(**options: Any) -> None:
+@_scheduler_names("Create PodGroups for pods with this schedulerName; may be repeated.")
+@_POD_GROUPS
+def controller(names: tuple[str, ...], **options: Any) -> None:
     """Run the vcjob controller on a Kubernetes cluster.
 
-    It creates the PodGroups and pods of vcjobs, and applies their policies.
+    It creates the PodGroups and pods of vcjobs, and applies their policies. It also creates the PodGroups
+    of pods whose owner creates none.
     """
     from ringwise.apps.kube_scheduler import ComponentOptions
 
-    _run_component(ComponentOptions(**_common(**options), with_scheduler=False))
+    _run_component(ComponentOptions(**_common(**options), scheduler_names=names, with_scheduler=False))
 
 
 def _common(healthz_address: str, kube_api_qps: float, kube_api_burst: int, **options: Any) -> dict[str, Any]:

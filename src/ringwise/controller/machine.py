@@ -37,6 +37,7 @@ from ringwise.controller.phases import (
     next_phase,
     start_action,
 )
+from ringwise.controller.pod_groups import PodGroupController
 from ringwise.controller.policies import due_action, targets
 from ringwise.controller.queues import QueueController
 from ringwise.framework.amounts import without_quota_names
@@ -63,7 +64,10 @@ _MOST_DELETED = 100_000
 
 
 class Controller:
-    def __init__(self) -> None:
+    """With `pod_groups` it creates the PodGroups of pods without a vcjob, too."""
+
+    def __init__(self, pod_groups: PodGroupController | None = None) -> None:
+        self._pod_groups = pod_groups
         self._queues = QueueController()
         self._records: dict[str, JobRecord] = {}
         self._pods: dict[str, dict[str, Pod]] = {}
@@ -87,6 +91,8 @@ class Controller:
         for event in events:
             self._apply(event, now)
             self._queues.apply(event)
+            if self._pod_groups is not None:
+                self._pod_groups.apply(event)
             self.on_progress()
         if self._initial:
             self._initial = False
@@ -106,11 +112,14 @@ class Controller:
         self._changed.clear()
         self._commands.clear()
         commands += self._queues.sync(now)
+        if self._pod_groups is not None:
+            commands += self._pod_groups.sync(now)
         return commands
 
     def next_deadline(self) -> int | None:
         """When time alone changes something."""
-        moments = (self._next_job_deadline(), self._queues.next_deadline())
+        groups = self._pod_groups.next_deadline() if self._pod_groups is not None else None
+        moments = (self._next_job_deadline(), self._queues.next_deadline(), groups)
         return min((moment for moment in moments if moment is not None), default=None)
 
     def _next_job_deadline(self) -> int | None:

@@ -33,6 +33,7 @@ from ringwise.embed.records import (
 )
 from ringwise.manifests.chips import chips_in
 from ringwise.manifests.errors import Findings
+from ringwise.manifests.pods import group_of
 from ringwise.manifests.reset_config import changed
 from ringwise.messages import commands as want
 from ringwise.messages.events import BindFailed, Event
@@ -175,7 +176,9 @@ class EmbeddedCluster:
                 pod = self.pod(command.uid)
                 if pod is not None:
                     kept = {key: one for key, one in pod.annotations.items() if key not in command.remove}
-                    self._put_pod(replace(pod, annotations={**kept, **command.annotations}))
+                    annotations = {**kept, **command.annotations}
+                    group = group_of(annotations) or pod.group
+                    self._put_pod(replace(pod, annotations=annotations, group=group))
             case want.Evict() | want.DeletePod():
                 pod = self.pod(command.uid)
                 if pod is not None:

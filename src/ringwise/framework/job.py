@@ -160,6 +160,11 @@ class Job:
         others = max(sum(not pod.cls.chips for pod in self.in_order), self.ordered_other_pods)
         return max(self.known_chip_pods, min(self.min_available, MOST_PODS) - others)
 
+    @property
+    def has_independent_pods(self) -> bool:
+        """Its pods are no gang: those of a Deployment or the like of which one alone may start."""
+        return self.group is not None and self.group.ordinary and self.min_available <= 1
+
     def asked(self) -> Amounts:
         """What all its pods request together."""
         if self.asked_total is None:

@@ -36,3 +36,5 @@ class ChipPolicy:
     soft: bool = False
     #: Set for jobs on boards with racks; such a job has blocks, too.
     rack: RackPolicy | None = None
+    #: `distributed-job`: more than one pod requests chips, whether or not they start together.
+    distributed: bool = False

@@ -7,6 +7,8 @@ from ringwise.wellknown import (
     ACCESS_API,
     BATCH_API,
     BUS_API,
+    DEPLOYMENT_API,
+    KUBERNETES_JOB_API,
     LEASE_API,
     NETWORK_POLICY_API,
     PRIORITY_API,
@@ -53,6 +55,10 @@ RESOURCE_QUOTAS = Resource("v1", "ResourceQuota", "resourcequotas")
 PRIORITY_CLASSES = Resource(PRIORITY_API, "PriorityClass", "priorityclasses", namespaced=False)
 POD_GROUPS = Resource(SCHEDULING_API, "PodGroup", "podgroups")
 QUEUES = Resource(SCHEDULING_API, "Queue", "queues", namespaced=False)
+REPLICA_SETS = Resource(DEPLOYMENT_API, "ReplicaSet", "replicasets")
+STATEFUL_SETS = Resource(DEPLOYMENT_API, "StatefulSet", "statefulsets")
+DAEMON_SETS = Resource(DEPLOYMENT_API, "DaemonSet", "daemonsets")
+KUBERNETES_JOBS = Resource(KUBERNETES_JOB_API, "Job", "jobs")
 VCJOBS = Resource(BATCH_API, "Job", "jobs")
 JOB_COMMANDS = Resource(BUS_API, "Command", "commands")
 LEASES = Resource(LEASE_API, "Lease", "leases")

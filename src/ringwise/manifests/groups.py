@@ -36,6 +36,7 @@ from ringwise.state.model import (
     PriorityClass,
     Queue,
     ResourceQuota,
+    ordinary_group_name,
 )
 from ringwise.wellknown import NODE_GROUP_LIMITS
 
@@ -54,6 +55,7 @@ def pod_group_from_wire(wire: PodGroupWire, found: Findings) -> PodGroup:
         namespace=who.namespace,
         name=who.name,
         uid=who.uid,
+        ordinary=who.owner is not None and who.name == ordinary_group_name(who.owner.uid),
         min_member=found.count("spec.minMember", spec.min_member, 1),
         min_task_member={
             shared(task): found.count(keyed("spec.minTaskMember", task), count, 0)

@@ -191,7 +191,13 @@ def owner_of(references: list[OwnerReferenceWire] | None) -> Owner | None:
     if not references:
         return None
     reference = next((one for one in references if one.controller), references[0])
-    return Owner(shared(reference.kind), shared(reference.name), reference.uid)
+    return Owner(
+        shared(reference.kind),
+        shared(reference.name),
+        reference.uid,
+        shared(reference.api_version),
+        bool(reference.controller),
+    )
 
 
 def boolean_in(text: str, field: str, found: Findings) -> bool:

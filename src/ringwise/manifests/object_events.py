@@ -16,6 +16,7 @@ from ringwise.state.model import (
     ResourceQuota,
 )
 from ringwise.state.vcjob import VcJob
+from ringwise.state.workload import PodOwner
 from ringwise.topology.switches import SwitchTopology
 
 
@@ -34,6 +35,8 @@ def event_of_object(value: object) -> ev.Event | None:
             return ev.PodGroupSeen(value)
         case VcJob():
             return ev.VcJobSeen(value)
+        case PodOwner():
+            return ev.PodOwnerSeen(value)
         case Queue():
             return ev.QueueSeen(value)
         case PriorityClass():
@@ -67,6 +70,8 @@ def event_of_deletion(value: object) -> ev.Event | None:
             return ev.PodGroupGone(value.key)
         case VcJob():
             return ev.VcJobGone(value.key)
+        case PodOwner():
+            return ev.PodOwnerGone(value.uid)
         case Queue():
             return ev.QueueGone(value.name)
         case PriorityClass():

@@ -11,15 +11,16 @@ from ringwise.manifests.affinity import node_rules, pod_rules, tolerations
 from ringwise.manifests.checking import keyed
 from ringwise.manifests.chips import chips_in
 from ringwise.manifests.errors import Findings, shown
-from ringwise.manifests.metadata import boolean_in, identity, name_of, number_in, texts
+from ringwise.manifests.metadata import Identity, boolean_in, identity, name_of, number_in, texts
 from ringwise.manifests.resources import CPU, MEMORY, PODS, is_sidecar, pod_requests
 from ringwise.manifests.strings import shared
 from ringwise.manifests.wire import ContainerWire, PodSpecWire, PodStatusWire, PodWire
-from ringwise.state.model import ENDED, NodeTerm, Owner, Pod, PodClass, PodTerm
+from ringwise.state.model import ENDED, NodeTerm, Pod, PodClass, PodTerm
 from ringwise.wellknown import (
     ASCEND_REAL,
     CHIP_RESOURCE_PREFIX,
     GROUP_NAME,
+    JOB_COMPLETION_INDEX,
     PREEMPTABLE,
     QUEUE_GATE,
     RANK_INDEX,
@@ -197,7 +198,7 @@ def pod_from_wire(wire: PodWire, classes: PodClassCache, found: Findings) -> Pod
         annotations=annotations,
         group=group_of(annotations),
         task=annotations.get(TASK_SPEC) or who.labels.get(TASK_SPEC, ""),
-        rank=_rank(who.name, who.owner, annotations, spec, phase, found),
+        rank=_rank(who, spec, phase, found),
         owner=who.owner,
         scheduler=shared(spec.scheduler_name or VOLCANO_SCHEDULER),
         priority=priority_of(spec, annotations, "spec.priority", found),
@@ -252,22 +253,19 @@ def preemptable(
     return False
 
 
-def _rank(
-    name: str,
-    owner: Owner | None,
-    annotations: Mapping[str, str],
-    spec: PodSpecWire,
-    phase: str,
-    found: Findings,
-) -> int | None:
-    """The rank annotation (not of failed pods), else the ordinal of the StatefulSet, else the task index."""
-    written = annotations.get(RANK_INDEX)
+def _rank(who: Identity, spec: PodSpecWire, phase: str, found: Findings) -> int | None:
+    """The rank annotation (not of failed pods), else the number that the owner gives, else the task index.
+
+    StatefulSets number by name, Indexed Jobs of Kubernetes by label.
+    """
+    written = who.annotations.get(RANK_INDEX)
     if written and phase != "Failed":
         return number_in(written, keyed("metadata.annotations", RANK_INDEX), found, least=0)
-    if owner is not None and owner.kind == "StatefulSet":
-        ordinal = name.rpartition("-")[2]
-        if ordinal.isascii() and ordinal.isdigit() and len(ordinal) <= 9:
-            return int(ordinal)
+    ordinal = who.labels.get(JOB_COMPLETION_INDEX)
+    if ordinal is None and who.owner is not None and who.owner.kind == "StatefulSet":
+        ordinal = who.name.rpartition("-")[2]
+    if ordinal is not None and ordinal.isascii() and ordinal.isdigit() and len(ordinal) <= 9:
+        return int(ordinal)
     return rank_variable(spec, "spec", found)
 
 

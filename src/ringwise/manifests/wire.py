@@ -19,6 +19,7 @@ class WireStruct(msgspec.Struct, rename="camel", gc=False):
 
 
 class OwnerReferenceWire(WireStruct):
+    api_version: str = ""
     kind: str = ""
     name: str = ""
     uid: str = ""

@@ -19,6 +19,7 @@ from ringwise.manifests.resources import amounts
 from ringwise.manifests.strings import shared
 from ringwise.manifests.wire import (
     ConditionsWire,
+    MetaWire,
     OperatorJobSpecWire,
     OperatorJobWire,
     OrdinalsWire,
@@ -34,11 +35,12 @@ from ringwise.records import dataclass
 from ringwise.state.job_rules import MOST_PODS
 from ringwise.state.model import DEFAULT_QUEUE, EMPTY
 from ringwise.state.vcjob import PodTemplate
-from ringwise.state.workload import Role, Workload
+from ringwise.state.workload import PodOwner, Role, Workload
 from ringwise.topology.nearest import did_you_mean
 from ringwise.topology.numbers import INT32, whole_number
 from ringwise.wellknown import (
     ASCEND_JOB_GROUP,
+    ASCEND_OPERATOR,
     DEFAULT_SCHEDULER,
     DEPLOYMENT_API,
     FAULT_RETRY_TIMES,
@@ -119,7 +121,7 @@ OPERATOR_KINDS: Mapping[tuple[str, str], OperatorKind] = {
         ("Master", "Scheduler", "Chief", "Worker"),
         {"pytorch": "Master", "mindspore": "Scheduler", "tensorflow": "Chief"},
         "ascend",
-        "ascendjob-controller",
+        ASCEND_OPERATOR,
     ),
     (KUBEFLOW_GROUP, "PyTorchJob"): OperatorKind(
         "pytorchReplicaSpecs", "pytorch_replica_specs", ("Master", "Worker"), operator="pytorchjob-controller"
@@ -183,6 +185,7 @@ def replicated_from_wire(
     ours = template.scheduler in SCHEDULER_NAMES
     workload.group = own or (who.name if ours else None)
     workload.creates_group = own is None and ours
+    workload.ordinary = True
     workload.min_member = _min_member(who, found)
     workload.queue = shared(template.annotations.get(SCHEDULING_QUEUE_NAME) or DEFAULT_QUEUE)
     workload.priority_class = template.priority_class
@@ -193,6 +196,25 @@ def replicated_from_wire(
         workload.group_labels = {PREEMPTABLE: template.labels[PREEMPTABLE]}
     notes += _replicated_notes(kind, who, spec, template, workload)
     return workload
+
+
+def pod_owner_from_wire(
+    kind: str, metadata: MetaWire | None, replicas: int | None, found: Findings
+) -> PodOwner:
+    """What the PodGroup of the owner's pods follows. Kinds without `replicas` count as 1."""
+    who = identity(metadata, kind, found)
+    return PodOwner(
+        shared(kind),
+        who.namespace,
+        who.name,
+        who.uid,
+        found.count("spec.replicas", replicas, 1),
+        {
+            key: value
+            for key, value in who.annotations.items()
+            if key == GROUP_MIN_MEMBER or key.startswith(VOLCANO_PREFIX)
+        },
+    )
 
 
 def _replicas(kind: str, spec: ReplicatedSpecWire, found: Findings) -> int:

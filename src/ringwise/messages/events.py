@@ -22,6 +22,7 @@ from ringwise.state.model import (
     ResourceQuota,
 )
 from ringwise.state.vcjob import VcJob
+from ringwise.state.workload import PodOwner
 from ringwise.topology.switches import SwitchTopology
 
 
@@ -105,6 +106,18 @@ class VcJobSeen:
 @dataclass(frozen=True, slots=True)
 class VcJobGone:
     key: str
+
+
+@dataclass(frozen=True, slots=True)
+class PodOwnerSeen:
+    """For the controller alone."""
+
+    owner: PodOwner
+
+
+@dataclass(frozen=True, slots=True)
+class PodOwnerGone:
+    uid: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +222,8 @@ Event = (
     | PriorityClassGone
     | QuotaSeen
     | QuotaGone
+    | PodOwnerSeen
+    | PodOwnerGone
     | VcJobSeen
     | VcJobGone
     | ReportSeen

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from ringwise.state.job_plugins import arguments_of
 from ringwise.state.model import Owner, Pod, PodClass, PodGroup
 from ringwise.state.owned_annotations import owned_in
-from ringwise.state.vcjob import PodTemplate, Task, VcJob
+from ringwise.state.vcjob import Task, VcJob
 from ringwise.wellknown import (
+    BATCH_API,
     GROUP_NAME,
     JOB_NAME,
     JOB_NAMESPACE,
@@ -62,7 +63,7 @@ def group_name(job: VcJob) -> str:
 
 
 def _owner(job: VcJob) -> Owner:
-    return Owner("Job", job.name, job.uid)
+    return Owner("Job", job.name, job.uid, BATCH_API)
 
 
 def _all_pods(job: VcJob) -> Iterator[Pod]:
@@ -172,17 +173,17 @@ def _min_resources(job: VcJob, priorities: Mapping[str, int]) -> dict[str, int]:
         left -= max(more, 0)
     total: dict[str, int] = {}
     for position, task in enumerate(by_priority):
-        for name, count in _quota_usage(task.template):
+        for name, count in quota_usage(task.template.cls, task.template.limits):
             total[name] = total.get(name, 0) + count * taken[position]
     return total
 
 
-def _quota_usage(template: PodTemplate) -> Iterator[tuple[str, int]]:
+def quota_usage(cls: PodClass, limits: Iterable[tuple[str, int]] = ()) -> Iterator[tuple[str, int]]:
     """What a pod uses, under every name that a ResourceQuota has for it, and extended resources as such."""
-    for name, count in resources_of(template.cls):
+    for name, count in resources_of(cls):
         yield name, count
         yield f"requests.{name}", count
-    for name, count in template.limits:
+    for name, count in limits:
         yield f"limits.{name}", count
     yield "pods", 1
     yield "count/pods", 1

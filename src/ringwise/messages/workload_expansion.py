@@ -13,7 +13,7 @@ from ringwise.messages.job_expansion import resources_of
 from ringwise.state.model import Owner, Pod, PodGroup
 from ringwise.state.owned_annotations import owned_in
 from ringwise.state.workload import Role, Workload
-from ringwise.wellknown import GROUP_NAME, RANK_INDEX, TASK_SPEC
+from ringwise.wellknown import GROUP_NAME, KUBERNETES_JOB_API, RANK_INDEX, TASK_SPEC
 
 _UIDS = uuid.UUID("5d0e3f0a-6a55-5a7c-9d36-8a4be2c1f7d4")
 
@@ -33,9 +33,9 @@ def workload_group(workload: Workload) -> PodGroup | None:
         created=workload.created,
         labels=workload.group_labels,
         annotations=workload.group_annotations,
-        # A PodGroup whose owner is a Job is read as that of the vcjob of this name.
-        owner=_owner(workload) if workload.kind != "Job" else None,
+        owner=_owner(workload),
         origin=workload.origin,
+        ordinary=workload.ordinary,
     )
 
 
@@ -48,7 +48,9 @@ def workload_pods(workload: Workload) -> Iterator[Pod]:
 
 
 def _owner(workload: Workload) -> Owner:
-    return Owner(workload.kind, workload.name, workload.uid)
+    # A vcjob is a Job, too.
+    api = KUBERNETES_JOB_API if workload.kind == "Job" else ""
+    return Owner(workload.kind, workload.name, workload.uid, api)
 
 
 def _pod(workload: Workload, role: Role, index: int, owner: Owner) -> Pod:

@@ -11,6 +11,16 @@ POD_GROUP_MISSING = ReasonKind(
     ("create PodGroup {group}", "remove the annotation scheduling.k8s.io/group-name from the pods"),
     frozenset({Trigger.JOB_CHANGED}),
 )
+POD_GROUP_AWAITED = ReasonKind(
+    "pod-group-awaited",
+    Stage.GANG,
+    "the controller has not created the PodGroup of the pod yet",
+    (
+        "see whether `ringwise controller` runs and serves the schedulerName of the pod",
+        "run scheduler and controller with --no-pod-groups",
+    ),
+    frozenset({Trigger.JOB_CHANGED}),
+)
 PODS_NEVER_CREATED = ReasonKind(
     "pods-never-created",
     Stage.ENQUEUE,

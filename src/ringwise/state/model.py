@@ -11,12 +11,13 @@ from collections.abc import Mapping
 from dataclasses import field, fields
 
 from ringwise.records import dataclass
-from ringwise.wellknown import VOLCANO_SCHEDULER
+from ringwise.wellknown import BATCH_API, ORDINARY_GROUP_PREFIX, VOLCANO_SCHEDULER
 
 #: The queue of jobs that name none, and the queue above all others, which takes no jobs. Both always exist.
 DEFAULT_QUEUE = "default"
 ROOT_QUEUE = "root"
 
+_VCJOB_GROUP = BATCH_API.partition("/")[0]
 #: Pod phases in which a pod holds nothing any more.
 ENDED = frozenset({"Succeeded", "Failed"})
 
@@ -135,6 +136,15 @@ class Owner:
     kind: str
     name: str
     uid: str = ""
+    #: Its `apiVersion`; empty where it is not known.
+    api: str = ""
+    #: Whether it is the controller of the object.
+    controller: bool = True
+
+    @property
+    def is_vcjob(self) -> bool:
+        """A vcjob and not a Job of Kubernetes, which has the same kind."""
+        return self.kind == "Job" and self.api.partition("/")[0] in ("", _VCJOB_GROUP)
 
 
 @dataclass(slots=True)
@@ -388,10 +398,17 @@ class PodGroup:
     annotations: Mapping[str, str] = EMPTY
     owner: Owner | None = None
     origin: str = ""
+    #: Created for pods whose owner creates no PodGroup: a Deployment, a StatefulSet, a pod on its own.
+    ordinary: bool = False
 
     @property
     def key(self) -> str:
         return f"{self.namespace}/{self.name}"
+
+
+def ordinary_group_name(uid: str) -> str:
+    """The PodGroup of the pods of this owner, or of this pod, as Volcano's controller names it."""
+    return f"{ORDINARY_GROUP_PREFIX}{uid}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,24 @@ class Role:
     index_labels: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class PodOwner:
+    """A ReplicaSet, StatefulSet, DaemonSet or Job of Kubernetes: what the PodGroup of its pods follows."""
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    #: 1 for kinds without a number of replicas.
+    replicas: int = 1
+    #: Only those that PodGroups are created from.
+    annotations: Mapping[str, str] = field(default=EMPTY, hash=False)
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
 @dataclass(slots=True)
 class Workload:
     kind: str
@@ -42,6 +60,8 @@ class Workload:
     group: str | None = None
     #: Whether that PodGroup is created for it; not where its pods name one themselves.
     creates_group: bool = True
+    #: Whether the owner creates no PodGroup itself, so that its pods get one without a gang.
+    ordinary: bool = False
     min_member: int = 1
     queue: str = "default"
     priority_class: str = ""

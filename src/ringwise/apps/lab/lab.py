@@ -292,7 +292,7 @@ class LiveLab:
         match value:
             case VcJob():
                 answer.jobs.append(value.key)
-            case PodGroup() if value.owner is None or value.owner.kind != "Job":
+            case PodGroup() if value.owner is None or not value.owner.is_vcjob:
                 answer.jobs.append(value.key)
             case Pod() if value.group is None:
                 answer.jobs.append(value.key)

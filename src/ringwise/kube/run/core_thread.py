@@ -34,8 +34,7 @@ _EARLY_BATCH = 64
 _MAX_LOOP_WAIT = 0.05
 #: What users ask for with Command objects.
 _COMMANDS = (ev.JobCommand, ev.QueueCommand)
-_FOR_CONTROLLER_ALONE = _COMMANDS
-
+_FOR_CONTROLLER_ALONE = (*_COMMANDS, ev.PodOwnerSeen, ev.PodOwnerGone)
 
 Deliver = Callable[[list[Command]], object]
 Answer = TypeVar("Answer")
@@ -218,6 +217,10 @@ def _subject_of(event: ev.Event) -> tuple[str, str, bool] | None:
             return "queue", event.queue.name, False
         case ev.QueueGone():
             return "queue", event.name, True
+        case ev.PodOwnerSeen():
+            return "owner", event.owner.uid, False
+        case ev.PodOwnerGone():
+            return "owner", event.uid, True
         case ev.PriorityClassSeen():
             return "priority", event.priority_class.name, False
         case ev.PriorityClassGone():

@@ -63,6 +63,8 @@ class RunnerSettings:
     job_commands: bool = False
     #: Only the job controller runs here; it needs no nodes, queues or chips.
     jobs_only: bool = False
+    #: The controller creates the PodGroups of ordinary pods.
+    pod_groups: bool = False
     #: Decide, and execute nothing.
     read_only: bool = False
     #: The component's own, for ConfigMaps whose usual namespace does not exist.
@@ -135,6 +137,7 @@ class LeaderTerm:
             settings.configuration,
             queues=self._queues,
             jobs_only=settings.jobs_only,
+            pod_owners=settings.pod_groups,
             registry=settings.registry,
             warn=lambda warning: _LOG.warning("configuration", why=warning),
         )

@@ -21,6 +21,7 @@ from ringwise.kube.watch.readers import (
     NodeReader,
     ObservedGroup,
     ObservedQueue,
+    PodOwnerReader,
     PodReader,
     PriorityReader,
     QueueReader,
@@ -30,12 +31,16 @@ from ringwise.kube.watch.readers import (
 from ringwise.kubeclient.client import Page
 from ringwise.kubeclient.resources import (
     CONFIG_MAPS,
+    DAEMON_SETS,
+    KUBERNETES_JOBS,
     NODES,
     POD_GROUPS,
     PODS,
     PRIORITY_CLASSES,
     QUEUES,
+    REPLICA_SETS,
     RESOURCE_QUOTAS,
+    STATEFUL_SETS,
     VCJOBS,
     Resource,
 )
@@ -56,6 +61,8 @@ from ringwise.wellknown import (
 _LOG = Logger()
 #: What the controller alone needs.
 _OF_CONTROLLER = (PRIORITY_CLASSES, QUEUES, VCJOBS, POD_GROUPS, PODS)
+#: Owners of pods whose annotations and replicas the PodGroups of their pods follow.
+_OWNERS = (REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, KUBERNETES_JOBS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,14 +137,15 @@ def watched_kinds(
     *,
     queues: dict[str, ObservedQueue] | None = None,
     jobs_only: bool = False,
+    pod_owners: bool = False,
     registry: Registry = BUILT_IN,
     warn: Callable[[str], object] = lambda warning: None,
 ) -> list[tuple[WatchTarget, Reader]]:
     """Everything the scheduler and the controller watch; pods last, when all nodes are known.
 
     `configuration` is namespace and name of the ConfigMap with the scheduler's configuration, None when it
-    comes from a file. `jobs_only` leaves out what the job controller alone does not need. `warn` is called
-    with each warning about the configuration.
+    comes from a file. `jobs_only` leaves out what the job controller alone does not need; `pod_owners` adds
+    what the PodGroups of ordinary pods follow. `warn` is called with each warning about the configuration.
     """
     classes = PodClassCache()
     kinds: list[tuple[WatchTarget, Reader]] = [
@@ -196,5 +204,12 @@ def watched_kinds(
         )
         kinds.insert(0, (target, ConfigurationReader(registry, warn)))
     if jobs_only:
-        return [kind for kind in kinds if kind[0].resource in _OF_CONTROLLER]
+        kinds = [kind for kind in kinds if kind[0].resource in _OF_CONTROLLER]
+    if pod_owners:
+        kinds[:0] = [(WatchTarget(kind, name=_title(kind)), PodOwnerReader(kind.kind)) for kind in _OWNERS]
     return kinds
+
+
+def _title(resource: Resource) -> str:
+    """Jobs of Kubernetes and vcjobs have the same plural."""
+    return "kubernetes-jobs" if resource is KUBERNETES_JOBS else resource.plural

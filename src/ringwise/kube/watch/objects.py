@@ -26,6 +26,7 @@ from ringwise.state.model import (
     ResourceQuota,
 )
 from ringwise.state.vcjob import VcJob
+from ringwise.state.workload import PodOwner
 from ringwise.topology.switches import SwitchTopology
 
 
@@ -46,6 +47,7 @@ WatchedObject = (
     | PriorityClass
     | ResourceQuota
     | VcJob
+    | PodOwner
     | NodeReports
     | NodeReport
     | SwitchTopology

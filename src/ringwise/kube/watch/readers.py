@@ -45,6 +45,7 @@ from ringwise.manifests.wire import (
     ResourceQuotaWire,
     WireStruct,
 )
+from ringwise.manifests.workloads import pod_owner_from_wire
 from ringwise.records import dataclass
 from ringwise.state.model import ROOT_QUEUE, Owner, Pod
 from ringwise.topology.numbers import INT32
@@ -384,6 +385,31 @@ class QuotaReader(ObjectReader[ResourceQuotaWire]):
     def objects(self, wire: ResourceQuotaWire, found: Findings) -> KeyedObjects | None:
         quota = resource_quota_from_wire(wire, found)
         return _single(quota.key, quota, found)
+
+
+# -- owners of pods
+
+
+class _OwnerSpec(WireStruct):
+    replicas: int | None = None
+
+
+class _WatchedOwner(WireStruct):
+    metadata: VersionedMeta | None = None
+    spec: _OwnerSpec | None = None
+
+
+class PodOwnerReader(BatchObjectReader[_WatchedOwner]):
+    """ReplicaSets and the like: only what the PodGroups of their pods follow."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(_WatchedOwner)
+        self._kind = kind
+
+    def objects(self, wire: _WatchedOwner, found: Findings) -> KeyedObjects | None:
+        replicas = wire.spec.replicas if wire.spec is not None else None
+        owner = pod_owner_from_wire(self._kind, wire.metadata, replicas, found)
+        return _single(owner.uid, owner, found)
 
 
 # -- vcjobs

@@ -19,7 +19,7 @@ from ringwise.kube.write.ownership import (
     existing,
     foreign_message,
     not_yet_deleted,
-    owned_by_named_job,
+    owned_by_named_owner,
     ownership,
 )
 from ringwise.kube.write.pod_templates import render
@@ -60,6 +60,7 @@ from ringwise.state.model import PodGroup
 from ringwise.wellknown import (
     CLOSED_BY_PARENT,
     HOST_LISTS_SUFFIX,
+    ORDINARY_GROUP_PREFIX,
     QUEUE_GATE,
     RESCHEDULING_CONFIG_MAP,
     VOLCANO_SYSTEM,
@@ -171,6 +172,10 @@ class Executor:
                 return f"queue {command.name}"
             case CreatePod():
                 return command.job
+            case CreateGroup() if command.group.ordinary:
+                return f"group {command.group.key}"
+            case DeleteGroup() if command.key.partition("/")[2].startswith(ORDINARY_GROUP_PREFIX):
+                return f"group {command.key}"
             case CreateGroup() if command.group.owner is not None:
                 return f"{command.group.namespace}/{command.group.owner.name}"
             case Publish():
@@ -323,6 +328,10 @@ class Executor:
     async def _update_group(self, group: PodGroup, spec: dict[str, Any]) -> None:
         found = await existing(self._client, POD_GROUPS, group.namespace, group.name)
         owner = group.owner
+        if group.ordinary:
+            if owner is not None and found.is_owned_by(owner.uid):
+                await self._patch_group(group, found, spec, {"annotations": dict(group.annotations)})
+            return
         relation = ownership(found, owner.name, owner.uid) if owner is not None else Ownership.FOREIGN
         if relation is Ownership.EARLIER_JOB:
             raise not_yet_deleted(POD_GROUPS.kind, group.name)
@@ -332,14 +341,19 @@ class Executor:
                 message = foreign_message(POD_GROUPS.kind, group.name)
                 self._report_foreign(templates, group.namespace, message)
             return
+        await self._patch_group(group, found, spec, {})
+
+    async def _patch_group(
+        self, group: PodGroup, found: ExistingObject, spec: dict[str, Any], more: dict[str, Any]
+    ) -> None:
         # With the version that was checked: the owner cannot change in between.
-        meta = {"labels": dict(group.labels), "resourceVersion": found.metadata.resource_version}
+        meta = {"labels": dict(group.labels), "resourceVersion": found.metadata.resource_version, **more}
         await self._client.patch(POD_GROUPS, group.namespace, group.name, {"metadata": meta, "spec": spec})
 
     async def _delete_group(self, key: str) -> None:
         namespace, _, name = key.partition("/")
         found = await self._client.get(POD_GROUPS, namespace, name, ExistingObject)
-        if not owned_by_named_job(found, name):
+        if not owned_by_named_owner(found, name):
             _LOG.warning("PodGroup is not owned by its job and is not deleted", group=key)
             return
         await self._client.delete(POD_GROUPS, namespace, name, uid=found.metadata.uid)
@@ -435,17 +449,19 @@ def group_body(group: PodGroup) -> dict[str, Any]:
         "labels": dict(group.labels),
         "annotations": dict(group.annotations),
     }
-    if group.owner is not None:
-        meta["ownerReferences"] = [
-            {
-                "apiVersion": VCJOBS.version,
-                "kind": group.owner.kind,
-                "name": group.owner.name,
-                "uid": group.owner.uid,
-                "controller": True,
-                "blockOwnerDeletion": True,
-            }
-        ]
+    owner = group.owner
+    if owner is not None:
+        reference: dict[str, Any] = {
+            "apiVersion": owner.api or VCJOBS.version,
+            "kind": owner.kind,
+            "name": owner.name,
+            "uid": owner.uid,
+            "controller": True,
+        }
+        if owner.is_vcjob:
+            # API servers that check owner references ask for a permission on each such kind.
+            reference["blockOwnerDeletion"] = True
+        meta["ownerReferences"] = [reference]
     return {"apiVersion": POD_GROUPS.version, "kind": POD_GROUPS.kind, "metadata": meta, "spec": spec}
 
 

@@ -12,6 +12,7 @@ import msgspec
 
 from ringwise.kubeclient.client import ApiError, Client
 from ringwise.kubeclient.resources import VCJOBS, Resource
+from ringwise.state.model import ordinary_group_name
 
 
 class OwnerReference(msgspec.Struct, rename="camel"):
@@ -38,6 +39,9 @@ class ExistingObject(msgspec.Struct):
             for owner in self.metadata.owner_references or ()
             if owner.kind == VCJOBS.kind and owner.api_version.partition("/")[0] == group
         ]
+
+    def is_owned_by(self, uid: str) -> bool:
+        return any(owner.uid == uid for owner in self.metadata.owner_references or ())
 
 
 class Ownership(Enum):
@@ -67,8 +71,10 @@ def ownership(found: ExistingObject, job: str, uid: str) -> Ownership:
     return Ownership.FOREIGN
 
 
-def owned_by_named_job(found: ExistingObject, group: str) -> bool:
-    """Whether a PodGroup belongs to the vcjob that its name is made from."""
+def owned_by_named_owner(found: ExistingObject, group: str) -> bool:
+    """Whether a PodGroup belongs to the vcjob, or the owner of ordinary pods, that its name is made from."""
+    if any(group == ordinary_group_name(owner.uid) for owner in found.metadata.owner_references or ()):
+        return True
     return any(group in (owner.name, f"{owner.name}-{owner.uid}") for owner in found.job_owners)
 
 

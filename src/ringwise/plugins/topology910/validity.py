@@ -87,6 +87,8 @@ def policy_of(job: Job, session: Session) -> ChipPolicy | Reason | None:
         conflict = _conflict(job, pods, (SUPER_POD_AFFINITY,), ())
     if conflict is not None:
         return conflict
+    if job.has_independent_pods and label is None and not (board.superpod or board.rack_nodes or sp_block):
+        return _independent_policy(job, pods, resources[0], board, session)
     # Pods that only `minMember` announces may turn out to ask for none; boards with blocks need them all.
     expected = block_pod_count(job) if board.superpod or board.rack_nodes else job.known_chip_pods
     members = [*pods, *_missing(asking, expected)]
@@ -115,7 +117,21 @@ def policy_of(job: Job, session: Session) -> ChipPolicy | Reason | None:
         blocks=None if blocks is None else blocks.blocks,
         soft=job.labels.get(SUPER_POD_AFFINITY) == "soft",
         rack=rack,
+        distributed=multi_pod,
     )
+
+
+def _independent_policy(
+    job: Job, pods: list[Pod], resource: str, board: Board, session: Session
+) -> ChipPolicy | Reason:
+    """N2 for pods that are no gang: each is checked and placed as a job of one pod, as without a PodGroup."""
+    for chips, exempt in dict.fromkeys((pod.cls.chips, may_request_none(pod.annotations)) for pod in pods):
+        if chips or board.zero_chip_pods_need_annotation:
+            requests = session.settings.multi_pod_requests
+            problem = check_requests(board, [chips], multi_pod_requests=requests, exempt=[exempt])
+            if problem is not None:
+                return problem
+    return ChipPolicy(resource, board, chip_rule(board), False, False, distributed=job.chip_pod_count > 1)
 
 
 def _rack_policy(job: Job, board: Board, pods: list[Pod], session: Session) -> RackPolicy | Reason:

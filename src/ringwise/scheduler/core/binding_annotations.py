@@ -14,8 +14,10 @@ from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Node, Pod
 from ringwise.topology.chips import chip_names
 from ringwise.wellknown import (
+    ASCEND_OPERATOR,
     ASCEND_REAL,
     DISTRIBUTED_JOB,
+    JOB_COMPLETION_INDEX,
     OPERATOR_NAME,
     PREDICATE_TIME,
     RANK_INDEX,
@@ -31,11 +33,11 @@ def binding_annotations(state: ClusterState, allocation: Allocation, time: int) 
         return dict(allocation.annotations)
     chips = chip_names(policy.resource, allocation.chips)
     annotations = {
-        DISTRIBUTED_JOB: "true" if policy.multi_pod else "false",
+        DISTRIBUTED_JOB: "true" if policy.distributed else "false",
         policy.resource: chips,
         PREDICATE_TIME: str(time),
     }
-    if not pod.annotations.get(RANK_INDEX):
+    if not pod.annotations.get(RANK_INDEX) and not _numbered_by_owner(pod):
         annotations[RANK_INDEX] = str(rank_of(job, pod))
     node = state.nodes[allocation.node]
     if node is not None and carries_rank_table(
@@ -52,6 +54,14 @@ def binding_annotations(state: ClusterState, allocation: Allocation, time: int) 
         annotations[RESCHEDULE_IN_PLACE] = "true"
     annotations.update(allocation.annotations)
     return annotations
+
+
+def _numbered_by_owner(pod: Pod) -> bool:
+    """Whether the owner numbers its pods itself, so that a rank of ours could contradict it.
+
+    Indexed Jobs of Kubernetes do, and Huawei's operator, which may write the rank later.
+    """
+    return JOB_COMPLETION_INDEX in pod.labels or pod.labels.get(OPERATOR_NAME) == ASCEND_OPERATOR
 
 
 def _returns_in_place(allocation: Allocation, node: Node) -> bool:

@@ -13,7 +13,7 @@ from ringwise.messages.job_expansion import group_name, pods_of
 from ringwise.reasons import Reason
 from ringwise.scheduler.core.containment import Containment, describe
 from ringwise.scheduler.core.queue_children import QueueChildren
-from ringwise.scheduler.reasons import POD_GROUP_MISSING
+from ringwise.scheduler.reasons import POD_GROUP_AWAITED, POD_GROUP_MISSING
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import DEFAULT_QUEUE, EMPTY, Pod, PodGroup, PriorityClass, Queue, ResourceQuota
 from ringwise.state.node_shapes import label_keys
@@ -41,7 +41,10 @@ class JobBook:
         usage: ResourceUsage,
         scheduler_names: frozenset[str],
         containment: Containment,
+        awaits_groups: bool = False,
     ) -> None:
+        #: Every pod gets a PodGroup from a controller; until then it is left alone.
+        self._awaits_groups = awaits_groups
         self._containment = containment
         self._state = state
         self._usage = usage
@@ -370,7 +373,8 @@ class JobBook:
         job.defects = ()
         if group is not None:
             owner = group.owner
-            job.name = owner.name if owner is not None and owner.kind == "Job" else group.name
+            named_by_owner = owner is not None and (owner.is_vcjob or group.ordinary)
+            job.name = owner.name if owner is not None and named_by_owner else group.name
             job.queue = group.queue or DEFAULT_QUEUE
             job.created = group.created
             job.min_available = group.min_member
@@ -387,6 +391,8 @@ class JobBook:
             if first.group is not None and any(pod.live and not pod.deleting for pod in members):
                 # Pods that ended or are being deleted may outlive their PodGroup.
                 job.defects = (POD_GROUP_MISSING(group=f"{job.namespace}/{first.group}"),)
+            elif first.group is None and self._awaits_groups:
+                job.defects = (POD_GROUP_AWAITED(),)
         elif vcjob is not None:
             job.name, job.queue, job.created = vcjob.name, vcjob.queue, vcjob.created
             job.min_available = vcjob.min_available
@@ -426,9 +432,11 @@ class JobBook:
 
     def vcjob_of(self, job: Job) -> VcJob | None:
         owner = job.group.owner if job.group is not None else None
-        if owner is None or owner.kind != "Job":
+        if owner is None or not owner.is_vcjob:
             return self.vcjobs.get(self._invalid.get(job.key, ""))
-        return self.vcjobs.get(f"{job.namespace}/{owner.name}")
+        vcjob = self.vcjobs.get(f"{job.namespace}/{owner.name}")
+        # Not a later vcjob of the same name: its PodGroup is another one.
+        return vcjob if vcjob is not None and owner.uid in ("", vcjob.uid) else None
 
     def _weigh(self, job: Job) -> None:
         """Its priority, and which of its pods never preempt others."""

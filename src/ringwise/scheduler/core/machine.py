@@ -71,6 +71,7 @@ class Scheduler:
         registry: Registry,
         catalog: BoardCatalog | None = None,
         scheduler_names: Iterable[str] = SCHEDULER_NAMES,
+        awaits_groups: bool = False,
     ) -> None:
         self._configuration = ActiveConfiguration(configuration or default_configuration())
         settings = self._configuration.settings
@@ -86,7 +87,7 @@ class Scheduler:
         self._triggers: set[Trigger] = set()
         self._reservations = Reservations(state)
         self._containment = Containment()
-        self._book = JobBook(state, usage, names, self._containment)
+        self._book = JobBook(state, usage, names, self._containment, awaits_groups)
         self._pending = PendingQueue()
         self._assumed = AssumedPods(state)
         self._backoff = BindBackoff(self._pending)

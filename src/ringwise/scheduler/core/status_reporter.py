@@ -11,6 +11,7 @@ from ringwise.reasons import Reason
 from ringwise.scheduler.core.containment import Containment
 from ringwise.scheduler.core.job_book import JobBook
 from ringwise.scheduler.core.queue_status import QueueStatusReporter
+from ringwise.scheduler.reasons import POD_GROUP_AWAITED
 from ringwise.state.cluster import ClusterState
 from ringwise.state.reservations import Reservations
 
@@ -96,7 +97,8 @@ class StatusReporter:
 
     def _report_pods(self, job: Job, commands: list[Command]) -> None:
         reason = job.reason
-        if reason is None:
+        # A pod gets its PodGroup at once; that it waits for it is no news.
+        if reason is None or reason.code == POD_GROUP_AWAITED.code:
             for uid in job.pods:
                 self._pods.pop(uid, None)
             return

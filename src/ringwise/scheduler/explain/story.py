@@ -265,7 +265,7 @@ class StoryBook:
 
     def _group(self, group: PodGroup, now: int) -> None:
         owner = group.owner
-        of_vcjob = owner is not None and owner.kind == "Job"
+        of_vcjob = owner is not None and owner.is_vcjob
         name = owner.name if of_vcjob and owner is not None else group.name
         uid = "" if of_vcjob else group.uid
         self._groups[group.key] = self._story(group.namespace, name, uid, group.created, now).key
@@ -309,7 +309,7 @@ class StoryBook:
         if known is not None:
             return self.jobs[known]
         owner = pod.owner
-        name = owner.name if owner is not None and owner.kind == "Job" else pod.group
+        name = owner.name if owner is not None and owner.is_vcjob else pod.group
         return self._story(pod.namespace, name, "", pod.created, now)
 
     def _pod_gone(self, uid: str, now: int, turns: dict[str, _Turn]) -> None:

@@ -7,6 +7,7 @@ that was recreated meanwhile is never hit. The states are those of `states.py`, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from ringwise.framework.job import Job
 from ringwise.messages.commands import Command, DeletePod, TellJob
@@ -173,6 +174,9 @@ class FaultHandler:
                 self._end(handled)
             return [] if job is None or over else self._review(key, now)
         policy = read_fault_policy(job.labels, job.annotations, clusterd=bool(self.aggregated))
+        if job.has_independent_pods and not policy.only_pods:
+            # The other replicas of a service go on serving.
+            policy = replace(policy, only_pods=True)
         if handled is None:
             if policy.mode is Mode.OFF or not self._is_handled(job):
                 return []

@@ -252,7 +252,7 @@ class PreviousPlacements:
     def _continues(self, job: Job, pod: Pod) -> bool:
         if job.key in self._ended:
             return False
-        if pod.owner is not None and pod.owner.kind == "Job":
+        if pod.owner is not None and pod.owner.is_vcjob:
             vcjob = self._book.vcjobs.get(f"{pod.namespace}/{pod.owner.name}")
             if vcjob is not None:
                 return not vcjob.over

@@ -107,6 +107,6 @@ def owner_key(job: Job, pod: Pod | None) -> str:
     if pod is not None and pod.group is None:
         return job.key
     for owner in (job.group.owner if job.group is not None else None, pod.owner if pod is not None else None):
-        if owner is not None and owner.kind == "Job" and owner.uid:
+        if owner is not None and owner.is_vcjob and owner.uid:
             return owner.uid
     return job.key

@@ -1,0 +1,303 @@
+"""PodGroups for pods whose owner creates none: of Deployments, StatefulSets, Kubernetes' Jobs, and bare pods.
+
+As Volcano's pg-controller does it: one PodGroup for each controller owner, named by its uid. A pod that
+names a PodGroup is left alone. Decisions follow from the objects alone: a new controller that gets all
+objects in its first call continues where the last one stopped.
+
+A pod gets its annotation only after its PodGroup was seen, so that it never names one that does not exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import field
+from heapq import heappop, heappush
+
+from ringwise.controller.job_record import RETRY_AFTER
+from ringwise.framework.amounts import without_quota_names
+from ringwise.messages import events as ev
+from ringwise.messages.commands import AnnotatePod, Command, CreateGroup, DeleteGroup
+from ringwise.messages.job_expansion import quota_usage
+from ringwise.records import dataclass
+from ringwise.state.model import DEFAULT_QUEUE, Owner, Pod, PodGroup, ordinary_group_name
+from ringwise.state.workload import PodOwner
+from ringwise.topology.numbers import INT32, whole_number
+from ringwise.wellknown import (
+    COOLDOWN_TIME,
+    DEPLOYMENT_API,
+    GROUP_MIN_MEMBER,
+    GROUP_NAME,
+    JDB_MAX_UNAVAILABLE,
+    JDB_MIN_AVAILABLE,
+    KUBERNETES_JOB_API,
+    ORDINARY_GROUP_PREFIX,
+    PREEMPTABLE,
+    REVOCABLE_ZONE,
+    SCHEDULE_MIN_AVAILABLE,
+    SCHEDULER_NAMES,
+    SCHEDULING_QUEUE_NAME,
+    VOLCANO_PREFIX,
+)
+
+#: Kinds whose objects are read: their annotations say how large the gang is.
+READ_KINDS = frozenset(
+    {
+        (DEPLOYMENT_API, "ReplicaSet"),
+        (DEPLOYMENT_API, "StatefulSet"),
+        (DEPLOYMENT_API, "DaemonSet"),
+        (KUBERNETES_JOB_API, "Job"),
+    }
+)
+#: Kinds whose PodGroup follows later changes, and is deleted when they have 0 replicas.
+_FOLLOWED = frozenset({"ReplicaSet", "StatefulSet"})
+#: Nanoseconds that a pod waits for its owner to be seen: the two are watched apart.
+_OWNER_WAIT = 10_000_000_000
+_COPIED_LABELS = (PREEMPTABLE, COOLDOWN_TIME)
+_COPIED_ANNOTATIONS = (PREEMPTABLE, COOLDOWN_TIME, REVOCABLE_ZONE)
+
+
+@dataclass(slots=True)
+class _Record:
+    """One PodGroup that exists or should."""
+
+    namespace: str
+    #: Uid of the controller owner; of the pod itself where it has none.
+    owner: str
+    #: Pods that are in the group or should be, by uid.
+    pods: dict[str, Pod] = field(default_factory=dict)
+    #: When its creation or change, its deletion and the annotation of each pod were requested last.
+    group_requested: int | None = None
+    requested: PodGroup | None = None
+    deletion_requested: int | None = None
+    annotation_requested: dict[str, int] = field(default_factory=dict)
+    #: Since when pods wait for an owner that was not seen.
+    waits_since: int | None = None
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{ordinary_group_name(self.owner)}"
+
+
+class PodGroupController:
+    def __init__(self, scheduler_names: Iterable[str] = SCHEDULER_NAMES) -> None:
+        self._names = frozenset(scheduler_names)
+        self._records: dict[str, _Record] = {}
+        self._record_of: dict[str, str] = {}
+        self._owners: dict[str, PodOwner] = {}
+        self._groups: dict[str, PodGroup] = {}
+        self._changed: dict[str, None] = {}
+        self._timers: list[tuple[int, str]] = []
+        self._timer_of: dict[str, int] = {}
+
+    def apply(self, event: ev.Event) -> None:
+        match event:
+            case ev.PodSeen():
+                self._pod_seen(event.pod)
+            case ev.PodGone():
+                self._pod_left(event.uid)
+            case ev.PodGroupSeen():
+                if event.group.name.startswith(ORDINARY_GROUP_PREFIX):
+                    self._groups[event.group.key] = event.group
+                    self._changed[event.group.key] = None
+            case ev.PodGroupGone():
+                if self._groups.pop(event.key, None) is not None:
+                    record = self._records.get(event.key)
+                    if record is not None:
+                        record.group_requested = record.deletion_requested = None
+                    self._changed[event.key] = None
+            case ev.PodOwnerSeen():
+                self._owners[event.owner.uid] = event.owner
+                self._changed[_key(event.owner)] = None
+            case ev.PodOwnerGone():
+                owner = self._owners.pop(event.uid, None)
+                if owner is not None:
+                    self._changed[_key(owner)] = None
+
+    def sync(self, now: int) -> list[Command]:
+        """The commands that follow from the events since the last call, and from the time."""
+        while self._timers and self._timers[0][0] <= now:
+            due, key = heappop(self._timers)
+            if self._timer_of.get(key) == due:
+                del self._timer_of[key]
+                self._changed[key] = None
+        commands: list[Command] = []
+        for key in self._changed:
+            due_again = self._sync(key, now, commands)
+            if due_again is not None and self._timer_of.get(key) != due_again:
+                self._timer_of[key] = due_again
+                heappush(self._timers, (due_again, key))
+        self._changed.clear()
+        return commands
+
+    def next_deadline(self) -> int | None:
+        while self._timers and self._timer_of.get(self._timers[0][1]) != self._timers[0][0]:
+            heappop(self._timers)
+        return self._timers[0][0] if self._timers else None
+
+    # -- events --------------------------------------------------------------------------
+
+    def _pod_seen(self, pod: Pod) -> None:
+        owner = _group_owner(pod)
+        if pod.scheduler not in self._names or pod.group not in (None, ordinary_group_name(owner.uid)):
+            self._pod_left(pod.uid)
+            return
+        record = _Record(pod.namespace, owner.uid)
+        key = record.key
+        if self._record_of.get(pod.uid, key) != key:
+            self._pod_left(pod.uid)
+        record = self._records.setdefault(key, record)
+        if pod.group is not None:
+            record.annotation_requested.pop(pod.uid, None)
+        record.pods[pod.uid] = pod
+        self._record_of[pod.uid] = key
+        self._changed[key] = None
+
+    def _pod_left(self, uid: str) -> None:
+        key = self._record_of.pop(uid, None)
+        if key is not None:
+            record = self._records[key]
+            del record.pods[uid]
+            record.annotation_requested.pop(uid, None)
+            self._changed[key] = None
+
+    # -- one PodGroup --------------------------------------------------------------------
+
+    def _sync(self, key: str, now: int, commands: list[Command]) -> int | None:
+        """Returns when time alone changes something."""
+        group, record = self._groups.get(key), self._records.get(key)
+        if record is None:
+            if group is None or group.owner is None:
+                return None
+            record = self._records[key] = _Record(group.namespace, group.owner.uid)
+        owner = self._owners.get(record.owner)
+        live = [pod for pod in record.pods.values() if pod.live and not pod.deleting]
+        if not record.pods and (group is None or owner is None):
+            del self._records[key]
+            return None
+        if owner is not None and owner.kind in _FOLLOWED and not owner.replicas:
+            return self._delete(record, group, now, commands)
+        record.deletion_requested = None
+        if not live:
+            return None
+        latest = max(live, key=lambda pod: (pod.created, pod.uid))
+        reference = _group_owner(latest)
+        if owner is None and (reference.api, reference.kind) in READ_KINDS:
+            record.waits_since = now if record.waits_since is None else record.waits_since
+            if now < record.waits_since + _OWNER_WAIT:
+                return record.waits_since + _OWNER_WAIT
+        wanted = group_for(latest, owner)
+        if group is None or (_follows(group, owner) and _spec(group) != _spec(wanted)):
+            again = record.requested is None or _spec(record.requested) != _spec(wanted)
+            if again or record.group_requested is None or record.group_requested + RETRY_AFTER <= now:
+                record.group_requested, record.requested = now, wanted
+                commands.append(CreateGroup(wanted))
+            due: int | None = (record.group_requested or now) + RETRY_AFTER
+        else:
+            record.group_requested = record.requested = due = None
+        if group is not None:
+            due = _sooner(due, self._annotate(record, live, now, commands))
+        return due
+
+    def _annotate(
+        self, record: _Record, live: Iterable[Pod], now: int, commands: list[Command]
+    ) -> int | None:
+        due: int | None = None
+        requested = record.annotation_requested
+        for pod in live:
+            if pod.group is not None:
+                continue
+            if pod.uid not in requested or requested[pod.uid] + RETRY_AFTER <= now:
+                requested[pod.uid] = now
+                name = ordinary_group_name(record.owner)
+                commands.append(AnnotatePod(pod.uid, pod.namespace, pod.name, {GROUP_NAME: name}))
+            due = _sooner(due, requested[pod.uid] + RETRY_AFTER)
+        return due
+
+    def _delete(
+        self, record: _Record, group: PodGroup | None, now: int, commands: list[Command]
+    ) -> int | None:
+        """Once its last pod has ended: until then that belongs to the queue of the PodGroup."""
+        owned = group is not None and group.owner is not None and group.owner.uid == record.owner
+        if group is None or not owned or any(pod.live for pod in record.pods.values()):
+            return None
+        if record.deletion_requested is None or record.deletion_requested + RETRY_AFTER <= now:
+            record.deletion_requested = now
+            commands.append(DeleteGroup(group.key))
+        return record.deletion_requested + RETRY_AFTER
+
+
+def group_for(pod: Pod, owner: PodOwner | None) -> PodGroup:
+    """The PodGroup of a pod and of all others of its owner."""
+    reference = _group_owner(pod)
+    members = _min_member(pod, owner)
+    resources: dict[str, int] = {}
+    if members:
+        for name, count in quota_usage(pod.cls):
+            resources[name] = resources.get(name, 0) + count * members
+    return PodGroup(
+        namespace=pod.namespace,
+        name=ordinary_group_name(reference.uid),
+        min_member=members,
+        queue=pod.annotations.get(SCHEDULING_QUEUE_NAME) or DEFAULT_QUEUE,
+        priority_class=pod.priority_class,
+        min_resources=resources,
+        labels={key: pod.labels[key] for key in _COPIED_LABELS if key in pod.labels},
+        annotations=_annotations(pod, owner),
+        owner=reference,
+        ordinary=True,
+    )
+
+
+def _group_owner(pod: Pod) -> Owner:
+    """The controller of the pod; the pod itself where it has none."""
+    if pod.owner is not None and pod.owner.controller and pod.owner.uid:
+        return pod.owner
+    return Owner("Pod", pod.name, pod.uid, "v1")
+
+
+def _min_member(pod: Pod, owner: PodOwner | None) -> int:
+    """The gang that the owner or Huawei's annotation of the pod asks for. What cannot be read counts as 1."""
+    given = owner.annotations.get(GROUP_MIN_MEMBER) if owner is not None else None
+    number = whole_number(given, 0, INT32) if given is not None else None
+    members = 1 if number is None else number
+    if members <= 1 and SCHEDULE_MIN_AVAILABLE in pod.annotations:
+        number = whole_number(pod.annotations[SCHEDULE_MIN_AVAILABLE], 0, INT32)
+        members = members if number is None else number
+    return members
+
+
+def _annotations(pod: Pod, owner: PodOwner | None) -> Mapping[str, str]:
+    """Volcano's annotations of the owner, and some of the pod, which come first."""
+    found: dict[str, str] = {}
+    if owner is not None:
+        found = {key: value for key, value in owner.annotations.items() if key.startswith(VOLCANO_PREFIX)}
+    budget = JDB_MIN_AVAILABLE if JDB_MIN_AVAILABLE in pod.annotations else JDB_MAX_UNAVAILABLE
+    for key in (*_COPIED_ANNOTATIONS, budget):
+        if key in pod.annotations:
+            found[key] = pod.annotations[key]
+    return found
+
+
+def _follows(group: PodGroup, owner: PodOwner | None) -> bool:
+    """Whether later changes of owner and pods are written to the PodGroup."""
+    ours = owner is not None and group.owner is not None and group.owner.uid == owner.uid
+    return ours and owner is not None and owner.kind in _FOLLOWED
+
+
+def _spec(group: PodGroup) -> tuple[object, ...]:
+    return (
+        group.min_member,
+        group.queue,
+        group.priority_class,
+        without_quota_names(group.min_resources),
+        dict(group.labels),
+        dict(group.annotations),
+    )
+
+
+def _key(owner: PodOwner) -> str:
+    return f"{owner.namespace}/{ordinary_group_name(owner.uid)}"
+
+
+def _sooner(left: int | None, right: int | None) -> int | None:
+    return left if right is None else right if left is None else min(left, right)

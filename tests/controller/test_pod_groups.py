@@ -1,0 +1,298 @@
+"""PodGroups for pods whose owner creates none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ringwise.controller.pod_groups import PodGroupController, group_for
+from ringwise.embed.clock import SECOND
+from ringwise.messages import events as ev
+from ringwise.messages.commands import AnnotatePod, Command, CreateGroup, DeleteGroup
+from ringwise.state.model import Owner, Pod, PodClass, PodGroup
+from ringwise.state.workload import PodOwner
+from ringwise.wellknown import GROUP_NAME
+
+CHIP = "huawei.com/Ascend910"
+SET = Owner("ReplicaSet", "chat-1", "rs", "apps/v1")
+MIN_MEMBER = "scheduling.volcano.sh/group-min-member"
+
+
+def pod_of(uid: str = "p0", owner: Owner | None = SET, **more: Any) -> Pod:
+    cls = PodClass(CHIP, 2, cpu_milli=500)
+    return Pod(uid, "default", f"pod-{uid}", cls, owner=owner, **more)
+
+
+def owner_of(kind: str = "ReplicaSet", replicas: int = 2) -> PodOwner:
+    return PodOwner(kind, "default", "chat-1", "rs", replicas)
+
+
+def owner_with(kind: str, annotations: dict[str, str]) -> PodOwner:
+    return PodOwner(kind, "default", "chat-1", "rs", 2, annotations)
+
+
+class Lab:
+    """The objects of a cluster that carries out every command at once."""
+
+    def __init__(self, controller: PodGroupController | None = None) -> None:
+        self.controller = controller or PodGroupController()
+        self.pods: dict[str, Pod] = {}
+        self.groups: dict[str, PodGroup] = {}
+        self.owners: dict[str, PodOwner] = {}
+        self.waiting: list[ev.Event] = []
+        self.now = 0
+
+    def put(self, value: Pod | PodGroup | PodOwner) -> None:
+        match value:
+            case Pod():
+                self.pods[value.uid] = value
+                self.waiting.append(ev.PodSeen(value))
+            case PodGroup():
+                self.groups[value.key] = value
+                self.waiting.append(ev.PodGroupSeen(value))
+            case PodOwner():
+                self.owners[value.uid] = value
+                self.waiting.append(ev.PodOwnerSeen(value))
+
+    def drop_pod(self, uid: str) -> None:
+        if self.pods.pop(uid, None) is not None:
+            self.waiting.append(ev.PodGone(uid))
+
+    def drop_group(self, key: str) -> None:
+        if self.groups.pop(key, None) is not None:
+            self.waiting.append(ev.PodGroupGone(key))
+
+    def restart(self) -> None:
+        self.controller = PodGroupController()
+        self.waiting = [
+            *(ev.PodOwnerSeen(owner) for owner in self.owners.values()),
+            *(ev.PodGroupSeen(group) for group in self.groups.values()),
+            *(ev.PodSeen(pod) for pod in self.pods.values()),
+        ]
+
+    def turn(self) -> list[Command]:
+        events, self.waiting = self.waiting, []
+        for event in events:
+            self.controller.apply(event)
+        return self.controller.sync(self.now)
+
+    def execute(self, command: Command) -> None:
+        match command:
+            case CreateGroup(group):
+                self.put(group)
+            case DeleteGroup(key):
+                self.drop_group(key)
+            case AnnotatePod(uid=uid, annotations=annotations):
+                if uid in self.pods:
+                    group = annotations[GROUP_NAME]
+                    self.put(replace(self.pods[uid], annotations=dict(annotations), group=group))
+
+    def settle(self, lost: Random | None = None) -> None:
+        """Until nothing is left to do. With `lost` some commands fail, and are repeated in time."""
+        for _ in range(200):
+            for command in self.turn():
+                if lost is None or lost.random() < 0.7:
+                    self.execute(command)
+            if not self.waiting:
+                due = self.controller.next_deadline()
+                if due is None:
+                    return
+                self.now = max(self.now, due)
+        raise AssertionError("it does not settle")
+
+
+def test_pods_of_one_owner_share_a_group_and_are_told_once_it_exists() -> None:
+    lab = Lab()
+    lab.put(owner_of())
+    lab.put(pod_of("p0"))
+    lab.put(pod_of("p1"))
+    (create,) = lab.turn()
+    assert isinstance(create, CreateGroup)
+    assert (create.group.key, create.group.owner) == ("default/podgroup-rs", SET)
+    assert lab.turn() == []
+    lab.execute(create)
+    told = lab.turn()
+    assert [one.uid for one in told if isinstance(one, AnnotatePod)] == ["p0", "p1"]
+    assert all(
+        isinstance(one, AnnotatePod) and one.annotations == {GROUP_NAME: "podgroup-rs"} for one in told
+    )
+
+
+@pytest.mark.parametrize(
+    ("pod", "why"),
+    [
+        (pod_of(scheduler="default-scheduler"), "another scheduler's"),
+        (pod_of(group="mine"), "it names a group"),
+        (pod_of(phase="Succeeded"), "it has ended"),
+        (pod_of(deleting=True), "it is being deleted"),
+    ],
+)
+def test_pods_that_are_left_alone(pod: Pod, why: str) -> None:
+    lab = Lab()
+    lab.put(owner_of())
+    lab.put(pod)
+    assert lab.turn() == [], why
+
+
+@pytest.mark.parametrize(
+    "owner",
+    [None, Owner("Widget", "w", "w-uid", "example.com/v1", controller=False)],
+    ids=["none", "no controller"],
+)
+def test_a_pod_without_a_controller_owns_its_group(owner: Owner | None) -> None:
+    made = group_for(pod_of("p0", owner), None)
+    assert (made.name, made.owner) == ("podgroup-p0", Owner("Pod", "pod-p0", "p0", "v1"))
+
+
+@pytest.mark.parametrize(
+    ("of_owner", "of_pod", "members"),
+    [
+        ({}, {}, 1),
+        ({MIN_MEMBER: "3"}, {}, 3),
+        ({MIN_MEMBER: "0"}, {}, 0),
+        ({MIN_MEMBER: "-1"}, {}, 1),
+        ({MIN_MEMBER: "many"}, {}, 1),
+        ({}, {"huawei.com/schedule_minAvailable": "4"}, 4),
+        ({MIN_MEMBER: "3"}, {"huawei.com/schedule_minAvailable": "4"}, 3),
+        ({}, {"huawei.com/schedule_minAvailable": "x"}, 1),
+    ],
+)
+def test_the_gang_and_its_resources(of_owner: dict[str, str], of_pod: dict[str, str], members: int) -> None:
+    made = group_for(pod_of(annotations=of_pod), owner_with("StatefulSet", of_owner))
+    assert made.min_member == members
+    wanted = {CHIP: 2, f"requests.{CHIP}": 2, "cpu": 500, "requests.cpu": 500, "pods": 1, "count/pods": 1}
+    assert made.min_resources == (
+        {name: count * members for name, count in wanted.items()} if members else {}
+    )
+
+
+def test_what_a_group_inherits() -> None:
+    pod = pod_of(
+        labels={"volcano.sh/preemptable": "true", "app": "chat"},
+        annotations={
+            "scheduling.volcano.sh/queue-name": "research",
+            "volcano.sh/preemptable": "false",
+            "volcano.sh/jdb-min-available": "1",
+            "volcano.sh/jdb-max-unavailable": "2",
+            "volcano.sh/other": "of the pod",
+        },
+        priority_class="high",
+    )
+    owner = owner_with("Job", {"volcano.sh/preemptable": "true", "volcano.sh/x": "y", MIN_MEMBER: "2"})
+    made = group_for(pod, owner)
+    assert (made.queue, made.priority_class) == ("research", "high")
+    assert made.labels == {"volcano.sh/preemptable": "true"}
+    assert made.annotations == {
+        "volcano.sh/preemptable": "false",
+        "volcano.sh/x": "y",
+        "volcano.sh/jdb-min-available": "1",
+    }
+
+
+def test_a_pod_waits_for_its_owner_to_be_seen_for_a_while() -> None:
+    lab = Lab()
+    lab.put(pod_of())
+    assert lab.turn() == []
+    assert lab.controller.next_deadline() == 10 * SECOND
+    lab.put(owner_with("ReplicaSet", {MIN_MEMBER: "2"}))
+    (create,) = lab.turn()
+    assert isinstance(create, CreateGroup)
+    assert create.group.min_member == 2
+    late = Lab()
+    late.put(pod_of())
+    late.turn()
+    late.now = 10 * SECOND
+    assert [type(one) for one in late.turn()] == [CreateGroup]
+
+
+@pytest.mark.parametrize(
+    ("kind", "members"), [("ReplicaSet", 4), ("StatefulSet", 4), ("DaemonSet", 2), ("Job", 2)]
+)
+def test_which_groups_follow_their_owner(kind: str, members: int) -> None:
+    lab = Lab()
+    lab.put(owner_with(kind, {MIN_MEMBER: "2"}))
+    lab.put(pod_of())
+    lab.settle()
+    lab.put(owner_with(kind, {MIN_MEMBER: "4"}))
+    lab.settle()
+    assert lab.groups["default/podgroup-rs"].min_member == members
+
+
+def test_at_0_replicas_the_group_is_deleted_once_its_pods_are_gone() -> None:
+    lab = Lab()
+    lab.put(owner_of())
+    lab.put(pod_of())
+    lab.settle()
+    lab.put(owner_of(replicas=0))
+    assert lab.turn() == []
+    lab.drop_pod("p0")
+    assert lab.turn() == [DeleteGroup("default/podgroup-rs")]
+    # A controller that starts then does the same.
+    lab.restart()
+    assert lab.turn() == [DeleteGroup("default/podgroup-rs")]
+
+
+def test_a_group_of_that_name_with_another_owner_is_not_touched() -> None:
+    lab = Lab()
+    lab.put(owner_of(replicas=0))
+    lab.put(PodGroup("default", "podgroup-rs", owner=Owner("Other", "x", "other")))
+    assert lab.turn() == []
+
+
+DEEDS = st.lists(
+    st.tuples(
+        st.sampled_from(["pod", "end", "drop", "scale", "gang", "drop group", "restart", "settle"]),
+        st.integers(0, 2),
+    ),
+    max_size=25,
+)
+
+
+def do(lab: Lab, what: str, number: int) -> None:
+    uid = f"p{number}"
+    owner = lab.owners["rs"]
+    match what:
+        case "pod" if uid not in lab.pods and owner.replicas:
+            lab.put(pod_of(uid, created=number))
+        case "end" if uid in lab.pods:
+            lab.put(replace(lab.pods[uid], phase="Failed"))
+        case "drop":
+            lab.drop_pod(uid)
+        case "scale":
+            lab.put(replace(owner, replicas=number))
+        case "gang":
+            lab.put(replace(owner, annotations={MIN_MEMBER: str(number + 1)}))
+        case "drop group":
+            lab.drop_group("default/podgroup-rs")
+
+
+@settings(max_examples=150)
+@given(deeds=DEEDS, chance=st.randoms(use_true_random=False))
+def test_restarts_and_lost_commands_end_the_same(deeds: list[tuple[str, int]], chance: Random) -> None:
+    """What is there in the end follows from the objects: every live pod has a group that fits its owner."""
+    lab = Lab()
+    lab.put(owner_of())
+    for what, number in deeds:
+        if what == "restart":
+            lab.restart()
+        elif what == "settle":
+            lab.settle(chance)
+        else:
+            do(lab, what, number)
+            if chance.random() < 0.5:
+                for command in lab.turn():
+                    lab.execute(command)
+    lab.settle(chance)
+    owner, group = lab.owners["rs"], lab.groups.get("default/podgroup-rs")
+    live = [pod for pod in lab.pods.values() if pod.live]
+    if owner.replicas and live:
+        assert group is not None
+        assert group.min_member == int(owner.annotations.get(MIN_MEMBER, "1"))
+        assert {pod.group for pod in live} == {"podgroup-rs"}
+    if not owner.replicas and not live:
+        assert group is None
