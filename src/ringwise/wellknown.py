@@ -125,8 +125,8 @@ GROUP_NAME = "scheduling.k8s.io/group-name"
 VOLCANO_GROUP_NAME = "scheduling.volcano.sh/group-name"
 #: How many pods of a Deployment, ReplicaSet, StatefulSet or Job must be placed together. User, on the owner.
 GROUP_MIN_MEMBER = "scheduling.volcano.sh/group-min-member"
-#: How the name of a PodGroup begins that the controller creates for the pods of a Deployment, a StatefulSet, a
-#: Job of Kubernetes, or for a pod on its own; the uid of the owner follows. Controller.
+#: How the name of a PodGroup begins that the controller creates for the pods of a Deployment, a StatefulSet,
+#: a Job of Kubernetes, or for a pod on its own; the uid of the owner follows. Controller.
 ORDINARY_GROUP_PREFIX = "podgroup-"
 #: Queue of a pod without a PodGroup, or of a job. User or owner.
 QUEUE_NAME = "volcano.sh/queue-name"

@@ -89,8 +89,8 @@ class Lab:
                 self.drop_group(key)
             case AnnotatePod(uid=uid, annotations=annotations):
                 if uid in self.pods:
-                    group = annotations[GROUP_NAME]
-                    self.put(replace(self.pods[uid], annotations=dict(annotations), group=group))
+                    name = annotations[GROUP_NAME]
+                    self.put(replace(self.pods[uid], annotations=dict(annotations), group=name))
 
     def settle(self, lost: Random | None = None) -> None:
         """Until nothing is left to do. With `lost` some commands fail, and are repeated in time."""

@@ -95,8 +95,8 @@ _POD_GROUPS = click.option(
     "--pod-groups/--no-pod-groups",
     default=True,
     show_default=True,
-    help="The controller creates PodGroups for Deployments, StatefulSets, Jobs of Kubernetes and pods on their "
-    "own, and the scheduler waits for them; the same for both.",
+    help="The controller creates PodGroups for Deployments, StatefulSets, Jobs of Kubernetes and pods on "
+    "their own, and the scheduler waits for them; the same for both.",
 )
 _cluster_options = with_options(
     (

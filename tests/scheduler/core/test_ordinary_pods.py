@@ -1,0 +1,96 @@
+"""Pods of Deployments and the like in the scheduler: their PodGroup, N2 for services, and ranks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ringwise.apps.extensions import new_scheduler
+from ringwise.embed.fleets import make_fleet
+from ringwise.messages import events as ev
+from ringwise.messages.commands import Bind, Command, TellPod
+from ringwise.scheduler.core.machine import Scheduler
+from ringwise.state.model import Owner, Pod, PodClass, PodGroup
+from ringwise.state.vcjob import VcJob
+
+CHIP = "huawei.com/Ascend910"
+SET = Owner("ReplicaSet", "chat-1", "rs", "apps/v1")
+
+
+def pod_of(number: int, chips: int = 1, group: str | None = "podgroup-rs", **more: Any) -> Pod:
+    cls = PodClass(CHIP, chips)
+    return Pod(
+        f"p{number}", "default", f"chat-1-{number}", cls, group=group, owner=SET, chip_containers=1, **more
+    )
+
+
+def group_of(min_member: int = 1, ordinary: bool = True, owner: Owner = SET) -> PodGroup:
+    return PodGroup("default", "podgroup-rs", "g", min_member, owner=owner, ordinary=ordinary)
+
+
+def decided(scheduler: Scheduler, *events: ev.Event) -> list[Command]:
+    fleet = make_fleet(2)
+    there = [ev.NodeSeen(node) for node in fleet.nodes], [ev.ReportSeen(one) for one in fleet.reports]
+    return scheduler.handle([*there[0], *there[1], *events], 1)
+
+
+def binds(commands: list[Command]) -> dict[str, Bind]:
+    return {one.pod: one for one in commands if isinstance(one, Bind)}
+
+
+def test_N2_the_pods_of_a_service_are_checked_one_by_one() -> None:
+    pods = [ev.PodSeen(pod_of(number)) for number in range(2)]
+    made = binds(decided(new_scheduler(), ev.PodGroupSeen(group_of()), *pods))
+    assert {pod: bind.annotations["hccl/rankIndex"] for pod, bind in made.items()} == {
+        "chat-1-0": "0",
+        "chat-1-1": "1",
+    }
+    assert {bind.annotations["distributed-job"] for bind in made.values()} == {"true"}
+
+
+@pytest.mark.parametrize(
+    ("group", "chips"),
+    [(group_of(2), 1), (group_of(1, ordinary=False), 1), (group_of(1), 3)],
+    ids=["gang", "PodGroup of another owner", "no pod may have 3"],
+)
+def test_N2_gangs_and_wrong_pods_are_refused(group: PodGroup, chips: int) -> None:
+    pods = [ev.PodSeen(pod_of(number, chips)) for number in range(2)]
+    assert binds(decided(new_scheduler(), ev.PodGroupSeen(group), *pods)) == {}
+
+
+def test_pods_without_a_group_wait_only_where_a_controller_creates_it() -> None:
+    alone = ev.PodSeen(pod_of(0, group=None))
+    assert list(binds(decided(new_scheduler(), alone))) == ["chat-1-0"]
+    waiting = new_scheduler(awaits_groups=True)
+    commands = decided(waiting, alone)
+    assert binds(commands) == {}
+    assert not [one for one in commands if isinstance(one, TellPod)]
+    reason = waiting.view.jobs["default/pod:chat-1-0"].reason
+    assert reason is not None
+    assert reason.code == "pod-group-awaited"
+    later = waiting.handle([ev.PodGroupSeen(group_of()), ev.PodSeen(pod_of(0))], 2)
+    assert list(binds(later)) == ["chat-1-0"]
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        {"batch.kubernetes.io/job-completion-index": "0"},
+        {"training.kubeflow.org/operator-name": "ascendjob-controller"},
+    ],
+)
+def test_no_rank_is_written_where_the_owner_numbers_its_pods(labels: dict[str, str]) -> None:
+    made = binds(decided(new_scheduler(), ev.PodSeen(pod_of(0, group=None, labels=labels))))
+    assert "hccl/rankIndex" not in made["chat-1-0"].annotations
+
+
+@pytest.mark.parametrize(("api", "bound"), [("batch/v1", True), ("batch.volcano.sh/v1alpha1", False)])
+def test_a_kubernetes_job_is_not_the_vcjob_of_its_name(api: str, bound: bool) -> None:
+    """The vcjob is malformed, so that its own PodGroup is refused."""
+    vcjob = VcJob("default", "chat-1", "rs", problems=("it has no tasks",))
+    owner = Owner("Job", "chat-1", "rs", api)
+    made = decided(
+        new_scheduler(), ev.VcJobSeen(vcjob), ev.PodGroupSeen(group_of(owner=owner)), ev.PodSeen(pod_of(0))
+    )
+    assert bool(binds(made)) is bound
