@@ -84,7 +84,7 @@ def test_a_deployment_gets_a_pod_group_and_different_ranks(cluster: Cluster) -> 
         one["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
         cluster.api.create(PODS, one)
     name = f"podgroup-{owner['uid']}"
-    running = cluster.wait_running(name, 2)
+    running = cluster.wait_running("chat", 2)
     check_chips(running)
     assert {one["metadata"]["annotations"]["hccl/rankIndex"] for one in running} == {"0", "1"}
     group = cluster.api.get(f"{GROUPS}/{name}")
@@ -94,6 +94,8 @@ def test_a_deployment_gets_a_pod_group_and_different_ranks(cluster: Cluster) -> 
     for number in range(2):
         cluster.kubectl("delete", "pod", f"chat-{number}", "-n", NAMESPACE, "--wait=false")
     cluster.kubectl("scale", "replicaset", "chat", "-n", NAMESPACE, "--replicas=0")
-    names = lambda: {one["metadata"]["name"] for one in cluster.api.items(GROUPS)}  # noqa: E731
-    cluster.wait(lambda: name not in names(), "its PodGroup is deleted")
+    cluster.wait(
+        lambda: name not in {one["metadata"]["name"] for one in cluster.api.items(GROUPS)},
+        "its PodGroup is deleted",
+    )
     cluster.kubectl("delete", "replicaset", "chat", "-n", NAMESPACE)
