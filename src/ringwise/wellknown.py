@@ -128,6 +128,9 @@ GROUP_MIN_MEMBER = "scheduling.volcano.sh/group-min-member"
 #: How the name of a PodGroup begins that the controller creates for the pods of a Deployment, a StatefulSet,
 #: a Job of Kubernetes, or for a pod on its own; the uid of the owner follows. Controller.
 ORDINARY_GROUP_PREFIX = "podgroup-"
+#: How many pods the owner of such a PodGroup creates, where that is more than one: a pod that is bound before
+#: the others exist is not alone. Controller.
+GROUP_REPLICAS = "ringwise.io/replicas"
 #: Queue of a pod without a PodGroup, or of a job. User or owner.
 QUEUE_NAME = "volcano.sh/queue-name"
 SCHEDULING_QUEUE_NAME = "scheduling.volcano.sh/queue-name"

@@ -217,7 +217,8 @@ def configuration_map() -> dict[str, Any]:
 
 @pytest.mark.parametrize("where", ["cluster", "file"])
 def test_the_scheduler_on_kubernetes(installed: Installed, where: str) -> None:
-    options = ComponentOptions(metrics_address="", health_address="", leader_elect=False)
+    # Without PodGroups both pods are decided in the first cycle.
+    options = ComponentOptions(metrics_address="", health_address="", leader_elect=False, pod_groups=False)
     file = None
     if where == "file":
         options = replace(options, scheduler_conf=installed.configuration)

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ringwise.controller.pod_groups import PodGroupController, group_for
+from ringwise.controller.pod_groups import PodGroupController
 from ringwise.embed.clock import SECOND
 from ringwise.messages import events as ev
 from ringwise.messages.commands import AnnotatePod, Command, CreateGroup, DeleteGroup
+from ringwise.messages.ordinary_groups import group_for
 from ringwise.state.model import Owner, Pod, PodClass, PodGroup
 from ringwise.state.workload import PodOwner
 from ringwise.wellknown import GROUP_NAME
@@ -191,6 +192,7 @@ def test_what_a_group_inherits() -> None:
         "volcano.sh/preemptable": "false",
         "volcano.sh/x": "y",
         "volcano.sh/jdb-min-available": "1",
+        "ringwise.io/replicas": "2",
     }
 
 

@@ -70,7 +70,12 @@ def test_15_the_podgroup_follows_owner_and_pod() -> None:
     )
     (group,) = bundle.pod_groups
     assert (group.min_member, group.queue, group.priority_class) == (2, "research", "high")
-    assert group.min_resources == {"huawei.com/Ascend910": 16}
+    assert group.min_resources == {
+        "huawei.com/Ascend910": 16,
+        "requests.huawei.com/Ascend910": 16,
+        "pods": 2,
+        "count/pods": 2,
+    }
     assert group.annotations == {"volcano.sh/sla-waiting-time": "1h"}
     assert {pod.group for pod in bundle.pods} == {"app"}
 

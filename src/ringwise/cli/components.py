@@ -96,7 +96,8 @@ _POD_GROUPS = click.option(
     default=True,
     show_default=True,
     help="The controller creates PodGroups for Deployments, StatefulSets, Jobs of Kubernetes and pods on "
-    "their own, and the scheduler waits for them; the same for both.",
+    "their own, and the scheduler waits for them; the same for both. A scheduler without any controller "
+    "needs --no-pod-groups.",
 )
 _cluster_options = with_options(
     (

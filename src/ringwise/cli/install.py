@@ -86,6 +86,13 @@ _where = with_options(
     "read and change every ConfigMap.",
 )
 @click.option(
+    "--with-pod-groups/--no-pod-groups",
+    default=True,
+    show_default=True,
+    help="Create PodGroups for Deployments, StatefulSets, Jobs of Kubernetes and pods on their own; else "
+    "each pod is scheduled by itself. Without our controller, Volcano's creates them.",
+)
+@click.option(
     "--shadow", is_flag=True, help="Only a scheduler that decides, writes nothing and logs the differences."
 )
 @click.option(
@@ -109,6 +116,7 @@ def install_command(
     with_annotation_policy: bool,
     annotation_accounts: tuple[str, ...],
     with_reset_config: bool,
+    with_pod_groups: bool,
     shadow: bool,
     boards: tuple[Path, ...],
     only_print: bool,
@@ -137,6 +145,7 @@ def install_command(
         shadow,
         _read_boards(boards),
         with_reset_config,
+        with_pod_groups,
     )
     if only_print:
         if output == "json":

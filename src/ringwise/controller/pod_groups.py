@@ -9,51 +9,39 @@ A pod gets its annotation only after its PodGroup was seen, so that it never nam
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import field
+from collections.abc import Iterable
+from dataclasses import field, replace
 from heapq import heappop, heappush
 
 from ringwise.controller.job_record import RETRY_AFTER
-from ringwise.framework.amounts import without_quota_names
 from ringwise.messages import events as ev
 from ringwise.messages.commands import AnnotatePod, Command, CreateGroup, DeleteGroup
-from ringwise.messages.job_expansion import quota_usage
+from ringwise.messages.ordinary_groups import group_for, group_owner, is_as_wanted
 from ringwise.records import dataclass
-from ringwise.state.model import DEFAULT_QUEUE, Owner, Pod, PodGroup, ordinary_group_name
+from ringwise.state.model import DEFAULT_QUEUE, Pod, PodGroup, ordinary_group_name
 from ringwise.state.workload import PodOwner
-from ringwise.topology.numbers import INT32, whole_number
 from ringwise.wellknown import (
-    COOLDOWN_TIME,
     DEPLOYMENT_API,
-    GROUP_MIN_MEMBER,
     GROUP_NAME,
-    JDB_MAX_UNAVAILABLE,
-    JDB_MIN_AVAILABLE,
     KUBERNETES_JOB_API,
     ORDINARY_GROUP_PREFIX,
-    PREEMPTABLE,
-    REVOCABLE_ZONE,
-    SCHEDULE_MIN_AVAILABLE,
     SCHEDULER_NAMES,
-    SCHEDULING_QUEUE_NAME,
-    VOLCANO_PREFIX,
 )
 
-#: Kinds whose objects are read: their annotations say how large the gang is.
+#: Kinds whose objects are read: they say how large the gang is, and how many pods there will be.
 READ_KINDS = frozenset(
     {
         (DEPLOYMENT_API, "ReplicaSet"),
         (DEPLOYMENT_API, "StatefulSet"),
         (DEPLOYMENT_API, "DaemonSet"),
         (KUBERNETES_JOB_API, "Job"),
+        ("v1", "ReplicationController"),
     }
 )
 #: Kinds whose PodGroup follows later changes, and is deleted when they have 0 replicas.
 _FOLLOWED = frozenset({"ReplicaSet", "StatefulSet"})
 #: Nanoseconds that a pod waits for its owner to be seen: the two are watched apart.
 _OWNER_WAIT = 10_000_000_000
-_COPIED_LABELS = (PREEMPTABLE, COOLDOWN_TIME)
-_COPIED_ANNOTATIONS = (PREEMPTABLE, COOLDOWN_TIME, REVOCABLE_ZONE)
 
 
 @dataclass(slots=True)
@@ -137,7 +125,7 @@ class PodGroupController:
     # -- events --------------------------------------------------------------------------
 
     def _pod_seen(self, pod: Pod) -> None:
-        owner = _group_owner(pod)
+        owner = group_owner(pod)
         if pod.scheduler not in self._names or pod.group not in (None, ordinary_group_name(owner.uid)):
             self._pod_left(pod.uid)
             return
@@ -180,14 +168,16 @@ class PodGroupController:
         if not live:
             return None
         latest = max(live, key=lambda pod: (pod.created, pod.uid))
-        reference = _group_owner(latest)
+        reference = group_owner(latest)
         if owner is None and (reference.api, reference.kind) in READ_KINDS:
             record.waits_since = now if record.waits_since is None else record.waits_since
             if now < record.waits_since + _OWNER_WAIT:
                 return record.waits_since + _OWNER_WAIT
         wanted = group_for(latest, owner)
-        if group is None or (_follows(group, owner) and _spec(group) != _spec(wanted)):
-            again = record.requested is None or _spec(record.requested) != _spec(wanted)
+        if group is None or (_follows(group, owner) and not is_as_wanted(group, wanted)):
+            if group is not None and wanted.queue == DEFAULT_QUEUE:
+                wanted = replace(wanted, queue=group.queue)
+            again = record.requested is None or not is_as_wanted(record.requested, wanted)
             if again or record.group_requested is None or record.group_requested + RETRY_AFTER <= now:
                 record.group_requested, record.requested = now, wanted
                 commands.append(CreateGroup(wanted))
@@ -226,73 +216,10 @@ class PodGroupController:
         return record.deletion_requested + RETRY_AFTER
 
 
-def group_for(pod: Pod, owner: PodOwner | None) -> PodGroup:
-    """The PodGroup of a pod and of all others of its owner."""
-    reference = _group_owner(pod)
-    members = _min_member(pod, owner)
-    resources: dict[str, int] = {}
-    if members:
-        for name, count in quota_usage(pod.cls):
-            resources[name] = resources.get(name, 0) + count * members
-    return PodGroup(
-        namespace=pod.namespace,
-        name=ordinary_group_name(reference.uid),
-        min_member=members,
-        queue=pod.annotations.get(SCHEDULING_QUEUE_NAME) or DEFAULT_QUEUE,
-        priority_class=pod.priority_class,
-        min_resources=resources,
-        labels={key: pod.labels[key] for key in _COPIED_LABELS if key in pod.labels},
-        annotations=_annotations(pod, owner),
-        owner=reference,
-        ordinary=True,
-    )
-
-
-def _group_owner(pod: Pod) -> Owner:
-    """The controller of the pod; the pod itself where it has none."""
-    if pod.owner is not None and pod.owner.controller and pod.owner.uid:
-        return pod.owner
-    return Owner("Pod", pod.name, pod.uid, "v1")
-
-
-def _min_member(pod: Pod, owner: PodOwner | None) -> int:
-    """The gang that the owner or Huawei's annotation of the pod asks for. What cannot be read counts as 1."""
-    given = owner.annotations.get(GROUP_MIN_MEMBER) if owner is not None else None
-    number = whole_number(given, 0, INT32) if given is not None else None
-    members = 1 if number is None else number
-    if members <= 1 and SCHEDULE_MIN_AVAILABLE in pod.annotations:
-        number = whole_number(pod.annotations[SCHEDULE_MIN_AVAILABLE], 0, INT32)
-        members = members if number is None else number
-    return members
-
-
-def _annotations(pod: Pod, owner: PodOwner | None) -> Mapping[str, str]:
-    """Volcano's annotations of the owner, and some of the pod, which come first."""
-    found: dict[str, str] = {}
-    if owner is not None:
-        found = {key: value for key, value in owner.annotations.items() if key.startswith(VOLCANO_PREFIX)}
-    budget = JDB_MIN_AVAILABLE if JDB_MIN_AVAILABLE in pod.annotations else JDB_MAX_UNAVAILABLE
-    for key in (*_COPIED_ANNOTATIONS, budget):
-        if key in pod.annotations:
-            found[key] = pod.annotations[key]
-    return found
-
-
 def _follows(group: PodGroup, owner: PodOwner | None) -> bool:
     """Whether later changes of owner and pods are written to the PodGroup."""
     ours = owner is not None and group.owner is not None and group.owner.uid == owner.uid
     return ours and owner is not None and owner.kind in _FOLLOWED
-
-
-def _spec(group: PodGroup) -> tuple[object, ...]:
-    return (
-        group.min_member,
-        group.queue,
-        group.priority_class,
-        without_quota_names(group.min_resources),
-        dict(group.labels),
-        dict(group.annotations),
-    )
 
 
 def _key(owner: PodOwner) -> str:

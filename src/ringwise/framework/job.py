@@ -165,6 +165,16 @@ class Job:
         """Its pods are no gang: those of a Deployment or the like of which one alone may start."""
         return self.group is not None and self.group.ordinary and self.min_available <= 1
 
+    @property
+    def is_distributed(self) -> bool:
+        """More than one of its pods requests chips, those that its owner has not created yet included."""
+        return self.announced_pods > 1 or self.chip_pod_count > 1
+
+    @property
+    def announced_pods(self) -> int:
+        """How many pods with chips its vcjob, or the owner of its PodGroup, creates; 0 or 1 if unknown."""
+        return max(self.ordered_chip_pods, self.group.replicas if self.group is not None else 0)
+
     def asked(self) -> Amounts:
         """What all its pods request together."""
         if self.asked_total is None:

@@ -36,5 +36,5 @@ class ChipPolicy:
     soft: bool = False
     #: Set for jobs on boards with racks; such a job has blocks, too.
     rack: RackPolicy | None = None
-    #: `distributed-job`: more than one pod requests chips, whether or not they start together.
+    #: `distributed-job`: more than one pod requests chips, whether or not they exist yet or start together.
     distributed: bool = False

@@ -38,7 +38,8 @@ from ringwise.state.model import (
     ResourceQuota,
     ordinary_group_name,
 )
-from ringwise.wellknown import NODE_GROUP_LIMITS
+from ringwise.topology.numbers import INT32, whole_number
+from ringwise.wellknown import GROUP_REPLICAS, NODE_GROUP_LIMITS
 
 _GROUP_PHASES = ("", "Pending", "Running", "Unknown", "Inqueue", "Completed")
 _QUEUE_STATES = ("Open", "Closed", "Closing", "Unknown")
@@ -51,11 +52,15 @@ def pod_group_from_wire(wire: PodGroupWire, found: Findings) -> PodGroup:
     phase = (wire.status or PhaseStatusWire()).phase or ""
     if phase not in _GROUP_PHASES:
         found.wrong("status.phase", f"must be one of {', '.join(_GROUP_PHASES[1:])}, got {shown(phase)}")
+    ordinary = who.owner is not None and who.name == ordinary_group_name(who.owner.uid)
+    # Written by the controller; what cannot be read announces nothing.
+    replicas = whole_number(who.annotations.get(GROUP_REPLICAS, ""), 1, INT32) if ordinary else None
     return PodGroup(
         namespace=who.namespace,
         name=who.name,
         uid=who.uid,
-        ordinary=who.owner is not None and who.name == ordinary_group_name(who.owner.uid),
+        ordinary=ordinary,
+        replicas=replicas or 1,
         min_member=found.count("spec.minMember", spec.min_member, 1),
         min_task_member={
             shared(task): found.count(keyed("spec.minTaskMember", task), count, 0)

@@ -393,16 +393,22 @@ class ConditionsWire(WireStruct):
     conditions: list[ConditionWire] | None = None
 
 
-class ReplicatedSpecWire(WireStruct):
-    """Spec of a Deployment, ReplicaSet, StatefulSet, ReplicationController or Kubernetes Job."""
+class OwnerSpecWire(WireStruct):
+    """How many pods a Deployment, ReplicaSet, StatefulSet, ReplicationController or Kubernetes Job has."""
 
     replicas: int | None = None
-    template: TemplateWire | None = None
-    ordinals: OrdinalsWire | None = None
-    pod_management_policy: str | None = None
     parallelism: int | None = None
     completions: int | None = None
     suspend: bool | None = None
+
+
+class ReplicatedSpecWire(OwnerSpecWire):
+    """Spec of such an owner."""
+
+    template: TemplateWire | None = None
+    ordinals: OrdinalsWire | None = None
+    pod_management_policy: str | None = None
+    completion_mode: str | None = None
 
 
 class ReplicatedWire(WireStruct):

@@ -1,18 +1,19 @@
-"""The pods that the workloads of an input still lack: a dump has most of them, a manifest none."""
+"""The pods and PodGroups that an input still lacks: a dump has most of them, a manifest none."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
+from ringwise.messages.ordinary_groups import group_for, group_owner
 from ringwise.messages.workload_expansion import workload_group, workload_pods
 from ringwise.state.model import Owner, Pod, PodGroup
 from ringwise.state.workload import Workload
+from ringwise.wellknown import GROUP_NAME, SCHEDULER_NAMES
 
 
 def add_workloads(pods: list[Pod], groups: list[PodGroup], workloads: list[Workload]) -> None:
-    """Add the PodGroups and pods that the controllers of the workloads would create."""
-    if not workloads:
-        return
+    """Add the pods that the controllers of the workloads would create, and PodGroups as ours would."""
     names = {pod.key for pod in pods}
     owned: dict[tuple[str, str, str], list[Pod]] = {}
     for pod in pods:
@@ -26,13 +27,39 @@ def add_workloads(pods: list[Pod], groups: list[PodGroup], workloads: list[Workl
         existing = owned.get(key, [])
         _join(workload, groups_of.get(key), existing, taken)
         missing = _missing(workload, existing, names)
-        if missing:
+        alone = [pod for pod in existing if workload.creates_group and _awaits_group(pod)]
+        if missing or alone:
             names.update(pod.key for pod in missing)
             pods += missing
             group = workload_group(workload)
             if group is not None:
                 taken.add(group.key)
                 groups.append(group)
+                for pod in alone:
+                    _tell(pod, group)
+    _add_groups(pods, groups, taken)
+
+
+def _add_groups(pods: list[Pod], groups: list[PodGroup], taken: set[str]) -> None:
+    """The PodGroups of pods whose owner is not in the input. A pod without an owner is a job of its own."""
+    made: dict[str, PodGroup] = {}
+    for pod in pods:
+        owner = group_owner(pod)
+        if _awaits_group(pod) and owner.kind != "Pod" and not owner.is_vcjob:
+            group = group_for(pod, None)
+            if group.key not in taken:
+                group = made.setdefault(group.key, replace(group, created=pod.created, origin=pod.origin))
+            _tell(pod, group)
+    groups += made.values()
+
+
+def _awaits_group(pod: Pod) -> bool:
+    return pod.group is None and pod.scheduler in SCHEDULER_NAMES and pod.live and not pod.deleting
+
+
+def _tell(pod: Pod, group: PodGroup) -> None:
+    pod.group = group.name
+    pod.annotations = {**pod.annotations, GROUP_NAME: group.name}
 
 
 def _owner_keys(namespace: str, owner: Owner | None) -> Iterator[tuple[str, str, str]]:

@@ -23,6 +23,7 @@ from ringwise.manifests.wire import (
     OperatorJobSpecWire,
     OperatorJobWire,
     OrdinalsWire,
+    OwnerSpecWire,
     PodSpecWire,
     ReplicatedSpecWire,
     ReplicatedWire,
@@ -47,6 +48,7 @@ from ringwise.wellknown import (
     FAULT_SCHEDULING,
     FRAMEWORK,
     GROUP_MIN_MEMBER,
+    JOB_COMPLETION_INDEX,
     KUBEFLOW_GROUP,
     KUBERNETES_JOB_API,
     KUBERNETES_JOB_NAME,
@@ -54,7 +56,6 @@ from ringwise.wellknown import (
     OPERATOR_JOB_NAME,
     OPERATOR_NAME,
     POD_RESCHEDULING,
-    PREEMPTABLE,
     RA_BLOCK,
     REPLICA_INDEX,
     REPLICA_TYPE,
@@ -85,6 +86,7 @@ _TEMPLATE_LABELS = (
 #: Conditions of a job that has ended.
 _ENDED = frozenset({"Complete", "Succeeded", "Failed", "FailureTarget", "SuccessCriteriaMet"})
 _ORDERED_READY = "OrderedReady"
+_CONTROLLER = "ReplicationController"
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +158,7 @@ def replicated_from_wire(
 ) -> Workload:
     """A Deployment, ReplicaSet, StatefulSet, ReplicationController or Job, with the PodGroup of its pods.
 
-    Such PodGroups are created as Volcano's controller does it: `minMember` and `volcano.sh/*` from the owner,
-    queue and priority from the pod. `notes` gets what is read and yet has no effect.
+    `notes` gets what is read and yet has no effect.
     """
     # A vcjob is a Job, too, and a derived uid follows from kind and name.
     who = identity(wire.metadata, f"{KUBERNETES_BATCH_GROUP}/{kind}" if kind == "Job" else kind, found)
@@ -171,13 +172,15 @@ def replicated_from_wire(
     first = 0
     if kind == "StatefulSet":
         first = found.count("spec.ordinals.start", (spec.ordinals or OrdinalsWire()).start, 0)
+    indexed = kind == "Job" and spec.completion_mode == "Indexed"
     role = Role(
         "",
         replicas,
         template,
         first,
-        first if kind == "StatefulSet" and template.rank is None else None,
+        first if indexed or (kind == "StatefulSet" and template.rank is None) else None,
         labels=labels,
+        index_labels=(JOB_COMPLETION_INDEX,) if indexed else (),
     )
     workload = _workload(kind, who, (role,), found)
     workload.random_names = kind != "StatefulSet"
@@ -185,30 +188,30 @@ def replicated_from_wire(
     ours = template.scheduler in SCHEDULER_NAMES
     workload.group = own or (who.name if ours else None)
     workload.creates_group = own is None and ours
-    workload.ordinary = True
-    workload.min_member = _min_member(who, found)
-    workload.queue = shared(template.annotations.get(SCHEDULING_QUEUE_NAME) or DEFAULT_QUEUE)
-    workload.priority_class = template.priority_class
-    workload.group_annotations = {
-        key: value for key, value in who.annotations.items() if key.startswith(VOLCANO_PREFIX)
-    }
-    if PREEMPTABLE in template.labels:
-        workload.group_labels = {PREEMPTABLE: template.labels[PREEMPTABLE]}
-    notes += _replicated_notes(kind, who, spec, template, workload)
+    gang = _min_member(who, found) if kind != _CONTROLLER else 1
+    # The annotations of a Deployment reach its ReplicaSet: Kubernetes copies them.
+    owner_kind = "ReplicaSet" if kind == "Deployment" else kind
+    workload.owner = _pod_owner(owner_kind, who, replicas)
+    notes += _replicated_notes(kind, who, spec, template, workload, gang)
     return workload
 
 
 def pod_owner_from_wire(
-    kind: str, metadata: MetaWire | None, replicas: int | None, found: Findings
+    kind: str, metadata: MetaWire | None, spec: OwnerSpecWire | None, found: Findings
 ) -> PodOwner:
-    """What the PodGroup of the owner's pods follows. Kinds without `replicas` count as 1."""
-    who = identity(metadata, kind, found)
+    """What the PodGroup of the owner's pods follows."""
+    return _pod_owner(
+        shared(kind), identity(metadata, kind, found), _replicas(kind, spec or OwnerSpecWire(), found)
+    )
+
+
+def _pod_owner(kind: str, who: Identity, replicas: int) -> PodOwner:
     return PodOwner(
-        shared(kind),
+        kind,
         who.namespace,
         who.name,
         who.uid,
-        found.count("spec.replicas", replicas, 1),
+        replicas,
         {
             key: value
             for key, value in who.annotations.items()
@@ -217,7 +220,8 @@ def pod_owner_from_wire(
     )
 
 
-def _replicas(kind: str, spec: ReplicatedSpecWire, found: Findings) -> int:
+def _replicas(kind: str, spec: OwnerSpecWire, found: Findings) -> int:
+    """How many pods it has at once; 1 for a DaemonSet, which has no number."""
     if kind != "Job":
         return found.count("spec.replicas", spec.replicas, 1)
     at_once = found.count("spec.parallelism", spec.parallelism, 1)
@@ -239,7 +243,7 @@ def _min_member(who: Identity, found: Findings) -> int:
 
 
 def _replicated_notes(
-    kind: str, who: Identity, spec: ReplicatedSpecWire, template: PodTemplate, workload: Workload
+    kind: str, who: Identity, spec: ReplicatedSpecWire, template: PodTemplate, workload: Workload, gang: int
 ) -> Iterator[str]:
     where = f"{workload.origin}: metadata"
     for part, keys, there, inside in (
@@ -257,9 +261,12 @@ def _replicated_notes(
             f"{keyed(f'{where}.annotations', SCHEDULING_QUEUE_NAME)}: has no effect on a {kind}; "
             "write it in spec.template.metadata.annotations"
         )
-    gang = max(
-        workload.min_member, whole_number(template.annotations.get(SCHEDULE_MIN_AVAILABLE, ""), 0, INT32) or 0
-    )
+    if kind == _CONTROLLER and GROUP_MIN_MEMBER in who.annotations:
+        yield (
+            f"{keyed(f'{where}.annotations', GROUP_MIN_MEMBER)}: has no effect on a {kind}; "
+            f"write {SCHEDULE_MIN_AVAILABLE} in spec.template.metadata.annotations"
+        )
+    gang = max(gang, whole_number(template.annotations.get(SCHEDULE_MIN_AVAILABLE, ""), 0, INT32) or 0)
     if (
         kind == "StatefulSet"
         and (spec.pod_management_policy or _ORDERED_READY) == _ORDERED_READY

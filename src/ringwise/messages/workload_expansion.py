@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from dataclasses import replace
 
 from ringwise.messages.job_expansion import resources_of
+from ringwise.messages.ordinary_groups import group_for
 from ringwise.state.model import Owner, Pod, PodGroup
 from ringwise.state.owned_annotations import owned_in
 from ringwise.state.workload import Role, Workload
@@ -22,20 +24,34 @@ def workload_group(workload: Workload) -> PodGroup | None:
     """Its PodGroup; None where its pods get none, or name one themselves."""
     if workload.group is None or not workload.creates_group:
         return None
-    return PodGroup(
-        namespace=workload.namespace,
+    if workload.owner is not None:
+        pod = next(workload_pods(workload), None)
+        made = group_for(pod, workload.owner) if pod is not None else None
+        if made is None:
+            return None
+    else:
+        made = _group_of_operator(workload)
+    # The uid of a manifest is made up, so that a name made from it would tell nothing.
+    return replace(
+        made,
         name=workload.group,
         uid=str(uuid.uuid5(_UIDS, f"{workload.uid}/podgroup")),
+        created=workload.created,
+        origin=workload.origin,
+    )
+
+
+def _group_of_operator(workload: Workload) -> PodGroup:
+    return PodGroup(
+        namespace=workload.namespace,
+        name="",
         min_member=workload.min_member,
         queue=workload.queue,
         priority_class=workload.priority_class,
         min_resources=workload.min_resources or _min_resources(workload),
-        created=workload.created,
         labels=workload.group_labels,
         annotations=workload.group_annotations,
         owner=_owner(workload),
-        origin=workload.origin,
-        ordinary=workload.ordinary,
     )
 
 

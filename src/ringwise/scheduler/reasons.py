@@ -14,10 +14,10 @@ POD_GROUP_MISSING = ReasonKind(
 POD_GROUP_AWAITED = ReasonKind(
     "pod-group-awaited",
     Stage.GANG,
-    "the controller has not created the PodGroup of the pod yet",
+    "the pod has no PodGroup yet, and is not scheduled before a controller has created it",
     (
-        "see whether `ringwise controller` runs and serves the schedulerName of the pod",
-        "run scheduler and controller with --no-pod-groups",
+        "see whether `ringwise controller`, or Volcano's, runs and serves the schedulerName of the pod",
+        "without such a controller run the scheduler with --no-pod-groups",
     ),
     frozenset({Trigger.JOB_CHANGED}),
 )

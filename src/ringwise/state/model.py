@@ -400,6 +400,8 @@ class PodGroup:
     origin: str = ""
     #: Created for pods whose owner creates no PodGroup: a Deployment, a StatefulSet, a pod on its own.
     ordinary: bool = False
+    #: How many pods that owner creates, as far as it is known.
+    replicas: int = 1
 
     @property
     def key(self) -> str:

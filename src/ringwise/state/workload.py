@@ -33,13 +33,16 @@ class Role:
 
 @dataclass(frozen=True, slots=True)
 class PodOwner:
-    """A ReplicaSet, StatefulSet, DaemonSet or Job of Kubernetes: what the PodGroup of its pods follows."""
+    """A ReplicaSet, StatefulSet, DaemonSet, ReplicationController or Job of Kubernetes.
+
+    What the PodGroup of its pods is built from, and follows.
+    """
 
     kind: str
     namespace: str
     name: str
     uid: str
-    #: 1 for kinds without a number of replicas.
+    #: How many pods it has at once; 1 where that is not known.
     replicas: int = 1
     #: Only those that PodGroups are created from.
     annotations: Mapping[str, str] = field(default=EMPTY, hash=False)
@@ -60,8 +63,8 @@ class Workload:
     group: str | None = None
     #: Whether that PodGroup is created for it; not where its pods name one themselves.
     creates_group: bool = True
-    #: Whether the owner creates no PodGroup itself, so that its pods get one without a gang.
-    ordinary: bool = False
+    #: Where the owner creates no PodGroup itself: what it is built from. The next fields are for the others.
+    owner: PodOwner | None = None
     min_member: int = 1
     queue: str = "default"
     priority_class: str = ""

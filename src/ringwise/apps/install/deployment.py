@@ -100,6 +100,8 @@ class Choices:
     boards: Boards = ()
     #: Processes are told that their job is rescheduled: the right to change every ConfigMap.
     with_reset_config: bool = False
+    #: Deployments, StatefulSets, Jobs of Kubernetes and bare pods get PodGroups.
+    with_pod_groups: bool = True
 
     def __post_init__(self) -> None:
         if self.shadow:
@@ -293,10 +295,17 @@ def _workloads(choices: Choices) -> Iterator[Object]:
         "--no-controller",
         f"--scheduler-configmap={choices.namespace}/{SCHEDULER_CONFIG_MAP}",
         *(["--shadow"] if choices.shadow else ()),
+        *_pod_groups(choices),
     ]
     yield from _workload(choices, "scheduler", arguments, {"cpu": "500m", "memory": "512Mi"}, "2Gi")
     if choices.with_controller:
-        yield from _workload(choices, "controller", ["controller"], {"cpu": "100m", "memory": "256Mi"}, "1Gi")
+        arguments = ["controller", *_pod_groups(choices)]
+        yield from _workload(choices, "controller", arguments, {"cpu": "100m", "memory": "256Mi"}, "1Gi")
+
+
+def _pod_groups(choices: Choices) -> list[str]:
+    """The same for scheduler and controller: the one waits for what the other creates."""
+    return [] if choices.with_pod_groups else ["--no-pod-groups"]
 
 
 def _workload(

@@ -39,6 +39,7 @@ from ringwise.kubeclient.resources import (
     PRIORITY_CLASSES,
     QUEUES,
     REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
     RESOURCE_QUOTAS,
     STATEFUL_SETS,
     VCJOBS,
@@ -62,7 +63,7 @@ _LOG = Logger()
 #: What the controller alone needs.
 _OF_CONTROLLER = (PRIORITY_CLASSES, QUEUES, VCJOBS, POD_GROUPS, PODS)
 #: Owners of pods whose annotations and replicas the PodGroups of their pods follow.
-_OWNERS = (REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, KUBERNETES_JOBS)
+_OWNERS = (REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, KUBERNETES_JOBS, REPLICATION_CONTROLLERS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ from ringwise.manifests.wire import (
     JobWire,
     MetaWire,
     NodeWire,
+    OwnerSpecWire,
     PhaseStatusWire,
     PodGroupWire,
     PodStatusWire,
@@ -390,13 +391,9 @@ class QuotaReader(ObjectReader[ResourceQuotaWire]):
 # -- owners of pods
 
 
-class _OwnerSpec(WireStruct):
-    replicas: int | None = None
-
-
 class _WatchedOwner(WireStruct):
     metadata: VersionedMeta | None = None
-    spec: _OwnerSpec | None = None
+    spec: OwnerSpecWire | None = None
 
 
 class PodOwnerReader(BatchObjectReader[_WatchedOwner]):
@@ -407,8 +404,7 @@ class PodOwnerReader(BatchObjectReader[_WatchedOwner]):
         self._kind = kind
 
     def objects(self, wire: _WatchedOwner, found: Findings) -> KeyedObjects | None:
-        replicas = wire.spec.replicas if wire.spec is not None else None
-        owner = pod_owner_from_wire(self._kind, wire.metadata, replicas, found)
+        owner = pod_owner_from_wire(self._kind, wire.metadata, wire.spec, found)
         return _single(owner.uid, owner, found)
 
 

@@ -56,6 +56,7 @@ from ringwise.messages.commands import (
     UpdateQueue,
 )
 from ringwise.messages.events import EvictFailed
+from ringwise.messages.ordinary_groups import BUILT_ANNOTATIONS, BUILT_LABELS
 from ringwise.state.model import PodGroup
 from ringwise.wellknown import (
     CLOSED_BY_PARENT,
@@ -330,7 +331,12 @@ class Executor:
         owner = group.owner
         if group.ordinary:
             if owner is not None and found.is_owned_by(owner.uid):
-                await self._patch_group(group, found, spec, {"annotations": dict(group.annotations)})
+                # Null removes what is no longer wanted; what others wrote stays.
+                more = {
+                    "labels": {**dict.fromkeys(BUILT_LABELS), **group.labels},
+                    "annotations": {**dict.fromkeys(BUILT_ANNOTATIONS), **group.annotations},
+                }
+                await self._patch_group(group, found, spec, more)
             return
         relation = ownership(found, owner.name, owner.uid) if owner is not None else Ownership.FOREIGN
         if relation is Ownership.EARLIER_JOB:

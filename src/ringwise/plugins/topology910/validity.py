@@ -47,7 +47,7 @@ _TELLING = frozenset(
 
 def plain_key(job: Job) -> tuple[int, int] | None:
     """The key of equal one-pod jobs without labels and annotations that matter; None for all others."""
-    if len(job.pods) != 1 or job.min_available > 1 or job.ordered_chip_pods > 1:
+    if len(job.pods) != 1 or job.min_available > 1 or job.announced_pods > 1:
         return None
     if not _TELLING.isdisjoint(job.labels) or not _TELLING.isdisjoint(job.annotations):
         return None
@@ -117,7 +117,7 @@ def policy_of(job: Job, session: Session) -> ChipPolicy | Reason | None:
         blocks=None if blocks is None else blocks.blocks,
         soft=job.labels.get(SUPER_POD_AFFINITY) == "soft",
         rack=rack,
-        distributed=multi_pod,
+        distributed=job.is_distributed,
     )
 
 
@@ -131,7 +131,7 @@ def _independent_policy(
             problem = check_requests(board, [chips], multi_pod_requests=requests, exempt=[exempt])
             if problem is not None:
                 return problem
-    return ChipPolicy(resource, board, chip_rule(board), False, False, distributed=job.chip_pod_count > 1)
+    return ChipPolicy(resource, board, chip_rule(board), False, False, distributed=job.is_distributed)
 
 
 def _rack_policy(job: Job, board: Board, pods: list[Pod], session: Session) -> RackPolicy | Reason:

@@ -24,6 +24,7 @@ from ringwise.messages.events import Decide, Event
 from ringwise.reasons import Trigger
 from ringwise.scheduler.core.admission_limits import AdmissionLimits
 from ringwise.scheduler.core.assumed_pods import AssumedPods
+from ringwise.scheduler.core.awaited_groups import AwaitedGroups
 from ringwise.scheduler.core.bind_backoff import BindBackoff
 from ringwise.scheduler.core.binding_annotations import binding_annotations
 from ringwise.scheduler.core.containment import Containment, describe
@@ -48,6 +49,7 @@ from ringwise.scheduler.faults.partial_gangs import PartialGangs
 from ringwise.scheduler.faults.previous_placements import PreviousPlacements
 from ringwise.scheduler.faults.publisher import ReschedulingPublisher
 from ringwise.scheduler.journal import Journal
+from ringwise.scheduler.reasons import POD_GROUP_AWAITED
 from ringwise.scheduler.view import History, SchedulerView
 from ringwise.state.changes import Changes
 from ringwise.state.cluster import ClusterState
@@ -118,6 +120,7 @@ class Scheduler:
         fault_nodes = FaultNodes(state)
         self._rescheduling = ReschedulingPublisher(self._faults, detector, self._previous, fault_nodes)
         self._tor_share = TorSharePublisher(state, self._book.jobs, topology, self._configuration)
+        self._awaited = AwaitedGroups()
         self._reporter = StatusReporter(
             state,
             self._book,
@@ -125,6 +128,7 @@ class Scheduler:
             self._partial_gangs.was_complete,
             self._containment,
             self._reservations,
+            self._awaited,
         )
         inventory = Inventory(state)
         self._claims = JobClaims(state, self._book, usage, self._reservations, self._triggers)
@@ -221,6 +225,7 @@ class Scheduler:
         self._contained("bind backoff", lambda: self._backoff.wake(now))
         self._contained("timed retries", lambda: self._retries.wake(now))
         self._contained("admission limits", lambda: self._limits.review(now))
+        self._contained("awaited PodGroups", lambda: self._review_awaited(now))
         self._contained("starvation guard", lambda: self._guard.wake(self._triggers, now))
         commands: list[Command] = []
         if decide is Decide.ALL:
@@ -266,6 +271,12 @@ class Scheduler:
         self._claims.note(job)
         self._reporter.job_changed(job)
 
+    def _review_awaited(self, now: int) -> None:
+        for key in self._awaited.review(now):
+            job = self._book.jobs.get(key)
+            if job is not None:
+                self._reporter.job_changed(job)
+
     def _note_claim(self, job: Job) -> None:
         try:
             self._claims.note(job)
@@ -294,7 +305,7 @@ class Scheduler:
         times = [reservation.expires for reservation in self._reservations]
         times += [self._guard.deadline(), self._previous.deadline(), self._partial_gangs.deadline()]
         times += [self._backoff.deadline(), self._retries.deadline(), self._faults.deadline()]
-        times.append(self._limits.deadline())
+        times += [self._limits.deadline(), self._awaited.deadline()]
         return min((time for time in times if time is not None), default=None)
 
     # -- a cycle --------------------------------------------------------------------------------
@@ -422,6 +433,8 @@ class Scheduler:
         if reason is not None:
             job.reason = reason
             self._pending.settle(job, True, self._now)
+            if reason.code == POD_GROUP_AWAITED.code:
+                self._awaited.wait(job.key, self._now)
             self._reporter.job_changed(job)
             return False
         if not pending and job.pods:

@@ -8,6 +8,7 @@ from ringwise.framework.job import Job
 from ringwise.framework.usage import ResourceUsage
 from ringwise.messages.commands import Command, RemoveQueueGate, SetGroupStatus, TellPod
 from ringwise.reasons import Reason
+from ringwise.scheduler.core.awaited_groups import AwaitedGroups
 from ringwise.scheduler.core.containment import Containment
 from ringwise.scheduler.core.job_book import JobBook
 from ringwise.scheduler.core.queue_status import QueueStatusReporter
@@ -27,9 +28,11 @@ class StatusReporter:
         was_complete: Callable[[Job], bool],
         containment: Containment,
         reservations: Reservations,
+        awaited: AwaitedGroups,
     ) -> None:
         self._reservations = reservations
         self._containment = containment
+        self._awaited = awaited
         self._state = state
         self._book = book
         self._was_complete = was_complete
@@ -49,6 +52,7 @@ class StatusReporter:
         self._changed.pop(key, None)
         self._groups.pop(key, None)
         self.queues.forget(key)
+        self._awaited.forget(key)
 
     def forget_pod(self, uid: str) -> None:
         self._pods.pop(uid, None)
@@ -97,8 +101,9 @@ class StatusReporter:
 
     def _report_pods(self, job: Job, commands: list[Command]) -> None:
         reason = job.reason
-        # A pod gets its PodGroup at once; that it waits for it is no news.
-        if reason is None or reason.code == POD_GROUP_AWAITED.code:
+        if reason is not None and reason.code == POD_GROUP_AWAITED.code:
+            reason = reason if self._awaited.is_overdue(job.key) else None
+        if reason is None:
             for uid in job.pods:
                 self._pods.pop(uid, None)
             return

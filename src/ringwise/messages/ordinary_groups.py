@@ -1,0 +1,113 @@
+"""The PodGroup of pods whose owner creates none: of a Deployment, a StatefulSet, a Job, or of a bare pod.
+
+As Volcano's pg-controller builds it. The controller, `ringwise place` and the lab all build it here, so that
+a manifest and the same objects on a cluster get the same decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ringwise.framework.amounts import without_quota_names
+from ringwise.messages.job_expansion import quota_usage
+from ringwise.state.model import DEFAULT_QUEUE, Owner, Pod, PodGroup, ordinary_group_name
+from ringwise.state.workload import PodOwner
+from ringwise.topology.numbers import INT32, whole_number
+from ringwise.wellknown import (
+    COOLDOWN_TIME,
+    GROUP_MIN_MEMBER,
+    GROUP_REPLICAS,
+    JDB_MAX_UNAVAILABLE,
+    JDB_MIN_AVAILABLE,
+    PREEMPTABLE,
+    REVOCABLE_ZONE,
+    SCHEDULE_MIN_AVAILABLE,
+    SCHEDULING_QUEUE_NAME,
+    VOLCANO_PREFIX,
+)
+
+#: Labels and annotations of such a PodGroup that only its builder writes: one that is not wanted is removed.
+BUILT_LABELS = (PREEMPTABLE, COOLDOWN_TIME)
+BUILT_ANNOTATIONS = (
+    PREEMPTABLE,
+    COOLDOWN_TIME,
+    REVOCABLE_ZONE,
+    JDB_MIN_AVAILABLE,
+    JDB_MAX_UNAVAILABLE,
+    GROUP_REPLICAS,
+)
+_OF_THE_POD = (PREEMPTABLE, COOLDOWN_TIME, REVOCABLE_ZONE)
+#: Kinds whose annotations count. Those of a Deployment reach its ReplicaSet: Kubernetes copies them.
+_TELLING_KINDS = frozenset({"ReplicaSet", "StatefulSet", "DaemonSet", "Job"})
+
+
+def group_for(pod: Pod, owner: PodOwner | None) -> PodGroup:
+    """The PodGroup of a pod and of all others of its owner. `owner` is None where it is not known."""
+    reference = group_owner(pod)
+    told = owner.annotations if owner is not None and owner.kind in _TELLING_KINDS else {}
+    members = _min_member(pod, told)
+    resources: dict[str, int] = {}
+    if members:
+        for name, count in quota_usage(pod.cls):
+            resources[name] = resources.get(name, 0) + count * members
+    replicas = owner.replicas if owner is not None else 1
+    annotations = _annotations(pod, told)
+    if replicas > 1:
+        annotations[GROUP_REPLICAS] = str(replicas)
+    return PodGroup(
+        namespace=pod.namespace,
+        name=ordinary_group_name(reference.uid),
+        min_member=members,
+        queue=pod.annotations.get(SCHEDULING_QUEUE_NAME) or DEFAULT_QUEUE,
+        priority_class=pod.priority_class,
+        min_resources=resources,
+        labels={key: pod.labels[key] for key in BUILT_LABELS if key in pod.labels},
+        annotations=annotations,
+        owner=reference,
+        ordinary=True,
+        replicas=replicas,
+    )
+
+
+def group_owner(pod: Pod) -> Owner:
+    """The controller of the pod; the pod itself where it has none."""
+    if pod.owner is not None and pod.owner.controller and pod.owner.uid:
+        return pod.owner
+    return Owner("Pod", pod.name, pod.uid, "v1")
+
+
+def is_as_wanted(group: PodGroup, wanted: PodGroup) -> bool:
+    """Whether a PodGroup that exists says what it should. What others wrote to it besides is theirs."""
+    return (
+        group.min_member == wanted.min_member
+        # A webhook may give another one to groups that name none.
+        and wanted.queue in (DEFAULT_QUEUE, group.queue)
+        and group.priority_class == wanted.priority_class
+        and without_quota_names(group.min_resources) == without_quota_names(wanted.min_resources)
+        and _agree(group.labels, wanted.labels, BUILT_LABELS)
+        and _agree(group.annotations, wanted.annotations, BUILT_ANNOTATIONS)
+    )
+
+
+def _agree(found: Mapping[str, str], wanted: Mapping[str, str], built: tuple[str, ...]) -> bool:
+    return all(found.get(key) == wanted.get(key) for key in (*wanted, *built))
+
+
+def _min_member(pod: Pod, told: Mapping[str, str]) -> int:
+    """The gang that the owner or Huawei's annotation of the pod asks for. What cannot be read counts as 1."""
+    number = whole_number(told[GROUP_MIN_MEMBER], 0, INT32) if GROUP_MIN_MEMBER in told else None
+    members = 1 if number is None else number
+    if members <= 1 and SCHEDULE_MIN_AVAILABLE in pod.annotations:
+        number = whole_number(pod.annotations[SCHEDULE_MIN_AVAILABLE], 0, INT32)
+        members = members if number is None else number
+    return members
+
+
+def _annotations(pod: Pod, told: Mapping[str, str]) -> dict[str, str]:
+    """Volcano's annotations of the owner, and some of the pod, which come first."""
+    found = {key: value for key, value in told.items() if key.startswith(VOLCANO_PREFIX)}
+    budget = JDB_MIN_AVAILABLE if JDB_MIN_AVAILABLE in pod.annotations else JDB_MAX_UNAVAILABLE
+    for key in (*_OF_THE_POD, budget):
+        if key in pod.annotations:
+            found[key] = pod.annotations[key]
+    return found
