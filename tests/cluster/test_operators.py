@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cluster.cluster import GROUPS, PODS, Cluster, check_chips
-from tests.cluster.objects import CHIP, NAMESPACE, nodes, pod
+from tests.cluster.cluster import Cluster, check_chips
+from tests.cluster.objects import CHIP, NAMESPACE, nodes
 from tests.cluster.owners import Operator
 
 pytestmark = pytest.mark.cluster
@@ -60,42 +60,3 @@ def test_the_queues_default_and_root_exist(cluster: Cluster) -> None:
     cluster.wait(
         lambda: cluster.api.get(f"{QUEUES}/default").get("status", {}).get("state") == "Open", "it is Open"
     )
-
-
-def test_a_deployment_gets_a_pod_group_and_different_ranks(cluster: Cluster) -> None:
-    """Its ReplicaSet is written as Kubernetes' controllers would write it, with its pods."""
-    cluster.apply(nodes(2))
-    cluster.run("scheduler")
-    template = pod("chat", 1)
-    replica_set = {
-        "apiVersion": "apps/v1",
-        "kind": "ReplicaSet",
-        "metadata": {"name": "chat", "namespace": NAMESPACE},
-        "spec": {
-            "replicas": 2,
-            "selector": {"matchLabels": {"app": "chat"}},
-            "template": {"metadata": {"labels": {"app": "chat"}}, "spec": template["spec"]},
-        },
-    }
-    made = cluster.api.create(f"/apis/apps/v1/namespaces/{NAMESPACE}/replicasets", replica_set)
-    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "chat", "uid": made["metadata"]["uid"]}
-    for number in range(2):
-        one = pod(f"chat-{number}", 1)
-        one["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
-        cluster.api.create(PODS, one)
-    name = f"podgroup-{owner['uid']}"
-    running = cluster.wait_running("chat", 2)
-    check_chips(running)
-    assert {one["metadata"]["annotations"]["hccl/rankIndex"] for one in running} == {"0", "1"}
-    group = cluster.api.get(f"{GROUPS}/{name}")
-    assert group["spec"]["minMember"] == 1
-    assert group["metadata"]["ownerReferences"] == [{**owner, "controller": True}]
-    # At 0 replicas, when the pods are gone, the PodGroup goes, too.
-    for number in range(2):
-        cluster.kubectl("delete", "pod", f"chat-{number}", "-n", NAMESPACE, "--wait=false")
-    cluster.kubectl("scale", "replicaset", "chat", "-n", NAMESPACE, "--replicas=0")
-    cluster.wait(
-        lambda: name not in {one["metadata"]["name"] for one in cluster.api.items(GROUPS)},
-        "its PodGroup is deleted",
-    )
-    cluster.kubectl("delete", "replicaset", "chat", "-n", NAMESPACE)

@@ -225,6 +225,52 @@ def test_which_groups_follow_their_owner(kind: str, members: int) -> None:
     assert lab.groups["default/podgroup-rs"].min_member == members
 
 
+def test_a_rolling_update_has_a_group_for_each_replica_set() -> None:
+    lab = Lab()
+    new_set = Owner("ReplicaSet", "chat-2", "rs2", "apps/v1")
+    lab.put(owner_of(replicas=2))
+    lab.put(pod_of("p0"))
+    lab.put(pod_of("p1"))
+    lab.settle()
+    # The new ReplicaSet grows while the old one shrinks.
+    lab.put(PodOwner("ReplicaSet", "default", "chat-2", "rs2", 1))
+    lab.put(pod_of("q0", new_set))
+    lab.put(owner_of(replicas=1))
+    lab.drop_pod("p0")
+    lab.settle()
+    assert sorted(lab.groups) == ["default/podgroup-rs", "default/podgroup-rs2"]
+    assert "ringwise.io/replicas" not in lab.groups["default/podgroup-rs"].annotations
+    lab.put(PodOwner("ReplicaSet", "default", "chat-2", "rs2", 2))
+    lab.put(pod_of("q1", new_set))
+    lab.put(owner_of(replicas=0))
+    lab.drop_pod("p1")
+    lab.settle()
+    assert list(lab.groups) == ["default/podgroup-rs2"]
+    assert lab.groups["default/podgroup-rs2"].annotations == {"ringwise.io/replicas": "2"}
+    assert {pod.uid: pod.group for pod in lab.pods.values()} == {"q0": "podgroup-rs2", "q1": "podgroup-rs2"}
+
+
+def test_what_others_write_to_a_group_stays() -> None:
+    """A webhook sets the queue of groups that name none; users annotate. Neither is undone for ever."""
+    lab = Lab()
+    lab.put(owner_of())
+    lab.put(pod_of())
+    lab.settle()
+    group = lab.groups["default/podgroup-rs"]
+    lab.put(replace(group, queue="research", annotations={**group.annotations, "mine": "kept"}))
+    assert lab.turn() == []
+    lab.put(owner_with("ReplicaSet", {MIN_MEMBER: "2"}))
+    (update,) = lab.turn()
+    assert isinstance(update, CreateGroup)
+    assert (update.group.min_member, update.group.queue) == (2, "research")
+
+
+def test_annotations_of_a_replication_controller_do_not_count() -> None:
+    """As with Volcano. Its replicas do."""
+    made = group_for(pod_of(), owner_with("ReplicationController", {MIN_MEMBER: "2", "volcano.sh/x": "y"}))
+    assert (made.min_member, made.annotations) == (1, {"ringwise.io/replicas": "2"})
+
+
 def test_at_0_replicas_the_group_is_deleted_once_its_pods_are_gone() -> None:
     lab = Lab()
     lab.put(owner_of())

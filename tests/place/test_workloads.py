@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
+from ringwise.controller.machine import Controller
+from ringwise.controller.pod_groups import PodGroupController
+from ringwise.kube.watch.readers import PodOwnerReader
 from ringwise.manifests.bundle import Bundle, read_bundle
+from ringwise.manifests.errors import Findings
+from ringwise.messages import events as ev
+from ringwise.messages.commands import CreateGroup
+from ringwise.state.workload import PodOwner
 from tests.place.asking import ask, job_of
 from tests.place.objects import NAMESPACE, Plain, node, pod, pod_group, pod_spec
 from tests.place.workloads import APIS, ROLES, ascend_job, operator_job, replicated, role
@@ -70,14 +79,68 @@ def test_15_the_podgroup_follows_owner_and_pod() -> None:
     )
     (group,) = bundle.pod_groups
     assert (group.min_member, group.queue, group.priority_class) == (2, "research", "high")
+    assert group.replicas == 3
     assert group.min_resources == {
         "huawei.com/Ascend910": 16,
         "requests.huawei.com/Ascend910": 16,
         "pods": 2,
         "count/pods": 2,
     }
-    assert group.annotations == {"volcano.sh/sla-waiting-time": "1h"}
+    assert group.annotations == {"volcano.sh/sla-waiting-time": "1h", "ringwise.io/replicas": "3"}
     assert {pod.group for pod in bundle.pods} == {"app"}
+
+
+@pytest.mark.parametrize("kind", ["ReplicaSet", "StatefulSet", "ReplicationController", "Job"])
+@pytest.mark.parametrize(
+    ("of_owner", "of_pod"),
+    [
+        ({}, {}),
+        ({"scheduling.volcano.sh/group-min-member": "2", "volcano.sh/x": "y"}, {}),
+        ({}, {"huawei.com/schedule_minAvailable": "3", "scheduling.volcano.sh/queue-name": "research"}),
+    ],
+)
+def test_4_a_manifest_gets_the_podgroup_that_the_controller_creates(
+    kind: str, of_owner: dict[str, str], of_pod: dict[str, str]
+) -> None:
+    wanted = replicated(
+        kind, 8, 3, metadata={"uid": "u", "annotations": of_owner}, pod_metadata={"annotations": of_pod}
+    )
+    bundle = read(wanted)
+    (group,) = bundle.pod_groups
+    ((_, owner),) = PodOwnerReader(kind).read(msgspec.Raw(json.dumps(wanted).encode()), Findings("u")) or ()
+    assert isinstance(owner, PodOwner)
+    controller = Controller(PodGroupController())
+    pods = [replace(pod, group=None, annotations=of_pod) for pod in bundle.pods]
+    (create,) = controller.handle([ev.PodOwnerSeen(owner), *map(ev.PodSeen, pods)], 0)
+    assert isinstance(create, CreateGroup)
+    named = replace(create.group, name=group.name, uid=group.uid, origin=group.origin)
+    assert named == group
+    assert create.group.name == "podgroup-u"
+
+
+def test_4_pods_of_an_owner_that_is_not_in_the_input_share_a_podgroup() -> None:
+    """As on a cluster: the ranks of a Deployment are counted over its pods."""
+    pods = [owned("ReplicaSet", "app-5d59d", f"app-5d59d-{end}") for end in ("ab", "cd")]
+    bundle = read(*pods, pod("bare", pod_spec(8)))
+    assert [(one.name, one.group) for one in bundle.pods] == [
+        ("app-5d59d-ab", "podgroup-u"),
+        ("app-5d59d-cd", "podgroup-u"),
+        ("bare", None),
+    ]
+    (group,) = bundle.pod_groups
+    assert (group.name, group.ordinary, group.min_member) == ("podgroup-u", True, 1)
+    job = job_of(ask([*NODES, *pods]), "app-5d59d")
+    assert [one["rank"] for one in job["pods"]] == [0, 1]
+    # Where the owner is there, its own pods join those that are missing.
+    whole = read(replicated("ReplicaSet", 8, 3, "app-5d59d", metadata={"uid": "u"}), *pods)
+    assert [one.group for one in whole.pods] == ["app-5d59d"] * 3
+    assert [one.replicas for one in whole.pod_groups] == [3]
+
+
+def test_4_indexed_jobs_number_their_pods() -> None:
+    job = job_of(ask([*NODES, replicated("Job", 8, 2, completions=2, completionMode="Indexed")]), "app")
+    assert [pod["rank"] for pod in job["pods"]] == [0, 1]
+    assert all("hccl/rankIndex" not in pod["annotations"] for pod in job["pods"])
 
 
 def test_15_a_gang_of_a_statefulset_waits_for_all_its_pods() -> None:

@@ -76,6 +76,11 @@ def group_owner(pod: Pod) -> Owner:
     return Owner("Pod", pod.name, pod.uid, "v1")
 
 
+def has_siblings(pod: Pod) -> bool:
+    """Whether its PodGroup is also that of other pods. A bare pod is a job of one pod with or without one."""
+    return group_owner(pod).uid != pod.uid
+
+
 def is_as_wanted(group: PodGroup, wanted: PodGroup) -> bool:
     """Whether a PodGroup that exists says what it should. What others wrote to it besides is theirs."""
     return (

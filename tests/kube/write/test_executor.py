@@ -22,6 +22,7 @@ from ringwise.kubeclient.resources import JOB_COMMANDS
 from ringwise.kubeclient.retry import Retrier
 from ringwise.messages import events as ev
 from ringwise.messages.commands import (
+    AnnotatePod,
     Command,
     CreateGroup,
     CreateJobResources,
@@ -294,6 +295,74 @@ def test_a_group_is_created_or_updated() -> None:
             assert (found["spec"]["minMember"], found["status"]["phase"]) == (3, "Running")
             await one.do(DeleteGroup("default/train-j1"), DeleteGroup("default/train-j1"))
             assert one.api.all(GROUPS) == []
+
+    run(test())
+
+
+REPLICA_SET = Owner("ReplicaSet", "chat-1", "rs", "apps/v1")
+
+
+def ordinary_group(members: int, owner: Owner = REPLICA_SET, **more: Any) -> PodGroup:
+    return PodGroup("default", "podgroup-rs", min_member=members, owner=owner, ordinary=True, **more)
+
+
+def test_a_group_of_ordinary_pods_follows_its_owner() -> None:
+    """What is no longer wanted is removed, and what others wrote stays."""
+
+    async def test() -> None:
+        async with executing() as one:
+            built = {"ringwise.io/replicas": "2", "volcano.sh/x": "y"}
+            label = {"volcano.sh/preemptable": "true"}
+            await one.do(CreateGroup(ordinary_group(1, annotations=built, labels=label)))
+            found = one.api.get(GROUPS, "default/podgroup-rs")
+            assert found["metadata"]["ownerReferences"] == [
+                {
+                    "apiVersion": "apps/v1",
+                    "kind": "ReplicaSet",
+                    "name": "chat-1",
+                    "uid": "rs",
+                    "controller": True,
+                }
+            ]
+            found["metadata"]["annotations"]["mine"] = "kept"
+            found["metadata"]["labels"]["mine"] = "kept"
+            found["status"] = {"phase": "Running"}
+            await one.do(CreateGroup(ordinary_group(3)))
+            found = one.api.get(GROUPS, "default/podgroup-rs")
+            assert (found["spec"]["minMember"], found["status"]["phase"]) == (3, "Running")
+            assert found["metadata"]["annotations"] == {"volcano.sh/x": "y", "mine": "kept"}
+            assert found["metadata"]["labels"] == {"mine": "kept"}
+            await one.do(DeleteGroup("default/podgroup-rs"), DeleteGroup("default/podgroup-rs"))
+            assert one.api.all(GROUPS) == []
+
+    run(test())
+
+
+def test_a_group_of_that_name_with_another_owner_is_neither_changed_nor_deleted() -> None:
+    async def test() -> None:
+        async with executing() as one:
+            await one.do(CreateGroup(ordinary_group(1, owner=Owner("Widget", "w", "w", "example.com/v1"))))
+            await one.do(CreateGroup(ordinary_group(3)), DeleteGroup("default/podgroup-rs"))
+            (found,) = one.api.all(GROUPS)
+            assert found["spec"]["minMember"] == 1
+            assert one.api.all(EVENTS) == []
+
+    run(test())
+
+
+def test_a_pod_is_told_its_group_once() -> None:
+    """A pod of the same name that came later gets nothing."""
+
+    async def test() -> None:
+        async with executing() as one:
+            uid = one.api.put(PODS, pod("chat-0"))["metadata"]["uid"]
+            told = {"scheduling.k8s.io/group-name": "podgroup-rs"}
+            await one.do(AnnotatePod("earlier", "default", "chat-0", told))
+            assert "scheduling.k8s.io/group-name" not in one.api.get(PODS, "default/chat-0")["metadata"].get(
+                "annotations", {}
+            )
+            await one.do(AnnotatePod(uid, "default", "chat-0", told))
+            assert one.api.get(PODS, "default/chat-0")["metadata"]["annotations"].items() >= told.items()
 
     run(test())
 

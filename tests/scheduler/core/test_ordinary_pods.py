@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,8 @@ import pytest
 from ringwise.apps.extensions import new_scheduler
 from ringwise.embed.fleets import make_fleet
 from ringwise.messages import events as ev
-from ringwise.messages.commands import Bind, Command, TellPod
+from ringwise.messages.commands import Bind, Command, SetGroupStatus, TellPod
+from ringwise.scheduler.core.awaited_groups import PATIENCE
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.state.model import Owner, Pod, PodClass, PodGroup
 from ringwise.state.vcjob import VcJob
@@ -63,6 +65,9 @@ def test_pods_without_a_group_wait_only_where_a_controller_creates_it() -> None:
     alone = ev.PodSeen(pod_of(0, group=None))
     assert list(binds(decided(new_scheduler(), alone))) == ["chat-1-0"]
     waiting = new_scheduler(awaits_groups=True)
+    # A bare pod is a job of one pod, with or without a PodGroup.
+    bare = replace(pod_of(9, group=None), owner=None)
+    assert list(binds(decided(new_scheduler(awaits_groups=True), ev.PodSeen(bare)))) == ["chat-1-9"]
     commands = decided(waiting, alone)
     assert binds(commands) == {}
     assert not [one for one in commands if isinstance(one, TellPod)]
@@ -71,6 +76,57 @@ def test_pods_without_a_group_wait_only_where_a_controller_creates_it() -> None:
     assert reason.code == "pod-group-awaited"
     later = waiting.handle([ev.PodGroupSeen(group_of()), ev.PodSeen(pod_of(0))], 2)
     assert list(binds(later)) == ["chat-1-0"]
+    assert waiting.next_deadline() is None
+
+
+def test_a_pod_that_waits_long_for_its_group_is_told_why() -> None:
+    waiting = new_scheduler(awaits_groups=True)
+    decided(waiting, ev.PodSeen(pod_of(0, group=None)))
+    due = waiting.next_deadline()
+    assert due == 1 + PATIENCE
+    assert waiting.handle([], due - 1) == []
+    (told,) = waiting.handle([], due)
+    assert isinstance(told, TellPod)
+    assert told.reason.code == "pod-group-awaited"
+    assert "--no-pod-groups" in " ".join(told.reason.cures)
+    assert waiting.next_deadline() is None
+    assert list(binds(waiting.handle([ev.PodGroupSeen(group_of()), ev.PodSeen(pod_of(0))], due + 1)))
+
+
+@pytest.mark.parametrize("confirmed", [False, True])
+def test_a_bare_pod_that_is_bound_before_its_group_comes_is_bound_once(confirmed: bool) -> None:
+    """Its PodGroup is created while its binding is on its way."""
+    scheduler = new_scheduler(awaits_groups=True)
+    pod = replace(pod_of(0, group=None), owner=None)
+    (bind,) = binds(decided(scheduler, ev.PodSeen(pod))).values()
+    pod = replace(pod, group="podgroup-p0")
+    if confirmed:
+        pod = replace(pod, node=bind.node, annotations=dict(bind.annotations))
+    group = PodGroup("default", "podgroup-p0", "g", owner=Owner("Pod", "chat-1-0", "p0", "v1"), ordinary=True)
+    commands = scheduler.handle([ev.PodGroupSeen(group), ev.PodSeen(pod)], 2)
+    assert binds(commands) == {}
+    if not confirmed:
+        bound = replace(pod, node=bind.node, annotations=dict(bind.annotations))
+        commands += scheduler.handle([ev.PodSeen(bound)], 3)
+    assert binds(commands) == {}
+    (job,) = scheduler.view.jobs.values()
+    assert (job.key, job.reason) == ("default/podgroup-p0", None)
+    assert [one.phase for one in commands if isinstance(one, SetGroupStatus)][-1:] == ["Running"]
+
+
+def test_a_pod_that_is_bound_before_its_siblings_exist_is_distributed() -> None:
+    group = replace(group_of(), replicas=2)
+    scheduler = new_scheduler()
+    first = binds(decided(scheduler, ev.PodGroupSeen(group), ev.PodSeen(pod_of(0))))["chat-1-0"]
+    assert (first.annotations["distributed-job"], first.annotations["hccl/rankIndex"]) == ("true", "0")
+    # Equal pods that are alone are not, and the two are validated apart.
+    alone = replace(group_of(), name="podgroup-x", owner=replace(SET, uid="x"))
+    other = replace(pod_of(7), group="podgroup-x")
+    made = scheduler.handle([ev.PodGroupSeen(alone), ev.PodSeen(other), ev.PodSeen(pod_of(1))], 2)
+    assert {pod: bind.annotations["distributed-job"] for pod, bind in binds(made).items()} == {
+        "chat-1-7": "false",
+        "chat-1-1": "true",
+    }
 
 
 @pytest.mark.parametrize(

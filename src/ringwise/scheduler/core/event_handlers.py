@@ -276,7 +276,11 @@ class EventHandlers:
         assumed = before is not None and before.assumed
         held = self._previous.held_by(pod.uid, failed=True) if pod.phase == "Failed" else None
         leaves = pod.deleting and before is not None and before.node >= 0 and not before.pod.deleting
+        job_before = self._book.job_of(pod.uid)
         job = self._book.put_pod(pod)
+        if job_before is not None and job_before is not job:
+            # It got a PodGroup. No job ended, and what its own one held is held by the other.
+            self._left(job_before)
         if self._state.pods[pod.uid].pod is pod:
             self._assumed.forget(pod.uid)
         placement = self._state.pods[pod.uid]
@@ -355,24 +359,27 @@ class EventHandlers:
         self._job_may_be_gone(self._book.drop_group(event.key))
 
     def _job_may_be_gone(self, job: Job | None) -> None:
-        if job is None:
-            return
+        if job is not None and not self._left(job):
+            self._triggers.add(Trigger.JOB_ENDED)
+
+    def _left(self, job: Job) -> bool:
+        """A pod or the PodGroup left the job. Returns whether there is anything left of it."""
         self._tor_share.job_changed(job)
         if job.key in self._book.jobs:
             self._pending.activate(job.key)
             self._reporter.job_changed(job)
-        else:
-            self._guard.forget(job.key)
-            self._partial_gangs.forget(job.key)
-            self._backoff.forget(job.key)
-            self._retries.forget(job.key)
-            self._limits.forget(job.key)
-            self._claims.forget(job.key)
-            self._pending.forget(job.key)
-            if not self._previous.keeps(job):
-                self._reservations.lift(job.key)
-            self._reporter.forget(job.key)
-            self._triggers.add(Trigger.JOB_ENDED)
+            return True
+        self._guard.forget(job.key)
+        self._partial_gangs.forget(job.key)
+        self._backoff.forget(job.key)
+        self._retries.forget(job.key)
+        self._limits.forget(job.key)
+        self._claims.forget(job.key)
+        self._pending.forget(job.key)
+        if not self._previous.keeps(job):
+            self._reservations.lift(job.key)
+        self._reporter.forget(job.key)
+        return False
 
     def _vcjob_seen(self, event: ev.VcJobSeen) -> None:
         job = self._book.put_vcjob(event.job)

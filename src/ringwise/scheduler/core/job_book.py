@@ -10,6 +10,7 @@ from ringwise.framework.job import Job, differs_for_job, job_key
 from ringwise.framework.reasons import MALFORMED_JOB, OTHER_SCHEDULER, UNKNOWN_QUEUE
 from ringwise.framework.usage import ResourceUsage
 from ringwise.messages.job_expansion import group_name, pods_of
+from ringwise.messages.ordinary_groups import has_siblings
 from ringwise.reasons import Reason
 from ringwise.scheduler.core.containment import Containment, describe
 from ringwise.scheduler.core.queue_children import QueueChildren
@@ -52,7 +53,7 @@ class JobBook:
         containment: Containment,
         awaits_groups: bool = False,
     ) -> None:
-        #: Every pod gets a PodGroup from a controller; until then it is left alone.
+        #: A controller creates the PodGroups of pods whose owner creates none; until then those pods wait.
         self._awaits_groups = awaits_groups
         self._containment = containment
         self._state = state
@@ -398,7 +399,7 @@ class JobBook:
             if first.group is not None and any(pod.live and not pod.deleting for pod in members):
                 # Pods that ended or are being deleted may outlive their PodGroup.
                 job.defects = (POD_GROUP_MISSING(group=f"{job.namespace}/{first.group}"),)
-            elif first.group is None and self._awaits_groups:
+            elif first.group is None and self._awaits_groups and has_siblings(first):
                 job.defects = (POD_GROUP_AWAITED(),)
         elif vcjob is not None:
             job.name, job.queue, job.created = vcjob.name, vcjob.queue, vcjob.created

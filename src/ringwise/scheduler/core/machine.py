@@ -438,6 +438,9 @@ class Scheduler:
             self._reporter.job_changed(job)
             return False
         if not pending and job.pods:
+            if all(self._state.pods[uid].node >= 0 for uid in job.pods):
+                # They were placed under another PodGroup, or by another scheduler.
+                job.reason = None
             self._note_gates(job)
             self._settle(job, self._now)
         return pending
