@@ -280,7 +280,11 @@ class Cluster:
         for path in (PODS, GROUPS):
             for thing in self.api.items(path):
                 meta = thing["metadata"]
-                owners = [one["uid"] for one in meta.get("ownerReferences", []) if one["kind"] == "Job"]
+                owners = [
+                    one["uid"]
+                    for one in meta.get("ownerReferences", [])
+                    if one["kind"] == "Job" and one["apiVersion"].startswith("batch.volcano.sh/")
+                ]
                 if owners and not jobs.intersection(owners) and "deletionTimestamp" not in meta:
                     self._delete(f"{path}/{meta['name']}")
 

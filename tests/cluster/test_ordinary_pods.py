@@ -21,7 +21,7 @@ def no_owners_are_left(cluster: Cluster) -> Iterator[None]:
 
 
 def written(pods: list[Object], key: str) -> set[str | None]:
-    return {one["metadata"]["annotations"].get(key) for one in pods}
+    return {one["metadata"].get("annotations", {}).get(key) for one in pods}
 
 
 def test_the_replicas_of_a_deployment_share_a_pod_group_and_have_different_ranks(cluster: Cluster) -> None:
