@@ -25,8 +25,10 @@ from ringwise.framework.configuration import Configuration
 from ringwise.manifests.bundle import read_bundle
 from ringwise.manifests.configuration import read_configuration
 from ringwise.messages import events as ev
+from ringwise.messages.commands import Bind
 from ringwise.scheduler.defaults import BUILT_IN, default_configuration
 from ringwise.scheduler.journal import Batch, Journal
+from ringwise.state.model import Owner, Pod, PodClass
 from ringwise.topology.boards import shipped_catalog
 
 ROOT = Path(__file__).parents[2]
@@ -136,6 +138,25 @@ def test_the_same_decisions_come_out_again(paths: tuple[str, ...], tmp_path: Pat
     assert answer.difference is None
     assert answer.batches == 3
     assert answer.commands > 0
+
+
+@pytest.mark.parametrize("awaits_groups", [False, True])
+def test_whether_pods_wait_for_pod_groups_is_recorded(awaits_groups: bool, tmp_path: Path) -> None:
+    scheduler = new_scheduler(awaits_groups=awaits_groups)
+    view = scheduler.view
+    lines = [header_line(view.configuration, view.scheduler_names, awaits_groups=view.awaits_groups)]
+    scheduler.journal = Journal(
+        view.configuration, keep=1, sink=lambda batch: lines.append(batch_line(batch))
+    )
+    cluster = cluster_events(read_bundle([str(ROOT / "examples/cluster.yaml")]))
+    owner = Owner("ReplicaSet", "chat", "rs", "apps/v1")
+    pod = Pod("p", "default", "chat-0", PodClass("huawei.com/Ascend910", 1), owner=owner, chip_containers=1)
+    bound = [one for one in scheduler.handle([*cluster, ev.PodSeen(pod)], 1) if isinstance(one, Bind)]
+    assert bool(bound) is not awaits_groups
+    file = tmp_path / "journal"
+    file.write_bytes(b"".join(lines))
+    answer = replay(open_journal(file), shipped_catalog())
+    assert (answer.batches, answer.difference) == (1, None)
 
 
 def test_reasons_are_part_of_a_batch() -> None:

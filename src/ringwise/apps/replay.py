@@ -87,7 +87,12 @@ def replay(journal: JournalFile, catalog: BoardCatalog) -> Replay:
             if not recorded.follows(before):
                 scheduler = None
                 if recorded.begins:
-                    scheduler = new_scheduler(section.configuration, catalog, section.scheduler_names)
+                    scheduler = new_scheduler(
+                        section.configuration,
+                        catalog,
+                        section.scheduler_names,
+                        awaits_groups=section.awaits_groups,
+                    )
             before = recorded
             if scheduler is None:
                 left_out.add(recorded)

@@ -180,6 +180,8 @@ class SchedulerView:
         self._history = history
         #: Pods of these schedulers are ours.
         self.scheduler_names = scheduler_names
+        #: Whether pods with an owner wait for the PodGroups of a controller.
+        self.awaits_groups = book.awaits_groups
         self.what_if = what_if
         self.jobs: Mapping[str, Job] = MappingProxyType(book.jobs)
         self.queues: Mapping[str, Queue] = MappingProxyType(book.queues)

@@ -73,6 +73,7 @@ class _Recording:
         self._view = view
         self.scheduler = uuid.uuid4().hex
         self.scheduler_names = view.scheduler_names
+        self.awaits_groups = view.awaits_groups
         #: Set by the writer: the file is full, and the next one begins with a section.
         self.wants_section = False
         #: Turns are missing: set here or by the writer, and unset here, before a section is put.
@@ -200,7 +201,13 @@ def _weight(item: _Start | Batch) -> int:
 
 
 def _section_lines(recording: _Recording, start: _Start) -> Iterator[bytes]:
-    yield header_line(start.configuration, recording.scheduler_names, recording.scheduler, start.first)
+    yield header_line(
+        start.configuration,
+        recording.scheduler_names,
+        recording.scheduler,
+        start.first,
+        awaits_groups=recording.awaits_groups,
+    )
     for at in range(0, len(start.events), _SNAPSHOT_EVENTS):
         yield snapshot_line(start.first, start.now, start.events[at : at + _SNAPSHOT_EVENTS])
 

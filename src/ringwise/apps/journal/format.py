@@ -52,6 +52,8 @@ class _Header(msgspec.Struct):
     scheduler_names: list[str]
     scheduler: str = ""
     first: int = 0
+    #: Only where it is true.
+    awaits_groups: bool = False
 
 
 class _Line(msgspec.Struct):
@@ -99,6 +101,8 @@ class Section:
     scheduler: str = ""
     #: Number of its first batch.
     first: int = 0
+    #: Whether pods waited for the PodGroups of a controller.
+    awaits_groups: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +147,12 @@ class JournalFile:
 
 
 def header_line(
-    configuration: Configuration, scheduler_names: Iterable[str], scheduler: str = "", first: int = 0
+    configuration: Configuration,
+    scheduler_names: Iterable[str],
+    scheduler: str = "",
+    first: int = 0,
+    *,
+    awaits_groups: bool = False,
 ) -> bytes:
     document: dict[str, Any] = {
         "format": FORMAT,
@@ -154,6 +163,8 @@ def header_line(
     }
     if scheduler:
         document |= {"scheduler": scheduler, "first": first}
+    if awaits_groups:
+        document["awaits_groups"] = True
     return _line(document)
 
 
@@ -350,7 +361,14 @@ class _Reading:
             raise JournalError(f"{where}: {unknown}")
         names = tuple(header.scheduler_names)
         return Section(
-            self.path, number, configuration, names, header.ringwise, header.scheduler, header.first
+            self.path,
+            number,
+            configuration,
+            names,
+            header.ringwise,
+            header.scheduler,
+            header.first,
+            header.awaits_groups,
         )
 
     def _unreadable(self, problem: OSError) -> JournalError:

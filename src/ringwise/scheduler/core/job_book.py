@@ -54,7 +54,7 @@ class JobBook:
         awaits_groups: bool = False,
     ) -> None:
         #: A controller creates the PodGroups of pods whose owner creates none; until then those pods wait.
-        self._awaits_groups = awaits_groups
+        self.awaits_groups = awaits_groups
         self._containment = containment
         self._state = state
         self._usage = usage
@@ -399,7 +399,7 @@ class JobBook:
             if first.group is not None and any(pod.live and not pod.deleting for pod in members):
                 # Pods that ended or are being deleted may outlive their PodGroup.
                 job.defects = (POD_GROUP_MISSING(group=f"{job.namespace}/{first.group}"),)
-            elif first.group is None and self._awaits_groups and has_siblings(first):
+            elif first.group is None and self.awaits_groups and has_siblings(first):
                 job.defects = (POD_GROUP_AWAITED(),)
         elif vcjob is not None:
             job.name, job.queue, job.created = vcjob.name, vcjob.queue, vcjob.created
