@@ -142,7 +142,7 @@ def test_pods_that_are_left_alone(pod: Pod, why: str) -> None:
 
 @pytest.mark.parametrize(
     "owner",
-    [None, Owner("Widget", "w", "w-uid", "example.com/v1", controller=False)],
+    [None, Owner("Widget", "w", "w-uid", "example.com/v1", loose=True)],
     ids=["none", "no controller"],
 )
 def test_a_pod_without_a_controller_owns_its_group(owner: Owner | None) -> None:

@@ -45,7 +45,8 @@ SECOND = 1_000_000_000
 
 
 def owned(made: Object, kind: str = "Operator", name: str = "boss") -> Object:
-    reference = {"apiVersion": "v1", "kind": kind, "name": name, "uid": f"uid-{name}", "controller": True}
+    api = "batch.volcano.sh/v1alpha1" if kind == "Job" else "v1"
+    reference = {"apiVersion": api, "kind": kind, "name": name, "uid": f"uid-{name}", "controller": True}
     made["metadata"]["ownerReferences"] = [reference]
     return made
 

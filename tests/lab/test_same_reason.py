@@ -307,6 +307,7 @@ OF_A_HISTORY = {
     *(
         "no-pods-yet",
         "pods-never-created",
+        "pod-group-awaited",
         "pods-missing",
         "queue-overused",
         "queue-share-used",

@@ -196,7 +196,7 @@ def test_the_pods_of_a_job() -> None:
     assert [one.name for one in pods] == ["train-master-0", "train-worker-0", "train-worker-1"]
     last = pods[-1]
     assert last.group == group.name == "train-1234"
-    assert last.owner == group.owner == Owner("Job", "train", "1234")
+    assert last.owner == group.owner == Owner("Job", "train", "1234", "batch.volcano.sh/v1alpha1")
     assert (last.task, last.rank, last.cls.chips, last.phase) == ("worker", None, 8, "Pending")
     assert last.annotations == {
         "scheduling.k8s.io/group-name": "train-1234",

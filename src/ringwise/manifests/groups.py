@@ -60,7 +60,7 @@ def pod_group_from_wire(wire: PodGroupWire, found: Findings) -> PodGroup:
         name=who.name,
         uid=who.uid,
         ordinary=ordinary,
-        replicas=replicas or 1,
+        replicas=replicas or 0,
         min_member=found.count("spec.minMember", spec.min_member, 1),
         min_task_member={
             shared(task): found.count(keyed("spec.minTaskMember", task), count, 0)

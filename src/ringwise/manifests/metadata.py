@@ -196,7 +196,7 @@ def owner_of(references: list[OwnerReferenceWire] | None) -> Owner | None:
         shared(reference.name),
         reference.uid,
         shared(reference.api_version),
-        bool(reference.controller),
+        not reference.controller,
     )
 
 

@@ -50,7 +50,7 @@ def group_for(pod: Pod, owner: PodOwner | None) -> PodGroup:
     if members:
         for name, count in quota_usage(pod.cls):
             resources[name] = resources.get(name, 0) + count * members
-    replicas = owner.replicas if owner is not None else 1
+    replicas = owner.replicas if owner is not None else 0
     annotations = _annotations(pod, told)
     if replicas > 1:
         annotations[GROUP_REPLICAS] = str(replicas)
@@ -71,7 +71,7 @@ def group_for(pod: Pod, owner: PodOwner | None) -> PodGroup:
 
 def group_owner(pod: Pod) -> Owner:
     """The controller of the pod; the pod itself where it has none."""
-    if pod.owner is not None and pod.owner.controller and pod.owner.uid:
+    if pod.owner is not None and not pod.owner.loose and pod.owner.uid:
         return pod.owner
     return Owner("Pod", pod.name, pod.uid, "v1")
 

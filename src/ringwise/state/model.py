@@ -138,8 +138,8 @@ class Owner:
     uid: str = ""
     #: Its `apiVersion`; empty where it is not known.
     api: str = ""
-    #: Whether it is the controller of the object.
-    controller: bool = True
+    #: It is not the controller of the object.
+    loose: bool = False
 
     @property
     def is_vcjob(self) -> bool:
@@ -400,12 +400,20 @@ class PodGroup:
     origin: str = ""
     #: Created for pods whose owner creates no PodGroup: a Deployment, a StatefulSet, a pod on its own.
     ordinary: bool = False
-    #: How many pods that owner creates, as far as it is known.
-    replicas: int = 1
+    #: How many pods that owner creates; 0 where it is not known.
+    replicas: int = 0
 
     @property
     def key(self) -> str:
         return f"{self.namespace}/{self.name}"
+
+    @property
+    def job_name(self) -> str:
+        """The name of its owner, where its own is made from it."""
+        owner = self.owner
+        if owner is not None and (owner.is_vcjob or self.name == ordinary_group_name(owner.uid)):
+            return owner.name
+        return self.name
 
 
 def ordinary_group_name(uid: str) -> str:

@@ -100,7 +100,7 @@ class Choices:
     boards: Boards = ()
     #: Processes are told that their job is rescheduled: the right to change every ConfigMap.
     with_reset_config: bool = False
-    #: Deployments, StatefulSets, Jobs of Kubernetes and bare pods get PodGroups.
+    #: PodGroups for ordinary pods. The scheduler waits for those that the controller creates.
     with_pod_groups: bool = True
 
     def __post_init__(self) -> None:
@@ -289,31 +289,19 @@ def _binding(kind: str, meta: Object, component: str, own: str) -> Object:
 
 
 def _workloads(choices: Choices) -> Iterator[Object]:
+    pod_groups = [] if choices.with_pod_groups else ["--no-pod-groups"]
     # Where we run the controller it has an account of its own: the scheduler need not read Secrets.
-    arguments = [
-        "scheduler",
-        "--no-controller",
-        f"--scheduler-configmap={choices.namespace}/{SCHEDULER_CONFIG_MAP}",
-        *(["--shadow"] if choices.shadow else ()),
-        *_pod_groups(choices),
-    ]
+    configured = f"--scheduler-configmap={choices.namespace}/{SCHEDULER_CONFIG_MAP}"
+    arguments = ["scheduler", "--no-controller", configured, *pod_groups]
+    arguments += ["--shadow"] if choices.shadow else []
     yield from _workload(choices, "scheduler", arguments, {"cpu": "500m", "memory": "512Mi"}, "2Gi")
     if choices.with_controller:
-        arguments = ["controller", *_pod_groups(choices)]
+        arguments = ["controller", *pod_groups]
         yield from _workload(choices, "controller", arguments, {"cpu": "100m", "memory": "256Mi"}, "1Gi")
 
 
-def _pod_groups(choices: Choices) -> list[str]:
-    """The same for scheduler and controller: the one waits for what the other creates."""
-    return [] if choices.with_pod_groups else ["--no-pod-groups"]
-
-
 def _workload(
-    choices: Choices,
-    component: str,
-    arguments: list[str],
-    requests: Object,
-    memory: str,
+    choices: Choices, component: str, arguments: list[str], requests: Object, memory: str
 ) -> Iterator[Object]:
     ports = {"metrics": METRICS_PORT, "health": HEALTH_PORT}
     if component == "admission":

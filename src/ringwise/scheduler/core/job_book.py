@@ -16,16 +16,7 @@ from ringwise.scheduler.core.containment import Containment, describe
 from ringwise.scheduler.core.queue_children import QueueChildren
 from ringwise.scheduler.reasons import POD_GROUP_AWAITED, POD_GROUP_MISSING
 from ringwise.state.cluster import ClusterState
-from ringwise.state.model import (
-    DEFAULT_QUEUE,
-    EMPTY,
-    Pod,
-    PodGroup,
-    PriorityClass,
-    Queue,
-    ResourceQuota,
-    ordinary_group_name,
-)
+from ringwise.state.model import DEFAULT_QUEUE, EMPTY, Pod, PodGroup, PriorityClass, Queue, ResourceQuota
 from ringwise.state.node_shapes import label_keys
 from ringwise.state.vcjob import OVER, VcJob
 from ringwise.topology.nearest import nearest
@@ -382,7 +373,7 @@ class JobBook:
         )
         job.defects = ()
         if group is not None:
-            job.name = _name(group)
+            job.name = group.job_name
             job.queue = group.queue or DEFAULT_QUEUE
             job.created = group.created
             job.min_available = group.min_member
@@ -489,14 +480,6 @@ _SYSTEM_PRIORITIES = {SYSTEM_CLUSTER_CRITICAL: 2_000_000_000, SYSTEM_NODE_CRITIC
 def _merged(group: Mapping[str, str], pod: Mapping[str, str]) -> Mapping[str, str]:
     """Values of the PodGroup win over values of the pod."""
     return {**pod, **group}
-
-
-def _name(group: PodGroup) -> str:
-    """The name of the owner, where that of the PodGroup is made from it."""
-    owner = group.owner
-    if owner is not None and (owner.is_vcjob or group.name == ordinary_group_name(owner.uid)):
-        return owner.name
-    return group.name
 
 
 def _ordered_pods(vcjob: VcJob | None) -> tuple[int, int]:

@@ -174,8 +174,7 @@ class FaultHandler:
                 self._end(handled)
             return [] if job is None or over else self._review(key, now)
         policy = read_fault_policy(job.labels, job.annotations, clusterd=bool(self.aggregated))
-        if job.has_independent_pods and not policy.only_pods:
-            # The other replicas of a service go on serving.
+        if job.has_independent_pods:  # The other replicas of a service go on serving.
             policy = replace(policy, only_pods=True)
         if handled is None:
             if policy.mode is Mode.OFF or not self._is_handled(job):
