@@ -20,6 +20,7 @@ from tests.admission.reviews import container, deletion, group, pod, review, vcj
 from tests.place.workloads import ascend_job, operator_job, replicated, role
 
 CATALOG = shipped_catalog()
+ON_A2 = {"annotations": {"huawei.com/schedule_policy": "chip8-node8"}}
 IN_GROUP = {"scheduling.k8s.io/group-name": "gang"}
 
 
@@ -288,6 +289,10 @@ def test_other_names_for_our_pods() -> None:
         (replicated("Deployment", 3, metadata={"ownerReferences": [{"kind": "Other", "name": "a"}]}), True),
         (replicated("Deployment", 3, pod={"schedulerName": "default-scheduler"}), True),
         (replicated("StatefulSet", 8, 3), True),
+        # A board that allows 3 chips, named by the owner: only a ReplicaSet is asked.
+        (replicated("Deployment", 3, metadata=ON_A2), True),
+        (replicated("Deployment", 3, 2, metadata=ON_A2), True),
+        (replicated("StatefulSet", 3, metadata=ON_A2), False),
         (replicated("Job", 3), False),
         (ascend_job({"Master": role(8), "Worker": role(8, 3)}), True),
         (ascend_job({"Master": role(4), "Worker": role(4, 3)}), False),

@@ -14,7 +14,7 @@ from ringwise.controller.pod_groups import PodGroupController
 from ringwise.embed.clock import SECOND
 from ringwise.messages import events as ev
 from ringwise.messages.commands import AnnotatePod, Command, CreateGroup, DeleteGroup
-from ringwise.messages.ordinary_groups import group_for
+from ringwise.messages.ordinary_groups import group_for, is_as_wanted
 from ringwise.state.model import Owner, Pod, PodClass, PodGroup
 from ringwise.state.workload import PodOwner
 from ringwise.wellknown import GROUP_NAME
@@ -194,6 +194,14 @@ def test_what_a_group_inherits() -> None:
         "volcano.sh/jdb-min-available": "1",
         "ringwise.io/replicas": "2",
     }
+
+
+def test_what_a_replica_set_says_to_huaweis_scheduler_is_inherited_and_followed() -> None:
+    said = {"sp-block": "32", "huawei.com/schedule_policy": "chip2-node16-sp"}
+    made = group_for(pod_of(annotations={"sp-block": "16"}), owner_with("ReplicaSet", said))
+    assert made.annotations == {"huawei.com/schedule_policy": "chip2-node16-sp", "ringwise.io/replicas": "2"}
+    assert not is_as_wanted(made, group_for(pod_of(), owner_with("ReplicaSet", {})))
+    assert is_as_wanted(made, made)
 
 
 def test_a_pod_waits_for_its_owner_to_be_seen_for_a_while() -> None:

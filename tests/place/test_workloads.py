@@ -195,9 +195,38 @@ def test_15_equal_names_of_different_kinds_do_not_mix() -> None:
     }
 
 
+def test_15_the_podgroup_of_a_replica_set_has_what_its_owner_says() -> None:
+    """As Huawei's scheduler reads it; what the pods say comes first, and a gang is asked for by the pods."""
+    owner = {"annotations": {"sp-block": "16", "huawei.com/schedule_policy": "chip8-node8-sp"}}
+    inside = {"annotations": {"sp-block": "8"}}
+    for kind in ("Deployment", "ReplicaSet"):
+        wanted = replicated(kind, 8, 1, metadata=owner, pod_metadata=inside)
+        assert notes(wanted) == []
+        (group,) = read(wanted).pod_groups
+        assert group.annotations == {"huawei.com/schedule_policy": "chip8-node8-sp"}
+
+
 @pytest.mark.parametrize(
     ("wanted", "note"),
     [
+        (
+            replicated(
+                "Deployment",
+                8,
+                2,
+                metadata={"annotations": {"sp-block": "16"}},
+                pod_metadata={"annotations": {"scheduling.k8s.io/group-name": "gang"}},
+            ),
+            "metadata.annotations.sp-block: has no effect on a Deployment; "
+            "write it in spec.template.metadata.annotations",
+        ),
+        (
+            replicated(
+                "Deployment", 8, 2, metadata={"annotations": {"huawei.com/schedule_minAvailable": "2"}}
+            ),
+            "metadata.annotations[huawei.com/schedule_minAvailable]: has no effect on a Deployment; "
+            "write it in spec.template.metadata.annotations",
+        ),
         (
             replicated("StatefulSet", 8, 2, metadata={"annotations": {"sp-block": "16"}}),
             "metadata.annotations.sp-block: has no effect on a StatefulSet; "

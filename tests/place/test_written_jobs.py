@@ -135,6 +135,16 @@ PLACED: dict[str, tuple[Plain, list[str]]] = {
     "Deployment, A2 card": (deployment(1, body(1, CARD_A2, apart={"app": "app"})), ["card-a2-0"]),
     "Deployment, 910": (deployment(2, body(8, MODULE, apart={"app": "app"})), ["module-0", "module-1"]),
     "Deployment, 16 chips": (deployment(1, body(16, A2_16)), ["a2-16-0"]),
+    "Deployment, policy on the owner": (
+        deployment(
+            1, body(16, A2_16), metadata={"annotations": {"huawei.com/schedule_policy": "chip8-node16"}}
+        ),
+        ["a2-16-0"],
+    ),
+    "Deployment, racks on the owner": (
+        deployment(2, body(8, resource=NPU), metadata={"annotations": RACKS}),
+        ["rack-0", "rack-1"],
+    ),
     "Deployment, racks on the pods": (
         deployment(2, body(8, resource=NPU), pod_metadata={"annotations": RACKS}),
         ["rack-0", "rack-1"],
@@ -231,3 +241,11 @@ def test_a_job_is_refused_with_the_reason(case: str) -> None:
     manifest, code = REFUSED[case]
     (job,) = ask([*NODES, manifest])["jobs"]
     assert (job["outcome"], job["reason"]["code"]) == ("refused", code)
+
+
+def test_the_owner_of_pods_is_read_where_the_pods_say_nothing() -> None:
+    """What the pod template says comes first."""
+    owner = {"annotations": {"huawei.com/schedule_policy": "chip4-node4"}}
+    inside = {"annotations": {"huawei.com/schedule_policy": "chip8-node16"}}
+    (job,) = ask([*NODES, deployment(1, body(16, A2_16), metadata=owner, pod_metadata=inside)])["jobs"]
+    assert job["outcome"] == "placed"

@@ -32,6 +32,7 @@ from ringwise.manifests.wire import (
     SchedulingPolicyWire,
     TemplateWire,
 )
+from ringwise.messages.ordinary_groups import REPLICA_SET_ANNOTATIONS
 from ringwise.records import dataclass
 from ringwise.state.job_rules import MOST_PODS
 from ringwise.state.model import DEFAULT_QUEUE, EMPTY
@@ -77,7 +78,7 @@ from ringwise.wellknown import (
 #: API groups of Deployments and the like, and of Kubernetes' Jobs.
 APPS_GROUP = DEPLOYMENT_API.partition("/")[0]
 KUBERNETES_BATCH_GROUP = KUBERNETES_JOB_API.partition("/")[0]
-#: Keys that mean nothing on an owner whose pods alone are scheduled: they belong to the pod template.
+#: Keys that belong to the pod template; on an owner they mean nothing unless its PodGroup inherits them.
 _TEMPLATE_ANNOTATIONS = (SCHEDULE_POLICY, SCHEDULE_MIN_AVAILABLE, SP_BLOCK, RA_BLOCK)
 _TEMPLATE_LABELS = (
     *(TOR_AFFINITY, SUPER_POD_AFFINITY, FAULT_SCHEDULING, FAULT_RETRY_TIMES, POD_RESCHEDULING),
@@ -87,6 +88,7 @@ _TEMPLATE_LABELS = (
 _ENDED = frozenset({"Complete", "Succeeded", "Failed", "FailureTarget", "SuccessCriteriaMet"})
 _ORDERED_READY = "OrderedReady"
 _CONTROLLER = "ReplicationController"
+_REPLICA_SET = "ReplicaSet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +192,7 @@ def replicated_from_wire(
     workload.creates_group = own is None and ours
     gang = _min_member(who, found) if kind != _CONTROLLER else 1
     # The annotations of a Deployment reach its ReplicaSet: Kubernetes copies them.
-    owner_kind = "ReplicaSet" if kind == "Deployment" else kind
+    owner_kind = _REPLICA_SET if kind == "Deployment" else kind
     workload.owner = _pod_owner(owner_kind, who, replicas)
     notes += _replicated_notes(kind, who, spec, template, workload, gang)
     return workload
@@ -215,7 +217,9 @@ def _pod_owner(kind: str, who: Identity, replicas: int) -> PodOwner:
         {
             key: value
             for key, value in who.annotations.items()
-            if key == GROUP_MIN_MEMBER or key.startswith(VOLCANO_PREFIX)
+            if key == GROUP_MIN_MEMBER
+            or key.startswith(VOLCANO_PREFIX)
+            or (kind == _REPLICA_SET and key in REPLICA_SET_ANNOTATIONS)
         },
     )
 
@@ -246,8 +250,10 @@ def _replicated_notes(
     kind: str, who: Identity, spec: ReplicatedSpecWire, template: PodTemplate, workload: Workload, gang: int
 ) -> Iterator[str]:
     where = f"{workload.origin}: metadata"
+    owner = workload.owner
+    inherited = owner.annotations if owner is not None and workload.creates_group else EMPTY
     for part, keys, there, inside in (
-        ("annotations", _TEMPLATE_ANNOTATIONS, who.annotations, template.annotations),
+        ("annotations", _TEMPLATE_ANNOTATIONS, who.annotations, {**inherited, **template.annotations}),
         ("labels", _TEMPLATE_LABELS, who.labels, template.labels),
     ):
         for key in keys:

@@ -15,15 +15,28 @@ from ringwise.state.workload import PodOwner
 from ringwise.topology.numbers import INT32, whole_number
 from ringwise.wellknown import (
     COOLDOWN_TIME,
+    FILTER_FAULT_CODE,
+    FILTER_FAULT_LEVEL,
     GROUP_MIN_MEMBER,
     GROUP_REPLICAS,
     JDB_MAX_UNAVAILABLE,
     JDB_MIN_AVAILABLE,
     PREEMPTABLE,
+    RA_BLOCK,
+    RECOVER_POLICY_PATH,
     REVOCABLE_ZONE,
     SCHEDULE_MIN_AVAILABLE,
+    SCHEDULE_POLICY,
     SCHEDULING_QUEUE_NAME,
+    SP_BLOCK,
+    UB_MEMORY,
     VOLCANO_PREFIX,
+)
+
+#: Huawei's annotations of a job that its scheduler reads from the ReplicaSet. Those of a Deployment reach it.
+REPLICA_SET_ANNOTATIONS = (
+    *(SCHEDULE_POLICY, SP_BLOCK, RA_BLOCK, UB_MEMORY),
+    *(FILTER_FAULT_CODE, FILTER_FAULT_LEVEL, RECOVER_POLICY_PATH),
 )
 
 #: Labels and annotations of such a PodGroup that only its builder writes: one that is not wanted is removed.
@@ -35,6 +48,7 @@ BUILT_ANNOTATIONS = (
     JDB_MIN_AVAILABLE,
     JDB_MAX_UNAVAILABLE,
     GROUP_REPLICAS,
+    *REPLICA_SET_ANNOTATIONS,
 )
 _OF_THE_POD = (PREEMPTABLE, COOLDOWN_TIME, REVOCABLE_ZONE)
 #: Kinds whose annotations count. Those of a Deployment reach its ReplicaSet: Kubernetes copies them.
@@ -109,8 +123,15 @@ def _min_member(pod: Pod, told: Mapping[str, str]) -> int:
 
 
 def _annotations(pod: Pod, told: Mapping[str, str]) -> dict[str, str]:
-    """Volcano's annotations of the owner, and some of the pod, which come first."""
-    found = {key: value for key, value in told.items() if key.startswith(VOLCANO_PREFIX)}
+    """Volcano's and Huawei's annotations of the owner, and some of the pod, which come first.
+
+    A pod's own Huawei annotations count without the PodGroup.
+    """
+    found = {
+        key: value
+        for key, value in told.items()
+        if key.startswith(VOLCANO_PREFIX) or (key in REPLICA_SET_ANNOTATIONS and key not in pod.annotations)
+    }
     budget = JDB_MIN_AVAILABLE if JDB_MIN_AVAILABLE in pod.annotations else JDB_MAX_UNAVAILABLE
     for key in (*_OF_THE_POD, budget):
         if key in pod.annotations:

@@ -193,7 +193,9 @@ def judge_replicated(raw: msgspec.Raw | bytes, cluster: KnownCluster, kind: str)
         return _not_ours(cluster, pod.scheduler) if pod.cls.chips else ALLOWED
     if found.errors:
         return Verdict(warnings=_malformed(found.errors))
-    alone = replace(pod, group=None)
+    group = workload_group(workload)
+    inherited = group.annotations if group is not None else {}
+    alone = replace(pod, group=None, annotations={**inherited, **pod.annotations})
     if workload.replicas == 1 and workload.creates_group:
         return _judged(cluster, [ev.PodSeen(alone)])
     judge = _judged_as_member if workload.creates_group else _judged_on_some_board
