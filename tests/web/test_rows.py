@@ -236,6 +236,11 @@ def test_states_of_nodes(events: list[ev.Event], state: str) -> None:
     assert bool(row["why"]) == (state != "ready")
 
 
+@pytest.mark.parametrize(("number", "shown"), [(None, ""), (-1, ""), (0, "0"), (7, "7")])
+def test_a_superpod_of_minus_one_is_none(number: int | None, shown: str) -> None:
+    assert followed(node("n1", superpod=number)).mirror.nodes["n1"]["superpod"] == shown
+
+
 def test_another_topology_gives_nodes_other_switches() -> None:
     client = followed(node("n1", internal_ip="10.0.0.1"), node("n2", internal_ip="10.0.0.2"))
     topology = make_topology(

@@ -92,8 +92,8 @@ class NodeRowReader:
             "name": node.name,
             "board": board,
             "switch": self._switches.of(node),
-            "superpod": "" if position.superpod is None else str(position.superpod),
-            "rack": "" if position.rack is None else str(position.rack),
+            "superpod": _named(position.superpod),
+            "rack": _named(position.rack),
             "state": status,
             "why": why,
             "numbers": numbers,
@@ -239,3 +239,8 @@ def _switch_names(topology: SwitchTopology | None) -> Mapping[str, str]:
     if topology is None:
         return {}
     return {server.server_ip: switch.ip for switch in topology.switches for server in switch.servers}
+
+
+def _named(number: int | None) -> str:
+    """The number of a SuperPoD or rack; a device report says -1 where there is none."""
+    return "" if number is None or number < 0 else str(number)
