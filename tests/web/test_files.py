@@ -1,0 +1,64 @@
+"""The dashboard of manifests, of the answer of `place`, and of a journal, as its commands serve it."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+INPUT = ("-f", str(EXAMPLES / "cluster.yaml"), "-f", str(EXAMPLES / "jobs"))
+
+
+@contextmanager
+def served(*arguments: str) -> Iterator[str]:
+    """The address that the command prints; it is ended as a person ends it."""
+    command = [sys.executable, "-m", "ringwise", *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert process.stdout is not None
+    with process:
+        printed = ""
+        for line in process.stdout:
+            printed += line
+            if match := re.search(r"dashboard on (http://\S+/)", line):
+                yield match[1]
+                break
+        process.send_signal(signal.SIGINT)
+        printed += process.stdout.read()
+    assert "dashboard on" in printed, printed
+    assert "Traceback" not in printed
+
+
+def document(url: str) -> Any:
+    with urllib.request.urlopen(url, timeout=60) as answer:
+        return json.loads(answer.read())
+
+
+def phases(url: str) -> dict[str, str]:
+    return {job["name"]: job["outcome"] for job in document(f"{url}api/v1/snapshot")["jobs"]}
+
+
+def test_manifests_are_shown_with_what_becomes_of_them() -> None:
+    with served("web", *INPUT, "--web-address", "127.0.0.1:0") as url:
+        shown = document(f"{url}api/v1/snapshot")
+        assert (shown["source"]["kind"], shown["source"]["live"]) == ("file", False)
+        assert len(shown["nodes"]) == 16
+        found = phases(url)
+        assert (found["gang"], found["large-gang"], found["three-chips"]) == ("placed", "pending", "refused")
+        assert document(f"{url}api/v1/jobs/default/large-gang/why")["cures"]
+
+
+def test_place_shows_its_answer_and_its_journal_shows_the_same(tmp_path: Path) -> None:
+    journal = tmp_path / "journal.jsonl"
+    with served("place", *INPUT, "--view", "--journal", str(journal)) as url:
+        answer = phases(url)
+    with served("web", "--journal", str(journal), "--web-address", "127.0.0.1:0") as url:
+        assert document(f"{url}api/v1/snapshot")["source"]["kind"] == "journal"
+        assert phases(url) == answer
