@@ -19,6 +19,7 @@ import pytest
 from ringwise.apps.admission.webhook import Options, serve
 from ringwise.apps.control_plane import free_port
 from ringwise.apps.install import deployment
+from ringwise.kube.write.default_queues import default_queues
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.clock import RealClock
 from ringwise.kubeclient.config import find_access
@@ -74,7 +75,7 @@ def port(cluster: Cluster) -> Iterator[int]:
     """The webhook's port: Service, endpoints and access exist, the webhook does not run yet."""
     port = free_port()
     shipped = deployment.objects(deployment.Choices(with_admission=True))
-    cluster.apply([*shipped, *nodes(1), endpoints(port)])
+    cluster.apply([*shipped, *default_queues(), *nodes(1), endpoints(port)])
     yield port
     cluster.remove_admission()
     cluster.api.delete(f"{SLICES}/{NAME}-1")

@@ -29,25 +29,38 @@ def _helm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(charts, "HELM", str(find_program("helm")))
 
 
-def pod_monitors() -> Object:
-    """The part of the Prometheus operator's definition that is used: other fields would be rejected."""
+def monitoring_definitions() -> list[Object]:
+    """The parts of the Prometheus operator's definitions that are used: other fields would be rejected."""
     labels = {"type": "object", "additionalProperties": {"type": "string"}}
-    endpoint = {"type": "object", "properties": {name: {"type": "string"} for name in ("port", "interval")}}
-    spec = {
-        "type": "object",
-        "required": ["selector"],
-        "properties": {
-            "selector": {"type": "object", "properties": {"matchLabels": labels}},
-            "podMetricsEndpoints": {"type": "array", "items": endpoint},
-        },
+    endpoint = _of_texts("port", "interval")
+    monitor = {
+        "selector": {"type": "object", "properties": {"matchLabels": labels}},
+        "podMetricsEndpoints": {"type": "array", "items": endpoint},
     }
+    rule = _of_texts("alert", "expr", "for")
+    rule["properties"] |= {"labels": labels, "annotations": labels}
+    group = _of_texts("name")
+    group["properties"]["rules"] = {"type": "array", "items": rule}
+    return [
+        _definition("PodMonitor", "selector", monitor),
+        _definition("PrometheusRule", "groups", {"groups": {"type": "array", "items": group}}),
+    ]
+
+
+def _of_texts(*names: str) -> Object:
+    return {"type": "object", "properties": {name: {"type": "string"} for name in names}}
+
+
+def _definition(kind: str, required: str, properties: Object) -> Object:
+    plural = f"{kind.lower()}s"
+    spec = {"type": "object", "required": [required], "properties": properties}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": "podmonitors.monitoring.coreos.com"},
+        "metadata": {"name": f"{plural}.monitoring.coreos.com"},
         "spec": {
             "group": "monitoring.coreos.com",
-            "names": {"kind": "PodMonitor", "plural": "podmonitors"},
+            "names": {"kind": kind, "plural": plural},
             "scope": "Namespaced",
             "versions": [
                 {
@@ -63,8 +76,10 @@ def pod_monitors() -> Object:
 
 def test_every_variant_of_the_chart_is_accepted(cluster: Cluster) -> None:
     version = cluster.api.get("/version")["gitVersion"]
-    cluster.apply([pod_monitors()])
-    cluster.kubectl("wait", "--for=condition=Established", f"crd/{pod_monitors()['metadata']['name']}")
+    definitions = monitoring_definitions()
+    names = [one["metadata"]["name"] for one in definitions]
+    cluster.apply(definitions)
+    cluster.kubectl("wait", "--for=condition=Established", *(f"crd/{name}" for name in names))
     try:
         # Most variants share most objects: each different object is tried once.
         different: dict[str, Object] = {}
@@ -75,6 +90,7 @@ def test_every_variant_of_the_chart_is_accepted(cluster: Cluster) -> None:
                 different[json.dumps(one, sort_keys=True)] = one
         assert len([one for one in different.values() if one["kind"] == "Deployment"]) >= 15
         assert len([one for one in different.values() if one["kind"] == "PodMonitor"]) >= 2
+        assert len([one for one in different.values() if one["kind"] == "PrometheusRule"]) >= 2
         answer = cluster.kubectl(
             "apply",
             "--dry-run=server",
@@ -87,7 +103,8 @@ def test_every_variant_of_the_chart_is_accepted(cluster: Cluster) -> None:
         accepted = [line for line in answer.splitlines() if line.endswith("(server dry run)")]
         assert len(accepted) == len(different), answer
     finally:
-        cluster.api.delete(f"{DEFINITIONS}/{pod_monitors()['metadata']['name']}")
+        for name in names:
+            cluster.api.delete(f"{DEFINITIONS}/{name}")
 
 
 @pytest.fixture

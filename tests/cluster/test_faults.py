@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ringwise.wellknown import MINDX_DL, VOLCANO_SYSTEM
-from tests.cluster.cluster import PODS, Cluster, check_chips, node_of
+from tests.cluster.cluster import PODS, Cluster, Component, check_chips, node_of
 from tests.cluster.objects import NAMESPACE, Object, node_report, nodes, pod, pod_group, vcjob
 
 pytestmark = pytest.mark.cluster
@@ -78,6 +78,11 @@ def uids(pods: list[Object]) -> dict[str, str]:
     return {one["metadata"]["name"]: one["metadata"]["uid"] for one in pods}
 
 
+def start(cluster: Cluster, kind: str) -> Component:
+    """A scheduler. Pods of an owner of its own are jobs of one pod: they wait for no PodGroup."""
+    return cluster.start("scheduler", *(["--no-pod-groups"] if kind == "owner of its own" else ()))
+
+
 def running_job(cluster: Cluster, kind: str) -> tuple[Owner, list[Object]]:
     """Four nodes, of which the job uses three."""
     # What the stories before wrote about faults of a job of the same name.
@@ -85,7 +90,10 @@ def running_job(cluster: Cluster, kind: str) -> tuple[Owner, list[Object]]:
     cluster.kubectl("delete", "configmap", *written, "-n", VOLCANO_SYSTEM, "--ignore-not-found")
     cluster.apply(nodes(4))
     cluster.apply([node_report(f"node-{number}", ALL, index=number) for number in range(1, 5)])
-    cluster.run(*(("scheduler", "controller") if kind == "vcjob" else ("scheduler",)))
+    scheduler = start(cluster, kind)
+    cluster.wait(lambda: scheduler.leads, "the scheduler leads")
+    if kind == "vcjob":
+        cluster.run("controller")
     owner = Owner(cluster, kind)
     return owner, cluster.wait(owner.complete, "the job runs")
 
@@ -170,7 +178,7 @@ def test_the_report_of_a_device_plugin_is_gone(cluster: Cluster, kind: str) -> N
 def test_F1_the_leader_is_killed_in_the_middle_of_a_rescheduling(cluster: Cluster, kind: str) -> None:
     owner, before = running_job(cluster, kind)
     leader = next(one for one in cluster.components if one.kind == "scheduler")
-    other = cluster.start("scheduler")
+    other = start(cluster, kind)
     cluster.wait(lambda: other.ready, "the other replica has read everything")
     bad = where(before)["train-work-2"]
     old = uids(before)["train-work-2"]
