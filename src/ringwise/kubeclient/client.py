@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import copy
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from types import TracebackType
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -432,7 +432,9 @@ async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[list[bytes]]
         try:
             yield lines
         finally:
-            transport.resume_reading()
+            # A connection that was aborted meanwhile has nothing to resume.
+            with suppress(AttributeError, RuntimeError):
+                transport.resume_reading()
 
 
 def _why(problem: Exception) -> str:
