@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from ringwise.wellknown import VOLCANO_SYSTEM
+from ringwise.wellknown import GROUP_NAME, VOLCANO_SYSTEM
 from tests.cluster.cluster import (
     GROUPS,
     JOBS,
@@ -128,8 +128,10 @@ def free_for_the_vendor(pods: Iterable[Object], node: str) -> list[int]:
 
 
 def unchanged(one: Object) -> Object:
+    """What stays as it is. Pods without a PodGroup get the name of one, as from Volcano's controller."""
     meta = one["metadata"]
-    return {"uid": meta["uid"], "node": node_of(one), "annotations": meta["annotations"]}
+    kept = {key: value for key, value in meta["annotations"].items() if key != GROUP_NAME}
+    return {"uid": meta["uid"], "node": node_of(one), "annotations": kept}
 
 
 def by_name(pods: Iterable[Object]) -> dict[str, Object]:

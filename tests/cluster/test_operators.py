@@ -52,7 +52,7 @@ def given_back(cluster: Cluster, absent: Operator) -> bool:
 
 def test_the_queues_default_and_root_exist(cluster: Cluster) -> None:
     cluster.kubectl("delete", "queues.scheduling.volcano.sh", "--all")
-    cluster.run("scheduler")
+    cluster.run("scheduler", "controller")
     cluster.wait(lambda: len(cluster.api.items(QUEUES)) == 2, "both are created")
     found = {one["metadata"]["name"]: one["spec"] for one in cluster.api.items(QUEUES)}
     assert found["root"]["reclaimable"] is False

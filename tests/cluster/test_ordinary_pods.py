@@ -62,7 +62,10 @@ def test_a_gang_of_a_stateful_set_waits_for_its_pods(cluster: Cluster) -> None:
     gang.create_pods(0, 1)
     cluster.wait(lambda: written(cluster.pods("gang"), GROUP) == {gang.group_name}, "both have a group")
     cluster.wait(
-        lambda: "2 of the 3 pods" in (cluster.condition("gang") or {}).get("message", ""),
+        lambda: (
+            "2 pods of gang can take part; 3 must start together"
+            in (cluster.condition("gang") or {}).get("message", "")
+        ),
         "it says why it waits",
     )
     assert not any(node_of(one) for one in cluster.pods("gang"))
