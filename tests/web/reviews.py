@@ -48,7 +48,14 @@ class Reviews:
 
 @asynccontextmanager
 async def reviewing() -> AsyncIterator[tuple[Reviews, ApiServerTokens, ManualClock]]:
-    reviews, clock = Reviews(), ManualClock()
+    clock = ManualClock()
+    async with review_server() as (reviews, client):
+        yield reviews, ApiServerTokens(client, clock=clock), clock
+
+
+@asynccontextmanager
+async def review_server() -> AsyncIterator[tuple[Reviews, Client]]:
+    reviews = Reviews()
     app = web.Application()
     app.router.add_post("/apis/authentication.k8s.io/v1/tokenreviews", reviews.answer)
     app.router.add_post("/apis/authorization.k8s.io/v1/subjectaccessreviews", reviews.answer)
@@ -58,6 +65,6 @@ async def reviewing() -> AsyncIterator[tuple[Reviews, ApiServerTokens, ManualClo
     await site.start()
     try:
         async with Client(direct(f"http://127.0.0.1:{runner.addresses[0][1]}")) as client:
-            yield reviews, ApiServerTokens(client, clock=clock), clock
+            yield reviews, client
     finally:
         await runner.cleanup()

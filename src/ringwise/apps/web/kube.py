@@ -9,7 +9,7 @@ from pathlib import Path
 from ringwise import __version__
 from ringwise.apps.web.answers import SchedulerAnswers
 from ringwise.apps.web.options import WebOptions
-from ringwise.apps.web.serving import listening_with_files
+from ringwise.apps.web.serving import CERTIFICATE_INTERVAL, listening_with_files
 from ringwise.kube.run.core_thread import CoreStoppedError
 from ringwise.kube.run.runner import Runner
 from ringwise.kubeclient.client import Client
@@ -50,8 +50,12 @@ def serving_dashboard(
     client: Client,
     options: WebOptions,
     journals: Sequence[Path] = (),
+    certificate_interval: float = CERTIFICATE_INTERVAL,
 ) -> AbstractAsyncContextManager[str]:
-    """The dashboard of a runner while the block is open; it yields the URL. Raises AddressError."""
+    """The dashboard of a runner while the block is open; it yields the URL. Raises AddressError.
+
+    `certificate_interval` is the number of seconds between two looks at the files of the certificate.
+    """
     core = KubeCore(runner, scheduler)
 
     def source() -> DashboardSource:
@@ -65,4 +69,4 @@ def serving_dashboard(
 
     guard = Guard(options.hosts, None if options.local else ApiServerTokens(client))
     server = DashboardServer(Hub(core, source), SchedulerAnswers(core, lambda: journals), guard)
-    return listening_with_files(server, options)
+    return listening_with_files(server, options, certificate_interval)

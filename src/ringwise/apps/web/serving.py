@@ -11,6 +11,7 @@ from pathlib import Path
 from aiohttp import web
 
 from ringwise.apps.web.options import WebOptions
+from ringwise.kubeclient.config import load_pair
 from ringwise.log import Logger
 from ringwise.metrics.endpoints import AddressError, parse_address
 from ringwise.web.application import DashboardServer
@@ -64,13 +65,20 @@ async def listening(
 
 
 @asynccontextmanager
-async def listening_with_files(server: DashboardServer, options: WebOptions) -> AsyncIterator[str]:
-    """The same with the certificate of the options, which is read again when its files change."""
+async def listening_with_files(
+    server: DashboardServer, options: WebOptions, interval: float = CERTIFICATE_INTERVAL
+) -> AsyncIterator[str]:
+    """The same with the certificate of the options, which is read again when its files change.
+
+    `interval` is the number of seconds between two looks at the files.
+    """
     options.check()
     files = None
     if options.certificate is not None and options.key is not None:
         files = CertificateFiles(options.certificate, options.key)
-    renewing = None if files is None else asyncio.create_task(files.renew(), name="dashboard certificate")
+    renewing = None
+    if files is not None:
+        renewing = asyncio.create_task(files.renew(interval), name="dashboard certificate")
     try:
         tls = None if files is None else files.context
         async with listening(server, options.address, tls, or_any_port=options.or_any_port) as url:
@@ -100,11 +108,15 @@ class CertificateFiles:
         found = self._files[0].read_bytes(), self._files[1].read_bytes()
         if found == self._loaded:
             return False
-        self.context.load_cert_chain(*self._files)
+        certificate, key = (content.decode() for content in found)
+        # A pair that does not fit leaves a context without any key, so it is tried on another one: while
+        # files are replaced one after the other, the last pair is served.
+        load_pair(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), certificate, key)
+        load_pair(self.context, certificate, key)
         self._loaded = found
         return True
 
-    async def renew(self, interval: float = CERTIFICATE_INTERVAL) -> None:
+    async def renew(self, interval: float) -> None:
         while True:
             await asyncio.sleep(interval)
             try:
