@@ -3,7 +3,8 @@
 A cluster of 10,000 nodes with 80,000 chips and 2,000 jobs. One-pod jobs end and others start, 1,000 changes
 of nodes a second in all; each pod is read from JSON three times, as from a watch, and its binding is written
 as JSON. Compared is the processor time of this process while ten clients follow the stream and while none
-does, in pairs that alternate. The clients are a process of their own.
+does, in pairs that alternate. The clients are a process of their own. Where a browser is found, the page is
+opened in it under the same changes.
 """
 
 from __future__ import annotations
@@ -15,11 +16,14 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable
+from itertools import count
 from statistics import median
 from typing import Any
 
+import aiohttp
 import msgspec
 
+from ringwise.apps.bench.page import BROWSER_VARIABLE, BrowserError, PageFigures, find_browser, measure_page
 from ringwise.apps.bench.report import at_most, shown
 from ringwise.apps.extensions import installed_registry, new_scheduler
 from ringwise.apps.web.answers import SchedulerAnswers
@@ -40,9 +44,12 @@ from ringwise.web.hub import Hub
 from ringwise.wellknown import ACCELERATOR_TYPE, ASCEND910, VOLCANO_SCHEDULER
 
 NODES, JOBS, CLIENTS, CHANGES = 10_000, 2_000, 10, 1_000
-#: Seconds between two turns of the scheduler, of one measurement, and how many pairs there are.
+#: Seconds between two turns of the scheduler, of one measurement, and how many pairs there are. A pair
+#: takes about 13 s, a full run less than three minutes. Each order comes as often as the other: even numbers.
 TURN, WINDOW = 0.05, 4.0
-SMALL_PAIRS, FULL_PAIRS = 5, 15
+SMALL_PAIRS, FULL_PAIRS = 4, 10
+#: Seconds for which the frames of the page are counted, and in which the browser must have done so.
+PAGE_SECONDS, PAGE_TIMEOUT = 10.0, 90.0
 MAX_MEGABYTES, MAX_SHARE = 2.0, 0.10
 _SECOND = 1_000_000_000
 
@@ -169,7 +176,13 @@ def run(full: bool = False) -> list[Measured]:
 
 
 async def measure(
-    pairs: int, *, nodes: int = NODES, jobs: int = JOBS, window: float = WINDOW, changes: int = CHANGES
+    pairs: int,
+    *,
+    nodes: int = NODES,
+    jobs: int = JOBS,
+    window: float = WINDOW,
+    changes: int = CHANGES,
+    page_seconds: float = PAGE_SECONDS,
 ) -> list[Measured]:
     cluster = BusyCluster(nodes, jobs)
     hub = Hub(cluster, _source)
@@ -187,7 +200,7 @@ async def measure(
             shares, noise, alone_times = [], [], []
             sent = 0
             for pair in range(pairs):
-                # Each order as often as the other: what grows or warms up during the run counts for both.
+                # The order alternates: what grows or warms up during the run counts for both.
                 times: dict[bool, float] = {}
                 for watched in (False, True) if pair % 2 else (True, False):
                     if watched:
@@ -200,6 +213,7 @@ async def measure(
                         noise.append(abs(again / times[watched] - 1))
                 shares.append(times[True] / times[False] - 1)
                 alone_times.append(times[False] / window)
+            page = await _page(cluster, url, page_seconds, changes)
         finally:
             gc.unfreeze()
     title = f"{nodes:,} nodes, {8 * nodes:,} chips, {jobs:,} jobs"
@@ -215,19 +229,60 @@ async def measure(
         shown("the same between two measurements without clients, in either direction", median(noise), "x"),
         shown(f"{changes:,} changes a second: processor time without clients", median(alone_times), "s/s"),
         shown(f"{changes:,} changes a second: events that each client got", sent / (pairs * window), "1/s"),
+        *page,
     ]
 
 
 async def _window(cluster: BusyCluster, seconds: float, changes: int) -> float:
     """Processor time of this process for one measurement."""
+    began = time.process_time()
+    await _change(cluster, changes, round(seconds / TURN))
+    return time.process_time() - began
+
+
+async def _change(cluster: BusyCluster, changes: int, turns: int | None = None) -> None:
+    """Let jobs come and go at this speed; without a number of turns until it is cancelled."""
     each = round(changes * TURN / 2)
     loop = asyncio.get_running_loop()
-    began, due = time.process_time(), loop.time()
-    for _ in range(round(seconds / TURN)):
+    due = loop.time()
+    for _ in count() if turns is None else range(turns):
         cluster.turn(each, each)
         due += TURN
         await asyncio.sleep(max(0.0, due - loop.time()))
-    return time.process_time() - began
+
+
+async def _page(cluster: BusyCluster, url: str, seconds: float, changes: int) -> list[Measured]:
+    """The page in a browser while the cluster changes. Where there is none, a row says so."""
+    if find_browser() is None:
+        return [_no_page(f"no Chromium is found, {BROWSER_VARIABLE} can name one")]
+    changing = asyncio.create_task(_change(cluster, changes))
+    try:
+        async with asyncio.timeout(PAGE_TIMEOUT + seconds):
+            figures = await measure_page(url, seconds)
+        if changing.done():
+            changing.result()
+    except TimeoutError:
+        return [_no_page(f"the browser took longer than {PAGE_TIMEOUT:g} s")]
+    except (BrowserError, aiohttp.ClientError, OSError) as error:
+        return [_no_page(str(error).partition("\n")[0].rstrip(":"))]
+    finally:
+        changing.cancel()
+        await asyncio.gather(changing, return_exceptions=True)
+    return page_rows(figures, seconds, changes)
+
+
+def page_rows(figures: PageFigures, seconds: float, changes: int) -> list[Measured]:
+    title = f"page in a browser, software rendering, {changes:,} changes a second"
+    return [
+        shown(f"{title}: frames a second", figures.frames_per_second, "1/s"),
+        shown(f"{title}: longest frame", figures.longest_frame_ms, "ms"),
+        shown(f"{title}: memory of the page", figures.heap_mb, "MB"),
+        shown(f"{title}: events it applied", figures.changes_applied / seconds, "1/s"),
+    ]
+
+
+def _no_page(why: str) -> Measured:
+    return shown(f"pages measured in a browser: {why}", 0, "")
 
 
 class _Followers:
