@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from ringwise.apps.install.dashboard import Dashboard
 from ringwise.apps.install.deployment import Choices, definitions, objects
 from ringwise.apps.install.steps import (
     CONFIGURED,
@@ -28,7 +29,7 @@ DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 DEPLOYMENTS = "/apis/apps/v1/deployments"
 CONFIG_MAPS = "/api/v1/configmaps"
 QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
-EVERYTHING = Choices(with_admission=True)
+EVERYTHING = Choices(with_admission=True, dashboard=Dashboard("web-tls"))
 
 
 async def done(steps: AsyncIterator[Step]) -> list[Step]:

@@ -13,6 +13,7 @@ import yaml
 from click.testing import CliRunner
 
 import ringwise
+from ringwise.apps.install.dashboard import Dashboard
 from ringwise.apps.install.deployment import (
     VENDOR_ACCOUNTS,
     Choices,
@@ -20,9 +21,9 @@ from ringwise.apps.install.deployment import (
     chart,
     configuration,
     definitions,
-    is_image_reference,
     objects,
 )
+from ringwise.apps.install.images import is_image_reference
 from ringwise.apps.install.steps import printed
 from ringwise.cli.commands import cli
 from ringwise.device.drivers.dcmi import FOLDERS
@@ -212,10 +213,9 @@ def test_the_device_plugin_finds_libraries_where_its_driver_looks() -> None:
 
 
 def test_every_set_of_rules_is_bound() -> None:
-    options = Choices(with_admission=True, with_reset_config=True)
+    options = Choices(with_admission=True, with_reset_config=True, dashboard=Dashboard("web-tls"))
     in_use = [one["rules"] for one in objects(options) if one["kind"] in ("Role", "ClusterRole")]
-    # The dashboard of a cluster is installed by the chart alone.
-    assert [name for name, rules in access_rules().items() if rules not in in_use] == ["web"]
+    assert [name for name, rules in access_rules().items() if rules not in in_use] == []
 
 
 def test_the_webhook_never_blocks() -> None:
@@ -290,6 +290,70 @@ def test_19_install_prints_the_board() -> None:
     assert items["ConfigMap", "ringwise-boards"]["data"] == {"pair-x4.toml": BOARDS[1][1]}
 
 
+def test_18_the_dashboard_is_served_by_the_scheduler_with_the_certificate_of_a_secret() -> None:
+    plain = {_key(one): one for one in objects(Choices(namespace="chips", boards=BOARDS))}
+    choices = Choices(
+        namespace="chips", boards=BOARDS, dashboard=Dashboard("web-tls", ("npu.example.com", "ringwise-web"))
+    )
+    made = {_key(one): one for one in objects(choices)}
+    changed = {key for key in made if made[key] != plain.get(key)}
+    assert changed == {
+        ("ClusterRole", "ringwise-web"),
+        ("ClusterRoleBinding", "ringwise-web"),
+        ("Deployment", "ringwise-scheduler"),
+        ("Service", "ringwise-web"),
+    }
+    spec = made["Deployment", "ringwise-scheduler"]["spec"]["template"]["spec"]
+    (container,) = spec["containers"]
+    options = dict(one.split("=", 1) for one in container["args"] if one.startswith("--web-"))
+    mounts = {one["name"]: one["mountPath"] for one in container["volumeMounts"]}
+    assert options["--web-cert-file"] == f"{mounts['web-certificate']}/tls.crt"
+    assert options["--web-key-file"] == f"{mounts['web-certificate']}/tls.key"
+    volumes = {one["name"]: one for one in spec["volumes"]}
+    assert volumes["web-certificate"]["secret"] == {"secretName": "web-tls"}
+    assert set(mounts) == set(volumes) == {"boards", "web-certificate"}
+    hosts = [one.partition("=")[2] for one in container["args"] if one.startswith("--web-host=")]
+    assert hosts == [
+        "ringwise-web",
+        "ringwise-web.chips",
+        "ringwise-web.chips.svc",
+        "ringwise-web.chips.svc.cluster.local",
+        "npu.example.com",
+    ]
+    service = made["Service", "ringwise-web"]["spec"]
+    ports = {one["name"]: one["containerPort"] for one in container["ports"]}
+    assert options["--web-address"] == f":{ports[service['ports'][0]['targetPort']]}"
+    labels = made["Deployment", "ringwise-scheduler"]["spec"]["template"]["metadata"]["labels"]
+    assert service["selector"].items() <= labels.items()
+
+
+def _key(one: dict[str, Any]) -> tuple[str, str]:
+    return one["kind"], one["metadata"]["name"]
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--web-tls-secret", "Web_TLS"], "--web-tls-secret: no name: 'Web_TLS'"),
+        (["--web-tls-secret", "web", "--web-host", "a b"], "--web-host: no name: 'a b'"),
+        (["--web-tls-secret", "web", "--web-host", ""], "--web-host: no name: ''"),
+        (["--web-host", "npu.example.com"], "--web-host goes with --web-tls-secret"),
+    ],
+)
+def test_18_install_refuses_a_dashboard_that_would_not_start(options: list[str], complaint: str) -> None:
+    answer = CliRunner().invoke(cli, ["install", "--print", *options])
+    assert (answer.exit_code, answer.stdout) == (2, "")
+    assert complaint in answer.stderr
+    assert len(answer.stderr.splitlines()) == 1
+
+
+def test_18_install_prints_the_dashboard() -> None:
+    options = ["--no-annotation-policy", "--web-tls-secret", "web-tls", "--web-host", "npu.example.com"]
+    answer = CliRunner().invoke(cli, ["install", "--print", "-o", "json", *options])
+    choices = Choices(dashboard=Dashboard("web-tls", ("npu.example.com",)))
+    assert json.loads(answer.stdout)["items"] == [*definitions(), *objects(choices)]
+
+
 @pytest.mark.skipif(HELM is None, reason="needs helm; make test-cluster brings it")
 @pytest.mark.parametrize(
     ("values", "choices"),
@@ -306,6 +370,16 @@ def test_19_install_prints_the_board() -> None:
         (
             ["annotationPolicy.enabled=false", "admission.enabled=true", *_BOARD_VALUES],
             Choices(with_admission=True, boards=BOARDS),
+        ),
+        (
+            [
+                "annotationPolicy.enabled=false",
+                *_BOARD_VALUES,
+                "scheduler.web.enabled=true",
+                "scheduler.web.tlsSecret=web-tls",
+                "scheduler.web.hosts={npu.example.com,npu}",
+            ],
+            Choices(boards=BOARDS, dashboard=Dashboard("web-tls", ("npu.example.com", "npu"))),
         ),
         (
             ["annotationPolicy.accounts={vendor:a,vendor:b}"],

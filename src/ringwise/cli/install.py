@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from ringwise.apps.install.boards import Boards
+from ringwise.apps.install.dashboard import Dashboard, is_dns_name
 from ringwise.apps.install.deployment import (
     ALL_NODES,
     IMAGE,
@@ -17,9 +18,9 @@ from ringwise.apps.install.deployment import (
     VENDOR_ACCOUNTS,
     Choices,
     definitions,
-    is_image_reference,
     objects,
 )
+from ringwise.apps.install.images import is_image_reference
 from ringwise.apps.install.steps import InstallError, Step, install, printed, steps_document, uninstall
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.output import complain, output_option, print_document, stop, with_options
@@ -102,6 +103,20 @@ _where = with_options(
     type=click.Path(path_type=Path),
     help="A board profile of your own for scheduler and webhook; may be repeated. Every run names all.",
 )
+@click.option(
+    "--web-tls-secret",
+    default="",
+    metavar="NAME",
+    help="Serve the dashboard behind the Service ringwise-web, with the certificate of this Secret of type "
+    "kubernetes.io/tls in the namespace of Ringwise.",
+)
+@click.option(
+    "--web-host",
+    "web_hosts",
+    multiple=True,
+    metavar="NAME",
+    help="With --web-tls-secret: another name that the dashboard is reached by; may be repeated.",
+)
 @click.option("--print", "only_print", is_flag=True, help="Print the objects and change nothing.")
 @output_option
 def install_command(
@@ -119,6 +134,8 @@ def install_command(
     with_pod_groups: bool,
     shadow: bool,
     boards: tuple[Path, ...],
+    web_tls_secret: str,
+    web_hosts: tuple[str, ...],
     only_print: bool,
     output: str,
 ) -> None:
@@ -146,6 +163,7 @@ def install_command(
         _read_boards(boards),
         with_reset_config,
         with_pod_groups,
+        _dashboard(web_tls_secret, web_hosts),
     )
     if only_print:
         if output == "json":
@@ -171,6 +189,16 @@ def _read_boards(files: tuple[Path, ...]) -> Boards:
     return tuple(sorted(texts.items()))
 
 
+def _dashboard(tls_secret: str, hosts: tuple[str, ...]) -> Dashboard | None:
+    for option, names in (("--web-tls-secret", (tls_secret,) if tls_secret else ()), ("--web-host", hosts)):
+        for name in names:
+            if not is_dns_name(name):
+                raise stop(f"ringwise: {option}: no name: {name!r}; small letters, digits, - and .")
+    if hosts and not tls_secret:
+        raise stop("ringwise: --web-host goes with --web-tls-secret: the dashboard needs a certificate")
+    return Dashboard(tls_secret, hosts) if tls_secret else None
+
+
 @click.command("uninstall")
 @_where
 @output_option
@@ -183,7 +211,12 @@ def uninstall_command(
 ) -> None:
     """Remove Ringwise from a cluster. Jobs, definitions and the configuration stay."""
     choices = Choices(
-        namespace, with_admission=with_admission, with_annotation_policy=True, with_reset_config=True
+        namespace,
+        with_admission=with_admission,
+        with_annotation_policy=True,
+        with_reset_config=True,
+        # Its Secret is not ours and stays, whatever it is called.
+        dashboard=Dashboard("any"),
     )
     _carry_out(kubeconfig, context, output, lambda client: uninstall(client, choices))
 

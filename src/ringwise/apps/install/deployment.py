@@ -7,7 +7,6 @@ manifests in the repository are printed from here, and the tests compare both wi
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
@@ -25,6 +24,8 @@ from ringwise.apps.admission.objects import (
     webhook_configuration,
 )
 from ringwise.apps.install.boards import Boards, board_config_map, give_boards
+from ringwise.apps.install.dashboard import NAME as DASHBOARD
+from ringwise.apps.install.dashboard import Dashboard, dashboard_service
 from ringwise.apps.install.policies import policy_objects
 from ringwise.records import dataclass
 from ringwise.wellknown import (
@@ -102,24 +103,13 @@ class Choices:
     with_reset_config: bool = False
     #: PodGroups for ordinary pods. The scheduler waits for those that the controller creates.
     with_pod_groups: bool = True
+    #: Each scheduler serves the dashboard, behind a Service.
+    dashboard: Dashboard | None = None
 
     def __post_init__(self) -> None:
         if self.shadow:
             for other in ("controller", "admission", "device_plugin", "annotation_policy", "reset_config"):
                 object.__setattr__(self, f"with_{other}", False)
-
-
-#: Registry and port, path, tag, digest: what a container runtime accepts.
-_REFERENCE = re.compile(
-    r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]{1,5})?/)?"
-    r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*"
-    r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?"
-)
-
-
-def is_image_reference(text: str) -> bool:
-    """Whether a container runtime could pull it: `registry:5000/path/name:tag@sha256:...`"""
-    return len(text) <= 512 and _REFERENCE.fullmatch(text) is not None
 
 
 def chart() -> Traversable:
@@ -239,6 +229,8 @@ def _access(choices: Choices) -> Iterator[Object]:
     for namespace in (KUBE_SYSTEM, MINDX_DL):
         yield from _access_in(namespace, "ringwise-reports", "reports", "scheduler", own)
     yield from _access_in(own, "ringwise-configuration", "configuration", "scheduler", own)
+    if choices.dashboard is not None:
+        yield from _cluster_access(DASHBOARD, "web", "scheduler", own)
     if not choices.shadow:
         yield from _access_in(VOLCANO_SYSTEM, "ringwise-switches", "switches", "scheduler", own)
         for namespace in dict.fromkeys((VOLCANO_SYSTEM, own)):
@@ -293,8 +285,11 @@ def _workloads(choices: Choices) -> Iterator[Object]:
     # Where we run the controller it has an account of its own: the scheduler need not read Secrets.
     configured = f"--scheduler-configmap={choices.namespace}/{SCHEDULER_CONFIG_MAP}"
     arguments = ["scheduler", "--no-controller", configured, *pod_groups]
+    arguments += [] if choices.dashboard is None else choices.dashboard.arguments(choices.namespace)
     arguments += ["--shadow"] if choices.shadow else []
     yield from _workload(choices, "scheduler", arguments, {"cpu": "500m", "memory": "512Mi"}, "2Gi")
+    if choices.dashboard is not None:
+        yield dashboard_service(_meta(DASHBOARD, choices.namespace, "scheduler"), _selected("scheduler"))
     if choices.with_controller:
         arguments = ["controller", *pod_groups]
         yield from _workload(choices, "controller", arguments, {"cpu": "100m", "memory": "256Mi"}, "1Gi")
@@ -367,6 +362,8 @@ def _workload(
     # The controller makes pods and chooses no chips.
     if choices.boards and component != "controller":
         give_boards(deployment["spec"]["template"], choices.boards)
+    if choices.dashboard is not None and component == "scheduler":
+        choices.dashboard.give_certificate(deployment["spec"]["template"])
     yield deployment
     yield {
         "apiVersion": DISRUPTION_API,
