@@ -312,6 +312,9 @@ def test_a_replica_that_does_not_lead_says_who_does() -> None:
         core = TestCore()
         async with dashboard(core) as at:
             first = await at.snapshot()
+            path = f"{at.url}api/v1/stream?epoch={first['epoch']}&since={first['sequence']}"
+            async with at.session.get(path) as response:
+                assert response.headers["Connection"] == "close"
             async with at.stream(first["epoch"], first["sequence"]) as events:
                 core.leading = False
                 assert [event async for event in events] == [
@@ -321,6 +324,37 @@ def test_a_replica_that_does_not_lead_says_who_does() -> None:
             assert (status, document["error"]["code"]) == (503, "not-leading")
             assert document["error"]["leader"] == "replica-2"
             check_document(document)
+
+    run(story())
+
+
+STANDBY_PATHS = ["api/v1/snapshot", "api/v1/series", "api/v1/nodes/n1", "api/v1/jobs/default/a/why"]
+
+
+@pytest.mark.parametrize("path", STANDBY_PATHS)
+def test_a_replica_that_does_not_lead_keeps_no_connection(path: str) -> None:
+    """Behind a Service a client reaches another replica by another connection only."""
+
+    async def story() -> None:
+        core = TestCore()
+        core.tell(gang("a", 1, 1))
+        async with dashboard(core) as at:
+
+            async def closes(asked: str) -> tuple[int, bool]:
+                async with at.session.get(f"{at.url}{asked}") as response:
+                    return response.status, response.headers.get("Connection") == "close"
+
+            assert await closes(path) == (200, False)
+            assert await closes("") == (200, False)
+            core.leading = False
+            assert await closes(path) == (503, True)
+            # It may be the first that asks for the state of this replica: files follow what is known by then.
+            assert (await at.get("api/v1/snapshot"))[0] == 503
+            assert await closes("") == (200, True)
+            core.leading = True
+            assert (await closes(path))[0] == 200
+            await at.snapshot()
+            assert await closes("") == (200, False)
 
     run(story())
 

@@ -102,6 +102,14 @@ class DashboardServer:
     @web.middleware
     async def _answer_safely(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Checks who asks; what goes wrong becomes an error document."""
+        answer = await self._answer(request, handler)
+        if not (answer.prepared or self._hub.leads):
+            # A Service chooses a replica for each connection, and a browser would keep this one: with another
+            # connection the next try can reach the leader.
+            answer.force_close()
+        return answer
+
+    async def _answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
             self._guard.check_origin(request)
             if request.path.startswith(f"{API}/"):
@@ -110,7 +118,9 @@ class DashboardServer:
         except RequestRefusedError as error:
             return _error(error.status, error.code, str(error))
         except NotLeadingError as error:
-            return _error(503, "not-leading", str(error), leader=error.leader, address=error.address)
+            made = _error(503, "not-leading", str(error), leader=error.leader, address=error.address)
+            made.force_close()
+            return made
         except web.HTTPRequestEntityTooLarge:
             return _error(413, "too-large", f"a body has at most {MAX_BODY} bytes")
         except web.HTTPException as error:
@@ -167,7 +177,7 @@ class DashboardServer:
         return _packed_response(request, snapshot.raw, snapshot.packed, "application/json", headers)
 
     async def _series(self, request: web.Request) -> web.Response:
-        return _document(request, self._hub.series.document())
+        return _document(request, await self._hub.remembered())
 
     async def _job(self, request: web.Request) -> web.Response:
         namespace, name = request.match_info["namespace"], request.match_info["name"]
@@ -210,6 +220,8 @@ class DashboardServer:
         response = web.StreamResponse(
             headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"}
         )
+        # It ends where another replica leads, and the next one must be able to reach that one.
+        response.force_close()
         # A proxy must not collect events.
         response.headers["X-Accel-Buffering"] = "no"
         stream = GzipStream() if _accepts_gzip(request) else None

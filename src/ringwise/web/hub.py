@@ -24,6 +24,7 @@ from ringwise.views.dashboard_nodes import BoardsChangedError, cluster_totals
 from ringwise.views.documents.dashboard import (
     DashboardDocument,
     DashboardSource,
+    SeriesDocument,
 )
 from ringwise.web.core import Core, NotLeadingError, WatchedScheduler
 from ringwise.web.frames import Frame, FrameHistory
@@ -87,6 +88,8 @@ class Hub:
         self._tasks: list[asyncio.Task[None]] = []
         self._published = 0.0
         self._stopped = False
+        #: Whether this replica had the answer to the last question.
+        self.leads = True
 
     @property
     def streams(self) -> int:
@@ -128,7 +131,7 @@ class Hub:
 
     async def _sample(self) -> None:
         while True:
-            await self._contained(lambda: self._core.call(self._take_sample))
+            await self._contained(lambda: self._call(self._take_sample))
             await asyncio.sleep(self.series.interval)
 
     async def _contained(self, work: Callable[[], Awaitable[None]]) -> None:
@@ -168,6 +171,21 @@ class Hub:
 
     # -- reading -------------------------------------------------------------------------------
 
+    async def _call(self, work: Callable[[WatchedScheduler, int], Answer]) -> Answer:
+        """Raises NotLeadingError."""
+        try:
+            answer = await self._core.call(work)
+        except NotLeadingError:
+            self.leads = False
+            raise
+        self.leads = True
+        return answer
+
+    async def remembered(self) -> SeriesDocument:
+        """The samples of the replica that leads; others have none, or old ones. Raises NotLeadingError."""
+        await self._call(lambda scheduler, now: None)
+        return self.series.document()
+
     async def refresh(self) -> None:
         """Bring the rows up to date, and publish the difference. Raises NotLeadingError."""
         async with self._lock:
@@ -204,8 +222,8 @@ class Hub:
                 raise _RestartedError
             return rows.fill(FILL_STEPS)
 
-        scheduler, rows = await self._core.call(begin)
-        while not await self._core.call(fill):
+        scheduler, rows = await self._call(begin)
+        while not await self._call(fill):
             # The scheduler decides in between, and the event loop serves others.
             await asyncio.sleep(0)
         self._scheduler, self._rows = scheduler, rows
@@ -221,7 +239,7 @@ class Hub:
                 raise _RestartedError
             return work(rows, scheduler.view, now)
 
-        return await self._core.call(visit)
+        return await self._call(visit)
 
     async def read(self, work: Callable[[DashboardRows, SchedulerView, int], Answer]) -> Answer:
         """Read rows that are up to date, on the scheduler's thread. Raises NotLeadingError."""
