@@ -120,6 +120,29 @@ def test_a_standby_says_who_leads(lab: DashboardLab, open_page: Opener) -> None:
     assert view.page.get_by_role("link", name="Open its page").get_attribute("href") == leader["address"]
 
 
+def test_a_document_that_a_standby_refuses_is_asked_for_again(lab: DashboardLab, open_page: Opener) -> None:
+    """Behind a Service another connection may reach the leader, from which the stream comes all the time."""
+    view = open_page(lab.url).open("jobs")
+    view.wait_state("live")
+    refused: list[str] = []
+
+    def answer(route: Any) -> None:
+        if len(refused) < 2:
+            refused.append(route.request.url)
+            route.fulfill(status=503, json={"error": {"code": "not-leading", "message": "standby"}})
+        else:
+            route.continue_()
+
+    view.page.route("**/api/v1/series", answer)
+    asked = """async () => {
+      const { connection } = await import("/page/main.js");
+      const series = await connection.document("series");
+      return [series.schema, connection.status.state];
+    }"""
+    assert view.page.evaluate(asked) == ["ringwise.io/series/v1", "live"]
+    assert len(refused) == 2
+
+
 def test_the_address_of_a_leader_is_a_link_only_if_it_is_one(lab: DashboardLab, open_page: Opener) -> None:
     view = open_page(lab.url)
     event = f"event: leader\ndata: {json.dumps({'leader': 'x', 'address': 'javascript:alert(1)'})}\n\n"

@@ -10,6 +10,9 @@ const FIRST_WAIT = 500;
 const LONGEST_WAIT = 15_000;
 /** The code of the error with which a replica answers that another one leads. */
 const NOT_LEADING = "not-leading";
+/** How often another replica is tried at once: behind a Service each new connection may reach the leader. */
+const OTHER_TRIES = 4;
+const OTHER_WAIT = 100;
 /** The server sends at least a comment every 15 seconds. */
 const SILENCE = 40_000;
 
@@ -19,11 +22,13 @@ export class ApiError extends Error {
    * @param {number} status 0: no answer came
    * @param {string} code
    * @param {string} message
+   * @param {{leader?: string, address?: string}} [leading] who leads, where the server told it
    */
-  constructor(status, code, message) {
+  constructor(status, code, message, leading = {}) {
     super(message);
     this.status = status;
     this.code = code;
+    this.leading = leading;
   }
 }
 
@@ -95,6 +100,22 @@ export class Connection {
    * @returns {Promise<Response>}
    */
   async request(path, options = {}) {
+    for (let tries = 0; ; tries += 1) {
+      try {
+        return await this._ask(path, options);
+      } catch (error) {
+        if (!(error instanceof ApiError) || error.code !== NOT_LEADING || tries === OTHER_TRIES) throw error;
+        await new Promise((resolve) => setTimeout(resolve, OTHER_WAIT * (tries + 1)));
+      }
+    }
+  }
+
+  /**
+   * @param {string} path
+   * @param {RequestInit} options
+   * @returns {Promise<Response>}
+   */
+  async _ask(path, options) {
     const headers = new Headers(options.headers);
     if (this.token) headers.set("Authorization", `Bearer ${this.token}`);
     let response;
@@ -108,15 +129,16 @@ export class Connection {
     const text = await response.text();
     let code = `${response.status}`;
     let message = text.slice(0, 2000) || response.statusText;
+    let leading = {};
     try {
       const { error } = JSON.parse(text);
       code = String(error.code);
       message = String(error.message);
-      if (code === NOT_LEADING) this._standby(error);
+      leading = { leader: error.leader, address: error.address };
     } catch {
       // A proxy in between may answer with a page of its own: its text is shown.
     }
-    throw new ApiError(response.status, code, message);
+    throw new ApiError(response.status, code, message, leading);
   }
 
   /**
@@ -219,6 +241,8 @@ export class Connection {
     const ended = this.store.loaded && !this.store.source.live && error instanceof ApiError && error.code === "ended";
     const wait = asksForToken ? null : ended ? LONGEST_WAIT : this._wait * (0.75 + Math.random() / 2);
     this._wait = Math.min(this._wait * 2, LONGEST_WAIT);
+    // Only here: a document that a standby refused says nothing about the replica that the stream comes from.
+    if (error instanceof ApiError && error.code === NOT_LEADING) this._standby(error.leading);
     if (asksForToken) this._set({ state: "token", problem });
     else if (ended) this._set({ state: "ended", problem: "" });
     else if (this.status.state !== "standby" || !(error instanceof ApiError) || ![NOT_LEADING, "ended"].includes(error.code)) {
