@@ -1,0 +1,334 @@
+"""What the plugin tells the cluster: health, reports, labels, events; and what operators isolate."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from ringwise.device.allocation import AllocationError
+from ringwise.device.cards import Chip
+from ringwise.device.drivers.port import DriverError
+from ringwise.device.drivers.simulated import SimulatedDriver
+from ringwise.device.fault_events import MOST_EVENTS
+from ringwise.device.report import REFRESH, check_code
+from ringwise.device.simulated_kubelet import AdmissionError
+from tests.device.rig import CONFIG_MAPS, NODE, NODES, PODS, REPORT, RESOURCE, rig
+from tests.kube.harness import run
+
+REAL = "huawei.com/AscendReal"
+EVENTS = "/api/v1/events"
+
+
+# -- health and reports
+
+
+def test_a_chip_that_cannot_be_read_hides_no_fault_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        async with rig() as node:
+            codes = node.driver.codes
+
+            def read(chip: Chip) -> list[int] | None:
+                if chip.physical == 2:
+                    raise DriverError("dcmi_get_device_errorcode_v2 returned -8006 (time-out)")
+                return codes(chip)
+
+            monkeypatch.setattr(node.driver, "codes", read)
+            node.driver.change(3, [0x80E18402])
+            await node.devices(7)
+
+    run(test())
+
+
+def test_chips_that_are_looked_at_seldom_are_reported_all_the_same() -> None:
+    async def test() -> None:
+        async with rig(period=1800.0) as node:
+            assert await node.plugin.report() <= REFRESH / 10
+
+    run(test())
+
+
+def test_a_chip_breaks_and_heals() -> None:
+    async def test() -> None:
+        async with rig() as node:
+            node.driver.change(3, [0x80E18402])
+            devices = await node.devices(7)
+            assert devices["Ascend910-3"] is False
+            await node.until(lambda: node.device_list()[f"{RESOURCE}-Unhealthy"] == "Ascend910-3")
+            fault = json.loads(node.device_list()[f"{RESOURCE}-Fault"])[0]
+            assert (fault["npu_name"], fault["fault_level"], fault["fault_code"]) == (
+                "Ascend910-3",
+                "SeparateNPU",
+                "80E18402",
+            )
+            node.bind("unlucky", "Ascend910-3")
+            with pytest.raises(AdmissionError, match=r"Ascend910-3 .*unhealthy, SeparateNPU \(80E18402\)"):
+                await node.admit("unlucky")
+            node.driver.change(3, [])
+            await node.devices(8)
+            await node.until(lambda: node.device_list()[f"{RESOURCE}-Unhealthy"] == "")
+
+    run(test())
+
+
+def test_the_report_follows_pods_and_keeps_its_check_code() -> None:
+    async def test() -> None:
+        async with rig() as node:
+            await node.until(lambda: node.device_list()[RESOURCE].count(",") == 7)
+            node.bind("train", "Ascend910-0,Ascend910-1")
+            await node.until(lambda: "Ascend910-1" not in node.device_list()[RESOURCE])
+            document = json.loads(node.report()["DeviceInfoCfg"])
+            info = document["DeviceInfo"]
+            assert document["CheckCode"] == check_code(info["DeviceList"], info["UpdateTime"])
+            assert node.api.get(CONFIG_MAPS, REPORT)["metadata"]["labels"] == {"mx-consumer-cim": "true"}
+            node.api.remove(PODS, "default/train")
+            await node.until(lambda: "Ascend910-1" in node.device_list()[RESOURCE])
+
+    run(test())
+
+
+def test_a_report_that_somebody_deleted_comes_back() -> None:
+    async def test() -> None:
+        async with rig() as node:
+            await node.until(lambda: node.report())
+            node.api.remove(CONFIG_MAPS, REPORT)
+            await node.until(lambda: node.report()["DeviceInfoCfg"])
+
+    run(test())
+
+
+def test_the_node_is_described_and_labels_are_never_overwritten() -> None:
+    async def test() -> None:
+        async with rig(started=False) as node:
+            found = node.api.get(NODES, NODE)
+            node.api.put(
+                NODES, {**found, "metadata": {**found["metadata"], "labels": {"accelerator-type": "half"}}}
+            )
+            await node.start()
+            await node.until(lambda: node.api.get(NODES, NODE)["metadata"]["annotations"]["baseDeviceInfos"])
+            meta = node.api.get(NODES, NODE)["metadata"]
+            assert meta["labels"]["accelerator-type"] == "half"
+            assert meta["labels"]["accelerator"] == "huawei-Ascend910"
+            assert json.loads(meta["annotations"]["baseDeviceInfos"])["Ascend910-7"] == {
+                "IP": "192.168.100.8",
+                "SuperDeviceID": 7,
+            }
+
+    run(test())
+
+
+def test_operators_isolate_and_release() -> None:
+    async def test() -> None:
+        async with rig() as node:
+            data = {f"{NODE}_Ascend910-2": json.dumps({"by": "me", "at": "now", "reason": "noise"})}
+            node.api.put(
+                CONFIG_MAPS,
+                {"metadata": {"namespace": "kube-system", "name": "ringwise-isolation"}, "data": data},
+            )
+            await node.devices(7)
+            await node.until(lambda: node.report()["ManuallySeparateNPU"] == "Ascend910-2")
+            node.bind("train", "Ascend910-2")
+            with pytest.raises(AdmissionError, match="an operator isolated it"):
+                await node.admit("train")
+            node.api.put(
+                CONFIG_MAPS,
+                {"metadata": {"namespace": "kube-system", "name": "ringwise-isolation"}, "data": {}},
+            )
+            await node.devices(8)
+            await node.until(lambda: node.report()["ManuallySeparateNPU"] == "")
+
+    run(test())
+
+
+def test_a_call_right_after_the_start_knows_isolated_chips() -> None:
+    async def test() -> None:
+        async with rig() as node:
+            await node.stop()
+            data = {f"{NODE}_Ascend910-2": json.dumps({"by": "me", "at": "now", "reason": "noise"})}
+            name = {"namespace": "kube-system", "name": "ringwise-isolation"}
+            node.api.put(CONFIG_MAPS, {"metadata": name, "data": data})
+            node.bind("train", "Ascend910-2")
+            before = node.kubelet.registrations
+            await node.start()
+            with pytest.raises(AllocationError, match="an operator isolated it"):
+                await node.plugin.allocate([["Ascend910-5"]])
+            await node.until(lambda: node.kubelet.registrations > before)
+
+    run(test())
+
+
+def test_names_that_operators_wrote_are_kept_and_removed_names_are_released() -> None:
+    async def test() -> None:
+        async with rig() as node:
+            await node.until(lambda: node.report()["DeviceInfoCfg"])
+
+            def edit(names: str) -> None:
+                found = node.api.get(CONFIG_MAPS, REPORT)
+                node.api.put(CONFIG_MAPS, {**found, "data": {**found["data"], "ManuallySeparateNPU": names}})
+
+            def said() -> tuple[str, str]:
+                """What is separated, and the chips of the last own write."""
+                report = node.report()
+                return report["ManuallySeparateNPU"], node.device_list()[f"{RESOURCE}-Unhealthy"]
+
+            # Names of chips that the node lacks are kept as they were written.
+            edit("Ascend910-5, Ascend910-99,spare board")
+            await node.devices(7)
+            names = "Ascend910-5,Ascend910-99,spare board"
+            await node.until(lambda: said() == (names, "Ascend910-5"))
+            reasons = json.loads(node.report()["UpgradeFaultReason"])
+            assert reasons["Ascend910-5"][0]["upgrade_type"] == "FaultAutofill"
+            # Also over a restart, and over a chip that is gone then.
+            await node.stop()
+            node.driver = SimulatedDriver({"count": 5})
+            await node.start()
+            await node.devices(5)
+            node.driver.change(0, [0x80E18402])
+            await node.until(lambda: said() == (names, "Ascend910-0"))
+            assert json.loads(node.report()["UpgradeFaultReason"])["Ascend910-5"] == reasons["Ascend910-5"]
+            await node.stop()
+            node.driver = SimulatedDriver({"count": 8})
+            await node.start()
+            await node.devices(7)
+            await node.until(lambda: said() == (names, "Ascend910-5"))
+            edit("Ascend910-99")
+            await node.devices(8)
+            await node.until(lambda: said() == ("Ascend910-99", ""))
+            edit("")
+            node.driver.change(1, [0x80E18402])
+            await node.until(lambda: said() == ("", "Ascend910-1"))
+
+    run(test())
+
+
+def test_a_mirrored_isolation_of_a_chip_that_is_gone_is_no_word_of_an_operator() -> None:
+    async def test() -> None:
+        async with rig(started=False) as node:
+            node.api.put(
+                CONFIG_MAPS,
+                {
+                    "metadata": {"namespace": "kube-system", "name": REPORT.partition("/")[2]},
+                    "data": {
+                        "ManuallySeparateNPU": "Ascend910-8,Ascend910-9",
+                        "RingwiseIsolatedChips": "Ascend910-9",
+                    },
+                },
+            )
+            await node.start()
+            await node.devices(8)
+            await node.until(lambda: node.report()["ManuallySeparateNPU"] == "Ascend910-8")
+
+    run(test())
+
+
+def test_the_fault_configuration_of_the_cluster_counts() -> None:
+    async def test() -> None:
+        async with rig() as node:
+            node.driver.change(1, [0x80E18402])
+            await node.devices(7)
+            codes = {"NotHandleFaultCodes": ["80E18402"]}
+            meta = {"namespace": "kube-system", "name": "mindx-dl-fault-config"}
+            node.api.put(CONFIG_MAPS, {"metadata": meta, "data": {"faultCode.json": json.dumps(codes)}})
+            await node.devices(8)
+
+    run(test())
+
+
+def test_without_matching_kubelet_s_ids_are_the_chips() -> None:
+    async def test() -> None:
+        async with rig(match_pods=False) as node:
+            node.bind("train", "Ascend910-4")
+            assert await node.admit("train", ids=["Ascend910-6"]) == (6,)
+            assert node.annotations("train")["predicate-time"] == "1"
+            assert node.api.count("PATCH /api/v1/namespaces/default/pods") == 0
+
+    run(test())
+
+
+def test_by_environment_nothing_is_exchanged() -> None:
+    """With Ascend Docker Runtime a container reads its own annotation, whatever Allocate answered."""
+
+    async def test() -> None:
+        async with rig(world="ascend-docker") as node:
+            env: list[dict[str, Any]] = [
+                {
+                    "name": "ASCEND_VISIBLE_DEVICES",
+                    "valueFrom": {"fieldRef": {"fieldPath": f"metadata.annotations['{RESOURCE}']"}},
+                }
+            ]
+            limits = {"limits": {RESOURCE: "1"}}
+            spec = {"nodeName": NODE, "containers": [{"name": "main", "resources": limits, "env": env}]}
+            node.bind("first", "Ascend910-0", "1", spec=spec)
+            node.bind("second", "Ascend910-1", "2", spec=spec)
+            await node.admit("second")
+            await node.until(lambda: node.annotations("second").get(REAL) == "Ascend910-1")
+            await node.until(lambda: REAL not in node.annotations("first"))
+            assert node.annotations("first")[RESOURCE] == "Ascend910-0"
+            assert await node.admit("first") == (0,)
+
+    run(test())
+
+
+def test_a_fault_is_an_event_on_the_plugin_s_own_pod() -> None:
+    async def test() -> None:
+        async with rig(pod="volcano-system/plugin-x") as node:
+            node.driver.change(3, [0x80E18402])
+            await node.until(lambda: node.api.all(EVENTS))
+            node.driver.change(3, [])
+            await node.until(lambda: len(node.api.all(EVENTS)) == 2)
+            occurred, recovered = sorted(node.api.all(EVENTS), key=lambda one: str(one["metadata"]["name"]))
+            assert occurred["metadata"]["namespace"] == "volcano-system"
+            assert occurred["metadata"]["name"].startswith("plugin-x.")
+            assert occurred["involvedObject"]["kind"] == "Pod"
+            assert (occurred["reason"], occurred["action"], occurred["type"]) == (
+                "Occur",
+                "SeparateNPU",
+                "Warning",
+            )
+            assert (recovered["reason"], recovered["type"]) == ("Recovery", "Normal")
+            for part in (
+                f"nodeName:{NODE}",
+                "assertion:Occur",
+                "faultCodes:80E18402",
+                "cardID:",
+                "deviceID:",
+            ):
+                assert part in occurred["message"]
+
+    run(test())
+
+
+def test_outside_of_a_pod_a_fault_is_an_event_on_the_node_and_a_storm_is_limited() -> None:
+    async def test() -> None:
+        async with rig() as node:
+            codes = [int(code, 16) for code in ("80E18402", "80E18005", "80E01801", "8C204E00", "80C98008")]
+            for number in range(8):
+                node.driver.change(number, codes)
+            await node.until(lambda: len(node.api.all(EVENTS)) == MOST_EVENTS)
+            await node.until(lambda: not node.device_list()[RESOURCE])
+            events = node.api.all(EVENTS)
+            assert len(events) == MOST_EVENTS
+            assert {one["involvedObject"]["kind"] for one in events} == {"Node"}
+            assert {one["metadata"]["namespace"] for one in events} == {"default"}
+
+    run(test())
+
+
+def test_a_node_has_one_device_plugin_for_a_resource() -> None:
+    """Huawei's plugin on the same socket is not pushed aside; ours waits until it is gone."""
+
+    async def test() -> None:
+        async with rig(started=False) as node:
+            socket = node.settings.plugin_folder / "Ascend910.sock"
+            other = await asyncio.start_unix_server(lambda reader, writer: writer.close(), socket)
+            await node.start()
+            await node.until(lambda: node.plugin.ready)
+            await asyncio.sleep(3 * node.settings.retry_period)
+            assert node.kubelet.registrations == 0
+            other.close()
+            await node.devices(8)
+            assert node.kubelet.registrations == 1
+
+    run(test())

@@ -1,0 +1,263 @@
+"""Restarts of the plugin and of kubelet, lost files, and an API server in trouble."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from ringwise.device.allocation import CONSUMED
+from ringwise.device.service import after_failures
+from ringwise.device.simulated_kubelet import AdmissionError
+from tests.device.cases import section
+from tests.device.rig import CONFIG_MAPS, NODE, NODES, PODS, REPORT, RESOURCE, rig
+from tests.kube.harness import run
+
+REAL = "huawei.com/AscendReal"
+
+
+# -- restarts
+
+
+def test_a_node_that_kubelet_made_anew_is_described_again() -> None:
+    async def test() -> None:
+        async with rig() as node:
+            await node.until(lambda: node.api.get(NODES, NODE)["metadata"]["annotations"]["baseDeviceInfos"])
+            await node.kubelet.stop()
+            node.api.remove(NODES, NODE)
+            node.api.put(NODES, {"metadata": {"name": NODE}})
+            await node.kubelet.start()
+            await node.until(lambda: node.api.get(NODES, NODE)["metadata"]["annotations"]["baseDeviceInfos"])
+
+    run(test())
+
+
+def test_levels_from_before_a_restart_count_and_unreadable_ones_do_not() -> None:
+    async def test() -> None:
+        async with rig(started=False) as node:
+            reason = {"upgrade_time": 1, "fault_code": "80e18005", "upgrade_type": "FaultFrequency"}
+            reasons = {
+                "Ascend910-1": [{**reason, "fault_level": "Strange"}],
+                "Ascend910-2": [{**reason, "fault_level": "SeparateNPU"}],
+                "Ascend910-3": [{**reason, "fault_level": "ManuallySeparateNPU"}],
+            }
+            node.api.put(
+                CONFIG_MAPS,
+                {
+                    "metadata": {"namespace": "kube-system", "name": REPORT.partition("/")[2]},
+                    "data": {
+                        "ManuallySeparateNPU": "Ascend910-1",
+                        "UpgradeFaultReason": json.dumps(reasons),
+                    },
+                },
+            )
+            await node.start()
+            await node.devices(6)
+            await node.until(
+                lambda: node.device_list()["huawei.com/Ascend910-Unhealthy"] == "Ascend910-1,Ascend910-2"
+            )
+
+    run(test())
+
+
+def test_kubelet_restarts_and_the_plugin_registers_again() -> None:
+    async def test() -> None:
+        async with rig() as node:
+            node.bind("train", "Ascend910-2")
+            await node.admit("train")
+            before = node.kubelet.registrations
+            await node.kubelet.stop()
+            await node.kubelet.start()
+            await node.until(lambda: node.kubelet.registrations > before)
+            await node.devices(8)
+            node.bind("next", "Ascend910-3")
+            assert await node.admit("next") == (3,)
+
+    run(test())
+
+
+def test_a_socket_that_vanished_is_made_again() -> None:
+    async def test() -> None:
+        async with rig() as node:
+            before = node.kubelet.registrations
+            node.registration.server.socket.unlink()
+            await node.until(lambda: node.kubelet.registrations > before)
+            await node.devices(8)
+            node.bind("train", "Ascend910-2")
+            assert await node.admit("train") == (2,)
+
+    run(test())
+
+
+def test_the_plugin_restarts_and_still_knows_what_is_mounted() -> None:
+    async def test() -> None:
+        async with rig() as node:
+            node.bind("first", "Ascend910-0", "1")
+            node.bind("second", "Ascend910-1", "2")
+            assert await node.admit("second") == (0,)
+            await node.restart()
+            assert await node.admit("first") == (1,)
+            await node.until(lambda: node.annotations("first").get(REAL) == "Ascend910-1")
+            await node.until(lambda: node.annotations("second").get(REAL) == "Ascend910-0")
+
+    run(test())
+
+
+def test_the_file_of_mounts_is_lost() -> None:
+    async def test() -> None:
+        async with rig() as node:
+            node.bind("train", "Ascend910-4,Ascend910-5")
+            await node.admit("train", 2)
+            await node.stop()
+            for path in (node.folder / "p" / "ringwise").iterdir():
+                path.unlink()
+            await node.restart()
+            await node.until(
+                lambda: (
+                    set(node.plugin.allocator.ledger.mapped(RESOURCE).values())
+                    == {"Ascend910-4", "Ascend910-5"}
+                )
+            )
+            node.bind("thief", "Ascend910-5")
+            with pytest.raises(
+                AdmissionError, match="Ascend910-5 of pod default/thief is held by pod default/train"
+            ):
+                await node.admit("thief")
+
+    run(test())
+
+
+def test_a_state_folder_that_cannot_be_written_stops_nothing() -> None:
+    async def test() -> None:
+        async with rig(started=False) as node:
+            (node.folder / "p").mkdir(exist_ok=True)
+            (node.folder / "p" / "ringwise").write_text("a file where the folder should be")
+            node.kubelet.containers.clear()
+            await node.start()
+            await node.devices(8)
+            node.bind("train", "Ascend910-1")
+            assert await node.admit("train") == (1,)
+
+    run(test())
+
+
+def test_shutdown_leaves_no_socket() -> None:
+    async def test() -> None:
+        async with rig() as node:
+            socket = node.registration.server.socket
+            assert socket.exists()
+            await node.stop()
+            assert not socket.exists()
+            assert await node.devices(0)
+
+    run(test())
+
+
+@pytest.mark.parametrize("case", section("grpc_misc"))
+def test_what_follows_failures(case: dict[str, Any]) -> None:
+    assert after_failures(case["failures"]) == case["strategy"]
+
+
+def test_failures_as_the_constants_say() -> None:
+    constants = section("constants")
+    assert after_failures(constants["reregister_after_failed_sends"]) == "reRegistry"
+    assert after_failures(constants["exit_after_failed_sends"]) == "exit"
+    assert after_failures(4) == after_failures(6) == ""
+
+
+# -- the API server in trouble
+
+
+@pytest.mark.parametrize("status", [409, 429, 500, 503])
+def test_a_patch_that_fails_twice_is_tried_again(status: int) -> None:
+    async def test() -> None:
+        async with rig() as node:
+            node.bind("train", "Ascend910-1")
+            node.api.fault("PATCH /api/v1/namespaces/default/pods/train", status=status, times=2)
+            assert await node.admit("train") == (1,)
+            assert node.annotations("train")["predicate-time"] == CONSUMED
+
+    run(test())
+
+
+def test_d2_a_patch_that_fails_fails_allocate_and_leaves_the_pod_waiting() -> None:
+    async def test() -> None:
+        async with rig() as node:
+            node.bind("train", "Ascend910-1")
+            node.api.fault("PATCH /api/v1/namespaces/default/pods/train", status=500, times=3)
+            with pytest.raises(AdmissionError, match="pod default/train could not be marked as served: 500"):
+                await node.admit("train")
+            assert node.annotations("train")["predicate-time"] == "1"
+            assert node.plugin.allocator.ledger.mounts == []
+            assert await node.admit("train") == (1,)
+
+    run(test())
+
+
+def test_a_patch_without_an_answer_that_took_effect() -> None:
+    """The server took the patch and the answers were lost; kubelet may have meant another pod."""
+
+    async def test() -> None:
+        async with rig() as node:
+            node.bind("first", "Ascend910-1", "1")
+            node.bind("second", "Ascend910-2", "2")
+            node.api.fault("PATCH /api/v1/namespaces/default/pods/first", drop=True, done=True, times=3)
+            with pytest.raises(AdmissionError, match="first could not be marked as served"):
+                await node.admit("second")
+            assert await node.admit("first") == (1,)
+
+    run(test())
+
+
+def test_the_api_server_is_down() -> None:
+    async def test() -> None:
+        async with rig() as node:
+            node.bind("train", "Ascend910-1")
+            await node.until(lambda: node.plugin.allocator.waiting())
+            fault = node.api.fault("/api/v1", drop=True, times=10_000)
+            node.api.cut_watches()
+            with pytest.raises(AdmissionError, match="could not be marked as served"):
+                await node.admit("train")
+            with pytest.raises(
+                AdmissionError, match=r"waits for 2 chips .*the API server could not be asked"
+            ):
+                await node.admit("other", 2)
+            node.api.faults.remove(fault)
+            assert await node.admit("train") == (1,)
+
+    run(test())
+
+
+def test_a_pod_that_the_watch_has_not_brought_yet_is_read_before_failing() -> None:
+    async def test() -> None:
+        async with rig() as node:
+            node.api.fault(lambda method, path: method == "GET" and path == PODS, status=500, times=1)
+            node.api.cut_watches()
+            node.bind("train", "Ascend910-1")
+            assert await node.admit("train") == (1,)
+
+    run(test())
+
+
+def test_a_pod_that_is_gone_is_not_served() -> None:
+    async def test() -> None:
+        async with rig() as node:
+            node.bind("gone", "Ascend910-1", "1")
+            node.bind("here", "Ascend910-2", "2")
+            await node.until(lambda: len(node.plugin.allocator.waiting()) == 2)
+            node.api.fault("PATCH /api/v1/namespaces/default/pods/gone", status=404)
+            assert await node.admit("here") == (2,)
+
+    run(test())
+
+
+def test_no_pod_waits() -> None:
+    async def test() -> None:
+        async with rig() as node:
+            with pytest.raises(
+                AdmissionError, match=r"no pod of this node waits for 1 chip of huawei\.com/Ascend910"
+            ):
+                await node.admit("stranger")
+
+    run(test())

@@ -1,0 +1,276 @@
+"""Commands that change a running lab: nodes, queues, jobs, time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.lab.rig import Terminal, job, pod, queue
+
+# -- changing -------------------------------------------------------------------------------------
+
+
+def test_cordon_drain_and_fault(terminal: Terminal) -> None:
+    assert terminal.ok("cordon node-0") == "node node-0 cordoned\n"
+    terminal.ok("fault inject chip node-1 0-2,5")
+    terminal.ok("fault inject network node-2 7")
+    found = {node["name"]: node for node in terminal.json("get nodes")["nodes"]}
+    assert found["node-0"]["cordoned"]
+    assert found["node-1"]["chips"][0]["faulty"] == [0, 1, 2, 5]
+    assert found["node-2"]["chips"][0]["network_faulty"] == [7]
+    (gang,) = terminal.submit(job("gang", 2, 8))["jobs"]
+    assert gang["outcome"] == "pending"
+    terminal.ok("uncordon node-0")
+    assert {node for node, _ in terminal.seats().values()} == {"node-0", "node-3"}
+    terminal.ok("fault clear chip node-1 0 1 2 5")
+    said = terminal.ok("drain node-0 --yes")
+    assert said.startswith("node node-0 cordoned; 1 pod evicted\n  lab/gang-worker-")
+    terminal.ok("advance 10s")
+    assert {node for node, _ in terminal.seats().values()} == {"node-1", "node-3"}
+
+
+def test_a_waiting_gang_starts_when_another_job_ends(terminal: Terminal) -> None:
+    terminal.submit(job("first", 4, 8, minutes=10))
+    terminal.submit(job("second", 3, 8))
+    assert "expected start" in terminal.ok("why second")
+    assert len(terminal.seats()) == 4
+    terminal.ok("advance 9m")
+    assert len(terminal.seats()) == 4
+    terminal.ok("advance 2m")
+    assert [name.rpartition("-worker")[0] for name in terminal.seats()] == ["lab/second"] * 3
+    phases = {found["name"]: found["phase"] for found in terminal.json("get jobs")["jobs"]}
+    assert phases == {"first": "Completed", "second": "Running"}
+    assert terminal.ok("why first") == "lab/first: ended\n  it is Completed: 4 of 4 pods succeeded\n"
+
+
+def test_advance_goes_to_the_next_event(terminal: Terminal) -> None:
+    terminal.submit(pod("one", 1))
+    began = terminal.json("top --once")["status"]["now"]
+    assert terminal.json("advance")["now"] == began + 2_000_000_000  # pods take two seconds to start
+    assert terminal.json("get pods")["pods"][0]["phase"] == "Running"
+
+
+def test_18_queues_that_a_cluster_refuses_are_refused(terminal: Terminal) -> None:
+    below = queue("team").replace("weight: 1", "weight: 1, parent: dept")
+    said = terminal.refused("submit -", below)
+    assert "queue team: its parent dept does not exist" in said
+    # Together they are right, whatever their order.
+    terminal.submit(below, queue("dept"))
+    said = terminal.refused("delete queue dept")
+    assert said.startswith("ringwise: queue dept cannot be deleted: it has the 1 queue team below it")
+    terminal.ok("delete queue dept team")
+
+
+def test_delete(terminal: Terminal) -> None:
+    terminal.submit(queue("spare"), job("inside", 1, 1, queue="spare"), pod("alone", 1))
+    said = terminal.refused("delete queue spare")
+    assert said.startswith("ringwise: queue spare has 1 job: lab/inside-")
+    assert terminal.ok("delete job inside") == "job lab/inside deleted\n"
+    assert terminal.ok("delete pod alone") == "pod lab/alone deleted\n"
+    assert terminal.ok("delete queue spare") == "queue spare deleted\n"
+    terminal.ok("advance 5s")
+    assert terminal.seats() == {}
+    assert [found["name"] for found in terminal.json("get queues")["queues"]] == ["default"]
+    terminal.ok("delete node node-3")
+    assert len(terminal.json("get nodes")["nodes"]) == 3
+
+
+def test_17_delete_takes_several_names_and_deletes_all_or_none(terminal: Terminal) -> None:
+    terminal.submit(*(job(name) for name in ("a", "b", "c")))
+    said = terminal.refused("delete job a absent other")
+    assert said == "ringwise: there is no job absent\nringwise: there is no job other\n"
+    assert len(terminal.json("get jobs")["jobs"]) == 3
+    assert terminal.ok("delete job a lab/b a") == "job lab/a deleted\njob lab/b deleted\n"
+    assert terminal.ok("delete jobs c absent --ignore-not-found") == "job lab/c deleted\n"
+    terminal.ok("advance 5s")
+    assert terminal.ok("get jobs") == "there are no jobs\n"
+
+
+def test_17_delete_of_a_file(terminal: Terminal, tmp_path: Path) -> None:
+    file = tmp_path / "all.yaml"
+    file.write_text("---\n".join([queue("spare"), job("inside", 1, 1, queue="spare"), pod("alone", 1)]))
+    terminal.submit(file.read_text(), job("other"))
+    document = terminal.json(f"delete -f {file}")
+    assert document["deleted"] == [
+        {"kind": "job", "name": "lab/inside"},
+        {"kind": "pod", "name": "lab/alone"},
+        {"kind": "queue", "name": "spare"},
+    ]
+    terminal.ok("advance 5s")
+    assert [found["name"] for found in terminal.json("get jobs")["jobs"]] == ["other"]
+    assert "there is no job lab/inside" in terminal.refused(f"delete -f {file}")
+    assert terminal.ok(f"delete -f {file} --ignore-not-found") == "there is nothing to delete\n"
+
+
+def test_17_delete_all_of_a_kind(terminal: Terminal) -> None:
+    elsewhere = job("far").replace("namespace: lab", "namespace: far")
+    terminal.submit(queue("spare"), job("a"), job("b"), elsewhere)
+    assert terminal.ok("delete jobs --all -n lab") == "job lab/a deleted\njob lab/b deleted\n"
+    assert terminal.ok("delete job --all") == "job far/far deleted\n"
+    assert terminal.ok("delete queue --all") == "queue spare deleted\n"
+    assert terminal.ok("delete queue --all") == "there is nothing to delete\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("delete", "nothing to delete"),
+        ("delete job", "name the jobs to delete, or give --all"),
+        ("delete job a --all", "name the jobs to delete, or give --all"),
+        ("delete job -f x.yaml", "-f names the objects by itself"),
+        ("submit x.yaml --dry-run --wait", "give one of them"),
+    ],
+)
+def test_17_what_is_not_said_clearly_changes_nothing(asked: Terminal, command: str, words: str) -> None:
+    assert words in asked.refused(command)
+
+
+def test_17_a_dry_run_says_what_submit_would_and_changes_nothing(terminal: Terminal) -> None:
+    terminal.submit(job("busy", 2, 8))
+    documents = "---\n".join([job("fits", 2, 8), job("waits", 3, 8), job("never", 1, 3), queue("new")])
+    state = [terminal.json(f"get {kind}") for kind in ("jobs", "pods", "nodes", "queues")]
+    ran = terminal.run("submit - --dry-run", documents)
+    assert "dry run: nothing was submitted" in ran.stderr
+    assert [terminal.json(f"get {kind}") for kind in ("jobs", "pods", "nodes", "queues")] == state
+    assert terminal.ok("submit -", documents) == ran.stdout
+    assert terminal.run("submit - --dry-run", pod("x", 1, node="node-99")).exit_code == 2
+
+
+def test_17_wait_ends_when_the_jobs_run(terminal: Terminal) -> None:
+    terminal.submit(job("first", 4, 8, minutes=10))
+    said = terminal.ok("submit - --wait", job("second", 3, 8))
+    assert said.startswith("lab/second: running on node-0, node-1, node-2")
+    phases = {found["name"]: found["phase"] for found in terminal.json("get jobs")["jobs"]}
+    assert phases == {"first": "Completed", "second": "Running"}
+
+
+@pytest.mark.parametrize(
+    ("options", "documents", "code"),
+    [
+        ("", [job("never", 1, 3)], 0),
+        ("--exit-code", [job("fits", 1, 8)], 0),
+        ("--exit-code", [job("never", 1, 3), job("waits", 4, 8)], 3),
+        ("--exit-code", [job("waits", 4, 8)], 4),
+        ("--exit-code --dry-run", [job("waits", 4, 8)], 4),
+        ("--wait", [job("never", 1, 3)], 3),
+        ("--wait --timeout 5m", [job("waits", 4, 8)], 4),
+        ("--wait --timeout 30m", [job("waits", 4, 8)], 0),
+    ],
+)
+def test_17_exit_codes_of_jobs_that_do_not_start(
+    terminal: Terminal, options: str, documents: list[str], code: int
+) -> None:
+    terminal.submit(job("busy", 1, 8, minutes=10))
+    assert terminal.run(f"submit - {options}", "---\n".join(documents)).exit_code == code
+
+
+def test_17_placed_jobs_have_another_phase_than_waiting_ones(terminal: Terminal) -> None:
+    group = (
+        "apiVersion: scheduling.volcano.sh/v1beta1\nkind: PodGroup\n"
+        "metadata: {name: band, namespace: lab}\nspec: {minMember: 1}\n"
+    )
+    member = pod("member", 1).replace("labels: {}", "annotations: {scheduling.k8s.io/group-name: band}")
+    answer = terminal.submit(job("placed", 2, 8), pod("alone", 8), group, member, job("waits", 3, 8))
+    phases = {found["name"]: (found["outcome"], found["phase"]) for found in answer["jobs"]}
+    assert phases.pop("waits") == ("pending", "Pending")
+    # Volcano calls a PodGroup Running as soon as its pods have nodes.
+    assert phases.pop("band") == ("placed", "Running")
+    assert set(phases.values()) == {("placed", "Starting")}
+    terminal.ok("advance 3s")
+    after = {found["name"]: found["phase"] for found in terminal.json("get jobs")["jobs"]}
+    assert after == {"placed": "Running", "alone": "Running", "band": "Running", "waits": "Pending"}
+    assert "lab/placed default Running" in " ".join(terminal.ok("get jobs").split())
+    terminal.ok(f"drain {terminal.seats()['lab/placed-worker-0'][0]} --yes")
+    terminal.ok("advance 3s")
+    lost = {found["name"]: (found["outcome"], found["phase"]) for found in terminal.json("get jobs")["jobs"]}
+    assert lost["placed"] == ("pending", "Pending")
+
+
+def test_17_drain_names_the_gangs_it_hurts_and_asks(terminal: Terminal) -> None:
+    elastic = job("elastic", 2, 8).replace("minAvailable: 2", "minAvailable: 1")
+    terminal.submit(job("gang", 2, 8), elastic)
+    node = terminal.seats()["lab/gang-worker-0"][0]
+    ran = terminal.run(f"drain {node}", "n\n")
+    assert ran.exit_code == 1
+    assert "  lab/gang: 1 of 2 pods runs here; 1 would be left, and the gang needs 2\n" in ran.stderr
+    assert f"drain node {node} and evict 1 pod? [y/N]" in ran.stderr
+    assert "nothing was changed" in ran.stderr
+    said = terminal.refused(f"drain {terminal.seats()['lab/elastic-worker-0'][0]}", "")
+    assert "lab/elastic: 1 of 2 pods runs here; 1 would be left, enough for the gang (minAvailable 1)" in said
+    assert "nothing was changed: there is no answer; --yes drains without asking" in said
+    assert not any(found["cordoned"] for found in terminal.json("get nodes")["nodes"])
+    assert f"node {node} cordoned; 1 pod evicted" in terminal.run(f"drain {node}", "y\n").stdout
+    terminal.ok("delete jobs --all")
+    terminal.ok("advance 5s")
+    terminal.submit(pod("alone", 2))
+    alone = terminal.seats()["lab/alone"][0]
+    said = terminal.refused(f"drain {alone}", "")
+    assert "lab/alone: a pod without a controller: it is not started again" in said
+    empty = next(found["name"] for found in terminal.json("get nodes")["nodes"] if not found["pods"])
+    assert terminal.ok(f"drain {empty}") == f"node {empty} cordoned; 0 pods evicted\n"
+
+
+@pytest.mark.parametrize(
+    ("span", "words"),
+    [
+        ("banana", "'banana' is no span of time: write seconds (90), or 90s, 30m, 1h30m"),
+        ("-- -5m", "'-5m' is no span of time"),
+        ("-5m", "'-5m' is no span of time"),
+        ("''", "'' is no span of time"),
+        ("99999999999h", "is too long: at most 100 years"),
+    ],
+)
+def test_17_advance_with_a_nonsense_span(terminal: Terminal, span: str, words: str) -> None:
+    before = terminal.json("top --once")["status"]["now"]
+    assert words in terminal.refused(f"advance {span}")
+    assert terminal.json("top --once")["status"]["now"] == before
+
+
+def test_a_job_of_a_bare_group_is_deleted_with_its_pods(terminal: Terminal) -> None:
+    group = (
+        "apiVersion: scheduling.volcano.sh/v1beta1\nkind: PodGroup\n"
+        "metadata: {name: band, namespace: lab}\nspec: {minMember: 2}\n"
+    )
+    members = [
+        pod(f"member-{number}", 8).replace("labels: {}", "annotations: {scheduling.k8s.io/group-name: band}")
+        for number in range(2)
+    ]
+    answer = terminal.submit(group, *members)
+    assert [(found["name"], found["outcome"]) for found in answer["jobs"]] == [("band", "placed")]
+    terminal.ok("delete job band")
+    terminal.ok("advance 5s")
+    assert terminal.json("get jobs")["jobs"] == []
+    assert terminal.json("get pods")["pods"] == []
+
+
+def command_object(action: str, kind: str, name: str) -> str:
+    return f"""apiVersion: bus.volcano.sh/v1alpha1
+kind: Command
+metadata: {{generateName: {name}-, namespace: lab}}
+action: {action}
+target: {{kind: {kind}, name: {name}}}
+"""
+
+
+def test_08_commands_close_and_open_queues_and_suspend_jobs(terminal: Terminal) -> None:
+    team = queue("team").replace("weight: 1", "weight: 1, parent: dept")
+    terminal.submit(queue("dept"), team, job("runs", 1, 8, queue="team"))
+    terminal.ok("advance 5s")
+    assert "CloseQueue dept carried out" in terminal.ok(
+        "submit -", command_object("CloseQueue", "Queue", "dept")
+    )
+    states = {one["name"]: one["state"] for one in terminal.json("get queues")["queues"]}
+    assert (states["dept"], states["team"]) == ("Closed", "Closing")
+    refused = terminal.ok("submit -", command_object("OpenQueue", "Queue", "team"))
+    assert "OpenQueue team refused: queue team cannot be opened because its parent queue dept is" in refused
+    assert "AbortJob lab/runs carried out" in terminal.ok(
+        "submit -", command_object("AbortJob", "Job", "runs")
+    )
+    terminal.ok("advance 1m")
+    (runs,) = terminal.json("get jobs")["jobs"]
+    assert runs["phase"] == "Aborted"
+    lost = terminal.refused("submit -", command_object("CloseQueue", "Queue", "nowhere"))
+    assert "CloseQueue: there is no queue nowhere" in lost
+    wrong = terminal.refused("submit -", command_object("CloseQueue", "Node", "n1"))
+    assert 'target.kind: must be Job or Queue, got "Node"' in wrong
