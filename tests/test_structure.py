@@ -1,0 +1,383 @@
+"""What must hold for the sources: imports, layers, the pure core, names and rules."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Collection, Mapping
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from ringwise import wellknown
+from ringwise.plugins import PLUGINS
+from tests.checkout import PACKAGE, ROOT, SOURCES, project
+
+CORE = (
+    "grammar",
+    "reasons",
+    "wellknown",
+    "topology",
+    "state",
+    "placement",
+    "framework",
+    "messages",
+    "actions",
+    "plugins",
+    "scheduler",
+    "controller",
+)
+#: A file over this many lines wants a reason; those that have one are listed here with it.
+LONG_SOURCE = 500
+LONG_FOR_A_REASON: dict[str, str] = {
+    "state/cluster.py": "the only writer of the state: events, decisions and their log share its arrays",
+}
+
+
+# -- imports
+
+
+@cache
+def imports() -> dict[str, set[str]]:
+    """Module -> the modules of the package it imports, also those only for types or inside functions."""
+    modules = {}
+    for path in SOURCES:
+        name = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+        modules[name.removesuffix(".__init__")] = path
+    found: dict[str, set[str]] = {}
+    for name, path in modules.items():
+        package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+        found[name] = set()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                found[name] |= {alias.name for alias in node.names if alias.name in modules}
+            elif isinstance(node, ast.ImportFrom):
+                base = ".".join(package.split(".")[: len(package.split(".")) - node.level + 1])
+                origin = node.module or "" if not node.level else f"{base}.{node.module or ''}".rstrip(".")
+                for alias in node.names:
+                    full = f"{origin}.{alias.name}"
+                    found[name] |= {one for one in (full if full in modules else origin,) if one in modules}
+    return found
+
+
+def circles(graph: Mapping[str, Collection[str]]) -> list[list[str]]:
+    """Sets of modules of which each reaches each other, by Tarjan's algorithm."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(module: str) -> None:
+        index[module] = low[module] = len(index)
+        stack.append(module)
+        for other in graph[module]:
+            if other not in index:
+                visit(other)
+                low[module] = min(low[module], low[other])
+            elif other in stack:
+                low[module] = min(low[module], index[other])
+        if low[module] == index[module]:
+            circle = stack[stack.index(module) :]
+            del stack[stack.index(module) :]
+            if len(circle) > 1 or module in graph[module]:
+                found.append(sorted(circle))
+
+    for module in graph:
+        if module not in index:
+            visit(module)
+    return found
+
+
+def test_the_search_for_circles_finds_them() -> None:
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set(), "e": {"e"}}
+    assert circles(graph) == [["b", "c"], ["e"]]
+    assert "ringwise.scheduler.core.machine" in imports()["ringwise.apps.extensions"]
+    assert "ringwise.reasons" in imports()["ringwise.scheduler.view"]
+
+
+def test_only_one_place_makes_schedulers() -> None:
+    """It gives them the plugins and actions of installed packages, so no command is left without them."""
+    makers = [
+        str(path.relative_to(PACKAGE))
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Scheduler"
+    ]
+    assert makers == ["apps/extensions.py"]
+
+
+def test_no_two_modules_import_each_other_in_a_circle() -> None:
+    assert circles(imports()) == []
+
+
+def string_constants(source: str) -> set[str]:
+    return {
+        node.value
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+
+
+def test_the_framework_names_no_plugin() -> None:
+    """Plugins declare themselves: the framework has the mechanism, and no plugin's name or arguments."""
+    names = {spec.name for spec in PLUGINS} | {spec.alias_prefix for spec in PLUGINS if spec.alias_prefix}
+    names |= {row.name for spec in PLUGINS for row in spec.arguments or ()}
+    assert {"gang", "topology910", "volcano-npu", "binpack.weight"} <= names
+    # Ordinary words that are something else in the framework: a value of a setting, an attribute.
+    names -= {"strict", "capacity"}
+    assert string_constants("x = {'gang': 1}\ny = f'{z} gang'") == {"gang", " gang"}
+    found = {
+        str(path.relative_to(PACKAGE)): named
+        for path in SOURCES
+        if path.relative_to(PACKAGE).parts[0] == "framework"
+        if (named := string_constants(path.read_text(encoding="utf-8")) & names)
+    }
+    assert found == {}
+
+
+@pytest.mark.parametrize("package", ["plugins", "actions"])
+def test_plugins_and_actions_do_not_import_each_other(package: str) -> None:
+    """The contract holds for every file and folder of the package, those to come included."""
+    contracts = project()["tool"]["importlinter"]["contracts"]
+    modules = [one["modules"] for one in contracts if one["type"] == "independence"]
+    assert [f"ringwise.{package}.*"] in modules
+
+
+# -- packages
+
+
+def layers() -> list[set[str]]:
+    contract = project()["tool"]["importlinter"]["contracts"][0]
+    return [{one.strip().strip("()") for one in re.split(r"[|:]", layer)} for layer in contract["layers"]]
+
+
+def test_every_package_is_in_the_import_contract() -> None:
+    known = set().union(*layers())
+    packages = {
+        path.stem if path.is_file() else path.name
+        for path in PACKAGE.iterdir()
+        if (path.suffix == ".py" and not path.stem.startswith("__")) or (path / "__init__.py").is_file()
+    }
+    assert packages
+    assert packages - known == set()
+
+
+def test_packages_are_in_the_agreed_order() -> None:
+    order = [one for layer in layers() for one in sorted(layer)]
+    agreed = [
+        "cli",
+        "apps",
+        "manifests",
+        "scheduler",
+        "framework",
+        "placement",
+        "state",
+        "topology",
+        "reasons",
+    ]
+    assert [one for one in order if one in agreed] == agreed
+    assert {"actions", "plugins", "messages"} in layers()
+    assert {"scheduler", "controller"} in layers()
+
+
+def test_the_core_contract_covers_the_core() -> None:
+    contract = project()["tool"]["importlinter"]["contracts"][1]
+    assert set(contract["source_modules"]) == {f"ringwise.{one}" for one in CORE}
+
+
+def in_core(path: Path) -> bool:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py") in CORE
+
+
+def imported_by(source: str) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            names.add(node.module.partition(".")[0])
+    return names
+
+
+def test_the_core_needs_the_standard_library_only() -> None:
+    assert imported_by("import yaml.nodes\nfrom msgspec import Struct") == {"yaml", "msgspec"}
+    allowed = sys.stdlib_module_names | {"ringwise"}
+    foreign = {
+        str(path.relative_to(PACKAGE)): others
+        for path in SOURCES
+        if in_core(path) and (others := imported_by(path.read_text(encoding="utf-8")) - allowed)
+    }
+    assert foreign == {}
+
+
+#: Ways to a clock or to random numbers through modules that are otherwise harmless.
+SIDE_DOORS = frozenset(
+    {"now", "utcnow", "today", "uuid1", "uuid4", "urandom", "getnode", "environ", "getenv"}
+)
+
+
+def side_doors_in(source: str) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, (ast.Name, ast.Attribute)):
+            owner = node.value.id if isinstance(node.value, ast.Name) else node.value.attr
+            if node.attr in SIDE_DOORS and owner in {"datetime", "date", "uuid", "os"}:
+                found.add(f"{owner}.{node.attr}")
+        elif isinstance(node, ast.ImportFrom) and node.module in {"uuid", "os"}:
+            found |= {f"{node.module}.{alias.name}" for alias in node.names if alias.name in SIDE_DOORS}
+    return found
+
+
+def test_the_core_reads_no_clock_and_no_random_numbers() -> None:
+    sample = "from os import environ\ndatetime.datetime.now()\nuuid.uuid4()\nuuid.uuid5(a, b)"
+    assert side_doors_in(sample) == {"datetime.now", "uuid.uuid4", "os.environ"}
+    found = {
+        str(path.relative_to(PACKAGE)): doors
+        for path in SOURCES
+        if in_core(path) and (doors := side_doors_in(path.read_text(encoding="utf-8")))
+    }
+    assert found == {}
+
+
+def test_sources_stay_short_and_say_what_they_are_for() -> None:
+    assert SOURCES
+    complaints = []
+    for path in SOURCES:
+        text = path.read_text(encoding="utf-8")
+        name = str(path.relative_to(PACKAGE))
+        if len(text.splitlines()) > LONG_SOURCE and name not in LONG_FOR_A_REASON:
+            complaints.append(f"{name} has {len(text.splitlines())} lines: split it, or say here why not")
+        if text.strip() and ast.get_docstring(ast.parse(text)) is None:
+            complaints.append(f"{path.relative_to(ROOT)} does not say what it is for")
+    assert complaints == []
+
+
+# -- well-known names
+
+
+def is_docstring(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def names_spelled_in(source: str) -> list[str]:
+    """Well-known names that stand in the source as strings, or as the beginning of an f-string.
+
+    A sentence that mentions a name is no finding: it has more words. Neither is the name of a document's
+    schema: the type checker compares it with the type of the document.
+    """
+    names = {value for name, value in vars(wellknown).items() if name.isupper() and isinstance(value, str)}
+    prefixes = tuple(name for name in names if name.endswith("/"))
+    tree = ast.parse(source)
+    docstrings = {id(node.value) for node in ast.walk(tree) if is_docstring(node)}  # type: ignore[attr-defined]
+    found = []
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Constant) or not isinstance(node.value, str) or id(node) in docstrings:
+            continue
+        text = node.value.strip(" :=")
+        path = re.split("[/=]", text)[0]
+        if re.fullmatch(r"ringwise\.io/[a-z-]+/v[0-9]+", text):
+            continue
+        if " " not in text and (text in names or path in names or text.startswith(prefixes)):
+            found.append(f"line {node.lineno}: {node.value!r}")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("source", "finds"),
+    [
+        ('LABEL = "tor-affinity"', True),
+        ('f"{resource}-Unhealthy"', True),
+        ('f"huawei.com/{kind}"', True),
+        ('KEY = "huawei.com/something-new"', True),
+        ('select("mx-consumer-cim=true")', True),
+        ('MAP = "volcano-system/volcano-scheduler-configmap"', True),
+        ('f"huawei.com/schedule_policy: {policy}"', True),
+        ('cure("remove the annotation huawei.com/schedule_policy")', False),
+        ('CODE = "sp-block-not-a-number"', False),
+        ('def f():\n    "tor-affinity"', False),
+    ],
+)
+def test_the_search_for_well_known_names_finds_them(source: str, finds: bool) -> None:
+    assert bool(names_spelled_in(source)) is finds
+
+
+def test_well_known_names_are_spelled_in_their_file_only() -> None:
+    found = {
+        str(path.relative_to(PACKAGE)): spelled
+        for path in SOURCES
+        if path.name != "wellknown.py" and (spelled := names_spelled_in(path.read_text(encoding="utf-8")))
+    }
+    assert found == {}
+
+
+def test_well_known_names_are_defined_once_and_explained() -> None:
+    lines = (PACKAGE / "wellknown.py").read_text(encoding="utf-8").splitlines()
+    values = [value for name, value in vars(wellknown).items() if name.isupper() and isinstance(value, str)]
+    assert len(values) == len(set(values))
+    explained = False
+    bare = []
+    for line in lines:
+        if not line:
+            explained = False
+        elif line.startswith("#"):
+            explained = True
+        elif re.match(r"[A-Z_0-9]+ = ", line) and not explained:
+            bare.append(line)
+    assert bare == []
+
+
+# -- names of classes
+
+
+def test_no_two_classes_have_the_same_name() -> None:
+    """A name means one thing. Private classes are seen in their module only, generated ones have packages."""
+    found: dict[str, list[str]] = {}
+    for path in SOURCES:
+        if path.name.endswith("_pb2.py"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found.setdefault(node.name, []).append(str(path.relative_to(PACKAGE)))
+    assert found
+    assert {name: where for name, where in found.items() if len(where) > 1} == {}
+
+
+# -- rules
+
+#: The rules that are implemented. A rule of a later issue is added when it is done.
+RULES = (
+    *(f"N{number}" for number in range(1, 9)),
+    "N3a",
+    *(f"S{number}" for number in range(1, 13)),
+    *(f"P{number}" for number in range(1, 8)),
+    *(f"R{number}" for number in range(1, 4)),
+    "D1",
+    "F1",
+    "F2",
+    "K",
+)
+
+
+def docstrings() -> str:
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    nodes = (node for path in SOURCES for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    return "\n".join(ast.get_docstring(node) or "" for node in nodes if isinstance(node, documented))
+
+
+def test_every_rule_is_found_in_the_docstring_of_what_implements_it() -> None:
+    text = docstrings()
+    assert [rule for rule in RULES if not re.search(rf"\b{rule}\b", text)] == []
+
+
+def test_every_rule_is_found_in_the_name_of_a_test() -> None:
+    tests = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "tests").rglob("test_*.py"))]
+    names = re.findall(r"def (test_\w+)\(", "\n".join(tests))
+    known = {part for name in names for part in name.split("_")}
+    assert [rule for rule in RULES if rule not in known] == []
+
+
+def test_every_rule_is_found_on_a_page() -> None:
+    pages = "\n".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md")))
+    assert [rule for rule in RULES if not re.search(rf"\b{rule}\b", pages)] == []
