@@ -3,43 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
-import pytest
 
-from ringwise.kube.watch.job_templates import JobTemplates, TemplateStore
+from ringwise.kube.watch.job_templates import JobTemplates
 from ringwise.kube.watch.kinds import WatchTarget
 from ringwise.kube.watch.reflector import Reflector
-from ringwise.kube.write.binder import Binder
-from ringwise.kube.write.executor import Executor
 from ringwise.kube.write.fence import Fence
 from ringwise.kube.write.job_commands import JobCommands
-from ringwise.kube.write.status import StatusWriter
 from ringwise.kubeclient.resources import JOB_COMMANDS
 from ringwise.kubeclient.retry import Retrier
 from ringwise.messages import events as ev
 from ringwise.messages.commands import (
     AnnotatePod,
-    Command,
     CreateGroup,
-    CreateJobResources,
     CreatePod,
     DeleteGroup,
     DeleteJob,
     DeletePod,
     Evict,
-    JobKeys,
-    JobService,
     PodAdditions,
     Publish,
     SetJobStatus,
 )
 from ringwise.messages.events import EvictFailed
-from ringwise.state.model import Owner, Pod, PodClass, PodGroup
-from tests.kube.fake_api_server import FakeApiServer
+from ringwise.state.model import Owner, PodGroup
 from tests.kube.harness import (
     CONFIG_MAPS,
     EVENTS,
@@ -53,78 +42,11 @@ from tests.kube.harness import (
     server,
     until,
 )
+from tests.kube.write.executing import JOB, executing, job_state, worker
 
-JOB = {
-    "metadata": {"name": "train", "namespace": "default", "uid": "j1"},
-    "spec": {
-        "tasks": [{"name": "worker", "template": {"spec": {"containers": [{"name": "main", "image": "i"}]}}}],
-        "volumes": [{"mountPath": "/out", "volumeClaim": {"accessModes": ["ReadWriteMany"]}}],
-    },
-}
 #: The folder of root's keys in a container.
 SSH_FOLDER = "/root/.ssh"
-#: What svc and ssh need.
-WANTED = CreateJobResources(
-    "default/train", (JobService("train"),), isolated=True, keys=JobKeys("train-ssh", "")
-)
 COMMANDS = "/apis/bus.volcano.sh/v1alpha1/commands"
-
-
-class Executing:
-    def __init__(
-        self,
-        api: FakeApiServer,
-        executor: Executor,
-        fence: Fence,
-        failed: list[EvictFailed],
-        templates: TemplateStore,
-    ) -> None:
-        self.api = api
-        self.executor = executor
-        self.fence = fence
-        self.failed = failed
-        self.templates = templates
-
-    async def do(self, *commands: Command) -> None:
-        self.executor.execute(commands)
-        await self.executor.finish()
-
-    def writes(self) -> list[str]:
-        return [
-            f"{method} {path.rpartition('/')[2]}" for method, path in self.api.requests if method != "GET"
-        ]
-
-
-@asynccontextmanager
-async def executing() -> AsyncIterator[Executing]:
-    async with server() as (api, client):
-        clock = InstantClock()
-        fence = Fence(clock)
-        fence.open_forever()
-        templates = TemplateStore()
-        templates.put("default/train", JobTemplates.of(msgspec.Raw(msgspec.json.encode(JOB))))
-        api.put(JOBS, {**JOB})
-        binder = Binder(client, fence, clock=clock, on_failed=lambda failure: None)
-        status = StatusWriter(client, fence, {}, clock=clock)
-        failed: list[EvictFailed] = []
-        executor = Executor(
-            client.gated(fence),
-            binder,
-            status,
-            templates,
-            Retrier(clock, may_write=lambda: fence.is_open),
-            failed.append,
-        )
-        yield Executing(api, executor, fence, failed, templates)
-        await executor.stop()
-
-
-def worker(index: int, uid: str = "x") -> Pod:
-    return Pod(uid, "default", f"train-worker-{index}", PodClass(), task="worker")
-
-
-def job_state(one: Executing) -> Any:
-    return one.api.get(JOBS, "default/train").get("status", {}).get("state", {}).get("phase")
 
 
 def test_F1_the_record_of_a_rescheduling_is_written_before_its_pods_are_deleted() -> None:
@@ -176,75 +98,6 @@ def test_jobs_do_not_wait_for_each_other() -> None:
             )
             await until(lambda: one.api.get(JOBS, "default/other").get("status"))
             one.fence.close()
-
-    run(test())
-
-
-def test_resources_of_a_job_are_created_once() -> None:
-    async def test() -> None:
-        async with executing() as one:
-            await one.do(WANTED, *(CreatePod(worker(index), "default/train") for index in range(3)))
-            assert len(one.api.all(PODS)) == 3
-            assert one.writes().count("POST services") == 1
-            assert one.writes().count("POST secrets") == 1
-            assert one.writes().count("POST networkpolicies") == 1
-            claim = one.api.get("/api/v1/persistentvolumeclaims", "default/train-volume-0")
-            assert claim["spec"] == {"accessModes": ["ReadWriteMany"]}
-            assert claim["metadata"]["ownerReferences"][0]["uid"] == "j1"
-            secret = one.api.get("/api/v1/secrets", "default/train-ssh")
-            assert secret["stringData"]["authorized_keys"] == secret["stringData"]["id_rsa.pub"]
-            # Again: everything exists, and there is no error.
-            await one.do(WANTED, CreatePod(worker(0), "default/train"))
-            assert one.api.all(EVENTS) == []
-
-    run(test())
-
-
-def test_keys_of_the_user_and_a_service_for_one_task() -> None:
-    async def test() -> None:
-        async with executing() as one:
-            wanted = CreateJobResources(
-                "default/train",
-                (JobService("train-head-svc", "head", (("gcs", 6379),)),),
-                keys=JobKeys("train-ssh", "Port 2222\n", "private", "public"),
-            )
-            await one.do(wanted, CreatePod(worker(0), "default/train"))
-            secret = one.api.get("/api/v1/secrets", "default/train-ssh")
-            assert secret["stringData"] == {
-                "id_rsa": "private",
-                "id_rsa.pub": "public",
-                "authorized_keys": "public",
-                "config": "Port 2222\n",
-            }
-            spec = one.api.get("/api/v1/services", "default/train-head-svc")["spec"]
-            assert spec["selector"]["volcano.sh/task-spec"] == "head"
-            assert "clusterIP" not in spec
-            assert spec["ports"] == [{"name": "gcs", "port": 6379, "protocol": "TCP", "targetPort": "gcs"}]
-
-    run(test())
-
-
-@pytest.mark.parametrize("open_to_all", [False, True])
-def test_only_pods_of_the_job_can_connect_to_each_other(open_to_all: bool) -> None:
-    async def test() -> None:
-        async with executing() as one:
-            service = JobService("train", found_early=open_to_all)
-            wanted = CreateJobResources("default/train", (service,), isolated=not open_to_all)
-            await one.do(wanted, CreatePod(worker(0), "default/train"))
-            made = one.api.get("/api/v1/services", "default/train")
-            assert made["spec"]["publishNotReadyAddresses"] is open_to_all
-            assert "ports" not in made["spec"]
-            walls = one.api.all("/apis/networking.k8s.io/v1/networkpolicies")
-            assert len(walls) == (not open_to_all)
-            for wall in walls:
-                pods = {"volcano.sh/job-name": "train", "volcano.sh/job-namespace": "default"}
-                assert wall["metadata"]["name"] == "train"
-                assert wall["metadata"]["ownerReferences"][0]["uid"] == "j1"
-                assert wall["spec"] == {
-                    "podSelector": {"matchLabels": pods},
-                    "ingress": [{"from": [{"podSelector": {"matchLabels": pods}}]}],
-                    "policyTypes": ["Ingress"],
-                }
 
     run(test())
 
@@ -440,99 +293,6 @@ def test_a_config_map_is_created_or_patched() -> None:
             one.api.remove(CONFIG_MAPS, "default/train-svc")
             await one.do(Publish("default", "train-svc", {"worker.host": "three"}))
             assert one.api.all(CONFIG_MAPS) == []
-
-    run(test())
-
-
-OWNERS: dict[str, list[dict[str, Any]]] = {
-    "nothing": [],
-    "a Deployment": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "train", "uid": "d1"}],
-    "a Job of another group": [{"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "b1"}],
-    "another vcjob": [{"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "x", "uid": "j2"}],
-}
-FOREIGN = {
-    "/api/v1/configmaps": "train-svc",
-    "/api/v1/services": "train",
-    "/api/v1/persistentvolumeclaims": "train-volume-0",
-    "/api/v1/secrets": "train-ssh",
-    "/apis/networking.k8s.io/v1/networkpolicies": "train",
-    GROUPS: "train-j1",
-}
-
-
-@pytest.mark.parametrize("owner", OWNERS)
-@pytest.mark.parametrize("collection", FOREIGN)
-def test_an_object_of_another_owner_is_reported_and_not_written(collection: str, owner: str) -> None:
-    async def test() -> None:
-        async with executing() as one:
-            name = FOREIGN[collection]
-            meta = {"name": name, "namespace": "default", "ownerReferences": OWNERS[owner]}
-            before = one.api.put(collection, {"metadata": meta, "data": {"theirs": "x"}, "spec": {"a": 1}})
-            group = PodGroup("default", "train-j1", min_member=2, owner=Owner("Job", "train", "j1"))
-            for _ in range(2):
-                await one.do(
-                    CreateGroup(group),
-                    WANTED,
-                    Publish("default", "train-svc", {"worker.host": "h"}),
-                    CreatePod(worker(0), "default/train"),
-                )
-            await one.do(DeleteGroup("default/train-j1"))
-            assert one.api.get(collection, f"default/{name}") == before
-            (event,) = one.api.all(EVENTS)
-            about = event["involvedObject"]
-            assert (event["reason"], event["type"], about["name"], about["uid"]) == (
-                "ForeignObject",
-                "Warning",
-                "train",
-                "j1",
-            )
-            assert name in event["message"]
-            assert "What helps" in event["message"]
-            assert len(one.api.all(PODS)) == 1
-
-    run(test())
-
-
-@pytest.mark.parametrize("collection", [one for one in FOREIGN if "secrets" not in one])
-def test_what_an_earlier_job_of_the_name_left_is_waited_for(collection: str) -> None:
-    async def test() -> None:
-        async with executing() as one:
-            name = FOREIGN[collection]
-            earlier = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "train", "uid": "j0"}
-            meta = {"name": name, "namespace": "default", "ownerReferences": [earlier]}
-            one.api.put(collection, {"metadata": meta})
-
-            def deleted_by_garbage_collector(method: str, path: str) -> bool:
-                found = one.api.collections[collection].get(f"default/{name}")
-                is_left = found is not None and found["metadata"]["ownerReferences"] == [earlier]
-                if is_left and one.api.count(f"/{name}") >= 2:
-                    one.api.remove(collection, f"default/{name}")
-                return False
-
-            one.api.fault(deleted_by_garbage_collector)
-            group = PodGroup("default", "train-j1", min_member=2, owner=Owner("Job", "train", "j1"))
-            await one.do(
-                CreateGroup(group),
-                Publish("default", "train-svc", {"worker.host": "h"}),
-                CreateJobResources("default/train", (JobService("train"),), isolated=True),
-                CreatePod(worker(0), "default/train"),
-            )
-            (owner,) = one.api.get(collection, f"default/{name}")["metadata"]["ownerReferences"]
-            assert owner["uid"] == "j1"
-            assert one.api.all(EVENTS) == []
-
-    run(test())
-
-
-def test_a_secret_created_before_a_later_failure_is_known_as_ours() -> None:
-    async def test() -> None:
-        async with executing() as one:
-            one.api.fault("POST /api/v1/namespaces/default/persistentvolumeclaims", status=503, times=2)
-            await one.do(WANTED, CreatePod(worker(0), "default/train"))
-            assert len(one.api.all(PODS)) == 1
-            assert one.writes().count("POST secrets") == 1
-            assert one.api.count("GET /api/v1/namespaces/default/secrets") == 0
-            assert one.api.all(EVENTS) == []
 
     run(test())
 

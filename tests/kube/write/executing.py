@@ -1,0 +1,92 @@
+"""An executor with a real client and a fake API server, and the job it works for."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+
+from ringwise.kube.watch.job_templates import JobTemplates, TemplateStore
+from ringwise.kube.write.binder import Binder
+from ringwise.kube.write.executor import Executor
+from ringwise.kube.write.fence import Fence
+from ringwise.kube.write.status import StatusWriter
+from ringwise.kubeclient.retry import Retrier
+from ringwise.messages.commands import (
+    Command,
+)
+from ringwise.messages.events import EvictFailed
+from ringwise.state.model import Pod, PodClass
+from tests.kube.fake_api_server import FakeApiServer
+from tests.kube.harness import (
+    JOBS,
+    InstantClock,
+    server,
+)
+
+JOB = {
+    "metadata": {"name": "train", "namespace": "default", "uid": "j1"},
+    "spec": {
+        "tasks": [{"name": "worker", "template": {"spec": {"containers": [{"name": "main", "image": "i"}]}}}],
+        "volumes": [{"mountPath": "/out", "volumeClaim": {"accessModes": ["ReadWriteMany"]}}],
+    },
+}
+
+
+class Executing:
+    def __init__(
+        self,
+        api: FakeApiServer,
+        executor: Executor,
+        fence: Fence,
+        failed: list[EvictFailed],
+        templates: TemplateStore,
+    ) -> None:
+        self.api = api
+        self.executor = executor
+        self.fence = fence
+        self.failed = failed
+        self.templates = templates
+
+    async def do(self, *commands: Command) -> None:
+        self.executor.execute(commands)
+        await self.executor.finish()
+
+    def writes(self) -> list[str]:
+        return [
+            f"{method} {path.rpartition('/')[2]}" for method, path in self.api.requests if method != "GET"
+        ]
+
+
+@asynccontextmanager
+async def executing() -> AsyncIterator[Executing]:
+    async with server() as (api, client):
+        clock = InstantClock()
+        fence = Fence(clock)
+        fence.open_forever()
+        templates = TemplateStore()
+        templates.put("default/train", JobTemplates.of(msgspec.Raw(msgspec.json.encode(JOB))))
+        api.put(JOBS, {**JOB})
+        binder = Binder(client, fence, clock=clock, on_failed=lambda failure: None)
+        status = StatusWriter(client, fence, {}, clock=clock)
+        failed: list[EvictFailed] = []
+        executor = Executor(
+            client.gated(fence),
+            binder,
+            status,
+            templates,
+            Retrier(clock, may_write=lambda: fence.is_open),
+            failed.append,
+        )
+        yield Executing(api, executor, fence, failed, templates)
+        await executor.stop()
+
+
+def worker(index: int, uid: str = "x") -> Pod:
+    return Pod(uid, "default", f"train-worker-{index}", PodClass(), task="worker")
+
+
+def job_state(one: Executing) -> Any:
+    return one.api.get(JOBS, "default/train").get("status", {}).get("state", {}).get("phase")
