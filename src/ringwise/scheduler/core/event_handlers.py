@@ -274,7 +274,7 @@ class EventHandlers:
         before = self._state.pods.get(pod.uid)
         placed = (before.node, before.chips) if before is not None else _NOT_PLACED
         assumed = before is not None and before.assumed
-        held = self._previous.held_by(pod.uid, failed=True) if pod.phase == "Failed" else None
+        held, failed = self._previous.held_until_end(pod)
         leaves = pod.deleting and before is not None and before.node >= 0 and not before.pod.deleting
         job_before = self._book.job_of(pod.uid)
         job = self._book.put_pod(pod)
@@ -287,7 +287,8 @@ class EventHandlers:
         self._inventory.pods_changed(placed[0])
         self._inventory.pods_changed(placement.node)
         if placed[0] >= 0 and placement.node < 0:
-            self._placement_ended(job, held, failed=True)
+            self._placement_ended(job, held, failed=failed)
+            self._previous.stays(pod.uid)
         elif placed[0] >= 0 and placed != (placement.node, placement.chips):
             # Another scheduler bound it elsewhere than we assumed.
             self._triggers.add(Trigger.CHIPS_FREED)

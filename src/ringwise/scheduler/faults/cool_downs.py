@@ -89,3 +89,11 @@ def _chips(written: Any) -> dict[BrokenChip, int]:
             case [str(node), int(chip), int(until)]:
                 found[BrokenChip(node, chip)] = until
     return found
+
+
+def is_cooling(job: Job, node: str, chips: int, now: int) -> bool:
+    """F3: whether one of these chips broke the job a short while ago."""
+    return any(
+        broken.node == node and until > now and (broken.chip == WHOLE_NODE or chips >> broken.chip & 1)
+        for broken, until in job.cooling.items()
+    )

@@ -291,3 +291,21 @@ class FaultDetector:
         else:
             return None
         return PodFault(FaultType.SUB_HEALTH, why, chips=bad)
+
+
+def is_unfit(state: ClusterState, resource: str, name: str, mask: int) -> bool:
+    """Whether no pod can return to these chips of a node now, broken or taken out of use."""
+    # By name: another node may have the id of a deleted one.
+    number, fleet = state.node_id.get(name), state.fleets.get(resource)
+    if number is None or fleet is None:
+        return True
+    node = state.nodes[number]
+    bad = fleet.unhealthy[number] | fleet.recovering[number] | max(0, fleet.network[number])
+    # What an operator takes out of use is not waited for either.
+    bad |= fleet.isolated[number]
+    refused = state.node_status.get(number, NodeStatus.HEALTHY) >= NodeStatus.PRE_SEPARATE
+    if node is not None and node.devices is not None:
+        # It came back with other chips.
+        bad |= ~fleet.listed[number]
+    refused = refused or number in state.isolated_nodes
+    return node is None or not node.ready or refused or bool(mask & bad)

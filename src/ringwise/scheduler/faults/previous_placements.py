@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ringwise.framework.job import WHOLE_NODE, AwaitedNode, Job, PreviousNode
+from ringwise.framework.job import AwaitedNode, Job, PreviousNode
 from ringwise.framework.ranks import ranks_of
 from ringwise.messages.job_expansion import group_name
 from ringwise.placement.superpods.reschedule import WAIT_SECONDS
@@ -32,7 +32,8 @@ from ringwise.records import dataclass
 from ringwise.scheduler.core.job_book import JobBook
 from ringwise.scheduler.core.pending_queue import PendingQueue
 from ringwise.scheduler.core.sessions import ActiveConfiguration
-from ringwise.scheduler.faults.detection import FaultType
+from ringwise.scheduler.faults.cool_downs import is_cooling
+from ringwise.scheduler.faults.detection import FaultType, is_unfit
 from ringwise.scheduler.faults.remembered_nodes import RememberedNodes
 from ringwise.scheduler.faults.rescheduling import (
     LeavingPod,
@@ -46,7 +47,6 @@ from ringwise.scheduler.faults.successors import Successors, lone_pod, owner_uid
 from ringwise.state.cluster import ClusterState
 from ringwise.state.loads import NO_LOAD, Load, load_of
 from ringwise.state.model import Pod
-from ringwise.state.node_health import NodeStatus
 from ringwise.state.reservations import Reservation, Reservations
 from ringwise.state.vcjob import VcJob
 from ringwise.wellknown import (
@@ -136,8 +136,26 @@ class PreviousPlacements:
         is_held = job is not None and self._is_held(job, pod, failed)
         if job is None or not (is_held or self._prefers_previous_node(pod)):
             return None
-        rank = pod.rank if pod.rank is not None else ranks_of(job)[uid]
+        leaving = self._leaving.get(uid)
+        if leaving is not None:
+            # Its rank as it was before its replacement existed.
+            rank = leaving.rank
+        else:
+            rank = pod.rank if pod.rank is not None else ranks_of(job)[uid]
         return HeldPlacement(job, pod, placement.node, placement.chips, rank, is_held)
+
+    def held_until_end(self, pod: Pod) -> tuple[HeldPlacement | None, bool]:
+        """The placement of a pod whose phase says that it ended, if it is remembered; whether it failed.
+
+        A pod that was being deleted did not fail (S9): a kubelet says Failed or Succeeded before it removes
+        the pod, by the exit code with which the containers ended on its signal.
+        """
+        if pod.live:
+            return None, False
+        before = self._state.pods.get(pod.uid)
+        left = pod.deleting or pod.uid in self._leaving or (before is not None and before.pod.deleting)
+        failed = pod.phase == "Failed" and not left
+        return (self.held_by(pod.uid, failed=failed) if left or failed else None), failed
 
     def _is_held(self, job: Job, pod: Pod, failed: bool) -> bool:
         """S9: jobs placed as a whole always, others that are created again while a fault moves them."""
@@ -166,7 +184,7 @@ class PreviousPlacements:
         # Switch and SuperPoD jobs return to a node on which only the pod failed (S9, P7).
         faulty = failed and not placed_as_a_whole(held.job, pod)
         # F3: also where the hardware is healthy again.
-        faulty = faulty or _is_cooling(held.job, name, held.chips, now)
+        faulty = faulty or is_cooling(held.job, name, held.chips, now)
         # No report of the hardware shows these.
         faulty = faulty or self._fault_of(held.job.key, pod.uid) in (FaultType.RELATION, FaultType.SUB_HEALTH)
         return LeavingPod(
@@ -245,7 +263,7 @@ class PreviousPlacements:
         if owner is not None:
             resource = held.pod.cls.resource or ""
             name = self._state.names[held.node]
-            faulty = failed or self._is_faulty(resource, name, held.chips)
+            faulty = failed or is_unfit(self._state, resource, name, held.chips)
             node = PreviousNode(name, faulty=faulty, lost=now)
             self._preferred.lost(owner.uid, held.job, {held.rank: node}, alone=held.pod.group is None)
 
@@ -343,14 +361,14 @@ class PreviousPlacements:
                 kept.next_levels = tuple(time for time in kept.next_levels if time > now)
                 self._pending.activate(kept.job)
             for rank, node in kept.nodes.items():
-                if not node.faulty and self._is_faulty(kept.resource, node.node, kept.chips[rank]):
+                if not node.faulty and is_unfit(self._state, kept.resource, node.node, kept.chips[rank]):
                     kept.nodes[rank] = replace(node, faulty=True)
                     kept.stale = True
                     self.changed = True
             if kept.stale:
                 self._reserve(kept)
         for uid, pod in self._leaving.items():
-            if not pod.node.faulty and self._is_faulty(pod.resource, pod.node.node, pod.chips):
+            if not pod.node.faulty and is_unfit(self._state, pod.resource, pod.node.node, pod.chips):
                 self._leaving[uid] = replace(pod, node=replace(pod.node, faulty=True))
                 self._await_no_more(uid, pod)
                 self.changed = True
@@ -447,22 +465,6 @@ class PreviousPlacements:
             rank for uid, rank in ranks_of(job).items() if uid in placements and placements[uid].node >= 0
         }
 
-    def _is_faulty(self, resource: str, name: str, mask: int) -> bool:
-        # By name: another node may have the id of a deleted one.
-        number, fleet = self._state.node_id.get(name), self._state.fleets.get(resource)
-        if number is None or fleet is None:
-            return True
-        node = self._state.nodes[number]
-        bad = fleet.unhealthy[number] | fleet.recovering[number] | max(0, fleet.network[number])
-        # What an operator takes out of use is not waited for either.
-        bad |= fleet.isolated[number]
-        refused = self._state.node_status.get(number, NodeStatus.HEALTHY) >= NodeStatus.PRE_SEPARATE
-        if node is not None and node.devices is not None:
-            # It came back with other chips.
-            bad |= ~fleet.listed[number]
-        refused = refused or number in self._state.isolated_nodes
-        return node is None or not node.ready or refused or bool(mask & bad)
-
     def _reserve(self, kept: Rescheduling, placed: set[int] | None = None) -> None:
         kept.stale = False
         before = self._reservations.of(kept.job)
@@ -486,11 +488,3 @@ class PreviousPlacements:
             self._reservations.make(
                 Reservation(kept.job, kept.resource, chips, loads, expires=kept.until, why=WHY)
             )
-
-
-def _is_cooling(job: Job, node: str, chips: int, now: int) -> bool:
-    """F3: whether one of these chips broke the job a short while ago."""
-    return any(
-        broken.node == node and until > now and (broken.chip == WHOLE_NODE or chips >> broken.chip & 1)
-        for broken, until in job.cooling.items()
-    )

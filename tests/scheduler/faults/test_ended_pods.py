@@ -1,0 +1,94 @@
+"""S9 where pods end in a phase before they vanish, as kubelets report it, or fail because of each other."""
+
+from __future__ import annotations
+
+import pytest
+
+from ringwise.messages import events as ev
+from tests.scheduler.faults.test_recreated_pods import (
+    FORCE,
+    GRACE,
+    MODEL,
+    NAMES,
+    broken,
+    by_rank,
+    created_again,
+    switches,
+)
+from tests.scheduler.rig import Rig
+
+RETRIES = {**GRACE, "fault-retry-times": "3"}
+
+
+def end(rig: Rig, name: str, phase: str) -> None:
+    """The kubelet says how the containers ended."""
+    rig.change(name, phase=phase, exit_code={"Failed": 143, "Succeeded": 0}[phase])
+
+
+def recreate(rig: Rig, *names: str) -> None:
+    """They are removed, and their controller creates them again."""
+    for name in names:
+        rig.tell(ev.PodGone(rig.pods[name].uid))
+        rig.change(name, exit_code=None)
+        rig.events.pop()
+        rig.replacement(name)
+
+
+@pytest.mark.parametrize("phase", ["Failed", "Succeeded"])
+@pytest.mark.parametrize("labels", [GRACE, FORCE, RETRIES, {**MODEL, **GRACE}])
+def test_S9_healthy_pods_that_end_in_a_phase_before_they_vanish_keep_their_nodes(
+    labels: dict[str, str], phase: str
+) -> None:
+    rig = Rig(8)
+    switches(rig, 8)
+    before, going = broken(rig, 4, labels)
+    for pod in going:
+        end(rig, pod.name, phase)
+    rig.step(1)
+    # Others come meanwhile: the healthy nodes are held.
+    rig.submit("other", chips=8)
+    rig.run()
+    assert not set(rig.nodes_of("other")) & set(before.values())
+    rig.end("other")
+    recreate(rig, *(pod.name for pod in going))
+    rig.run()
+    after = by_rank(rig)
+    assert {rank for rank in before if before[rank] != after[rank]} == {1}
+    assert not rig.machine._faults.retries.owners
+
+
+@pytest.mark.parametrize("phase", ["Failed", "Succeeded"])
+def test_S9_early_replacements_take_the_nodes_of_ended_pods_at_once(phase: str) -> None:
+    rig = Rig(8)
+    before, going = broken(rig, 3, GRACE)
+    for old, name in zip(going, NAMES, strict=False):
+        created_again(rig, old, name)
+    rig.run()
+    assert by_rank(rig) == {}
+    for pod in going:
+        end(rig, pod.name, phase)
+    rig.run()
+    # The chips are free (N6), although the old pods are not removed yet.
+    after = by_rank(rig)
+    assert {rank for rank in before if before[rank] != after[rank]} == {1}
+    rig.gone(*(pod.name for pod in going))
+    rig.run()
+    assert by_rank(rig) == after
+
+
+def test_S9_a_healthy_pod_that_ends_before_its_deletion_is_seen_keeps_its_node() -> None:
+    rig = Rig(4)
+    rig.submit("train", pods=3, chips=8, labels=GRACE)
+    rig.run()
+    before = by_rank(rig)
+    rig.deaf = True
+    rig.sick(before[1], 1)
+    rig.step()
+    rig.deaf = False
+    for name in list(rig.pods):
+        end(rig, name, "Succeeded")
+    rig.step()
+    recreate(rig, *rig.pods)
+    rig.run()
+    after = by_rank(rig)
+    assert {rank for rank in before if before[rank] != after[rank]} == {1}
