@@ -116,6 +116,7 @@ class Scheduler:
             self._delete_faulty,
             self._partial_gangs.was_complete,
             LinkDownNodes(state, self._triggers),
+            lambda key, error: self._containment.failed("job", key, error),
         )
         fault_nodes = FaultNodes(state)
         self._rescheduling = ReschedulingPublisher(self._faults, detector, self._previous, fault_nodes)

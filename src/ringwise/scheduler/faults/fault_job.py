@@ -10,6 +10,7 @@ from ringwise.framework.ranks import ranks_of
 from ringwise.placement.racks.levels import Level
 from ringwise.records import dataclass
 from ringwise.scheduler.faults.detection import FaultType, PodFault
+from ringwise.scheduler.faults.policy import FaultPolicy, Mode, SubHealth
 from ringwise.scheduler.faults.scope import Position
 from ringwise.scheduler.faults.states import Happened, State, next_state
 from ringwise.state.model import Pod
@@ -108,6 +109,35 @@ class FaultJob:
         """The one fault type that stands for the job."""
         found = {pod.fault.type for pod in self.faulty.values()}
         return next((one for one in FaultType if one in found), FaultType.POD)
+
+    def why(self, uid: str) -> str:
+        """Why this pod is deleted."""
+        own = self.faulty.get(uid)
+        if own is not None:
+            return own.fault.why
+        names = sorted(pod.name for pod in self.faulty.values())
+        because = f"with {names[0]}" if names else "because its lost pods found no nodes"
+        return f"its {self.level.name.lower()} is restarted {because}"
+
+    def by_force(self, policy: FaultPolicy) -> bool:
+        """Whether its pods are deleted without a grace period."""
+        kinds = {pod.fault.type for pod in self.faulty.values()}
+        if kinds == {FaultType.SUB_HEALTH}:
+            return policy.sub_health in (SubHealth.FORCE_EXIT, SubHealth.HOT_SWITCH)
+        return policy.mode is Mode.FORCE
+
+    def parts(self, job: Job) -> tuple[bool, bool]:
+        """Whether the job has blocks and logical racks."""
+        places = [*self.affected, *positions(job).values()]
+        return any(place.block >= 0 for place in places), any(place.rack >= 0 for place in places)
+
+    def taken_over(self) -> None:
+        """F1: the next leader goes on from a state that has a way out, whatever the document says."""
+        if self.deletions:
+            self.state = State.DELETING
+        elif self.state is State.FAULTY:
+            # The policy is asked again, as for a job that it had refused.
+            self.state = State.BLOCKED
 
 
 def broken_hardware(pods: Iterable[FaultyPod]) -> list[BrokenChip]:

@@ -27,10 +27,10 @@ from ringwise.scheduler.faults.fault_job import (
     positions,
 )
 from ringwise.scheduler.faults.link_down import LinkDownNodes
-from ringwise.scheduler.faults.policy import FaultPolicy, Mode, SubHealth, read_fault_policy
+from ringwise.scheduler.faults.policy import FaultPolicy, Mode, read_fault_policy
 from ringwise.scheduler.faults.records import RescheduleRecords, RetryBudgets
 from ringwise.scheduler.faults.scope import effective_level, is_in_scope, level_after, next_level_after
-from ringwise.scheduler.faults.states import ENDED, Happened, State
+from ringwise.scheduler.faults.states import ENDED, Happened, State, UndefinedTransition
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod
 from ringwise.topology.chips import chips_of
@@ -41,6 +41,8 @@ _SECOND = 1_000_000_000
 WATCHED_FOR = 300
 #: Seconds before a refused deletion is tried again.
 DELETE_AGAIN_AFTER = 5
+#: Seconds before a job that could not be looked at is looked at again.
+REVIEW_AGAIN_AFTER = 5
 
 
 class FaultHandler:
@@ -53,6 +55,7 @@ class FaultHandler:
         delete: Callable[[Job, str, str, int | None], DeletePod],
         was_complete: Callable[[Job], bool],
         links_down: LinkDownNodes,
+        contain: Callable[[str, Exception], None],
     ) -> None:
         self._state = state
         self._book = book
@@ -61,6 +64,8 @@ class FaultHandler:
         self._delete = delete
         self._was_complete = was_complete
         self.links_down = links_down
+        #: Reports a job that could not be looked at.
+        self._contain = contain
         self.jobs: dict[str, FaultJob] = {}
         self.retries = RetryBudgets()
         self.records = RescheduleRecords()
@@ -152,7 +157,16 @@ class FaultHandler:
         commands: list[Command] = []
         for key in keys:
             self._due.pop(key, None)
-            commands += self._review(key, now)
+            try:
+                commands += self._review(key, now)
+            except Exception as error:
+                # The other jobs are looked at as without it, and it is tried again.
+                self._contain(key, error)
+                if isinstance(error, UndefinedTransition):
+                    # No event leads out of it. Faults that still exist are found again.
+                    self.jobs.pop(key, None)
+                    self.changed = True
+                self._due[key] = now + REVIEW_AGAIN_AFTER * _SECOND
             commands += self._told
             self._told.clear()
         return commands
@@ -350,13 +364,8 @@ class FaultHandler:
         return commands
 
     def _level(self, handled: FaultJob, job: Job, policy: FaultPolicy, seconds: float) -> Level:
-        blocks, racks = self._parts(handled, job)
+        blocks, racks = handled.parts(job)
         return level_after(policy, self._times_of_levels(), seconds, blocks=blocks, racks=racks)
-
-    def _parts(self, handled: FaultJob, job: Job) -> tuple[bool, bool]:
-        """Whether the job has blocks and logical racks."""
-        places = [*handled.affected, *positions(job).values()]
-        return any(place.block >= 0 for place in places), any(place.rack >= 0 for place in places)
 
     def _times_of_levels(self) -> LevelTimes:
         settings = self._configuration.settings
@@ -387,7 +396,7 @@ class FaultHandler:
         """Ask for the deletions that were not asked for yet; by force where the grace is over."""
         commands: list[Command] = []
         self._drop_needless(handled, job, policy, now)
-        by_force = self._by_force(handled, policy)
+        by_force = handled.by_force(policy)
         over = not handled.external and now >= handled.deleting_since + self._grace * _SECOND
         if over and not by_force and any(not one.forced for one in handled.deletions.values()):
             handled.happened(Happened.GRACE_OVER)
@@ -403,7 +412,7 @@ class FaultHandler:
                 one.sent = True
                 continue
             one.sent, one.forced = True, force
-            commands.append(self._delete(job, uid, self._why(handled, uid), 0 if force else None))
+            commands.append(self._delete(job, uid, handled.why(uid), 0 if force else None))
             self.changed = True
         if not handled.deletions:
             handled.happened(Happened.PODS_GONE)
@@ -423,20 +432,6 @@ class FaultHandler:
         none_carried_out = all(one.not_before and not one.sent for one in handled.deletions.values())
         if refused and none_carried_out and not handled.faulty and not handled.missing:
             handled.deletions.clear()
-
-    def _by_force(self, handled: FaultJob, policy: FaultPolicy) -> bool:
-        kinds = {pod.fault.type for pod in handled.faulty.values()}
-        if kinds == {FaultType.SUB_HEALTH}:
-            return policy.sub_health in (SubHealth.FORCE_EXIT, SubHealth.HOT_SWITCH)
-        return policy.mode is Mode.FORCE
-
-    def _why(self, handled: FaultJob, uid: str) -> str:
-        own = handled.faulty.get(uid)
-        if own is not None:
-            return own.fault.why
-        names = sorted(pod.name for pod in handled.faulty.values())
-        because = f"with {names[0]}" if names else "because its lost pods found no nodes"
-        return f"its {handled.level.name.lower()} is restarted {because}"
 
     def _wait(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> list[Command]:
         placed = self._placed(job)
@@ -474,7 +469,7 @@ class FaultHandler:
                 times.append(handled.deleting_since + self._grace * _SECOND)
             return [time for time in times if time is not None and time > now]
         if handled.state is State.WAITING and handled.waiting_since is not None:
-            blocks, racks = self._parts(handled, job)
+            blocks, racks = handled.parts(job)
             waited = handled.seconds_waited(now)
             limit = next_level_after(policy, self._times_of_levels(), waited, blocks=blocks, racks=racks)
             if limit is not None:
@@ -493,8 +488,11 @@ class FaultHandler:
         for handled in found.jobs:
             self.jobs[handled.key] = handled
             self._dirty[handled.key] = None
+            handled.taken_over()
             for uid, deletion in handled.deletions.items():
                 record = self._state.pods.get(uid)
-                if record is not None and not record.pod.deleting and not handled.external:
+                if record is not None and not handled.external:
                     # Its deletion may never have reached the API server; the uid makes it safe to repeat.
-                    deletion.sent = deletion.forced = False
+                    # A deletion by force removes the pod at once: one that terminates did not get it.
+                    deletion.forced = False
+                    deletion.sent = record.pod.deleting
