@@ -92,3 +92,84 @@ def test_S9_a_healthy_pod_that_ends_before_its_deletion_is_seen_keeps_its_node()
     rig.run()
     after = by_rank(rig)
     assert {rank for rank in before if before[rank] != after[rank]} == {1}
+
+
+def crash(rig: Rig, *names: str) -> None:
+    for name in names:
+        rig.change(name, phase="Failed", exit_code=1)
+
+
+@pytest.mark.parametrize(
+    ("labels", "first"),
+    [(FORCE, "crash"), (FORCE, "report"), (FORCE, "together"), (RETRIES, "report"), (RETRIES, "together")],
+)
+def test_S9_pods_that_fail_because_the_hardware_of_another_broke_keep_their_nodes(
+    labels: dict[str, str], first: str
+) -> None:
+    rig = Rig(8)
+    rig.submit("train", pods=4, chips=8, labels=labels)
+    rig.run()
+    before = by_rank(rig)
+    if first != "report":
+        crash(rig, "train-0", "train-2", "train-3")
+    if first == "crash":
+        rig.step()
+    rig.sick(before[1], 1)
+    if first == "report":
+        crash(rig, "train-0", "train-2", "train-3")
+    rig.step()
+    assert all(pod.deleting for pod in rig.pods.values())
+    # Held against others, until the job is complete again.
+    rig.submit("other", chips=8)
+    rig.run()
+    assert not set(rig.nodes_of("other")) & set(before.values())
+    rig.end("other")
+    recreate(rig, *(name for name in list(rig.pods)))
+    rig.run()
+    after = by_rank(rig)
+    assert {rank for rank in before if before[rank] != after[rank]} == {1}
+    assert not rig.machine._faults.retries.owners
+
+
+def test_F3_a_pod_that_failed_on_its_own_broken_chip_moves_although_the_chip_heals() -> None:
+    rig = Rig(8)
+    rig.submit("train", pods=4, chips=8, labels=FORCE)
+    rig.run()
+    before = by_rank(rig)
+    crash(rig, "train-0", "train-1", "train-2")
+    rig.sick(before[1], 1)
+    rig.step()
+    rig.sick(before[1], 0)
+    recreate(rig, *(name for name in list(rig.pods)))
+    rig.run()
+    after = by_rank(rig)
+    assert {rank for rank in before if before[rank] != after[rank]} == {1}
+
+
+def test_a_pod_that_failed_by_itself_goes_to_another_node() -> None:
+    rig = Rig(8)
+    rig.submit("train", pods=4, chips=8, labels=RETRIES)
+    rig.run()
+    before = by_rank(rig)
+    crash(rig, "train-1")
+    rig.step()
+    recreate(rig, *(name for name in list(rig.pods)))
+    rig.run()
+    after = by_rank(rig)
+    assert {rank for rank in before if before[rank] != after[rank]} == {1}
+
+
+def test_S9_a_node_that_another_pod_got_meanwhile_is_not_waited_for() -> None:
+    rig = Rig(5)
+    rig.submit("train", pods=4, chips=8, labels=FORCE)
+    rig.run()
+    before = by_rank(rig)
+    crash(rig, "train-0")
+    rig.submit("other", chips=8)
+    rig.submit("more", chips=8)
+    rig.run()
+    assert sorted([*rig.nodes_of("other"), *rig.nodes_of("more")]) == sorted([before[0], "n5"])
+    rig.sick(before[1], 1)
+    rig.step()
+    held = rig.machine._reservations.of("default/train")
+    assert held is None or rig.machine._state.node_id[before[0]] not in held.chips

@@ -28,8 +28,9 @@ from ringwise.scheduler.faults.document import read
 from ringwise.scheduler.faults.fault_nodes import FaultNodes
 from ringwise.scheduler.faults.handler import FaultHandler
 from ringwise.scheduler.faults.partial_gangs import PartialGangs
-from ringwise.scheduler.faults.previous_placements import HeldPlacement, PreviousPlacements
+from ringwise.scheduler.faults.previous_placements import PreviousPlacements
 from ringwise.scheduler.faults.publisher import ReschedulingPublisher
+from ringwise.scheduler.faults.rescheduling import HeldPlacement
 from ringwise.scheduler.reasons import BIND_FAILED
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod, PriorityClass, unreadable_pod
@@ -330,7 +331,7 @@ class EventHandlers:
             self._faults.job_changed(job.key)
         if was_placed:
             self._placement_ended(job, held)
-        self._previous.stays(event.uid)
+        self._previous.gone(event.uid)
         self._job_may_be_gone(job)
 
     def _placement_ended(self, job: Job | None, held: HeldPlacement | None, *, failed: bool = False) -> None:

@@ -117,6 +117,7 @@ class Scheduler:
             self._partial_gangs.was_complete,
             LinkDownNodes(state, self._triggers),
             lambda key, error: self._containment.failed("job", key, error),
+            lambda job: self._previous.hardware_broke(job, self._now),
         )
         fault_nodes = FaultNodes(state)
         self._rescheduling = ReschedulingPublisher(self._faults, detector, self._previous, fault_nodes)

@@ -130,6 +130,7 @@ def _job(job: FaultJob) -> dict[str, Any]:
         "external": job.external,
         "blocked": job.blocked,
         "toldToExit": job.told_to_exit,
+        "hardwareBroke": job.hardware_broke,
     }
 
 
@@ -157,6 +158,7 @@ def _read_job(given: Any) -> FaultJob:
         blocked=_text(given["blocked"]),
         # Absent in documents of version 0.1.
         told_to_exit=bool(given.get("toldToExit", False)),
+        hardware_broke=bool(given.get("hardwareBroke", False)),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import field
 
 from ringwise.framework.job import WHOLE_NODE, BrokenChip, Job
@@ -67,11 +67,22 @@ class FaultJob:
     external: bool = False
     #: Why nothing is deleted (Blocked).
     blocked: str = ""
+    #: Hardware of it broke: pods that fail now fail because of that.
+    hardware_broke: bool = False
     #: Its processes were told to end by themselves (`reset-config-<job>`).
     told_to_exit: bool = False
 
     def happened(self, what: Happened) -> None:
         self.state = next_state(self.state, what)
+
+    def add_faults(self, found: Mapping[str, FaultyPod], now: int) -> None:
+        """Pods became faulty: the times and levels of F2 begin anew."""
+        self.faulty.update(found)
+        self.happened(Happened.FAULT_FOUND)
+        self.since = now
+        self.stop_clock(now)
+        self.waited = 0
+        self.level = Level.POD
 
     def seconds_waited(self, now: int) -> float:
         """F2: how long the job has been incomplete although its pods exist again."""

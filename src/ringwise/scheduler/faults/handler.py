@@ -56,6 +56,7 @@ class FaultHandler:
         was_complete: Callable[[Job], bool],
         links_down: LinkDownNodes,
         contain: Callable[[str, Exception], None],
+        hardware_broke: Callable[[Job], None],
     ) -> None:
         self._state = state
         self._book = book
@@ -66,6 +67,7 @@ class FaultHandler:
         self.links_down = links_down
         #: Reports a job that could not be looked at.
         self._contain = contain
+        self._hardware_broke = hardware_broke
         self.jobs: dict[str, FaultJob] = {}
         self.retries = RetryBudgets()
         self.records = RescheduleRecords()
@@ -210,6 +212,8 @@ class FaultHandler:
             self._look_at_blocked(handled, job, policy)
         if handled.state is State.FAULTY:
             commands += self._react(handled, job, policy, now)
+        if handled.hardware_broke:
+            self._hardware_broke(job)
         if handled.state is State.DELETING and handled.external:
             commands += self._unmark_healed(handled, job, policy, now)
         if handled.state is State.DELETING:
@@ -270,12 +274,7 @@ class FaultHandler:
             for lost in new:
                 if lost.fault.type is FaultType.RELATION:
                     self.links_down.relation_fault(lost.node, now)
-            handled.faulty.update(found)
-            handled.happened(Happened.FAULT_FOUND)
-            handled.since = now
-            handled.stop_clock(now)
-            handled.waited = 0
-            handled.level = Level.POD
+            handled.add_faults(found, now)
             self.changed = True
         elif handled.state is State.BLOCKED and found != handled.faulty:
             # Also where the same pods are faulty for another reason: it may need no retries.
@@ -334,6 +333,8 @@ class FaultHandler:
         handled.blocked = ""
         if handled.reason is FaultType.POD:
             self.retries.use(handled.owner, handled.key, policy.retries)
+        else:
+            handled.hardware_broke = True
         handled.happened(Happened.ALLOWED)
         handled.external = policy.mode.external
         hot_switch = all(pod.fault.hot_switch for pod in handled.faulty.values())

@@ -28,19 +28,19 @@ from ringwise.framework.ranks import ranks_of
 from ringwise.messages.job_expansion import group_name
 from ringwise.placement.superpods.reschedule import WAIT_SECONDS
 from ringwise.reasons import Trigger
-from ringwise.records import dataclass
 from ringwise.scheduler.core.job_book import JobBook
 from ringwise.scheduler.core.pending_queue import PendingQueue
 from ringwise.scheduler.core.sessions import ActiveConfiguration
 from ringwise.scheduler.faults.cool_downs import is_cooling
-from ringwise.scheduler.faults.detection import FaultType, is_unfit
+from ringwise.scheduler.faults.detection import BROKE_THE_POD_WITHIN, FaultType, is_unfit
 from ringwise.scheduler.faults.remembered_nodes import RememberedNodes
 from ringwise.scheduler.faults.rescheduling import (
+    HeldPlacement,
     LeavingPod,
     Rescheduling,
     owner_key,
     placed_as_a_whole,
-    plain_rank,
+    plain_job,
     read_plain,
 )
 from ringwise.scheduler.faults.successors import Successors, lone_pod, owner_uid
@@ -61,19 +61,6 @@ from ringwise.wellknown import (
 WHY = "being rescheduled"
 _SECOND = 1_000_000_000
 _KEPT_ANNOTATIONS = (IS_SHARED_TOR, IS_HEALTHY, SHARED_TOR_IP, SUPER_POD_RANK, SUPER_POD_ID, LOGICAL_RACK)
-
-
-@dataclass(frozen=True, slots=True)
-class HeldPlacement:
-    """The placement of a pod, taken before an event that may end it."""
-
-    job: Job
-    pod: Pod
-    node: int
-    chips: int
-    rank: int
-    #: S9: its node is held for the job while that is rescheduled.
-    is_held: bool
 
 
 class PreviousPlacements:
@@ -105,6 +92,8 @@ class PreviousPlacements:
         self._rescheduling: dict[str, Rescheduling] = {}
         #: Pods of such jobs that are being deleted, by uid.
         self._leaving: dict[str, LeavingPod] = {}
+        #: Failed pods of other jobs, should hardware of the job turn out to be why, by uid.
+        self._failed: dict[str, LeavingPod] = {}
         #: Of those, pods without a PodGroup that are gone and were not created again yet.
         self._successors = Successors()
         #: Other jobs.
@@ -134,7 +123,7 @@ class PreviousPlacements:
         job = self._book.job_of(uid)
         pod = placement.pod
         is_held = job is not None and self._is_held(job, pod, failed)
-        if job is None or not (is_held or self._prefers_previous_node(pod)):
+        if job is None or not (is_held or failed or self._prefers_previous_node(pod)):
             return None
         leaving = self._leaving.get(uid)
         if leaving is not None:
@@ -161,8 +150,9 @@ class PreviousPlacements:
         """S9: jobs placed as a whole always, others that are created again while a fault moves them."""
         if placed_as_a_whole(job, pod):
             return True
-        recreated = job.group is not None or bool(owner_uid(pod))
-        return recreated and (self._is_rescheduled(job) if not failed else self._restarts_failed(job))
+        return _is_recreated(job, pod) and (
+            self._is_rescheduled(job) if not failed else self._restarts_failed(job)
+        )
 
     def _prefers_previous_node(self, pod: Pod) -> bool:
         preferred = self._configuration.settings.prefer_previous_node
@@ -172,8 +162,11 @@ class PreviousPlacements:
         """The pod is gone or failed. Its placement is remembered only while its job continues."""
         if not self._continues(held.job, held.pod):
             return
+        if failed and not placed_as_a_whole(held.job, held.pod) and _is_recreated(held.job, held.pod):
+            self._failed[held.pod.uid] = self._leaving_pod(held, False, now)
         if not held.is_held:
-            self._lost_without_reservation(held, now, failed)
+            if self._prefers_previous_node(held.pod):
+                self._lost_without_reservation(held, now, failed)
             return
         kept = self._remember(self._leaving_pod(held, failed, now), now)
         held.job.previous_nodes = kept.nodes
@@ -234,12 +227,34 @@ class PreviousPlacements:
             since = pod.node.lost
             job.awaited_nodes[uid] = AwaitedNode(pod.node.node, pod.rank, since, since + self._hold)
 
+    def hardware_broke(self, job: Job, now: int) -> None:
+        """S9: its pods that failed because of it, not by themselves, return where theirs is healthy."""
+        for uid in job.pods if self._failed else ():
+            pod = self._failed.pop(uid, None)
+            if pod is None or now >= pod.node.lost + BROKE_THE_POD_WITHIN:
+                continue
+            node, number = pod.node, self._state.node_id.get(pod.node.node)
+            fleet = self._state.fleets.get(pod.resource)
+            if number is not None and fleet is not None and fleet.held[number] & pod.chips:
+                continue  # Another pod has the chips by now.
+            faulty = node.faulty or self._fault_of(job.key, uid) not in (None, FaultType.POD)
+            # F3: also where the hardware is healthy again.
+            faulty = faulty or is_cooling(job, node.node, pod.chips, now)
+            faulty = faulty or is_unfit(self._state, pod.resource, node.node, pod.chips)
+            kept = self._remember(replace(pod, node=replace(node, faulty=faulty)), now)
+            job.previous_nodes = kept.nodes
+            self._reserve(kept)
+
     def stays(self, uid: str) -> None:
         """The pod is gone and remembered, or its deletion failed."""
         pod = self._leaving.pop(uid, None)
         if pod is not None:
             self.changed = True
             self._await_no_more(uid, pod)
+
+    def gone(self, uid: str) -> None:
+        self._failed.pop(uid, None)
+        self.stays(uid)
 
     def _await_no_more(self, uid: str, pod: LeavingPod) -> None:
         job = self._book.jobs.get(pod.job)
@@ -406,21 +421,7 @@ class PreviousPlacements:
                 first = next(iter(going.values()))
                 kept = Rescheduling(first.job, first.resource, until=first.node.lost + self._hold)
                 kept.pods_owner = first.pods_owner
-            yield {
-                "owner": owner,
-                "job": kept.job,
-                "resource": kept.resource,
-                "podsOwner": kept.pods_owner,
-                "until": kept.until,
-                "nextLevels": list(kept.next_levels),
-                "ranks": {
-                    str(rank): plain_rank(one, kept.chips[rank], kept.loads[rank])
-                    for rank, one in kept.nodes.items()
-                },
-                "leaving": {
-                    uid: [pod.rank, *plain_rank(pod.node, pod.chips, pod.load)] for uid, pod in going.items()
-                },
-            }
+            yield plain_job(owner, kept, going)
 
     def restore(self, placements: Iterable[Mapping[str, Any]], now: int) -> None:
         """What the previous leader knew. One entry that cannot be read costs no other."""
@@ -488,3 +489,7 @@ class PreviousPlacements:
             self._reservations.make(
                 Reservation(kept.job, kept.resource, chips, loads, expires=kept.until, why=WHY)
             )
+
+
+def _is_recreated(job: Job, pod: Pod) -> bool:
+    return job.group is not None or bool(owner_uid(pod))

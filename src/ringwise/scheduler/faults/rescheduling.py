@@ -40,6 +40,19 @@ class Rescheduling:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldPlacement:
+    """The placement of a pod, taken before an event that may end it."""
+
+    job: Job
+    pod: Pod
+    node: int
+    chips: int
+    rank: int
+    #: S9: its node is held for the job while that is rescheduled.
+    is_held: bool
+
+
+@dataclass(frozen=True, slots=True)
 class LeavingPod:
     """F1: the placement of a pod that is being deleted: it may be gone before the next leader looks."""
 
@@ -51,6 +64,24 @@ class LeavingPod:
     chips: int
     load: Load
     pods_owner: str = ""
+
+
+def plain_job(owner: str, kept: Rescheduling, leaving: Mapping[str, LeavingPod]) -> dict[str, Any]:
+    """F1: a job that is being rescheduled or loses pods, as values of JSON."""
+    return {
+        "owner": owner,
+        "job": kept.job,
+        "resource": kept.resource,
+        "podsOwner": kept.pods_owner,
+        "until": kept.until,
+        "nextLevels": list(kept.next_levels),
+        "ranks": {
+            str(rank): plain_rank(one, kept.chips[rank], kept.loads[rank]) for rank, one in kept.nodes.items()
+        },
+        "leaving": {
+            uid: [pod.rank, *plain_rank(pod.node, pod.chips, pod.load)] for uid, pod in leaving.items()
+        },
+    }
 
 
 def plain_rank(node: PreviousNode, chips: int, load: Load) -> list[Any]:
