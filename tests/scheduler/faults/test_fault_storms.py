@@ -93,6 +93,8 @@ class FaultStorm(RuleBasedStateMachine):
             self.rig.sick(node, self.bad.get(node, 0))
         self.rig.tell(*map(ev.PodGroupSeen, old.groups.values()), *map(ev.PodSeen, old.pods.values()))
         self.rig.tell(ev.ReschedulingRead(self.document))
+        # A pod that is still there did not get its deletion by force: the new leader repeats it.
+        self.deleted = {uid: [one for one in sent if one != 0] for uid, sent in self.deleted.items()}
 
     def carry_out(self, command: Command, refuse: bool) -> None:
         match command:

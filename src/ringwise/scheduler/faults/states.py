@@ -76,7 +76,7 @@ TRANSITIONS: tuple[Transition, ...] = (
 RECOVERY: Mapping[State, str] = {
     State.FAULTY: "asks the policy; nothing was deleted yet",
     State.BLOCKED: "asks the policy again",
-    State.DELETING: "deletes again what is there and not terminating; the uid protects recreated pods",
+    State.DELETING: "deletes again what is there (what terminates only by force); the uid protects new pods",
     State.WAITING: "goes on with the clock; its previous nodes stay reserved until their time is over",
 }
 
