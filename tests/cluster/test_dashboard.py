@@ -1,0 +1,285 @@
+"""The dashboard on a cluster: who may read it, leaders and standby replicas, and `ringwise web` beside it."""
+
+from __future__ import annotations
+
+import json
+import ssl
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ringwise.apps.admission.certificates import make_authority, make_server
+from ringwise.apps.control_plane import find_program, free_port, ringwise_command
+from ringwise.wellknown import SCHEDULER_LEASE, VOLCANO_SYSTEM
+from tests.cluster.cluster import Cluster, Component, is_ready
+from tests.cluster.dashboard import Dashboard, Follower, signed_token
+from tests.cluster.objects import NAMESPACE, Object, nodes, vcjob
+from tests.deploy import charts
+from tests.web.client import Mirror
+
+pytestmark = pytest.mark.cluster
+
+LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{VOLCANO_SYSTEM}/leases/{SCHEDULER_LEASE}"
+SNAPSHOT = "/api/v1/snapshot"
+DOCUMENTS = (
+    SNAPSHOT,
+    "/api/v1/series",
+    "/api/v1/openapi.json",
+    "/api/v1/nodes/node-1",
+    f"/api/v1/jobs/{NAMESPACE}/train",
+    f"/api/v1/jobs/{NAMESPACE}/train/why",
+)
+
+
+class Exposed:
+    """Schedulers with the dashboard as the chart exposes it: options, permissions, a certificate."""
+
+    def __init__(self, cluster: Cluster, folder: Path) -> None:
+        self._cluster = cluster
+        authority = make_authority("web", datetime.now(UTC), timedelta(days=1))
+        pair = make_server(authority, ["localhost"], datetime.now(UTC), timedelta(days=1))
+        self.authority, self._certificate, self._key = (
+            folder / name for name in ("ca.crt", "tls.crt", "tls.key")
+        )
+        self.authority.write_text(authority.certificate)
+        self._certificate.write_text(pair.certificate)
+        self._key.write_text(pair.key)
+        values = {
+            "scheduler": {"web": {"enabled": True, "tlsSecret": "web-tls", "hosts": ["npu.example.com"]}}
+        }
+        made = charts.template(values)
+        assert made.returncode == 0, made.stderr
+        objects = [one for one in yaml.safe_load_all(made.stdout) if one]
+        self.access: list[Object] = [
+            one
+            for one in objects
+            if one["metadata"]["name"] == "ringwise-web" and one["kind"].startswith("ClusterRole")
+        ]
+        assert sorted(one["kind"] for one in self.access) == ["ClusterRole", "ClusterRoleBinding"]
+        (scheduler,) = [
+            one
+            for one in objects
+            if one["kind"] == "Deployment" and one["metadata"]["name"] == "ringwise-scheduler"
+        ]
+        arguments = scheduler["spec"]["template"]["spec"]["containers"][0]["args"]
+        self._names = [one for one in arguments if one.startswith("--web-host=")]
+        cluster.apply(self.access)
+
+    def start(self, *more: str) -> tuple[Component, Dashboard]:
+        port = free_port()
+        component = self._cluster.start(
+            "scheduler",
+            f"--web-address=:{port}",
+            f"--web-cert-file={self._certificate}",
+            f"--web-key-file={self._key}",
+            *self._names,
+            *more,
+        )
+        self._cluster.wait(partial(is_ready, component), "the scheduler has read everything")
+        return component, Dashboard(port, self.authority)
+
+    def close(self) -> None:
+        for one in self.access:
+            self._cluster.kubectl("delete", one["kind"], one["metadata"]["name"], "--ignore-not-found")
+
+
+@pytest.fixture
+def exposed(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Exposed]:
+    monkeypatch.setattr(charts, "HELM", str(find_program("helm")))
+    made = Exposed(cluster, tmp_path)
+    yield made
+    made.close()
+
+
+class Account:
+    """A ServiceAccount of a reader."""
+
+    def __init__(self, cluster: Cluster, name: str) -> None:
+        self._cluster = cluster
+        self.name = name
+        metadata = {"name": name, "namespace": NAMESPACE}
+        cluster.apply([{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}])
+
+    @property
+    def _who(self) -> str:
+        return f"--serviceaccount={NAMESPACE}:{self.name}"
+
+    def token(self) -> str:
+        return self._cluster.plane.account_token(NAMESPACE, self.name)
+
+    def allow(self) -> None:
+        """As docs/dashboard.md says."""
+        self._cluster.kubectl(
+            "create", "clusterrolebinding", f"web-{self.name}", "--clusterrole=ringwise-reader", self._who
+        )
+
+    def forbid(self) -> None:
+        self._cluster.kubectl("delete", "clusterrolebinding", f"web-{self.name}", "--ignore-not-found")
+
+    def remove(self) -> None:
+        self.forbid()
+        self._cluster.kubectl("delete", "serviceaccount", self.name, "-n", NAMESPACE, "--ignore-not-found")
+
+
+@pytest.fixture
+def reader(cluster: Cluster) -> Iterator[Account]:
+    account = Account(cluster, "reader")
+    account.allow()
+    yield account
+    account.remove()
+
+
+@pytest.fixture
+def stranger(cluster: Cluster) -> Iterator[Account]:
+    account = Account(cluster, "stranger")
+    yield account
+    account.remove()
+
+
+def jobs(mirror: Mirror) -> dict[str, Any]:
+    return {row["name"]: row for row in mirror.jobs.values()}
+
+
+def leader_identity(cluster: Cluster) -> str:
+    return str(cluster.api.get(LEASE)["spec"]["holderIdentity"])
+
+
+# -- in the scheduler
+
+
+def test_an_exposed_dashboard_asks_the_api_server_who_reads(
+    cluster: Cluster, exposed: Exposed, reader: Account, stranger: Account
+) -> None:
+    cluster.apply(nodes(3))
+    scheduler, web = exposed.start()
+    cluster.wait(lambda: scheduler.leads, "the scheduler leads")
+    cluster.run("controller")
+    cluster.apply([vcjob("train", 2, 8), vcjob("too-large", 9, 8)])
+    cluster.wait_running("train", 2)
+
+    # The page itself tells nothing about the cluster.
+    page = web.request("/")
+    assert page.status == 200
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    assert web.request("/api/").status == 200
+
+    may, forbidden = reader.token(), stranger.token()
+    for path in (*DOCUMENTS, "/api/v1/stream?epoch=&since=0"):
+        missing = web.request(path)
+        assert missing.refusal == (401, "token-missing"), (path, missing)
+        assert missing.headers["www-authenticate"].startswith("Bearer")
+        assert web.request(path, "no.such.token").refusal == (401, "token-invalid"), path
+        refused = web.request(path, forbidden)
+        assert refused.refusal == (403, "forbidden"), path
+        # One sentence with who and what.
+        message = refused.document["error"]["message"]
+        assert message == (
+            f"system:serviceaccount:{NAMESPACE}:stranger may not list nodes in the whole cluster"
+        )
+    for path in DOCUMENTS:
+        assert web.request(path, may).status == 200, path
+
+    # A token that has ended differs from an accepted one in nothing but its times.
+    assert web.request(SNAPSHOT, signed_token(cluster, NAMESPACE, "reader", ended=False)).status == 200
+    ended = signed_token(cluster, NAMESPACE, "reader", ended=True)
+    assert web.request(SNAPSHOT, ended).refusal == (401, "token-invalid")
+
+    # The stream goes on where the snapshot ended; a what-if changes nothing.
+    document = web.request(SNAPSHOT, may).document
+    assert {row["name"] for row in document["nodes"]} == {"node-1", "node-2", "node-3"}
+    assert document["source"]["leader"] == leader_identity(cluster)
+    follower = Follower([web], may)
+    follower.follow(lambda mirror: jobs(mirror)["train"]["running"] == 2)
+    assert jobs(follower.follow(lambda mirror: jobs(mirror)["too-large"]["reason"]))["too-large"]["pods"] == 9
+    asked = web.request(
+        "/api/v1/what-if",
+        may,
+        method="POST",
+        body=json.dumps(vcjob("later", 1, 8)),
+        Origin=f"https://localhost:{web.port}",
+    )
+    assert asked.status == 200, asked.text
+    assert [job["name"] for job in asked.document["jobs"]] == ["later"]
+    assert not cluster.pods("later")
+
+    # Names and origins of others are refused, whatever token comes with them.
+    for name in ("ringwise-web", f"ringwise-web.{VOLCANO_SYSTEM}.svc", "npu.example.com"):
+        assert web.request(SNAPSHOT, may, Host=name).status == 200, name
+    assert web.request(SNAPSHOT, may, Host="rebound.example").refusal == (421, "unknown-host")
+    for headers in ({"Origin": "https://rebound.example"}, {"Sec_Fetch_Site": "cross-site"}):
+        assert web.request(SNAPSHOT, may, **headers).refusal == (403, "other-origin")
+
+    # TLS only, with the given certificate.
+    plain = Dashboard(web.port)
+    with pytest.raises(OSError):  # noqa: PT011 - which one depends on how far the request went
+        plain.request("/")
+    with pytest.raises(ssl.SSLCertVerificationError):
+        Dashboard(web.port, cluster.plane.authority).request("/")
+
+    # No request of the scheduler was forbidden; the rules that were added are what it needed.
+    refused_lines = [line for line in scheduler.log().splitlines() if "403 " in line or "orbidden" in line]
+    assert not refused_lines, refused_lines[0]
+
+
+def test_without_its_permissions_the_dashboard_says_that_it_cannot_check(
+    cluster: Cluster, exposed: Exposed, reader: Account
+) -> None:
+    exposed.close()
+    cluster.apply(nodes(1))
+    scheduler, web = exposed.start()
+    cluster.wait(lambda: scheduler.leads, "the scheduler leads")
+    answered = web.request(SNAPSHOT, reader.token())
+    assert answered.refusal == (503, "not-checked")
+    (line,) = [line for line in scheduler.log().splitlines() if "a token could not be checked" in line]
+    assert "tokenreviews" in line
+
+
+def test_an_open_stream_ends_with_the_rights_of_its_reader(
+    cluster: Cluster, exposed: Exposed, reader: Account
+) -> None:
+    cluster.apply(nodes(1))
+    scheduler, web = exposed.start()
+    cluster.wait(lambda: scheduler.leads, "the scheduler leads")
+    token = reader.token()
+    document = web.request(SNAPSHOT, token).document
+    events = web.events(document["epoch"], document["sequence"], token)
+    reader.forbid()
+    names = {name for name, _ in events}
+    assert names <= {"change"}
+    assert web.request(SNAPSHOT, token).refusal == (403, "forbidden")
+
+
+def test_a_client_follows_the_leader(cluster: Cluster, exposed: Exposed, reader: Account) -> None:
+    cluster.apply(nodes(2))
+    first, old = exposed.start()
+    cluster.wait(lambda: first.leads, "the first replica leads")
+    second, new = exposed.start()
+    cluster.run("controller")
+    token, identity = reader.token(), leader_identity(cluster)
+
+    refused = new.request(SNAPSHOT, token)
+    assert refused.refusal == (503, "not-leading")
+    assert refused.document["error"]["leader"] == identity
+    assert list(new.events("", 0, token)) == [("leader", {"leader": identity, "address": ""})]
+    # Who may not read is not told who leads.
+    assert new.request(SNAPSHOT).refusal == (401, "token-missing")
+
+    follower = Follower([new, old], token)
+    cluster.apply([vcjob("train", 1, 8)])
+    follower.follow(lambda mirror: jobs(mirror).get("train", {}).get("running") == 1)
+    first.process.kill()
+    cluster.apply([vcjob("after", 1, 8)])
+    mirror = follower.follow(lambda mirror: jobs(mirror).get("after", {}).get("running") == 1, 120)
+    assert second.leads
+    assert jobs(mirror)["train"]["running"] == 1
+    assert len(follower.epochs) == 2, follower.epochs
+    assert follower.epochs[0] != follower.epochs[1]
+    assert follower.leaders[0] == identity
+    document = new.request(SNAPSHOT, token).document
+    assert document["source"]["leader"] == leader_identity(cluster) != identity
+    assert Mirror.of_document(document).plain()["jobs"] == mirror.plain()["jobs"]
