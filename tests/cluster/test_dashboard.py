@@ -11,15 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from ringwise.apps.admission.certificates import make_authority, make_server
-from ringwise.apps.control_plane import find_program, free_port, ringwise_command
+from ringwise.apps.control_plane import Process, free_port, ringwise_command
+from ringwise.apps.install import deployment
+from ringwise.apps.install.dashboard import Dashboard as InstalledDashboard
 from ringwise.wellknown import SCHEDULER_LEASE, VOLCANO_SYSTEM
 from tests.cluster.cluster import Cluster, Component, is_ready
 from tests.cluster.dashboard import Dashboard, Follower, signed_token
 from tests.cluster.objects import NAMESPACE, Object, nodes, vcjob
-from tests.deploy import charts
+from tests.cluster.rights import reading_rights
 from tests.web.client import Mirror
 
 pytestmark = pytest.mark.cluster
@@ -37,7 +38,7 @@ DOCUMENTS = (
 
 
 class Exposed:
-    """Schedulers with the dashboard as the chart exposes it: options, permissions, a certificate."""
+    """Schedulers with the dashboard as `ringwise install` exposes it."""
 
     def __init__(self, cluster: Cluster, folder: Path) -> None:
         self._cluster = cluster
@@ -49,12 +50,8 @@ class Exposed:
         self.authority.write_text(authority.certificate)
         self._certificate.write_text(pair.certificate)
         self._key.write_text(pair.key)
-        values = {
-            "scheduler": {"web": {"enabled": True, "tlsSecret": "web-tls", "hosts": ["npu.example.com"]}}
-        }
-        made = charts.template(values)
-        assert made.returncode == 0, made.stderr
-        objects = [one for one in yaml.safe_load_all(made.stdout) if one]
+        choices = deployment.Choices(dashboard=InstalledDashboard("web-tls", ("npu.example.com",)))
+        objects = list(deployment.objects(choices))
         self.access: list[Object] = [
             one
             for one in objects
@@ -89,8 +86,7 @@ class Exposed:
 
 
 @pytest.fixture
-def exposed(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Exposed]:
-    monkeypatch.setattr(charts, "HELM", str(find_program("helm")))
+def exposed(cluster: Cluster, tmp_path: Path) -> Iterator[Exposed]:
     made = Exposed(cluster, tmp_path)
     yield made
     made.close()
@@ -106,7 +102,7 @@ class Account:
         cluster.apply([{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}])
 
     @property
-    def _who(self) -> str:
+    def who(self) -> str:
         return f"--serviceaccount={NAMESPACE}:{self.name}"
 
     def token(self) -> str:
@@ -115,7 +111,7 @@ class Account:
     def allow(self) -> None:
         """As docs/dashboard.md says."""
         self._cluster.kubectl(
-            "create", "clusterrolebinding", f"web-{self.name}", "--clusterrole=ringwise-reader", self._who
+            "create", "clusterrolebinding", f"web-{self.name}", "--clusterrole=ringwise-reader", self.who
         )
 
     def forbid(self) -> None:
@@ -239,21 +235,6 @@ def test_without_its_permissions_the_dashboard_says_that_it_cannot_check(
     assert "tokenreviews" in line
 
 
-def test_an_open_stream_ends_with_the_rights_of_its_reader(
-    cluster: Cluster, exposed: Exposed, reader: Account
-) -> None:
-    cluster.apply(nodes(1))
-    scheduler, web = exposed.start()
-    cluster.wait(lambda: scheduler.leads, "the scheduler leads")
-    token = reader.token()
-    document = web.request(SNAPSHOT, token).document
-    events = web.events(document["epoch"], document["sequence"], token)
-    reader.forbid()
-    names = {name for name, _ in events}
-    assert names <= {"change"}
-    assert web.request(SNAPSHOT, token).refusal == (403, "forbidden")
-
-
 def test_a_client_follows_the_leader(cluster: Cluster, exposed: Exposed, reader: Account) -> None:
     cluster.apply(nodes(2))
     first, old = exposed.start()
@@ -283,3 +264,74 @@ def test_a_client_follows_the_leader(cluster: Cluster, exposed: Exposed, reader:
     document = new.request(SNAPSHOT, token).document
     assert document["source"]["leader"] == leader_identity(cluster) != identity
     assert Mirror.of_document(document).plain()["jobs"] == mirror.plain()["jobs"]
+
+
+# -- beside the cluster
+
+
+def run_web(cluster: Cluster, name: str, user: str) -> tuple[Process, Dashboard]:
+    """`ringwise web` with the kubeconfig of a user."""
+    port = free_port()
+    config = cluster.plane.kubeconfig(name, cluster.plane.account_token(NAMESPACE, user))
+    command = ringwise_command("web", f"--kubeconfig={config}", f"--web-address=127.0.0.1:{port}")
+    return cluster.plane.run(name, command), Dashboard(port)
+
+
+def snapshot(process: Process, web: Dashboard) -> Any:
+    """None until everything is read."""
+    assert process.ended is None, process.last_lines()
+    try:
+        answered = web.request(SNAPSHOT)
+    except OSError:
+        return None
+    return answered.document if answered.status == 200 else None
+
+
+def test_web_beside_a_cluster_shows_it_with_the_rights_of_a_reader(
+    cluster: Cluster, stranger: Account
+) -> None:
+    cluster.apply(nodes(3))
+    cluster.run()
+    cluster.apply([vcjob("train", 2, 8), vcjob("too-large", 9, 8)])
+    cluster.wait_running("train", 2)
+
+    # Without any right: one line that names what is missing, and no server.
+    process, _ = run_web(cluster, "web-without", "stranger")
+    cluster.wait(lambda: process.ended is not None, "the command ends")
+    assert process.ended == 2
+    (line,) = process.log.read_text().strip().splitlines()
+    assert line.startswith(
+        "ringwise: nodes: not allowed; you need the verb list on nodes in the whole cluster"
+    )
+    assert "pods: not allowed; you need the verb list on pods" in line
+
+    # With the ClusterRole alone everything but the ConfigMaps is there; each missing right is told once.
+    stranger.allow()
+    process, web = run_web(cluster, "web-partly", "stranger")
+    document = cluster.wait(partial(snapshot, process, web), "the dashboard has read everything")
+    assert {row["name"] for row in document["nodes"]} == {"node-1", "node-2", "node-3"}
+    told = [json.loads(text) for text in process.log.read_text().splitlines() if "not allowed" in text]
+    assert {one["why"].partition(" (")[0] for one in told} == {
+        f"you need the verb list on configmaps in namespace {namespace}"
+        for namespace in ("kube-system", "mindx-dl", VOLCANO_SYSTEM)
+    }
+    assert len({one["kind"] for one in told}) == len(told)
+    process.stop()
+    stranger.forbid()
+
+    # With the steps of docs/rbac.md nothing is missing, and it follows what happens.
+    with reading_rights(cluster, stranger.who):
+        process, web = run_web(cluster, "web", "stranger")
+        document = cluster.wait(partial(snapshot, process, web), "the dashboard has read everything")
+        rows = {row["name"]: row for row in document["jobs"]}
+        assert rows["train"]["running"] == 2
+        assert rows["too-large"]["outcome"] == "pending"
+        assert "default" in {row["name"] for row in document["queues"]}
+        why = web.request(f"/api/v1/jobs/{NAMESPACE}/too-large/why")
+        assert (why.status, why.document["outcome"]) == (200, "pending"), why.text
+        follower = Follower([web], "")
+        cluster.apply([vcjob("later", 1, 8)])
+        follower.follow(lambda mirror: jobs(mirror).get("later", {}).get("running") == 1)
+        assert "not allowed" not in process.log.read_text()
+        process.stop()
+        assert process.ended == 0

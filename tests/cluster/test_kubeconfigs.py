@@ -22,9 +22,9 @@ from ringwise.wellknown import VOLCANO_SYSTEM
 from tests.cluster.cluster import Cluster, check_chips
 from tests.cluster.exec_credentials import EXEC_VERSION, calls, exec_user, launched_with
 from tests.cluster.objects import nodes, pod, vcjob
+from tests.cluster.rights import reading_rights
 
 pytestmark = pytest.mark.cluster
-ROOT = Path(__file__).resolve().parents[2]
 needs_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to sign a request")
 
 SCHEDULER = f"system:serviceaccount:{VOLCANO_SYSTEM}:ringwise-scheduler"
@@ -66,16 +66,6 @@ def names_of_nodes(kubeconfig: Path) -> list[str]:
     return [one["node"] for one in json.loads(done.stdout)["nodes"]]
 
 
-def allow_reading(cluster: Cluster) -> None:
-    """The steps of docs/rbac.md for a user called ana."""
-    page = (ROOT / "docs" / "rbac.md").read_text(encoding="utf-8")
-    commands = [line.split()[1:] for line in page.splitlines() if line.startswith("kubectl ")]
-    assert len(commands) >= 4
-    for command in commands:
-        assert command[-1] == "--user=ana"
-        cluster.kubectl(*command)
-
-
 @needs_openssl
 def test_user_with_a_client_certificate(cluster: Cluster, tmp_path: Path) -> None:
     cluster.apply(nodes(3))
@@ -94,10 +84,10 @@ def test_user_with_a_client_certificate(cluster: Cluster, tmp_path: Path) -> Non
     assert "list" in refused.stderr, refused.stderr
     assert "nodes" in refused.stderr, refused.stderr
 
-    allow_reading(cluster)
-    cluster.wait(lambda: kubectl_ringwise(configs[0], "get", "nodes").returncode == 0, "ana may read")
-    for config in configs:
-        assert names_of_nodes(config) == ["node-1", "node-2", "node-3"]
+    with reading_rights(cluster):
+        cluster.wait(lambda: kubectl_ringwise(configs[0], "get", "nodes").returncode == 0, "ana may read")
+        for config in configs:
+            assert names_of_nodes(config) == ["node-1", "node-2", "node-3"]
 
 
 @needs_openssl

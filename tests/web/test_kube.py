@@ -11,6 +11,7 @@ import pytest
 from aiohttp import ClientSession
 
 from ringwise.apps.extensions import new_scheduler
+from ringwise.apps.live import NothingReadableError
 from ringwise.apps.web.beside import BesideOptions, serve_beside
 from ringwise.apps.web.kube import serving_dashboard
 from ringwise.apps.web.options import WebOptions
@@ -147,6 +148,46 @@ def test_beside_a_cluster_nothing_is_decided_or_written() -> None:
             await serving
             assert api.count("POST ") == 0
             assert api.count("PATCH ") == 0
+
+    run(story())
+
+
+def test_beside_a_cluster_nodes_and_pods_must_be_readable() -> None:
+    async def story() -> None:
+        async with server() as (api, client):
+            api.fault("GET /api/v1/nodes", status=403)
+            urls: list[str] = []
+            with pytest.raises(NothingReadableError) as refused:
+                await serve_beside(
+                    BesideOptions(WEB), client, shipped_catalog(()), urls.append, asyncio.Event()
+                )
+            assert str(refused.value).startswith("nodes: not allowed; you need the verb list on nodes in the")
+            assert urls == []
+
+    run(story())
+
+
+def test_beside_a_cluster_what_may_not_be_read_is_left_out() -> None:
+    async def story() -> None:
+        async with server() as (api, client):
+            with_nodes(api)
+            api.fault("/queues", status=403, times=1000)
+            api.fault("/configmaps", status=403, times=1000)
+            urls: list[str] = []
+            stop = asyncio.Event()
+            serving = asyncio.create_task(
+                serve_beside(BesideOptions(WEB), client, shipped_catalog(()), urls.append, stop)
+            )
+            await until(lambda: urls)
+            async with ClientSession() as session:
+                while True:
+                    async with session.get(f"{urls[0]}api/v1/snapshot") as response:
+                        if response.status == 200:
+                            assert len((await response.json())["nodes"]) == 3
+                            break
+                    await asyncio.sleep(0.005)
+            stop.set()
+            await serving
 
     run(story())
 

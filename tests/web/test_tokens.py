@@ -9,8 +9,9 @@ import pytest
 from ringwise.web.guard import Guard, RequestRefusedError
 from ringwise.web.tokens import ALLOWED_FOR, MAX_TOKENS, REFUSED_FOR, SHOWN, ApiServerTokens
 from tests.kube.harness import run
+from tests.scheduler.clusters import node
 from tests.web.reviews import GOOD, reviewing
-from tests.web.rig import dashboard
+from tests.web.rig import dashboard, events_of
 
 
 async def refusal(tokens: ApiServerTokens, token: str) -> tuple[int, str]:
@@ -122,5 +123,31 @@ def test_the_documents_of_an_exposed_dashboard_need_a_token(header: str | None, 
             # The page itself tells nothing: it asks for the token.
             async with at.session.get(at.url) as response:
                 assert response.status == 200
+
+    run(story())
+
+
+def test_an_open_stream_ends_with_the_rights_of_its_reader() -> None:
+    async def story() -> None:
+        async with (
+            reviewing() as (reviews, tokens, clock),
+            dashboard(guard=Guard(tokens=tokens), token_interval=0.0) as at,
+        ):
+            headers = {"Authorization": f"Bearer {GOOD}"}
+            _, first = await at.get("api/v1/snapshot", headers=headers)
+            path = f"{at.url}api/v1/stream?epoch={first['epoch']}&since={first['sequence']}"
+            async with at.session.get(path, headers=headers) as response:
+                events = events_of(response.content.iter_any())
+                # A server that does not answer says nothing about the reader.
+                await clock.pass_time(ALLOWED_FOR + 1)
+                reviews.status = 500
+                at.core.tell([node("n8")])
+                assert (await anext(events))[0] == "change"
+                reviews.status = 201
+                reviews.forbidden.add("pods")
+                at.core.tell([node("n9")])
+                assert [name async for name, _ in events] == []
+            status, refused = await at.get("api/v1/snapshot", headers=headers)
+            assert (status, refused["error"]["code"]) == (403, "forbidden")
 
     run(story())

@@ -19,6 +19,7 @@ from ringwise.kube.watch.malformed import UNNAMED
 from ringwise.kube.watch.objects import NodeReports, WatchedObject
 from ringwise.kube.watch.readers import name_of, raw_page
 from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client
+from ringwise.kubeclient.resources import NODES, PODS
 from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.device_info import RawConfigMap
 from ringwise.manifests.errors import Findings
@@ -65,13 +66,28 @@ async def read_cluster(
             if error.status == 404 and target.optional:
                 live.missing.append(f"{target.title}: the cluster does not know this kind (ringwise install)")
             elif error.status == 403:
-                live.missing.append(f"{target.title}: not allowed; {permission(target)}")
+                live.missing.append(f"{target.title}: not allowed; {target.permission()}")
             else:
                 raise
     required = [line for line in live.missing if line.startswith(("nodes:", "pods:"))]
     if required:
         raise NothingReadableError("; ".join(required))
     return live
+
+
+async def check_readable(client: Client) -> None:
+    """Whether the user may list what every answer needs. Raises the same errors, before anything is read."""
+    missing = []
+    for target in (WatchTarget(NODES), WatchTarget(PODS)):
+        try:
+            async for _ in client.pages(target.path, target.params, 1, raw_page):
+                break
+        except ApiError as error:
+            if error.status != 403:
+                raise
+            missing.append(f"{target.title}: not allowed; {target.permission()}")
+    if missing:
+        raise NothingReadableError("; ".join(missing))
 
 
 async def _read(
@@ -138,14 +154,6 @@ def _add_object(value: WatchedObject, live: LiveCluster) -> None:
             bundle.node_reports.append(value)
         case Configuration():
             live.configuration = value
-
-
-def permission(target: WatchTarget) -> str:
-    """The missing permission in the terms of RBAC."""
-    group = target.resource.version.rpartition("/")[0]
-    resource = f"{target.resource.plural}.{group}" if group else target.resource.plural
-    where = f" in namespace {target.namespace}" if target.namespace else " in the whole cluster"
-    return f"you need the verb list on {resource}{where} (ClusterRole ringwise-reader and docs/rbac.md)"
 
 
 class AlreadyThereError(Exception):

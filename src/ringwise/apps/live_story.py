@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from ringwise.apps.live import NothingReadableError, permission, read_cluster
+from ringwise.apps.live import NothingReadableError, read_cluster
 from ringwise.apps.story import ToldStory, find_story
 from ringwise.kube.watch.kinds import WatchTarget
 from ringwise.kube.write.event_recorder import COMPONENT
@@ -121,7 +121,7 @@ async def _events(client: Client, namespace: str) -> AsyncIterator[_Told]:
     except ApiError as error:
         if error.status != 403:
             raise
-        needed = permission(WatchTarget(EVENTS, namespace))
+        needed = WatchTarget(EVENTS, namespace).permission()
         raise NothingReadableError(f"events: not allowed; {needed}; or --journal FILE") from None
 
 

@@ -80,9 +80,11 @@ def _beside_cluster(
     address: str | None,
     more: tuple[tuple[str, ...], Path | None, Path | None],
 ) -> None:
+    from ringwise.apps.live import NothingReadableError
     from ringwise.apps.web.beside import BesideOptions, run_beside
     from ringwise.apps.web.options import DASHBOARD_PORT, WebOptions
     from ringwise.kube.run.runner import CoreFailedError
+    from ringwise.kubeclient.client import ApiError, UnreachableError
     from ringwise.kubeclient.config import find_access
     from ringwise.kubeclient.credentials import KubeConfigError
     from ringwise.log import configure
@@ -93,8 +95,12 @@ def _beside_cluster(
         web = WebOptions(address or f"127.0.0.1:{DASHBOARD_PORT}", *more, or_any_port=address is None)
         web.check()
         run_beside(BesideOptions(web), find_access(kubeconfig, context), load_catalog(boards), _tell)
-    except (KubeConfigError, AddressError) as error:
+    except AddressError as error:
         raise stop(str(error)) from None
+    except (KubeConfigError, UnreachableError, NothingReadableError) as error:
+        raise stop(f"ringwise: {error}") from None
+    except ApiError as error:
+        raise stop(f"ringwise: the API server refused: {error}", code=ExitCode.FAILED) from None
     except OSError as error:
         raise stop(f"{error.filename}: {error.strerror}" if error.filename else str(error)) from None
     except CoreFailedError as error:

@@ -31,6 +31,8 @@ MAX_BODY = 1 << 20
 #: Streams at once, and seconds in which a client must have read what it was sent.
 MAX_STREAMS = 256
 WRITE_TIMEOUT = 30.0
+#: Seconds after which the token of an open stream is checked again.
+TOKEN_INTERVAL = 60.0
 #: Bodies of fewer bytes are not packed.
 _SMALL = 1024
 _LARGEST_SEQUENCE = 2**53
@@ -58,6 +60,7 @@ class DashboardServer:
         files: Mapping[str, PageFile] | None = None,
         max_streams: int = MAX_STREAMS,
         write_timeout: float = WRITE_TIMEOUT,
+        token_interval: float = TOKEN_INTERVAL,
     ) -> None:
         self._hub = hub
         self._answers = answers
@@ -65,6 +68,7 @@ class DashboardServer:
         self._files = page_files() if files is None else files
         self._max_streams = max_streams
         self._write_timeout = write_timeout
+        self._token_interval = token_interval
         self._streams = 0
         self._documents: dict[str, tuple[bytes, bytes]] = {}
 
@@ -252,12 +256,27 @@ class DashboardServer:
         if stream is not None:
             await write(GzipStream.HEADER)
         await write(_part(_ALIVE, stream))
+        clock = asyncio.get_running_loop().time
+        checked = clock()
         async for frame in self._hub.stream(epoch, since):
+            if clock() - checked >= self._token_interval:
+                if not await self._may_still_read(request):
+                    break
+                checked = clock()
             await write(_part(frame or _ALIVE, stream))
         if stream is not None:
             await write(stream.end())
         with suppress(ConnectionError):
             await response.write_eof()
+
+    async def _may_still_read(self, request: web.Request) -> bool:
+        """Tokens end, and permissions are taken away, while a page is open for days."""
+        try:
+            await self._guard.check_token(request)
+        except RequestRefusedError as error:
+            # An API server that does not answer says nothing about the caller.
+            return error.status not in (401, 403)
+        return True
 
 
 class _Comment(Frame):

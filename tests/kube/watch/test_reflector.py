@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -26,6 +27,7 @@ from ringwise.kubeclient.resources import CONFIG_MAPS as CONFIG_MAP_KIND
 from ringwise.kubeclient.resources import NODES as NODE_KIND
 from ringwise.kubeclient.resources import PODS as POD_KIND
 from ringwise.kubeclient.resources import QUEUES as QUEUE_KIND
+from ringwise.log import Logger
 from ringwise.manifests.errors import Findings
 from ringwise.manifests.pods import PodClassCache
 from ringwise.messages import events as ev
@@ -36,7 +38,9 @@ from tests.kube.harness import CONFIG_MAPS, NODES, PODS, InstantClock, node, pod
 class Watching:
     """A reflector, and the objects according to its events."""
 
-    def __init__(self, client: Client, target: WatchTarget, reader: Reader, page: int = 500) -> None:
+    def __init__(
+        self, client: Client, target: WatchTarget, reader: Reader, page: int = 500, **more: Any
+    ) -> None:
         self.events: list[ev.Event] = []
         self.malformed = MalformedObjects()
         self.clock = InstantClock()
@@ -49,6 +53,7 @@ class Watching:
             rng=random.Random(1),
             malformed=self.malformed,
             page_size=page,
+            **more,
         )
 
     @property
@@ -64,9 +69,15 @@ class Watching:
 
 @asynccontextmanager
 async def watching(
-    client: Client, target: WatchTarget | None = None, reader: Reader | None = None, page: int = 500
+    client: Client,
+    target: WatchTarget | None = None,
+    reader: Reader | None = None,
+    page: int = 500,
+    **more: Any,
 ) -> AsyncIterator[Watching]:
-    one = Watching(client, target or WatchTarget(POD_KIND), reader or PodReader(PodClassCache()), page)
+    one = Watching(
+        client, target or WatchTarget(POD_KIND), reader or PodReader(PodClassCache()), page, **more
+    )
     one.reflector.start()
     try:
         yield one
@@ -195,6 +206,48 @@ def test_a_required_kind_delays_the_start() -> None:
                 assert api.count("GET /api/v1/pods") >= 6
 
     run(test())
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    stream = io.StringIO()
+    monkeypatch.setattr(Logger, "_stream", stream)
+    return stream
+
+
+def test_a_kind_that_may_not_be_listed_is_left_out_where_that_is_asked_for(log: io.StringIO) -> None:
+    async def test() -> None:
+        async with server() as (api, client):
+            api.put(PODS, pod("pod-1"))
+            api.fault("GET /api/v1/pods", status=403, times=3)
+            async with watching(client, without_forbidden=True) as one:
+                await one.reflector.synced.wait()
+                assert not one.pods
+                # The permission is given meanwhile.
+                await until(lambda: agrees(one, api))
+                assert one.clock.slept[:3] == [UNKNOWN_KIND_PAUSE] * 3
+
+    run(test())
+    (line,) = log.getvalue().splitlines()
+    assert "not allowed to list; continuing without it" in line
+    assert "you need the verb list on pods in the whole cluster" in line
+
+
+def test_a_kind_that_may_not_be_watched_is_listed_again(log: io.StringIO) -> None:
+    async def test() -> None:
+        async with server() as (api, client):
+            api.put(PODS, pod("pod-1"))
+            watch_is_next = iter((False, True, False, True))
+            api.fault(lambda method, path: next(watch_is_next, False), status=403, times=2)
+            async with watching(client, without_forbidden=True) as one:
+                await one.reflector.synced.wait()
+                api.put(PODS, pod("pod-2"))
+                await until(lambda: agrees(one, api))
+                await until(lambda: one.clock.slept[:2] == [UNKNOWN_KIND_PAUSE] * 2)
+
+    run(test())
+    (line,) = log.getvalue().splitlines()
+    assert "you need the verb watch on pods in the whole cluster" in line
 
 
 def test_backoff_grows_up_to_a_limit() -> None:

@@ -79,7 +79,9 @@ def test_a_restarted_scheduler_is_followed(tmp_path: Path, open_page: Opener) ->
         assert view.page.evaluate("window.sameDocument")
 
 
-def test_a_token_is_asked_for_and_sent(lab: DashboardLab, open_page: Opener) -> None:
+@pytest.mark.parametrize(("status", "code"), [(401, "token-invalid"), (403, "forbidden")])
+def test_a_token_is_asked_for_and_sent(lab: DashboardLab, open_page: Opener, status: int, code: str) -> None:
+    """Also where the one that was given has not the permissions: another one may have them."""
     view = open_page(lab.url)
     sent: list[str | None] = []
 
@@ -88,15 +90,17 @@ def test_a_token_is_asked_for_and_sent(lab: DashboardLab, open_page: Opener) -> 
         if sent[-1] == "Bearer right":
             route.continue_()
         else:
-            error = {"error": {"code": "unauthorized", "message": "no valid token"}}
-            route.fulfill(status=401, json=error)
+            missing = sent[-1] is None
+            error = {"code": "token-missing" if missing else code, "message": "no token that may read"}
+            route.fulfill(status=401 if missing else status, json={"error": error})
 
     view.page.route("**/api/v1/**", answer)
     view.page.goto(view.url)
     field = view.page.get_by_label("Token")
     field.fill("wrong")
-    with view.page.expect_response(lambda response: response.status == 401):
+    with view.page.expect_response(lambda response: response.status == status):
         view.page.get_by_role("button", name="Use it").click()
+    view.see("no token that may read", ".banner")
     field.fill("right")
     view.page.keyboard.press("Enter")
     view.wait_state("live")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ringwise.apps.extensions import installed_registry, new_scheduler
-from ringwise.apps.live import CONFIGURATION_MAP
+from ringwise.apps.live import CONFIGURATION_MAP, check_readable
 from ringwise.apps.web.kube import serving_dashboard
 from ringwise.apps.web.options import WebOptions
 from ringwise.kube.run import idle_event_loop
@@ -36,7 +36,10 @@ class BesideOptions:
 def run_beside(
     options: BesideOptions, access: Access, catalog: BoardCatalog, started: Callable[[str], None]
 ) -> None:
-    """Serve until a signal; `started` gets the URL. Raises AddressError and CoreFailedError."""
+    """Serve until a signal; `started` gets the URL.
+
+    Raises AddressError, CoreFailedError, and the errors of `check_readable`.
+    """
 
     async def main() -> None:
         stop = asyncio.Event()
@@ -62,8 +65,12 @@ async def serve_beside(
         return [WatchOnlyAdapter(current[0])]
 
     settings = RunnerSettings(
-        configuration=options.configuration_map, read_only=True, registry=installed_registry()
+        configuration=options.configuration_map,
+        read_only=True,
+        without_forbidden=True,
+        registry=installed_registry(),
     )
+    await check_readable(client)
     runner = Runner(client, machines, settings)
     dashboard = serving_dashboard(runner, lambda: current[0], client, options.web, options.journals)
     async with dashboard as url:

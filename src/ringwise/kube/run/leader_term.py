@@ -67,6 +67,8 @@ class RunnerSettings:
     pod_groups: bool = False
     #: Decide, and execute nothing.
     read_only: bool = False
+    #: Go on without kinds that may not be read, instead of waiting for the permission.
+    without_forbidden: bool = False
     #: The component's own, for ConfigMaps whose usual namespace does not exist.
     namespace: str = VOLCANO_SYSTEM
     in_flight: int = MAX_IN_FLIGHT
@@ -227,6 +229,7 @@ class LeaderTerm:
             observer=self._observer,
             page_size=self._settings.page_size,
             on_crash=self._on_crash,
+            without_forbidden=self._settings.without_forbidden,
         )
 
     def _executor(self) -> Executor:

@@ -89,6 +89,13 @@ class WatchTarget:
     def title(self) -> str:
         return self.name or self.resource.plural
 
+    def permission(self, verb: str = "list") -> str:
+        """The missing permission in the terms of RBAC."""
+        group = self.resource.version.rpartition("/")[0]
+        resource = f"{self.resource.plural}.{group}" if group else self.resource.plural
+        where = f" in namespace {self.namespace}" if self.namespace else " in the whole cluster"
+        return f"you need the verb {verb} on {resource}{where} (ClusterRole ringwise-reader and docs/rbac.md)"
+
 
 class Reader(Protocol):
     """Turns bytes of the API into state objects."""

@@ -33,7 +33,7 @@ from ringwise.topology.numbers import UINT64, whole_number
 
 _LOG = Logger()
 
-#: Seconds until a kind that the server does not know is listed again.
+#: Seconds until a kind that the server does not know, or that may not be read, is listed again.
 UNKNOWN_KIND_PAUSE = 30.0
 #: Seconds between two reads of a watch. On a busy cluster events come one by one, a thousand a second; to
 #: process a few at a time costs far less.
@@ -73,7 +73,9 @@ class Reflector:
         observer: ComponentObserver | None = None,
         page_size: int = PAGE_SIZE,
         on_crash: Callable[[BaseException], None] = lambda defect: None,
+        without_forbidden: bool = False,
     ) -> None:
+        """`without_forbidden`: go on without a kind that may not be read; else it is waited for."""
         self.target = target
         #: Set when events of everything that exists have been sent.
         self.synced = asyncio.Event()
@@ -94,6 +96,9 @@ class Reflector:
         #: When the last list began, by the monotonic clock: what is known is at least as new.
         self.list_began = float("-inf")
         self._kind_unknown = False
+        self._without_forbidden = without_forbidden
+        #: Verbs that were missing: each is told once.
+        self._forbidden: set[str] = set()
 
     def __len__(self) -> int:
         return len(self._known)
@@ -162,6 +167,8 @@ class Reflector:
             self._remove_missing({})
             self.synced.set()
             return UNKNOWN_KIND_PAUSE
+        if error.status == 403 and self._without_forbidden:
+            return self._go_on_without("watch" if self._version else "list")
         pause = max(self._backoff.pause(), error.retry_after or 0.0)
         if error.status in (401, 403):
             _LOG.error(
@@ -170,6 +177,18 @@ class Reflector:
         else:
             _LOG.info("watch refused", kind=self.target.title, why=str(error), retry_in=round(pause, 1))
         return pause
+
+    def _go_on_without(self, verb: str) -> float:
+        """What may be listed and not watched is listed again and again."""
+        if verb not in self._forbidden:
+            instead = "continuing without it" if verb == "list" else "it is listed twice a minute instead"
+            _LOG.warning(
+                f"not allowed to {verb}; {instead}", kind=self.target.title, why=self.target.permission(verb)
+            )
+        self._forbidden.add(verb)
+        self._version = ""
+        self.synced.set()
+        return UNKNOWN_KIND_PAUSE
 
     # -- listing -----------------------------------------------------------------------------
 
@@ -195,6 +214,7 @@ class Reflector:
                 self._page_size = 0
             raise
         self._kind_unknown = False
+        self._forbidden.discard("list")
         self._remove_missing(present)
         self._version = version
         self.synced.set()

@@ -10,6 +10,8 @@ const FIRST_WAIT = 500;
 const LONGEST_WAIT = 15_000;
 /** The code of the error with which a replica answers that another one leads. */
 const NOT_LEADING = "not-leading";
+/** The code of the error for a token whose owner may not read the cluster. */
+const FORBIDDEN = "forbidden";
 /** How often another replica is tried at once: behind a Service each new connection may reach the leader. */
 const OTHER_TRIES = 4;
 const OTHER_WAIT = 100;
@@ -236,7 +238,8 @@ export class Connection {
    */
   async _pause(error) {
     const problem = error instanceof Error ? error.message : String(error);
-    const asksForToken = error instanceof ApiError && error.status === 401;
+    // A token without the permissions is as good as none: another one may have them.
+    const asksForToken = error instanceof ApiError && (error.status === 401 || error.code === FORBIDDEN);
     // A page for a source that does not change is complete with its snapshot.
     const ended = this.store.loaded && !this.store.source.live && error instanceof ApiError && error.code === "ended";
     const wait = asksForToken ? null : ended ? LONGEST_WAIT : this._wait * (0.75 + Math.random() / 2);
