@@ -139,3 +139,18 @@ def test_promtool_accepts_the_rules() -> None:
         [PROMTOOL, "check", "rules", str(ALERTS)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed")
+def test_promtool_accepts_the_expressions_of_the_dashboard(tmp_path: Path) -> None:
+    """They are written as rules; Grafana replaces the variables before Prometheus reads them."""
+    assert PROMTOOL is not None
+    made = [
+        {"record": f"panel:expression:{index}", "expr": expression.replace("$__rate_interval", "5m")}
+        for index, (_, expression, _) in enumerate(expressions())
+    ]
+    file = tmp_path / "panels.yaml"
+    file.write_text(json.dumps({"groups": [{"name": "panels", "rules": made}]}), encoding="utf-8")
+    done = subprocess.run([PROMTOOL, "check", "rules", file], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{len(made)} rules" in done.stdout
