@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from ringwise.device.allocation import (
@@ -22,7 +23,7 @@ from ringwise.device.allocation import (
 )
 from ringwise.device.allocator import Allocator
 from ringwise.device.ledger import Ledger
-from ringwise.device.pods import NodePod
+from ringwise.device.pods import NodePod, NodePodWire, pod_from_wire
 from tests.device.cases import RESOURCE, case_id, chips, pod_of, section
 
 REAL = "huawei.com/AscendReal"
@@ -189,6 +190,39 @@ def test_D4_a_pod_with_two_containers_that_ask_is_refused_and_takes_nothing_from
     assert allocation.chips == ("Ascend910-2", "Ascend910-3")
     # Its chips stay its own: they are not free.
     assert {"Ascend910-0", "Ascend910-1"} <= machine.used()
+
+
+def read_pod(spec: dict[str, Any], name: str = "pod", wanted: str = "Ascend910-0,Ascend910-1") -> NodePod:
+    metadata = {"name": name, "uid": name, "annotations": {RESOURCE: wanted, "predicate-time": "1"}}
+    read = pod_from_wire(msgspec.convert({"metadata": metadata, "spec": spec}, NodePodWire))
+    assert read is not None
+    return read
+
+
+def container(name: str, wanted: int, **more: Any) -> dict[str, Any]:
+    return {"name": name, "resources": {"limits": {RESOURCE: str(wanted)}}, **more}
+
+
+def test_D4_a_sidecar_gets_the_chips_of_its_pod() -> None:
+    beside = container("beside", 2, restartPolicy="Always")
+    pod = read_pod({"containers": [{"name": "main"}], "initContainers": [{"name": "first"}, beside]})
+    assert (pod.asks_for(RESOURCE), pod.container_of(RESOURCE)) == (2, "beside")
+    machine = allocator(pod)
+    assert machine.allocate(["Ascend910-7", "Ascend910-6"], 0, healthy).chips == (
+        "Ascend910-0",
+        "Ascend910-1",
+    )
+
+
+def test_D4_chips_of_an_init_container_are_refused_by_name_and_take_no_call_of_others() -> None:
+    early = read_pod({"containers": [{"name": "main"}], "initContainers": [container("first", 2)]}, "early")
+    both = read_pod({"containers": [container("main", 2)], "initContainers": [container("first", 2)]}, "both")
+    good = waiting_pod("good", "Ascend910-2,Ascend910-3", "9")
+    machine = allocator(early, both, good)
+    assert machine.allocate(["Ascend910-7", "Ascend910-6"], 0, healthy).pod == good
+    reason = r"more do in default/both; only an init container asks for chips in default/early$"
+    with pytest.raises(AllocationError, match=reason):
+        machine.allocate(["Ascend910-5", "Ascend910-4"], 0, healthy)
 
 
 def test_n8_a_list_that_a_tenant_changed_takes_the_call_of_no_other_pod() -> None:

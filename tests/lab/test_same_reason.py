@@ -194,6 +194,9 @@ CASES: Mapping[str, Case] = {
             },
         )
     ),
+    "chips-of-init-container": Case(
+        job(1, pod={**pod_spec(0), "initContainers": [{**pod_spec(1)["containers"][0], "name": "first"}]})
+    ),
     "switch-label-unknown": Case(job(2, labels={"tor-affinity": "big"}), [*board(4), SWITCHES]),
     "switch-topology-missing": Case(job(2, labels=LARGE)),
     "switch-topology-empty": Case(job(2, labels=LARGE), [*board(2), topology([], 2)]),

@@ -127,6 +127,30 @@ def test_D4_containers_that_request_chips_are_counted() -> None:
     assert (the_pod(built).chip_containers, the_pod(built).cls.chips) == (2, 3)
 
 
+@pytest.mark.parametrize(
+    ("app", "init", "sidecar", "count", "before_start"),
+    [
+        (0, 2, 0, 1, True),
+        (0, 0, 2, 1, False),
+        (2, 2, 0, 2, False),
+        (2, 0, 1, 2, False),
+        (0, 2, 2, 2, False),
+        (2, 0, 0, 1, False),
+        (0, 0, 0, 0, False),
+    ],
+)
+def test_D4_chips_that_only_an_init_container_requests_are_told_from_those_of_a_sidecar(
+    app: int, init: int, sidecar: int, count: int, before_start: bool
+) -> None:
+    built = pod(chips=app)
+    built["spec"]["initContainers"] = [
+        asking(limits={ASCEND: init}, name="first"),
+        asking(limits={ASCEND: sidecar}, name="beside", restartPolicy="Always"),
+    ]
+    read = the_pod(built)
+    assert (read.chip_containers, read.cls.chips_before_start) == (count, before_start)
+
+
 def test_pods_of_one_template_share_one_class() -> None:
     first, second, other = pod("a"), pod("b", node_name="node-0"), pod("c", 2)
     first["spec"]["containers"][0]["env"] = [{"name": "INDEX", "value": "0"}]

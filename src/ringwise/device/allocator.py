@@ -242,6 +242,11 @@ class Allocator:
         refused = sorted(pod.key for pod in unserved if pod.asking_containers(self.resource) > 1)
         if refused:
             waiting += f"; one container of a pod may ask for chips, more do in {', '.join(refused)}"
+        early = sorted(
+            pod.key for pod in self.pods.values() if pod.live and pod.asks_before_start(self.resource)
+        )
+        if early:
+            waiting += f"; only an init container asks for chips in {', '.join(early)}"
         known = {pod.uid for pod in self.waiting()}
         changed = sorted(pod.key for pod in unserved if pod.uid not in known and pod.key not in refused)
         if changed:

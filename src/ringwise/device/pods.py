@@ -19,7 +19,7 @@ _ENDED = frozenset({"Failed", "Succeeded"})
 
 @dataclass(frozen=True, slots=True)
 class NodePod:
-    """One pod. Limits are those of its containers, without init containers."""
+    """One pod. Limits are those of its containers and sidecars, which run together."""
 
     namespace: str
     name: str
@@ -31,6 +31,8 @@ class NodePod:
     limits: tuple[Mapping[str, int], ...] = ()
     #: Names of the same containers.
     containers: tuple[str, ...] = ()
+    #: Limits of the other init containers: kubelet asks for their chips, and does not list whose they are.
+    ending_limits: tuple[Mapping[str, int], ...] = ()
     deleting: bool = False
     reason: str = ""
     waiting_messages: tuple[str, ...] = ()
@@ -49,13 +51,17 @@ class NodePod:
         return self.phase not in _ENDED
 
     def asks_for(self, resource: str) -> int:
-        """Chips in the limits of all containers; 0 when one of them is out of range."""
+        """Chips in the limits of containers and sidecars; 0 when one of them is out of range."""
         asked = [limits.get(resource, 0) for limits in self.limits]
         return sum(asked) if all(0 <= one <= MOST_CHIPS_OF_ONE for one in asked) else 0
 
     def asking_containers(self, resource: str) -> int:
         """How many containers ask for chips; rule D4 allows one."""
-        return sum(1 for limits in self.limits if limits.get(resource))
+        return sum(1 for limits in (*self.limits, *self.ending_limits) if limits.get(resource))
+
+    def asks_before_start(self, resource: str) -> bool:
+        """Whether only init containers that end before the others start ask for chips."""
+        return not self.asks_for(resource) and self.asking_containers(resource) > 0
 
     def container_of(self, resource: str) -> str:
         """The container that asks for chips; there is one at most (rule D4)."""
@@ -108,10 +114,12 @@ class _Container(WireStruct):
     name: str = ""
     resources: _Resources | None = None
     env: list[_Variable] | None = None
+    restart_policy: str | None = None
 
 
 class _Spec(WireStruct):
     containers: list[_Container] | None = None
+    init_containers: list[_Container] | None = None
 
 
 class _Waiting(WireStruct):
@@ -146,7 +154,10 @@ def pod_from_wire(wire: NodePodWire) -> NodePod | None:
     meta, spec, status = wire.metadata, wire.spec or _Spec(), wire.status or _Status()
     if meta is None or not meta.name:
         return None
-    containers = spec.containers or []
+    # An init container that is always started again is a sidecar.
+    sidecars = [one for one in spec.init_containers or () if one.restart_policy == "Always"]
+    ending = [one for one in spec.init_containers or () if one.restart_policy != "Always"]
+    containers = [*(spec.containers or ()), *sidecars]
     statuses = [*(status.init_container_statuses or ()), *(status.container_statuses or ())]
     waiting = [one.state.waiting for one in statuses if one.state is not None]
     return NodePod(
@@ -159,6 +170,7 @@ def pod_from_wire(wire: NodePodWire) -> NodePod | None:
         annotations={key: value or "" for key, value in (meta.annotations or {}).items()},
         limits=tuple(_limits(one.resources) for one in containers),
         containers=tuple(one.name for one in containers),
+        ending_limits=tuple(_limits(one.resources) for one in ending),
         deleting=bool(meta.deletion_timestamp),
         reason=status.reason or "",
         waiting_messages=tuple(one.message for one in waiting if one is not None and one.message),

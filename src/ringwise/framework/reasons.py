@@ -120,6 +120,16 @@ TOO_MANY_CHIP_CONTAINERS = ReasonKind(
     ("give all {chips:chip} to one container", "make a pod of each container"),
     SPECIFICATION,
 )
+CHIPS_OF_INIT_CONTAINER = ReasonKind(
+    "chips-of-init-container",
+    Stage.VALIDATE,
+    "only an init container of pod {pod} requests chips; it ends before the containers start",
+    (
+        "request the chips in the container that uses them",
+        "set restartPolicy of the init container to Always, which makes it a sidecar",
+    ),
+    SPECIFICATION,
+)
 INTERNAL_ERROR = ReasonKind(
     "internal-error",
     Stage.PLAN,

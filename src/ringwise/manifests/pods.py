@@ -141,6 +141,7 @@ class PodClassCache:
             together[1],
             apart[1],
             _host_ports(spec, path, found),
+            requests.chips_before_start,
         )
         known = self._known.get(meaning)
         if known is None:

@@ -28,10 +28,13 @@ _LARGEST = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """The requests of a whole pod, and the number of its containers that request chips."""
+    """The requests of a whole pod, and which of its containers request chips."""
 
     amounts: Mapping[str, int] = field(default_factory=dict)
+    #: How many request chips.
     chip_containers: int = 0
+    #: Only init containers that end before the others start do.
+    chips_before_start: bool = False
 
     @property
     def chips(self) -> dict[str, int]:
@@ -110,7 +113,8 @@ def pod_requests(spec: PodSpecWire, path: str, found: Findings) -> Requests:
         for position, one in enumerate(spec.init_containers or ())
         if one.resources is not None
     ]
-    chip_containers = sum(map(_requests_chips, [*requested, *(amounts for _, amounts in of_init)]))
+    staying = sum(map(_requests_chips, [*requested, *(amounts for stays, amounts in of_init if stays)]))
+    ending = sum(_requests_chips(amounts) for stays, amounts in of_init if not stays)
     total = _of_whole_pod(requested, of_init)
     if spec.resources is not None:
         total |= _requested_for_pod(spec.resources, total, f"{path}.resources", found)
@@ -119,7 +123,7 @@ def pod_requests(spec: PodSpecWire, path: str, found: Findings) -> Requests:
     for name, count in total.items():
         if count > _LARGEST:
             found.wrong(f"{path}.containers", f"must request less than 2^63 of {shown(name)} in all")
-    return Requests(total, chip_containers)
+    return Requests(total, staying + ending, bool(ending and not staying))
 
 
 def pod_limits(spec: PodSpecWire, path: str, found: Findings) -> dict[str, int]:

@@ -112,6 +112,8 @@ class PodClass(_FoundOnce):
     preferred_pod_affinity: tuple[PodTerm, ...] = ()
     preferred_pod_anti_affinity: tuple[PodTerm, ...] = ()
     host_ports: tuple[tuple[str, str, int], ...] = ()
+    #: Only init containers that end before the others start request chips; that is refused (D4).
+    chips_before_start: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_hash", hash(tuple(getattr(self, part.name) for part in fields(self))))

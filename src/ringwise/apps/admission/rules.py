@@ -17,6 +17,7 @@ from ringwise.apps.extensions import new_scheduler
 from ringwise.framework.configuration import Configuration
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import (
+    CHIPS_OF_INIT_CONTAINER,
     MALFORMED_JOB,
     MALFORMED_QUEUE,
     OTHER_SCHEDULER,
@@ -62,7 +63,9 @@ from ringwise.wellknown import RA_BLOCK, SCHEDULE_POLICY, SCHEDULER_NAMES, SP_BL
 #: Triggers of reasons that only the submitter can cure.
 _USER_FIXABLE = SPECIFICATION | {Trigger.QUEUE_CHANGED}
 #: Reasons that concern one pod, whatever the other pods of its job are like.
-_OF_ONE_POD = frozenset({TOO_MANY_CHIP_CONTAINERS.code, MIXED_RESOURCES.code, MALFORMED_JOB.code})
+_OF_ONE_POD = frozenset(
+    kind.code for kind in (TOO_MANY_CHIP_CONTAINERS, CHIPS_OF_INIT_CONTAINER, MIXED_RESOURCES, MALFORMED_JOB)
+)
 
 
 @dataclass(slots=True)

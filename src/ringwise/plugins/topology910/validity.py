@@ -8,7 +8,7 @@ from dataclasses import replace
 from ringwise.framework.job import Job
 from ringwise.framework.policy import ChipPolicy, RackPolicy
 from ringwise.framework.ranks import block_pod_count
-from ringwise.framework.reasons import TOO_MANY_CHIP_CONTAINERS
+from ringwise.framework.reasons import CHIPS_OF_INIT_CONTAINER, TOO_MANY_CHIP_CONTAINERS
 from ringwise.framework.session import Session
 from ringwise.framework.switch_use import switch_class, writes_marks
 from ringwise.placement.racks.model import RackSystem
@@ -71,6 +71,9 @@ def policy_of(job: Job, session: Session) -> ChipPolicy | Reason | None:
     for pod in asking:
         if pod.chip_containers > 1:
             return TOO_MANY_CHIP_CONTAINERS(containers=pod.chip_containers, pod=pod.name, chips=pod.cls.chips)
+        if pod.cls.chips_before_start:
+            # Kubelet would keep them for the whole pod, without telling by its API which pod has them.
+            return CHIPS_OF_INIT_CONTAINER(pod=pod.name)
     conflict = _conflict(job, pods, _choosing_labels(resources[0], session), (SP_BLOCK, SCHEDULE_POLICY))
     if conflict is not None:
         return conflict
