@@ -14,6 +14,7 @@ from ringwise.controller.pod_groups import PodGroupController
 from ringwise.embed.clock import SECOND
 from ringwise.messages import events as ev
 from ringwise.messages.commands import AnnotatePod, Command, CreateGroup, DeleteGroup
+from ringwise.messages.containment import Containment
 from ringwise.messages.ordinary_groups import group_for, is_as_wanted
 from ringwise.state.model import Owner, Pod, PodClass, PodGroup
 from ringwise.state.workload import PodOwner
@@ -80,7 +81,7 @@ class Lab:
         events, self.waiting = self.waiting, []
         for event in events:
             self.controller.apply(event)
-        return self.controller.sync(self.now)
+        return self.controller.sync(self.now, Containment())
 
     def execute(self, command: Command) -> None:
         match command:

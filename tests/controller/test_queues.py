@@ -193,10 +193,9 @@ def test_a_late_event_does_not_undo_a_command_and_a_lost_write_is_repeated() -> 
     # Written before the command: it must not open the queue again.
     assert controller.handle([QueueSeen(replace(blue, weight=2))], 2) == []
     assert controller.next_deadline() == 1 + RETRY_AFTER
-    # Nobody has written it: the object counts again. What the user asked for was deleted with the Command.
-    assert controller.handle([], 1 + RETRY_AFTER) == []
-    assert controller.next_deadline() is None
-    assert closing in controller.handle([QueueCommand("blue", "CloseQueue")], 2 * RETRY_AFTER)
+    # Nobody has written it: it is sent again, for the Command that asked for it is deleted.
+    assert controller.handle([], 1 + RETRY_AFTER) == [UpdateQueue("blue", "Closing", False)]
+    assert controller.next_deadline() == 1 + 2 * RETRY_AFTER
     assert controller.handle([QueueGone("blue")], 2 * RETRY_AFTER) == []
     assert controller.next_deadline() is None
 
@@ -266,3 +265,51 @@ def test_whatever_is_done_no_queue_is_open_below_one_that_is_not(steps: list[tup
             if queue.state == "Closing":
                 assert queue.name in groups.values()
         assert world.controller.next_deadline() is None
+
+
+@pytest.mark.parametrize(("action", "state"), [("CloseQueue", "Closed"), ("OpenQueue", "Open")])
+def test_what_a_user_asked_for_is_sent_until_it_is_done_and_told_then(action: str, state: str) -> None:
+    """The Command object is deleted: when the write fails, nothing else would bring it back."""
+    before = Queue("blue", uid="q1", state="Open" if state == "Closed" else "Closed")
+    controller = Controller()
+    controller.handle([QueueSeen(before)], 0)
+    commands = controller.handle([QueueCommand("blue", action)], 1)
+    assert [(one.name, one.state) for one in commands if isinstance(one, UpdateQueue)] == [("blue", state)]
+    assert not [one for one in commands if isinstance(one, TellQueue)]
+    for round_ in (1, 2, 3):
+        due = controller.next_deadline()
+        assert due == 1 + round_ * RETRY_AFTER
+        # An event with the old state is late, or shows that the write failed.
+        again = controller.handle([QueueSeen(before)], due)
+        assert again == [UpdateQueue("blue", state, False, uid="q1")]
+    done = controller.handle([QueueSeen(replace(before, state=state))], 5 * RETRY_AFTER)
+    assert [(one.name, one.reason) for one in done if isinstance(one, TellQueue)] == [("blue", action)]
+    assert controller.next_deadline() is None
+
+
+def test_the_last_of_two_wishes_counts_while_none_of_them_is_written() -> None:
+    blue = Queue("blue", uid="q1")
+    controller = Controller()
+    controller.handle([QueueSeen(blue), group("a", "blue")], 0)
+    controller.handle([QueueCommand("blue", "CloseQueue")], 1)
+    controller.handle([QueueCommand("blue", "OpenQueue")], 2)
+    later = controller.handle([], 2 + RETRY_AFTER)
+    assert [one.state for one in later if isinstance(one, UpdateQueue)] == ["Open"]
+
+
+def test_a_closing_queue_that_becomes_empty_before_it_is_written_is_told_when_it_is_closed() -> None:
+    blue = Queue("blue", uid="q1")
+    controller = Controller()
+    controller.handle([QueueSeen(blue), group("a", "blue")], 0)
+    controller.handle([QueueCommand("blue", "CloseQueue")], 1)
+    controller.handle([PodGroupGone("default/a")], 2)
+    done = controller.handle([QueueSeen(replace(blue, state="Closed", annotations={MARK: "false"}))], 3)
+    assert [one.message for one in done if isinstance(one, TellQueue)] == ["Close queue succeed"]
+
+
+def test_a_queue_that_is_gone_is_not_asked_for_again() -> None:
+    controller = Controller()
+    controller.handle([QueueSeen(Queue("blue", uid="q1"))], 0)
+    controller.handle([QueueCommand("blue", "CloseQueue")], 1)
+    assert controller.handle([QueueGone("blue")], 2) == []
+    assert controller.next_deadline() is None

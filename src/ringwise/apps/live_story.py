@@ -22,6 +22,7 @@ from ringwise.kubeclient.nesting import decode_nested
 from ringwise.kubeclient.resources import EVENTS, POD_GROUPS, PODS, VCJOBS
 from ringwise.manifests.quantities import NotReadableError, nanoseconds
 from ringwise.messages import events as ev
+from ringwise.messages.commands import COMMAND_ISSUED
 from ringwise.records import dataclass
 from ringwise.scheduler.explain.story import (
     ENDED_BADLY,
@@ -44,7 +45,7 @@ NOTE = (
     "--journal FILE tells all that a journal of the scheduler holds"
 )
 #: Reasons of Events on a vcjob that are part of its life.
-_OF_VCJOB = ("ExecuteAction", "CommandIssued")
+_OF_VCJOB = ("ExecuteAction", COMMAND_ISSUED)
 #: The sentence before the cause, in Events on pods that are deleted.
 _DELETED = {
     "Rescheduled": ("Pod is deleted by force: ", "Pod is deleted: "),

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from heapq import heappop, heappush
 
 from ringwise.controller.job_plugins import JobPlugins
@@ -44,15 +45,16 @@ from ringwise.framework.amounts import without_quota_names
 from ringwise.grammar import counted
 from ringwise.messages import events as ev
 from ringwise.messages.commands import (
+    COMMAND_ISSUED,
     Command,
     CreateGroup,
     CreatePod,
     DeleteGroup,
     DeleteJob,
     DeletePod,
-    SetAside,
     TellVcJob,
 )
+from ringwise.messages.containment import Containment, object_of
 from ringwise.messages.job_expansion import group_name, pod_group_of, pods_of
 from ringwise.state.model import Pod, PodGroup
 from ringwise.state.vcjob import OVER, Task, VcJob
@@ -80,24 +82,29 @@ class Controller:
         self._timer_of: dict[str, int] = {}
         self._commands: dict[str, list[str]] = {}
         self._changed: dict[str, None] = {}
-        #: Jobs that raised, and what.
-        self._aside: dict[str, str] = {}
+        self._containment = Containment()
+        self._appliers: list[Callable[[ev.Event], None]] = [self._apply, self._queues.apply]
+        if pod_groups is not None:
+            self._appliers.append(pod_groups.apply)
+        self._now = 0
         self._initial = True
         #: Called with every event and every job: a long call is no hung one.
         self.on_progress: Callable[[], None] = lambda: None
 
     def handle(self, events: Iterable[ev.Event], now: int) -> list[Command]:
         """Apply the events and return the commands. The first call must carry every object."""
+        self._now = now
         for event in events:
-            self._apply(event, now)
-            self._queues.apply(event)
-            if self._pod_groups is not None:
-                self._pod_groups.apply(event)
+            for apply in self._appliers:
+                try:
+                    apply(event)
+                except Exception as error:
+                    self._containment.failed(*object_of(event), error)
             self.on_progress()
         if self._initial:
             self._initial = False
-            for known in self._records.values():
-                known.note_losses(now)
+            for key, known in self._records.items():
+                self._containment.attempt("Job", key, partial(known.note_losses, now), known.job.uid)
         while self._timers and self._timers[0][0] <= now:
             due, key = heappop(self._timers)
             if self._timer_of.get(key) == due:
@@ -111,9 +118,10 @@ class Controller:
                 self.on_progress()
         self._changed.clear()
         self._commands.clear()
-        commands += self._queues.sync(now)
+        commands += self._queues.sync(now, self._containment)
         if self._pod_groups is not None:
-            commands += self._pod_groups.sync(now)
+            commands += self._pod_groups.sync(now, self._containment)
+        commands += self._containment.commands()
         return commands
 
     def next_deadline(self) -> int | None:
@@ -135,19 +143,19 @@ class Controller:
 
     # -- events --------------------------------------------------------------------------
 
-    def _apply(self, event: ev.Event, now: int) -> None:
+    def _apply(self, event: ev.Event) -> None:
         match event:
             case ev.VcJobSeen():
                 self._job_seen(event.job)
             case ev.VcJobGone():
                 record = self._records.pop(event.key, None)
-                self._aside.pop(event.key, None)
+                self._containment.succeeded("Job", event.key)
                 if record is not None:
                     self._job_of_group.pop(_group_key(record.job), None)
             case ev.PodSeen():
-                self._pod_seen(event.pod, now)
+                self._pod_seen(event.pod, self._now)
             case ev.PodGone():
-                self._pod_gone(event.uid, now)
+                self._pod_gone(event.uid, self._now)
             case ev.PodGroupSeen():
                 self._groups[event.group.key] = event.group
                 self._touch_group(event.group.key)
@@ -228,22 +236,20 @@ class Controller:
     def _contained(self, record: JobRecord, now: int) -> list[Command]:
         """The commands for one job. A job that raises is told; the others go on as without it."""
         commands: list[Command] = []
-        key = record.job.key
-        try:
-            self._sync(record, now, commands)
-        except Exception as error:
-            problem = f"{type(error).__name__}: {error}".replace("\n", " ")[:300]
-            if self._aside.get(key) == problem:
-                return []
-            self._aside[key] = problem
-            return [SetAside("Job", key, problem, record.job.uid)]
-        self._aside.pop(key, None)
+        job = record.job
+        if self._containment.attempt("Job", job.key, partial(self._sync, record, now, commands), job.uid):
+            return commands
+        commands.clear()
+        for action in self._commands.get(job.key, ()):
+            _tell_ineffective(job, action, "cannot be handled", commands)
         return commands
 
     def _sync(self, record: JobRecord, now: int, commands: list[Command]) -> None:
         record.clear_deadline()
         job = record.job
         if job.deleting:
+            for action in self._commands.get(job.key, ()):
+                _tell_ineffective(job, action, "is being deleted", commands)
             return
         creates: list[Command] = []
         deletes: list[Command] = []
@@ -276,8 +282,8 @@ class Controller:
         for action in self._commands.get(record.job.key, ()):
             if is_allowed(record.phase or "Pending", action) and action not in PARTIAL:
                 issued = f"Start to execute command {action}, which is deleted first so that it runs once"
-                creates.append(TellVcJob(record.job.key, "CommandIssued", issued))
-                self._start(record, action, now, "CommandIssued", f"{action} was requested", creates)
+                creates.append(TellVcJob(record.job.key, COMMAND_ISSUED, issued))
+                self._start(record, action, now, COMMAND_ISSUED, f"{action} was requested", creates)
                 self._delete_group(record, deletes)
             else:
                 _tell_ineffective(record.job, action, f"is {record.phase or 'Pending'}", creates)
@@ -462,7 +468,7 @@ def _tell_ineffective(job: VcJob, action: str, why: str, creates: list[Command])
     message = f"Command {action} has no effect: the job {why}"
     if action not in COMMANDS:
         message = f"Command {action} has no effect: for a job as a whole there are {', '.join(COMMANDS)}"
-    creates.append(TellVcJob(job.key, "CommandIssued", message))
+    creates.append(TellVcJob(job.key, COMMAND_ISSUED, message, warning=True))
 
 
 def _request_delete(record: JobRecord, pod: Pod, now: int, why: str, deletes: list[Command]) -> None:

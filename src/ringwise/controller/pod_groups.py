@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import field, replace
+from functools import partial
 from heapq import heappop, heappush
 
 from ringwise.controller.job_record import RETRY_AFTER
 from ringwise.messages import events as ev
 from ringwise.messages.commands import AnnotatePod, Command, CreateGroup, DeleteGroup
+from ringwise.messages.containment import Containment
 from ringwise.messages.ordinary_groups import group_for, group_owner, is_as_wanted
 from ringwise.records import dataclass
 from ringwise.state.model import DEFAULT_QUEUE, Pod, PodGroup, ordinary_group_name
@@ -101,7 +103,7 @@ class PodGroupController:
                 if owner is not None:
                     self._changed[_key(owner)] = None
 
-    def sync(self, now: int) -> list[Command]:
+    def sync(self, now: int, containment: Containment) -> list[Command]:
         """The commands that follow from the events since the last call, and from the time."""
         while self._timers and self._timers[0][0] <= now:
             due, key = heappop(self._timers)
@@ -110,12 +112,17 @@ class PodGroupController:
                 self._changed[key] = None
         commands: list[Command] = []
         for key in self._changed:
-            due_again = self._sync(key, now, commands)
-            if due_again is not None and self._timer_of.get(key) != due_again:
-                self._timer_of[key] = due_again
-                heappush(self._timers, (due_again, key))
+            found: list[Command] = []
+            if containment.attempt("PodGroup", key, partial(self._handle, key, now, found)):
+                commands += found
         self._changed.clear()
         return commands
+
+    def _handle(self, key: str, now: int, commands: list[Command]) -> None:
+        due_again = self._sync(key, now, commands)
+        if due_again is not None and self._timer_of.get(key) != due_again:
+            self._timer_of[key] = due_again
+            heappush(self._timers, (due_again, key))
 
     def next_deadline(self) -> int | None:
         while self._timers and self._timer_of.get(self._timers[0][1]) != self._timers[0][0]:

@@ -10,11 +10,14 @@ also holds for a queue that is moved in the tree, and after a restart in between
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from ringwise.controller.job_record import RETRY_AFTER
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Command, TellQueue, UpdateQueue
+from ringwise.messages.containment import Containment
 from ringwise.records import dataclass
 from ringwise.state.model import ROOT_QUEUE, Queue
 from ringwise.wellknown import CLOSED_BY_PARENT
@@ -30,6 +33,8 @@ class Requested:
     state: str
     closed_by_parent: bool
     at: int
+    #: What a user who asked for it is told when it is done. Until then it is sent again and again.
+    told: TellQueue | None = None
 
     def agrees(self, queue: Queue) -> bool:
         return not queue.missing and (queue.state, _is_marked(queue)) == (self.state, self.closed_by_parent)
@@ -47,6 +52,7 @@ class QueueController:
         self._groups: dict[str, int] = {}
         self._commands: list[ev.QueueCommand] = []
         self._requested: dict[str, Requested] = {}
+        self._done: list[TellQueue] = []
         self._changed: dict[str, None] = {}
 
     # -- events --------------------------------------------------------------------------
@@ -69,6 +75,8 @@ class QueueController:
         sent = self._requested.get(name)
         if sent is not None and sent.agrees(queue):
             del self._requested[name]
+            if sent.told is not None:
+                self._done.append(sent.told)
         before = self._seen.get(name)
         self._seen[name] = queue
         if before is not None and before.parent != queue.parent:
@@ -106,23 +114,29 @@ class QueueController:
 
     # -- commands ------------------------------------------------------------------------
 
-    def sync(self, now: int) -> list[Command]:
-        """What follows from the events since the last call."""
-        commands: list[Command] = []
+    def sync(self, now: int, containment: Containment) -> list[Command]:
+        """What follows from the events since the last call. A queue that raises hurts no other one."""
+        commands: list[Command] = [*self._done]
+        self._done.clear()
         asked, self._commands = self._commands, []
         for command in asked:
-            self._carry_out(command, commands, now)
+            name = command.name
+            commands += self._contained(name, partial(self._carry_out, command, now=now), containment)
         for name in [name for name, sent in self._requested.items() if sent.at + RETRY_AFTER <= now]:
-            # It was not confirmed: what the object says counts again.
-            del self._requested[name]
-            self._touch(name)
+            commands += self._contained(name, partial(self._not_confirmed, name, now=now), containment)
         while self._changed:
             name = next(iter(self._changed))
             del self._changed[name]
-            queue = self._now(name)
-            if queue is not None:
-                self._follow(queue, commands, now)
+            commands += self._contained(name, partial(self._follow, name, now=now), containment)
         return commands
+
+    def _contained(
+        self, name: str, action: Callable[[list[Command]], None], containment: Containment
+    ) -> list[Command]:
+        commands: list[Command] = []
+        known = self._seen.get(name)
+        uid = known.uid if known is not None else ""
+        return commands if containment.attempt("Queue", name, partial(action, commands), uid) else []
 
     def next_deadline(self) -> int | None:
         return min((sent.at + RETRY_AFTER for sent in self._requested.values()), default=None)
@@ -136,6 +150,15 @@ class QueueController:
         annotations = {**queue.annotations, CLOSED_BY_PARENT: _mark(sent.closed_by_parent)}
         return replace(queue, state=sent.state, annotations=annotations, missing=())
 
+    def _not_confirmed(self, name: str, commands: list[Command], now: int) -> None:
+        """What a user asked for is sent again. Otherwise what the object says counts again."""
+        sent = self._requested.pop(name)
+        if sent.told is not None:
+            commands.append(UpdateQueue(name, sent.state, sent.closed_by_parent, uid=sent.told.uid))
+            self._requested[name] = replace(sent, at=now)
+        else:
+            self._touch(name)
+
     def _carry_out(self, command: ev.QueueCommand, commands: list[Command], now: int) -> None:
         """Something that a user asked for. It is told where it changes nothing, too."""
         name, action = command.name, command.action
@@ -146,11 +169,18 @@ class QueueController:
             commands.append(TellQueue(name, action, problem, uid, warning=True))
         elif action == OPEN_QUEUE:
             self._update(queue, OPEN, False, commands, now)
-            commands.append(TellQueue(name, action, "Open queue succeed", queue.uid))
+            self._tell_when_done(TellQueue(name, action, "Open queue succeed", queue.uid), commands)
         else:
             # Closed for itself: it stays so when the queue above is opened.
             self._update(queue, self._closed_state(name), False, commands, now)
-            commands.append(TellQueue(name, action, "Close queue succeed", queue.uid))
+            self._tell_when_done(TellQueue(name, action, "Close queue succeed", queue.uid), commands)
+
+    def _tell_when_done(self, told: TellQueue, commands: list[Command]) -> None:
+        sent = self._requested.get(told.name)
+        if sent is None:
+            commands.append(told)
+        else:
+            self._requested[told.name] = replace(sent, told=told)
 
     def _refusal(self, name: str, queue: Queue | None, action: str) -> str:
         if action not in (OPEN_QUEUE, CLOSE_QUEUE):
@@ -167,8 +197,11 @@ class QueueController:
             )
         return ""
 
-    def _follow(self, queue: Queue, commands: list[Command], now: int) -> None:
+    def _follow(self, name: str, commands: list[Command], now: int) -> None:
         """What follows for one queue from the queue above it and from its PodGroups."""
+        queue = self._now(name)
+        if queue is None:
+            return
         state, marked = queue.state, _is_marked(queue)
         above = self._above(queue)
         if above is not None and above.state in (CLOSING, CLOSED):
@@ -190,8 +223,10 @@ class QueueController:
         new_parent = queue.parent if "parent" in queue.missing else ""
         if not new_state and new_mark is None and not new_parent:
             return
-        commands.append(UpdateQueue(queue.name, new_state, new_mark, new_parent))
-        self._requested[queue.name] = Requested(state, marked, now)
+        commands.append(UpdateQueue(queue.name, new_state, new_mark, new_parent, queue.uid))
+        before = self._requested.get(queue.name)
+        told = before.told if before is not None and state != OPEN and before.state != OPEN else None
+        self._requested[queue.name] = Requested(state, marked, now, told)
         if state != queue.state:
             self._touch(queue.name)
 

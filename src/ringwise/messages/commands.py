@@ -270,6 +270,10 @@ class SetJobStatus:
     controlled: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
+#: Reason of the events that say what became of a Command for a job.
+COMMAND_ISSUED = "CommandIssued"
+
+
 @dataclass(frozen=True, slots=True)
 class TellVcJob:
     """An event on a vcjob."""
@@ -277,6 +281,7 @@ class TellVcJob:
     key: str
     reason: str
     message: str
+    warning: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,6 +293,7 @@ class UpdateQueue:
     #: Whether it was closed with the queue above it; None: as it is.
     closed_by_parent: bool | None = None
     parent: str = ""
+    uid: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,12 +22,12 @@ from ringwise.framework.switch_use import states_now, switch_class, writes_marks
 from ringwise.framework.topology_cache import TopologyCache
 from ringwise.framework.usage import ResourceUsage
 from ringwise.messages import events as ev
+from ringwise.messages.containment import Containment
 from ringwise.placement.switches.classes import SwitchClass
 from ringwise.placement.switches.states import SwitchFacts
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.scheduler.core.consistency import inconsistencies
-from ringwise.scheduler.core.containment import Containment
 from ringwise.scheduler.core.job_book import JobBook
 from ringwise.scheduler.core.sessions import ActiveConfiguration
 from ringwise.scheduler.explain.what_if import WhatIf

@@ -208,7 +208,7 @@ class Executor:
             case DeleteJob():
                 await self._delete_job(command.key)
             case UpdateQueue():
-                await self._delete(partial(self._update_queue, command))
+                await self._update_queue(command)
             case Evict():
                 await self._evict(command)
             case Publish():
@@ -217,6 +217,16 @@ class Executor:
     # -- queues ----------------------------------------------------------------------------
 
     async def _update_queue(self, command: UpdateQueue) -> None:
+        try:
+            await self._delete(partial(self._write_queue, command))
+        except GivenUpError as error:
+            # The Command that asked for it is deleted: without this nothing would tell the user.
+            wanted = f"The state {command.state}" if command.state else "The queue"
+            message = f"{wanted} could not be written and is tried again: {error}"
+            self._tell_queue(TellQueue(command.name, "QueueError", message, command.uid, warning=True))
+            raise
+
+    async def _write_queue(self, command: UpdateQueue) -> None:
         """The mark first: a queue that is closed without it would not be opened with the queue above."""
         body: dict[str, Any] = {}
         if command.closed_by_parent is not None:
@@ -375,7 +385,7 @@ class Executor:
             namespace, _, name = command.key.partition("/")
             job = ObjectReference.to(VCJOBS, namespace, name, templates.uid)
             key = f"{command.reason} {command.key} {command.message}"
-            self._status.events.record(job, command.reason, command.message, key=key)
+            self._status.events.record(job, command.reason, command.message, key=key, warning=command.warning)
 
     async def _set_job_status(self, command: SetJobStatus) -> None:
         namespace, _, name = command.key.partition("/")

@@ -9,10 +9,10 @@ from ringwise.durations import plain_duration
 from ringwise.framework.job import Job, differs_for_job, job_key
 from ringwise.framework.reasons import MALFORMED_JOB, OTHER_SCHEDULER, UNKNOWN_QUEUE
 from ringwise.framework.usage import ResourceUsage
+from ringwise.messages.containment import Containment, describe
 from ringwise.messages.job_expansion import group_name, pods_of
 from ringwise.messages.ordinary_groups import has_siblings
 from ringwise.reasons import Reason
-from ringwise.scheduler.core.containment import Containment, describe
 from ringwise.scheduler.core.queue_children import QueueChildren
 from ringwise.scheduler.reasons import POD_GROUP_AWAITED, POD_GROUP_MISSING
 from ringwise.state.cluster import ClusterState

@@ -20,6 +20,7 @@ from ringwise.framework.statement import Allocation
 from ringwise.framework.topology_cache import TopologyCache
 from ringwise.framework.usage import ResourceUsage
 from ringwise.messages.commands import Bind, Command, DeletePod
+from ringwise.messages.containment import Containment, describe
 from ringwise.messages.events import Decide, Event
 from ringwise.reasons import Trigger
 from ringwise.scheduler.core.admission_limits import AdmissionLimits
@@ -27,7 +28,6 @@ from ringwise.scheduler.core.assumed_pods import AssumedPods
 from ringwise.scheduler.core.awaited_groups import AwaitedGroups
 from ringwise.scheduler.core.bind_backoff import BindBackoff
 from ringwise.scheduler.core.binding_annotations import binding_annotations
-from ringwise.scheduler.core.containment import Containment, describe
 from ringwise.scheduler.core.drain_events import DrainEvents
 from ringwise.scheduler.core.event_handlers import EventHandlers
 from ringwise.scheduler.core.inventory import Inventory

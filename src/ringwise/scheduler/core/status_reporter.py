@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 from ringwise.framework.job import Job
 from ringwise.framework.usage import ResourceUsage
 from ringwise.messages.commands import Command, RemoveQueueGate, SetGroupStatus, TellPod
+from ringwise.messages.containment import Containment
 from ringwise.reasons import Reason
 from ringwise.scheduler.core.awaited_groups import AwaitedGroups
-from ringwise.scheduler.core.containment import Containment
 from ringwise.scheduler.core.job_book import JobBook
 from ringwise.scheduler.core.queue_status import QueueStatusReporter
 from ringwise.scheduler.reasons import POD_GROUP_AWAITED

@@ -1,16 +1,16 @@
 """Containment: an object that raises is set aside, and everything else goes on as without it.
 
 Readers check every value before it becomes an event, so nothing here should ever be needed. If an
-event raises all the same, the last good version of its object stays in force, tables that depend
-on it are computed again, and a command reports the object.
+event raises all the same, the last good version of its object stays in force, what depends on it
+is computed again, and a command reports the object.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ringwise.messages import events as ev
 from ringwise.messages.commands import SetAside
-from ringwise.records import dataclass
-from ringwise.state.cluster import ClusterState, PodRecord
 
 #: Objects that are set aside at the same time and remembered; more are only counted.
 MOST_OBJECTS = 1000
@@ -47,6 +47,8 @@ def object_of(event: ev.Event) -> tuple[str, str]:
             return "Job", job.key
         case ev.VcJobGone(key) | ev.JobCommand(key):
             return "Job", key
+        case ev.PodOwnerSeen(owner):
+            return owner.kind, f"{owner.namespace}/{owner.name}"
         case ev.ReportSeen(report):
             return "ConfigMap", report.node
         case ev.NodeReportSeen(health):
@@ -56,20 +58,6 @@ def object_of(event: ev.Event) -> tuple[str, str]:
         case ev.ReportGone(node):
             return "ConfigMap", node
     return "ConfigMap", type(event).__name__
-
-
-@dataclass(frozen=True, slots=True)
-class SavedPod:
-    """A pod of the state before an event was applied. A copy: the record itself is changed in place."""
-
-    record: PodRecord
-
-    @classmethod
-    def of(cls, state: ClusterState, uid: str) -> SavedPod | None:
-        found = state.pods.get(uid)
-        if found is None:
-            return None
-        return cls(PodRecord(found.pod, found.node, found.chips, found.assumed))
 
 
 class Containment:
@@ -89,6 +77,16 @@ class Containment:
         if len(self._aside) < MOST_OBJECTS or (kind, key) in self._aside:
             self._aside[kind, key] = problem
         self._commands.append(SetAside(kind, key, problem, uid))
+
+    def attempt(self, kind: str, key: str, action: Callable[[], object], uid: str = "") -> bool:
+        """Whether the action, which is about this object alone, ends without an error."""
+        try:
+            action()
+        except Exception as error:
+            self.failed(kind, key, error, uid)
+            return False
+        self.succeeded(kind, key)
+        return True
 
     def succeeded(self, kind: str, key: str) -> None:
         if self._aside:
