@@ -63,6 +63,8 @@ class EmbeddedCluster:
         self.group_status: dict[str, want.SetGroupStatus] = {}
         #: The last event on each queue. Not stored.
         self.queue_events: dict[str, want.TellQueue] = {}
+        #: What became of the last Command for each job.
+        self.job_command_events: dict[str, want.TellVcJob] = {}
         #: Messages about chips that two live pods were given. Empty, unless the scheduler has a fault.
         self.alarms: list[str] = []
         self._pod_keys: dict[str, str] = {}
@@ -207,6 +209,8 @@ class EmbeddedCluster:
                 self._update_queue(command)
             case want.TellQueue():
                 self.queue_events[command.name] = command
+            case want.TellVcJob() if command.reason == want.COMMAND_ISSUED:
+                self.job_command_events[command.key] = command
         return []
 
     def _bind(self, command: want.Bind) -> str | None:

@@ -258,9 +258,15 @@ class LiveLab:
     def _carry_out(self, submission: Submission, answer: Submitted) -> None:
         """What the submitted Command objects ask for, each by itself: one may depend on another."""
         for job in submission.job_commands:
+            self.cluster.job_command_events.pop(job.key, None)
             self.lab.inject(job)
             self.turn()
-            answer.objects.append({"kind": job.action, "name": job.key, "action": "carried out"})
+            of_job = self.cluster.job_command_events.get(job.key)
+            done = "has no effect: the job is gone"
+            if of_job is not None:
+                without_effect = of_job.message.removeprefix(f"Command {job.action} ")
+                done = without_effect if of_job.warning else "carried out"
+            answer.objects.append({"kind": job.action, "name": job.key, "action": done})
         for queue in submission.queue_commands:
             self.cluster.queue_events.pop(queue.name, None)
             self.lab.inject(queue)

@@ -1,0 +1,33 @@
+"""Command objects for jobs, in the lab: what is printed is what became of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.lab.rig import Terminal, job, running
+
+
+def command_object(action: str, name: str) -> str:
+    return f"""apiVersion: bus.volcano.sh/v1alpha1
+kind: Command
+metadata: {{generateName: {name}-, namespace: lab}}
+action: {action}
+target: {{kind: Job, name: {name}}}
+"""
+
+
+def test_a_command_without_effect_is_not_said_to_be_carried_out(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
+    with running(tmp_path):
+        terminal.submit(job("runs", 1, 8))
+        terminal.ok("advance 5s")
+        resumed = terminal.ok("submit -", command_object("ResumeJob", "runs"))
+        assert "ResumeJob lab/runs has no effect: the job is Running" in resumed
+        unknown = terminal.ok("submit -", command_object("Dance", "runs"))
+        assert "Dance lab/runs has no effect: for a job as a whole there are AbortJob, " in unknown
+        assert "AbortJob lab/runs carried out" in terminal.ok("submit -", command_object("AbortJob", "runs"))
+        terminal.ok("advance 1m")
+        again = terminal.ok("submit -", command_object("AbortJob", "runs"))
+        assert "AbortJob lab/runs has no effect: the job is Aborted" in again
+        resumed = terminal.ok("submit -", command_object("ResumeJob", "runs"))
+        assert "ResumeJob lab/runs carried out" in resumed
