@@ -122,7 +122,10 @@ class DashboardServer:
         except RequestRefusedError as error:
             return _error(error.status, error.code, str(error))
         except NotLeadingError as error:
-            made = _error(503, "not-leading", str(error), leader=error.leader, address=error.address)
+            fields = LeadingFields(
+                code="not-leading", message=str(error), leader=error.leader, address=error.address
+            )
+            made = _error_document(503, fields)
             made.force_close()
             return made
         except web.HTTPRequestEntityTooLarge:
@@ -326,8 +329,11 @@ def _document(request: web.Request, document: object) -> web.Response:
     return _packed_response(request, body, smaller, "application/json", {"Cache-Control": "no-store"})
 
 
-def _error(status: int, code: str, message: str, **more: str) -> web.Response:
-    fields = LeadingFields(code=code, message=message, **more)  # type: ignore[typeddict-item]
+def _error(status: int, code: str, message: str) -> web.Response:
+    return _error_document(status, LeadingFields(code=code, message=message))
+
+
+def _error_document(status: int, fields: LeadingFields) -> web.Response:
     headers = {"Cache-Control": "no-store"}
     if status == 401:
         headers["WWW-Authenticate"] = 'Bearer realm="ringwise"'

@@ -190,7 +190,8 @@ class _Connection:
             self._events.append(message)
         if "error" in message:
             raise BrowserError(f"{method}: {message['error'].get('message', message['error'])}")
-        return message.get("result", {})  # type: ignore[no-any-return]
+        result: dict[str, Any] = message.get("result", {})
+        return result
 
     async def event(self, method: str) -> dict[str, Any]:
         """The next event of this name, those that have already come included."""
@@ -205,7 +206,7 @@ class _Connection:
         received = await self._socket.receive(timeout=2 * _PATIENCE)
         if received.type is not aiohttp.WSMsgType.TEXT:
             raise BrowserError("the browser has ended")
-        return msgspec.json.decode(received.data)  # type: ignore[no-any-return]
+        return msgspec.json.decode(received.data, type=dict[str, Any])
 
 
 class _Page:
