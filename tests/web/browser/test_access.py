@@ -119,35 +119,31 @@ def tab_until(view: View, wanted: str) -> None:
     raise AssertionError(f"the keyboard does not reach {wanted!r}")
 
 
+#: Keys on the map, and what the cursor is on afterwards. Two wide groups are one below the other.
+KEYS_ON_THE_MAP = [
+    ("ArrowDown", "leaf switch 172.0.0.0: 3 nodes"),
+    ("ArrowDown", "leaf switch 172.0.0.1: 3 nodes"),
+    ("ArrowUp", "leaf switch 172.0.0.0: 3 nodes"),
+    ("Enter", "node-0: ready"),
+    ("ArrowRight", "node-1: ready"),
+    ("Enter", "node-1, chip 0: held by"),
+    ("ArrowDown", "node-1, chip 4: held by"),
+    ("Escape", "node-1: ready"),
+    ("Escape", "leaf switch 172.0.0.0: 3 nodes"),
+    ("Enter", "node-0: ready"),
+    ("Enter", "node-0, chip 0: held by"),
+]
+
+
 def test_the_keyboard_alone_goes_from_the_cluster_to_a_chip(
     busy_lab: DashboardLab, open_page: Opener
 ) -> None:
     view = open_page(busy_lab.url).open("map")
     tab_until(view, "Map of 6 nodes")
-    says = view.page.locator("#map-cursor")
-    press = view.page.keyboard.press
-    press("ArrowDown")
-    says.get_by_text("leaf switch 172.0.0.0: 3 nodes").wait_for()
-    # Two wide groups are one below the other.
-    press("ArrowDown")
-    says.get_by_text("leaf switch 172.0.0.1: 3 nodes").wait_for()
-    press("ArrowUp")
-    says.get_by_text("leaf switch 172.0.0.0: 3 nodes").wait_for()
-    press("Enter")
-    says.get_by_text("node-0: ready").wait_for()
-    press("ArrowRight")
-    says.get_by_text("node-1: ready").wait_for()
-    press("Enter")
-    says.get_by_text("node-1, chip 0: held by").wait_for()
-    press("ArrowDown")
-    says.get_by_text("node-1, chip 4: held by").wait_for()
-    press("Escape")
-    says.get_by_text("node-1: ready").wait_for()
-    press("Escape")
-    says.get_by_text("leaf switch 172.0.0.0: 3 nodes").wait_for()
-    for _ in range(3):
-        press("Enter")
-    press("Enter")
+    for key, says in KEYS_ON_THE_MAP:
+        view.page.keyboard.press(key)
+        view.page.locator("#map-cursor").get_by_text(says).wait_for()
+    view.page.keyboard.press("Enter")
     view.page.locator("#view-title").get_by_text("node-0").wait_for()
     assert view.page.evaluate("document.activeElement.id") == "view-title"
 
