@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
 from aiohttp import ClientSession
 
@@ -133,3 +134,22 @@ async def dashboard(
 
 def run(story: Any) -> None:
     asyncio.run(story)
+
+
+def address_of(at: Dashboard) -> tuple[str, int]:
+    url = urlsplit(at.url)
+    assert url.hostname
+    assert url.port
+    return url.hostname, url.port
+
+
+async def raw_answer(host: str, port: int, request: str) -> bytes:
+    """All bytes that come for a request as it is written here, until the server closes."""
+    reader, writer = await asyncio.open_connection(host, port)
+    writer.write(request.encode())
+    try:
+        return await reader.read()
+    except ConnectionResetError:
+        return b""
+    finally:
+        writer.close()

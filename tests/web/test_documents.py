@@ -1,0 +1,205 @@
+"""Documents of the dashboard over real sockets: each keeps to its schema, bad requests are refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ringwise.messages import events as ev
+from ringwise.web import openapi
+from tests.scheduler.clusters import gang
+from tests.tools.schemas import check_document
+from tests.web.rig import TestCore, address_of, dashboard, raw_answer, run
+
+JOB = """
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: asked}
+spec:
+  minAvailable: 1
+  schedulerName: volcano
+  tasks:
+    - name: worker
+      replicas: 1
+      template:
+        spec:
+          containers:
+            - {name: main, image: x, resources: {limits: {huawei.com/Ascend910: 4}}}
+"""
+
+
+def test_every_document_keeps_to_its_schema() -> None:
+    async def story() -> None:
+        core = TestCore()
+        core.tell([*gang("runs", 2, 8), *gang("waits", 9, 8)])
+        async with dashboard(core) as at:
+            seen = set()
+            for path in (
+                "api/v1/snapshot",
+                "api/v1/series",
+                "api/v1/jobs/default/runs",
+                "api/v1/jobs/default/waits/why",
+                "api/v1/nodes/n1",
+                "api/v1/nodes/none",
+            ):
+                _, document = await at.get(path)
+                seen.add(check_document(document))
+            async with at.session.post(f"{at.url}api/v1/what-if", data=JOB) as response:
+                answer = await response.json()
+                assert (response.status, answer["jobs"][0]["outcome"]) == (200, "placed"), answer
+                seen.add(check_document(answer))
+            core.tell(gang("new", 1, 1))
+            snapshot = await at.snapshot()
+            core.tell(gang("newer", 1, 1))
+            async with at.stream(snapshot["epoch"], snapshot["sequence"]) as events:
+                name, change = await anext(events)
+                assert name == "change"
+                seen.add(check_document(change))
+        assert seen == {
+            f"ringwise.io/{name}/v1"
+            for name in ("dashboard", "dashboard-change", "dashboard-job", "dashboard-node")
+        } | {f"ringwise.io/{name}/v1" for name in ("error", "place", "series", "why")}
+
+    run(story())
+
+
+def test_a_job_with_its_pods_and_a_node_with_its_chips() -> None:
+    async def story() -> None:
+        core = TestCore()
+        core.tell(gang("runs", 2, 8))
+        async with dashboard(core) as at:
+            _, job = await at.get("api/v1/jobs/default/runs")
+            assert [(pod["node"], pod["chips"]) for pod in job["pods"]] == [
+                ("n1", list(range(8))),
+                ("n2", list(range(8))),
+            ]
+            assert job["board"] == "910-x8"
+            _, found = await at.get("api/v1/nodes/n1")
+            assert {chip["job"] for chip in found["chips"]} == {"default/runs"}
+            assert found["node"]["holders"] == [job["job"]["id"]] * 8
+            assert found["pods"][0]["chips"] == list(range(8))
+
+    run(story())
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "api/v1/jobs/default/none",
+        "api/v1/jobs/default/none/why",
+        "api/v1/jobs/default/none/story",
+        "api/v1/nodes/none",
+        "api/v1/unknown",
+        "page/none.js",
+        "page/../guard.py",
+        "page/%2e%2e/guard.py",
+        "page/..%2fguard.py",
+        "page//etc/passwd",
+        "page/%00",
+        "elsewhere",
+    ],
+)
+def test_what_is_not_there_is_404(path: str) -> None:
+    async def story() -> None:
+        async with dashboard() as at:
+            host, port = address_of(at)
+            raw = await raw_answer(
+                host, port, f"GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+            )
+            assert raw.startswith(b"HTTP/1.1 404 "), raw
+            assert b'"error":{"code":"' in raw
+
+    run(story())
+
+
+def test_a_what_if_changes_nothing() -> None:
+    async def story() -> None:
+        async with dashboard() as at:
+            before = await at.snapshot()
+            async with at.session.post(f"{at.url}api/v1/what-if", data=JOB) as response:
+                assert (await response.json())["jobs"][0]["pods"][0]["node"] == "n1"
+            after = await at.snapshot()
+            assert (after["sequence"], after["nodes"]) == (before["sequence"], before["nodes"])
+
+    run(story())
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("a: [", "broken YAML"),
+        ("", "no job"),
+        ("kind: Nothing", "manifest"),
+        (JOB.replace("replicas: 1", "replicas: 999999"), "pods"),
+        (JOB.replace("name: asked", "name: NOT/valid"), "name"),
+        ("[" * 5000, "manifest"),
+    ],
+)
+def test_a_bad_manifest_is_refused_with_its_error(text: str, says: str) -> None:
+    async def story() -> None:
+        async with dashboard() as at, at.session.post(f"{at.url}api/v1/what-if", data=text) as response:
+            document = await response.json()
+            assert response.status == 400, document
+            assert says in document["error"]["message"]
+
+    run(story())
+
+
+def test_a_what_if_about_a_job_that_exists_is_refused() -> None:
+    async def story() -> None:
+        core = TestCore()
+        core.tell(gang("train", 1, 1))
+        text = JOB.replace("kind: Job", "kind: PodGroup").split("spec:")[0].replace("batch", "scheduling")
+        text = text.replace("v1alpha1", "v1beta1").replace("asked", "train") + "spec: {minMember: 1}"
+        async with dashboard(core) as at, at.session.post(f"{at.url}api/v1/what-if", data=text) as response:
+            assert response.status == 400
+            assert (await response.json())["error"]["code"] == "already-there"
+
+    run(story())
+
+
+def test_the_openapi_document_names_every_route() -> None:
+    document = openapi.openapi_document()
+    assert document["openapi"].startswith("3.1")
+
+    async def story() -> None:
+        async with dashboard() as at:
+            status, served = await at.get("api/v1/openapi.json")
+            assert (status, served["paths"].keys()) == (200, document["paths"].keys())
+            async with at.session.get(f"{at.url}api/") as response:
+                page = await response.text()
+            assert all(path in page for path in document["paths"])
+            assert "<script" not in page
+            assert "style=" not in page
+
+    run(story())
+    for part in _references(document):
+        assert part in document["components"]["schemas"]
+
+
+def _references(value: Any) -> set[str]:
+    if isinstance(value, dict):
+        own = {value["$ref"].rpartition("/")[2]} if "$ref" in value else set()
+        return own.union(*map(_references, value.values()))
+    return set().union(*map(_references, value)) if isinstance(value, list) else set()
+
+
+def test_names_of_objects_are_text() -> None:
+    async def story() -> None:
+        core = TestCore()
+        name = "<script>\u202e&amp;'\"\n\r\0"
+        core.tell(
+            [ev.PodSeen(event.pod) if isinstance(event, ev.PodSeen) else event for event in gang(name, 1, 1)]
+        )
+        async with dashboard(core) as at:
+            snapshot = await at.snapshot()
+            assert [row["name"] for row in snapshot["jobs"]] == [name]
+            async with at.session.get(f"{at.url}api/v1/snapshot") as response:
+                assert response.content_type == "application/json"
+            core.tell(gang(name + "2", 1, 1))
+            async with at.stream(snapshot["epoch"], snapshot["sequence"]) as events:
+                _, change = await anext(events)
+                assert {row["name"] for row in change["jobs"]} == {name + "2"}
+
+    run(story())

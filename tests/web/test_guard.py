@@ -1,0 +1,160 @@
+"""Which requests the dashboard answers at all, and how: hosts, origins, headers, methods and sizes."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+
+from ringwise.apps.web.answers import SchedulerAnswers
+from ringwise.log import ERROR, Logger
+from ringwise.web.addresses import is_loopback
+from ringwise.web.connections import OpenConnections
+from ringwise.web.guard import CONTENT_SECURITY_POLICY, Guard
+from tests.tools.schemas import check_document
+from tests.web.rig import TestCore, address_of, dashboard, raw_answer, run
+
+
+def test_page_files_have_etags_and_types() -> None:
+    async def story() -> None:
+        async with dashboard() as at:
+            async with at.session.get(at.url) as response:
+                assert response.content_type == "text/html"
+                etag = response.headers["ETag"]
+            async with at.session.get(at.url, headers={"If-None-Match": etag}) as response:
+                assert response.status == 304
+                assert not await response.read()
+            async with at.session.get(f"{at.url}page/app.js") as response:
+                assert response.content_type == "text/javascript"
+                assert await response.read() == b"export {}"
+
+    run(story())
+
+
+@pytest.mark.parametrize("path", ["", "page/none", "api/v1/snapshot", "api/", "elsewhere"])
+def test_every_response_has_the_security_headers(path: str) -> None:
+    async def story() -> None:
+        async with dashboard() as at, at.session.get(f"{at.url}{path}") as response:
+            assert response.headers["Content-Security-Policy"] == CONTENT_SECURITY_POLICY
+            assert response.headers["X-Content-Type-Options"] == "nosniff"
+            assert "Access-Control-Allow-Origin" not in response.headers
+            assert "Server" not in response.headers
+
+    run(story())
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("127.0.0.1:8090", 200),
+        ("localhost:1", 200),
+        ("LOCALHOST.:1", 200),
+        ("[::1]:8090", 200),
+        ("10.1.2.3", 200),
+        ("dashboard.example", 200),
+        ("evil.example", 421),
+        ("localhost.evil.example", 421),
+        ("127.0.0.1.evil.example", 421),
+        ("evil.example@localhost", 421),
+        ("localhost/evil.example", 421),
+        ("", 421),
+        ("a b", 421),
+        ("[", 421),
+    ],
+)
+def test_a_server_answers_by_its_own_names_only(host: str, status: int) -> None:
+    async def story() -> None:
+        async with dashboard(guard=Guard(["Dashboard.Example"])) as at:
+            address, port = address_of(at)
+            request = f"GET /api/v1/snapshot HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+            raw = await raw_answer(address, port, request)
+            assert raw.startswith(f"HTTP/1.1 {status} ".encode()), raw[:200]
+
+    run(story())
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"Origin": "same"}, 200),
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": "same", "Sec-Fetch-Site": "same-origin"}, 200),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}, 200),
+        ({"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors"}, 403),
+    ],
+)
+def test_requests_of_other_sites_are_refused(headers: dict[str, str], status: int) -> None:
+    async def story() -> None:
+        async with dashboard() as at:
+            sent = {key: at.url.rstrip("/") if value == "same" else value for key, value in headers.items()}
+            async with at.session.get(f"{at.url}api/v1/snapshot", headers=sent) as response:
+                assert response.status == status
+
+    run(story())
+
+
+def test_a_huge_body_is_refused() -> None:
+    async def story() -> None:
+        body = io.BytesIO(b"x" * (1 << 21))
+        async with dashboard() as at, at.session.post(f"{at.url}api/v1/what-if", data=body) as response:
+            assert response.status == 413
+            assert (await response.json())["error"]["code"] == "too-large"
+
+    run(story())
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "POST"])
+def test_nothing_can_be_changed(method: str) -> None:
+    async def story() -> None:
+        async with dashboard() as at, at.session.request(method, f"{at.url}api/v1/snapshot") as response:
+            assert response.status == 405
+            assert check_document(await response.json()) == "ringwise.io/error/v1"
+
+    run(story())
+
+
+def test_a_defect_is_told_without_its_traceback(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Other tests of this process may have sent the log elsewhere.
+    monkeypatch.setattr(Logger, "_stream", None)
+    monkeypatch.setattr(Logger, "_written", frozenset({ERROR}))
+
+    class Broken(SchedulerAnswers):
+        async def why(self, namespace: str, name: str) -> dict[str, Any]:
+            raise RuntimeError("secret")
+
+    async def story() -> None:
+        core = TestCore()
+        async with dashboard(core) as at:
+            at.server._answers = Broken(core)
+            status, document = await at.get("api/v1/jobs/a/b/why")
+            assert (status, document["error"]["code"]) == (500, "internal-error")
+            assert "secret" not in str(document)
+
+    run(story())
+    assert "secret" in capsys.readouterr().err
+
+
+def test_half_a_request_does_not_keep_its_connection() -> None:
+    async def story() -> None:
+        async with dashboard(connections=OpenConnections(header_timeout=0.05)) as at:
+            host, port = address_of(at)
+            assert await raw_answer(host, port, "GET / HTTP/1.1\r\nHost:") == b""
+
+    run(story())
+
+
+@pytest.mark.parametrize(
+    ("host", "loopback"),
+    [
+        *((host, True) for host in ("127.0.0.1", "127.9.9.9", "::1", "[::1]", "localhost")),
+        *((host, False) for host in ("0.0.0.0", "::", "10.0.0.1", "example.com", "")),
+    ],
+)
+def test_loopback(host: str, loopback: bool) -> None:
+    assert is_loopback(host) == loopback
