@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -23,7 +24,7 @@ from ringwise.kubeclient.client import Client
 from ringwise.metrics.endpoints import AddressError
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.topology.boards import shipped_catalog
-from tests.kube.fake_api_server import FakeApiServer
+from tests.kube.fake_api_server import FakeApiServer, Object
 from tests.kube.harness import GROUPS, NODES, PODS, group, node, pod, run, server, until
 from tests.web.client import Mirror
 from tests.web.rig import events_of
@@ -117,35 +118,54 @@ def test_a_standby_replica_says_who_leads() -> None:
     run(story())
 
 
+class Beside:
+    """`ringwise web` beside a cluster."""
+
+    def __init__(self, url: str, session: ClientSession) -> None:
+        self.url = url
+        self.session = session
+
+    async def get(self, path: str) -> tuple[int, Any]:
+        async with self.session.get(f"{self.url}{path}") as response:
+            return response.status, await response.json()
+
+    async def snapshot(self) -> Any:
+        """As soon as everything is read."""
+        while True:
+            status, document = await self.get("api/v1/snapshot")
+            if status == 200:
+                return document
+            await asyncio.sleep(0.005)
+
+
+@asynccontextmanager
+async def beside(client: Client) -> AsyncIterator[Beside]:
+    urls: list[str] = []
+    stop = asyncio.Event()
+    serving = asyncio.create_task(
+        serve_beside(BesideOptions(WEB), client, shipped_catalog(()), urls.append, stop)
+    )
+    await until(lambda: urls)
+    async with ClientSession() as session:
+        yield Beside(urls[0], session)
+    stop.set()
+    await serving
+
+
 def test_beside_a_cluster_nothing_is_decided_or_written() -> None:
     async def story() -> None:
         async with server() as (api, client):
             with_nodes(api)
             api.put(PODS, pod("waits", 4))
             api.put(PODS, pod("runs", 4, on="n1", held="Ascend910-0,Ascend910-1,Ascend910-2,Ascend910-3"))
-            urls: list[str] = []
-            stop = asyncio.Event()
-            options = BesideOptions(WEB)
-            serving = asyncio.create_task(
-                serve_beside(options, client, shipped_catalog(()), urls.append, stop)
-            )
-            await until(lambda: urls)
-            async with ClientSession() as session:
-
-                async def get(path: str) -> Any:
-                    async with session.get(f"{urls[0]}{path}") as response:
-                        return await response.json()
-
-                while "error" in (document := await get("api/v1/snapshot")):
-                    await asyncio.sleep(0.005)
+            async with beside(client) as page:
+                document = await page.snapshot()
                 rows = {row["name"]: row for row in document["jobs"]}
                 assert rows["waits"]["outcome"] == "pending"
                 assert rows["runs"]["outcome"] == "placed"
                 assert document["totals"]["used"] == 4
-                why = await get("api/v1/jobs/default/waits/why")
+                _, why = await page.get("api/v1/jobs/default/waits/why")
                 assert why["namespace"] == "default"
-            stop.set()
-            await serving
             assert api.count("POST ") == 0
             assert api.count("PATCH ") == 0
 
@@ -173,21 +193,139 @@ def test_beside_a_cluster_what_may_not_be_read_is_left_out() -> None:
             with_nodes(api)
             api.fault("/queues", status=403, times=1000)
             api.fault("/configmaps", status=403, times=1000)
-            urls: list[str] = []
-            stop = asyncio.Event()
-            serving = asyncio.create_task(
-                serve_beside(BesideOptions(WEB), client, shipped_catalog(()), urls.append, stop)
-            )
-            await until(lambda: urls)
-            async with ClientSession() as session:
-                while True:
-                    async with session.get(f"{urls[0]}api/v1/snapshot") as response:
-                        if response.status == 200:
-                            assert len((await response.json())["nodes"]) == 3
-                            break
-                    await asyncio.sleep(0.005)
-            stop.set()
-            await serving
+            async with beside(client) as page:
+                assert len((await page.snapshot())["nodes"]) == 3
+
+    run(story())
+
+
+def condition(reason: str, message: str = "", type_: str = "Unschedulable", status: str = "True") -> Object:
+    return {"type": type_, "status": status, "reason": reason, "message": message}
+
+
+def group_with(name: str, *conditions: Object) -> Object:
+    made = group(name, 1, phase="Pending")
+    made["status"]["conditions"] = list(conditions)
+    return made
+
+
+def pod_with(name: str, *conditions: Object, **more: Any) -> Object:
+    made = pod(name, 8, **more)
+    made["status"]["conditions"] = list(conditions)
+    return made
+
+
+TOLD = condition("NotEnoughResources", "0 of 3 nodes\n fit " + "x" * 400)
+#: Objects, and then outcome, reason, beginning of the message and whose condition it is, of the job `waits`.
+CONDITIONS = {
+    "none": ([group_with("waits")], [], ("pending", "", "", "")),
+    "PodGroup": (
+        [group_with("waits", TOLD)],
+        [],
+        ("pending", "NotEnoughResources", "0 of 3 nodes fit", "PodGroup"),
+    ),
+    "another type after it": (
+        [group_with("waits", TOLD, condition("tasks in gang are ready", type_="Scheduled"))],
+        [],
+        ("pending", "NotEnoughResources", "0 of 3 nodes fit", "PodGroup"),
+    ),
+    "the last": (
+        [group_with("waits", condition("old", "old"), TOLD)],
+        [],
+        ("pending", "NotEnoughResources", "0 of 3 nodes fit", "PodGroup"),
+    ),
+    "not any more": ([group_with("waits", {**TOLD, "status": "False"})], [], ("pending", "", "", "")),
+    "refused": (
+        [group_with("waits", condition("JobValidateFailed", "3 chips"))],
+        [],
+        ("refused", "JobValidateFailed", "3 chips", "PodGroup"),
+    ),
+    "pod": (
+        [],
+        [pod_with("waits", condition("Unschedulable", "no node", "PodScheduled", "False"))],
+        ("pending", "Unschedulable", "no node", "Pod"),
+    ),
+    "pod with other conditions": (
+        [],
+        [pod_with("waits", condition("Unschedulable", "no", "Ready", "False"))],
+        ("pending", "", "", ""),
+    ),
+    "group before pod": (
+        [group_with("waits", TOLD)],
+        [
+            pod_with("a-0", condition("Unschedulable", "no node", "PodScheduled", "False"), group="waits"),
+        ],
+        ("pending", "NotEnoughResources", "0 of 3 nodes fit", "PodGroup"),
+    ),
+    "pod of a silent group": (
+        [group_with("waits")],
+        [
+            pod_with("a-0", group="waits"),
+            pod_with("a-1", condition("Unschedulable", "no node", "PodScheduled", "False"), group="waits"),
+        ],
+        ("pending", "Unschedulable", "no node", "Pod"),
+    ),
+    "it runs": (
+        [group_with("waits", TOLD)],
+        [pod_with("a-0", group="waits", on="n1", held="Ascend910-" + ",Ascend910-".join("01234567"))],
+        ("placed", "", "", ""),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CONDITIONS)
+def test_beside_a_cluster_the_reason_is_that_of_the_condition(case: str) -> None:
+    groups, pods, (outcome, reason, message, kind) = CONDITIONS[case]
+
+    async def story() -> None:
+        async with server() as (api, client):
+            with_nodes(api)
+            for one in groups:
+                api.put(GROUPS, copy.deepcopy(one))
+            for one in pods:
+                api.put(PODS, copy.deepcopy(one))
+            async with beside(client) as page:
+                (row,) = (await page.snapshot())["jobs"]
+                assert (row["outcome"], row["reason"], row["condition_of"]) == (outcome, reason, kind)
+                assert row["message"].startswith(message)
+                assert len(row["message"]) <= 300
+                assert bool(row["message"]) == bool(message)
+
+    run(story())
+
+
+def test_beside_a_cluster_a_condition_is_followed_alone() -> None:
+    """It changes nothing else of the PodGroup or the pod, so that no event reaches the scheduler."""
+
+    async def story() -> None:
+        async with server() as (api, client):
+            with_nodes(api)
+            api.put(GROUPS, group_with("gang"))
+            api.put(PODS, pod_with("alone"))
+            async with beside(client) as page:
+                first = await page.snapshot()
+                mirror = Mirror.of_document(first)
+
+                def told() -> dict[str, str]:
+                    return {row["name"]: row["message"] for row in mirror.jobs.values()}
+
+                assert told() == {"gang": "", "alone": ""}
+                path = f"{page.url}api/v1/stream?epoch={first['epoch']}&since={first['sequence']}"
+                async with page.session.get(path) as response:
+                    events = events_of(response.content.iter_any())
+
+                    async def until_told(wanted: dict[str, str]) -> None:
+                        while told() != wanted:
+                            name, change = await anext(events)
+                            assert name == "change"
+                            mirror.apply(change)
+
+                    api.put(GROUPS, group_with("gang", condition("NotEnoughResources", "first")))
+                    api.put(PODS, pod_with("alone", condition("x", "second", "PodScheduled", "False")))
+                    await until_told({"gang": "first", "alone": "second"})
+                    api.put(GROUPS, group_with("gang", condition("NotEnoughResources", "third")))
+                    api.put(PODS, pod_with("alone"))
+                    await until_told({"gang": "third", "alone": ""})
 
     run(story())
 

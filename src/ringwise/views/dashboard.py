@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from ringwise.framework.job import job_key
 from ringwise.manifests.quantities import rfc3339
 from ringwise.messages.job_expansion import group_name
-from ringwise.reasons import Reason
+from ringwise.reasons import Reason, Stage
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.changes import Changes
 from ringwise.state.fleet import HOSTS
@@ -35,6 +35,7 @@ from ringwise.views.documents.dashboard import (
     DashboardQueue,
     DashboardTotals,
 )
+from ringwise.views.written_reasons import WrittenReasons
 
 #: Characters of a reason in the row of a job; `why` has all of it.
 MAX_MESSAGE = 300
@@ -44,9 +45,13 @@ _WAITING, _RUNNING = frozenset({"pending", "refused"}), "placed"
 class DashboardRows:
     """Not for other threads than the scheduler's own."""
 
-    def __init__(self, view: SchedulerView, changes: Changes) -> None:
-        """`changes` is what the scheduler records into from now on."""
+    def __init__(self, view: SchedulerView, changes: Changes, written: WrittenReasons | None = None) -> None:
+        """`changes` is what the scheduler records into from now on.
+
+        `written` are the reasons in conditions of the cluster, where the scheduler of `view` decides nothing.
+        """
         self._view = view
+        self._written = written
         self._changes = changes
         self._reader = NodeRowReader(view, self._id)
         self._nodes: dict[int, DashboardNode] = {}
@@ -190,6 +195,9 @@ class DashboardRows:
             placement = self._view.cluster.pods.get(uid)
             note(None if placement is None else job_key(placement.pod))
             self._read_foreign(uid)
+        if self._written is not None:
+            # One that is not known yet is read with its condition as soon as it is.
+            changed.jobs.update(self._written.take_changed() & self._view.jobs.keys())
         for key in changed.jobs:
             note(key)
             self._read_job(key)
@@ -306,7 +314,13 @@ class DashboardRows:
                 counts.pop(row["queue"], None)
 
     def _job_row(self, key: str, found: JobView) -> DashboardJob:
-        reason = found.reason
+        reason, outcome = found.reason, found.outcome
+        code = message = kind = ""
+        if reason is not None:
+            code, message = reason.code, self._message(key, reason)
+        elif outcome == "pending" and self._written is not None and (told := self._written.of(key)):
+            code, message, kind = told.reason, _shortened(told.message), told.kind
+            outcome = "refused" if code == Stage.VALIDATE.value else outcome
         return {
             "id": self._id(key),
             "namespace": found.namespace,
@@ -314,23 +328,22 @@ class DashboardRows:
             "kind": found.kind,
             "queue": found.queue,
             "phase": found.shown_phase,
-            "outcome": found.outcome,
+            "outcome": outcome,
             "pods": found.wanted,
             "running": sum(1 for pod in found.pods if pod.phase == "Running"),
             "chips": found.chips,
             "priority": found.priority,
             "since": rfc3339(found.created),
-            "reason": "" if reason is None else reason.code,
-            "message": "" if reason is None else self._message(key, reason),
+            "reason": code,
+            "message": message,
+            "condition_of": kind,
         }
 
     def _message(self, key: str, reason: Reason) -> str:
         known = self._messages.get(key)
         if known is not None and known[0] is reason:
             return known[1]
-        text = " ".join(reason.message.split())
-        if len(text) > MAX_MESSAGE:
-            text = text[: MAX_MESSAGE - 1] + "…"
+        text = _shortened(reason.message)
         self._messages[key] = reason, text
         return text
 
@@ -370,6 +383,11 @@ class DashboardRows:
 
 
 _END = object()
+
+
+def _shortened(message: str) -> str:
+    text = " ".join(message.split())
+    return text if len(text) <= MAX_MESSAGE else text[: MAX_MESSAGE - 1] + "…"
 
 
 def _vcjob_row(vcjob: VcJob) -> str:

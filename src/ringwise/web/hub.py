@@ -26,6 +26,7 @@ from ringwise.views.documents.dashboard import (
     DashboardSource,
     SeriesDocument,
 )
+from ringwise.views.written_reasons import WrittenReasons
 from ringwise.web.core import Core, NotLeadingError, WatchedScheduler
 from ringwise.web.frames import Frame, FrameHistory
 from ringwise.web.series import Series
@@ -65,6 +66,7 @@ class Hub:
         source: Callable[[], DashboardSource],
         *,
         series: Series | None = None,
+        written: WrittenReasons | None = None,
         read_interval: float = READ_INTERVAL,
         idle_timeout: float = IDLE_TIMEOUT,
         history: Callable[[], FrameHistory] = FrameHistory,
@@ -72,6 +74,7 @@ class Hub:
         self._core = core
         self._source = source
         self.series = series or Series()
+        self._written = written
         self._read_interval = read_interval
         self._idle_timeout = idle_timeout
         self._new_history = history
@@ -215,7 +218,7 @@ class Hub:
 
         def begin(scheduler: WatchedScheduler, _now: int) -> tuple[WatchedScheduler, DashboardRows]:
             scheduler.record_changes(changes)
-            return scheduler, DashboardRows(scheduler.view, changes)
+            return scheduler, DashboardRows(scheduler.view, changes, self._written)
 
         def fill(present: WatchedScheduler, _now: int) -> bool:
             if present is not scheduler:

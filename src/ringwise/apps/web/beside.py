@@ -22,6 +22,7 @@ from ringwise.records import dataclass
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.topology.boards import BoardCatalog
+from ringwise.views.written_reasons import WrittenReasons
 from ringwise.wellknown import SCHEDULER_NAMES
 
 
@@ -64,15 +65,19 @@ async def serve_beside(
         current[:] = [new_scheduler(default_configuration(), catalog, options.scheduler_names)]
         return [WatchOnlyAdapter(current[0])]
 
+    written = WrittenReasons()
     settings = RunnerSettings(
         configuration=options.configuration_map,
         read_only=True,
         without_forbidden=True,
         registry=installed_registry(),
+        written=written,
     )
     await check_readable(client)
     runner = Runner(client, machines, settings)
-    dashboard = serving_dashboard(runner, lambda: current[0], client, options.web, options.journals)
+    dashboard = serving_dashboard(
+        runner, lambda: current[0], client, options.web, options.journals, written=written
+    )
     async with dashboard as url:
         started(url)
         await runner.run(stop)

@@ -15,6 +15,7 @@ from ringwise.kube.run.runner import Runner
 from ringwise.kubeclient.client import Client
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.views.documents.dashboard import DashboardSource
+from ringwise.views.written_reasons import WrittenReasons
 from ringwise.web.application import DashboardServer
 from ringwise.web.core import Answer, NotLeadingError, WatchedScheduler
 from ringwise.web.guard import Guard
@@ -50,10 +51,12 @@ def serving_dashboard(
     client: Client,
     options: WebOptions,
     journals: Sequence[Path] = (),
+    written: WrittenReasons | None = None,
     certificate_interval: float = CERTIFICATE_INTERVAL,
 ) -> AbstractAsyncContextManager[str]:
     """The dashboard of a runner while the block is open; it yields the URL. Raises AddressError.
 
+    `written` are the reasons that the scheduler of the cluster wrote, where this one decides nothing.
     `certificate_interval` is the number of seconds between two looks at the files of the certificate.
     """
     core = KubeCore(runner, scheduler)
@@ -68,5 +71,6 @@ def serving_dashboard(
         }
 
     guard = Guard(options.hosts, None if options.local else ApiServerTokens(client))
-    server = DashboardServer(Hub(core, source), SchedulerAnswers(core, lambda: journals), guard)
+    hub = Hub(core, source, written=written)
+    server = DashboardServer(hub, SchedulerAnswers(core, lambda: journals), guard)
     return listening_with_files(server, options, certificate_interval)

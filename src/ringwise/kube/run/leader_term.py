@@ -36,6 +36,7 @@ from ringwise.messages.commands import Command, SetAside
 from ringwise.messages.events import ReschedulingRead
 from ringwise.records import dataclass
 from ringwise.scheduler.defaults import BUILT_IN
+from ringwise.views.written_reasons import WrittenReasons
 from ringwise.wellknown import (
     COOL_DOWNS_KEY,
     FAULT_NODE_KEY,
@@ -78,6 +79,8 @@ class RunnerSettings:
     core_stall_timeout: float = STALL_TIMEOUT
     #: The plugins and actions that the configuration may name.
     registry: Registry = BUILT_IN
+    #: Gets the reasons that another scheduler wrote into conditions; None: they are not read.
+    written: WrittenReasons | None = None
 
 
 class CommandSink(Protocol):
@@ -141,6 +144,7 @@ class LeaderTerm:
             jobs_only=settings.jobs_only,
             pod_owners=settings.pod_groups,
             registry=settings.registry,
+            written=settings.written,
             warn=lambda warning: _LOG.warning("configuration", why=warning),
         )
         self._job_commands: JobCommands | None = None

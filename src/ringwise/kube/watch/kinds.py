@@ -28,6 +28,7 @@ from ringwise.kube.watch.readers import (
     QuotaReader,
     WatchEvent,
 )
+from ringwise.kube.watch.reason_readers import ReasonGroupReader, ReasonPodReader
 from ringwise.kubeclient.client import Page
 from ringwise.kubeclient.resources import (
     CONFIG_MAPS,
@@ -50,6 +51,7 @@ from ringwise.manifests.errors import Findings, shown
 from ringwise.manifests.pods import PodClassCache
 from ringwise.records import dataclass
 from ringwise.scheduler.defaults import BUILT_IN
+from ringwise.views.written_reasons import WrittenReasons
 from ringwise.wellknown import (
     CLUSTER_REPORT_LABEL,
     ISOLATION_CONFIG_MAP,
@@ -147,13 +149,15 @@ def watched_kinds(
     jobs_only: bool = False,
     pod_owners: bool = False,
     registry: Registry = BUILT_IN,
+    written: WrittenReasons | None = None,
     warn: Callable[[str], object] = lambda warning: None,
 ) -> list[tuple[WatchTarget, Reader]]:
     """Everything the scheduler and the controller watch; pods last, when all nodes are known.
 
     `configuration` is namespace and name of the ConfigMap with the scheduler's configuration, None when it
     comes from a file. `jobs_only` leaves out what the job controller alone does not need; `pod_owners` adds
-    what the PodGroups of ordinary pods follow. `warn` is called with each warning about the configuration.
+    what the PodGroups of ordinary pods follow. `written` gets the reasons that conditions tell. `warn` is
+    called with each warning about the configuration.
     """
     classes = PodClassCache()
     kinds: list[tuple[WatchTarget, Reader]] = [
@@ -202,8 +206,14 @@ def watched_kinds(
             IsolationReader(),
         ),
         (WatchTarget(VCJOBS, optional=True), JobReader(classes, templates)),
-        (WatchTarget(POD_GROUPS, optional=True), GroupReader(groups)),
-        (WatchTarget(PODS), PodReader(classes)),
+        (
+            WatchTarget(POD_GROUPS, optional=True),
+            GroupReader(groups) if written is None else ReasonGroupReader(groups, written),
+        ),
+        (
+            WatchTarget(PODS),
+            PodReader(classes) if written is None else ReasonPodReader(classes, written),
+        ),
     ]
     if configuration is not None:
         namespace, name = configuration

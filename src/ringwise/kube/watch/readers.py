@@ -212,21 +212,21 @@ class _ContainerStatus(WireStruct):
     last_state: _ContainerState | None = None
 
 
-class _PodStatus(PodStatusWire):
+class PodStatus(PodStatusWire):
     container_statuses: list[_ContainerStatus] | None = None
 
 
-class _WatchedPod(PodWire):
+class WatchedPod(PodWire):
     metadata: VersionedMeta | None = None
-    status: _PodStatus | None = None
+    status: PodStatus | None = None
 
 
-class PodReader(BatchObjectReader[_WatchedPod]):
-    def __init__(self, classes: PodClassCache) -> None:
-        super().__init__(_WatchedPod)
+class PodReader(BatchObjectReader[WatchedPod]):
+    def __init__(self, classes: PodClassCache, shape: type[WatchedPod] = WatchedPod) -> None:
+        super().__init__(shape)
         self._classes = classes
 
-    def objects(self, wire: _WatchedPod, found: Findings) -> KeyedObjects | None:
+    def objects(self, wire: WatchedPod, found: Findings) -> KeyedObjects | None:
         pod = pod_from_wire(wire, self._classes, found)
         if found.errors:
             return None
@@ -242,13 +242,13 @@ class PodReader(BatchObjectReader[_WatchedPod]):
         for key, known in before:
             if isinstance(known, Pod) and (pod := last_good(known, received)) is not None:
                 return ((key, pod),)
-        if isinstance(received, _WatchedPod):
+        if isinstance(received, WatchedPod):
             readable = self._without_annotations(received, Findings(origin))
             if readable is not None:
                 return ((readable.uid, readable),)
         return chip_holder(received)
 
-    def _without_annotations(self, wire: _WatchedPod, found: Findings) -> Pod | None:
+    def _without_annotations(self, wire: WatchedPod, found: Findings) -> Pod | None:
         """The pod without annotations, labels and variables. None: it has no node, or it is still wrong."""
         spec = wire.spec
         if spec is None or not spec.node_name or wire.metadata is None:
@@ -282,7 +282,7 @@ def _add_exit_codes(pod: Pod, statuses: list[_ContainerStatus], found: Findings)
 # -- groups, queues, priorities
 
 
-class _GroupCondition(WireStruct):
+class Condition(WireStruct):
     type: str = ""
     status: str = ""
     reason: str | None = None
@@ -293,7 +293,7 @@ class GroupStatus(PhaseStatusWire):
     running: int | None = None
     succeeded: int | None = None
     failed: int | None = None
-    conditions: list[_GroupCondition] | None = None
+    conditions: list[Condition] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,18 +305,18 @@ class ObservedGroup:
     status: GroupStatus
 
 
-class _WatchedGroup(PodGroupWire):
+class WatchedGroup(PodGroupWire):
     status: GroupStatus | None = None
 
 
-class GroupReader(ObjectReader[_WatchedGroup]):
+class GroupReader(ObjectReader[WatchedGroup]):
     """Also stores the status of each group, so that an equal one is not written again."""
 
     def __init__(self, observed: dict[str, ObservedGroup]) -> None:
-        super().__init__(_WatchedGroup)
+        super().__init__(WatchedGroup)
         self._observed = observed
 
-    def objects(self, wire: _WatchedGroup, found: Findings) -> KeyedObjects | None:
+    def objects(self, wire: WatchedGroup, found: Findings) -> KeyedObjects | None:
         group = pod_group_from_wire(wire, found)
         if not found.errors:
             self._observed[group.key] = ObservedGroup(group.uid, group.owner, wire.status or GroupStatus())

@@ -72,8 +72,17 @@ class DashboardJob(TypedDict):
     chips: Annotated[int, Meta(description="Chips that its pods ask for together.")]
     priority: int
     since: Annotated[Time, Meta(description="When it was created.")]
-    reason: Annotated[str, Meta(description="Code of the reason why it waits; else empty.")]
+    reason: Annotated[
+        str, Meta(description="Code of the reason why it waits, or the reason of a condition; else empty.")
+    ]
     message: Annotated[str, Meta(description="The same as a sentence, shortened; else empty.")]
+    condition_of: Annotated[
+        str,
+        Meta(
+            description="PodGroup or Pod: `reason` and `message` are of its condition, as another scheduler "
+            "wrote it; empty where this process found the reason itself."
+        ),
+    ]
 
 
 class DashboardQueue(TypedDict):

@@ -35,6 +35,7 @@
  * @property {string} since
  * @property {string} reason
  * @property {string} message
+ * @property {string} condition_of PodGroup or Pod where the reason is of its condition
  */
 
 /**

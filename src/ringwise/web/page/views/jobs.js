@@ -53,7 +53,8 @@ function columnsAt(now) {
     { title: "age", cell: (job) => age(job.since, now), sort: (job) => -Date.parse(job.since), kind: "number" },
     {
       title: "reason",
-      cell: (job) => job.reason && html`<span class="reason"><code>${job.reason}</code> <bdi>${job.message}</bdi></span>`,
+      cell: (job) => job.reason && html`<span class="reason"><code>${job.reason}</code> <bdi>${job.message}</bdi>
+        ${job.condition_of && html` <small class="faint">condition of the ${job.condition_of}</small>`}</span>`,
       sort: (job) => job.reason,
       kind: "wide",
     },
