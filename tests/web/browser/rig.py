@@ -71,13 +71,21 @@ def dashboard_lab(folder: Path, *options: str, port: int = 0) -> Iterator[Dashbo
 
 
 class Network:
-    """A way to a port that can be cut: connections break, new ones are refused."""
+    """A way to a port that can be cut.
+
+    `cut` breaks connections and refuses new ones. `hold` closes nothing and carries nothing: new connections
+    are accepted, too. `release` carries again what was held; with `lost` only what new connections bring.
+    """
 
     def __init__(self, target: int) -> None:
         self._target = target
         self._open: set[socket.socket] = set()
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
+        self._carries = threading.Event()
+        self._carries.set()
+        #: Held connections whose data never comes.
+        self._lost: set[socket.socket] = set()
         self._listener = self._listen(0)
         self.port: int = self._listener.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}/"
@@ -109,7 +117,9 @@ class Network:
     def _carry(self, source: socket.socket, sink: socket.socket) -> None:
         with suppress(OSError):
             while data := source.recv(65536):
-                sink.sendall(data)
+                self._carries.wait()
+                if source not in self._lost:
+                    sink.sendall(data)
         for one in (source, sink):
             with suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
@@ -118,6 +128,7 @@ class Network:
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
+        self._carries.set()
         with self._lock:
             broken, self._open = self._open, set()
         for one in broken:
@@ -128,6 +139,15 @@ class Network:
         self._threads = []
         for one in broken:
             one.close()
+
+    def hold(self) -> None:
+        self._carries.clear()
+
+    def release(self, *, lost: bool) -> None:
+        if lost:
+            with self._lock:
+                self._lost |= self._open
+        self._carries.set()
 
     def mend(self) -> None:
         self._listener = self._listen(self.port)

@@ -60,6 +60,88 @@ def test_it_tries_again_by_itself(lab: DashboardLab, open_page: Opener) -> None:
         network.cut()
 
 
+@pytest.mark.parametrize("lost", [False, True], ids=["resumed", "lost"])
+def test_a_minute_of_silence_is_told_and_caught_up(lab: DashboardLab, open_page: Opener, lost: bool) -> None:
+    """The network loses everything and closes nothing. Old connections go on afterwards, or never."""
+    network = Network(lab.port)
+    try:
+        view = open_page(network.url)
+        view.page.clock.install()
+        fetched = snapshots(view)
+        view.open("jobs")
+        lab.terminal.submit(job("before", 1, 8))
+        view.row("lab/before", "Jobs").wait_for()
+        network.hold()
+        lab.terminal.submit(job("meanwhile", 1, 8))
+        view.page.clock.fast_forward(30_000)
+        view.wait_state("live")
+        view.page.clock.fast_forward(11_000)
+        view.wait_state("waiting")
+        view.see("the server is silent", ".banner")
+        # Further attempts are not answered, either.
+        view.page.clock.run_for(20_000)
+        assert view.row("lab/meanwhile", "Jobs").count() == 0
+        network.release(lost=lost)
+        while not view.page.locator(".connection-live").count():
+            view.page.clock.run_for(1_000)
+        view.row("lab/meanwhile", "Jobs").wait_for()
+        assert len(fetched) == 1
+    finally:
+        network.cut()
+
+
+def test_another_network_is_used_at_once(lab: DashboardLab, open_page: Opener) -> None:
+    """Where the machine has a network again, a stream over the old one may be silent for ever."""
+    view = open_page(lab.url).open("jobs")
+    with view.page.expect_request("**/api/v1/stream?**"):
+        view.page.evaluate("window.dispatchEvent(new Event('online'))")
+    view.wait_state("live")
+    lab.terminal.submit(job("meanwhile", 1, 8))
+    view.row("lab/meanwhile", "Jobs").wait_for()
+
+
+def test_a_snapshot_that_never_comes_is_asked_for_again(lab: DashboardLab, open_page: Opener) -> None:
+    view = open_page(lab.url)
+    view.page.clock.install()
+    asked: list[Any] = []
+
+    def answer(route: Any) -> None:
+        asked.append(route)
+        if len(asked) > 1:
+            route.continue_()
+
+    view.page.route("**/api/v1/snapshot", answer)
+    view.page.goto(view.url)
+    view.wait_state("connecting")
+    while not asked:
+        view.settled()
+    view.page.clock.fast_forward(41_000)
+    view.wait_state("waiting")
+    view.page.clock.fast_forward(1_000)
+    view.wait_state("live")
+    assert len(asked) == 2
+
+
+def test_a_document_that_could_not_be_read_is_read_when_the_server_is_back(
+    lab: DashboardLab, open_page: Opener
+) -> None:
+    lab.terminal.submit(job("train", 1, 8))
+    lab.terminal.ok("advance 5s")
+    network = Network(lab.port)
+    try:
+        view = open_page(network.url).open("jobs")
+        network.cut()
+        view.wait_state("waiting")
+        view.page.get_by_role("link", name="lab/train").click()
+        view.see("The job cannot be shown: the server does not answer")
+        network.mend()
+        view.wait_state("live")
+        view.row("node-", "Pods").wait_for()
+        assert view.page.get_by_text("cannot be shown").count() == 0
+    finally:
+        network.cut()
+
+
 def test_a_restarted_scheduler_is_followed(tmp_path: Path, open_page: Opener) -> None:
     with dashboard_lab(tmp_path, "--nodes", "4") as first:
         first.terminal.submit(job("kept", 1, 8))

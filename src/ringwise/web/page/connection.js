@@ -1,6 +1,7 @@
 // The way to the server: documents, the stream of changes, and what to do when it breaks.
 
 import { EventStreamParser } from "./event_stream.js";
+import { SilenceLimit } from "./silence.js";
 
 /** @typedef {import("./store.js").Store} Store */
 
@@ -15,8 +16,10 @@ const FORBIDDEN = "forbidden";
 /** How often another replica is tried at once: behind a Service each new connection may reach the leader. */
 const OTHER_TRIES = 4;
 const OTHER_WAIT = 100;
-/** The server sends at least a comment every 15 seconds. */
+/** In a stream: the server sends at least a comment every 15 seconds. In a document: it may be large. */
 const SILENCE = 40_000;
+/** The server begins a stream at once, or as soon as the API server has checked the token. */
+const STREAM_START = 10_000;
 
 /** An answer that is not the document: its status, and the text of the server. */
 export class ApiError extends Error {
@@ -53,6 +56,10 @@ export class Connection {
     this.status = { state: "connecting", problem: "", retryIn: 0, leader: "", address: "" };
     /** How many changes were applied. */
     this.changes = 0;
+    /** How often the server was reached again after it was away: what could not be read may be readable since. */
+    this.returns = 0;
+    /** @type {SilenceLimit | null} */
+    this._reading = null;
     /** @type {Set<() => void>} */
     this._listeners = new Set();
     this._wait = FIRST_WAIT;
@@ -84,7 +91,11 @@ export class Connection {
   start() {
     if (this._started) return;
     this._started = true;
-    window.addEventListener("online", () => this._wake());
+    window.addEventListener("online", () => {
+      // A connection that was made before may never bring anything again.
+      this._reading?.break();
+      this._wake();
+    });
     document.addEventListener("visibilitychange", () => {
       if (!document.hidden) this._wake();
     });
@@ -146,10 +157,28 @@ export class Connection {
   /**
    * @param {string} path
    * @param {RequestInit} [options]
+   * @param {number} [patience] milliseconds without a byte after which it fails
    * @returns {Promise<any>}
    */
-  async document(path, options) {
-    return (await this.request(path, options)).json();
+  async document(path, options = {}, patience = SILENCE) {
+    const limit = new SilenceLimit(patience, options.signal);
+    try {
+      const { body } = await this.request(path, { ...options, signal: limit.signal });
+      const heard = new TransformStream({
+        transform(piece, control) {
+          limit.hear(patience);
+          control.enqueue(piece);
+        },
+      });
+      return await new Response(body?.pipeThrough(heard)).json();
+    } catch (error) {
+      if (limit.silent) throw new ApiError(0, "silence", "the server is silent");
+      if (error instanceof ApiError || limit.signal.aborted) throw error;
+      if (error instanceof SyntaxError) throw new ApiError(0, "no-document", "the answer is no document of Ringwise");
+      throw new ApiError(0, "broken", "the connection is lost");
+    } finally {
+      limit.end();
+    }
   }
 
   /** @param {Partial<Status>} changes */
@@ -175,41 +204,36 @@ export class Connection {
 
   /** Read changes until the stream ends or breaks; always ends with an error, or with a new snapshot. */
   async _readStream() {
-    const control = new AbortController();
-    let silence = 0;
-    const hear = () => {
-      clearTimeout(silence);
-      silence = window.setTimeout(() => control.abort(), SILENCE);
-    };
-    hear();
+    const limit = new SilenceLimit(STREAM_START);
+    this._reading = limit;
     try {
       const since = `epoch=${encodeURIComponent(this.store.epoch)}&since=${this.store.sequence}`;
-      const response = await this.request(`stream?${since}`, { signal: control.signal });
+      const response = await this.request(`stream?${since}`, { signal: limit.signal });
       if (!response.body) throw new ApiError(0, "no-body", "the server sends no stream");
+      limit.hear(SILENCE);
       this._wait = FIRST_WAIT;
+      if (this.status.state === "waiting") this.returns += 1;
       this._set({ state: "live", problem: "", retryIn: 0, leader: "", address: "" });
       const parser = new EventStreamParser();
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
       for (;;) {
         const { value, done } = await reader.read();
         if (done) break;
-        hear();
+        limit.hear(SILENCE);
         for (const event of parser.take(value)) {
           if (event.event === "reset") {
-            control.abort();
+            limit.abort();
             return await this._loadSnapshot();
           }
           this._take(event.event, event.data);
         }
       }
     } catch (error) {
-      if (error instanceof DOMException && error.name === "AbortError") {
-        throw new ApiError(0, "silence", "the server is silent");
-      }
+      if (limit.silent) throw new ApiError(0, "silence", "the server is silent");
       throw error instanceof ApiError ? error : new ApiError(0, "broken", "the connection is lost");
     } finally {
-      clearTimeout(silence);
-      control.abort();
+      this._reading = null;
+      limit.abort();
     }
     throw new ApiError(0, "ended", "the server ended the stream");
   }

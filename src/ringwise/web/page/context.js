@@ -24,8 +24,8 @@ export function useConnection() {
 }
 
 /**
- * A document of the API. It is fetched again when `version` is another value, at most once a second, and the old one
- * is shown until then.
+ * A document of the API. It is fetched again when `version` is another value or the page has connected again, at most
+ * once a second, and the old one is shown until then.
  * @template T
  * @param {string} path
  * @param {unknown} version
@@ -34,6 +34,7 @@ export function useConnection() {
 export function useDocument(path, version) {
   const [state, setState] = useState(/** @type {any} */ ({ path, document: null, error: null }));
   const last = useRef(0);
+  useConnection();
   useEffect(() => {
     const control = new AbortController();
     const wait = state.path === path && state.document ? Math.max(0, last.current + 1000 - performance.now()) : 0;
@@ -54,6 +55,6 @@ export function useDocument(path, version) {
       clearTimeout(timer);
       control.abort();
     };
-  }, [path, version]);
+  }, [path, version, connection.returns]);
   return state.path === path ? state : { document: null, error: null };
 }

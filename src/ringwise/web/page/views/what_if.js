@@ -12,6 +12,8 @@ import { keepPlan } from "./what_if_plan.js";
 /** @typedef {import("../types.js").PlacedPod} PlacedPod */
 
 const LARGEST = 1 << 20;
+/** Milliseconds: a large manifest on a large cluster takes some time, and others may be asking. */
+const PATIENCE = 120_000;
 /** The text and its answer stay when another view is opened in between. */
 /** @type {{text: string, answer: PlaceDocument | null, problem: string}} */
 const kept = { text: "", answer: null, problem: "" };
@@ -43,7 +45,7 @@ export function WhatIfView() {
     if (new Blob([manifest]).size > LARGEST) return show(null, "The manifest is larger than 1 MiB.");
     setBusy(true);
     try {
-      return show(await connection.document("what-if", { method: "POST", body: manifest, headers: { "Content-Type": "text/plain; charset=utf-8" } }), "");
+      return show(await connection.document("what-if", { method: "POST", body: manifest, headers: { "Content-Type": "text/plain; charset=utf-8" } }, PATIENCE), "");
     } catch (error) {
       return show(null, error instanceof Error ? error.message : String(error));
     }
